@@ -1,0 +1,47 @@
+const layers = ['machines', 'actors', 'http', 'cli'];
+const homes = { actors: 'openai|execa|libsql', http: 'fastify|fastify-sse-v2|json-rpc-2\\.0', cli: 'yargs|pino' };
+const error = (name, from, to, comment) => ({ name, severity: 'error', from, to, comment });
+
+export default {
+  forbidden: [
+    ...layers
+      .slice(0, -1)
+      .map((layer, i) =>
+        error(
+          `${layer}-looks-down-only`,
+          { path: `^src/${layer}/` },
+          { path: `^src/(${layers.slice(i + 1).join('|')})/` },
+          'Imports run cli -> http -> actors -> machines. Move the code down, or pass it in as a port or an option.',
+        ),
+      ),
+    error(
+      'machines-are-pure',
+      { path: '^src/machines/' },
+      { dependencyTypes: ['core', 'npm'], pathNot: 'node_modules/(xstate|zod)/' },
+      'A machine does no I/O. Declare a slot and let src/actors provide it.',
+    ),
+    ...Object.entries(homes).map(([layer, packages]) =>
+      error(
+        `${layer}-owns-its-packages`,
+        { path: '^src/', pathNot: `^src/${layer}/` },
+        { path: `node_modules/(${packages})/`, dependencyTypesNot: ['type-only'] },
+        `Only src/${layer} uses this package; ask it through a port, or move the code there.`,
+      ),
+    ),
+    error('no-cycles', {}, { circular: true }, 'Type imports count. Move the shared type to the lower file.'),
+    error('no-tests-in-src', { path: '^src/' }, { path: '^test/' }, 'Test code stays in test/.'),
+    {
+      name: 'no-orphans',
+      severity: 'warn',
+      from: { orphan: true, path: '^src/' },
+      to: {},
+      comment: 'Nobody imports it: delete it.',
+    },
+  ],
+  options: {
+    tsPreCompilationDeps: true,
+    tsConfig: { fileName: 'tsconfig.json' },
+    doNotFollow: { path: 'node_modules' },
+    enhancedResolveOptions: { conditionNames: ['import', 'node', 'default', 'types'] },
+  },
+};
