@@ -1,0 +1,77 @@
+import type { Role, TaskId } from './task.ts';
+import { roles } from './task.ts';
+
+/** The facts that each refusal carries (CONTRACT 4). */
+export interface ErrorFacts {
+  task_not_found: { task_id: string };
+  dependencies_unmet: { task_id: TaskId; unmet: readonly TaskId[] };
+  dependency_cycle: { cycle: readonly TaskId[] };
+  already_running: { task_id: TaskId; attempt: number };
+  event_not_allowed: { task_id: TaskId; event: string; state: string; allowed: readonly string[] };
+  role_unknown: { role: string };
+  queue_full: { limit: number };
+  credential_missing: { variable: string };
+  tracker_unavailable: { detail: string; remedy: string };
+  tracker_conflict: { task_id: TaskId; holder: string };
+  invalid_params: { fields: readonly { path: string; problem: string }[] };
+  internal: { detail: string };
+}
+export type ErrorCode = keyof ErrorFacts;
+
+const describe: { readonly [Code in ErrorCode]: (facts: ErrorFacts[Code]) => string } = {
+  task_not_found: ({ task_id }) => `task ${task_id} does not exist`,
+  dependencies_unmet: ({ unmet }) => `task has unmet dependencies [${unmet.join(', ')}]`,
+  dependency_cycle: ({ cycle }) => `the dependency would close a cycle: ${cycle.join(' -> ')}`,
+  already_running: ({ task_id, attempt }) =>
+    `task ${task_id} is already running as attempt ${attempt}; watch it with 'agent logs -f ${task_id}' or stop it with 'agent cancel ${task_id}'`,
+  event_not_allowed: ({ task_id, event, state, allowed }) =>
+    `task ${task_id} is ${state}: ${event} is not allowed now; allowed: ${allowed.join(', ') || 'nothing'}`,
+  role_unknown: ({ role }) => `unknown role ${JSON.stringify(role)}; the roles are ${roles.join(', ')}`,
+  queue_full: ({ limit }) => `the queue holds its limit of ${limit} tasks; try again when some have finished`,
+  credential_missing: ({ variable }) =>
+    `${variable} is not set: set it to your provider's key, or run with '--model scripted' to play the built-in fake model`,
+  tracker_unavailable: ({ detail, remedy }) => `the task tracker cannot be used: ${detail}; ${remedy}`,
+  tracker_conflict: ({ task_id, holder }) =>
+    `task ${task_id} is held by ${holder} in the tracker; release it there first`,
+  invalid_params: ({ fields }) =>
+    `invalid parameters: ${fields.map(({ path, problem }) => `${path}: ${problem}`).join('; ')}`,
+  internal: () => 'internal error; the server log has the details',
+};
+
+/** A refusal as a value: inside machines and across processes. */
+export type Refusal = {
+  [Code in ErrorCode]: { readonly code: Code; readonly facts: ErrorFacts[Code] };
+}[ErrorCode];
+
+export const refusal = <Code extends ErrorCode>(code: Code, facts: ErrorFacts[Code]): Refusal =>
+  ({ code, facts }) as Refusal;
+
+/** The sentence that people read: what is wrong and what to do. */
+export const describeRefusal = (given: Refusal): string =>
+  (describe[given.code] as (facts: unknown) => string)(given.facts);
+
+/** The one error class: thrown only where a caller waits for an answer. */
+export class ServiceError<Code extends ErrorCode = ErrorCode> extends Error {
+  override readonly name = 'ServiceError';
+  readonly code: Code;
+  readonly facts: ErrorFacts[Code];
+
+  constructor(code: Code, facts: ErrorFacts[Code], options?: { cause?: unknown }) {
+    super(describe[code](facts), options);
+    this.code = code;
+    this.facts = facts;
+  }
+
+  static from(given: Refusal): ServiceError {
+    return new ServiceError(given.code, given.facts);
+  }
+}
+
+export const isServiceError = (error: unknown): error is ServiceError => error instanceof ServiceError;
+
+/** @throws role_unknown */
+export const requireRole = (text: string): Role => {
+  const role = roles.find((known) => known === text);
+  if (role === undefined) throw new ServiceError('role_unknown', { role: text });
+  return role;
+};

@@ -1,0 +1,173 @@
+import { assign, type DoneActorEvent, type ErrorActorEvent, emit, enqueueActions, setup } from 'xstate';
+import { type AgentInput, agentMachine } from './agent-machine.ts';
+import type { AttemptKey, AttemptOutcome, Failure, Role, TaskId } from './task.ts';
+import { noUsage } from './task.ts';
+
+/** A task in the queue for a slot. */
+export interface Place {
+  readonly taskId: TaskId;
+  readonly role: Role;
+  /** 0 (first) to 4. */
+  readonly priority: number;
+  readonly submittedAt: number;
+}
+
+export interface SupervisorInput {
+  /** How many tasks may hold a slot at once. */
+  readonly cap: number;
+  readonly roleCaps: Readonly<Partial<Record<Role, number>>>;
+}
+
+export interface SupervisorContext extends SupervisorInput {
+  /** In the order in which they will get a slot: priority first, then first come. */
+  readonly waiting: readonly Place[];
+  readonly holding: readonly { readonly taskId: TaskId; readonly role: Role }[];
+}
+
+export type SupervisorEvent =
+  | { readonly type: 'slot.requested'; readonly place: Place }
+  | { readonly type: 'slot.retaken'; readonly taskId: TaskId; readonly role: Role }
+  | { readonly type: 'slot.returned'; readonly taskId: TaskId }
+  | { readonly type: 'agent.requested'; readonly key: AttemptKey; readonly input: AgentInput }
+  | { readonly type: 'agent.dismissed'; readonly key: AttemptKey }
+  | { readonly type: 'cap.changed'; readonly cap: number }
+  | { readonly type: 'drain' }
+  | DoneActorEvent<AttemptOutcome>
+  | ErrorActorEvent;
+
+/** What observers wait for: a task got its slot, an agent ended. */
+export type SupervisorFact =
+  | { readonly type: 'slot.granted'; readonly taskId: TaskId }
+  | { readonly type: 'agent.ended'; readonly key: string; readonly outcome: AttemptOutcome };
+
+const before = (one: Place, other: Place): boolean =>
+  one.priority !== other.priority ? one.priority < other.priority : one.submittedAt < other.submittedAt;
+
+const insert = (waiting: readonly Place[], place: Place): readonly Place[] => {
+  const others = waiting.filter(({ taskId }) => taskId !== place.taskId);
+  const index = others.findIndex((other) => before(place, other));
+  return index < 0 ? [...others, place] : [...others.slice(0, index), place, ...others.slice(index)];
+};
+
+const roomFor = (context: SupervisorContext, role: Role): boolean =>
+  context.holding.filter((holder) => holder.role === role).length <
+  (context.roleCaps[role] ?? Number.POSITIVE_INFINITY);
+
+/** The first of the queue whose role has room, when a slot is free. */
+const next = (context: SupervisorContext): Place | undefined =>
+  context.holding.length < context.cap ? context.waiting.find(({ role }) => roomFor(context, role)) : undefined;
+
+const crashed = (error: unknown): AttemptOutcome => {
+  const failure: Failure = {
+    code: 'internal',
+    message: error instanceof Error ? error.message : String(error),
+    facts: {},
+    retryable: false,
+  };
+  return { status: 'failed', failure, usage: noUsage };
+};
+
+/**
+ * Who waits, who holds a slot, and the agents at work (Spec 1.5, Spec 8). No more tasks than the cap hold a slot at any
+ * instant; a free slot goes to the highest priority, then to who came first. It spawns the agents of the holders, reaps
+ * them when they end, and outlives every one of them.
+ */
+export const supervisorMachine = setup({
+  types: {
+    context: {} as SupervisorContext,
+    input: {} as SupervisorInput,
+    events: {} as SupervisorEvent,
+    emitted: {} as SupervisorFact,
+    children: {} as Record<string, 'agent'>,
+  },
+  actors: { agent: agentMachine },
+  guards: {
+    hasRoom: ({ context }) => next(context) !== undefined,
+    holdsSlot: ({ context }, { key }: { key: string }) =>
+      context.holding.some(({ taskId }) => key.startsWith(`${taskId}#`)),
+  },
+  actions: {
+    enqueue: assign({ waiting: ({ context }, { place }: { place: Place }) => insert(context.waiting, place) }),
+    leaveQueue: assign({
+      waiting: ({ context }, { taskId }: { taskId: TaskId }) =>
+        context.waiting.filter((place) => place.taskId !== taskId),
+    }),
+    hold: assign({
+      holding: ({ context }, { taskId, role }: { taskId: TaskId; role: Role }) => [
+        ...context.holding.filter((holder) => holder.taskId !== taskId),
+        { taskId, role },
+      ],
+    }),
+    giveBack: assign({
+      holding: ({ context }, { taskId }: { taskId: TaskId }) =>
+        context.holding.filter((holder) => holder.taskId !== taskId),
+    }),
+    setCap: assign({ cap: (_, { cap }: { cap: number }) => cap }),
+    grantNext: enqueueActions(({ context, enqueue }) => {
+      const place = next(context);
+      if (place === undefined) return;
+      enqueue.assign({
+        waiting: context.waiting.filter(({ taskId }) => taskId !== place.taskId),
+        holding: [...context.holding, { taskId: place.taskId, role: place.role }],
+      });
+      enqueue.emit({ type: 'slot.granted', taskId: place.taskId });
+    }),
+    startAgent: enqueueActions(({ enqueue }, { key, input }: { key: AttemptKey; input: AgentInput }) => {
+      enqueue.spawnChild('agent', { id: key, input });
+    }),
+    dismiss: enqueueActions(({ enqueue }, { key }: { key: string }) => {
+      enqueue.stopChild(key);
+    }),
+    reap: enqueueActions(({ enqueue }, { key, outcome }: { key: string; outcome: AttemptOutcome }) => {
+      enqueue.stopChild(key);
+      enqueue.emit({ type: 'agent.ended', key, outcome });
+    }),
+    refuseAgent: emit((_, { key }: { key: string }) => ({
+      type: 'agent.ended' as const,
+      key,
+      outcome: crashed('an agent was requested for a task that holds no slot'),
+    })),
+  },
+}).createMachine({
+  id: 'supervisor',
+  context: ({ input }) => ({ cap: input?.cap ?? 0, roleCaps: input?.roleCaps ?? {}, waiting: [], holding: [] }),
+  initial: 'open',
+  on: {
+    'slot.retaken': { actions: { type: 'hold', params: ({ event }) => event } },
+    'slot.returned': {
+      actions: [
+        { type: 'leaveQueue', params: ({ event }) => event },
+        { type: 'giveBack', params: ({ event }) => event },
+      ],
+    },
+    'agent.requested': [
+      {
+        guard: { type: 'holdsSlot', params: ({ event }) => event },
+        actions: { type: 'startAgent', params: ({ event }) => event },
+      },
+      { actions: { type: 'refuseAgent', params: ({ event }) => event } },
+    ],
+    'agent.dismissed': { actions: { type: 'dismiss', params: ({ event }) => event } },
+    'cap.changed': { actions: { type: 'setCap', params: ({ event }) => event } },
+    'xstate.done.actor.*': {
+      actions: { type: 'reap', params: ({ event }) => ({ key: event.actorId, outcome: event.output }) },
+    },
+    'xstate.error.actor.*': {
+      actions: { type: 'reap', params: ({ event }) => ({ key: event.actorId, outcome: crashed(event.error) }) },
+    },
+  },
+  states: {
+    open: {
+      meta: { says: 'free slots are given to those who wait' },
+      always: { guard: 'hasRoom', actions: 'grantNext' },
+      on: {
+        'slot.requested': { actions: { type: 'enqueue', params: ({ event }) => event } },
+        drain: 'draining',
+      },
+    },
+    draining: {
+      meta: { says: 'the server is stopping: who holds a slot goes on, nobody gets one' },
+      on: { 'slot.requested': { actions: { type: 'enqueue', params: ({ event }) => event } } },
+    },
+  },
+});

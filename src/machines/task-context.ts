@@ -1,0 +1,59 @@
+import type { Refusal } from './errors.ts';
+import type { AttemptOutcome, Failure, Finding, Role, RunOptions, Stamped, TaskId } from './task.ts';
+
+/** Everything the service remembers of a task besides what the tracker holds. JSON, so that it persists. */
+export interface TaskContext {
+  readonly taskId: TaskId;
+  readonly role: Role | null;
+  readonly options: RunOptions;
+  /** How many attempts have begun. */
+  readonly attempt: number;
+  /** How often a retryable failure may still be followed by another attempt without a person. */
+  readonly retriesLeft: number;
+  readonly finding: Finding | null;
+  /** Why the last request was refused. */
+  readonly refusal: Refusal | null;
+  readonly outcome: AttemptOutcome | null;
+  readonly failure: Failure | null;
+  readonly reason: string | null;
+  /** When the task asked for a slot: its place in the queue (epoch ms). */
+  readonly submittedAt: number | null;
+  readonly startedAt: number | null;
+  readonly completedAt: number | null;
+  /** When the present state must be left at the latest (epoch ms). */
+  readonly deadlineAt: number | null;
+}
+
+export interface TaskInput {
+  readonly taskId: TaskId;
+}
+
+/** What the tracker says of a task that no attempt of ours holds. */
+export type ObservedStatus = 'open' | 'complete' | 'failed' | 'cancelled' | 'elsewhere';
+
+/** What people and programs may ask of a task. */
+export type TaskCommand =
+  | { readonly type: 'run'; readonly role: Role; readonly options: RunOptions; readonly maxRetries: number }
+  | {
+      readonly type: 'retry';
+      readonly role: Role | null;
+      readonly options: RunOptions | null;
+      readonly maxRetries: number;
+    }
+  | { readonly type: 'close'; readonly reason: string | null }
+  | { readonly type: 'reopen'; readonly reason: string | null }
+  | { readonly type: 'cancel'; readonly reason: string | null };
+
+export type TaskEvent = Stamped<
+  TaskCommand | { readonly type: 'tracker.observed'; readonly status: ObservedStatus } | { readonly type: 'DEADLINE' }
+>;
+
+/** The answer of work that a guard of the outside world may refuse. */
+export type Verdict = { readonly refusal: Refusal | null };
+
+export interface AttemptInput {
+  readonly taskId: TaskId;
+  readonly attempt: number;
+  readonly role: Role;
+  readonly options: RunOptions;
+}

@@ -1,0 +1,81 @@
+import { type Refusal, refusal } from './errors.ts';
+import type { AttemptOutcome, Failure, Finding } from './task.ts';
+import type { ObservedStatus, TaskContext, Verdict } from './task-context.ts';
+
+/** How the chart reads its events: each helper turns what arrived into the params of a guard, an action or a slot. */
+
+type Now = { readonly context: TaskContext };
+type Erred = { readonly event: { readonly error: unknown } };
+type Answered<Output> = { readonly event: { readonly output: Output } };
+
+const words = (error: unknown): string =>
+  typeof error === 'object' && error !== null && 'message' in error ? String(error.message) : String(error);
+const failure = (code: Failure['code'], message: string, facts = {}): Failure => ({
+  code,
+  message,
+  facts,
+  retryable: false,
+});
+
+const minute = 60_000;
+/** How long a task may stay in a state that waits for something (ms); each is left by DEADLINE at the latest. */
+export const waits = {
+  lookingUp: minute,
+  queueing: 24 * 60 * minute,
+  claiming: 2 * minute,
+  working: 24 * 60 * minute,
+  verifying: 30 * minute,
+  recording: minute,
+  closing: 2 * minute,
+  releasing: 2 * minute,
+} as const;
+
+export const within = (afterMs: number) => ({ type: 'setDeadline', params: { afterMs } }) as const;
+export const payload = <Event>({ event }: { event: Event }): Event => event;
+
+export const taskOnly = ({ context }: Now) => ({ taskId: context.taskId });
+export const wish = ({ context }: Now) => ({ taskId: context.taskId, options: context.options });
+export const seat = ({ context }: Now) => ({ taskId: context.taskId, role: context.role ?? ('engineer' as const) });
+export const place = ({ context }: Now) => ({ ...seat({ context }), submittedAt: context.submittedAt ?? 0 });
+export const attempt = ({ context }: Now) => ({
+  ...seat({ context }),
+  attempt: context.attempt,
+  options: context.options,
+});
+export const report = ({ context }: Now) => ({ ...attempt({ context }), outcome: context.outcome });
+export const ending =
+  (label: 'agent-failed' | 'agent-cancelled') =>
+  ({ context }: Now) => ({ taskId: context.taskId, attempt: context.attempt, label });
+export const closing = ({ context }: Now) => ({
+  taskId: context.taskId,
+  attempt: context.attempt,
+  role: context.role,
+  reason: context.reason,
+});
+
+export const finding = ({ event }: Answered<Finding>) => ({ finding: event.output });
+export const verdict = ({ event }: Answered<Verdict>) => event.output;
+export const outcome = ({ event }: Answered<AttemptOutcome>) => ({ outcome: event.output });
+export const whyFailed = ({ event }: Answered<AttemptOutcome>) => ({
+  failure: event.output.status === 'failed' ? event.output.failure : null,
+});
+export const verification = ({ event }: Answered<{ readonly failure: Failure | null }>) => event.output;
+
+export const trackerAway = ({ event }: Erred): { refusal: Refusal } => ({
+  refusal: refusal('tracker_unavailable', { detail: words(event.error), remedy: 'mend it, then ask again' }),
+});
+export const trackerLate = (): { refusal: Refusal } => ({
+  refusal: refusal('tracker_unavailable', { detail: 'it did not answer in time', remedy: 'ask again' }),
+});
+export const broken = ({ event }: Erred) => ({ failure: failure('internal', words(event.error)) });
+export const overdue = (what: string) => () => ({ failure: failure('timed_out', `${what} took too long`) });
+export const closeRefused = ({ event }: Answered<Verdict>) => ({
+  failure: failure('internal', 'the tracker refused to close the task', { ...event.output.refusal }),
+});
+
+/** The guard `observed` for one word of the tracker. */
+export const isSeen = (is: ObservedStatus) =>
+  ({
+    type: 'observed',
+    params: ({ event }: { readonly event: { readonly status: ObservedStatus } }) => ({ status: event.status, is }),
+  }) as const;

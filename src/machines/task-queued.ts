@@ -1,0 +1,166 @@
+import * as read from './task-params.ts';
+import { taskSetup } from './task-setup.ts';
+
+const { isSeen, waits, within } = read;
+
+/** A task that waits for somebody: it can be run, closed by hand, cancelled, or be found changed in the tracker. */
+const atRest = {
+  run: { target: '#task.queued.checking', actions: ['forgetLastRun', { type: 'requestRun', params: read.payload }] },
+  close: { target: '#task.queued.closing', actions: { type: 'recordReason', params: read.payload } },
+  cancel: { target: '#task.queued.cancelling', actions: { type: 'recordReason', params: read.payload } },
+  'tracker.observed': [
+    { guard: isSeen('complete'), target: '#task.complete' },
+    { guard: isSeen('failed'), target: '#task.failed' },
+    { guard: isSeen('cancelled'), target: '#task.cancelled' },
+  ],
+} as const;
+
+const cancel = { target: 'cancelling', actions: { type: 'recordReason', params: read.payload } } as const;
+const refuse = { target: 'refused', actions: { type: 'recordRefusal', params: read.trackerAway } } as const;
+const refuseLate = {
+  guard: 'deadlinePassed',
+  target: 'refused',
+  actions: { type: 'recordRefusal', params: read.trackerLate },
+} as const;
+
+/** Before a slot is held: resting, being checked, waiting, or being changed in the tracker on somebody's word. */
+export const queued = taskSetup.createStateConfig({
+  tags: 'queued',
+  initial: 'idle',
+  exit: 'clearDeadline',
+  states: {
+    idle: {
+      tags: ['resting', 'phase:waiting_for_run'],
+      meta: { says: 'nobody has asked for a run' },
+      entry: 'clearDeadline',
+      on: atRest,
+    },
+    refused: {
+      tags: ['resting', 'refused', 'phase:waiting_for_run'],
+      entry: 'clearDeadline',
+      meta: { says: 'Spec 7: the last request was refused, with its reason; the task is still queued' },
+      on: atRest,
+    },
+    checking: {
+      tags: ['pending', 'answering', 'phase:preparing'],
+      meta: { says: 'Spec 4: validate that the task exists, check dependencies' },
+      entry: within(waits.lookingUp),
+      invoke: {
+        id: 'lookUp',
+        src: 'lookUp',
+        input: read.wish,
+        onDone: { target: 'existing', actions: { type: 'recordFinding', params: read.finding } },
+        onError: refuse,
+      },
+      on: { cancel, DEADLINE: refuseLate },
+    },
+    existing: {
+      always: [
+        { guard: 'taskExists', target: 'ready' },
+        { target: 'refused', actions: 'refuseMissing' },
+      ],
+    },
+    ready: {
+      always: [
+        { guard: 'dependenciesComplete', target: 'equipped' },
+        { target: 'refused', actions: 'refuseUnmet' },
+      ],
+    },
+    equipped: {
+      always: [
+        { guard: 'modelCanBeCalled', target: 'admitted' },
+        { target: 'refused', actions: 'refuseModel' },
+      ],
+    },
+    admitted: {
+      always: [
+        { guard: 'queueHasRoom', target: 'waitingForSlot' },
+        { target: 'refused', actions: 'refuseFull' },
+      ],
+    },
+    waitingForSlot: {
+      tags: ['pending', 'phase:waiting_for_slot'],
+      meta: { says: 'Spec 8: at most the configured number of agents run at once' },
+      entry: within(waits.queueing),
+      invoke: {
+        id: 'waitForSlot',
+        src: 'waitForSlot',
+        input: read.place,
+        onDone: { target: '#task.started', actions: 'beginAttempt' },
+        onError: { target: 'releasing', actions: { type: 'recordFailure', params: read.broken } },
+      },
+      on: {
+        cancel,
+        DEADLINE: {
+          guard: 'deadlinePassed',
+          target: 'releasing',
+          actions: { type: 'recordFailure', params: read.overdue('waiting for a slot') },
+        },
+      },
+    },
+    backingOff: {
+      tags: ['pending', 'phase:backing_off'],
+      meta: { says: 'the last attempt failed in a way that may pass; the next one follows at the deadline' },
+      entry: 'setBackoff',
+      on: { cancel, DEADLINE: { guard: 'deadlinePassed', target: 'checking' } },
+    },
+    releasing: {
+      tags: ['pending', 'phase:closing'],
+      meta: { says: 'the wait for a slot failed; the tracker is told' },
+      entry: within(waits.releasing),
+      invoke: {
+        id: 'release',
+        src: 'release',
+        input: read.ending('agent-failed'),
+        onDone: { target: '#task.failed', actions: 'recordEnd' },
+        onError: { target: '#task.failed', actions: 'recordEnd' },
+      },
+      on: { DEADLINE: { guard: 'deadlinePassed', target: '#task.failed', actions: 'recordEnd' } },
+    },
+    cancelling: {
+      tags: ['pending', 'answering', 'phase:cancelling'],
+      meta: { says: 'cancelled before it had a slot; the tracker is told' },
+      entry: within(waits.releasing),
+      invoke: {
+        id: 'release',
+        src: 'release',
+        input: read.ending('agent-cancelled'),
+        onDone: { target: '#task.cancelled', actions: 'recordEnd' },
+        onError: refuse,
+      },
+      on: { cancel: { actions: 'keep' }, DEADLINE: refuseLate },
+    },
+    closing: {
+      tags: ['pending', 'answering', 'phase:closing'],
+      meta: { says: 'Spec 4, agent close: somebody marks the task complete by hand' },
+      entry: within(waits.closing),
+      invoke: {
+        id: 'close',
+        src: 'closeInTracker',
+        input: read.closing,
+        onDone: [
+          { guard: { type: 'accepted', params: read.verdict }, target: '#task.complete', actions: 'recordEnd' },
+          { target: 'refused', actions: { type: 'recordRefusal', params: read.verdict } },
+        ],
+        onError: refuse,
+      },
+      on: { close: { actions: 'keep' }, DEADLINE: refuseLate },
+    },
+    reopening: {
+      tags: ['pending', 'answering', 'phase:preparing'],
+      meta: { says: 'CONTRACT 2: back to queued in the tracker, with nobody asked to run it yet' },
+      entry: within(waits.closing),
+      invoke: {
+        id: 'reopen',
+        src: 'reopenInTracker',
+        input: read.taskOnly,
+        onDone: [
+          { guard: { type: 'accepted', params: read.verdict }, target: 'idle' },
+          { target: 'refused', actions: { type: 'recordRefusal', params: read.verdict } },
+        ],
+        onError: refuse,
+      },
+      on: { DEADLINE: refuseLate },
+    },
+  },
+});

@@ -1,0 +1,82 @@
+import { assign, setup } from 'xstate';
+import { type Refusal, refusal } from './errors.ts';
+import { slot } from './slot.ts';
+import type { AttemptOutcome, Failure, Finding, Role, RunOptions, TaskId } from './task.ts';
+import type { AttemptInput, ObservedStatus, TaskContext, TaskEvent, TaskInput, Verdict } from './task-context.ts';
+
+type Request = { readonly role: Role | null; readonly options: RunOptions | null; readonly maxRetries: number };
+type TaskOnly = { readonly taskId: TaskId };
+
+/** What the task chart calls its guards, actions and slots; the chart says when they happen. */
+export const taskSetup = setup({
+  types: {
+    context: {} as TaskContext,
+    events: {} as TaskEvent,
+    input: {} as TaskInput,
+  },
+  actors: {
+    lookUp: slot<Finding, TaskOnly & { readonly options: RunOptions }>('lookUp'),
+    waitForSlot: slot<void, TaskOnly & { readonly role: Role; readonly submittedAt: number }>('waitForSlot'),
+    holdSlot: slot<void, TaskOnly & { readonly role: Role }>('holdSlot'),
+    claim: slot<Verdict, AttemptInput>('claim'),
+    runAttempt: slot<AttemptOutcome, AttemptInput>('runAttempt'),
+    verify: slot<{ readonly failure: Failure | null }, AttemptInput>('verify'),
+    recordResults: slot<void, AttemptInput & { readonly outcome: AttemptOutcome | null }>('recordResults'),
+    closeInTracker: slot<
+      Verdict,
+      TaskOnly & { readonly attempt: number; readonly role: Role | null; readonly reason: string | null }
+    >('closeInTracker'),
+    reopenInTracker: slot<Verdict, TaskOnly>('reopenInTracker'),
+    release: slot<void, TaskOnly & { readonly attempt: number; readonly label: 'agent-failed' | 'agent-cancelled' }>(
+      'release',
+    ),
+  },
+  guards: {
+    taskExists: ({ context }) => context.finding?.exists === true,
+    dependenciesComplete: ({ context }) => context.finding?.unmet.length === 0,
+    modelCanBeCalled: ({ context }) => context.finding?.missingCredential === null,
+    queueHasRoom: ({ context }) => context.finding?.queueFullAt === null,
+    hasAttemptsLeft: ({ context }) => context.failure?.retryable === true && context.retriesLeft > 0,
+    deadlinePassed: ({ context, event }) => context.deadlineAt !== null && event.at >= context.deadlineAt,
+    roleKnown: ({ context }, { role }: { role: Role | null }) => (role ?? context.role) !== null,
+    accepted: (_, { refusal }: Verdict) => refusal === null,
+    workDone: (_, { outcome }: { outcome: AttemptOutcome }) => outcome.status === 'done',
+    mustVerify: ({ context }, { outcome }: { outcome: AttemptOutcome }) =>
+      outcome.status === 'done' && (context.options.verify?.length ?? 0) > 0,
+    verified: (_, { failure }: { failure: Failure | null }) => failure === null,
+    observed: (_, { status, is }: { status: ObservedStatus; is: ObservedStatus }) => status === is,
+  },
+  actions: {
+    forgetLastRun: assign({ refusal: null, failure: null, outcome: null, reason: null, completedAt: null }),
+    requestRun: assign({
+      role: ({ context }, { role }: Request) => role ?? context.role,
+      options: ({ context }, { options }: Request) => options ?? context.options,
+      retriesLeft: (_, { maxRetries }: Request) => maxRetries,
+      submittedAt: ({ event }) => event.at,
+    }),
+    recordFinding: assign({ finding: (_, { finding }: { finding: Finding }) => finding }),
+    refuseMissing: assign({ refusal: ({ context }) => refusal('task_not_found', { task_id: context.taskId }) }),
+    refuseUnmet: assign({
+      refusal: ({ context }) =>
+        refusal('dependencies_unmet', { task_id: context.taskId, unmet: context.finding?.unmet ?? [] }),
+    }),
+    refuseModel: assign({
+      refusal: ({ context }) =>
+        refusal('credential_missing', { variable: context.finding?.missingCredential ?? 'OPENAI_API_KEY' }),
+    }),
+    refuseFull: assign({
+      refusal: ({ context }) => refusal('queue_full', { limit: context.finding?.queueFullAt ?? 0 }),
+    }),
+    recordRefusal: assign({ refusal: (_, { refusal }: { refusal: Refusal | null }) => refusal }),
+    beginAttempt: assign({ attempt: ({ context }) => context.attempt + 1, startedAt: ({ event }) => event.at }),
+    recordOutcome: assign({ outcome: (_, { outcome }: { outcome: AttemptOutcome }) => outcome }),
+    recordFailure: assign({ failure: (_, { failure }: { failure: Failure | null }) => failure }),
+    recordReason: assign({ reason: (_, { reason }: { reason: string | null }) => reason }),
+    recordEnd: assign({ completedAt: ({ event }) => event.at }),
+    spendRetry: assign({ retriesLeft: ({ context }) => context.retriesLeft - 1 }),
+    setDeadline: assign({ deadlineAt: ({ event }, { afterMs }: { afterMs: number }) => event.at + afterMs }),
+    setBackoff: assign({ deadlineAt: ({ context, event }) => event.at + 1000 * Math.min(2 ** context.attempt, 300) }),
+    clearDeadline: assign({ deadlineAt: null }),
+    keep: () => {},
+  },
+});

@@ -1,0 +1,152 @@
+import * as read from './task-params.ts';
+import { taskSetup } from './task-setup.ts';
+
+const { waits, within } = read;
+
+const cancel = { target: 'cancelling', actions: { type: 'recordReason', params: read.payload } } as const;
+const fail = { target: 'failing', actions: { type: 'recordFailure', params: read.broken } } as const;
+const failLate = (what: string) =>
+  ({
+    guard: 'deadlinePassed',
+    target: 'failing',
+    actions: { type: 'recordFailure', params: read.overdue(what) },
+  }) as const;
+
+/** While a slot is held: claim, work, verify, results file, close; or failing, or cancelling, until nothing runs. */
+export const started = taskSetup.createStateConfig({
+  tags: ['started', 'pending', 'live'],
+  meta: { says: 'a slot is held and an attempt is live' },
+  exit: 'clearDeadline',
+  invoke: {
+    id: 'holdSlot',
+    src: 'holdSlot',
+    input: read.seat,
+    onDone: { actions: 'keep' },
+    onError: { target: '.failing', actions: { type: 'recordFailure', params: read.broken } },
+  },
+  initial: 'claiming',
+  states: {
+    claiming: {
+      tags: 'phase:preparing',
+      meta: { says: 'Spec 4: mark started; the tracker start command is issued' },
+      entry: within(waits.claiming),
+      invoke: {
+        id: 'claim',
+        src: 'claim',
+        input: read.attempt,
+        onDone: [
+          { guard: { type: 'accepted', params: read.verdict }, target: 'working' },
+          { target: '#task.queued.refused', actions: { type: 'recordRefusal', params: read.verdict } },
+        ],
+        onError: { target: '#task.queued.refused', actions: { type: 'recordRefusal', params: read.trackerAway } },
+      },
+      on: { cancel, DEADLINE: failLate('marking the task started') },
+    },
+    working: {
+      tags: 'phase:preparing',
+      meta: { says: 'Spec 4: execute; the agent of the role works' },
+      entry: within(waits.working),
+      invoke: {
+        id: 'work',
+        src: 'runAttempt',
+        input: read.attempt,
+        onDone: [
+          {
+            guard: { type: 'mustVerify', params: read.outcome },
+            target: 'verifying',
+            actions: { type: 'recordOutcome', params: read.outcome },
+          },
+          {
+            guard: { type: 'workDone', params: read.outcome },
+            target: 'recording',
+            actions: { type: 'recordOutcome', params: read.outcome },
+          },
+          {
+            target: 'failing',
+            actions: [
+              { type: 'recordOutcome', params: read.outcome },
+              { type: 'recordFailure', params: read.whyFailed },
+            ],
+          },
+        ],
+        onError: fail,
+      },
+      on: { cancel, DEADLINE: failLate('the attempt') },
+    },
+    verifying: {
+      tags: 'phase:verifying',
+      meta: { says: 'the commands of options.verify must succeed before the task may complete' },
+      entry: within(waits.verifying),
+      invoke: {
+        id: 'verify',
+        src: 'verify',
+        input: read.attempt,
+        onDone: [
+          { guard: { type: 'verified', params: read.verification }, target: 'recording' },
+          { target: 'failing', actions: { type: 'recordFailure', params: read.verification } },
+        ],
+        onError: fail,
+      },
+      on: { cancel, DEADLINE: failLate('verification') },
+    },
+    recording: {
+      tags: 'phase:closing',
+      meta: { says: 'Spec 2.1: writes the results file' },
+      entry: within(waits.recording),
+      invoke: { id: 'record', src: 'recordResults', input: read.report, onDone: 'closing', onError: fail },
+      on: { DEADLINE: failLate('writing the results') },
+    },
+    closing: {
+      tags: 'phase:closing',
+      meta: { says: 'Spec 3: the close command is issued for the task' },
+      entry: within(waits.closing),
+      invoke: {
+        id: 'close',
+        src: 'closeInTracker',
+        input: read.closing,
+        onDone: [
+          { guard: { type: 'accepted', params: read.verdict }, target: '#task.complete', actions: 'recordEnd' },
+          { target: 'failing', actions: { type: 'recordFailure', params: read.closeRefused } },
+        ],
+        onError: fail,
+      },
+      on: { DEADLINE: failLate('closing the task in the tracker') },
+    },
+    failing: {
+      tags: 'phase:closing',
+      meta: { says: 'stops what the attempt left running and gives the task back to the tracker' },
+      entry: within(waits.releasing),
+      invoke: {
+        id: 'release',
+        src: 'release',
+        input: read.ending('agent-failed'),
+        onDone: [
+          { guard: 'hasAttemptsLeft', target: '#task.queued.backingOff', actions: 'spendRetry' },
+          { target: '#task.failed', actions: 'recordEnd' },
+        ],
+        onError: { target: '#task.failed', actions: 'recordEnd' },
+      },
+      on: { DEADLINE: { guard: 'deadlinePassed', target: '#task.failed', actions: 'recordEnd' } },
+    },
+    cancelling: {
+      tags: ['answering', 'phase:cancelling'],
+      meta: { says: 'held until no process of the attempt is alive' },
+      entry: within(waits.releasing),
+      invoke: {
+        id: 'release',
+        src: 'release',
+        input: read.ending('agent-cancelled'),
+        onDone: { target: '#task.cancelled', actions: 'recordEnd' },
+        onError: { target: '#task.failed', actions: ['recordEnd', { type: 'recordFailure', params: read.broken }] },
+      },
+      on: {
+        cancel: { actions: 'keep' },
+        DEADLINE: {
+          guard: 'deadlinePassed',
+          target: '#task.failed',
+          actions: ['recordEnd', { type: 'recordFailure', params: read.overdue('stopping the attempt') }],
+        },
+      },
+    },
+  },
+});

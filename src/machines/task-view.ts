@@ -1,0 +1,152 @@
+import { z } from 'zod';
+import type { AgentContext } from './agent-machine.ts';
+import { describeRefusal } from './errors.ts';
+import { noUsage, phases, roleSchema, usageSchema } from './task.ts';
+import type { TaskContext } from './task-context.ts';
+import { statusInTracker, type TrackedTask } from './tracked-task.ts';
+
+/** The task as every face of the service shows it (CONTRACT 3, task view). Times are RFC 3339 UTC in milliseconds. */
+export const taskViewSchema = z.strictObject({
+  task_id: z.string(),
+  title: z.string(),
+  description: z.string(),
+  /** One of CONTRACT 2, or a word of the tracker that we do not know. */
+  status: z.string(),
+  /** What it is doing or waiting for; the status word when it is over. */
+  phase: z.union([z.enum(phases), z.string()]),
+  ready: z.boolean(),
+  role: roleSchema.optional(),
+  attempt: z.int().nonnegative(),
+  dependencies: z.array(z.string()),
+  unmet_dependencies: z.array(z.string()),
+  priority: z.int(),
+  labels: z.array(z.string()),
+  created_at: z.iso.datetime(),
+  updated_at: z.iso.datetime(),
+  started_at: z.iso.datetime().optional(),
+  completed_at: z.iso.datetime().optional(),
+  progress: z.number().min(0).max(1),
+  result: z.string().optional(),
+  results_path: z.string().optional(),
+  error: z.strictObject({ code: z.string(), message: z.string(), facts: z.record(z.string(), z.unknown()) }).optional(),
+  usage: usageSchema,
+  stream_url: z.string(),
+});
+export type TaskView = z.infer<typeof taskViewSchema>;
+
+/** The parts of a task snapshot that a view is made of. */
+export interface TaskState {
+  readonly tags: ReadonlySet<string>;
+  readonly context: TaskContext;
+}
+export interface AgentState {
+  readonly tags: ReadonlySet<string>;
+  readonly context: AgentContext;
+}
+
+export interface ViewParts {
+  readonly tracked: TrackedTask;
+  /** Null when no run was ever asked for. */
+  readonly task: TaskState | null;
+  /** The agent of the latest attempt, if one began. */
+  readonly agent: AgentState | null;
+  /** Epoch ms of the latest transition, or 0. */
+  readonly changedAt: number;
+}
+
+const iso = (at: number): string => new Date(at).toISOString();
+const tagged = (tags: ReadonlySet<string>): string | undefined =>
+  [...tags].find((tag) => tag.startsWith('phase:'))?.slice('phase:'.length);
+
+const statusOf = ({ tracked, task }: ViewParts): string => {
+  if (task?.tags.has('pending')) return task.tags.has('started') ? 'started' : 'queued';
+  return statusInTracker(tracked);
+};
+
+const phaseOf = ({ tracked, task, agent }: ViewParts, status: string): string => {
+  if (task?.tags.has('pending')) {
+    const working =
+      task.tags.has('started') && task.tags.has('phase:preparing') && agent?.context.attempt === task.context.attempt;
+    return (working ? tagged(agent.tags) : undefined) ?? tagged(task.tags) ?? 'preparing';
+  }
+  if (status !== 'queued') return status;
+  return tracked.unmet.length > 0 ? 'waiting_for_dependencies' : 'waiting_for_run';
+};
+
+const byPhase: Readonly<Record<string, number>> = { verifying: 0.9, closing: 0.95, cancelling: 0.95 };
+
+/** From 0 to 1, never backwards within an attempt; how many turns an agent will need is not known in advance. */
+const progressOf = (status: string, phase: string, turns: number): number => {
+  if (status === 'complete') return 1;
+  if (status === 'queued') return 0;
+  return byPhase[phase] ?? Math.round((0.05 + (0.8 * turns) / (turns + 5)) * 100) / 100;
+};
+
+const errorOf = (status: string, context: TaskContext): TaskView['error'] => {
+  if (status === 'failed' && context.failure !== null) {
+    const { code, message, facts } = context.failure;
+    return { code, message, facts: { ...facts } };
+  }
+  if (status === 'queued' && context.refusal !== null)
+    return {
+      code: context.refusal.code,
+      message: describeRefusal(context.refusal),
+      facts: { ...context.refusal.facts },
+    };
+  return undefined;
+};
+
+const runFields = (parts: ViewParts, status: string): Partial<TaskView> => {
+  const context = parts.task?.context;
+  if (context === undefined) return {};
+  const error = errorOf(status, context);
+  const over = parts.task?.tags.has('settled') === true && context.attempt > 0;
+  return {
+    ...(context.startedAt === null ? {} : { started_at: iso(context.startedAt) }),
+    ...(status === 'complete' && context.outcome?.status === 'done' ? { result: context.outcome.summary } : {}),
+    ...(over ? { results_path: `.beads/tasks/task-${parts.tracked.id}/30-results.md` } : {}),
+    ...(error === undefined ? {} : { error }),
+  };
+};
+
+const roleOf = ({ task, tracked }: ViewParts): TaskView['role'] => {
+  const label = tracked.labels.find((text) => text.startsWith('role:'))?.slice('role:'.length);
+  return task?.context.role ?? roleSchema.safeParse(label).data;
+};
+
+const endOf = ({ task, tracked }: ViewParts, status: string): string | undefined => {
+  if (!['complete', 'failed', 'cancelled'].includes(status)) return undefined;
+  const at = task?.context.completedAt ?? null;
+  return at === null ? (tracked.closedAt ?? undefined) : iso(at);
+};
+
+/** The one place that computes what people see of a task, from the tracker's facts and the machines' states. */
+export const toView = (parts: ViewParts): TaskView => {
+  const { tracked, task, agent } = parts;
+  const status = statusOf(parts);
+  const phase = phaseOf(parts, status);
+  const role = roleOf(parts);
+  const end = endOf(parts, status);
+  const usage = agent?.context.usage ?? task?.context.outcome?.usage ?? noUsage;
+  return {
+    task_id: tracked.id,
+    title: tracked.title,
+    description: tracked.description,
+    status,
+    phase,
+    ready: status === 'queued' && tracked.unmet.length === 0,
+    ...(role === undefined ? {} : { role }),
+    attempt: task?.context.attempt ?? 0,
+    dependencies: [...tracked.dependencies],
+    unmet_dependencies: [...tracked.unmet],
+    priority: tracked.priority,
+    labels: [...tracked.labels],
+    created_at: tracked.createdAt,
+    updated_at: iso(Math.max(Date.parse(tracked.updatedAt), parts.changedAt)),
+    ...(end === undefined ? {} : { completed_at: end }),
+    progress: progressOf(status, phase, usage.turns),
+    ...runFields(parts, status),
+    usage,
+    stream_url: `/stream/${encodeURIComponent(tracked.id)}`,
+  };
+};
