@@ -1,0 +1,210 @@
+import { type Refusal, refusal, ServiceError } from '../../machines/errors.ts';
+import type { TaskId } from '../../machines/task.ts';
+import type { Verdict } from '../../machines/task-context.ts';
+import { endLabels, type Issue, isListed, pathBetween, toTracked, unmetOf } from './issue.ts';
+import { createIssuesFile } from './issues-file.ts';
+import type { IssuesDocument } from './issues-text.ts';
+import { blocks, newId, newIssue, requireFits } from './new-issue.ts';
+import type { NewTask, TrackedTask, Tracker } from './port.ts';
+
+export interface EmbeddedOptions {
+  readonly projectRoot: string;
+  /** Who claims, in the tracker's words. */
+  readonly actor?: string;
+  /** Epoch ms. */
+  readonly clock: () => number;
+  /** A whole number from 0 to below `max`. */
+  readonly random: (max: number) => number;
+}
+
+type Issues = Map<string, Issue>;
+/** Looks at the newest issues and puts what it changes; a refusal changes nothing. */
+type Edit<Result> = (issues: Issues) => { readonly result: Result; readonly changed: boolean };
+
+interface Waiting {
+  readonly apply: (issues: Issues) => boolean;
+  readonly settle: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+const accepted: Verdict = { refusal: null };
+const refuse = (given: Refusal) => ({ result: { refusal: given } satisfies Verdict, changed: false });
+const unchanged = { result: accepted, changed: false };
+
+/** The first free moment in which the issue's `updated_at` still rises. */
+const touched = (issue: Issue, now: number): string =>
+  new Date(Math.max(now, (Date.parse(issue.updated_at) || 0) + 1)).toISOString();
+
+const without = <Key extends string>(issue: Issue, ...keys: readonly Key[]): Issue =>
+  Object.fromEntries(Object.entries(issue).filter(([key]) => !(keys as readonly string[]).includes(key))) as Issue;
+
+const withLabels = (issue: Issue, labels: readonly string[]): Issue =>
+  labels.length === 0 ? without(issue, 'labels') : { ...issue, labels: [...labels] };
+
+const keptLabels = ({ labels = [] }: Issue): readonly string[] => labels.filter((label) => !endLabels.includes(label));
+
+/** The tracker of a project without bd: `.beads/issues.jsonl` in bd's form (facts/beads 12). */
+export const createEmbeddedTracker = (options: EmbeddedOptions): Tracker => {
+  const { projectRoot, actor = 'agent-server', clock, random } = options;
+  const file = createIssuesFile(projectRoot);
+  let waiting: Waiting[] = [];
+  let writing = false;
+  const views = new WeakMap<IssuesDocument, readonly TrackedTask[]>();
+
+  /** All writes that wait at this moment go into one replacement of the file; each gets its own answer. */
+  const writeAll = async (): Promise<void> => {
+    while (waiting.length > 0) {
+      const batch = waiting;
+      waiting = [];
+      try {
+        await file.change(({ issues }) => batch.map(({ apply }) => apply(issues)).includes(true));
+        for (const { settle } of batch) settle();
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    writing = false;
+  };
+
+  const edit = <Result>(change: Edit<Result>): Promise<Result> =>
+    new Promise((resolve, reject) => {
+      let answer: (() => void) | null = null;
+      const apply = (issues: Issues): boolean => {
+        try {
+          const { result, changed } = change(issues);
+          answer = () => resolve(result);
+          return changed;
+        } catch (error) {
+          answer = () => reject(error);
+          return false;
+        }
+      };
+      waiting.push({ apply, settle: () => answer?.(), reject });
+      if (!writing) queueMicrotask(writeAll);
+      writing = true;
+    });
+
+  const editIssue = (id: TaskId, change: (issue: Issue, issues: Issues) => Issue | Refusal | null): Promise<Verdict> =>
+    edit((issues) => {
+      const issue = issues.get(id);
+      if (issue === undefined || !isListed(issue)) return refuse(refusal('task_not_found', { task_id: id }));
+      const next = change(issue, issues);
+      if (next === null) return unchanged;
+      if ('facts' in next && 'code' in next) return refuse(next as Refusal);
+      issues.set(id, { ...(next as Issue), updated_at: touched(issue, clock()) });
+      return { result: accepted, changed: true };
+    });
+
+  const unmet = (issue: Issue, issues: Issues): Refusal | null => {
+    const ids = unmetOf(issue, issues);
+    return ids.length === 0 ? null : refusal('dependencies_unmet', { task_id: issue.id as TaskId, unmet: ids });
+  };
+
+  const notClaimable = (issue: Issue): Refusal | null => {
+    const holder = issue.assignee ?? (issue.status === 'open' ? null : `somebody (status ${issue.status})`);
+    if (holder === null || holder === actor) return issue.status === 'closed' ? held(issue, 'its closed state') : null;
+    return held(issue, holder);
+  };
+  const held = ({ id }: Issue, holder: string): Refusal =>
+    refusal('tracker_conflict', { task_id: id as TaskId, holder });
+
+  const list = async (): Promise<readonly TrackedTask[]> => {
+    const document = await file.read();
+    const known = views.get(document);
+    if (known !== undefined) return known;
+    const order = (one: TrackedTask, other: TrackedTask): number =>
+      one.createdAt === other.createdAt ? (one.id < other.id ? -1 : 1) : one.createdAt < other.createdAt ? -1 : 1;
+    const listed = [...document.issues.values()].filter(isListed);
+    const view = listed.map((issue) => toTracked(issue, document.issues)).sort(order);
+    views.set(document, view);
+    return view;
+  };
+
+  return {
+    name: 'embedded',
+    list,
+
+    find: async (id) => {
+      const { issues } = await file.read();
+      const issue = issues.get(id);
+      return issue === undefined || !isListed(issue) ? null : toTracked(issue, issues);
+    },
+
+    create: async (task: NewTask) => {
+      requireFits(task);
+      return edit((issues) => {
+        for (const id of task.dependencies) {
+          const target = issues.get(id);
+          if (target === undefined || !isListed(target)) throw new ServiceError('task_not_found', { task_id: id });
+        }
+        const issue = newIssue(newId(issues, random), task, actor, new Date(clock()).toISOString());
+        issues.set(issue.id, issue);
+        return { result: toTracked(issue, issues), changed: true };
+      });
+    },
+
+    claim: (id) =>
+      editIssue(id, (issue, issues) => {
+        const no = notClaimable(issue) ?? unmet(issue, issues);
+        if (no !== null) return no;
+        if (issue.status === 'in_progress') return null;
+        return withLabels({ ...issue, status: 'in_progress', assignee: actor }, keptLabels(issue));
+      }),
+
+    release: async (id, label) => {
+      await editIssue(id, (issue) => {
+        const theirs = issue.assignee !== undefined && issue.assignee !== actor;
+        if (theirs || !['open', 'in_progress'].includes(issue.status)) return null;
+        return withLabels({ ...without(issue, 'assignee'), status: 'open' }, [...keptLabels(issue), label]);
+      });
+    },
+
+    close: (id, reason) =>
+      editIssue(id, (issue, issues) => {
+        if (issue.status === 'closed') return null;
+        const no = unmet(issue, issues);
+        if (no !== null) return no;
+        const now = touched(issue, clock());
+        return withLabels({ ...issue, status: 'closed', closed_at: now, close_reason: reason }, keptLabels(issue));
+      }),
+
+    reopen: (id) =>
+      editIssue(id, (issue) => {
+        const open = without(issue, 'closed_at', 'close_reason', 'assignee');
+        return withLabels({ ...open, status: 'open' }, keptLabels(issue));
+      }),
+
+    addDependency: (dependent, prerequisite) =>
+      editIssue(dependent, (issue, issues) => {
+        const target = issues.get(prerequisite);
+        if (target === undefined || !isListed(target)) return refusal('task_not_found', { task_id: prerequisite });
+        const cycle = pathBetween(prerequisite, dependent, issues);
+        if (cycle !== null) return refusal('dependency_cycle', { cycle: [dependent, ...cycle] });
+        const { dependencies = [] } = issue;
+        if (dependencies.some(({ depends_on_id, type }) => depends_on_id === prerequisite && type === 'blocks'))
+          return null;
+        const edge = blocks(dependent, prerequisite, actor, new Date(clock()).toISOString());
+        return { ...issue, dependencies: [...dependencies, edge] };
+      }),
+
+    removeDependency: (dependent, prerequisite) =>
+      editIssue(dependent, (issue) => {
+        const { dependencies = [] } = issue;
+        const kept = dependencies.filter(({ depends_on_id }) => depends_on_id !== prerequisite);
+        if (kept.length === dependencies.length) return null;
+        return kept.length === 0 ? without(issue, 'dependencies') : { ...issue, dependencies: kept };
+      }),
+
+    check: async () => {
+      try {
+        const { issues, broken, torn } = await file.read();
+        const [first] = broken;
+        if (first !== undefined) return { ok: false, detail: `line ${first.line} cannot be read: ${first.problem}` };
+        const note = torn ? '; the last write was cut off, the file before it is used' : '';
+        return { ok: true, detail: `embedded, ${issues.size} tasks${note}` };
+      } catch (error) {
+        return { ok: false, detail: error instanceof Error ? error.message : String(error) };
+      }
+    },
+  };
+};

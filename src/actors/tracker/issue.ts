@@ -1,0 +1,77 @@
+import { z } from 'zod';
+import { parseTaskId, type TaskId } from '../../machines/task.ts';
+import type { TrackedTask } from '../../machines/tracked-task.ts';
+
+const dependencySchema = z.looseObject({ depends_on_id: z.string(), type: z.string().optional() });
+
+/** A line of `.beads/issues.jsonl` in bd's form; what we do not know stays in it (facts/beads 7 and 12). */
+export const issueSchema = z.looseObject({
+  id: z.string().refine((id) => parseTaskId(id) !== null, 'is not an issue id'),
+  title: z.string(),
+  description: z.string().optional(),
+  status: z.string().default('open'),
+  priority: z.number().default(2),
+  labels: z.array(z.string()).optional(),
+  assignee: z.string().optional(),
+  dependencies: z.array(dependencySchema).optional(),
+  created_at: z.string(),
+  updated_at: z.string(),
+  closed_at: z.string().optional(),
+});
+export type Issue = z.infer<typeof issueSchema>;
+
+export const endLabels: readonly string[] = ['agent-failed', 'agent-cancelled'];
+
+const gating: ReadonlySet<string> = new Set(['blocks', 'conditional-blocks', 'waits-for']);
+const done: ReadonlySet<string> = new Set(['closed', 'pinned', 'tombstone']);
+
+/** The ids that the issue depends on, by the types that block only. */
+export const blockers = ({ dependencies = [] }: Issue): readonly TaskId[] => [
+  ...new Set(
+    dependencies.flatMap(({ depends_on_id, type = 'blocks' }) => {
+      const id = gating.has(type) ? parseTaskId(depends_on_id) : null;
+      return id === null ? [] : [id];
+    }),
+  ),
+];
+
+/** The blockers that are not done; one that does not exist is never done. */
+export const unmetOf = (issue: Issue, issues: ReadonlyMap<string, Issue>): readonly TaskId[] =>
+  blockers(issue).filter((id) => !done.has(issues.get(id)?.status ?? 'missing'));
+
+const time = (text: string): string => {
+  const at = Date.parse(text);
+  return new Date(Number.isNaN(at) ? 0 : at).toISOString();
+};
+
+export const isListed = ({ status }: Issue): boolean => status !== 'tombstone';
+
+export const toTracked = (issue: Issue, issues: ReadonlyMap<string, Issue>): TrackedTask => ({
+  id: issue.id as TaskId,
+  title: issue.title,
+  description: issue.description ?? '',
+  status: issue.status,
+  priority: issue.priority,
+  labels: issue.labels ?? [],
+  assignee: issue.assignee ?? null,
+  dependencies: blockers(issue),
+  unmet: unmetOf(issue, issues),
+  createdAt: time(issue.created_at),
+  updatedAt: time(issue.updated_at),
+  closedAt: issue.closed_at === undefined ? null : time(issue.closed_at),
+});
+
+/** The ids from `from` along dependencies back to `to`, or null: adding `to → from` would close this cycle. */
+export const pathBetween = (from: TaskId, to: TaskId, issues: ReadonlyMap<string, Issue>): readonly TaskId[] | null => {
+  const cameFrom = new Map<TaskId, TaskId | null>([[from, null]]);
+  for (const id of cameFrom.keys()) {
+    if (id === to) {
+      const path: TaskId[] = [];
+      for (let at: TaskId | null | undefined = id; at != null; at = cameFrom.get(at)) path.unshift(at);
+      return path;
+    }
+    const issue = issues.get(id);
+    for (const next of issue === undefined ? [] : blockers(issue)) if (!cameFrom.has(next)) cameFrom.set(next, id);
+  }
+  return null;
+};

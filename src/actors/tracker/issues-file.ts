@@ -1,0 +1,114 @@
+import { link, mkdir, readdir, readFile, stat, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ServiceError } from '../../machines/errors.ts';
+import { writeFileAtomically } from '../atomic-write.ts';
+import { LockedError, withFileLock } from './file-lock.ts';
+import { formatIssues, type IssuesDocument, parseIssues } from './issues-text.ts';
+
+/** `.beads/issues.jsonl` as a document that is read when it changed and replaced whole. */
+export interface IssuesFile {
+  /** @throws tracker_unavailable */
+  read(): Promise<IssuesDocument>;
+  /** Runs a change on a draft of the newest document, alone; what it answers true for is written. @throws tracker_unavailable */
+  change(edit: (draft: IssuesDocument) => boolean): Promise<void>;
+}
+
+const unavailable = (detail: string, remedy: string, cause?: unknown): ServiceError =>
+  new ServiceError('tracker_unavailable', { detail, remedy }, { cause });
+
+const missing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT';
+
+const asUnavailable =
+  (folder: string) =>
+  (error: unknown): never => {
+    if (error instanceof ServiceError) throw error;
+    if (error instanceof LockedError)
+      throw unavailable(error.message, 'wait for it, or delete the lock file when that process is gone', error);
+    const words = error instanceof Error ? error.message : String(error);
+    throw unavailable(
+      words,
+      `check that ${folder} is a folder that can be written and that the disk is not full`,
+      error,
+    );
+  };
+
+const empty: IssuesDocument = { issues: new Map(), others: [], broken: [], torn: false };
+
+/** What tells that bd keeps this project's tasks in a database of its own (facts/beads 11). */
+const bdOwns = (names: readonly string[]): string | undefined =>
+  names.find(
+    (name) =>
+      ['metadata.json', 'config.yaml', 'dolt', 'embeddeddolt'].includes(name) ||
+      (name.endsWith('.db') && !/backup|\.bak/.test(name)),
+  );
+
+export const createIssuesFile = (projectRoot: string): IssuesFile => {
+  const folder = join(projectRoot, '.beads');
+  const file = join(folder, 'issues.jsonl');
+  const backup = `${file}.bak`;
+  let cached: { readonly stamp: string; readonly document: IssuesDocument } | null = null;
+
+  const stampOf = async (): Promise<string> => {
+    try {
+      const { mtimeMs, size, ino } = await stat(file);
+      return `${mtimeMs}/${size}/${ino}`;
+    } catch (error) {
+      if (missing(error)) return 'missing';
+      throw error;
+    }
+  };
+
+  /** A last line that was cut off belongs to a write that was never acknowledged: the file before it counts. */
+  const mended = async (document: IssuesDocument): Promise<IssuesDocument> => {
+    const before = await readFile(backup, 'utf8').catch(() => null);
+    if (before === null) return document;
+    const earlier = parseIssues(before);
+    return earlier.broken.length === 0 && !earlier.torn ? { ...earlier, torn: true } : document;
+  };
+
+  const load = async (): Promise<IssuesDocument> => {
+    const stamp = await stampOf();
+    if (cached?.stamp === stamp) return cached.document;
+    const parsed = stamp === 'missing' ? empty : parseIssues(await readFile(file, 'utf8'));
+    const document = parsed.torn ? await mended(parsed) : parsed;
+    cached = { stamp, document };
+    return document;
+  };
+
+  const requireOurs = async (document: IssuesDocument): Promise<void> => {
+    const sign = bdOwns(await readdir(folder));
+    if (sign !== undefined)
+      throw unavailable(`bd keeps this project's tasks in its own database (.beads/${sign})`, 'install bd and use it');
+    const [first] = document.broken;
+    if (first !== undefined)
+      throw unavailable(`${file} line ${first.line} cannot be read: ${first.problem}`, 'mend or remove that line');
+  };
+
+  const keepBackup = async (): Promise<void> => {
+    await unlink(backup).catch(() => {});
+    await link(file, backup).catch((error: unknown) => {
+      if (!missing(error)) throw error;
+    });
+  };
+
+  const changeAlone = async (edit: (draft: IssuesDocument) => boolean): Promise<void> => {
+    const document = await load();
+    await requireOurs(document);
+    const draft: IssuesDocument = { ...document, issues: new Map(document.issues), torn: false };
+    if (!edit(draft)) return;
+    await writeFileAtomically(file, formatIssues(draft), { mode: 0o600, beforeRename: keepBackup });
+    cached = { stamp: await stampOf(), document: draft };
+  };
+
+  return {
+    read: () => load().catch(asUnavailable(folder)),
+    change: async (edit) => {
+      try {
+        await mkdir(folder, { mode: 0o700, recursive: true });
+        await withFileLock(join(folder, '.issues.lock'), () => changeAlone(edit));
+      } catch (error) {
+        asUnavailable(folder)(error);
+      }
+    },
+  };
+};

@@ -1,0 +1,77 @@
+import { type Issue, issueSchema } from './issue.ts';
+
+/** What the file holds: issues by id, lines of other kinds as they are, and lines that cannot be read. */
+export interface IssuesDocument {
+  readonly issues: Map<string, Issue>;
+  /** `_schema` header and `_type` lines of other kinds, kept word for word. */
+  readonly others: readonly string[];
+  readonly broken: readonly { readonly line: number; readonly problem: string }[];
+  /** Set when the last line was cut off in the middle of a write. */
+  readonly torn: boolean;
+}
+
+const isOther = (value: unknown): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  ('_schema' in value || ('_type' in value && value._type !== 'issue') || ('_type' in value && !('id' in value)));
+
+type Line =
+  | { readonly issue: Issue }
+  | { readonly other: string }
+  | { readonly problem: string; readonly json: boolean };
+
+/** The line that each issue was read from or last written as: what did not change is written back word for word. */
+const texts = new WeakMap<Issue, string>();
+
+const parseLine = (text: string): Line => {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error), json: false };
+  }
+  if (isOther(value)) return { other: text };
+  const parsed = issueSchema.safeParse(value);
+  if (parsed.success) {
+    // The value itself, since the schema would change the order of its keys.
+    const { status, priority } = parsed.data;
+    const issue = { ...(value as Issue), status, priority };
+    texts.set(issue, text);
+    return { issue };
+  }
+  return {
+    problem: parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; '),
+    json: true,
+  };
+};
+
+export const parseIssues = (text: string): IssuesDocument => {
+  const issues = new Map<string, Issue>();
+  const others: string[] = [];
+  const broken: { line: number; problem: string }[] = [];
+  const lines = text.split('\n');
+  let torn = false;
+  for (const [index, line] of lines.entries()) {
+    if (line.trim() === '') continue;
+    const parsed = parseLine(line);
+    if ('issue' in parsed) issues.set(parsed.issue.id, parsed.issue);
+    else if ('other' in parsed) others.push(parsed.other);
+    else if (index === lines.length - 1 && !parsed.json) torn = true;
+    else broken.push({ line: index + 1, problem: parsed.problem });
+  }
+  return { issues, others, broken, torn };
+};
+
+const textOf = (issue: Issue): string => {
+  const known = texts.get(issue);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(issue);
+  texts.set(issue, text);
+  return text;
+};
+
+const byId = ([one]: [string, Issue], [other]: [string, Issue]): number => (one < other ? -1 : 1);
+
+/** Sorted by id, as bd writes it, so that a change is a small difference. */
+export const formatIssues = ({ issues, others }: Pick<IssuesDocument, 'issues' | 'others'>): string =>
+  [...others, ...[...issues].sort(byId).map(([, issue]) => textOf(issue))].map((line) => `${line}\n`).join('');

@@ -1,0 +1,67 @@
+import { ServiceError } from '../../machines/errors.ts';
+import type { TaskId } from '../../machines/task.ts';
+import type { Issue } from './issue.ts';
+import type { NewTask } from './port.ts';
+
+const titleBytes = 500;
+const descriptionBytes = 64 * 1024;
+const labelPattern = /^[A-Za-z0-9][A-Za-z0-9:_./-]*$/;
+
+const problems = ({ title, description, priority, labels }: NewTask) => [
+  ...(title.trim() === '' ? [{ path: 'title', problem: 'is empty' }] : []),
+  ...(Buffer.byteLength(title) > titleBytes ? [{ path: 'title', problem: `is longer than ${titleBytes} bytes` }] : []),
+  ...(/[\r\n]/.test(title) ? [{ path: 'title', problem: 'is more than one line' }] : []),
+  ...(Buffer.byteLength(description) > descriptionBytes
+    ? [{ path: 'description', problem: `is longer than ${descriptionBytes} bytes` }]
+    : []),
+  ...(title.includes('\0') || description.includes('\0')
+    ? [{ path: 'description', problem: 'holds a NUL character' }]
+    : []),
+  ...(Number.isInteger(priority) && priority >= 0 && priority <= 4
+    ? []
+    : [{ path: 'priority', problem: 'expected 0 (first) to 4' }]),
+  ...labels.flatMap((label, index) =>
+    labelPattern.test(label) ? [] : [{ path: `labels.${index}`, problem: 'expected letters, digits and : _ . / -' }],
+  ),
+];
+
+/** @throws invalid_params with the path of each field that a bd issue cannot hold */
+export const requireFits = (task: NewTask): void => {
+  const fields = problems(task);
+  if (fields.length > 0) throw new ServiceError('invalid_params', { fields });
+};
+
+const idLength = (count: number): number => (count < 500 ? 4 : count < 1_500 ? 5 : 6);
+
+/** A new id in bd's form: longer as the project grows, never one that exists. */
+export const newId = (issues: ReadonlyMap<string, Issue>, random: (max: number) => number): TaskId => {
+  for (;;) {
+    const digits = Array.from({ length: idLength(issues.size) }, () => random(36).toString(36));
+    const id = `bd-${digits.join('')}` as TaskId;
+    if (!issues.has(id)) return id;
+  }
+};
+
+export const newIssue = (id: TaskId, task: NewTask, actor: string, now: string): Issue => ({
+  id,
+  title: task.title,
+  ...(task.description === '' ? {} : { description: task.description }),
+  status: 'open',
+  priority: task.priority,
+  issue_type: 'task',
+  created_at: now,
+  created_by: actor,
+  updated_at: now,
+  ...(task.labels.length === 0 ? {} : { labels: [...new Set(task.labels)] }),
+  ...(task.dependencies.length === 0
+    ? {}
+    : { dependencies: [...new Set(task.dependencies)].map((target) => blocks(id, target, actor, now)) }),
+});
+
+export const blocks = (from: TaskId, to: TaskId, actor: string, now: string) => ({
+  issue_id: from,
+  depends_on_id: to,
+  type: 'blocks',
+  created_at: now,
+  created_by: actor,
+});

@@ -1,0 +1,54 @@
+import type { TaskId } from '../../machines/task.ts';
+import type { Verdict } from '../../machines/task-context.ts';
+import type { TrackedTask } from '../../machines/tracked-task.ts';
+
+export type { TrackedTask };
+
+export interface NewTask {
+  /** One line of 1 to 500 bytes. */
+  readonly title: string;
+  /** At most 64 KiB. */
+  readonly description: string;
+  readonly priority: number;
+  readonly labels: readonly string[];
+  readonly dependencies: readonly TaskId[];
+}
+
+export type ReleaseLabel = 'agent-failed' | 'agent-cancelled';
+
+/**
+ * Where the tasks live (DESIGN 3.1): which exist, what they depend on, their coarse status.
+ * A refusal that users can meet is a value; a method rejects only when the tracker itself cannot be used
+ * (`ServiceError<'tracker_unavailable'>`). Every write is durable when its promise resolves, and idempotent.
+ */
+export interface Tracker {
+  /** Which tracker this is, for health and doctor: `embedded` or `bd`. */
+  readonly name: string;
+  /** @returns null when there is no such task. */
+  find(id: TaskId): Promise<TrackedTask | null>;
+  /** Every task, in the order of their creation. */
+  list(): Promise<readonly TrackedTask[]>;
+  /**
+   * @throws task_not_found when a dependency does not exist (nothing is created)
+   * @throws invalid_params when a field does not fit
+   */
+  create(task: NewTask): Promise<TrackedTask>;
+  /**
+   * Marks the task started for the actor of this service (`bd start`): only when it is open, held by nobody else, and
+   * its dependencies are complete at this moment. Removes the labels of an earlier end. Claiming what we hold succeeds.
+   * Refusals: task_not_found, dependencies_unmet, tracker_conflict.
+   */
+  claim(id: TaskId): Promise<Verdict>;
+  /** Opens a task that we hold, with a label that says how the attempt ended. Leaves alone what others hold. */
+  release(id: TaskId, label: ReleaseLabel): Promise<void>;
+  /** Refusals: task_not_found, dependencies_unmet. Closing a closed task succeeds and keeps the first reason and time. */
+  close(id: TaskId, reason: string): Promise<Verdict>;
+  /** Opens a closed, failed or cancelled task and clears assignee and end labels. Refusal: task_not_found. */
+  reopen(id: TaskId): Promise<Verdict>;
+  /** The first depends on the second. Adding it again succeeds. Refusals: task_not_found, dependency_cycle. */
+  addDependency(dependent: TaskId, prerequisite: TaskId): Promise<Verdict>;
+  /** Removing what is not there succeeds. Refusal: task_not_found. */
+  removeDependency(dependent: TaskId, prerequisite: TaskId): Promise<Verdict>;
+  /** Whether the tracker can be used now, in one sentence, for /health. Never rejects. */
+  check(): Promise<{ readonly ok: boolean; readonly detail: string }>;
+}

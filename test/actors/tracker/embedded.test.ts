@@ -1,0 +1,275 @@
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { hostname, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { createEmbeddedTracker } from '../../../src/actors/tracker/embedded.ts';
+import type { TaskId } from '../../../src/machines/task.ts';
+import { aTask, describeTracker } from '../../contracts/tracker.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const openAt = (projectRoot: string, now = () => Date.now()) =>
+  createEmbeddedTracker({ projectRoot, clock: now, random: (max) => Math.floor(Math.random() * max) });
+
+describeTracker('embedded', async () => {
+  const root = await mkdtemp(join(tmpdir(), 'agent-tracker-'));
+  let now = Date.parse('2026-11-20T10:00:00.000Z');
+  const tick = (): number => {
+    now += 1;
+    return now;
+  };
+  return { tracker: openAt(root, tick), close: () => rm(root, { recursive: true }) };
+});
+
+const setUp = () => {
+  const root = temporaryFolder();
+  const folder = join(root, '.beads');
+  const file = join(folder, 'issues.jsonl');
+  const lines = () => readFileSync(file, 'utf8').trimEnd().split('\n');
+  const write = (text: string): void => {
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(file, text);
+  };
+  return { root, folder, file, lines, write, tracker: openAt(root) };
+};
+
+const line = (id: string, over: object = {}): string =>
+  JSON.stringify({
+    id,
+    title: id,
+    status: 'open',
+    priority: 2,
+    issue_type: 'task',
+    created_at: '2026-01-01T00:00:00Z',
+    updated_at: '2026-01-01T00:00:00Z',
+    ...over,
+  });
+
+test('reading writes nothing, the first create makes a private folder', async () => {
+  const { root, folder, tracker } = setUp();
+
+  expect(await tracker.list()).toEqual([]);
+  expect(existsSync(folder)).toBe(false);
+  await tracker.create(aTask());
+
+  expect(statSync(folder).mode & 0o777).toBe(0o700);
+  expect(readdirSync(root)).toEqual(['.beads']);
+  expect(readdirSync(folder)).toEqual(['issues.jsonl']);
+});
+
+test("a line has bd's form, with bd's statuses only", async () => {
+  const { tracker, lines } = setUp();
+  const first = await tracker.create(aTask({ title: 'a' }));
+  const second = await tracker.create(aTask({ title: 'b', labels: ['role:engineer'], dependencies: [first.id] }));
+  await tracker.close(first.id, 'Completed by agent-server (role: engineer)');
+  await tracker.claim(second.id);
+
+  const issues = lines().map((text) => JSON.parse(text));
+  const one = issues.find(({ id }) => id === first.id);
+  const two = issues.find(({ id }) => id === second.id);
+
+  expect(first.id).toMatch(/^bd-[a-z0-9]{4}$/);
+  expect(one).toMatchObject({ status: 'closed', close_reason: 'Completed by agent-server (role: engineer)' });
+  expect(one.closed_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  expect(two).toEqual({
+    id: second.id,
+    title: 'b',
+    description: 'What it is about.',
+    status: 'in_progress',
+    priority: 2,
+    issue_type: 'task',
+    assignee: 'agent-server',
+    created_at: expect.stringMatching(/Z$/),
+    created_by: 'agent-server',
+    updated_at: expect.stringMatching(/Z$/),
+    labels: ['role:engineer'],
+    dependencies: [
+      {
+        issue_id: second.id,
+        depends_on_id: first.id,
+        type: 'blocks',
+        created_at: expect.any(String),
+        created_by: 'agent-server',
+      },
+    ],
+  });
+  expect(issues.map(({ id }) => id)).toEqual([first.id, second.id].sort());
+});
+
+test('what we do not know comes through a change untouched', async () => {
+  const { write, lines, tracker } = setUp();
+  const header = '{"_schema":"beads/1"}';
+  const memory = '{"_type":"memory","key":"k","value":"v"}';
+  const grave = line('bd-dead', { status: 'tombstone', deleted_by: 'x' });
+  const rich = line('bd-rich', {
+    _type: 'issue',
+    comments: [{ id: 1, text: 'hi' }],
+    metadata: { a: [1] },
+    dependencies: [{ issue_id: 'bd-rich', depends_on_id: 'bd-dead', type: 'related', x: 1 }],
+  });
+  write(`${header}\n\n${rich}\n${memory}\n${grave}\n`);
+
+  const { id } = await tracker.create(aTask());
+  await tracker.claim('bd-rich' as TaskId);
+
+  const after = lines();
+  expect(after).toEqual(expect.arrayContaining([header, memory, grave]));
+  expect(after.map((text) => JSON.parse(text)).find((issue) => issue.id === 'bd-rich')).toMatchObject({
+    _type: 'issue',
+    comments: [{ id: 1, text: 'hi' }],
+    metadata: { a: [1] },
+    dependencies: [{ type: 'related', x: 1 }],
+  });
+  expect((await tracker.list()).map((task) => task.id).sort()).toEqual(['bd-rich', id].sort());
+});
+
+test('only blocking types gate; pinned and deleted tasks do not, missing ones do', async () => {
+  const { write, tracker } = setUp();
+  const on = (depends_on_id: string, type?: string) => ({ depends_on_id, ...(type === undefined ? {} : { type }) });
+  write(
+    [
+      line('bd-a'),
+      line('bd-pin', { status: 'pinned' }),
+      line('bd-dead', { status: 'tombstone' }),
+      line('bd-x', {
+        dependencies: [
+          on('bd-a', 'related'),
+          on('bd-a', 'parent-child'),
+          on('bd-pin'),
+          on('bd-dead', 'blocks'),
+          on('bd-gone', 'waits-for'),
+        ],
+      }),
+    ].join('\n'),
+  );
+
+  expect(await tracker.find('bd-x' as TaskId)).toMatchObject({
+    dependencies: ['bd-pin', 'bd-dead', 'bd-gone'],
+    unmet: ['bd-gone'],
+  });
+});
+
+test('a status that we do not know is shown as it is', async () => {
+  const { write, tracker } = setUp();
+  write(`${line('bd-a', { status: 'hooked' })}\n`);
+
+  expect((await tracker.list())[0]?.status).toBe('hooked');
+});
+
+test('an edit by another program is seen', async () => {
+  const { file, tracker } = setUp();
+  await tracker.create(aTask());
+  await tracker.list();
+
+  appendFileSync(file, `${line('bd-new')}\n`);
+
+  expect(await tracker.find('bd-new' as TaskId)).not.toBeNull();
+  await tracker.claim('bd-new' as TaskId);
+  expect(await tracker.list()).toHaveLength(2);
+});
+
+test('a last line that was cut off costs only itself: the file before it counts', async () => {
+  const { file, folder, tracker, root } = setUp();
+  await tracker.create(aTask({ title: 'one' }));
+  await tracker.create(aTask({ title: 'two' }));
+  const before = readFileSync(join(folder, 'issues.jsonl.bak'), 'utf8');
+  expect(before.split('\n')).toHaveLength(2);
+  for (let size = statSync(file).size - 2; size > before.length; size -= 25) {
+    truncateSync(file, size);
+    const late = openAt(root);
+
+    expect((await late.list()).map(({ title }) => title)).toContain('one');
+    expect((await late.check()).detail).toContain('cut off');
+  }
+});
+
+test('a broken line in the middle names itself, the others stay readable, and nothing is written', async () => {
+  const { write, file, tracker } = setUp();
+  const text = `${line('bd-a')}\n{"id":\n${line('bd-b')}\n`;
+  write(text);
+
+  expect((await tracker.list()).map(({ id }) => id)).toEqual(['bd-a', 'bd-b']);
+  await expect(tracker.create(aTask())).rejects.toMatchObject({
+    code: 'tracker_unavailable',
+    facts: { detail: expect.stringContaining(`${file} line 2`) },
+  });
+  expect(readFileSync(file, 'utf8')).toBe(text);
+  expect(await tracker.check()).toMatchObject({ ok: false, detail: expect.stringContaining('line 2') });
+});
+
+test.each(['metadata.json', 'config.yaml', 'beads.db', 'dolt', 'embeddeddolt'])(
+  "a project with %s is bd's: nothing is written",
+  async (sign) => {
+    const { folder, tracker } = setUp();
+    await tracker.create(aTask());
+    writeFileSync(join(folder, sign), '');
+
+    await expect(tracker.create(aTask())).rejects.toMatchObject({
+      code: 'tracker_unavailable',
+      facts: { detail: expect.stringContaining(sign) },
+    });
+    expect(await tracker.list()).toHaveLength(1);
+  },
+);
+
+test('a folder that cannot be used is said by name', async () => {
+  const { root, tracker } = setUp();
+  writeFileSync(join(root, '.beads'), 'not a folder');
+
+  await expect(tracker.create(aTask())).rejects.toMatchObject({ code: 'tracker_unavailable' });
+  await expect(tracker.list()).rejects.toMatchObject({ code: 'tracker_unavailable' });
+  expect((await tracker.check()).ok).toBe(false);
+});
+
+test('two trackers on one project lose nothing of each other', async () => {
+  const { root } = setUp();
+  const [one, other] = [openAt(root), openAt(root)];
+
+  await Promise.all(
+    Array.from({ length: 60 }, (_, n) => (n % 2 === 0 ? one : other).create(aTask({ title: `t${n}` }))),
+  );
+
+  expect(new Set((await openAt(root).list()).map(({ title }) => title)).size).toBe(60);
+});
+
+test.each([
+  ['whose process is gone', { pid: 2 ** 22 - 3, host: hostname(), started: '1', token: 'x' }],
+  ['whose process id was used again', { pid: process.pid, host: hostname(), started: '1', token: 'x' }],
+])('a lock %s is taken over', async (_, holder) => {
+  const { folder, tracker } = setUp();
+  mkdirSync(folder);
+  writeFileSync(join(folder, '.issues.lock'), JSON.stringify(holder));
+
+  await tracker.create(aTask());
+
+  expect(await tracker.list()).toHaveLength(1);
+  expect(existsSync(join(folder, '.issues.lock'))).toBe(false);
+});
+
+test('ids grow with the project', async () => {
+  const { write, tracker } = setUp();
+  write(Array.from({ length: 1_500 }, (_, n) => line(`bd-x${n}`)).join('\n'));
+
+  expect((await tracker.create(aTask())).id).toMatch(/^bd-[a-z0-9]{6}$/);
+});
+
+test('10,000 tasks are listed in order and found', async () => {
+  const { write, tracker } = setUp();
+  const at = (n: number) => new Date(Date.parse('2026-01-01T00:00:00Z') + n).toISOString();
+  write(Array.from({ length: 10_000 }, (_, n) => line(`bd-x${9_999 - n}`, { created_at: at(9_999 - n) })).join('\n'));
+
+  const ids = (await tracker.list()).map(({ id }) => id);
+
+  expect(ids).toHaveLength(10_000);
+  expect([ids[0], ids[9_999]]).toEqual(['bd-x0', 'bd-x9999']);
+  expect((await tracker.find('bd-x777' as TaskId))?.title).toBe('bd-x777');
+});

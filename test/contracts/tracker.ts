@@ -1,0 +1,267 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { NewTask, Tracker } from '../../src/actors/tracker/port.ts';
+import { ServiceError } from '../../src/machines/errors.ts';
+import type { TaskId } from '../../src/machines/task.ts';
+
+export const aTask = (over: Partial<NewTask> = {}): NewTask => ({
+  title: 'A task',
+  description: 'What it is about.',
+  priority: 2,
+  labels: [],
+  dependencies: [],
+  ...over,
+});
+
+export const nobody = 'bd-none' as TaskId;
+
+const codeOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => 'accepted',
+    (error: unknown) => (error instanceof ServiceError ? error.code : error),
+  );
+
+/** What every tracker does. */
+export const describeTracker = (name: string, open: () => Promise<{ tracker: Tracker; close: () => Promise<void> }>) =>
+  describe(`${name} tracker`, () => {
+    let opened: Awaited<ReturnType<typeof open>>;
+    let tracker: Tracker;
+    beforeEach(async () => {
+      opened = await open();
+      tracker = opened.tracker;
+    });
+    afterEach(() => opened.close());
+
+    const find = async (id: TaskId) => {
+      const found = await tracker.find(id);
+      if (found === null) throw new Error(`${id} is missing`);
+      return found;
+    };
+
+    test('a created task is found with what was given', async () => {
+      const given = aTask({
+        title: 'Zwölf "Boxkämpfer"',
+        description: 'two\nlines',
+        priority: 0,
+        labels: ['role:tester', 'x'],
+      });
+
+      const created = await tracker.create(given);
+
+      expect(created).toMatchObject({ ...given, status: 'open', assignee: null, unmet: [], closedAt: null });
+      expect(await tracker.find(created.id)).toEqual(created);
+    });
+
+    test('a task that does not exist is null, also by the beginning of its id', async () => {
+      const { id } = await tracker.create(aTask());
+
+      expect(await tracker.find(nobody)).toBeNull();
+      expect(await tracker.find(id.slice(0, -1) as TaskId)).toBeNull();
+    });
+
+    test('tasks are listed in the order of their creation', async () => {
+      const ids: TaskId[] = [];
+      for (const title of ['one', 'two', 'three']) ids.push((await tracker.create(aTask({ title }))).id);
+
+      expect((await tracker.list()).map(({ id }) => id)).toEqual(ids);
+    });
+
+    test('the first id depends on the second', async () => {
+      const [prerequisite, dependent] = [await tracker.create(aTask()), await tracker.create(aTask())];
+
+      const verdict = await tracker.addDependency(dependent.id, prerequisite.id);
+
+      expect(verdict).toEqual({ refusal: null });
+      expect(await find(dependent.id)).toMatchObject({ dependencies: [prerequisite.id], unmet: [prerequisite.id] });
+      expect(await find(prerequisite.id)).toMatchObject({ dependencies: [] });
+    });
+
+    test('a dependency that is closed is met, and unmet again when it is reopened', async () => {
+      const first = await tracker.create(aTask());
+      const second = await tracker.create(aTask({ dependencies: [first.id] }));
+
+      await tracker.close(first.id, 'Completed by agent-server');
+      const met = await find(second.id);
+      await tracker.reopen(first.id);
+
+      expect(met.unmet).toEqual([]);
+      expect((await find(second.id)).unmet).toEqual([first.id]);
+    });
+
+    test('adding a dependency again and removing what is not there succeed', async () => {
+      const [one, other] = [await tracker.create(aTask()), await tracker.create(aTask())];
+      await tracker.addDependency(one.id, other.id);
+
+      expect(await tracker.addDependency(one.id, other.id)).toEqual({ refusal: null });
+      expect((await find(one.id)).dependencies).toEqual([other.id]);
+      expect(await tracker.removeDependency(one.id, other.id)).toEqual({ refusal: null });
+      expect(await tracker.removeDependency(one.id, other.id)).toEqual({ refusal: null });
+      expect((await find(one.id)).dependencies).toEqual([]);
+    });
+
+    test('a cycle is refused by name and nothing is added', async () => {
+      const one = await tracker.create(aTask());
+      const two = await tracker.create(aTask({ dependencies: [one.id] }));
+      const three = await tracker.create(aTask({ dependencies: [two.id] }));
+
+      const { refusal } = await tracker.addDependency(one.id, three.id);
+
+      expect(refusal).toEqual({ code: 'dependency_cycle', facts: { cycle: [one.id, three.id, two.id, one.id] } });
+      expect((await tracker.addDependency(one.id, one.id)).refusal?.code).toBe('dependency_cycle');
+      expect((await find(one.id)).dependencies).toEqual([]);
+    });
+
+    test('a dependency on a task that does not exist is refused, and nothing is created', async () => {
+      const { id } = await tracker.create(aTask());
+
+      expect((await tracker.addDependency(id, nobody)).refusal?.code).toBe('task_not_found');
+      expect((await tracker.addDependency(nobody, id)).refusal?.code).toBe('task_not_found');
+      expect(await codeOf(tracker.create(aTask({ dependencies: [nobody] })))).toBe('task_not_found');
+      expect(await tracker.list()).toHaveLength(1);
+    });
+
+    test('a claim marks the task started for this service, and can be repeated', async () => {
+      const { id } = await tracker.create(aTask());
+
+      expect(await tracker.claim(id)).toEqual({ refusal: null });
+      expect(await tracker.claim(id)).toEqual({ refusal: null });
+
+      expect(await find(id)).toMatchObject({ status: 'in_progress', assignee: 'agent-server' });
+    });
+
+    test('a claim is refused for a missing, a closed, and a blocked task', async () => {
+      const first = await tracker.create(aTask());
+      const second = await tracker.create(aTask({ dependencies: [first.id] }));
+      const closed = await tracker.create(aTask());
+      await tracker.close(closed.id, 'Completed by agent-server');
+
+      expect((await tracker.claim(nobody)).refusal?.code).toBe('task_not_found');
+      expect((await tracker.claim(closed.id)).refusal?.code).toBe('tracker_conflict');
+      expect((await tracker.claim(second.id)).refusal).toEqual({
+        code: 'dependencies_unmet',
+        facts: { task_id: second.id, unmet: [first.id] },
+      });
+      expect((await find(second.id)).status).toBe('open');
+    });
+
+    test.each(['agent-failed', 'agent-cancelled'] as const)(
+      'a released task is open again with the label %s',
+      async (label) => {
+        const { id } = await tracker.create(aTask({ labels: ['x'] }));
+        await tracker.claim(id);
+
+        await tracker.release(id, label);
+        await tracker.release(id, label);
+
+        expect(await find(id)).toMatchObject({ status: 'open', assignee: null, labels: ['x', label] });
+      },
+    );
+
+    test('a task that was never claimed gets the label too, a closed one does not', async () => {
+      const [open_, closed] = [await tracker.create(aTask()), await tracker.create(aTask())];
+      await tracker.close(closed.id, 'Completed by agent-server');
+
+      await tracker.release(open_.id, 'agent-cancelled');
+      await tracker.release(closed.id, 'agent-failed');
+
+      expect((await find(open_.id)).labels).toEqual(['agent-cancelled']);
+      expect(await find(closed.id)).toMatchObject({ status: 'closed', labels: [] });
+    });
+
+    test('claim, close and reopen take the labels of an earlier end away', async () => {
+      const ids = await Promise.all([1, 2, 3].map(async () => (await tracker.create(aTask({ labels: ['x'] }))).id));
+      const [claimed, closed, reopened] = ids as [TaskId, TaskId, TaskId];
+      for (const id of ids) await tracker.release(id, 'agent-failed');
+
+      await tracker.claim(claimed);
+      await tracker.close(closed, 'Completed by agent-server');
+      await tracker.reopen(reopened);
+
+      for (const id of ids) expect((await find(id)).labels).toEqual(['x']);
+    });
+
+    test('closing a closed task keeps the first time', async () => {
+      const { id } = await tracker.create(aTask());
+      await tracker.close(id, 'Completed by agent-server');
+      const { closedAt, status } = await find(id);
+
+      expect(await tracker.close(id, 'Completed once more, really')).toEqual({ refusal: null });
+
+      expect(status).toBe('closed');
+      expect(closedAt).toMatch(/^\d{4}-.*Z$/);
+      expect((await find(id)).closedAt).toBe(closedAt);
+    });
+
+    test('a task with an open dependency is not closed', async () => {
+      const first = await tracker.create(aTask());
+      const second = await tracker.create(aTask({ dependencies: [first.id] }));
+
+      expect((await tracker.close(second.id, 'x')).refusal?.code).toBe('dependencies_unmet');
+      expect((await tracker.close(nobody, 'x')).refusal?.code).toBe('task_not_found');
+      expect((await find(second.id)).status).toBe('open');
+    });
+
+    test('a reopened task is open and nobody holds it', async () => {
+      const { id } = await tracker.create(aTask());
+      await tracker.claim(id);
+      await tracker.close(id, 'Completed by agent-server');
+
+      expect(await tracker.reopen(id)).toEqual({ refusal: null });
+
+      expect(await find(id)).toMatchObject({ status: 'open', assignee: null, closedAt: null });
+      expect((await tracker.reopen(nobody)).refusal?.code).toBe('task_not_found');
+    });
+
+    test('every change moves updated_at forward', async () => {
+      const { id, updatedAt } = await tracker.create(aTask());
+      await tracker.claim(id);
+      const claimed = (await find(id)).updatedAt;
+      await tracker.release(id, 'agent-failed');
+
+      expect(claimed > updatedAt).toBe(true);
+      expect((await find(id)).updatedAt > claimed).toBe(true);
+    });
+
+    test.each([
+      ['an empty title', { title: ' ' }],
+      ['a title of 501 bytes', { title: 'x'.repeat(501) }],
+      ['a title of two lines', { title: 'a\nb' }],
+      ['a NUL', { description: 'a\0b' }],
+      ['a description of more than 64 KiB', { description: 'x'.repeat(65_537) }],
+      ['priority 5', { priority: 5 }],
+      ['a label with a space', { labels: ['a b'] }],
+    ])('%s is refused and nothing is created', async (_, over) => {
+      expect(await codeOf(tracker.create(aTask(over)))).toBe('invalid_params');
+      expect(await tracker.list()).toEqual([]);
+    });
+
+    test.each(['-rf', '--help', '$(id)', '`id`', '@/etc/passwd', '-', '\u001b[31mred', '{"json":1}', "'; drop", '🙂'])(
+      'the title %j comes back as it was',
+      async (title) => {
+        const { id } = await tracker.create(aTask({ title, description: title }));
+
+        expect(await find(id)).toMatchObject({ title, description: title });
+      },
+    );
+
+    test('many creates at once all arrive, each with an id of its own', async () => {
+      const created = await Promise.all(
+        Array.from({ length: 200 }, (_, n) => tracker.create(aTask({ title: `task ${n}` }))),
+      );
+
+      expect(new Set(created.map(({ id }) => id)).size).toBe(200);
+      expect(new Set((await tracker.list()).map(({ title }) => title)).size).toBe(200);
+    });
+
+    test('of many claims at once by this service all agree', async () => {
+      const { id } = await tracker.create(aTask());
+
+      const verdicts = await Promise.all(Array.from({ length: 10 }, () => tracker.claim(id)));
+
+      expect(verdicts.every(({ refusal }) => refusal === null)).toBe(true);
+      expect((await find(id)).status).toBe('in_progress');
+    });
+
+    test('it says that it can be used', async () => {
+      expect((await tracker.check()).ok).toBe(true);
+    });
+  });
