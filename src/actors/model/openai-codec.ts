@@ -1,0 +1,112 @@
+import type {
+  ChatCompletionChunk,
+  ChatCompletionCreateParamsStreaming,
+  ChatCompletionMessageParam,
+} from 'openai/resources/chat/completions';
+import type { Message, ModelRequest, ModelUsage, ToolCall } from './port.ts';
+
+export type MaxTokensField = 'max_tokens' | 'max_completion_tokens';
+
+const encodeMessage = (message: Message): ChatCompletionMessageParam => {
+  if (message.role === 'user') return { role: 'user', content: message.text };
+  if (message.role === 'tool') return { role: 'tool', tool_call_id: message.callId, content: message.text };
+  const calls = message.calls.map(({ id, tool, arguments: text }) => ({
+    id,
+    type: 'function' as const,
+    function: { name: tool, arguments: text },
+  }));
+  return { role: 'assistant', content: message.text, ...(calls.length === 0 ? {} : { tool_calls: calls }) };
+};
+
+/** Our request as a streaming chat completion. */
+export const encodeRequest = (
+  { model, system, messages, tools, maxTokens }: ModelRequest,
+  field: MaxTokensField,
+): ChatCompletionCreateParamsStreaming => ({
+  model,
+  stream: true,
+  stream_options: { include_usage: true },
+  messages: [{ role: 'system', content: system }, ...messages.map(encodeMessage)],
+  ...(tools.length === 0
+    ? {}
+    : {
+        tools: tools.map(({ name, description, parameters }) => ({
+          type: 'function' as const,
+          function: { name, description, parameters: { ...parameters } },
+        })),
+      }),
+  [field]: maxTokens,
+});
+
+interface PartialCall {
+  id: string;
+  tool: string;
+  arguments: string;
+}
+
+/** Puts the chunks of one answer together. */
+export interface Assembly {
+  /** Takes a chunk in; answers with the text that it adds, and whether it adds anything at all. */
+  add(chunk: ChatCompletionChunk): { readonly text: string; readonly progress: boolean };
+  readonly chunks: () => number;
+  readonly finishReason: () => string | null;
+  readonly text: () => string;
+  readonly calls: () => readonly ToolCall[];
+  readonly usage: () => ModelUsage | null;
+}
+
+/** Ids that are missing or doubled are made up, so that every call gets exactly one result. */
+const withOwnIds = (calls: readonly PartialCall[]): readonly ToolCall[] => {
+  const seen = new Set<string>();
+  return calls.map((call, index) => {
+    const id = call.id === '' || seen.has(call.id) ? `call_${index}_${seen.size}` : call.id;
+    seen.add(id);
+    return { ...call, id };
+  });
+};
+
+const reasoningOf = (delta: object): string =>
+  ['reasoning_content', 'reasoning', 'reasoning_text']
+    .map((field) => (delta as Readonly<Record<string, unknown>>)[field])
+    .filter((value): value is string => typeof value === 'string')
+    .join('');
+
+export const createAssembly = (): Assembly => {
+  const calls = new Map<number, PartialCall>();
+  let text = '';
+  let chunks = 0;
+  let finishReason: string | null = null;
+  let usage: ModelUsage | null = null;
+
+  return {
+    add: (chunk) => {
+      chunks += 1;
+      if (chunk.usage)
+        usage = {
+          inputTokens: chunk.usage.prompt_tokens ?? 0,
+          outputTokens: chunk.usage.completion_tokens ?? 0,
+          cachedTokens: chunk.usage.prompt_tokens_details?.cached_tokens ?? 0,
+        };
+      const choice = chunk.choices?.[0];
+      if (choice === undefined) return { text: '', progress: false };
+      finishReason = choice.finish_reason ?? finishReason;
+      const delta = choice.delta ?? {};
+      const added = typeof delta.content === 'string' ? delta.content : '';
+      text += added;
+      for (const part of delta.tool_calls ?? []) {
+        const call = calls.get(part.index) ?? { id: '', tool: '', arguments: '' };
+        call.id ||= part.id ?? '';
+        call.tool += part.function?.name ?? '';
+        call.arguments += part.function?.arguments ?? '';
+        calls.set(part.index, call);
+      }
+      const progress = added !== '' || (delta.tool_calls?.length ?? 0) > 0 || reasoningOf(delta) !== '';
+      return { text: added, progress };
+    },
+    chunks: () => chunks,
+    finishReason: () => finishReason,
+    text: () => text,
+    calls: () => withOwnIds([...calls].sort(([one], [other]) => one - other).map(([, call]) => call)),
+    usage: () => usage,
+  };
+};

@@ -1,0 +1,35 @@
+import { z } from 'zod';
+import { ServiceError } from '../../machines/errors.ts';
+
+const actSchema = z.strictObject({
+  say: z.string().default(''),
+  calls: z.array(z.strictObject({ tool: z.string().min(1), arguments: z.record(z.string(), z.unknown()) })).default([]),
+});
+
+const scriptSchema = z.strictObject({
+  /** How long each turn pretends to think (ms). */
+  turn_ms: z.int().min(0).max(600_000).default(0),
+  scripts: z.array(
+    z.strictObject({
+      /** Plays for this role only. */
+      role: z.string().optional(),
+      /** Plays for tasks whose title holds this text only. */
+      title: z.string().optional(),
+      /** `otherwise` is played instead when a tool call of the turn before did not succeed. */
+      turns: z.array(actSchema.extend({ otherwise: actSchema.optional() })),
+    }),
+  ),
+});
+
+/** What the scripted model plays: for each role and title a list of turns. */
+export type Script = z.infer<typeof scriptSchema>;
+export type Act = z.infer<typeof actSchema>;
+
+/** @throws invalid_params with the path of each bad field */
+export const parseScript = (json: unknown): Script => {
+  const parsed = scriptSchema.safeParse(json);
+  if (parsed.success) return parsed.data;
+  throw new ServiceError('invalid_params', {
+    fields: parsed.error.issues.map(({ path, message }) => ({ path: path.join('.') || 'script', problem: message })),
+  });
+};

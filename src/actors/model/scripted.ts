@@ -1,0 +1,72 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Message, Model, ModelEvent, ModelRequest, ToolCall } from './port.ts';
+import type { Act, Script } from './script.ts';
+
+const disclaimer = 'Played by the scripted model: no language model was called.';
+
+/** What is played where no script fits: a look around, and an honest end. */
+const unscripted: readonly Act[] = [
+  { say: 'I look around.', calls: [{ tool: 'find', arguments: { pattern: '*' } }] },
+  {
+    say: '',
+    calls: [{ tool: 'finish', arguments: { status: 'done', summary: `${disclaimer} Nothing was changed.` } }],
+  },
+];
+const theEnd: Act = {
+  say: '',
+  calls: [{ tool: 'finish', arguments: { status: 'done', summary: `${disclaimer} The script is over.` } }],
+};
+
+const outputLength = 600;
+const deltaLength = 12;
+
+/** The results of the turn before: what stands behind the last answer. */
+const lastResults = (messages: readonly Message[]): readonly Extract<Message, { role: 'tool' }>[] => {
+  const answer = messages.findLastIndex(({ role }) => role === 'assistant');
+  return messages.slice(answer + 1).filter((message) => message.role === 'tool');
+};
+
+/** Which turn is next follows from the conversation alone, so it is the same after a restart. */
+const nextAct = (script: Script, { asker, messages }: ModelRequest): Act => {
+  const fits = script.scripts.find(
+    ({ role, title }) => (role ?? asker.role) === asker.role && asker.title.includes(title ?? ''),
+  );
+  const turn = messages.filter(({ role }) => role === 'assistant').length;
+  if (fits === undefined) return unscripted[turn] ?? theEnd;
+  const act = fits.turns[turn];
+  if (act === undefined) return theEnd;
+  const failed = lastResults(messages).some(({ ok }) => !ok);
+  return failed ? (act.otherwise ?? act) : act;
+};
+
+/** Puts the end of the last tool output where the script asks for it. */
+const fill = (value: unknown, output: string): unknown => {
+  if (typeof value === 'string') return value.replaceAll('{{last_output}}', () => output);
+  if (Array.isArray(value)) return value.map((each) => fill(each, output));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, fill(each, output)]));
+};
+
+const pieces = (text: string): readonly string[] => text.match(new RegExp(`[^]{1,${deltaLength}}`, 'gu')) ?? [];
+
+/** The built-in fake model of the demo, the tests and the benches: it plays a script through the same path as a real one. */
+export const createScriptedModel = (script: Script): Model => ({
+  name: 'scripted',
+  disclaimer,
+  async *ask(request, signal): AsyncGenerator<ModelEvent> {
+    await delay(script.turn_ms, undefined, { signal }).catch(() => {});
+    if (signal.aborted) return;
+    const act = nextAct(script, request);
+    const output = (lastResults(request.messages).at(-1)?.text ?? '').trim().slice(-outputLength);
+    const text = String(fill(act.say, output));
+    for (const delta of pieces(text)) yield { type: 'text', delta };
+    const turn = request.messages.length;
+    const calls: readonly ToolCall[] = act.calls.map((call, index) => ({
+      id: `call_${turn}_${index}`,
+      tool: call.tool,
+      arguments: JSON.stringify(fill(call.arguments, output)),
+    }));
+    const usage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
+    yield { type: 'answered', text, calls, truncated: false, usage };
+  },
+});

@@ -1,0 +1,61 @@
+export interface Timeouts {
+  /** Until the response headers (ms). */
+  readonly connectMs: number;
+  /** From the headers to the first byte. */
+  readonly firstByteMs: number;
+  /** Between two bytes of any kind. */
+  readonly idleMs: number;
+  /** Between two pieces of the answer itself; comments and pings do not count. */
+  readonly progressMs: number;
+  /** For the whole answer. */
+  readonly turnMs: number;
+}
+
+export const defaultTimeouts: Timeouts = {
+  connectMs: 60_000,
+  firstByteMs: 120_000,
+  idleMs: 90_000,
+  progressMs: 300_000,
+  turnMs: 900_000,
+};
+
+export type Trip = 'connect' | 'first_byte' | 'idle' | 'progress' | 'turn';
+
+/** The deadlines of one streamed answer; the first that passes calls `onTrip`, once. */
+export interface Watchdog {
+  headers(): void;
+  byte(): void;
+  progress(): void;
+  stop(): void;
+}
+
+export const createWatchdog = (timeouts: Timeouts, onTrip: (trip: Trip, ms: number) => void): Watchdog => {
+  const timers = new Map<Trip, NodeJS.Timeout>();
+  const disarm = (trip: Trip): void => clearTimeout(timers.get(trip));
+  const stop = (): void => {
+    for (const trip of timers.keys()) disarm(trip);
+  };
+  const arm = (trip: Trip, ms: number): void => {
+    disarm(trip);
+    const ring = (): void => {
+      stop();
+      onTrip(trip, ms);
+    };
+    timers.set(trip, setTimeout(ring, ms));
+  };
+  arm('connect', timeouts.connectMs);
+  arm('turn', timeouts.turnMs);
+  return {
+    headers: () => {
+      disarm('connect');
+      arm('first_byte', timeouts.firstByteMs);
+      arm('progress', timeouts.progressMs);
+    },
+    byte: () => {
+      disarm('first_byte');
+      arm('idle', timeouts.idleMs);
+    },
+    progress: () => arm('progress', timeouts.progressMs),
+    stop,
+  };
+};
