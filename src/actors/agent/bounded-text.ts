@@ -1,0 +1,89 @@
+/** The most that one tool result carries to the model, in bytes of UTF-8. */
+export const maxResultBytes = 16 * 1024;
+
+export interface Bounds {
+  readonly headBytes: number;
+  readonly tailBytes: number;
+}
+
+/** Text that arrives in pieces, of which only the beginning and the end are kept. */
+export interface BoundedText {
+  push(text: string): void;
+  /** What was kept, with a line in the middle that says how much was left out. */
+  read(): { readonly text: string; readonly truncatedBytes: number };
+}
+
+const continuesCharacter = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
+
+const headOf = (data: Buffer, bytes: number): Buffer => {
+  let end = Math.min(bytes, data.length);
+  while (end > 0 && continuesCharacter(data[end])) end -= 1;
+  return data.subarray(0, end);
+};
+
+const tailOf = (data: Buffer, bytes: number): Buffer => {
+  let start = Math.max(0, data.length - bytes);
+  while (continuesCharacter(data[start])) start += 1;
+  return data.subarray(start);
+};
+
+/** Keeps at most `headBytes` + `tailBytes`, however much is pushed; never cuts inside a character. */
+export const createBoundedText = ({ headBytes, tailBytes }: Bounds): BoundedText => {
+  let head = Buffer.alloc(0);
+  let tail = Buffer.alloc(0);
+  let headIsFull = false;
+  let totalBytes = 0;
+
+  const fillHead = (text: string): string => {
+    const part = headOf(Buffer.from(text), headBytes - head.length).toString();
+    head = Buffer.concat([head, Buffer.from(part)]);
+    headIsFull = part.length < text.length;
+    return text.slice(part.length);
+  };
+
+  const push = (text: string): void => {
+    totalBytes += Buffer.byteLength(text);
+    const rest = headIsFull ? text : fillHead(text);
+    if (rest === '' || tailBytes === 0) return;
+    // A character has at least one byte: nothing before these can be part of the tail.
+    const last = Buffer.from(rest.slice(-tailBytes));
+    tail = Buffer.from(tailOf(Buffer.concat([tail, last]), tailBytes));
+  };
+
+  const read = () => {
+    const truncatedBytes = totalBytes - head.length - tail.length;
+    const gap = truncatedBytes > 0 ? `\n[${truncatedBytes} bytes left out here]\n` : '';
+    return { text: `${head.toString()}${gap}${tail.toString()}`, truncatedBytes };
+  };
+
+  return { push, read };
+};
+
+/** The text itself when it fits into `bytes`, else its first quarter and its end. */
+export const headAndTail = (text: string, bytes: number): string => {
+  if (Buffer.byteLength(text) <= bytes) return text;
+
+  const headBytes = Math.floor(bytes / 4);
+  const spareForTheGap = 64;
+  const kept = createBoundedText({ headBytes, tailBytes: Math.max(0, bytes - headBytes - spareForTheGap) });
+  kept.push(text);
+  return kept.read().text;
+};
+
+/** The first part of the text that fits into `bytes`. */
+export const headOnly = (text: string, bytes: number): string => headOf(Buffer.from(text), bytes).toString();
+
+/** As many whole lines from the start as fit into `bytes`, and how many these are. */
+export const wholeLines = (
+  lines: readonly string[],
+  bytes: number,
+): { readonly text: string; readonly count: number } => {
+  let used = 0;
+  let count = 0;
+  for (const line of lines) {
+    used += Buffer.byteLength(line) + 1;
+    if (used > bytes) break;
+    count += 1;
+  }
+  return { text: lines.slice(0, count).join('\n'), count };
+};

@@ -1,0 +1,146 @@
+import { constants } from 'node:os';
+import type { Readable } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
+import { setTimeout as delay } from 'node:timers/promises';
+import { execa } from 'execa';
+import { type Bounds, createBoundedText } from './bounded-text.ts';
+import { bindToThisProcess, endGroup } from './process-group.ts';
+
+export type OutputStream = 'stdout' | 'stderr';
+
+export interface Command extends Bounds {
+  readonly argv: readonly [string, ...string[]];
+  readonly cwd: string;
+  /** The whole environment of the command: nothing is inherited. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+  /** All output as it comes, never cut inside a character. Must not throw. */
+  readonly onOutput?: (text: string, stream: OutputStream) => void;
+}
+
+export interface CommandResult {
+  /** 128 + n when signal n ended the command, as in a shell; null when it could not start or did not end by itself. */
+  readonly exitCode: number | null;
+  readonly timedOut: boolean;
+  readonly aborted: boolean;
+  /** True when the command ended but left processes behind, which were then ended too. */
+  readonly leftProcesses: boolean;
+  /** Both streams in order of arrival: the head and the tail, or why the command could not start. */
+  readonly output: string;
+  readonly truncatedBytes: number;
+}
+
+const inherited = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'TZ', 'TMPDIR'];
+
+/** The environment for child processes: an allow-list, so that no key and no setting of ours gets in. */
+export const childEnvironment = (from: NodeJS.ProcessEnv): Readonly<Record<string, string>> => {
+  const kept = Object.entries(from).filter(
+    (entry): entry is [string, string] =>
+      entry[1] !== undefined && (inherited.includes(entry[0]) || entry[0].startsWith('LC_')),
+  );
+  return { ...Object.fromEntries(kept), TERM: 'dumb', CI: 'true', NO_COLOR: '1' };
+};
+
+/** For pipes of processes that a shell does not wait for, such as `>(tee log)`. */
+const patienceMs = 200;
+/** A process that left the group may hold the pipe open for ever. */
+const drainMs = 500;
+
+const start = ({ argv: [file, ...args], cwd, env }: Command) =>
+  execa(file, args, {
+    cwd,
+    env,
+    extendEnv: false,
+    stdin: 'ignore',
+    detached: true,
+    buffer: false,
+    reject: false,
+  });
+
+type Child = ReturnType<typeof start>;
+type Ending = 'itself' | 'timeout' | 'abort';
+
+const firstEnding = (child: Child, { timeoutMs, signal }: Command): Promise<Ending> =>
+  new Promise((resolve) => {
+    const settle = (ending: Ending) => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', onAbort);
+      resolve(ending);
+    };
+    const onAbort = () => settle('abort');
+    const timer = setTimeout(() => settle('timeout'), timeoutMs);
+    signal.addEventListener('abort', onAbort, { once: true });
+    child.once('exit', () => settle('itself'));
+  });
+
+const listen = (stream: Readable, take: (text: string) => void): void => {
+  const decoder = new StringDecoder('utf8');
+  const takeSome = (text: string) => {
+    if (text !== '') take(text);
+  };
+  stream.on('data', (chunk: Buffer) => takeSome(decoder.write(chunk)));
+  stream.on('end', () => takeSome(decoder.end()));
+  stream.on('error', () => undefined);
+};
+
+const drain = async (child: Child, closed: Promise<unknown>): Promise<void> => {
+  await Promise.race([closed, delay(drainMs, undefined, { ref: false })]);
+  child.stdout.destroy();
+  child.stderr.destroy();
+};
+
+const exitCodeOf = (child: Child): number | null =>
+  child.signalCode === null ? child.exitCode : 128 + constants.signals[child.signalCode];
+
+const notStarted = (output: string, aborted: boolean): CommandResult => ({
+  exitCode: null,
+  timedOut: false,
+  aborted,
+  leftProcesses: false,
+  output,
+  truncatedBytes: 0,
+});
+
+const supervise = async (child: Child, group: number, command: Command): Promise<CommandResult> => {
+  const release = bindToThisProcess(group);
+  const kept = createBoundedText(command);
+  const take = (stream: OutputStream) => (text: string) => {
+    kept.push(text);
+    command.onOutput?.(text, stream);
+  };
+  listen(child.stdout, take('stdout'));
+  listen(child.stderr, take('stderr'));
+  const closed = new Promise((resolve) => child.once('close', resolve));
+
+  const ending = await firstEnding(child, command);
+  const { byItself } = await endGroup(group, ending === 'itself' ? patienceMs : 0);
+  release();
+  await drain(child, closed);
+
+  const { text, truncatedBytes } = kept.read();
+  return {
+    exitCode: ending === 'itself' ? exitCodeOf(child) : null,
+    timedOut: ending === 'timeout',
+    aborted: ending === 'abort',
+    leftProcesses: ending === 'itself' && !byItself,
+    output: text,
+    truncatedBytes,
+  };
+};
+
+/**
+ * Runs a command in a process group of its own and resolves when no process of the group runs any more, whether it
+ * ended, timed out or was aborted. Never rejects for a failure of the command. Keeps `headBytes` + `tailBytes` of output.
+ */
+export const runCommand = async (command: Command): Promise<CommandResult> => {
+  if (command.signal.aborted) return notStarted('', true);
+  try {
+    const child = start(command);
+    return child.pid === undefined
+      ? notStarted((await child).shortMessage ?? 'the command could not start', false)
+      : await supervise(child, child.pid, command);
+  } catch (error) {
+    return notStarted(error instanceof Error ? error.message : String(error), false);
+  }
+};

@@ -1,0 +1,171 @@
+import { z } from 'zod';
+import type { ToolCall, ToolSpec } from '../model/port.ts';
+import { headAndTail, maxResultBytes } from './bounded-text.ts';
+import { finishSchema, finishTool } from './tools/finish.ts';
+import type { CallResult, Tool, ToolContext, ToolResult } from './tools/port.ts';
+import { readOnlyTools, toolbox } from './tools/toolbox.ts';
+
+/** Told of every call, also of one that is refused: one `start` and one `end` each, in between its output. */
+export interface CallObserver {
+  /** `args` are the parsed arguments, or the text as the model wrote it when that is not JSON. */
+  start(call: ToolCall, args: unknown): void;
+  output(call: ToolCall, chunk: string): void;
+  end(result: CallResult): void;
+}
+
+export interface ExecutorOptions {
+  /** The tools that the role may use; a name that no tool has grants nothing. */
+  readonly tools: readonly string[];
+  readonly context: Omit<ToolContext, 'emit'>;
+  readonly observe: CallObserver;
+  /** Milliseconds of any clock that only rises. */
+  readonly now?: () => number;
+}
+
+export interface Executor {
+  readonly specs: readonly ToolSpec[];
+  /**
+   * Runs the calls of one model answer: reading ones next to each other at once, the others one by one, and answers in
+   * the order of the calls, exactly once for every call id (a call that repeats an id is not run). After a valid `finish` and after an abort nothing more runs.
+   * Never rejects.
+   */
+  run(calls: readonly ToolCall[]): Promise<readonly CallResult[]>;
+}
+
+const maxAtOnce = 8;
+const maxIssues = 5;
+
+const specOf = ({ name, description, schema }: Tool): ToolSpec => {
+  const { $schema, ...parameters } = z.toJSONSchema(schema, { io: 'input' });
+  return { name, description, parameters };
+};
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+const parseJson = (text: string): { readonly json: unknown } | { readonly fault: string } => {
+  try {
+    return { json: JSON.parse(text.trim() === '' ? '{}' : text) };
+  } catch (error) {
+    return { fault: messageOf(error) };
+  }
+};
+
+/** Some models write null for an argument that they leave out. */
+const withoutNulls = (json: unknown): unknown =>
+  typeof json === 'object' && json !== null && !Array.isArray(json)
+    ? Object.fromEntries(Object.entries(json).filter(([, value]) => value !== null))
+    : json;
+
+const describeIssues = ({ issues }: z.ZodError): string =>
+  issues
+    .slice(0, maxIssues)
+    .map(({ path, message }) => `${path.length > 0 ? `${path.join('.')}: ` : ''}${message}`)
+    .join('; ');
+
+/** Neighbouring calls of reading tools together, every other call alone. */
+const batchesOf = (calls: readonly ToolCall[]): readonly (readonly ToolCall[])[] => {
+  const batches: ToolCall[][] = [];
+  let reading: ToolCall[] = [];
+  for (const call of calls) {
+    const reads = readOnlyTools.has(call.tool);
+    if (reads && reading.length > 0 && reading.length < maxAtOnce) {
+      reading.push(call);
+      continue;
+    }
+    const batch = [call];
+    batches.push(batch);
+    reading = reads ? batch : [];
+  }
+  return batches;
+};
+
+type Prepared =
+  | { readonly tool: Tool; readonly args: unknown }
+  | { readonly tool: null; readonly args: unknown; readonly refusal: string };
+
+const prepare = (call: ToolCall, allowed: readonly Tool[]): Prepared => {
+  const parsed = parseJson(call.arguments);
+  const args = 'json' in parsed ? withoutNulls(parsed.json) : call.arguments;
+  const refused = (refusal: string): Prepared => ({ tool: null, args, refusal });
+  const names = allowed.map(({ name }) => name).join(', ');
+
+  const tool = allowed.find(({ name }) => name === call.tool);
+  if (tool === undefined) {
+    const exists = toolbox.some(({ name }) => name === call.tool);
+    return refused(`${exists ? 'your role may not use' : 'there is no tool'} ${call.tool}; your tools are: ${names}`);
+  }
+  if ('fault' in parsed) return refused(`the arguments of ${tool.name} are not valid JSON: ${parsed.fault}`);
+  const checked = tool.schema.safeParse(args);
+  if (!checked.success) return refused(`the arguments of ${tool.name} are not right: ${describeIssues(checked.error)}`);
+  return { tool, args: checked.data };
+};
+
+const failed = (text: string): ToolResult => ({ ok: false, text });
+
+/** Observers are told, never obeyed: what a call does must not depend on whether somebody could be told. */
+const tell = (say: () => void): void => {
+  try {
+    say();
+  } catch {}
+};
+
+/** NUL bytes are no text: PostgreSQL, for one, refuses them. */
+const withoutNul = (text: string): string => text.replaceAll('\0', '\uFFFD');
+
+const perform = (call: ToolCall, prepared: Prepared, { context, observe }: ExecutorOptions): Promise<ToolResult> => {
+  if (prepared.tool === null) return Promise.resolve(failed(prepared.refusal));
+  if (context.signal.aborted) return Promise.resolve(failed('cancelled'));
+  const emit = (chunk: string) => tell(() => observe.output(call, withoutNul(chunk)));
+  return prepared.tool.run(prepared.args, { ...context, emit });
+};
+
+/** A `start` that throws keeps the call from running: what could not be recorded must not happen. */
+const attempt = async (
+  call: ToolCall,
+  prepared: Prepared,
+  isOver: boolean,
+  options: ExecutorOptions,
+): Promise<ToolResult> => {
+  try {
+    options.observe.start(call, prepared.args);
+    return isOver
+      ? failed('not executed: an earlier call has finished the task')
+      : await perform(call, prepared, options);
+  } catch (error) {
+    return failed(`${call.tool} failed: ${messageOf(error)}`);
+  }
+};
+
+/** The executor of one attempt: role policy, parsing and order are decided here, not in the tools. */
+export const createExecutor = (options: ExecutorOptions): Executor => {
+  const { tools, observe, now = () => performance.now() } = options;
+  const allowed = toolbox.filter(({ name }) => tools.includes(name));
+
+  const execute = async (call: ToolCall, isOver: boolean): Promise<CallResult> => {
+    const startedAt = now();
+    const prepared = prepare(call, allowed);
+    const { ok, text } = await attempt(call, prepared, isOver, options);
+    const result: CallResult = {
+      callId: call.id,
+      tool: call.tool,
+      ok,
+      text: headAndTail(withoutNul(text), maxResultBytes),
+      durationMs: Math.max(0, Math.round(now() - startedAt)),
+      finish: ok && call.tool === finishTool.name ? finishSchema.parse(prepared.args) : null,
+    };
+    tell(() => observe.end(result));
+    return result;
+  };
+
+  const run = async (calls: readonly ToolCall[]): Promise<readonly CallResult[]> => {
+    const unique = calls.filter(({ id }, index) => calls.findIndex((other) => other.id === id) === index);
+    const results: CallResult[] = [];
+    for (const batch of batchesOf(unique)) {
+      const isOver = results.some(({ finish }) => finish !== null);
+      results.push(...(await Promise.all(batch.map((call) => execute(call, isOver)))));
+    }
+    return results;
+  };
+
+  return { specs: allowed.map(specOf), run };
+};

@@ -1,0 +1,77 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
+
+const pollMs = 20;
+const killAfterMs = 2_000;
+const giveUpAfterMs = 2_000;
+
+/** Sends the signal to every process of the group; 0 only asks. False when the group does not exist. */
+export const signalGroup = (group: number, signal: NodeJS.Signals | 0): boolean => {
+  if (group <= 1) return false;
+  try {
+    process.kill(-group, signal);
+    return true;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+};
+
+const runsInGroup = async (pid: string, group: number): Promise<boolean> => {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  const [state, , processGroup] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return processGroup === String(group) && state !== 'Z' && state !== 'X';
+};
+
+/**
+ * A zombie still answers to signal 0, and in a container whose first process reaps slowly or never it stays: what has
+ * ended but was not collected must not count as running.
+ */
+const onlyZombiesLeft = async (group: number): Promise<boolean> => {
+  const names = await readdir('/proc').catch(() => null);
+  if (names === null || process.platform !== 'linux') return false;
+  for (const name of names) {
+    if (/^\d+$/.test(name) && (await runsInGroup(name, group))) return false;
+  }
+  return true;
+};
+
+/** Whether any process of the group still runs. */
+export const groupRuns = async (group: number): Promise<boolean> =>
+  signalGroup(group, 0) && !(await onlyZombiesLeft(group));
+
+const goneWithin = async (group: number, ms: number): Promise<boolean> => {
+  const deadline = performance.now() + ms;
+  while (await groupRuns(group)) {
+    if (performance.now() >= deadline) return false;
+    await delay(pollMs);
+  }
+  return true;
+};
+
+/**
+ * Resolves when no process of the group runs any more: waits `patienceMs`, then SIGTERM, SIGKILL after 2 s, and gives up
+ * 2 s later (a process in uninterruptible sleep). The result says whether nothing had to be ended.
+ */
+export const endGroup = async (group: number, patienceMs: number): Promise<{ readonly byItself: boolean }> => {
+  if (await goneWithin(group, patienceMs)) return { byItself: true };
+  signalGroup(group, 'SIGTERM');
+  if (await goneWithin(group, killAfterMs)) return { byItself: false };
+  signalGroup(group, 'SIGKILL');
+  await goneWithin(group, giveUpAfterMs);
+  return { byItself: false };
+};
+
+const live = new Set<number>();
+const killLive = (): void => {
+  for (const group of live) signalGroup(group, 'SIGKILL');
+};
+
+/** From here until the returned function is called, the group does not outlive an exit of this process. */
+export const bindToThisProcess = (group: number): (() => void) => {
+  if (live.size === 0) process.on('exit', killLive);
+  live.add(group);
+  return () => {
+    live.delete(group);
+    if (live.size === 0) process.off('exit', killLive);
+  };
+};

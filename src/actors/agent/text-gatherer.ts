@@ -1,0 +1,27 @@
+/** Gathers small pieces of streamed text, so that one event carries about a twentieth of a second of it. */
+export interface TextGatherer {
+  add(delta: string): void;
+  end(): void;
+}
+
+const gatherMs = 50;
+const gatherAtMost = 2_048;
+
+export const createTextGatherer = (emit: (text: string) => void): TextGatherer => {
+  let gathered = '';
+  let timer: NodeJS.Timeout | null = null;
+  const flush = (): void => {
+    if (timer !== null) clearTimeout(timer);
+    timer = null;
+    if (gathered !== '') emit(gathered);
+    gathered = '';
+  };
+  return {
+    add: (delta) => {
+      gathered += delta;
+      if (gathered.length >= gatherAtMost) flush();
+      else timer ??= setTimeout(flush, gatherMs);
+    },
+    end: flush,
+  };
+};

@@ -1,0 +1,159 @@
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:fs';
+import { type FileHandle, lstat, mkdir, open, rename, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Checked, errorCode, locate, type Place, refuse, refuseFor } from './confine.ts';
+
+/** The largest file that a tool reads. */
+export const maxFileBytes = 10 * 1024 * 1024;
+
+interface Folder {
+  readonly handle: FileHandle;
+  readonly path: string;
+}
+
+const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
+
+/**
+ * A name in a folder that is held open: on Linux not even a folder that is swapped for a symlink in between leads
+ * elsewhere. Other systems have no such path; there the check of `locate` and O_NOFOLLOW remain.
+ */
+const entryOf = ({ handle, path }: Folder, name: string): string =>
+  process.platform === 'linux' ? `/proc/self/fd/${handle.fd}/${name}` : join(path, name);
+
+const openFolderAt = (path: string): Promise<FileHandle> => open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+
+const makeFolder = async (path: string): Promise<void> => {
+  try {
+    await mkdir(path);
+  } catch (error) {
+    if (errorCode(error) !== 'EEXIST') throw error;
+  }
+};
+
+/** Walks to the folder part by part and follows no symlink: those were resolved by `locate`. */
+const openFolder = async (root: string, parts: readonly string[], create: boolean): Promise<Folder> => {
+  let folder: Folder = { handle: await openFolderAt(root), path: root };
+  for (const part of parts) {
+    try {
+      const entry = entryOf(folder, part);
+      if (create) await makeFolder(entry);
+      const handle = await openFolderAt(entry);
+      await folder.handle.close();
+      folder = { handle, path: join(folder.path, part) };
+    } catch (error) {
+      await folder.handle.close();
+      throw error;
+    }
+  }
+  return folder;
+};
+
+const inFolderOf = async <Value>(
+  { root, place, create }: { root: string; place: Place; create: boolean },
+  use: (folder: Folder, name: string) => Promise<Value>,
+): Promise<Value> => {
+  const folder = await openFolder(root, place.parts.slice(0, -1), create);
+  try {
+    return await use(folder, place.parts.at(-1) ?? '.');
+  } finally {
+    await folder.handle.close();
+  }
+};
+
+const readAll = async (handle: FileHandle, size: number): Promise<Buffer> => {
+  const data = Buffer.alloc(size);
+  let length = 0;
+  while (length < size) {
+    const { bytesRead } = await handle.read(data, length, size - length);
+    if (bytesRead === 0) break;
+    length += bytesRead;
+  }
+  return data.subarray(0, length);
+};
+
+const readChecked = async (path: string, handle: FileHandle): Promise<Checked<Buffer>> => {
+  const stat = await handle.stat();
+  if (stat.isDirectory()) return refuse(path, 'is a folder; use find to see its files');
+  if (!stat.isFile()) return refuse(path, 'is not a regular file');
+  if (stat.size > maxFileBytes)
+    return refuse(path, `has ${stat.size} bytes, more than the ${maxFileBytes} that can be read; use grep`);
+  return { ok: true, value: await readAll(handle, stat.size) };
+};
+
+/** Reads a regular file inside the root, at most `maxFileBytes`. Never waits on a FIFO or a device. */
+export const readInside = async (root: string, path: string): Promise<Checked<Buffer>> => {
+  const located = await locate(root, path, 'read');
+  if (!located.ok) return located;
+  try {
+    return await inFolderOf({ root, place: located.value, create: false }, async (folder, name) => {
+      const handle = await open(entryOf(folder, name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+      try {
+        return await readChecked(path, handle);
+      } finally {
+        await handle.close();
+      }
+    });
+  } catch (error) {
+    return refuseFor(path, error);
+  }
+};
+
+interface Existing {
+  readonly isFile: boolean;
+  readonly mode: number;
+}
+
+const existing = async (entry: string): Promise<Existing | null> => {
+  try {
+    const stat = await lstat(entry);
+    return { isFile: stat.isFile(), mode: stat.mode & 0o777 };
+  } catch (error) {
+    if (errorCode(error) === 'ENOENT') return null;
+    throw error;
+  }
+};
+
+const fill = async (handle: FileHandle, data: string | Buffer, mode: number | null): Promise<void> => {
+  try {
+    await handle.writeFile(data);
+    if (mode !== null) await handle.chmod(mode);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+};
+
+/** The rename also means that a hard link to a file elsewhere is replaced, not written through. */
+const replace = async (folder: Folder, name: string, data: string | Buffer, mode: number | null): Promise<void> => {
+  const temporary = entryOf(folder, `.agent-${randomUUID()}.tmp`);
+  const handle = await open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o666);
+  try {
+    await fill(handle, data, mode);
+    await rename(temporary, entryOf(folder, name));
+  } catch (error) {
+    await unlink(temporary).catch(() => undefined);
+    throw error;
+  }
+  await folder.handle.sync();
+};
+
+/** Writes a file inside the root as a whole or not at all; makes missing folders, keeps the mode of a file. */
+export const writeInside = async (
+  root: string,
+  path: string,
+  data: string | Buffer,
+): Promise<Checked<{ readonly created: boolean }>> => {
+  const located = await locate(root, path, 'write');
+  if (!located.ok) return located;
+  try {
+    return await inFolderOf({ root, place: located.value, create: true }, async (folder, name) => {
+      const before = await existing(entryOf(folder, name));
+      if (before?.isFile === false) return refuse(path, 'is not a regular file');
+      await replace(folder, name, data, before?.mode ?? null);
+      return { ok: true, value: { created: before === null } };
+    });
+  } catch (error) {
+    return refuseFor(path, error);
+  }
+};

@@ -1,0 +1,79 @@
+import type { Replacement } from './edit-match.ts';
+
+const contextLines = 3;
+
+/** Lines of the old text from `first` (counted from 0) that become other lines. */
+interface Change {
+  readonly first: number;
+  readonly removed: readonly string[];
+  readonly added: readonly string[];
+}
+
+interface Span {
+  readonly from: number;
+  readonly to: number;
+  readonly replacements: readonly Replacement[];
+}
+
+/** The text with all replacements made; they must be sorted and must not overlap. */
+export const applyReplacements = (source: string, replacements: readonly Replacement[]): string => {
+  const starts = replacements.map(({ end }) => end);
+  const parts = replacements.map(({ start, text }, index) => source.slice(starts[index - 1] ?? 0, start) + text);
+  return parts.join('') + source.slice(starts.at(-1) ?? 0);
+};
+
+/** Whole lines that the replacements touch; replacements on a common line share a span. */
+const spansOf = (source: string, replacements: readonly Replacement[]): readonly Span[] => {
+  const spans: Span[] = [];
+  for (const replacement of replacements) {
+    const from = replacement.start === 0 ? 0 : source.lastIndexOf('\n', replacement.start - 1) + 1;
+    const lineEnd = source.indexOf('\n', replacement.end);
+    const to = lineEnd < 0 ? source.length : lineEnd;
+    const previous = spans.at(-1);
+    if (previous !== undefined && from <= previous.to)
+      spans.splice(-1, 1, { from: previous.from, to, replacements: [...previous.replacements, replacement] });
+    else spans.push({ from, to, replacements: [replacement] });
+  }
+  return spans;
+};
+
+const linesOf = (text: string): readonly string[] => text.split('\n').map((line) => line.replace(/\r$/, ''));
+
+const changeOf = (source: string, { from, to, replacements }: Span): Change => {
+  const shifted = replacements.map(({ start, end, text }) => ({ start: start - from, end: end - from, text }));
+  const before = linesOf(source.slice(from, to));
+  const after = linesOf(applyReplacements(source.slice(from, to), shifted));
+  const shortest = Math.min(before.length, after.length);
+  let same = 0;
+  while (same < shortest && before[same] === after[same]) same += 1;
+  let sameEnd = 0;
+  while (sameEnd < shortest - same && before.at(-1 - sameEnd) === after.at(-1 - sameEnd)) sameEnd += 1;
+  return {
+    first: source.slice(0, from).split('\n').length - 1 + same,
+    removed: before.slice(same, before.length - sameEnd),
+    added: after.slice(same, after.length - sameEnd),
+  };
+};
+
+const rangeOf = (first: number, count: number): string => `${count === 0 ? first : first + 1},${count}`;
+
+/** A small unified diff of the replacements, with three lines of context; contexts of neighbours never overlap. */
+export const unifiedDiff = (path: string, source: string, replacements: readonly Replacement[]): string => {
+  const lines = linesOf(source.endsWith('\n') ? source.slice(0, -1) : source);
+  const changes = spansOf(source, replacements).map((span) => changeOf(source, span));
+  let shownTo = 0;
+  let shift = 0;
+  const hunks = changes.map(({ first, removed, added }, index) => {
+    const from = Math.max(shownTo, first - contextLines);
+    const end = first + removed.length;
+    const to = Math.min(lines.length, end + contextLines, changes[index + 1]?.first ?? lines.length);
+    const [before, after] = [lines.slice(from, first), lines.slice(end, to)];
+    const kept = before.length + after.length;
+    const header = `@@ -${rangeOf(from, kept + removed.length)} +${rangeOf(from + shift, kept + added.length)} @@`;
+    shownTo = to;
+    shift += added.length - removed.length;
+    const marked = (mark: string, some: readonly string[]) => some.map((line) => `${mark}${line}`);
+    return [header, ...marked(' ', before), ...marked('-', removed), ...marked('+', added), ...marked(' ', after)];
+  });
+  return [`--- a/${path}`, `+++ b/${path}`, ...hunks.flat()].join('\n');
+};

@@ -1,0 +1,42 @@
+import type { z } from 'zod';
+
+/** What a tool gets besides its arguments. */
+export interface ToolContext {
+  /** Absolute, symlinks resolved: no tool reads or writes outside. */
+  readonly root: string;
+  readonly signal: AbortSignal;
+  /** Output as it comes, already bounded by the tool. */
+  readonly emit: (chunk: string) => void;
+  /** The environment for child processes: an allow-list, no secrets. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** A tool's answer for the model. A failure is a result (`ok: false`), never an exception. */
+export interface ToolResult {
+  readonly ok: boolean;
+  /** At most 16 KiB. */
+  readonly text: string;
+}
+
+export interface Tool<Arguments = unknown> {
+  readonly name: string;
+  readonly description: string;
+  readonly schema: z.ZodType<Arguments>;
+  run(args: Arguments, context: ToolContext): Promise<ToolResult>;
+}
+
+/** The arguments of `finish`: completion is an act of the agent, not silence. */
+export interface Finish {
+  readonly status: 'done' | 'failed';
+  readonly summary: string;
+  readonly artifacts: readonly string[];
+}
+
+/** What one call did, in the order of the calls. */
+export interface CallResult extends ToolResult {
+  readonly callId: string;
+  readonly tool: string;
+  readonly durationMs: number;
+  /** Set when the call was a valid `finish`. */
+  readonly finish: Finish | null;
+}

@@ -1,0 +1,105 @@
+/** A text in which an edit is searched, and the way back to the file's own text. */
+export interface TextView {
+  readonly text: string;
+  /** The place in the source of a place in `text`; null inside a character that was unfolded, such as a ligature. */
+  toSource(index: number): number | null;
+}
+
+interface Line {
+  readonly viewStart: number;
+  readonly sourceStart: number;
+  readonly content: string;
+}
+
+interface Piece {
+  readonly text: string;
+  readonly length: number;
+}
+
+const foldCharacters = (text: string): string =>
+  text
+    .normalize('NFKC')
+    .replace(/[\u2018\u2019\u201A\u201B]/g, "'")
+    .replace(/[\u201C\u201D\u201E\u201F]/g, '"')
+    .replace(/[\u2010-\u2015\u2212]/g, '-');
+
+const isAscii = (text: string): boolean => Buffer.byteLength(text) === text.length;
+
+/** Each character with its combining marks, folded by itself, so that lengths can be added up. */
+const piecesOf = (line: string): readonly Piece[] =>
+  (line.match(/\P{M}\p{M}*|\p{M}+/gsu) ?? []).map((one) => ({ text: foldCharacters(one), length: one.length }));
+
+const foldLine = (line: string): string => {
+  const kept = line.trimEnd();
+  return isAscii(kept)
+    ? kept
+    : piecesOf(kept)
+        .map(({ text }) => text)
+        .join('');
+};
+
+/** The text as a forgiving search sees it: no trailing spaces, NFKC, plain quotes and dashes, LF. */
+export const foldText = (text: string): string => text.split(/\r?\n/).map(foldLine).join('\n');
+
+const columnInFolded = (content: string, column: number): number | null => {
+  const folded = foldLine(content);
+  if (column === folded.length) return content.length;
+  if (isAscii(content)) return column;
+
+  let viewColumn = 0;
+  let sourceColumn = 0;
+  for (const { text, length } of piecesOf(content)) {
+    if (viewColumn >= column) break;
+    viewColumn += text.length;
+    sourceColumn += length;
+  }
+  return viewColumn === column ? sourceColumn : null;
+};
+
+const linesOf = (source: string, show: (line: string) => string): readonly Line[] => {
+  let viewStart = 0;
+  let sourceStart = 0;
+  return source.split('\n').map((raw, index, all) => {
+    const content = index < all.length - 1 && raw.endsWith('\r') ? raw.slice(0, -1) : raw;
+    const line = { viewStart, sourceStart, content };
+    viewStart += show(content).length + 1;
+    sourceStart += raw.length + 1;
+    return line;
+  });
+};
+
+const lineAt = (lines: readonly Line[], index: number): Line | undefined => {
+  let low = 0;
+  let high = lines.length - 1;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if ((lines[middle]?.viewStart ?? Number.POSITIVE_INFINITY) <= index) low = middle;
+    else high = middle - 1;
+  }
+  return lines[low];
+};
+
+const viewOf = (
+  source: string,
+  show: (line: string) => string,
+  columnOf: (content: string, column: number) => number | null,
+): TextView => {
+  const lines = linesOf(source, show);
+  const toSource = (index: number): number | null => {
+    const line = lineAt(lines, index);
+    const column = line === undefined ? null : columnOf(line.content, index - line.viewStart);
+    return line === undefined || column === null ? null : line.sourceStart + column;
+  };
+  return { text: lines.map(({ content }) => show(content)).join('\n'), toSource };
+};
+
+/** The text itself, with LF for CRLF. */
+export const exactView = (source: string): TextView =>
+  viewOf(
+    source,
+    (line) => line,
+    (_, column) => column,
+  );
+
+/** The text as `foldText` shows it. */
+export const foldedView = (source: string): TextView => viewOf(source, foldLine, columnInFolded);

@@ -1,0 +1,14 @@
+import { bashTool } from './bash.ts';
+import { editTool } from './edit.ts';
+import { findTool } from './find.ts';
+import { finishTool } from './finish.ts';
+import { grepTool } from './grep.ts';
+import type { Tool } from './port.ts';
+import { readTool } from './read.ts';
+import { writeTool } from './write.ts';
+
+/** Every tool there is, in the order in which models see them. */
+export const toolbox: readonly Tool[] = [readTool, writeTool, editTool, bashTool, grepTool, findTool, finishTool];
+
+/** Tools that change nothing, so that several may run at once. */
+export const readOnlyTools: ReadonlySet<string> = new Set([readTool.name, grepTool.name, findTool.name]);

@@ -1,0 +1,24 @@
+import { z } from 'zod';
+import { writeInside } from './confined-files.ts';
+import type { Tool } from './port.ts';
+
+const schema = z.strictObject({
+  path: z.string().min(1).describe('file path, relative to the workspace root'),
+  content: z.string().describe('the whole new content of the file'),
+});
+
+/** Creates or replaces a whole file. */
+export const writeTool: Tool<z.infer<typeof schema>> = {
+  name: 'write',
+  description:
+    'Creates a file, or replaces the whole content of one; missing folders are made. To change a part of a file, use edit if you have it.',
+  schema,
+  run: async ({ path, content }, { root }) => {
+    const written = await writeInside(root, path, content);
+    if (!written.ok) return written;
+    return {
+      ok: true,
+      text: `${written.value.created ? 'created' : 'replaced'} ${path} (${Buffer.byteLength(content)} bytes)`,
+    };
+  },
+};

@@ -1,0 +1,44 @@
+import { describe, expect, test } from 'vitest';
+import { createExecutor } from '../../../src/actors/agent/executor.ts';
+import { call, createSeat, finish } from './seat.ts';
+import { createWorkbench } from './workbench.ts';
+
+describe('observers', () => {
+  test('are told of refused calls too, one start and one end each', async () => {
+    const { run, told } = await createSeat();
+
+    await run([call('1', 'nothing', {}), finish('2'), call('3', 'read', { path: 'a' })]);
+
+    expect(told).toEqual(['start 1', 'end 1 false', 'start 2', 'end 2 true', 'start 3', 'end 3 false']);
+  });
+
+  test('that cannot take the start of a call keep it from running, and nothing throws', async () => {
+    const { context, files } = await createWorkbench();
+    const fail = () => {
+      throw new Error('the journal is full');
+    };
+    const { run } = createExecutor({ tools: ['write'], context, observe: { start: fail, output: fail, end: fail } });
+
+    const results = await run([call('1', 'write', { path: 'a', content: '' })]);
+
+    expect(results).toMatchObject([{ ok: false, text: 'write failed: the journal is full' }]);
+    expect(await files()).toEqual([]);
+  });
+
+  test('that cannot take output do not disturb the call', async () => {
+    const { context } = await createWorkbench();
+    const fail = () => {
+      throw new Error('the journal is full');
+    };
+    const { run } = createExecutor({
+      tools: ['bash'],
+      context,
+      observe: { start: () => undefined, output: fail, end: fail },
+      now: () => 5,
+    });
+
+    expect(await run([call('1', 'bash', { command: 'echo x' })])).toEqual([
+      { callId: '1', tool: 'bash', ok: true, text: 'x\n[exit code 0]', durationMs: 0, finish: null },
+    ]);
+  });
+});

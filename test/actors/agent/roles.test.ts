@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { roleProfiles } from '../../../src/actors/agent/roles.ts';
+import { toolbox } from '../../../src/actors/agent/tools/toolbox.ts';
+import { roles } from '../../../src/machines/task.ts';
+
+test.each(roles)('%s has a purpose, a limit, tools that exist and a prompt that ends with finish', (role) => {
+  const profile = roleProfiles[role];
+
+  expect(profile.role).toBe(role);
+  expect(profile.description).not.toBe('');
+  expect(toolbox.map(({ name }) => name)).toEqual(expect.arrayContaining([...profile.tools]));
+  expect(profile.tools).toContain('finish');
+  expect(profile.prompt).toMatch(/To end, call finish\./);
+  expect(profile.prompt.split('\n').length).toBeLessThanOrEqual(16);
+});
+
+test('only those who build may edit and run commands; a reviewer writes nothing', () => {
+  const may = (tool: string) => roles.filter((role) => roleProfiles[role].tools.includes(tool));
+
+  expect(may('edit')).toEqual(['engineer', 'tester']);
+  expect(may('bash')).toEqual(['engineer', 'tester', 'reviewer']);
+  expect(may('write')).toEqual(['engineer', 'tester', 'architect', 'product-manager']);
+});
+
+test('the limits are 10 minutes, and 15 for those who write documents', () => {
+  expect(roles.map((role) => roleProfiles[role].timeoutMs / 60_000)).toEqual([10, 10, 10, 15, 15]);
+});

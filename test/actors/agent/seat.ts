@@ -1,0 +1,30 @@
+import { createExecutor } from '../../../src/actors/agent/executor.ts';
+import { roleProfiles } from '../../../src/actors/agent/roles.ts';
+import type { ToolCall } from '../../../src/actors/model/port.ts';
+import type { Role } from '../../../src/machines/task.ts';
+import { createWorkbench } from './workbench.ts';
+
+/** A tool call with its arguments as JSON, or as the text that is given. */
+export const call = (id: string, tool: string, args: unknown): ToolCall => ({
+  id,
+  tool,
+  arguments: typeof args === 'string' ? args : JSON.stringify(args),
+});
+
+export const finish = (id: string): ToolCall => call(id, 'finish', { status: 'done', summary: 'all done' });
+
+/** An executor of a role in a workspace of its own, and what it told its observer. */
+export const createSeat = async (role: Role = 'engineer') => {
+  const bench = await createWorkbench();
+  const told: string[] = [];
+  const executor = createExecutor({
+    tools: roleProfiles[role].tools,
+    context: bench.context,
+    observe: {
+      start: ({ id }) => void told.push(`start ${id}`),
+      output: ({ id }, chunk) => void told.push(`output ${id} ${chunk.trim()}`),
+      end: ({ callId, ok }) => void told.push(`end ${callId} ${ok}`),
+    },
+  });
+  return { ...bench, ...executor, told };
+};

@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { writeTool } from '../../../../src/actors/agent/tools/write.ts';
+import { createWorkbench } from '../workbench.ts';
+
+test('write creates, then replaces, and says which', async () => {
+  const { context, get } = await createWorkbench();
+
+  const created = await writeTool.run({ path: 'src/a.ts', content: 'ä\n' }, context);
+  const replaced = await writeTool.run({ path: 'src/a.ts', content: '' }, context);
+
+  expect(created).toEqual({ ok: true, text: 'created src/a.ts (3 bytes)' });
+  expect(replaced).toEqual({ ok: true, text: 'replaced src/a.ts (0 bytes)' });
+  expect(await get('src/a.ts')).toBe('');
+});
+
+test('write refuses protected names and says so', async () => {
+  const { context, files } = await createWorkbench();
+
+  const result = await writeTool.run({ path: '.beads/issues.jsonl', content: '{}' }, context);
+
+  expect(result).toEqual({
+    ok: false,
+    text: '.beads/issues.jsonl is protected: agents may not write to .beads',
+  });
+  expect(await files()).toEqual([]);
+});
