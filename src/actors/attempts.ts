@@ -1,0 +1,89 @@
+import type { ActorRefFrom } from 'xstate';
+import type { AgentInput } from '../machines/agent-machine.ts';
+import type { Place, SupervisorFact, supervisorMachine } from '../machines/supervisor-machine.ts';
+import { type AttemptKey, type AttemptOutcome, attemptKey, type Role, type TaskId } from '../machines/task.ts';
+
+export type Supervisor = ActorRefFrom<typeof supervisorMachine>;
+
+/** The slots and agents of the supervisor, as promises: each one is given up when its signal aborts. */
+export interface Attempts {
+  waitForSlot(place: Place, signal: AbortSignal): Promise<void>;
+  /** Never resolves: the slot is held until the signal aborts. */
+  holdSlot(taskId: TaskId, role: Role, signal: AbortSignal): Promise<void>;
+  run(input: AgentInput, signal: AbortSignal): Promise<AttemptOutcome>;
+  /** Remembers work of an attempt that must have ended before the attempt counts as gone. */
+  track<Result>(key: AttemptKey, work: Promise<Result>): Promise<Result>;
+  /** Stops the agent and waits until none of its tracked work is left. @throws when it does not end in time. */
+  quiesce(taskId: TaskId, attempt: number): Promise<void>;
+  /** Waits until no tracked work of any attempt is left, or for so long. */
+  settle(ms: number): Promise<void>;
+}
+
+const quiesceMs = 20_000;
+
+const within = async (work: Promise<unknown>, ms: number, what: string): Promise<void> => {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${what} did not end within ${ms / 1000} s`)), ms);
+  });
+  await Promise.race([work, late]).finally(() => clearTimeout(timer));
+};
+
+export const createAttempts = (supervisor: Supervisor): Attempts => {
+  const granted = new Map<TaskId, () => void>();
+  const ended = new Map<string, (outcome: AttemptOutcome) => void>();
+  const working = new Map<string, Set<Promise<unknown>>>();
+
+  supervisor.on('slot.granted', ({ taskId }: Extract<SupervisorFact, { type: 'slot.granted' }>) => {
+    granted.get(taskId)?.();
+    granted.delete(taskId);
+  });
+  supervisor.on('agent.ended', ({ key, outcome }: Extract<SupervisorFact, { type: 'agent.ended' }>) => {
+    ended.get(key)?.(outcome);
+    ended.delete(key);
+  });
+
+  return {
+    waitForSlot: (place, signal) =>
+      new Promise((resolve) => {
+        granted.set(place.taskId, resolve);
+        signal.addEventListener('abort', () => {
+          granted.delete(place.taskId);
+          supervisor.send({ type: 'slot.returned', taskId: place.taskId });
+        });
+        supervisor.send({ type: 'slot.requested', place });
+      }),
+    holdSlot: (taskId, role, signal) =>
+      new Promise(() => {
+        signal.addEventListener('abort', () => supervisor.send({ type: 'slot.returned', taskId }));
+        supervisor.send({ type: 'slot.retaken', taskId, role });
+      }),
+    run: (input, signal) =>
+      new Promise((resolve) => {
+        const key = attemptKey(input.taskId, input.attempt);
+        ended.set(key, resolve);
+        signal.addEventListener('abort', () => {
+          ended.delete(key);
+          supervisor.send({ type: 'agent.dismissed', key });
+        });
+        supervisor.send({ type: 'agent.requested', key, input });
+      }),
+    track: (key, work) => {
+      const all = working.get(key) ?? new Set();
+      working.set(key, all.add(work));
+      const forget = (): void => {
+        all.delete(work);
+        if (all.size === 0) working.delete(key);
+      };
+      work.then(forget, forget);
+      return work;
+    },
+    quiesce: async (taskId, attempt) => {
+      const key = attemptKey(taskId, attempt);
+      supervisor.send({ type: 'agent.dismissed', key });
+      await within(Promise.allSettled([...(working.get(key) ?? [])]), quiesceMs, `the work of attempt ${attempt}`);
+    },
+    settle: (ms) =>
+      within(Promise.allSettled([...working.values()].flatMap((all) => [...all])), ms, 'the work').catch(() => {}),
+  };
+};

@@ -1,0 +1,125 @@
+import { ServiceError } from '../machines/errors.ts';
+import { parseTaskId, type TaskId } from '../machines/task.ts';
+import type { TaskView } from '../machines/task-view.ts';
+import type { TrackedTask } from '../machines/tracked-task.ts';
+import { frameText } from './events.ts';
+import type { Store } from './store/port.ts';
+import type { Tracker } from './tracker/port.ts';
+
+export interface CreateRequest {
+  readonly description: string;
+  readonly title?: string;
+  readonly dependencies?: readonly string[];
+  readonly priority?: number;
+  readonly labels?: readonly string[];
+}
+
+export interface ListRequest {
+  readonly status?: string;
+  readonly limit?: number;
+  /** The id of the last task of the page before. */
+  readonly cursor?: string;
+}
+
+export interface HistoryRequest {
+  readonly taskId: string;
+  readonly after?: number;
+  readonly limit?: number;
+}
+
+/** What can be asked of a project's tasks without an agent, so also without a server. Rejects with `ServiceError` only. */
+export interface Catalogue {
+  /** @throws invalid_params, task_not_found (a dependency), tracker_unavailable */
+  create(request: CreateRequest): Promise<TaskView>;
+  /** @throws task_not_found */
+  status(taskId: string): Promise<TaskView>;
+  /** `status: queued` lists the queued tasks whose dependencies are complete (Spec 4). */
+  list(request: ListRequest): Promise<{ tasks: readonly TaskView[]; next_cursor?: string }>;
+  /** The journal of a task as frames, oldest first. */
+  history(request: HistoryRequest): Promise<{ entries: readonly unknown[]; next_after?: number }>;
+}
+
+export interface CataloguePorts {
+  readonly tracker: Tracker;
+  /** Null where nothing was ever run. */
+  readonly store: Pick<Store, 'read'> | null;
+  readonly viewOf: (tracked: TrackedTask) => TaskView;
+}
+
+const titleBytes = 500;
+const pageSize = 1_000;
+
+/** The first line of a description, cut at a character to what a title may hold. */
+export const titleFrom = (description: string): string => {
+  const line = description.trim().split(/\r?\n/, 1)[0]?.trim() ?? '';
+  const characters = [...line];
+  while (Buffer.byteLength(characters.join('')) > titleBytes) characters.length = Math.floor(characters.length * 0.9);
+  return characters.join('');
+};
+
+/** What a caller sent as an id, fit to be shown back to people. */
+const printable = (text: string): string => {
+  const plain = text.replace(/[\p{Cc}\p{Cf}]/gu, '?');
+  return plain.length > 100 ? `${plain.slice(0, 100)}…` : plain;
+};
+
+/** A string that is no id names no task. @throws invalid_params when it is empty, task_not_found when it is malformed */
+export const requireId = (text: string): TaskId => {
+  if (text === '') throw new ServiceError('invalid_params', { fields: [{ path: 'task_id', problem: 'is empty' }] });
+  const id = parseTaskId(text);
+  if (id === null) throw new ServiceError('task_not_found', { task_id: printable(text) });
+  return id;
+};
+
+/** Text with a space in it is a description, everything else must be an id (CONTRACT 3, `execute`). */
+export const isFreeText = (task: string): boolean => /\s/.test(task.trim());
+
+/** What comes after the task that a cursor names. */
+const after = (every: readonly TrackedTask[], cursor: string | undefined): readonly TrackedTask[] => {
+  if (cursor === undefined) return every;
+  const index = every.findIndex(({ id }) => id === cursor);
+  if (index >= 0) return every.slice(index + 1);
+  const problem = 'names no task of this project; start again without it';
+  throw new ServiceError('invalid_params', { fields: [{ path: 'cursor', problem }] });
+};
+
+export const createCatalogue = ({ tracker, store, viewOf }: CataloguePorts): Catalogue => {
+  const find = async (taskId: string): Promise<TrackedTask> => {
+    const tracked = await tracker.find(requireId(taskId));
+    if (tracked === null) throw new ServiceError('task_not_found', { task_id: taskId });
+    return tracked;
+  };
+  return {
+    create: async (request) => {
+      const description = request.description.trim();
+      if (description === '')
+        throw new ServiceError('invalid_params', { fields: [{ path: 'description', problem: 'is empty' }] });
+      const tracked = await tracker.create({
+        title: request.title?.trim() || titleFrom(description),
+        description,
+        priority: request.priority ?? 2,
+        labels: request.labels ?? [],
+        dependencies: (request.dependencies ?? []).map(requireId),
+      });
+      return viewOf(tracked);
+    },
+    status: async (taskId) => viewOf(await find(taskId)),
+    list: async ({ status, limit = pageSize, cursor }) => {
+      const matching = after(await tracker.list(), cursor)
+        .map(viewOf)
+        .filter((view) => status === undefined || (view.status === status && (status !== 'queued' || view.ready)));
+      const tasks = matching.slice(0, limit);
+      const last = tasks.at(-1);
+      return matching.length > limit && last !== undefined ? { tasks, next_cursor: last.task_id } : { tasks };
+    },
+    history: async ({ taskId, after: seq = 0, limit = pageSize }) => {
+      const { id } = await find(taskId);
+      const entries = store?.read({ taskId: id, after: seq, limit }) ?? [];
+      const last = entries.at(-1);
+      return {
+        entries: entries.map((entry): unknown => JSON.parse(frameText(entry))),
+        ...(entries.length === limit && last !== undefined ? { next_after: last.seq } : {}),
+      };
+    },
+  };
+};

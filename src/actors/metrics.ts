@@ -1,0 +1,85 @@
+import { z } from 'zod';
+import type { Journal } from './journal.ts';
+import type { Entry, Store } from './store/port.ts';
+
+/** What the journal says about the work so far; recounted from it at every start. */
+export interface Tally {
+  readonly spawned: number;
+  readonly completed: number;
+  readonly failed: number;
+  readonly cancelled: number;
+  readonly callsTotal: number;
+  readonly callsFailed: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** Sum over the attempts that completed. */
+  readonly executionSeconds: number;
+}
+
+const nothing: Tally = {
+  spawned: 0,
+  completed: 0,
+  failed: 0,
+  cancelled: 0,
+  callsTotal: 0,
+  callsFailed: 0,
+  inputTokens: 0,
+  outputTokens: 0,
+  executionSeconds: 0,
+};
+
+const callSchema = z.looseObject({
+  ok: z.boolean(),
+  input_tokens: z.number().default(0),
+  output_tokens: z.number().default(0),
+});
+const endSchema = z.looseObject({ execution_seconds: z.number().default(0) });
+const startSchema = z.looseObject({ machine: z.string(), value: z.unknown() });
+
+const folds: Readonly<Record<string, (tally: Tally, data: unknown) => Tally>> = {
+  snapshot: (tally, data) => {
+    const { machine, value } = startSchema.parse(data);
+    return machine === 'agent' && value === 'preparing' ? { ...tally, spawned: tally.spawned + 1 } : tally;
+  },
+  api_call_complete: (tally, data) => {
+    const { ok, input_tokens, output_tokens } = callSchema.parse(data);
+    return {
+      ...tally,
+      callsTotal: tally.callsTotal + 1,
+      callsFailed: tally.callsFailed + (ok ? 0 : 1),
+      inputTokens: tally.inputTokens + input_tokens,
+      outputTokens: tally.outputTokens + output_tokens,
+    };
+  },
+  completed: (tally, data) => ({
+    ...tally,
+    completed: tally.completed + 1,
+    executionSeconds: tally.executionSeconds + endSchema.parse(data).execution_seconds,
+  }),
+  failed: (tally) => ({ ...tally, failed: tally.failed + 1 }),
+  cancelled: (tally) => ({ ...tally, cancelled: tally.cancelled + 1 }),
+};
+
+/** One step of the pure fold. */
+export const count = (tally: Tally, { type, data }: Pick<Entry, 'type' | 'data'>): Tally => {
+  const fold = folds[type];
+  return fold === undefined ? tally : fold(tally, JSON.parse(data));
+};
+
+const page = 1_000;
+
+/** Counts what stands in the journal, then every commit. */
+export const createMetrics = (store: Store, journal: Journal): (() => Tally) => {
+  let tally = nothing;
+  for (let after = 0; ; ) {
+    const entries = store.read({ after, limit: page });
+    tally = entries.reduce(count, tally);
+    const last = entries.at(-1);
+    if (last === undefined) break;
+    after = last.seq;
+  }
+  journal.onCommit((entries) => {
+    tally = entries.reduce(count, tally);
+  });
+  return () => tally;
+};

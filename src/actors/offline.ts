@@ -1,0 +1,30 @@
+import { ServiceError } from '../machines/errors.ts';
+import type { TaskView } from '../machines/task-view.ts';
+import { type Catalogue, createCatalogue, requireId } from './catalogue.ts';
+import { viewSaved } from './saved-state.ts';
+import type { Store } from './store/port.ts';
+import type { Tracker } from './tracker/port.ts';
+
+/** What works on a project's files alone, while no server runs. */
+export interface OfflineService extends Catalogue {
+  /** Closes a task that no attempt holds. @throws task_not_found, dependencies_unmet, already_running */
+  close(taskId: string, reason: string | null): Promise<TaskView>;
+}
+
+export const createOfflineService = (tracker: Tracker, store: Store | null): OfflineService => {
+  const catalogue = createCatalogue({ tracker, store, viewOf: (tracked) => viewSaved(store, tracked) });
+  return {
+    ...catalogue,
+    close: async (taskId, reason) => {
+      const id = requireId(taskId);
+      const saved = store?.actor(id) ?? null;
+      if (saved?.pending === true) {
+        const { attempt } = await catalogue.status(id);
+        throw new ServiceError('already_running', { task_id: id, attempt });
+      }
+      const { refusal } = await tracker.close(id, reason ?? 'Closed by hand with agent close');
+      if (refusal !== null) throw ServiceError.from(refusal);
+      return catalogue.status(id);
+    },
+  };
+};

@@ -1,0 +1,111 @@
+import { mkdir, readFile, realpath, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { AttemptOutcome, Failure, Role, TaskId } from '../machines/task.ts';
+import type { TrackedTask } from '../machines/tracked-task.ts';
+import { writeFileAtomically } from './atomic-write.ts';
+
+/** What the files of one attempt are made of (CONTRACT 1). */
+export interface AttemptReport {
+  readonly task: TrackedTask;
+  readonly attempt: number;
+  readonly role: Role;
+  readonly model: string;
+  /** What the model's name does not say, for instance that no model was called. */
+  readonly disclaimer: string | null;
+  readonly startedAt: number;
+  readonly endedAt: number;
+  readonly outcome: AttemptOutcome | null;
+  readonly failure: Failure | null;
+  readonly workLog: readonly string[];
+}
+
+export interface Results {
+  /** Writes the task folder; an earlier attempt's files move to `attempts/<n>/`, a later attempt's are never touched. */
+  write(report: AttemptReport): Promise<void>;
+  /** The results file of a task, or null. */
+  read(taskId: TaskId): Promise<string | null>;
+}
+
+const files = ['00-metadata.json', '10-plan.md', '20-work-log.md', '30-results.md'] as const;
+const metadataSchema = z.looseObject({ attempt: z.int().positive() });
+const time = (at: number): string => new Date(at).toISOString();
+
+const metadata = ({ task, attempt, role, model, startedAt, endedAt, outcome, failure }: AttemptReport): string =>
+  `${JSON.stringify(
+    {
+      task_id: task.id,
+      title: task.title,
+      role,
+      attempt,
+      status: failure === null ? 'complete' : 'failed',
+      model,
+      started_at: time(startedAt),
+      ended_at: time(endedAt),
+      dependencies: task.dependencies,
+      ...(failure === null ? {} : { error: { code: failure.code, message: failure.message } }),
+      usage: outcome?.usage ?? null,
+    },
+    null,
+    2,
+  )}\n`;
+
+const plan = ({ task, role }: AttemptReport): string =>
+  `# Plan\n\n- Task: ${task.id}, ${task.title}\n- Role: ${role}\n- Builds on: ${task.dependencies.join(', ') || 'nothing'}\n\n## Asked for\n\n${task.description || task.title}\n`;
+
+const workLog = ({ task, attempt, workLog: lines }: AttemptReport): string =>
+  `# Work log of ${task.id}, attempt ${attempt}\n\n${lines.map((line) => `- ${line}`).join('\n') || 'No tool was called.'}\n`;
+
+const results = (report: AttemptReport): string => {
+  const { task, attempt, role, model, disclaimer, endedAt, outcome, failure } = report;
+  const done = outcome?.status === 'done' ? outcome : null;
+  const body = failure === null ? (done?.summary ?? '') : `The attempt failed: ${failure.code}: ${failure.message}`;
+  const artifacts =
+    done === null || done.artifacts.length === 0
+      ? ''
+      : `\n## Artifacts\n\n${done.artifacts.map((path) => `- ${path}`).join('\n')}\n`;
+  return [
+    `# ${task.title}\n`,
+    `- Task: ${task.id}\n- Role: ${role}\n- Attempt: ${attempt}\n- Status: ${failure === null ? 'complete' : 'failed'}\n- Model: ${model}\n- Ended: ${time(endedAt)}\n`,
+    ...(disclaimer === null ? [] : [`> ${disclaimer}\n`]),
+    `## Results\n\n${body}\n${artifacts}`,
+  ].join('\n');
+};
+
+const readText = (path: string): Promise<string | null> => readFile(path, 'utf8').catch(() => null);
+
+const attemptOnDisk = async (folder: string): Promise<number> => {
+  const text = await readText(join(folder, '00-metadata.json'));
+  try {
+    return metadataSchema.parse(JSON.parse(text ?? '')).attempt;
+  } catch {
+    return 0;
+  }
+};
+
+const keepEarlier = async (folder: string, attempt: number): Promise<void> => {
+  const earlier = join(folder, 'attempts', String(attempt));
+  await mkdir(earlier, { recursive: true });
+  for (const file of files) await rename(join(folder, file), join(earlier, file)).catch(() => {});
+};
+
+/** The results files of a project, below `.beads/tasks/`. `redact` takes secrets out of every text. */
+export const createResults = (projectRoot: string, redact: (text: string) => string): Results => {
+  const folderOf = (taskId: TaskId): string => join(projectRoot, '.beads', 'tasks', `task-${taskId}`);
+  return {
+    read: (taskId) => readText(join(folderOf(taskId), '30-results.md')),
+    write: async (report) => {
+      const folder = folderOf(report.task.id);
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      const real = await realpath(folder);
+      if (real !== join(await realpath(projectRoot), '.beads', 'tasks', `task-${report.task.id}`))
+        throw new Error(`${folder} leads elsewhere through a symbolic link; remove the link`);
+      const onDisk = await attemptOnDisk(folder);
+      if (onDisk > report.attempt) return;
+      if (onDisk > 0 && onDisk < report.attempt) await keepEarlier(folder, onDisk);
+      const texts = [metadata(report), plan(report), workLog(report), results(report)];
+      for (const [index, file] of files.entries())
+        await writeFileAtomically(join(folder, file), redact(texts[index] ?? ''));
+    },
+  };
+};

@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import { agentMachine } from '../machines/agent-machine.ts';
+import { attemptKey, type TaskId } from '../machines/task.ts';
+import { taskMachine } from '../machines/task-machine.ts';
+import { type AgentState, type TaskState, type TaskView, toView } from '../machines/task-view.ts';
+import type { TrackedTask } from '../machines/tracked-task.ts';
+import type { SavedActor, Store } from './store/port.ts';
+
+/** Raised when a chart changes in a way that makes older snapshots unreadable. */
+export const machineVersion = 1;
+
+const persistedSchema = z.looseObject({
+  value: z.union([z.string(), z.record(z.string(), z.unknown())]),
+  context: z.record(z.string(), z.unknown()),
+});
+
+const parse = ({ id, version, snapshot }: SavedActor) => {
+  if (version !== machineVersion)
+    throw new Error(
+      `the state of ${id} was written by version ${version} of the charts; this server reads ${machineVersion}`,
+    );
+  return persistedSchema.parse(JSON.parse(snapshot));
+};
+
+/** What an XState actor is restored from. */
+export const persistedSnapshot = (saved: SavedActor): never => parse(saved) as never;
+
+export interface SavedTask {
+  readonly task: TaskState;
+  readonly agent: AgentState | null;
+  readonly changedAt: number;
+}
+
+const agentOf = (saved: SavedActor | null): AgentState | null => {
+  if (saved === null) return null;
+  const { value, context } = parse(saved);
+  return agentMachine.resolveState({ value, context } as never);
+};
+
+/** The state of a task that is not live, from its rows, without starting an actor. */
+export const readSaved = (store: Store, saved: SavedActor): SavedTask => {
+  const { value, context } = parse(saved);
+  const task: TaskState = taskMachine.resolveState({ value, context } as never);
+  const agent = agentOf(store.actor(attemptKey(saved.taskId as TaskId, task.context.attempt)));
+  return { task, agent, changedAt: saved.changedAt };
+};
+
+/** The view of a task that is not live. */
+export const viewSaved = (store: Store | null, tracked: TrackedTask): TaskView => {
+  const saved = store?.actor(tracked.id) ?? null;
+  const rows = store === null || saved === null ? { task: null, agent: null, changedAt: 0 } : readSaved(store, saved);
+  return toView({ tracked, ...rows });
+};

@@ -1,0 +1,99 @@
+import type { Role, RunOptions, TaskId } from '../machines/task.ts';
+import type { TaskView } from '../machines/task-view.ts';
+import { type Catalogue, createCatalogue, isFreeText, requireId } from './catalogue.ts';
+import type { Store } from './store/port.ts';
+import type { TaskHost } from './task-host.ts';
+import type { Tracker } from './tracker/port.ts';
+
+export interface ExecuteRequest {
+  /** A task id, or free text, from which a task is created first. */
+  readonly task: string;
+  readonly role: Role;
+  readonly options: RunOptions;
+  readonly requestId?: string;
+}
+
+/** The answer to `execute` (CONTRACT 3). */
+export interface Execution {
+  readonly task_id: string;
+  readonly role: Role;
+  readonly status: string;
+  readonly phase: string;
+  readonly attempt: number;
+  readonly message: string;
+  readonly stream_url: string;
+  readonly created_at: string;
+}
+
+/** What every face of the service asks: HTTP and JSON-RPC, later A2A. Rejects with `ServiceError` only. */
+export interface TaskService extends Catalogue {
+  /** @throws task_not_found, dependencies_unmet, already_running, event_not_allowed, credential_missing, queue_full */
+  execute(request: ExecuteRequest): Promise<Execution>;
+  close(taskId: string, reason: string | null): Promise<TaskView>;
+  reopen(taskId: string, reason: string | null): Promise<TaskView>;
+  cancel(taskId: string, reason: string | null): Promise<TaskView>;
+  retry(taskId: string, role: Role | null, options: RunOptions | null, reason: string | null): Promise<TaskView>;
+}
+
+export interface ServicePorts {
+  readonly tracker: Tracker;
+  readonly store: Store;
+  readonly host: TaskHost;
+  /** How often a retryable failure is followed by another attempt. */
+  readonly maxRetries: number;
+}
+
+/** Phases in which a request that was accepted before left nothing behind: it was refused, and may be made again. */
+const atRest: ReadonlySet<string> = new Set(['waiting_for_run', 'waiting_for_dependencies']);
+
+export const createService = (ports: ServicePorts): TaskService => {
+  const { tracker, store, host, maxRetries } = ports;
+  const running = new Map<string, Promise<Execution>>();
+
+  const catalogue = createCatalogue({ tracker, store, viewOf: host.viewOf });
+
+  const executionOf = (view: TaskView, role: Role): Execution => ({
+    task_id: view.task_id,
+    role: view.role ?? role,
+    status: view.status,
+    phase: view.phase,
+    attempt: view.status === 'queued' ? view.attempt + 1 : view.attempt,
+    message: `Agent ${view.role ?? role} ${view.status === 'queued' ? 'queued' : 'started'} for execution. Task ID: ${view.task_id}`,
+    stream_url: view.stream_url,
+    created_at: view.created_at,
+  });
+
+  const run = async ({ task, role, options, requestId }: ExecuteRequest): Promise<Execution> => {
+    const taskId = isFreeText(task)
+      ? ((await catalogue.create({ description: task })).task_id as TaskId)
+      : requireId(task);
+    return executionOf(await host.ask(taskId, { type: 'run', role, options, maxRetries }, requestId), role);
+  };
+
+  const runOnce = async (request: ExecuteRequest, requestId: string): Promise<Execution> => {
+    const seen = store.request(requestId);
+    if (seen?.answer != null) return JSON.parse(seen.answer) as Execution;
+    if (seen !== null) {
+      const view = await catalogue.status(seen.taskId);
+      if (!atRest.has(view.phase)) return executionOf(view, request.role);
+    }
+    const execution = await run(request);
+    store.rememberAnswer(requestId, JSON.stringify(execution));
+    return execution;
+  };
+
+  return {
+    ...catalogue,
+    execute: (request) => {
+      const { requestId } = request;
+      if (requestId === undefined) return run(request);
+      const same = running.get(requestId) ?? runOnce(request, requestId).finally(() => running.delete(requestId));
+      running.set(requestId, same);
+      return same;
+    },
+    close: async (taskId, reason) => host.ask(requireId(taskId), { type: 'close', reason }),
+    reopen: async (taskId, reason) => host.ask(requireId(taskId), { type: 'reopen', reason }),
+    cancel: async (taskId, reason) => host.ask(requireId(taskId), { type: 'cancel', reason }),
+    retry: async (taskId, role, options) => host.ask(requireId(taskId), { type: 'retry', role, options, maxRetries }),
+  };
+};

@@ -1,0 +1,280 @@
+import { type ActorRefFrom, createActor, type EventObject, type SnapshotFrom, waitFor } from 'xstate';
+import type { agentMachine } from '../machines/agent-machine.ts';
+import { ServiceError } from '../machines/errors.ts';
+import { refuses } from '../machines/refusals.ts';
+import { attemptKey, type TaskId } from '../machines/task.ts';
+import type { ObservedStatus, TaskCommand, TaskContext } from '../machines/task-context.ts';
+import type { taskMachine } from '../machines/task-machine.ts';
+import { type AgentState, type TaskView, toView } from '../machines/task-view.ts';
+import { statusInTracker, type TrackedTask } from '../machines/tracked-task.ts';
+import { durable } from './durable.ts';
+import type { Journal } from './journal.ts';
+import { machineVersion, persistedSnapshot, readSaved, viewSaved } from './saved-state.ts';
+import type { Store } from './store/port.ts';
+import { createTimerWheel } from './timer-wheel.ts';
+import type { Tracker } from './tracker/port.ts';
+import { endingEntries, transitionEntries } from './transitions.ts';
+
+type TaskMachine = typeof taskMachine;
+type TaskSnapshot = SnapshotFrom<TaskMachine>;
+type AgentSnapshot = SnapshotFrom<typeof agentMachine>;
+type Timed = EventObject & { readonly at?: number };
+
+export interface HostPorts {
+  readonly tracker: Tracker;
+  readonly store: Store;
+  readonly journal: Journal;
+  readonly now: () => number;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+  /** Sends DEADLINE to an agent that is still alive. */
+  readonly wakeAgent: (key: string) => void;
+  /** A task actor ended in error: whatever it held must be given back. */
+  readonly onCrash: (taskId: TaskId) => void;
+}
+
+interface Live {
+  readonly actor: ActorRefFrom<TaskMachine>;
+  tracked: TrackedTask;
+  agent: AgentState | null;
+  view: TaskView | null;
+  requestId: string | null;
+}
+
+/**
+ * The task actors that are alive: every task that is pending has one, found by id in a plain registry; a task at rest is
+ * a row. It restores, commits, shows and evicts them, and decides nothing about their states.
+ */
+export interface TaskHost {
+  /** @throws task_not_found, already_running, event_not_allowed, or what the chart refused with. */
+  ask(taskId: TaskId, command: TaskCommand, requestId?: string): Promise<TaskView>;
+  /** What people see of a task that the tracker holds, live or not. */
+  viewOf(tracked: TrackedTask): TaskView;
+  /** Brings every pending task back to life, in a new process or after its actor broke. */
+  restore(): Promise<void>;
+  refresh(taskId: TaskId): Promise<TrackedTask | null>;
+  contextOf(taskId: TaskId): TaskContext | null;
+  /** Called by the durable agent machine for every transition of an agent. */
+  commitAgent(next: AgentSnapshot, event: EventObject, persisted: () => unknown): void;
+  stop(): void;
+}
+
+const answerMs = 30_000;
+const reviveMs = 5_000;
+
+const observedStatus = (tracked: TrackedTask): ObservedStatus => {
+  const status = statusInTracker(tracked);
+  if (status === 'queued') return 'open';
+  return status === 'complete' || status === 'failed' || status === 'cancelled' ? status : 'elsewhere';
+};
+
+/** The snapshot in which a request is answered; a chart that takes longer is answered with where it is. */
+const answerOf = async (actor: Live['actor']): Promise<TaskSnapshot> => {
+  const answered = (snapshot: TaskSnapshot): boolean => !snapshot.hasTag('answering');
+  await waitFor(actor, answered, { timeout: answerMs }).catch(() => {});
+  const snapshot = actor.getSnapshot();
+  if (snapshot.status === 'error')
+    throw new ServiceError('internal', { detail: 'the transition could not be committed' }, { cause: snapshot.error });
+  return snapshot;
+};
+
+export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost => {
+  const { tracker, store, journal, now } = ports;
+  const live = new Map<TaskId, Live>();
+  const arriving = new Map<TaskId, Promise<Live>>();
+  /** How many callers wait for an answer of a task; its actor stays while there is one. */
+  const asking = new Map<TaskId, number>();
+  let stopped = false;
+
+  const wheel = createTimerWheel(now, (key) => {
+    if (key.startsWith('revive:')) void revive(key.slice('revive:'.length) as TaskId);
+    else if (key.includes('#')) ports.wakeAgent(key);
+    else live.get(key as TaskId)?.actor.send({ type: 'DEADLINE', at: now() });
+  });
+
+  const logic: TaskMachine = durable(machine, {
+    now,
+    commit: (next: TaskSnapshot, event: Timed, previous: TaskSnapshot | null) => {
+      if (previous === null) return;
+      const host = live.get(next.context.taskId);
+      if (host === undefined) throw new Error(`the actor of ${next.context.taskId} is not registered`);
+      commitTask(host, next, event, previous);
+    },
+  });
+
+  const commitTask = (host: Live, next: TaskSnapshot, event: Timed, previous: TaskSnapshot): void => {
+    const at = event.at ?? now();
+    const { taskId, attempt, deadlineAt } = next.context;
+    const pending = next.hasTag('pending');
+    const view = toView({ tracked: host.tracked, task: next, agent: agentIn(host, attempt), changedAt: at });
+    const settledNow = next.hasTag('settled') && !previous.hasTag('settled');
+    journal.commit({
+      actor: {
+        id: taskId,
+        taskId,
+        version: machineVersion,
+        pending,
+        changedAt: at,
+        snapshot: JSON.stringify(logic.getPersistedSnapshot(next)),
+      },
+      entries: [
+        ...transitionEntries({
+          machine: 'task',
+          value: next.value,
+          tags: next.tags,
+          cause: event,
+          at,
+          attempt,
+          before: host.view,
+          after: view,
+        }),
+        ...(settledNow ? endingEntries(next, view, at) : []),
+      ],
+      ...(host.requestId === null ? {} : { request: { id: host.requestId, taskId } }),
+    });
+    host.view = view;
+    host.requestId = null;
+    wheel.set(taskId, pending ? deadlineAt : null);
+  };
+
+  const agentIn = (host: Live, attempt: number): AgentState | null =>
+    host.agent?.context.attempt === attempt ? host.agent : null;
+
+  const evict = (taskId: TaskId, host: Live): void => {
+    const snapshot = host.actor.getSnapshot();
+    if (live.get(taskId) !== host || asking.has(taskId) || snapshot.hasTag('pending')) return;
+    live.delete(taskId);
+    host.actor.stop();
+  };
+
+  const crashed = (taskId: TaskId, host: Live, error: unknown): void => {
+    ports.log('the actor of a task broke; it is restored from what was committed last', { task_id: taskId, error });
+    if (live.get(taskId) === host) live.delete(taskId);
+    ports.onCrash(taskId);
+    if (!stopped) wheel.set(`revive:${taskId}`, now() + reviveMs);
+  };
+
+  const enliven = async (taskId: TaskId): Promise<Live> => {
+    const tracked = await tracker.find(taskId);
+    if (tracked === null) throw new ServiceError('task_not_found', { task_id: taskId });
+    const saved = store.actor(taskId);
+    const actor = createActor(logic, {
+      input: { taskId },
+      ...(saved === null ? {} : { snapshot: persistedSnapshot(saved) }),
+    });
+    const rows = saved === null ? null : readSaved(store, saved);
+    const host: Live = { actor, tracked, agent: rows?.agent ?? null, view: null, requestId: null };
+    live.set(taskId, host);
+    actor.subscribe({
+      next: () => queueMicrotask(() => evict(taskId, host)),
+      error: (error) => crashed(taskId, host, error),
+    });
+    if (rows !== null && saved?.pending === true) wheel.set(taskId, rows.task.context.deadlineAt);
+    actor.start();
+    if (saved?.pending !== true) actor.send({ type: 'tracker.observed', status: observedStatus(tracked), at: now() });
+    return host;
+  };
+
+  const hydrate = (taskId: TaskId): Promise<Live> => {
+    const present = live.get(taskId);
+    if (present !== undefined) return Promise.resolve(present);
+    const coming = arriving.get(taskId) ?? enliven(taskId).finally(() => arriving.delete(taskId));
+    arriving.set(taskId, coming);
+    return coming;
+  };
+
+  const revive = async (taskId: TaskId): Promise<void> => {
+    if (stopped) return;
+    await hydrate(taskId).catch((error: unknown) => {
+      ports.log('a pending task could not be restored; it is tried again', { task_id: taskId, error });
+      wheel.set(`revive:${taskId}`, now() + reviveMs);
+    });
+  };
+
+  const viewOf = (tracked: TrackedTask): TaskView => {
+    const host = live.get(tracked.id);
+    if (host !== undefined) {
+      const task = host.actor.getSnapshot();
+      const changedAt = host.view === null ? 0 : Date.parse(host.view.updated_at);
+      return toView({ tracked, task, agent: agentIn(host, task.context.attempt), changedAt });
+    }
+    return viewSaved(store, tracked);
+  };
+
+  return {
+    viewOf,
+    contextOf: (taskId) => live.get(taskId)?.actor.getSnapshot().context ?? null,
+
+    ask: async (taskId, command, requestId) => {
+      asking.set(taskId, (asking.get(taskId) ?? 0) + 1);
+      try {
+        const host = await hydrate(taskId);
+        const event = { ...command, at: now() };
+        const refusal = refuses(host.actor.getSnapshot(), event);
+        if (refusal !== null) throw ServiceError.from(refusal);
+        host.requestId = requestId ?? null;
+        host.actor.send(event);
+        const answer = await answerOf(host.actor);
+        if (answer.hasTag('refused') && answer.context.refusal !== null)
+          throw ServiceError.from(answer.context.refusal);
+        return viewOf(host.tracked);
+      } finally {
+        const others = (asking.get(taskId) ?? 1) - 1;
+        if (others === 0) asking.delete(taskId);
+        else asking.set(taskId, others);
+        const host = live.get(taskId);
+        if (host !== undefined) evict(taskId, host);
+      }
+    },
+
+    restore: async () => {
+      for (const { taskId } of store.tasks('pending')) await revive(taskId as TaskId);
+    },
+
+    refresh: async (taskId) => {
+      const tracked = await tracker.find(taskId);
+      const host = live.get(taskId);
+      if (tracked !== null && host !== undefined) host.tracked = tracked;
+      return tracked;
+    },
+
+    commitAgent: (next, event: Timed, persisted) => {
+      const { taskId, attempt, deadlineAt } = next.context;
+      const host = live.get(taskId);
+      if (host === undefined) throw new Error(`an agent of ${taskId} moved without its task`);
+      const at = event.at ?? now();
+      const task = host.actor.getSnapshot();
+      const key = attemptKey(taskId, attempt);
+      const after = toView({ tracked: host.tracked, task, agent: next, changedAt: at });
+      journal.commit({
+        actor: {
+          id: key,
+          taskId,
+          version: machineVersion,
+          pending: next.status === 'active',
+          changedAt: at,
+          snapshot: JSON.stringify(persisted()),
+        },
+        entries: transitionEntries({
+          machine: 'agent',
+          value: next.value,
+          tags: next.tags,
+          cause: event,
+          at,
+          attempt,
+          before: host.view,
+          after,
+        }),
+      });
+      host.agent = next;
+      host.view = after;
+      wheel.set(key, next.status === 'active' ? deadlineAt : null);
+    },
+
+    stop: () => {
+      stopped = true;
+      wheel.stop();
+      for (const { actor } of live.values()) actor.stop();
+      live.clear();
+    },
+  };
+};

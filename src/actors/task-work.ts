@@ -1,0 +1,149 @@
+import { fromPromise } from 'xstate';
+import type { AgentLimits } from '../machines/agent-machine.ts';
+import {
+  type AttemptOutcome,
+  attemptKey,
+  type Failure,
+  type Role,
+  type RunOptions,
+  type TaskId,
+} from '../machines/task.ts';
+import type { AttemptInput, Verdict } from '../machines/task-context.ts';
+import { taskMachine } from '../machines/task-machine.ts';
+import type { TrackedTask } from '../machines/tracked-task.ts';
+import type { Attempts } from './attempts.ts';
+import type { Results } from './results.ts';
+import type { Store } from './store/port.ts';
+import type { Tracker } from './tracker/port.ts';
+import type { VerifyCommands } from './verify.ts';
+import { readWorkLog } from './work-log.ts';
+
+/** What the slots of the task machine are made of. */
+export interface TaskWorkPorts {
+  readonly tracker: Tracker;
+  readonly store: Store;
+  readonly attempts: Attempts;
+  readonly results: Results;
+  readonly verify: VerifyCommands;
+  readonly limits: (options: RunOptions, role: Role) => AgentLimits;
+  /** The variable that would hold the missing credential, or null when the model can be called. */
+  readonly missingCredential: (options: RunOptions) => string | null;
+  /** The limit of the queue when it is full, or null. */
+  readonly queueFullAt: () => number | null;
+  readonly modelOf: (options: RunOptions, role: Role) => { readonly name: string; readonly disclaimer: string | null };
+  /** Keeps what the tracker says now for the views; called before a transition that depends on it. */
+  readonly refresh: (taskId: TaskId) => Promise<TrackedTask | null>;
+  readonly contextOf: (taskId: TaskId) => {
+    readonly role: Role | null;
+    readonly options: RunOptions;
+    readonly startedAt: number | null;
+    readonly outcome: AttemptOutcome | null;
+    readonly failure: Failure | null;
+  } | null;
+  /** Commits gathered progress, so that what follows stands after it in the journal. */
+  readonly flush: () => void;
+  readonly now: () => number;
+}
+
+const interrupted: Failure = {
+  code: 'internal',
+  message: 'the server stopped while the attempt was at work',
+  facts: { interrupted: true },
+  retryable: false,
+};
+
+type Report = AttemptInput & { readonly outcome: AttemptOutcome | null; readonly failure: Failure | null };
+
+/** The task machine with its slots filled: each does one thing in the world and can be repeated after a restart. */
+export const provideTaskWork = (ports: TaskWorkPorts) => {
+  const { tracker, store, attempts, results } = ports;
+
+  const afterTracker = async (taskId: TaskId, change: Promise<Verdict>): Promise<Verdict> => {
+    const verdict = await change;
+    await ports.refresh(taskId);
+    return verdict;
+  };
+
+  const writeReport = async ({ taskId, attempt, role, options, outcome, failure }: Report): Promise<void> => {
+    const task = await ports.refresh(taskId);
+    if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
+    ports.flush();
+    const model = ports.modelOf(options, role);
+    await results.write({
+      task,
+      attempt,
+      role,
+      model: model.name,
+      disclaimer: model.disclaimer,
+      startedAt: ports.contextOf(taskId)?.startedAt ?? ports.now(),
+      endedAt: ports.now(),
+      outcome,
+      failure,
+      workLog: readWorkLog(store, taskId, attempt),
+    });
+  };
+
+  /** A failed attempt leaves its results too; that they could not be written must not keep the task from failing. */
+  const reportFailure = async (taskId: TaskId, attempt: number): Promise<void> => {
+    const context = ports.contextOf(taskId);
+    if (context?.failure === null || context?.role == null || attempt === 0) return;
+    const { role, options, outcome, failure } = context;
+    await writeReport({ taskId, attempt, role, options, outcome, failure }).catch(() => {});
+  };
+
+  return taskMachine.provide({
+    actors: {
+      lookUp: fromPromise(async ({ input }: { input: { taskId: TaskId; options: RunOptions } }) => {
+        const task = await ports.refresh(input.taskId);
+        return {
+          exists: task !== null,
+          unmet: task?.unmet ?? [],
+          missingCredential: ports.missingCredential(input.options),
+          queueFullAt: ports.queueFullAt(),
+        };
+      }),
+      waitForSlot: fromPromise<void, { taskId: TaskId; role: Role; submittedAt: number }>(async ({ input, signal }) => {
+        const priority = (await tracker.find(input.taskId))?.priority ?? 2;
+        if (!signal.aborted) await attempts.waitForSlot({ ...input, priority }, signal);
+      }),
+      holdSlot: fromPromise<void, { taskId: TaskId; role: Role }>(({ input, signal }) =>
+        attempts.holdSlot(input.taskId, input.role, signal),
+      ),
+      claim: fromPromise<Verdict, AttemptInput>(({ input }) => afterTracker(input.taskId, tracker.claim(input.taskId))),
+      runAttempt: fromPromise<AttemptOutcome, AttemptInput>(async ({ input, signal }) => {
+        const earlier = store.actor(attemptKey(input.taskId, input.attempt));
+        if (earlier !== null) return { status: 'failed', failure: interrupted, usage: usageIn(earlier.snapshot) };
+        const { taskId, attempt, role, options } = input;
+        return attempts.run({ taskId, attempt, role, options, limits: ports.limits(options, role) }, signal);
+      }),
+      verify: fromPromise<{ readonly failure: Failure | null }, AttemptInput>(({ input, signal }) =>
+        attempts.track(attemptKey(input.taskId, input.attempt), ports.verify(input, signal)),
+      ),
+      recordResults: fromPromise<void, AttemptInput & { readonly outcome: AttemptOutcome | null }>(({ input }) =>
+        writeReport({ ...input, failure: null }),
+      ),
+      closeInTracker: fromPromise<
+        Verdict,
+        { taskId: TaskId; attempt: number; role: Role | null; reason: string | null }
+      >(({ input: { taskId, role, reason } }) => {
+        const words = role === null ? 'Closed by hand with agent close' : `Completed by agent-server (role: ${role})`;
+        return afterTracker(taskId, tracker.close(taskId, reason ?? words));
+      }),
+      reopenInTracker: fromPromise<Verdict, { taskId: TaskId }>(({ input }) =>
+        afterTracker(input.taskId, tracker.reopen(input.taskId)),
+      ),
+      release: fromPromise<void, { taskId: TaskId; attempt: number; label: 'agent-failed' | 'agent-cancelled' }>(
+        async ({ input: { taskId, attempt, label } }) => {
+          await attempts.quiesce(taskId, attempt);
+          ports.flush();
+          if (label === 'agent-failed') await reportFailure(taskId, attempt);
+          await tracker.release(taskId, label);
+          await ports.refresh(taskId);
+        },
+      ),
+    },
+  });
+};
+
+const usageIn = (snapshot: string): AttemptOutcome['usage'] =>
+  (JSON.parse(snapshot) as { context: { usage: AttemptOutcome['usage'] } }).context.usage;

@@ -1,0 +1,58 @@
+import type { TaskState, TaskView } from '../machines/task-view.ts';
+import { entry } from './events.ts';
+import type { NewEntry } from './store/port.ts';
+
+interface Transition {
+  readonly machine: 'task' | 'agent';
+  readonly value: unknown;
+  readonly tags: ReadonlySet<string>;
+  readonly cause: unknown;
+  readonly at: number;
+  readonly attempt: number;
+  readonly before: TaskView | null;
+  readonly after: TaskView;
+}
+
+/** What the journal holds of one transition: the status when it changed, then the snapshot (CONTRACT 5). */
+export const transitionEntries = ({
+  machine,
+  value,
+  tags,
+  cause,
+  at,
+  attempt,
+  before,
+  after,
+}: Transition): NewEntry[] => {
+  const { task_id, status, phase, progress, error } = after;
+  const moved = before === null || before.status !== status || before.phase !== phase;
+  const update = { status, phase, progress, ...(error === undefined ? {} : { error }) };
+  return [
+    ...(moved ? [entry(task_id, attempt, 'status_update', at, update)] : []),
+    entry(task_id, attempt, 'snapshot', at, { machine, value, tags: [...tags], task: after }, cause),
+  ];
+};
+
+const ending = (task: TaskState, view: TaskView) => {
+  const { startedAt, completedAt, reason } = task.context;
+  const seconds = startedAt === null || completedAt === null ? 0 : (completedAt - startedAt) / 1000;
+  const { result, results_path, error, usage } = view;
+  const common = { attempt: view.attempt, usage, execution_seconds: seconds };
+  const path = results_path === undefined ? {} : { results_path };
+  if (view.status === 'complete')
+    return ['completed', { ...common, progress: 1, result: result ?? '', ...path }] as const;
+  if (view.status === 'failed') return ['failed', { ...common, error: error ?? null, ...path }] as const;
+  return ['cancelled', { ...common, reason }] as const;
+};
+
+/** The last frames of an attempt: exactly one of completed, failed, cancelled, then stream_closed. */
+export const endingEntries = (task: TaskState, view: TaskView, at: number): NewEntry[] => {
+  const [type, data] = ending(task, view);
+  return [
+    entry(view.task_id, view.attempt, type, at, data),
+    entry(view.task_id, view.attempt, 'stream_closed', at, {
+      task_id: view.task_id,
+      message: `task is ${view.status}`,
+    }),
+  ];
+};

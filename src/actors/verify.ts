@@ -1,0 +1,48 @@
+import type { Failure } from '../machines/task.ts';
+import type { AttemptInput } from '../machines/task-context.ts';
+import { runCommand } from './agent/child.ts';
+import type { EventType } from './events.ts';
+import type { Workspace } from './workspace/port.ts';
+
+/** Runs the commands of `options.verify` in the attempt's workspace, one after the other, until one fails. */
+export type VerifyCommands = (
+  attempt: AttemptInput,
+  signal: AbortSignal,
+) => Promise<{ readonly failure: Failure | null }>;
+
+const timeoutMs = 10 * 60_000;
+const shownOutput = 2_000;
+
+export const createVerify =
+  (ports: {
+    readonly workspace: Workspace;
+    readonly environment: Readonly<Record<string, string>>;
+    readonly emit: (attempt: AttemptInput, type: EventType, data: unknown) => void;
+  }): VerifyCommands =>
+  async (attempt, signal) => {
+    const { root } = await ports.workspace.open(attempt);
+    for (const command of attempt.options.verify ?? []) {
+      const { exitCode, output, timedOut } = await runCommand({
+        argv: ['/bin/sh', '-c', command],
+        cwd: root,
+        env: ports.environment,
+        timeoutMs,
+        signal,
+        onOutput: () => {},
+        headBytes: shownOutput,
+        tailBytes: shownOutput,
+      });
+      ports.emit(attempt, 'log', { level: 'info', message: `verify: ${command}`, exit_code: exitCode });
+      if (exitCode === 0) continue;
+      const why = timedOut ? 'ran into its time limit' : `ended with exit code ${exitCode}`;
+      return {
+        failure: {
+          code: 'verify_failed',
+          message: `the command that must pass, ${JSON.stringify(command)}, ${why}`,
+          facts: { command, exit_code: exitCode, output: output.slice(-shownOutput) },
+          retryable: false,
+        },
+      };
+    }
+    return { failure: null };
+  };

@@ -1,0 +1,375 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { ServiceError } from '../../src/machines/errors.ts';
+import { finish, hang, type Running, startSystem, untilStatus } from '../support/running.ts';
+
+const newTask = async ({ service }: Running, description = 'a task', dependencies: readonly string[] = []) =>
+  (await service.create({ description, dependencies })).task_id;
+
+const run = ({ service }: Running, task: string) => service.execute({ task, role: 'engineer', options: {} });
+
+const codeOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => 'accepted',
+    (error: unknown) => (error instanceof ServiceError ? error.code : error),
+  );
+
+/** Every value of the task machine that was committed, in order. */
+const states = ({ store }: Running, taskId: string): readonly unknown[] =>
+  store
+    .read({ taskId, after: 0, limit: 1_000 })
+    .filter(({ type }) => type === 'snapshot')
+    .map(({ data }) => JSON.parse(data))
+    .filter(({ machine }) => machine === 'task')
+    .map(({ value }) => value);
+
+const untilTool = async ({ system }: Running, taskId: string): Promise<void> => {
+  const stop = new AbortController();
+  for await (const { type } of system.journal.follow({ taskId, after: 0, signal: stop.signal }))
+    if (type === 'tool_start') return;
+};
+
+const alive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+const pidIn = async (root: string): Promise<number> => {
+  while (!existsSync(join(root, 'pid')) || readFileSync(join(root, 'pid'), 'utf8') === '')
+    await new Promise(setImmediate);
+  return Number(readFileSync(join(root, 'pid'), 'utf8'));
+};
+
+test('a run goes through check, slot, claim, work, results file and close, in this order', async () => {
+  const running = await startSystem({ turns: [finish('the sum is mended')] });
+  const id = await newTask(running);
+  const seen: string[] = [];
+  const { claim, close } = running.tracker;
+  running.tracker.claim = (...args) => {
+    seen.push('claim');
+    return claim(...args);
+  };
+  running.tracker.close = (...args) => {
+    seen.push(
+      existsSync(join(running.root, '.beads', 'tasks', `task-${id}`, '30-results.md'))
+        ? 'close after results'
+        : 'close',
+    );
+    return close(...args);
+  };
+
+  await run(running, id);
+  const view = await untilStatus(running, id, 'complete');
+
+  expect(states(running, id)).toEqual([
+    { queued: 'checking' },
+    { queued: 'waitingForSlot' },
+    { started: 'claiming' },
+    { started: 'working' },
+    { started: 'recording' },
+    { started: 'closing' },
+    'complete',
+  ]);
+  expect(seen).toEqual(['claim', 'close after results']);
+  expect(view).toMatchObject({
+    status: 'complete',
+    phase: 'complete',
+    attempt: 1,
+    role: 'engineer',
+    progress: 1,
+    result: 'the sum is mended',
+    results_path: `.beads/tasks/task-${id}/30-results.md`,
+    usage: { turns: 1, model_calls: 1, tool_calls: 1 },
+  });
+  expect((await running.tracker.find(id as never))?.status).toBe('closed');
+});
+
+test('the results file says what was done, and that no model was called', async () => {
+  const running = await startSystem({ turns: [finish('the sum is mended')] });
+  const id = await newTask(running, 'Mend the sum');
+  await run(running, id);
+  await untilStatus(running, id, 'complete');
+  const folder = join(running.root, '.beads', 'tasks', `task-${id}`);
+
+  const text = readFileSync(join(folder, '30-results.md'), 'utf8');
+
+  expect(text).toMatch(/^# Mend the sum\n/);
+  expect(text).toContain('the sum is mended');
+  expect(text).toContain('no language model was called');
+  expect(JSON.parse(readFileSync(join(folder, '00-metadata.json'), 'utf8'))).toMatchObject({
+    task_id: id,
+    role: 'engineer',
+    attempt: 1,
+    status: 'complete',
+    model: 'scripted',
+  });
+  expect(readFileSync(join(folder, '20-work-log.md'), 'utf8')).toContain('`finish`');
+});
+
+test('of 20 executes at once one is accepted and 19 are told that it runs', async () => {
+  const running = await startSystem({ turns: [hang] });
+  const id = await newTask(running);
+
+  const codes = await Promise.all(Array.from({ length: 20 }, () => codeOf(run(running, id))));
+
+  expect(codes.filter((code) => code === 'accepted')).toHaveLength(1);
+  expect(codes.filter((code) => code === 'already_running')).toHaveLength(19);
+  await running.service.cancel(id, null);
+});
+
+test('no more tasks hold a slot than the cap allows, and who waits stays open in the tracker', async () => {
+  const running = await startSystem({ turns: [hang], options: { cap: 2 } });
+  const ids = await Promise.all([1, 2, 3, 4].map(() => newTask(running)));
+
+  for (const id of ids) await run(running, id);
+  await untilTool(running, ids[0] ?? '');
+  await untilTool(running, ids[1] ?? '');
+
+  expect(running.system.load()).toEqual({ running: 2, waiting: 2, cap: 2 });
+  const statuses = (await running.tracker.list()).map(({ id, status }) => [id, status]);
+  expect(Object.fromEntries(statuses)).toEqual({
+    [ids[0] ?? '']: 'in_progress',
+    [ids[1] ?? '']: 'in_progress',
+    [ids[2] ?? '']: 'open',
+    [ids[3] ?? '']: 'open',
+  });
+  expect(await running.service.status(ids[2] ?? '')).toMatchObject({
+    status: 'queued',
+    phase: 'waiting_for_slot',
+    attempt: 0,
+  });
+
+  await running.service.cancel(ids[0] ?? '', null);
+  await untilTool(running, ids[2] ?? '');
+  expect(running.system.load()).toEqual({ running: 2, waiting: 1, cap: 2 });
+  for (const id of ids.slice(1)) await running.service.cancel(id, null);
+});
+
+test('a task whose dependency is complete becomes ready without another event', async () => {
+  const running = await startSystem({ turns: [finish()] });
+  const first = await newTask(running, 'first');
+  const second = await newTask(running, 'second', [first]);
+  const ready = async () => (await running.service.list({ status: 'queued' })).tasks.map(({ task_id }) => task_id);
+  expect(await ready()).toEqual([first]);
+
+  await run(running, first);
+  await untilStatus(running, first, 'complete');
+
+  expect(await ready()).toEqual([second]);
+});
+
+test('a cancel stops the agent, its processes and nothing else, and is answered the same again', async () => {
+  const running = await startSystem({ turns: [hang] });
+  const id = await newTask(running);
+  await run(running, id);
+  const pid = await pidIn(running.root);
+
+  const answers = await Promise.all([1, 2, 3].map(() => running.service.cancel(id, 'not now')));
+
+  expect(alive(pid)).toBe(false);
+  for (const view of answers) expect(view).toMatchObject({ status: 'cancelled', phase: 'cancelled', attempt: 1 });
+  expect(states(running, id).filter((value) => value === 'cancelled')).toHaveLength(1);
+  expect(await running.tracker.find(id as never)).toMatchObject({
+    status: 'open',
+    assignee: null,
+    labels: ['agent-cancelled'],
+  });
+  expect((await running.service.cancel(id, null)).status).toBe('cancelled');
+});
+
+test('a task that waits for a slot can be cancelled, and one that nobody asked for', async () => {
+  const running = await startSystem({ turns: [hang], options: { cap: 1 } });
+  const [busy, waiting, idle] = [await newTask(running), await newTask(running), await newTask(running)];
+  await run(running, busy);
+  await run(running, waiting);
+
+  expect(await running.service.cancel(waiting, null)).toMatchObject({ status: 'cancelled', attempt: 0 });
+  expect(await running.service.cancel(idle, null)).toMatchObject({ status: 'cancelled', attempt: 0 });
+  expect(running.system.load()).toMatchObject({ running: 1, waiting: 0 });
+  await running.service.cancel(busy, null);
+});
+
+test('a failed task says why, is given back to the tracker, and runs again by retry', async () => {
+  const running = await startSystem({ turns: [finish('the tests fail', 'failed')] });
+  const id = await newTask(running);
+  await run(running, id);
+
+  const view = await untilStatus(running, id, 'failed');
+
+  expect(view.error).toMatchObject({ code: 'model_failed', message: 'the agent gave up: the tests fail' });
+  expect(await running.tracker.find(id as never)).toMatchObject({ status: 'open', labels: ['agent-failed'] });
+  expect(await codeOf(run(running, id))).toBe('event_not_allowed');
+  await running.service.retry(id, null, null, null);
+  expect((await untilStatus(running, id, 'failed')).attempt).toBeGreaterThanOrEqual(1);
+});
+
+test('the wall limit ends an attempt with its processes', async () => {
+  const running = await startSystem({ turns: [hang] });
+  const id = await newTask(running);
+  await running.service.execute({ task: id, role: 'engineer', options: { timeoutMs: 300 } });
+  const pid = await pidIn(running.root);
+
+  const view = await untilStatus(running, id, 'failed');
+
+  expect(view.error?.code).toBe('timed_out');
+  expect(alive(pid)).toBe(false);
+});
+
+test('the turn limit ends an attempt', async () => {
+  const look = { calls: [{ tool: 'bash', arguments: { command: 'date +%N' } }] };
+  const running = await startSystem({ turns: Array.from({ length: 9 }, () => look) });
+  const id = await newTask(running);
+  await running.service.execute({ task: id, role: 'engineer', options: { maxTurns: 3 } });
+
+  const view = await untilStatus(running, id, 'failed');
+
+  expect(view).toMatchObject({ error: { code: 'budget_exceeded' }, usage: { turns: 3, model_calls: 3 } });
+});
+
+test('the same call with the same result again and again ends an attempt', async () => {
+  const same = { calls: [{ tool: 'find', arguments: { pattern: 'nothing-here' } }] };
+  const running = await startSystem({ turns: Array.from({ length: 15 }, () => same) });
+  const id = await newTask(running);
+  await run(running, id);
+
+  expect((await untilStatus(running, id, 'failed')).error?.code).toBe('loop_detected');
+});
+
+test('a role cannot use a tool that is not its own', async () => {
+  const write = { calls: [{ tool: 'write', arguments: { path: 'x.txt', content: 'x' } }] };
+  const running = await startSystem({ turns: [write, finish()] });
+  const id = await newTask(running);
+  await running.service.execute({ task: id, role: 'reviewer', options: {} });
+
+  await untilStatus(running, id, 'complete');
+
+  expect(existsSync(join(running.root, 'x.txt'))).toBe(false);
+  expect(readFileSync(join(running.root, '.beads', 'tasks', `task-${id}`, '20-work-log.md'), 'utf8')).toContain(
+    'not ok',
+  );
+});
+
+test('a command that must pass keeps the task from completing', async () => {
+  const running = await startSystem({ turns: [finish()] });
+  const [good, bad] = [await newTask(running), await newTask(running)];
+  await running.service.execute({ task: good, role: 'engineer', options: { verify: ['true', 'test -d .'] } });
+  await running.service.execute({ task: bad, role: 'engineer', options: { verify: ['true', 'echo broken; exit 3'] } });
+
+  expect((await untilStatus(running, good, 'complete')).status).toBe('complete');
+  expect((await untilStatus(running, bad, 'failed')).error).toMatchObject({
+    code: 'verify_failed',
+    facts: { command: 'echo broken; exit 3', exit_code: 3, output: expect.stringContaining('broken') },
+  });
+});
+
+test('without a credential a run is refused with the name of the variable', async () => {
+  const running = await startSystem({ model: null });
+  const id = await newTask(running);
+
+  const refused = run(running, id);
+
+  await expect(refused).rejects.toMatchObject({ code: 'credential_missing', facts: { variable: 'OPENAI_API_KEY' } });
+  expect(await running.service.status(id)).toMatchObject({
+    status: 'queued',
+    attempt: 0,
+    error: { code: 'credential_missing' },
+  });
+});
+
+test('a full queue is said at once', async () => {
+  const running = await startSystem({ turns: [hang], options: { cap: 1, queueLimit: 1 } });
+  const ids = await Promise.all([1, 2, 3].map(() => newTask(running)));
+  await run(running, ids[0] ?? '');
+  await run(running, ids[1] ?? '');
+
+  expect(await codeOf(run(running, ids[2] ?? ''))).toBe('queue_full');
+  for (const id of ids.slice(0, 2)) await running.service.cancel(id, null);
+});
+
+test('close and reopen by hand, twice each', async () => {
+  const running = await startSystem();
+  const id = await newTask(running);
+
+  expect(await running.service.close(id, null)).toMatchObject({ status: 'complete', attempt: 0 });
+  expect((await running.service.close(id, null)).status).toBe('complete');
+  expect((await running.service.reopen(id, null)).status).toBe('queued');
+  expect(await codeOf(running.service.reopen(id, null))).toBe('event_not_allowed');
+});
+
+test('a task with an open dependency cannot be closed by hand', async () => {
+  const running = await startSystem();
+  const first = await newTask(running);
+  const second = await newTask(running, 'second', [first]);
+
+  expect(await codeOf(running.service.close(second, null))).toBe('dependencies_unmet');
+  expect((await running.service.status(second)).status).toBe('queued');
+});
+
+test('what somebody else closes or reopens in the tracker is followed', async () => {
+  const running = await startSystem({ turns: [finish()] });
+  const id = await newTask(running);
+  await run(running, id);
+  await untilStatus(running, id, 'complete');
+
+  await running.tracker.reopen(id as never);
+
+  expect(await running.service.status(id)).toMatchObject({ status: 'queued', ready: true });
+  await run(running, id);
+  expect((await untilStatus(running, id, 'complete')).status).toBe('complete');
+});
+
+test('after a restart the queue goes on, and an attempt that was at work fails and says why', async () => {
+  const first = await startSystem({ turns: [hang], options: { cap: 1 } });
+  const [working, waiting] = [await newTask(first), await newTask(first)];
+  await run(first, working);
+  await untilTool(first, working);
+  await run(first, waiting);
+  await first.stop();
+
+  const second = await startSystem({
+    root: first.root,
+    stateDir: first.stateDir,
+    turns: [finish('after the restart')],
+  });
+  const failed = await untilStatus(second, working, 'failed');
+  const done = await untilStatus(second, waiting, 'complete');
+
+  expect(failed.error).toMatchObject({ code: 'internal', facts: { interrupted: true } });
+  expect(await second.tracker.find(working as never)).toMatchObject({ status: 'open', labels: ['agent-failed'] });
+  expect(done).toMatchObject({ attempt: 1, result: 'after the restart' });
+});
+
+test('a transition that cannot be committed changes nothing, and the task goes on from there', async () => {
+  const running = await startSystem({ turns: [finish()] });
+  const id = await newTask(running);
+  const commit = running.store.commit;
+  running.store.commit = () => {
+    throw new Error('disk full');
+  };
+
+  await expect(run(running, id)).rejects.toMatchObject({ code: 'internal' });
+  running.store.commit = commit;
+
+  expect(await running.service.status(id)).toMatchObject({ status: 'queued', attempt: 0 });
+  await run(running, id);
+  expect((await untilStatus(running, id, 'complete')).status).toBe('complete');
+});
+
+test('the counters are recounted from the journal', async () => {
+  const first = await startSystem({ turns: [finish()] });
+  const id = await newTask(first);
+  await run(first, id);
+  await untilStatus(first, id, 'complete');
+  const before = first.system.tally();
+  await first.stop();
+
+  const second = await startSystem({ root: first.root, stateDir: first.stateDir });
+
+  expect(before).toMatchObject({ spawned: 1, completed: 1, failed: 0, callsTotal: 1 });
+  expect(second.system.tally()).toEqual(before);
+});
