@@ -1,0 +1,31 @@
+import { roleProfiles } from '../actors/agent/roles.ts';
+import { roles } from '../machines/task.ts';
+
+export interface Identity {
+  readonly name: string;
+  readonly version: string;
+  readonly maxConcurrent: number;
+  readonly models: readonly string[];
+}
+
+const minutes = (ms: number): string => `${Math.round(ms / 60_000)}min`;
+
+/** The discovery document (CONTRACT 3). */
+export const discoveryDocument = ({ name, version, maxConcurrent, models }: Identity) => ({
+  name,
+  version,
+  description: 'Runs role-specific coding agents on tracked tasks, in the order of their dependencies.',
+  capabilities: { streaming: true, parallel: true, max_concurrent: maxConcurrent, supported_models: models },
+  agents: roles.map((role) => {
+    const { description, tools, timeoutMs } = roleProfiles[role];
+    return { role, description, tools, timeout: minutes(timeoutMs) };
+  }),
+  endpoints: {
+    discovery: { path: '/a2a/discovery', method: 'GET', description: 'agent capabilities' },
+    execute: { path: '/a2a/execute', method: 'POST', description: 'execute a task (JSON-RPC 2.0)' },
+    status: { path: '/a2a/status', method: 'POST', description: 'status of a task (JSON-RPC 2.0)' },
+    stream: { path: '/stream/:task_id', method: 'GET', description: 'real-time progress of one task (SSE)' },
+    health: { path: '/health', method: 'GET', description: 'liveness and features' },
+    metrics: { path: '/metrics', method: 'GET', description: 'performance counters' },
+  },
+});

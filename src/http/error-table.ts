@@ -1,0 +1,39 @@
+import type { ErrorCode } from '../machines/errors.ts';
+
+/** Where a refusal shows: its JSON-RPC code and the HTTP status of REST-like routes (CONTRACT 4). */
+export const wire = {
+  task_not_found: { rpc: -32001, http: 404 },
+  dependencies_unmet: { rpc: -32010, http: 409 },
+  dependency_cycle: { rpc: -32011, http: 409 },
+  already_running: { rpc: -32012, http: 409 },
+  event_not_allowed: { rpc: -32013, http: 409 },
+  role_unknown: { rpc: -32014, http: 400 },
+  queue_full: { rpc: -32015, http: 429 },
+  credential_missing: { rpc: -32016, http: 503 },
+  tracker_unavailable: { rpc: -32017, http: 503 },
+  tracker_conflict: { rpc: -32018, http: 409 },
+  invalid_params: { rpc: -32602, http: 400 },
+  internal: { rpc: -32603, http: 500 },
+} as const satisfies Record<ErrorCode, { rpc: number; http: number }>;
+
+/** What fails before a method is reached. */
+export const envelope = {
+  parse_error: { rpc: -32700, http: 400 },
+  invalid_request: { rpc: -32600, http: 400 },
+  method_not_found: { rpc: -32601, http: 404 },
+} as const;
+
+/** What the gate and the routes refuse, without a JSON-RPC code. */
+export const refusedRequests = {
+  unauthorized: 401,
+  forbidden: 403,
+  not_found: 404,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  too_many_streams: 503,
+} as const;
+
+/** The body of every error that is not a JSON-RPC answer. */
+export const errorBody = (code: string, message: string, facts: object = {}) => ({
+  error: { code, message, ...facts },
+});

@@ -1,0 +1,74 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { errorBody, refusedRequests } from './error-table.ts';
+
+export interface GateOptions {
+  /** `host:port` forms under which this server may be addressed, lower case; asked anew for every request. */
+  readonly hosts: () => readonly string[];
+  /** The token that callers must show, or null when authentication is off. */
+  readonly token: () => string | null;
+  /** How people get a token, for the message of a 401. */
+  readonly tokenHint: string;
+}
+
+/** Routes that answer without a token (CONTRACT 6), as `METHOD url`. */
+export const openRoutes: ReadonlySet<string> = new Set(['GET /health', 'GET /health/ready']);
+
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+/** The only way in which tokens are compared. */
+export const safeEqual = (one: string, other: string): boolean => timingSafeEqual(digest(one), digest(other));
+
+const rawValues = (request: FastifyRequest, name: string): readonly string[] => {
+  const { rawHeaders } = request.raw;
+  return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
+};
+
+/** Which check refuses the request, or null. Rules R9 to R12 of facts/security-reliability. */
+const refusedBy = (request: FastifyRequest, hosts: readonly string[]): string | null => {
+  const given = rawValues(request, 'host');
+  const [host] = given;
+  if (given.length !== 1 || host === undefined || !hosts.includes(host.toLowerCase())) return 'the Host header';
+  if (!(request.raw.url ?? '').startsWith('/')) return 'the request target';
+  const [origin, ...more] = rawValues(request, 'origin');
+  if (more.length > 0 || (origin !== undefined && !hosts.some((name) => origin.toLowerCase() === `http://${name}`)))
+    return 'the Origin header';
+  const site = request.headers['sec-fetch-site'];
+  if (site === 'cross-site' || site === 'same-site') return 'the Sec-Fetch-Site header';
+  return request.method === 'OPTIONS' ? 'the method OPTIONS' : null;
+};
+
+const bearer = (request: FastifyRequest): string | null => {
+  const values = rawValues(request, 'authorization');
+  const match = values.length === 1 ? /^Bearer ([A-Za-z0-9_-]{1,256})$/.exec(values[0] ?? '') : null;
+  return match?.[1] ?? null;
+};
+
+const headers = {
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-resource-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cache-control': 'no-store',
+} as const;
+
+/** The one hook that every request passes before routing, also one that leads nowhere: Host, Origin, site, token. */
+export const createGate =
+  ({ hosts, token, tokenHint }: GateOptions) =>
+  async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+    reply.headers(headers);
+    const check = refusedBy(request, hosts());
+    if (check !== null)
+      return reply
+        .code(refusedRequests.forbidden)
+        .send(errorBody('forbidden', `refused by the check of ${check}`, { check }));
+    const expected = token();
+    const open = openRoutes.has(`${request.method} ${request.routeOptions.url ?? ''}`);
+    if (open || expected === null) return undefined;
+    const given = bearer(request);
+    if (given !== null && safeEqual(given, expected)) return undefined;
+    return reply
+      .code(refusedRequests.unauthorized)
+      .header('www-authenticate', 'Bearer')
+      .send(errorBody('unauthorized', `send the header 'Authorization: Bearer <token>'; ${tokenHint}`));
+  };

@@ -1,0 +1,110 @@
+import { createJSONRPCErrorResponse, JSONRPCServer } from 'json-rpc-2.0';
+import { z } from 'zod';
+import { isServiceError, ServiceError } from '../machines/errors.ts';
+import { envelope, wire } from './error-table.ts';
+import type { Method } from './methods.ts';
+
+const requestSchema = z.strictObject({
+  jsonrpc: z.literal('2.0'),
+  method: z.string().min(1),
+  params: z.union([z.record(z.string(), z.unknown()), z.array(z.unknown())]).optional(),
+  id: z.union([z.string(), z.number(), z.null()]).optional(),
+});
+
+/** An answer to a POST: nothing to say (204), or a body with its HTTP status. */
+export type RpcAnswer = { readonly status: 204 } | { readonly status: 200 | 400; readonly body: unknown };
+
+const maxBatch = 20;
+const maxDepth = 64;
+
+const failure = (code: keyof typeof envelope, message: string, id: string | number | null = null) =>
+  createJSONRPCErrorResponse(id, envelope[code].rpc, message, { code });
+
+const malformed = (request: unknown, error: z.ZodError) => {
+  const id = z.object({ id: z.union([z.string(), z.number()]) }).safeParse(request);
+  const where = error.issues.map(({ path, message }) => `${path.join('.') || 'request'}: ${message}`).join('; ');
+  return failure('invalid_request', `not a JSON-RPC 2.0 request: ${where}`, id.success ? id.data.id : null);
+};
+
+/** Looks once over the text, so that nesting is refused before anything is built from it. */
+const tooDeep = (text: string): boolean => {
+  let depth = 0;
+  let quoted = false;
+  for (let index = 0; index < text.length; index += 1) {
+    const code = text.charCodeAt(index);
+    if (quoted) {
+      if (code === 92) index += 1;
+      else if (code === 34) quoted = false;
+    } else if (code === 34) quoted = true;
+    else if (code === 91 || code === 123) depth += 1;
+    else if (code === 93 || code === 125) depth -= 1;
+    if (depth > maxDepth) return true;
+  }
+  return false;
+};
+
+const parse = (text: string): { readonly value: unknown } | null => {
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return null;
+  }
+};
+
+/**
+ * JSON-RPC 2.0 over the library json-rpc-2.0, with its faults kept out (facts/runtime 4): the envelope is checked before
+ * it sees a request, batches are taken apart here, and no thrown message reaches the caller.
+ */
+export const createRpc = (
+  methods: Readonly<Record<string, Method>>,
+  onInternal: (error: unknown) => void,
+): ((text: string) => Promise<RpcAnswer>) => {
+  const server = new JSONRPCServer({ errorListener: () => {} });
+  for (const [name, method] of Object.entries(methods)) {
+    server.addMethod(name, method);
+    server.addMethod(`a2a.${name}`, method);
+  }
+  server.mapErrorToJSONRPCErrorResponse = (id, error: unknown) => {
+    const known: ServiceError = isServiceError(error) ? error : new ServiceError('internal', { detail: '' });
+    if (known.code === 'internal') onInternal(error);
+    const facts = known.code === 'internal' ? {} : known.facts;
+    return createJSONRPCErrorResponse(id, wire[known.code].rpc, known.message, { ...facts, code: known.code });
+  };
+
+  const answerOne = async (request: unknown): Promise<unknown> => {
+    const parsed = requestSchema.safeParse(request);
+    if (!parsed.success) return malformed(request, parsed.error);
+    const { jsonrpc, method, params, id } = parsed.data;
+    if (!server.hasMethod(method) && id !== undefined)
+      return failure(
+        'method_not_found',
+        `unknown method ${method}; the methods are ${Object.keys(methods).join(', ')}`,
+        id,
+      );
+    return server.receive({
+      jsonrpc,
+      method,
+      ...(params === undefined ? {} : { params }),
+      ...(id === undefined ? {} : { id }),
+    });
+  };
+
+  const answerBatch = async (batch: readonly unknown[]): Promise<RpcAnswer> => {
+    if (batch.length === 0) return { status: 400, body: failure('invalid_request', 'the batch is empty') };
+    if (batch.length > maxBatch)
+      return { status: 400, body: failure('invalid_request', `a batch holds at most ${maxBatch} requests`) };
+    const answers = (await Promise.all(batch.map(answerOne))).filter((answer) => answer !== null);
+    return answers.length === 0 ? { status: 204 } : { status: 200, body: answers };
+  };
+
+  return async (text) => {
+    if (tooDeep(text))
+      return { status: 400, body: failure('invalid_request', `nested deeper than ${maxDepth} levels`) };
+    const parsed = parse(text);
+    if (parsed === null) return { status: 400, body: failure('parse_error', 'the body is not JSON') };
+    if (Array.isArray(parsed.value)) return answerBatch(parsed.value);
+    const envelopeFits = requestSchema.safeParse(parsed.value).success;
+    const answer = await answerOne(parsed.value);
+    return answer === null ? { status: 204 } : { status: envelopeFits ? 200 : 400, body: answer };
+  };
+};

@@ -1,0 +1,87 @@
+import type { Catalogue } from '../actors/catalogue.ts';
+import type { OfflineService } from '../actors/offline.ts';
+import type { TaskService } from '../actors/service.ts';
+import { requireRole } from '../machines/errors.ts';
+import {
+  changeSchema,
+  createSchema,
+  executeSchema,
+  historySchema,
+  listSchema,
+  parseParams,
+  retrySchema,
+  runOptions,
+  taskSchema,
+} from './wire.ts';
+
+export type Method = (params: unknown) => Promise<unknown>;
+
+/** The methods that need no agent: over a running server as well as over the project's files. */
+const createCatalogueMethods = (catalogue: Catalogue): Readonly<Record<string, Method>> => ({
+  status: async (params) => catalogue.status(parseParams(taskSchema, params).task_id),
+  create: async (params) => {
+    const { description, title, dependencies, priority, labels } = parseParams(createSchema, params);
+    return catalogue.create({
+      description,
+      ...(title === undefined ? {} : { title }),
+      ...(dependencies === undefined ? {} : { dependencies }),
+      ...(priority === undefined ? {} : { priority }),
+      ...(labels === undefined ? {} : { labels }),
+    });
+  },
+  list: async (params) => {
+    const { status, limit, cursor } = parseParams(listSchema, params);
+    return catalogue.list({
+      ...(status === undefined ? {} : { status }),
+      ...(limit === undefined ? {} : { limit }),
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+  },
+  history: async (params) => {
+    const { task_id, after_seq, limit } = parseParams(historySchema, params);
+    return catalogue.history({
+      taskId: task_id,
+      ...(after_seq === undefined ? {} : { after: after_seq }),
+      ...(limit === undefined ? {} : { limit }),
+    });
+  },
+});
+
+const createChange =
+  (change: (taskId: string, reason: string | null) => Promise<unknown>): Method =>
+  async (params) => {
+    const { task_id, reason } = parseParams(changeSchema, params);
+    return change(task_id, reason ?? null);
+  };
+
+export const createOfflineMethods = (service: OfflineService): Readonly<Record<string, Method>> => ({
+  ...createCatalogueMethods(service),
+  close: createChange(service.close),
+});
+
+/** The JSON-RPC methods of CONTRACT 3: each parses its params and asks the service. */
+export const createMethods = (service: TaskService, discovery: () => unknown): Readonly<Record<string, Method>> => ({
+  ...createCatalogueMethods(service),
+  execute: async (params) => {
+    const { task_id, task, role, options, request_id } = parseParams(executeSchema, params);
+    return service.execute({
+      task: task_id ?? task ?? '',
+      role: requireRole(role),
+      options: runOptions(options),
+      ...(request_id === undefined ? {} : { requestId: request_id }),
+    });
+  },
+  discovery: async () => discovery(),
+  close: createChange(service.close),
+  reopen: createChange(service.reopen),
+  cancel: createChange(service.cancel),
+  retry: async (params) => {
+    const { task_id, reason, role, options } = parseParams(retrySchema, params);
+    return service.retry(
+      task_id,
+      role === undefined ? null : requireRole(role),
+      options === undefined ? null : runOptions(options),
+      reason ?? null,
+    );
+  },
+});

@@ -1,0 +1,153 @@
+import { createHmac } from 'node:crypto';
+import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { Store } from '../actors/store/port.ts';
+import type { System } from '../actors/system.ts';
+import type { Tracker } from '../actors/tracker/port.ts';
+import { isServiceError, ServiceError } from '../machines/errors.ts';
+import { discoveryDocument, type Identity } from './discovery.ts';
+import { errorBody, refusedRequests, wire } from './error-table.ts';
+import { createGate, type GateOptions } from './gate.ts';
+import { createRpc } from './json-rpc.ts';
+import { createMethods } from './methods.ts';
+import { metricsDocument, metricsText } from './metrics-text.ts';
+import { registerSse, streamEvents } from './sse.ts';
+import { everyStream, taskStream } from './task-stream.ts';
+
+export interface ServerOptions extends Identity, GateOptions {
+  readonly system: System;
+  readonly store: Store;
+  readonly tracker: Tracker;
+  /** Whether a language model can be called, in one sentence. */
+  readonly modelCheck: () => { readonly ok: boolean; readonly detail: string };
+  /** Proves who this server is, also where authentication is off (rule R3). */
+  readonly proofToken: () => string;
+  readonly heartbeatMs: number;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+}
+
+const bodyLimit = 1024 * 1024;
+
+const limits = {
+  bodyLimit,
+  requestTimeout: 30_000,
+  keepAliveTimeout: 5_000,
+  forceCloseConnections: true,
+  exposeHeadRoutes: false,
+  routerOptions: { maxParamLength: 512 },
+  http: { headersTimeout: 10_000, connectionsCheckingInterval: 1_000, maxHeaderSize: 16 * 1024 },
+} as const;
+
+const codes: Readonly<Record<string, readonly [keyof typeof refusedRequests, string]>> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported_media_type', 'send Content-Type: application/json'],
+  FST_ERR_CTP_BODY_TOO_LARGE: ['payload_too_large', `a request holds at most ${bodyLimit} bytes`],
+};
+
+/** Lets a client know that this is the server whose token it holds, before it sends the token (rule R3). */
+const proofOf = (request: FastifyRequest, token: string): string | undefined => {
+  const { challenge } = request.query as { challenge?: unknown };
+  if (typeof challenge !== 'string' || challenge.length > 200) return undefined;
+  const { localAddress, localPort } = request.socket;
+  return createHmac('sha256', token).update(`${challenge} ${localAddress}:${localPort}`).digest('base64url');
+};
+
+const lastEventId = (request: FastifyRequest): number | null => {
+  const { after } = request.query as { after?: unknown };
+  const given = request.headers['last-event-id'] ?? after;
+  if (given === undefined || given === '') return null;
+  if (typeof given === 'string' && /^\d{1,15}$/.test(given)) return Number(given);
+  throw new ServiceError('invalid_params', { fields: [{ path: 'Last-Event-ID', problem: 'expected a frame id' }] });
+};
+
+/** The HTTP face of the service (Spec 4, CONTRACT 3 to 6). It never listens: who calls it does. */
+export const buildServer = async (options: ServerOptions): Promise<FastifyInstance> => {
+  const { system, store, tracker, log } = options;
+  const { service, journal } = system;
+  const startedAt = Date.now();
+  const uptime = (): number => (Date.now() - startedAt) / 1000;
+  const app = Fastify(limits);
+  let draining = false;
+
+  app.addHook('onRequest', createGate(options));
+  app.addHook('preClose', async () => {
+    draining = true;
+  });
+  app.addHook('onResponse', async (request, reply) => {
+    const { method, routeOptions } = request;
+    const facts = { method, route: routeOptions.url ?? 'unknown', status: reply.statusCode, ms: reply.elapsedTime };
+    log('request', facts);
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => done(null, body));
+  app.setErrorHandler((error: FastifyError, _request, reply) => answerError(error, reply, log));
+  app.setNotFoundHandler((request, reply) =>
+    reply.code(404).send(errorBody('not_found', `no route ${request.method} ${request.url.slice(0, 200)}`)),
+  );
+  await registerSse(app);
+
+  const discovery = () => discoveryDocument(options);
+  const rpc = createRpc(createMethods(service, discovery), (error) => log('a method broke', { error }));
+  const answerRpc = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const answer = await rpc(typeof request.body === 'string' ? request.body : '');
+    return answer.status === 204 ? reply.code(204).send() : reply.code(answer.status).send(answer.body);
+  };
+  for (const path of ['/a2a/execute', '/a2a/status', '/a2a/discovery']) app.post(path, answerRpc);
+  app.get('/a2a/discovery', async () => discovery());
+
+  const health = async (request: FastifyRequest) => {
+    const [storeCheck, trackerCheck, modelCheck] = [store.check(), await tracker.check(), options.modelCheck()];
+    const shown = ({ ok, detail }: { ok: boolean; detail: string }) => ({ status: ok ? 'ok' : 'failing', detail });
+    const proof = proofOf(request, options.proofToken());
+    return {
+      status: draining ? 'draining' : storeCheck.ok && trackerCheck.ok ? 'healthy' : 'degraded',
+      version: options.version,
+      server: options.name,
+      features: { a2a_protocol: true, sse_streaming: true, parallel_execution: true, monitoring: true },
+      checks: {
+        store: shown(storeCheck),
+        tracker: shown(trackerCheck),
+        model: { ...shown(modelCheck), status: modelCheck.ok ? 'ok' : 'missing' },
+      },
+      uptime_seconds: uptime(),
+      ...(proof === undefined ? {} : { proof }),
+    };
+  };
+  app.get('/health', async (request, reply) => reply.code(draining ? 503 : 200).send(await health(request)));
+  app.get('/health/ready', async (_request, reply) =>
+    reply.code(draining ? 503 : 200).send({ status: draining ? 'draining' : 'ready' }),
+  );
+
+  app.get('/metrics', async (request, reply) => {
+    const document = metricsDocument(system.tally(), system.load(), uptime());
+    if ((request.headers.accept ?? '').includes('application/json')) return reply.send(document);
+    return reply.type('text/plain; version=0.0.4; charset=utf-8').send(metricsText(document));
+  });
+
+  const sse = { heartbeatMs: options.heartbeatMs, onError: (error: unknown) => log('a stream broke', { error }) };
+  app.get('/stream', async (request, reply) => {
+    const after = lastEventId(request);
+    streamEvents(reply, (signal) => everyStream(after, signal, store, journal), sse);
+    return reply;
+  });
+  app.get<{ Params: { task_id: string } }>('/stream/:task_id', async (request, reply) => {
+    const after = lastEventId(request);
+    const view = await service.status(request.params.task_id);
+    streamEvents(reply, (signal) => taskStream({ view, after, signal }, store, journal), sse);
+    return reply;
+  });
+  return app;
+};
+
+const answerError = (
+  error: FastifyError | ServiceError,
+  reply: FastifyReply,
+  log: ServerOptions['log'],
+): FastifyReply => {
+  if (isServiceError(error) && error.code !== 'internal')
+    return reply.code(wire[error.code].http).send(errorBody(error.code, error.message, error.facts));
+  const known = codes[error.code];
+  if (known !== undefined) return reply.code(refusedRequests[known[0]]).send(errorBody(...known));
+  const status = 'statusCode' in error ? (error.statusCode ?? 500) : 500;
+  if (status < 500) return reply.code(status).send(errorBody('invalid_request', 'the request cannot be read'));
+  log('a request broke', { error });
+  return reply.code(500).send(errorBody('internal', 'internal error; the server log has the details'));
+};

@@ -1,0 +1,191 @@
+import { createHmac } from 'node:crypto';
+import { request } from 'node:http';
+import { connect } from 'node:net';
+import { expect, test } from 'vitest';
+import { startServer, token } from '../support/running.ts';
+
+interface Sent {
+  readonly method?: string;
+  readonly path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+/** A request as written, over a real socket: fetch would mend or refuse most of these. */
+const send = (port: number, { method = 'GET', path = '/metrics', headers = {}, body }: Sent) =>
+  new Promise<{ status: number; headers: object; text: string }>((resolve, reject) => {
+    const asked = request({ host: '127.0.0.1', port, method, path, headers, agent: false }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk) => {
+        text += chunk;
+      });
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }));
+    });
+    asked.once('error', reject).end(body);
+  });
+
+/** The status line that raw bytes are answered with. */
+const raw = (port: number, text: string) =>
+  new Promise<string>((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(text));
+    socket.once('data', (data) => {
+      resolve(String(data).split('\r\n')[0] ?? '');
+      socket.destroy();
+    });
+    socket.once('error', reject);
+  });
+
+const bearer = { authorization: `Bearer ${token}` };
+
+test.each([
+  ['an evil name', 'evil.example'],
+  ['a wildcard name', '127.0.0.1.nip.io'],
+  ['all interfaces', '0.0.0.0'],
+  ['a decimal address', '2130706433'],
+  ['no port', '127.0.0.1'],
+  ['another port', '127.0.0.1:1'],
+  ['a trailing dot', 'localhost.'],
+])('a Host that is %s is refused before anything else', async (_, host) => {
+  const { port } = await startServer();
+  const given = host.includes(':') || host === '127.0.0.1' ? host : `${host}:${port}`;
+
+  const answer = await send(port, { headers: { ...bearer, host: given } });
+
+  expect(answer.status).toBe(403);
+  expect(JSON.parse(answer.text).error).toMatchObject({ code: 'forbidden', check: 'the Host header' });
+});
+
+test('two Host headers and an absolute target are refused', async () => {
+  const { port } = await startServer();
+  const own = `127.0.0.1:${port}`;
+  const auth = `Authorization: Bearer ${token}\r\n`;
+
+  const twice = await raw(port, `GET /metrics HTTP/1.1\r\nHost: ${own}\r\nHost: ${own}\r\n${auth}\r\n`);
+  const absolute = await raw(port, `GET http://${own}/metrics HTTP/1.1\r\nHost: ${own}\r\n${auth}\r\n`);
+
+  expect([twice, absolute].map((line) => line.split(' ')[1])).toEqual([expect.stringMatching(/^40[03]$/), '403']);
+});
+
+test.each([
+  ['another site', { origin: 'http://evil.example' }, 403],
+  ['a null origin', { origin: 'null' }, 403],
+  ['another local port', { origin: 'http://localhost:1' }, 403],
+  ['a prefix of ours', { origin: 'http://localhost.evil.com' }, 403],
+  ['cross-site', { 'sec-fetch-site': 'cross-site' }, 403],
+  ['same-site', { 'sec-fetch-site': 'same-site' }, 403],
+  ['same-origin', { 'sec-fetch-site': 'same-origin' }, 200],
+])('a browser request from %s is answered as it should be', async (_, headers, status) => {
+  const { port } = await startServer();
+
+  for (const path of ['/metrics', '/health']) {
+    const answer = await send(port, { path, headers: { ...bearer, ...headers } as Record<string, string> });
+
+    expect(answer.status).toBe(status);
+    expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
+  }
+});
+
+test('a rebound page, whose Origin equals its Host, is refused', async () => {
+  const { port } = await startServer();
+  const headers = { ...bearer, host: `evil.example:${port}`, origin: `http://evil.example:${port}` };
+
+  expect((await send(port, { headers })).status).toBe(403);
+});
+
+test('every route but the open ones wants the token, also a route that is none', async () => {
+  const { app, port } = await startServer();
+  const routes = app
+    .printRoutes({ commonPrefix: false })
+    .split('\n')
+    .flatMap((line) => {
+      const [, path, methods] = /── (\/\S*) \(([^)]+)\)/.exec(line) ?? [];
+      return path === undefined ? [] : (methods ?? '').split(', ').map((method) => ({ method, path }));
+    });
+  const forms: Readonly<Record<string, string>>[] = [
+    {},
+    { authorization: 'Bearer wrong' },
+    { authorization: `Bearer ${token.slice(0, -1)}` },
+    { authorization: `Basic ${token}` },
+    { cookie: `token=${token}` },
+  ];
+  const open = new Set(['/health', '/health/ready']);
+
+  const answers = await Promise.all(
+    [...routes, { method: 'GET', path: '/nowhere' }, { method: 'HEAD', path: '/metrics' }].flatMap(({ method, path }) =>
+      forms.map(async (headers) => ({
+        path,
+        status: (await send(port, { method, path: `${path}?token=${token}`, headers })).status,
+      })),
+    ),
+  );
+
+  expect(routes.length).toBeGreaterThan(6);
+  for (const { path, status } of answers) expect([path, status]).toEqual([path, open.has(path) ? 200 : 401]);
+});
+
+test('a 401 says how to get a token', async () => {
+  const { port } = await startServer();
+
+  const answer = await send(port, {});
+
+  expect(answer).toMatchObject({ status: 401, headers: { 'www-authenticate': 'Bearer' } });
+  expect(JSON.parse(answer.text).error.message).toContain('look into the token file');
+});
+
+test('OPTIONS is refused', async () => {
+  const { port } = await startServer();
+
+  expect((await send(port, { method: 'OPTIONS', headers: bearer })).status).toBe(403);
+});
+
+test.each([
+  'text/plain',
+  'application/x-www-form-urlencoded',
+  'multipart/form-data; boundary=x',
+  'application/xml',
+  'text/json',
+  '',
+])('a body of type %j is refused', async (type) => {
+  const { port } = await startServer();
+  const headers = { ...bearer, ...(type === '' ? {} : { 'content-type': type }) };
+
+  const answer = await send(port, { method: 'POST', path: '/a2a/execute', headers, body: '{}' });
+
+  expect(answer.status).toBe(415);
+  expect(JSON.parse(answer.text).error.code).toBe('unsupported_media_type');
+});
+
+test('a body one byte too large is refused and the server goes on', async () => {
+  const { port, call } = await startServer();
+  const headers = { ...bearer, 'content-type': 'application/json; charset=utf-8' };
+  const body = `"${'x'.repeat(1024 * 1024 - 1)}"`;
+
+  const answer = await send(port, { method: 'POST', path: '/a2a/execute', headers, body });
+
+  expect(answer.status).toBe(413);
+  expect(JSON.parse(answer.text).error.code).toBe('payload_too_large');
+  expect((await call('list', {})).result).toEqual({ tasks: [] });
+});
+
+test('every answer carries the headers that keep browsers honest', async () => {
+  const { port } = await startServer();
+
+  const { headers } = await send(port, { path: '/health' });
+
+  expect(headers).toMatchObject({
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+    'cross-origin-resource-policy': 'same-origin',
+    'cross-origin-opener-policy': 'same-origin',
+    'cache-control': 'no-store',
+  });
+});
+
+test('the server proves who it is before anybody sends it a token', async () => {
+  const { port } = await startServer();
+  const expected = createHmac('sha256', token).update(`abc 127.0.0.1:${port}`).digest('base64url');
+
+  const answer = JSON.parse((await send(port, { path: '/health?challenge=abc' })).text);
+
+  expect(answer.proof).toBe(expected);
+});

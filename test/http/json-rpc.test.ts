@@ -1,0 +1,203 @@
+import { expect, test } from 'vitest';
+import { finish, startServer } from '../support/running.ts';
+
+const rpc = (method: string, params?: unknown, id: unknown = 1) => ({ jsonrpc: '2.0', id, method, params });
+
+test('a task is created, listed, run and shown by JSON-RPC', async () => {
+  const { call } = await startServer({ turns: [finish('all good')] });
+
+  const { result: task } = await call('create', { description: 'Do it\nwith care', priority: 1, labels: ['x'] });
+  const { result: page } = await call('list', { status: 'queued' });
+  const { result: execution } = await call('execute', { task_id: task.task_id, role: 'engineer' });
+
+  expect(task).toMatchObject({
+    title: 'Do it',
+    description: 'Do it\nwith care',
+    status: 'queued',
+    ready: true,
+    priority: 1,
+  });
+  expect(page.tasks.map((each: { task_id: string }) => each.task_id)).toEqual([task.task_id]);
+  expect(Object.keys(execution).sort()).toEqual(
+    ['attempt', 'created_at', 'message', 'phase', 'role', 'status', 'stream_url', 'task_id'].sort(),
+  );
+  expect(execution).toMatchObject({ task_id: task.task_id, role: 'engineer', attempt: 1 });
+});
+
+test.each(['/a2a/execute', '/a2a/status', '/a2a/discovery'])(
+  '%s answers every method, also with the prefix a2a.',
+  async (path) => {
+    const { post } = await startServer();
+
+    const plain = await post(rpc('discovery'), path);
+    const prefixed = await post(rpc('a2a.list', {}), path);
+
+    expect(plain.body.result.capabilities).toMatchObject({ streaming: true, parallel: true, max_concurrent: 3 });
+    expect(prefixed.body.result).toEqual({ tasks: [] });
+  },
+);
+
+test.each([
+  ['an unknown id', 'status', { task_id: 'bd-none' }, -32001, 'task_not_found', 'task bd-none does not exist'],
+  ['a path', 'status', { task_id: '../x' }, -32001, 'task_not_found', 'task ../x does not exist'],
+  ['a flag', 'execute', { task_id: '-x', role: 'engineer' }, -32001, 'task_not_found', 'task -x does not exist'],
+  [
+    '200 characters',
+    'status',
+    { task_id: 'a'.repeat(200) },
+    -32001,
+    'task_not_found',
+    `task ${'a'.repeat(100)}… does not exist`,
+  ],
+  ['an empty id', 'status', { task_id: '' }, -32602, 'invalid_params', 'invalid parameters: task_id: is empty'],
+  ['a number for an id', 'status', { task_id: 7 }, -32602, 'invalid_params', 'invalid parameters: task_id: '],
+  ['no id', 'execute', { role: 'engineer' }, -32602, 'invalid_params', 'invalid parameters: task_id: give either'],
+  [
+    'an unknown role',
+    'execute',
+    { task_id: 'bd-1', role: 'janitor' },
+    -32014,
+    'role_unknown',
+    'unknown role "janitor"; the roles are engineer, tester',
+  ],
+  [
+    'an unknown option',
+    'execute',
+    { task_id: 'bd-1', role: 'engineer', options: { speed: 1 } },
+    -32602,
+    'invalid_params',
+    'invalid parameters: options: ',
+  ],
+  ['params by position', 'status', ['bd-1'], -32602, 'invalid_params', 'invalid parameters: '],
+  [
+    'an unknown dependency',
+    'create',
+    { description: 'x', dependencies: ['bd-none'] },
+    -32001,
+    'task_not_found',
+    'task bd-none does not exist',
+  ],
+  [
+    'an empty description',
+    'create',
+    { description: ' ' },
+    -32602,
+    'invalid_params',
+    'invalid parameters: description: is empty',
+  ],
+  ['an unknown cursor', 'list', { cursor: 'bd-none' }, -32602, 'invalid_params', 'invalid parameters: cursor: '],
+])('%s is refused by name, and nothing is written', async (_, method, params, code, name, message) => {
+  const { call, tracker, store } = await startServer();
+
+  const { error } = await call(method, params);
+
+  expect(error).toMatchObject({ code, data: { code: name } });
+  expect(error.message).toContain(message);
+  expect(await tracker.list()).toEqual([]);
+  expect(store.lastSeq()).toBe(0);
+});
+
+test('a run of a task with an unmet dependency is refused with the ids', async () => {
+  const { call } = await startServer();
+  const { result: first } = await call('create', { description: 'first' });
+  const { result: second } = await call('create', { description: 'second', dependencies: [first.task_id] });
+
+  const { error } = await call('execute', { task_id: second.task_id, role: 'tester' });
+
+  expect(error).toEqual({
+    code: -32010,
+    message: `task has unmet dependencies [${first.task_id}]`,
+    data: { code: 'dependencies_unmet', task_id: second.task_id, unmet: [first.task_id] },
+  });
+  expect((await call('status', { task_id: second.task_id })).result).toMatchObject({
+    status: 'queued',
+    phase: 'waiting_for_dependencies',
+    ready: false,
+    attempt: 0,
+  });
+});
+
+test('free text becomes a task first', async () => {
+  const { call } = await startServer({ turns: [finish()] });
+
+  const { result } = await call('execute', { task: 'Fix the login-bug today', role: 'engineer' });
+
+  expect((await call('status', { task_id: result.task_id })).result.title).toBe('Fix the login-bug today');
+});
+
+test.each([
+  ['text that is not JSON', '{"jsonrpc"', 400, -32700, 'parse_error'],
+  ['an empty body', '', 400, -32700, 'parse_error'],
+  ['a number', '7', 400, -32600, 'invalid_request'],
+  ['null', 'null', 400, -32600, 'invalid_request'],
+  ['another version', '{"jsonrpc":"1.0","id":1,"method":"list"}', 400, -32600, 'invalid_request'],
+  ['a method that is no string', '{"jsonrpc":"2.0","id":1,"method":7}', 400, -32600, 'invalid_request'],
+  ['params that are text', '{"jsonrpc":"2.0","id":1,"method":"list","params":"x"}', 400, -32600, 'invalid_request'],
+  ['an unknown method', '{"jsonrpc":"2.0","id":1,"method":"fly"}', 200, -32601, 'method_not_found'],
+  [
+    '65 levels',
+    `{"jsonrpc":"2.0","id":1,"method":"list","params":{"a":${'['.repeat(64)}${']'.repeat(64)}}}`,
+    400,
+    -32600,
+    'invalid_request',
+  ],
+  ['400,000 levels', '['.repeat(400_000), 400, -32600, 'invalid_request'],
+  ['an empty batch', '[]', 400, -32600, 'invalid_request'],
+  ['21 requests', JSON.stringify(Array.from({ length: 21 }, () => rpc('list'))), 400, -32600, 'invalid_request'],
+])('%s is answered as JSON-RPC says', async (_, body, status, code, name) => {
+  const { post } = await startServer();
+
+  const answer = await post(body);
+
+  expect(answer).toMatchObject({ status, body: { jsonrpc: '2.0', error: { code, data: { code: name } } } });
+});
+
+test('a notification is carried out and answered with nothing', async () => {
+  const { post, tracker } = await startServer();
+
+  const answer = await post({ jsonrpc: '2.0', method: 'create', params: { description: 'quietly' } });
+
+  expect(answer).toEqual({ status: 204, body: null });
+  expect(await tracker.list()).toHaveLength(1);
+});
+
+test('a batch answers call by call, a batch of one as an array, broken ones by name', async () => {
+  const { post } = await startServer();
+
+  const one = await post([rpc('list', {}, 'a')]);
+  const mixed = await post([rpc('list', {}, 1), null, rpc('fly', {}, 2), { jsonrpc: '2.0', method: 'list' }]);
+
+  expect(one.body).toEqual([{ jsonrpc: '2.0', id: 'a', result: { tasks: [] } }]);
+  expect(mixed.body.map((each: { id: unknown; error?: { code: number } }) => [each.id, each.error?.code])).toEqual([
+    [1, undefined],
+    [null, -32600],
+    [2, -32601],
+  ]);
+});
+
+test('a request id answers as the first time and starts nothing', async () => {
+  const { call, store } = await startServer({ turns: [finish()] });
+  const { result: task } = await call('create', { description: 'once' });
+  const params = { task_id: task.task_id, role: 'engineer', request_id: 'r-1' };
+
+  const answers = await Promise.all(Array.from({ length: 10 }, () => call('execute', params)));
+  const later = await call('execute', params);
+
+  for (const answer of [...answers, later]) expect(answer.result).toEqual(answers[0].result);
+  const begun = store.read({ after: 0, limit: 1_000 }).filter(({ cause }) => cause?.includes('"type":"run"'));
+  expect(begun).toHaveLength(1);
+});
+
+test('an error inside says nothing of its inside', async () => {
+  const { call, tracker, logged } = await startServer();
+  tracker.list = () => Promise.reject(new Error('secret detail'));
+
+  const { error } = await call('list', {});
+
+  expect(error).toEqual({
+    code: -32603,
+    message: 'internal error; the server log has the details',
+    data: { code: 'internal' },
+  });
+  expect(JSON.stringify(logged.map(({ facts }) => String(facts['error'])))).toContain('secret detail');
+});

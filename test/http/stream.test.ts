@@ -1,0 +1,199 @@
+import { expect, test } from 'vitest';
+import { finish, hang, startServer, untilStatus } from '../support/running.ts';
+import { readFrames, type SeenFrame } from '../support/sse.ts';
+
+const newTask = async ({ call }: Awaited<ReturnType<typeof startServer>>): Promise<string> =>
+  (await call('create', { description: 'a task' })).result.task_id;
+
+const types = (frames: readonly SeenFrame[]): readonly string[] => frames.map(({ event }) => event);
+
+const tool = { calls: [{ tool: 'find', arguments: { pattern: '*' } }], say: 'I look around.' };
+
+test('a live stream shows a run from its first transition to its end', async () => {
+  const server = await startServer({ turns: [tool, finish('well done')] });
+  const id = await newTask(server);
+  const frames = readFrames(`${server.base}/stream/${id}`, server.headers, ({ event }) => {
+    if (event === 'connected') void server.call('execute', { task_id: id, role: 'engineer' });
+    return false;
+  });
+
+  const seen = await frames;
+
+  expect(types(seen).slice(0, 2)).toEqual(['connected', 'snapshot']);
+  expect(types(seen).slice(-3)).toEqual(['snapshot', 'completed', 'stream_closed']);
+  for (const type of [
+    'status_update',
+    'api_call_start',
+    'api_call_complete',
+    'text_delta',
+    'tool_start',
+    'tool_end',
+    'usage',
+  ])
+    expect(types(seen)).toContain(type);
+  expect(seen.at(-2)?.body).toMatchObject({
+    type: 'completed',
+    task_id: id,
+    attempt: 1,
+    data: { result: 'well done' },
+  });
+});
+
+test('ids rise strictly, and every frame has the same shape', async () => {
+  const server = await startServer({ turns: [tool, finish()] });
+  const id = await newTask(server);
+  await server.call('execute', { task_id: id, role: 'engineer' });
+  await untilStatus(server, id, 'complete');
+
+  const frames = await readFrames(`${server.base}/stream/${id}`, server.headers);
+  const journaled = frames.filter(({ id: seq }) => seq !== null);
+
+  expect(journaled.map(({ id: seq }) => seq)).toEqual(
+    server.store.read({ taskId: id, after: 0, limit: 999 }).map(({ seq }) => seq),
+  );
+  for (const { id: seq, event, body } of journaled) {
+    expect(Object.keys(body)).toEqual(['type', 'task_id', 'attempt', 'seq', 'timestamp', 'data']);
+    expect([body.seq, body.type]).toEqual([seq, event]);
+  }
+});
+
+test('snapshots are forwarded after every transition, with state value, tags and task view', async () => {
+  const server = await startServer({ turns: [finish()] });
+  const id = await newTask(server);
+  await server.call('execute', { task_id: id, role: 'engineer' });
+  await untilStatus(server, id, 'complete');
+
+  const frames = await readFrames(`${server.base}/stream/${id}`, server.headers);
+  const values = frames.filter(({ event }) => event === 'snapshot').map(({ body }) => body.data);
+
+  expect(values.filter(({ machine }) => machine === 'task').map(({ value }) => value)).toEqual([
+    { queued: 'checking' },
+    { queued: 'waitingForSlot' },
+    { started: 'claiming' },
+    { started: 'working' },
+    { started: 'recording' },
+    { started: 'closing' },
+    'complete',
+  ]);
+  expect(values.filter(({ machine }) => machine === 'agent').map(({ value }) => value)).toEqual([
+    'preparing',
+    'thinking',
+    'acting',
+    'done',
+  ]);
+  expect(values.at(-1)).toMatchObject({
+    tags: ['complete', 'settled'],
+    task: { task_id: id, status: 'complete', progress: 1 },
+  });
+});
+
+test('cut at every frame and resumed by Last-Event-ID, nothing is missing and nothing comes twice', async () => {
+  const server = await startServer({ turns: [tool, finish()] });
+  const id = await newTask(server);
+  await server.call('execute', { task_id: id, role: 'engineer' });
+  await untilStatus(server, id, 'complete');
+  const url = `${server.base}/stream/${id}`;
+  const whole = (await readFrames(url, server.headers)).flatMap(({ id: seq }) => (seq === null ? [] : [seq]));
+
+  for (const [index, last] of whole.entries()) {
+    const rest = await readFrames(url, { ...server.headers, 'last-event-id': String(last) });
+
+    expect(rest.flatMap(({ id: seq }) => (seq === null ? [] : [seq]))).toEqual(whole.slice(index + 1));
+    expect(rest.at(-1)?.event).toBe('stream_closed');
+  }
+  const byQuery = await readFrames(`${url}?after=${whole[3]}`, server.headers);
+  expect(byQuery.flatMap(({ id: seq }) => (seq === null ? [] : [seq]))).toEqual(whole.slice(4));
+});
+
+test('early and late readers of a running task all see it end', async () => {
+  const server = await startServer({ turns: [tool, tool, finish()] });
+  const id = await newTask(server);
+  const url = `${server.base}/stream/${id}`;
+  const early = readFrames(url, server.headers);
+  await server.call('execute', { task_id: id, role: 'engineer' });
+  const others = [1, 2, 3, 4].map(() => readFrames(url, server.headers));
+
+  for (const frames of await Promise.all([early, ...others]))
+    expect(types(frames).slice(-2)).toEqual(['completed', 'stream_closed']);
+});
+
+test('a stream without an id starts with the latest snapshot of a running task', async () => {
+  const server = await startServer({ turns: [hang] });
+  const id = await newTask(server);
+  await server.call('execute', { task_id: id, role: 'engineer' });
+  await readFrames(`${server.base}/stream/${id}?after=0`, server.headers, ({ event }) => event === 'tool_start');
+
+  const frames = await readFrames(`${server.base}/stream/${id}`, server.headers, ({ event }) => event === 'snapshot');
+
+  expect(types(frames)).toEqual(['connected', 'snapshot']);
+  expect(frames[1]?.body.data['value']).toBe('acting');
+  await server.call('cancel', { task_id: id });
+});
+
+test('the second attempt does not end with the end of the first', async () => {
+  const server = await startServer({ turns: [finish('no', 'failed')] });
+  const id = await newTask(server);
+  await server.call('execute', { task_id: id, role: 'engineer' });
+  await untilStatus(server, id, 'failed');
+  await server.call('retry', { task_id: id });
+  await untilStatus(server, id, 'failed');
+
+  const frames = await readFrames(`${server.base}/stream/${id}?after=0`, server.headers);
+
+  expect(types(frames).filter((type) => ['failed', 'stream_closed'].includes(type))).toEqual([
+    'failed',
+    'failed',
+    'stream_closed',
+  ]);
+  expect(frames.at(-2)?.body.attempt).toBe(2);
+});
+
+test.each([
+  ['an unknown task', 'bd-none', {}, 404, 'task_not_found'],
+  ['a path', '..%2Fx', {}, 404, 'task_not_found'],
+  ['an id from elsewhere', 'bd-none', { 'last-event-id': 'abc' }, 400, 'invalid_params'],
+])('the stream of %s is refused in JSON', async (_, id, extra, status, code) => {
+  const server = await startServer();
+
+  const response = await fetch(`${server.base}/stream/${id}`, {
+    headers: { ...server.headers, ...extra } as Record<string, string>,
+  });
+
+  expect(response.status).toBe(status);
+  expect(await response.json()).toMatchObject({ error: { code } });
+});
+
+test('a reader that leaves takes its follower with it', async () => {
+  const server = await startServer();
+  const id = await newTask(server);
+  const ended = new Promise<void>((resolve) => {
+    const follow = server.system.journal.follow;
+    server.system.journal.follow = async function* (options) {
+      try {
+        yield* follow(options);
+      } finally {
+        resolve();
+      }
+    };
+  });
+
+  await readFrames(`${server.base}/stream/${id}`, server.headers, ({ event }) => event === 'snapshot');
+
+  await ended;
+});
+
+test('GET /stream carries every task', async () => {
+  const server = await startServer({ turns: [finish()] });
+  const [one, two] = [await newTask(server), await newTask(server)];
+  let ends = 0;
+  const frames = readFrames(`${server.base}/stream?after=0`, server.headers, ({ event }) => {
+    if (event === 'completed') ends += 1;
+    return ends === 2;
+  });
+  await server.call('execute', { task_id: one, role: 'engineer' });
+  await server.call('execute', { task_id: two, role: 'tester' });
+
+  const seen = await frames;
+
+  expect(new Set(seen.map(({ body }) => body.task_id))).toEqual(new Set([one, two]));
+});

@@ -1,0 +1,136 @@
+import { join } from 'node:path';
+import type { FastifyInstance } from 'fastify';
+import { onTestFinished } from 'vitest';
+import { childEnvironment } from '../../src/actors/agent/child.ts';
+import type { Model } from '../../src/actors/model/port.ts';
+import { parseScript } from '../../src/actors/model/script.ts';
+import { createScriptedModel } from '../../src/actors/model/scripted.ts';
+import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
+import { createSystem, type SystemOptions } from '../../src/actors/system.ts';
+import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
+import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
+import { buildServer } from '../../src/http/server.ts';
+import { temporaryFolder } from './temporary.ts';
+
+export interface Turn {
+  readonly say?: string;
+  readonly calls: readonly { readonly tool: string; readonly arguments: object }[];
+}
+
+export interface Setting {
+  readonly turns?: readonly Turn[];
+  readonly options?: Partial<SystemOptions>;
+  /** A project that exists already, for a second life of its server. */
+  readonly root?: string;
+  readonly stateDir?: string;
+  readonly model?: Model | null;
+}
+
+export const finish = (summary = 'done', status = 'done'): Turn => ({
+  calls: [{ tool: 'finish', arguments: { status, summary } }],
+});
+
+/** A command that ends only when it is killed, after it has written its process id to `pid`. */
+export const hang: Turn = { calls: [{ tool: 'bash', arguments: { command: 'echo $$ > pid; exec sleep 600' } }] };
+
+/** The real system on a folder of its own: embedded tracker, SQLite, shared workspace, scripted model. */
+export const startSystem = async (setting: Setting = {}) => {
+  const root = setting.root ?? temporaryFolder();
+  const stateDir = setting.stateDir ?? temporaryFolder();
+  const scripts = setting.turns === undefined ? [] : [{ turns: setting.turns.map((turn) => ({ say: '', ...turn })) }];
+  const scripted = createScriptedModel(parseScript({ scripts }));
+  const tracker = createEmbeddedTracker({
+    projectRoot: root,
+    clock: () => Date.now(),
+    random: (max) => Math.floor(Math.random() * max),
+  });
+  const store = createSqliteStore({ file: join(stateDir, 'journal.db') });
+  const logged: { message: string; facts: Readonly<Record<string, unknown>> }[] = [];
+  const log = (message: string, facts: Readonly<Record<string, unknown>>): void => void logged.push({ message, facts });
+  const system = createSystem(
+    {
+      projectRoot: root,
+      cap: 3,
+      roleCaps: {},
+      queueLimit: 100,
+      maxTurns: 20,
+      maxTokensTotal: null,
+      timeoutMs: null,
+      maxRetries: 0,
+      maxTokens: 1_000,
+      defaultModel: 'scripted',
+      credentialVariable: 'OPENAI_API_KEY',
+      ...setting.options,
+    },
+    {
+      tracker,
+      store,
+      workspace: createSharedWorkspace({ projectRoot: root }),
+      selectModel: () => (setting.model === undefined ? scripted : setting.model),
+      environment: childEnvironment(process.env),
+      redact: (text) => text,
+      now: () => Date.now(),
+      log,
+    },
+  );
+  await system.start();
+  let stopped = false;
+  const stop = async (): Promise<void> => {
+    if (stopped) return;
+    stopped = true;
+    await system.stop();
+    store.close();
+  };
+  onTestFinished(stop);
+  return { root, stateDir, tracker, store, system, service: system.service, logged, log, stop };
+};
+export type Running = Awaited<ReturnType<typeof startSystem>>;
+
+/** Resolves with the view when the task has a status; the test's own time limit is the deadline. */
+export const untilStatus = async ({ system, service }: Running, taskId: string, ...statuses: readonly string[]) => {
+  const stop = new AbortController();
+  for await (const _ of system.journal.follow({ taskId, after: 0, signal: stop.signal })) {
+    const view = await service.status(taskId);
+    if (statuses.includes(view.status)) return view;
+  }
+  throw new Error('the journal ended');
+};
+
+export const token = 'test-token-test-token-test-token-test-token';
+
+/** The HTTP face of a running system, listening on a loopback port. */
+export const startServer = async (setting: Setting = {}) => {
+  const running = await startSystem(setting);
+  let names: readonly string[] = [];
+  const app: FastifyInstance = await buildServer({
+    ...running,
+    name: 'agent-task-server',
+    version: '2.1.0',
+    maxConcurrent: 3,
+    models: ['scripted'],
+    hosts: () => names,
+    token: () => token,
+    proofToken: () => token,
+    tokenHint: 'look into the token file',
+    modelCheck: () => ({ ok: true, detail: 'scripted' }),
+    heartbeatMs: 15_000,
+  });
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const address = app.server.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  names = [`127.0.0.1:${port}`, `localhost:${port}`];
+  onTestFinished(async () => {
+    await running.stop();
+    await app.close();
+  });
+  const base = `http://127.0.0.1:${port}`;
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const post = async (body: unknown, path = '/a2a/execute') => {
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    const response = await fetch(`${base}${path}`, { method: 'POST', headers, body: text });
+    const answer = await response.text();
+    return { status: response.status, body: answer === '' ? null : JSON.parse(answer) };
+  };
+  const call = async (method: string, params: unknown) => (await post({ jsonrpc: '2.0', id: 1, method, params })).body;
+  return { ...running, app, port, base, headers, post, call };
+};
