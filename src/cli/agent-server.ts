@@ -1,0 +1,73 @@
+#!/usr/bin/env node
+import yargs from 'yargs';
+import { hideBin } from 'yargs/helpers';
+import { ConfigError, loadConfig } from './config.ts';
+import { findProject, UsageError } from './project.ts';
+import { version } from './version.ts';
+
+const exit = { usage: 2, failed: 1, config: 78 } as const;
+
+const parser = yargs(hideBin(process.argv))
+  .scriptName('agent-server')
+  .usage('$0 --server [options]\n\nServes one project: runs agents on its tasks, on this machine only.')
+  .options({
+    server: { type: 'boolean', describe: 'run as server' },
+    config: { type: 'string', requiresArg: true, describe: 'configuration file (JSON)' },
+    port: { type: 'number', requiresArg: true, describe: 'listening port; 0 takes any' },
+    host: { type: 'string', requiresArg: true, describe: 'localhost, 127.0.0.1 or ::1' },
+    'max-concurrent': { type: 'number', requiresArg: true, describe: 'agents at once' },
+    project: { type: 'string', requiresArg: true, describe: 'project folder' },
+  })
+  .example('$0 --server', 'serve the project of this folder on port 8080')
+  .example('$0 --server --port 9000 --max-concurrent 5', 'another port, five agents at once')
+  .strict()
+  .version(version)
+  .help()
+  .exitProcess(false)
+  .fail((message, error) => {
+    throw error ?? new UsageError(message);
+  });
+
+const says = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+const exitCodeOf = (error: unknown): number => {
+  if (error instanceof ConfigError) return exit.config;
+  return error instanceof UsageError || (error instanceof Error && error.name === 'YError') ? exit.usage : exit.failed;
+};
+
+const waitForSignal = (stop: () => Promise<void>): void => {
+  let stopping = false;
+  const onSignal = (): void => {
+    if (stopping) process.exit(exit.failed);
+    stopping = true;
+    stop().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        process.stderr.write(`agent-server: ${says(error)}\n`);
+        process.exit(exit.failed);
+      },
+    );
+  };
+  process.on('SIGTERM', onSignal);
+  process.on('SIGINT', onSignal);
+};
+
+const main = async (): Promise<void> => {
+  const args = await parser.parseAsync();
+  if (args['help'] || args['version']) return;
+  if (args.server !== true) {
+    process.stdout.write(`${await parser.getHelp()}\n`);
+    process.exitCode = exit.usage;
+    return;
+  }
+  const loaded = loadConfig({ ...args, maxConcurrent: args['max-concurrent'] }, process.env);
+  const project = findProject(args.project, process.cwd(), process.env);
+  const { runServer } = await import('./server/run-server.ts');
+  const server = await runServer(project, loaded, process.env);
+  waitForSignal(() => server.stop());
+};
+
+main().catch((error: unknown) => {
+  process.stderr.write(`agent-server: ${says(error)}\n`);
+  process.exit(exitCodeOf(error));
+});

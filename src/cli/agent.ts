@@ -1,0 +1,98 @@
+#!/usr/bin/env node
+import yargs, { type Argv } from 'yargs';
+import { hideBin } from 'yargs/helpers';
+import { isServiceError, ServiceError } from '../machines/errors.ts';
+import { CallError } from './client.ts';
+import { type Command, type Common, commandTable } from './command-table.ts';
+import { ConfigError } from './config.ts';
+import { connect, trackerWarning } from './connect.ts';
+import { exitCodeOf, exitCodes } from './exit-codes.ts';
+import { processIo } from './io.ts';
+import { findProject, UsageError } from './project.ts';
+import { PrivateFileError } from './server/private-files.ts';
+import { version } from './version.ts';
+
+const io = processIo();
+const configExit = 78;
+const noServer: ReadonlySet<string> = new Set(['server_needed', 'server_not_started', 'server_lost']);
+
+let code: number = exitCodes.done;
+
+/** Runs a command with what every command needs, and keeps its exit code. */
+const handler =
+  ({ run }: Command) =>
+  async (args: Common): Promise<void> => {
+    const project = findProject(args.project, process.cwd(), process.env);
+    const warning = trackerWarning(process.env);
+    if (warning !== null) io.err(warning);
+    const connection = connect({ project, config: args.config, start: args.start, io });
+    code = await run({ connection, io, json: args.json }, args as never);
+  };
+
+const unknown = async ({ words = [] }: { readonly words?: readonly (string | number)[] }): Promise<void> => {
+  const [first, second] = words.map(String);
+  if (first === undefined) throw new UsageError('what shall I do? see: agent --help');
+  if (second !== undefined) throw new ServiceError('role_unknown', { role: first });
+  throw new UsageError(`unknown command: ${first}; see: agent --help`);
+};
+
+const base: Argv = yargs(hideBin(process.argv))
+  .scriptName('agent')
+  .usage('$0 <command> [options]\n\nRuns coding agents on the tasks of this project.')
+  .parserConfiguration({ 'greedy-arrays': false, 'parse-positional-numbers': false })
+  .options({
+    json: { type: 'boolean', default: false, describe: 'one JSON value on stdout, or one per line' },
+    project: { type: 'string', requiresArg: true, describe: 'project folder' },
+    config: { type: 'string', requiresArg: true, describe: 'configuration of a server started by this command' },
+    start: { type: 'boolean', default: true, describe: 'start a server when none runs (--no-start refuses)' },
+  }) as unknown as Argv;
+
+const parser = commandTable
+  .reduce(
+    (all, command) =>
+      all.command({
+        command: command.command,
+        describe: command.describe,
+        builder: command.builder,
+        handler: handler(command) as never,
+      }),
+    base,
+  )
+  .command({ command: '$0 [words..]', describe: false, handler: unknown as never })
+  .strictOptions()
+  .version(version)
+  .help()
+  .exitProcess(false)
+  .fail((message, error) => {
+    throw error ?? new UsageError(message);
+  });
+
+const nameOf = (error: unknown): string => {
+  if (isServiceError(error) || error instanceof CallError) return error.code;
+  if (error instanceof ConfigError) return 'config_invalid';
+  if (error instanceof PrivateFileError) return 'unauthorized';
+  return error instanceof UsageError || (error instanceof Error && error.name === 'YError') ? 'usage' : 'internal';
+};
+
+const exitOf = (name: string): number => {
+  if (name === 'usage') return exitCodes.usage;
+  if (name === 'config_invalid') return configExit;
+  return noServer.has(name) ? exitCodes.unavailable : exitCodeOf(name);
+};
+
+const factsOf = (error: unknown): object =>
+  isServiceError(error) || error instanceof CallError ? { ...error.facts } : {};
+
+const report = (error: unknown): number => {
+  const name = nameOf(error);
+  const message = error instanceof Error ? error.message : String(error);
+  io.live('');
+  if (process.argv.includes('--json')) io.out(JSON.stringify({ error: { ...factsOf(error), code: name, message } }));
+  io.err(`agent: ${message}`);
+  return exitOf(name);
+};
+
+parser.parseAsync().then(
+  () => process.exit(code),
+  (error: unknown) => process.exit(report(error)),
+);

@@ -1,0 +1,142 @@
+import type { Argv } from 'yargs';
+import { roles } from '../machines/task.ts';
+import * as commands from './commands.ts';
+
+/** The flags that every command knows. */
+export interface Common {
+  readonly json: boolean;
+  readonly project: string | undefined;
+  readonly config: string | undefined;
+  readonly start: boolean;
+}
+
+/** A command as data: how it is written, what it is for, its flags, and what it does. */
+export interface Command<Args = never> {
+  readonly command: string;
+  readonly describe: string;
+  readonly builder: (parser: Argv) => Argv;
+  readonly run: (context: commands.CommandContext, args: Args) => Promise<number>;
+}
+
+type OnTask = Common & { readonly task_id: string; readonly reason?: string };
+
+const onTask = (parser: Argv): Argv =>
+  parser.positional('task_id', { type: 'string', demandOption: true, describe: 'a task id, such as bd-a1b2' });
+const withReason = (parser: Argv): Argv =>
+  onTask(parser).option('reason', { type: 'string', requiresArg: true, describe: 'why' });
+
+const command = <Args>(given: Command<Args>): Command => given as unknown as Command;
+
+const create = command<Common & commands.CreateArgs>({
+  command: 'create <description>',
+  describe: 'create a task; prints its id',
+  builder: (parser) =>
+    parser
+      .positional('description', { type: 'string', demandOption: true, describe: 'what shall be done' })
+      .options({
+        title: { type: 'string', requiresArg: true, describe: 'one line; else the first line of the description' },
+        deps: { type: 'string', array: true, requiresArg: true, describe: 'ids of tasks that must be complete first' },
+        priority: { type: 'number', requiresArg: true, describe: '0 (first) to 4' },
+        label: { type: 'string', array: true, requiresArg: true, describe: 'a label' },
+        role: { type: 'string', choices: roles, requiresArg: true, describe: 'the role that shall work on it' },
+      })
+      .example('agent create "Fix the sum" --deps bd-a1b2', 'a task that waits for another'),
+  run: (context, args) => commands.create(context, args),
+});
+
+const show = command<OnTask>({
+  command: 'show <task_id>',
+  describe: 'show a task',
+  builder: (parser) => onTask(parser).example('agent show bd-a1b2', 'its state, its error, its results'),
+  run: (context, { task_id }) => commands.showTask(context, task_id),
+});
+
+const list = command<Common & { readonly status?: string }>({
+  command: 'list',
+  describe: 'list tasks',
+  builder: (parser) =>
+    parser
+      .option('status', { type: 'string', requiresArg: true, describe: 'queued (ready to run), started, complete, …' })
+      .example('agent list --status queued', 'what can be run now'),
+  run: (context, { status }) => commands.list(context, status),
+});
+
+const close = command<OnTask>({
+  command: 'close <task_id>',
+  describe: 'mark a task complete',
+  builder: (parser) => withReason(parser).example('agent close bd-a1b2', 'done by hand'),
+  run: (context, { task_id, reason }) => commands.close(context, task_id, reason),
+});
+
+const asking = (method: 'cancel' | 'reopen' | 'retry', describe: string, example: string): Command =>
+  command<OnTask>({
+    command: `${method} <task_id>`,
+    describe,
+    builder: (parser) => withReason(parser).example(`agent ${method} bd-a1b2`, example),
+    run: (context, { task_id, reason }) => commands.ask(context, method, task_id, reason),
+  });
+
+const logs = command<OnTask & { readonly follow: boolean }>({
+  command: 'logs <task_id>',
+  describe: 'show what happened to a task',
+  builder: (parser) =>
+    onTask(parser)
+      .option('follow', { alias: 'f', type: 'boolean', default: false, describe: 'go on until it ends' })
+      .example('agent logs -f bd-a1b2', 'watch a task that runs'),
+  run: (context, { task_id, follow }) => commands.logs(context, task_id, follow),
+});
+
+interface RunArgs extends Common {
+  readonly task_id: string;
+  readonly async: boolean;
+  readonly model: string | undefined;
+  readonly timeout: number | undefined;
+  readonly 'max-turns': number | undefined;
+  readonly 'max-tokens-total': number | undefined;
+  readonly verify: string[] | undefined;
+}
+
+const given = (options: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+
+const runFlags = (parser: Argv): Argv =>
+  parser.options({
+    async: { type: 'boolean', default: false, describe: 'return at once; the work goes on in the background' },
+    model: { type: 'string', requiresArg: true, describe: "the model to call; 'scripted' plays the built-in fake" },
+    timeout: { type: 'number', requiresArg: true, describe: 'wall limit of the attempt, in seconds' },
+    'max-turns': { type: 'number', requiresArg: true, describe: 'limit of model calls' },
+    'max-tokens-total': { type: 'number', requiresArg: true, describe: 'limit of tokens, in and out' },
+    verify: { type: 'string', array: true, requiresArg: true, describe: 'a command that must pass before completion' },
+  });
+
+const runs = roles.map((role) =>
+  command<RunArgs>({
+    command: `${role} <task_id>`,
+    describe: `run the ${role} on a task`,
+    builder: (parser) =>
+      runFlags(onTask(parser)).example(`agent ${role} bd-a1b2`, 'run it and watch; with --async return at once'),
+    run: (context, args) => {
+      const options = given({
+        model: args.model,
+        timeout_seconds: args.timeout,
+        max_turns: args['max-turns'],
+        max_tokens_total: args['max-tokens-total'],
+        verify: args.verify,
+      });
+      return commands.run(context, { role, task: args.task_id, options, json: args.json }, args.async);
+    },
+  }),
+);
+
+/** The commands of Spec 4 and CONTRACT 7, in the order in which help shows them. */
+export const commandTable: readonly Command[] = [
+  create,
+  ...runs,
+  show,
+  list,
+  close,
+  asking('cancel', 'cancel a task and stop what it runs', 'stop it; the task can be retried'),
+  asking('retry', 'run a failed or cancelled task again', 'another attempt by the same role'),
+  asking('reopen', 'put a complete task back into the queue', 'it was not done after all'),
+  logs,
+];

@@ -1,0 +1,125 @@
+import { z } from 'zod';
+import { requireId } from '../actors/catalogue.ts';
+import type { TaskView } from '../machines/task-view.ts';
+import type { Client, Frame } from './client.ts';
+import type { Connection } from './connect.ts';
+import { exitCodes } from './exit-codes.ts';
+import type { Io } from './io.ts';
+import { renderFrame, renderList, renderTask } from './render.ts';
+import { followRun, type RunRequest, submit } from './run-task.ts';
+
+/** What every command gets; each answers with its exit code. @throws CallError, ServiceError */
+export interface CommandContext {
+  readonly connection: Connection;
+  readonly io: Io;
+  readonly json: boolean;
+}
+
+const show = ({ io, json }: CommandContext, task: TaskView): number => {
+  io.out(json ? JSON.stringify(task) : renderTask(task));
+  return exitCodes.done;
+};
+
+export interface CreateArgs {
+  readonly description: string;
+  readonly title?: string | undefined;
+  readonly deps?: readonly string[] | undefined;
+  readonly priority?: number | undefined;
+  readonly label?: readonly string[] | undefined;
+  readonly role?: string | undefined;
+}
+
+export const create = async (context: CommandContext, args: CreateArgs): Promise<number> => {
+  const client = await context.connection.files();
+  const labels = [...(args.label ?? []), ...(args.role === undefined ? [] : [`role:${args.role}`])];
+  const task = (await client.call('create', {
+    description: args.description,
+    ...(args.title === undefined ? {} : { title: args.title }),
+    ...(args.deps === undefined ? {} : { dependencies: args.deps.flatMap((ids) => ids.split(',')).map(requireId) }),
+    ...(args.priority === undefined ? {} : { priority: args.priority }),
+    ...(labels.length === 0 ? {} : { labels }),
+  })) as TaskView;
+  context.io.out(context.json ? JSON.stringify(task) : task.task_id);
+  return exitCodes.done;
+};
+
+export const showTask = async (context: CommandContext, id: string): Promise<number> => {
+  const client = await context.connection.files();
+  return show(context, (await client.call('status', { task_id: requireId(id) })) as TaskView);
+};
+
+const pageSchema = z.looseObject({ tasks: z.array(z.unknown()), next_cursor: z.string().optional() });
+
+const everyTask = async (client: Client, status: string | undefined): Promise<readonly TaskView[]> => {
+  const tasks: TaskView[] = [];
+  for (let cursor: string | undefined; ; ) {
+    const params = { ...(status === undefined ? {} : { status }), ...(cursor === undefined ? {} : { cursor }) };
+    const page = pageSchema.parse(await client.call('list', params));
+    tasks.push(...(page.tasks as TaskView[]));
+    cursor = page.next_cursor;
+    if (cursor === undefined) return tasks;
+  }
+};
+
+export const list = async ({ connection, io, json }: CommandContext, status: string | undefined): Promise<number> => {
+  const tasks = await everyTask(await connection.files(), status);
+  if (json) io.out(JSON.stringify(tasks));
+  else if (tasks.length > 0) io.out(renderList(tasks));
+  else io.err(status === undefined ? 'no tasks; create one with: agent create "<description>"' : `no ${status} tasks`);
+  return exitCodes.done;
+};
+
+export const close = async (context: CommandContext, id: string, reason: string | undefined): Promise<number> => {
+  const client = await context.connection.files();
+  return change(context, client, 'close', id, reason);
+};
+
+const change = async (context: CommandContext, client: Client, method: string, id: string, reason?: string) => {
+  const params = { task_id: requireId(id), ...(reason === undefined ? {} : { reason }) };
+  const task = (await client.call(method, params)) as TaskView;
+  if (context.json) return show(context, task);
+  context.io.out(`${task.task_id} ${task.status}`);
+  return exitCodes.done;
+};
+
+/** `cancel`, `reopen` and `retry`: they change what a server holds, so they need one. */
+export const ask = async (context: CommandContext, method: string, id: string, reason?: string): Promise<number> =>
+  change(context, await context.connection.server(), method, id, reason);
+
+export const run = async (context: CommandContext, request: RunRequest, detach: boolean): Promise<number> => {
+  const client = await context.connection.server();
+  if (!detach) return followRun(client, request, context.io);
+  const execution = await submit(client, request);
+  const { task_id, attempt } = execution;
+  context.io.out(
+    context.json
+      ? JSON.stringify(execution)
+      : `${task_id} attempt ${attempt} goes on in the background; see: agent show ${task_id}, agent logs -f ${task_id}`,
+  );
+  return exitCodes.done;
+};
+
+const historySchema = z.looseObject({ entries: z.array(z.unknown()), next_after: z.number().optional() });
+
+async function* history(client: Client, taskId: string): AsyncGenerator<Frame> {
+  for (let after = 0; ; ) {
+    const page = historySchema.parse(await client.call('history', { task_id: taskId, after_seq: after }));
+    yield* page.entries as Frame[];
+    if (page.next_after === undefined) return;
+    after = page.next_after;
+  }
+}
+
+export const logs = async ({ connection, io, json }: CommandContext, id: string, follow: boolean): Promise<number> => {
+  const taskId = requireId(id);
+  const abort = new AbortController();
+  const frames = follow
+    ? (await connection.server()).frames(taskId, 0, abort.signal)
+    : history(await connection.files(), taskId);
+  for await (const frame of frames) {
+    const line = renderFrame(frame);
+    if (json) io.out(JSON.stringify(frame));
+    else if (line !== null) io.out(`${frame.timestamp} ${line}`);
+  }
+  return exitCodes.done;
+};

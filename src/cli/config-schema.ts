@@ -1,0 +1,58 @@
+import { z } from 'zod';
+import { roles } from '../machines/task.ts';
+
+const port = z.int().min(0).max(65_535);
+const positive = z.int().min(1);
+const httpUrl = z.url({ protocol: /^https?$/ });
+
+/** The configuration file (Spec 2.2, CONTRACT 8): every key known, every value in range, every default stated. */
+export const configSchema = z.strictObject({
+  server: z
+    .strictObject({
+      port: port.default(8080),
+      host: z.enum(['localhost', '127.0.0.1', '::1']).default('localhost'),
+      max_concurrent_agents: positive.max(1_000).default(3),
+      worker_pool_size: positive.max(1_000).optional(),
+      auth: z.enum(['token', 'none']).default('token'),
+      queue_limit: positive.max(1_000_000).default(10_000),
+    })
+    .prefault({}),
+  api: z
+    .strictObject({
+      mode: z.enum(['direct', 'proxy']).default('direct'),
+      max_tokens: positive.max(1_000_000).default(32_000),
+      provider_model: z.string().min(1).max(200).default('gpt-5.1'),
+      proxy: z
+        .strictObject({
+          type: z.enum(['openai', 'litellm', 'generic']).default('generic'),
+          base_url: httpUrl.optional(),
+        })
+        .prefault({}),
+      base_url: httpUrl.default('https://api.openai.com/v1'),
+      backend: z.enum(['auto', 'builtin', 'scripted']).default('auto'),
+      script: z.string().min(1).optional(),
+    })
+    .refine(({ mode, proxy }) => mode !== 'proxy' || proxy.base_url !== undefined, {
+      path: ['proxy', 'base_url'],
+      message: 'is needed when api.mode is proxy',
+    })
+    .prefault({}),
+  agent: z
+    .strictObject({
+      timeout_seconds: positive.max(86_400).optional(),
+      max_turns: positive.max(1_000).default(50),
+      max_tokens_total: positive.default(1_000_000),
+      max_retries: z.int().min(0).max(10).default(2),
+    })
+    .prefault({}),
+  roles: z.partialRecord(z.enum(roles), z.strictObject({ concurrency: positive.max(1_000).optional() })).default({}),
+  tracker: z.strictObject({ mode: z.enum(['auto', 'embedded']).default('auto') }).prefault({}),
+  workspace: z.strictObject({ mode: z.enum(['shared']).default('shared') }).prefault({}),
+  logging: z
+    .strictObject({
+      level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+      format: z.enum(['json', 'text']).default('json'),
+    })
+    .prefault({}),
+});
+export type Config = z.infer<typeof configSchema>;

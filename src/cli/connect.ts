@@ -1,0 +1,86 @@
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import type { OfflineService } from '../actors/offline.ts';
+import { isServiceError } from '../machines/errors.ts';
+import { CallError, type Client } from './client.ts';
+import { findServer, startServer } from './find-server.ts';
+import { createHttpClient } from './http-client.ts';
+import type { Io } from './io.ts';
+import { type Project, stateFiles } from './project.ts';
+
+export interface Connection {
+  /** A running server, started when there is none; `--no-start` refuses instead. @throws CallError */
+  server(): Promise<Client>;
+  /** A running server, or the project's files where none runs. */
+  files(): Promise<Client>;
+}
+
+export interface ConnectOptions {
+  readonly project: Project;
+  readonly config: string | undefined;
+  readonly start: boolean;
+  readonly io: Io;
+}
+
+type Params = Readonly<Record<string, unknown>>;
+
+/** The same methods as the server's, by the same names and params, over the project's files. */
+const offlineClient = (service: OfflineService, methods: OfflineMethods): Client => ({
+  call: async (method, params) => {
+    const run = methods(service)[method];
+    if (run === undefined)
+      throw new CallError('server_needed', `${method} needs a running server; leave out --no-start`);
+    try {
+      return await run(params);
+    } catch (error) {
+      if (isServiceError(error)) throw new CallError(error.code, error.message, { ...error.facts }, error);
+      throw error;
+    }
+  },
+  frames: () => {
+    throw new CallError('server_needed', 'a live stream needs a running server; leave out --no-start');
+  },
+});
+type OfflineMethods = (service: OfflineService) => Readonly<Record<string, (params: Params) => Promise<unknown>>>;
+
+const openFiles = async ({ root, stateDir }: Project): Promise<Client> => {
+  const [{ createOfflineService }, { createEmbeddedTracker }, { createSqliteStore }, { createOfflineMethods }, crypto] =
+    await Promise.all([
+      import('../actors/offline.ts'),
+      import('../actors/tracker/embedded.ts'),
+      import('../actors/store/sqlite.ts'),
+      import('../http/methods.ts'),
+      import('node:crypto'),
+    ]);
+  const { journal } = stateFiles(stateDir);
+  const tracker = createEmbeddedTracker({
+    projectRoot: root,
+    clock: () => Date.now(),
+    random: (max) => crypto.randomInt(max),
+  });
+  const store = existsSync(journal) ? createSqliteStore({ file: journal, readonly: true }) : null;
+  return offlineClient(createOfflineService(tracker, store), createOfflineMethods);
+};
+
+/** Spec 1.2: the external tracker is recommended, not needed; its absence is a warning. */
+export const trackerWarning = (env: NodeJS.ProcessEnv): string | null => {
+  const folders = (env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
+  return folders.some((folder) => existsSync(join(folder, 'bd')))
+    ? null
+    : "warning: the task tracker 'bd' is not installed; tasks are kept in .beads/issues.jsonl";
+};
+
+export const connect = ({ project, config, start, io }: ConnectOptions): Connection => ({
+  server: async () => {
+    const found = await findServer(project);
+    if (found !== null) return createHttpClient(found);
+    if (!start)
+      throw new CallError('server_needed', 'no server runs for this project; start one with agent-server --server');
+    io.err(`starting a server for ${project.root} (log: ${stateFiles(project.stateDir).log})`);
+    return createHttpClient(await startServer(project, config));
+  },
+  files: async () => {
+    const found = await findServer(project);
+    return found === null ? openFiles(project) : createHttpClient(found);
+  },
+});

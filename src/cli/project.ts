@@ -1,0 +1,56 @@
+import { createHash } from 'node:crypto';
+import { existsSync, realpathSync, statSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
+
+/** A project and the private place where the service keeps what is its own (CONTRACT 1). */
+export interface Project {
+  /** Absolute, symlinks resolved. */
+  readonly root: string;
+  /** Outside the project, mode 0700; it may not exist yet. */
+  readonly stateDir: string;
+}
+
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+
+const nearest = (from: string): string => {
+  for (let folder = from; ; folder = dirname(folder)) {
+    if (isFolder(join(folder, '.beads')) || existsSync(join(folder, '.git'))) return folder;
+    if (folder === dirname(folder)) return from;
+  }
+};
+
+const stateHome = (env: NodeJS.ProcessEnv): string => {
+  const given = env['XDG_STATE_HOME'];
+  return given?.startsWith('/') === true ? given : join(homedir(), '.local', 'state');
+};
+
+/**
+ * `--project`, else the nearest folder upward with `.beads/` or `.git`, else the working folder.
+ * @throws UsageError when the given folder does not exist
+ */
+export const findProject = (given: string | undefined, cwd: string, env: NodeJS.ProcessEnv): Project => {
+  const folder = given === undefined ? nearest(cwd) : resolve(cwd, given);
+  if (!isFolder(folder))
+    throw new UsageError(`the project folder ${folder} does not exist; name another with --project`);
+  const root = realpathSync(folder);
+  const hash = createHash('sha256').update(root).digest('hex').slice(0, 12);
+  const name = basename(root).replace(/[^A-Za-z0-9._-]/g, '_') || 'root';
+  const own = env['AGENT_STATE_DIR'];
+  return {
+    root,
+    stateDir: own ? resolve(cwd, own) : join(stateHome(env), 'agent-task-server', `${name}-${hash}`),
+  };
+};
+
+export const stateFiles = (stateDir: string) => ({
+  journal: join(stateDir, 'journal.db'),
+  lock: join(stateDir, 'server.lock'),
+  token: join(stateDir, 'token'),
+  server: join(stateDir, 'server.json'),
+  log: join(stateDir, 'server.log'),
+});

@@ -1,0 +1,29 @@
+export interface BannerFacts {
+  readonly version: string;
+  readonly url: string;
+  readonly host: string;
+  readonly port: number;
+  readonly cap: number;
+  readonly tracker: string;
+  readonly model: string;
+  readonly projectRoot: string;
+  readonly notes: readonly string[];
+}
+
+/** What the server says when it has started (Spec 1.8). */
+export const banner = ({ version, url, host, port, cap, tracker, model, projectRoot, notes }: BannerFacts): string =>
+  [
+    `Agent Task Server ${version}`,
+    `  listening on    ${url} (host ${host}, port ${port})`,
+    `  project         ${projectRoot}`,
+    '  protocol        GET  /a2a/discovery',
+    '                  POST /a2a/execute, POST /a2a/status (JSON-RPC 2.0)',
+    '  streaming       GET  /stream/:task_id (SSE)',
+    '  features        protocol compliance (JSON-RPC 2.0)',
+    '                  SSE streaming',
+    `                  parallel execution (max ${cap} concurrent)`,
+    `                  tracker integration (${tracker})`,
+    `  model           ${model}`,
+    ...notes.map((note) => `  note            ${note}`),
+    '',
+  ].join('\n');

@@ -1,0 +1,85 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+
+export class PortInUseError extends Error {
+  override readonly name = 'PortInUseError';
+}
+
+export interface Listening {
+  readonly port: number;
+  /** For people: a note that only one loopback address could be bound, or null. */
+  readonly note: string | null;
+  /** Stops listening where the application itself does not know that it listens. */
+  readonly close: () => void;
+}
+
+const errorCode = (error: unknown): string =>
+  typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
+
+const open = (server: Server, port: number): Promise<number> =>
+  new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ port, host: '::1', ipv6Only: true }, () => {
+      server.off('error', reject);
+      resolve((server.address() as AddressInfo).port);
+    });
+  });
+
+const close = (server: Server): void => {
+  server.close();
+  server.closeAllConnections();
+};
+
+/** Serves the application on ::1 as well; without that, another user could take the address (rule R1). */
+const openSecond = async (app: FastifyInstance, port: number): Promise<{ port: number; server: Server | null }> => {
+  const { headersTimeout, requestTimeout, keepAliveTimeout } = app.server;
+  const timeouts = { headersTimeout, requestTimeout, keepAliveTimeout, connectionsCheckingInterval: 1_000 };
+  const server = createServer(timeouts, app.routing);
+  try {
+    return { port: await open(server, port), server };
+  } catch (error) {
+    if (!['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EINVAL'].includes(errorCode(error))) throw error;
+    return { port, server: null };
+  }
+};
+
+const tries = 5;
+
+const bindBoth = async (app: FastifyInstance, port: number): Promise<Listening> => {
+  for (let attempt = 1; ; attempt += 1) {
+    const second = await openSecond(app, port);
+    try {
+      await app.listen({ host: '127.0.0.1', port: second.port });
+    } catch (error) {
+      if (second.server !== null) close(second.server);
+      if (port === 0 && attempt < tries && errorCode(error) === 'EADDRINUSE') continue;
+      throw error;
+    }
+    const { port: bound } = app.server.address() as AddressInfo;
+    const { server } = second;
+    if (server === null)
+      return { port: bound, note: 'this machine has no IPv6 loopback; only 127.0.0.1 is served', close: () => {} };
+    return { port: bound, note: null, close: () => close(server) };
+  }
+};
+
+const bind = async (app: FastifyInstance, host: string, port: number): Promise<Listening> => {
+  await app.ready();
+  if (host === 'localhost') return bindBoth(app, port);
+  await app.listen({ host, port });
+  return { port: (app.server.address() as AddressInfo).port, note: null, close: () => {} };
+};
+
+/**
+ * Listens on the loopback addresses: `localhost` means 127.0.0.1 and ::1 on one port, both or neither. Port 0 takes any.
+ * @throws PortInUseError
+ */
+export const listenOnLoopback = (app: FastifyInstance, host: string, port: number): Promise<Listening> =>
+  bind(app, host, port).catch((error: unknown) => {
+    if (errorCode(error) === 'EADDRINUSE')
+      throw new PortInUseError(`port ${port} is already in use; choose another with --port <other>, or free it`, {
+        cause: error,
+      });
+    throw error;
+  });

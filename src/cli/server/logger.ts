@@ -1,0 +1,24 @@
+import pino from 'pino';
+import type { Config } from '../config-schema.ts';
+
+export type Log = (message: string, facts: Readonly<Record<string, unknown>>) => void;
+
+const asText = (line: string): string => {
+  const { time, level, msg, ...facts } = JSON.parse(line) as Record<string, unknown>;
+  const { pid: _, hostname: __, ...rest } = facts;
+  return `${new Date(Number(time)).toISOString()} ${pino.levels.labels[Number(level)] ?? level} ${msg} ${JSON.stringify(rest)}\n`;
+};
+
+/** The server's log on standard error: no headers, no bodies, no secrets. Errors are logged as errors, the rest as info. */
+export const createLog = ({ logging }: Config, redact: (text: string) => string): Log => {
+  const write = (line: string): void => {
+    const safe = redact(line);
+    process.stderr.write(logging.format === 'json' ? safe : asText(safe));
+  };
+  const logger = pino({ level: logging.level, serializers: { error: pino.stdSerializers.err } }, { write });
+  return (message, facts) => {
+    if ('error' in facts) logger.error(facts, message);
+    else if (message === 'request') logger.debug(facts, message);
+    else logger.info(facts, message);
+  };
+};

@@ -1,0 +1,65 @@
+import { randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+
+/** A file or folder that only its owner may touch is not so; the message says what to do. */
+export class PrivateFileError extends Error {
+  override readonly name = 'PrivateFileError';
+}
+
+const ours = (uid: number): boolean => process.getuid === undefined || uid === process.getuid();
+
+/** Creates the state folder (0700), or refuses one that others own; a looser mode of our own folder is tightened. */
+export const ensurePrivateFolder = (folder: string): void => {
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const stat = statSync(folder);
+  if (!stat.isDirectory() || !ours(stat.uid))
+    throw new PrivateFileError(`${folder} belongs to somebody else; set AGENT_STATE_DIR to a folder of your own`);
+  if ((stat.mode & 0o077) !== 0) chmodSync(folder, 0o700);
+};
+
+const create = (path: string): string => {
+  const token = randomBytes(32).toString('base64url');
+  const file = openSync(path, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_NOFOLLOW, 0o600);
+  try {
+    writeSync(file, `${token}\n`);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  return token;
+};
+
+/**
+ * The token of this project's server (rule R5), created on first use.
+ * @throws PrivateFileError when the file is a link, belongs to another, or others may read it
+ */
+export const readToken = (path: string): string => {
+  const link = lstatSync(path, { throwIfNoEntry: false });
+  if (link === undefined) return create(path);
+  const refuse = (why: string): never => {
+    throw new PrivateFileError(`the token file ${path} ${why}; delete it, and a new token is made`);
+  };
+  if (!link.isFile()) return refuse('is not a regular file');
+  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  try {
+    const stat = fstatSync(file);
+    if (!ours(stat.uid)) return refuse('belongs to somebody else');
+    if ((stat.mode & 0o077) !== 0) return refuse('can be read by others');
+    const token = readFileSync(file, 'utf8').trim();
+    return /^[A-Za-z0-9_-]{43}$/.test(token) ? token : refuse('does not hold a token');
+  } finally {
+    closeSync(file);
+  }
+};

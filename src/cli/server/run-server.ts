@@ -1,0 +1,252 @@
+import { randomInt } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import type { FastifyInstance } from 'fastify';
+import { childEnvironment } from '../../actors/agent/child.ts';
+import { createOpenAiChatModel } from '../../actors/model/openai-chat.ts';
+import type { Model } from '../../actors/model/port.ts';
+import { parseScript } from '../../actors/model/script.ts';
+import { createScriptedModel } from '../../actors/model/scripted.ts';
+import { lockProject } from '../../actors/store/project-lock.ts';
+import { createSqliteStore } from '../../actors/store/sqlite.ts';
+import { createSystem, type System } from '../../actors/system.ts';
+import { createEmbeddedTracker } from '../../actors/tracker/embedded.ts';
+import { createSharedWorkspace } from '../../actors/workspace/shared.ts';
+import { buildServer } from '../../http/server.ts';
+import type { Role } from '../../machines/task.ts';
+import { ConfigError, effectiveCap, type LoadedConfig } from '../config.ts';
+import type { Config } from '../config-schema.ts';
+import { type Project, stateFiles } from '../project.ts';
+import { serverName, version } from '../version.ts';
+import { banner } from './banner.ts';
+import { listenOnLoopback } from './listen.ts';
+import { createLog, type Log } from './logger.ts';
+import { ensurePrivateFolder, readToken } from './private-files.ts';
+import { createRedactor } from './redact.ts';
+import { readServerFile, removeServerFile, writeServerFile } from './server-file.ts';
+
+export class AlreadyServedError extends Error {
+  override readonly name = 'AlreadyServedError';
+}
+
+export interface RunningServer {
+  readonly url: string;
+  /** Ends streams, stops what runs, commits, lets go of the project. */
+  stop(): Promise<void>;
+}
+
+const keyVariable = 'OPENAI_API_KEY';
+const heartbeatMs = 15_000;
+
+/** Takes the provider's key out of the environment, so that no child process can inherit it (rule R24). */
+const takeKey = (env: NodeJS.ProcessEnv): string | null => {
+  const key = env[keyVariable] || null;
+  delete env[keyVariable];
+  return key;
+};
+
+const scriptOf = ({ api }: Config) => {
+  if (api.script === undefined) return parseScript({ scripts: [] });
+  try {
+    return parseScript(JSON.parse(readFileSync(resolve(api.script), 'utf8')));
+  } catch (cause) {
+    throw new ConfigError(`api.script: ${api.script}: ${cause instanceof Error ? cause.message : cause}`, { cause });
+  }
+};
+
+/** Chooses by name: `scripted`, or whatever the provider serves, when there is a key for it. */
+const modelsFor = (config: Config, key: string | null): ((requested: string) => Model | null) => {
+  const { api } = config;
+  const scripted = createScriptedModel(scriptOf(config));
+  const baseURL = api.mode === 'proxy' ? (api.proxy.base_url ?? api.base_url) : api.base_url;
+  const remote = key === null ? null : createOpenAiChatModel({ apiKey: key, baseURL });
+  return (requested) => (requested === 'scripted' || api.backend === 'scripted' ? scripted : remote);
+};
+
+const modelNote = (config: Config, selectModel: (requested: string) => Model | null): string => {
+  const model = selectModel(config.api.provider_model);
+  if (model === null) return `none: ${keyVariable} is not set; runs are refused unless they name --model scripted`;
+  return model.disclaimer === null
+    ? `${config.api.provider_model} at ${model.name}`
+    : 'scripted (the built-in fake model; no language model is called)';
+};
+
+const roleCaps = ({ roles }: Config): Partial<Record<Role, number>> =>
+  Object.fromEntries(
+    Object.entries(roles).flatMap(([role, limits]) =>
+      limits?.concurrency === undefined ? [] : [[role, limits.concurrency]],
+    ),
+  );
+
+/** The token as the file holds it now: a rotated token counts at once (rule R5). */
+const tokenReader = (path: string): (() => string) => {
+  let stamp = '';
+  let token = readToken(path);
+  return () => {
+    const { mtimeMs, ino } = statSync(path);
+    if (stamp !== `${mtimeMs}/${ino}`) token = readToken(path);
+    stamp = `${mtimeMs}/${ino}`;
+    return token;
+  };
+};
+
+const hostNames = (port: number): readonly string[] =>
+  ['localhost', '127.0.0.1', '[::1]'].flatMap((name) => (port === 80 ? [`${name}:80`, name] : [`${name}:${port}`]));
+
+interface Parts {
+  readonly project: Project;
+  readonly config: Config;
+  readonly selectModel: (requested: string) => Model | null;
+  readonly redact: (text: string) => string;
+  readonly log: Log;
+}
+
+const assemble = ({ project, config, selectModel, redact, log }: Parts) => {
+  const now = (): number => Date.now();
+  const tracker = createEmbeddedTracker({ projectRoot: project.root, clock: now, random: (max) => randomInt(max) });
+  const store = createSqliteStore({ file: stateFiles(project.stateDir).journal, redact });
+  const { agent, api, server } = config;
+  const system = createSystem(
+    {
+      projectRoot: project.root,
+      cap: effectiveCap(config),
+      roleCaps: roleCaps(config),
+      queueLimit: server.queue_limit,
+      maxTurns: agent.max_turns,
+      maxTokensTotal: agent.max_tokens_total,
+      timeoutMs: agent.timeout_seconds === undefined ? null : agent.timeout_seconds * 1_000,
+      maxRetries: agent.max_retries,
+      maxTokens: api.max_tokens,
+      defaultModel: api.backend === 'scripted' ? 'scripted' : api.provider_model,
+      credentialVariable: keyVariable,
+    },
+    {
+      tracker,
+      store,
+      workspace: createSharedWorkspace({ projectRoot: project.root }),
+      selectModel,
+      environment: childEnvironment(process.env),
+      redact,
+      now,
+      log,
+    },
+  );
+  return { tracker, store, system };
+};
+
+const claimProject = ({ stateDir, root }: Project) => {
+  ensurePrivateFolder(stateDir);
+  const files = stateFiles(stateDir);
+  const lock = lockProject(files.lock);
+  if (lock !== null) return lock;
+  const other = readServerFile(files.server);
+  const who = other === null ? 'another process' : `the server at ${other.url} (pid ${other.pid})`;
+  throw new AlreadyServedError(`${root} is already served by ${who}; stop it first`);
+};
+
+/**
+ * Starts the server of one project: one per project, on loopback, with its token file and server.json in place before
+ * it says so.
+ * @throws ConfigError, PrivateFileError, AlreadyServedError, PortInUseError
+ */
+export const runServer = async (
+  project: Project,
+  { config }: LoadedConfig,
+  env: NodeJS.ProcessEnv,
+): Promise<RunningServer> => {
+  const key = takeKey(env);
+  const selectModel = modelsFor(config, key);
+  const lock = claimProject(project);
+  const files = stateFiles(project.stateDir);
+  let parts: ReturnType<typeof assemble> | null = null;
+  try {
+    const token = tokenReader(files.token);
+    const redact = createRedactor([key, token()]);
+    const log = createLog(config, redact);
+    parts = assemble({ project, config, selectModel, redact, log });
+    return await serve({ project, config, selectModel, redact, log }, parts, token, lock);
+  } catch (error) {
+    parts?.store.close();
+    lock.release();
+    throw error;
+  }
+};
+
+const serve = async (
+  { project, config, selectModel, log }: Parts,
+  { tracker, store, system }: ReturnType<typeof assemble>,
+  token: () => string,
+  lock: { release(): void },
+): Promise<RunningServer> => {
+  const files = stateFiles(project.stateDir);
+  const cap = effectiveCap(config);
+  let names: readonly string[] = [];
+  const app: FastifyInstance = await buildServer({
+    system,
+    store,
+    tracker,
+    name: serverName,
+    version,
+    maxConcurrent: cap,
+    models: [config.api.provider_model, 'scripted'],
+    hosts: () => names,
+    token: () => (config.server.auth === 'none' ? null : token()),
+    proofToken: token,
+    tokenHint: `the token of this project is in ${files.token}`,
+    modelCheck: () => ({
+      ok: selectModel(config.api.provider_model) !== null,
+      detail: modelNote(config, selectModel),
+    }),
+    heartbeatMs,
+    log,
+  });
+  const { host } = config.server;
+  const listening = await listenOnLoopback(app, host, config.server.port);
+  names = hostNames(listening.port);
+  const url = `http://${host === '::1' ? '[::1]' : '127.0.0.1'}:${listening.port}`;
+  await system.start();
+  await writeServerFile(files.server, {
+    url,
+    pid: process.pid,
+    version,
+    started_at: new Date().toISOString(),
+  });
+  process.stdout.write(
+    banner({
+      version,
+      url,
+      host,
+      port: listening.port,
+      cap,
+      tracker: tracker.name,
+      model: modelNote(config, selectModel),
+      projectRoot: project.root,
+      notes: notesOf(config, cap, listening.note),
+    }),
+  );
+  return { url, stop: () => stopAll(app, listening.close, system, store, files, lock) };
+};
+
+const notesOf = (config: Config, cap: number, bound: string | null): readonly string[] => [
+  ...(bound === null ? [] : [bound]),
+  ...(cap < config.server.max_concurrent_agents
+    ? [`server.worker_pool_size ${cap} caps max_concurrent_agents ${config.server.max_concurrent_agents}`]
+    : []),
+  ...(config.server.auth === 'none' ? ['server.auth is none: every local program may use this server'] : []),
+];
+
+const stopAll = async (
+  app: FastifyInstance,
+  closeSecond: () => void,
+  system: System,
+  store: { close(): void },
+  files: ReturnType<typeof stateFiles>,
+  lock: { release(): void },
+): Promise<void> => {
+  removeServerFile(files.server, process.pid);
+  await system.stop();
+  closeSecond();
+  await app.close();
+  store.close();
+  lock.release();
+};
