@@ -1,0 +1,124 @@
+// The main job on a fresh machine: three agents take three dependent tasks to complete on a real git repository, through
+// the real server, CLI, HTTP and SSE. Only the language model is played: by the scripted model, which says so.
+import { execFileSync, spawn } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const cli = join(root, 'dist', 'cli', 'agent.js');
+const folder = mkdtempSync(join(tmpdir(), 'agent-demo-'));
+const project = join(folder, 'basket');
+const state = join(folder, 'state');
+const config = join(folder, 'config.json');
+const { OPENAI_API_KEY: _key, ...inherited } = process.env;
+const env = { ...inherited, AGENT_STATE_DIR: state, AGENT_SERVER_CONFIG: config };
+const began = Date.now();
+const commandMs = 60_000;
+
+const say = (text) => console.log(`\n\u2014 ${text}`);
+const git = (...args) =>
+  execFileSync('git', ['-c', 'user.name=demo', '-c', 'user.email=demo@localhost', ...args], { cwd: project });
+
+/** Runs `agent` as a person would, shows what it prints, and answers with its output and exit code. */
+const agent = (...args) =>
+  new Promise((resolve, reject) => {
+    console.log(`$ agent ${args.map((arg) => (/\s/.test(arg) ? JSON.stringify(arg) : arg)).join(' ')}`);
+    const child = spawn(process.execPath, [cli, ...args], {
+      cwd: project,
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      timeout: commandMs,
+    });
+    let output = '';
+    child.stdout.on('data', (chunk) => {
+      output += chunk;
+      process.stdout.write(chunk);
+    });
+    child.stderr.on('data', (chunk) => {
+      if (!String(chunk).startsWith("warning: the task tracker 'bd'")) process.stdout.write(chunk);
+    });
+    child.on('error', reject);
+    child.on('close', (code) => resolve({ output: output.trim(), code }));
+  });
+
+const must = async (...args) => {
+  const { output, code } = await agent(...args);
+  if (code !== 0) throw new Error(`agent ${args[0]} ended with exit code ${code}`);
+  return output;
+};
+
+const stopServer = async () => {
+  let pid;
+  try {
+    ({ pid } = JSON.parse(readFileSync(join(state, 'server.json'), 'utf8')));
+  } catch {
+    return;
+  }
+  process.kill(pid, 'SIGTERM');
+  for (let tries = 0; tries < 100; tries += 1) {
+    try {
+      process.kill(pid, 0);
+    } catch {
+      return;
+    }
+    await delay(100);
+  }
+  console.log(`the server (pid ${pid}) did not stop; end it with: kill ${pid}`);
+};
+
+const main = async () => {
+  cpSync(join(root, 'examples', 'demo'), project, { recursive: true });
+  git('init', '--quiet');
+  git('add', '--all');
+  git('commit', '--quiet', '--message', 'a basket with a failing test');
+  writeFileSync(
+    config,
+    JSON.stringify({ api: { backend: 'scripted', script: join(root, 'examples', 'demo-script.json') } }),
+  );
+  console.log(`A git repository with a failing test: ${project}`);
+  console.log('The agents are played by the scripted model: no language model is called, no key is needed.');
+
+  say('Three tasks; each depends on the one before.');
+  const design = await must('create', 'Design how the basket adds up');
+  const build = await must('create', 'Mend total in src/basket.js as designed', '--deps', design);
+  const check = await must('create', 'Check the basket with its tests', '--deps', build);
+
+  say('Only the first one is ready; running the second is refused.');
+  await must('list', '--status', 'queued');
+  const refused = await agent('engineer', build);
+  if (refused.code !== 4) throw new Error(`expected a refusal with exit code 4, got ${refused.code}`);
+
+  say('The architect, the engineer and the tester, one after the other.');
+  await must('architect', design);
+  await must('engineer', build);
+  await must('tester', check);
+
+  say('What is there now.');
+  await must('list');
+  console.log('$ git diff');
+  process.stdout.write(git('diff'));
+  console.log(`\n$ cat .beads/tasks/task-${check}/30-results.md`);
+  process.stdout.write(readFileSync(join(project, '.beads', 'tasks', `task-${check}`, '30-results.md'), 'utf8'));
+};
+
+let failed = false;
+try {
+  await main();
+} catch (error) {
+  failed = true;
+  console.error(`\nThe demo failed: ${error instanceof Error ? error.message : error}`);
+  console.error(`The server's log: ${join(state, 'server.log')}`);
+} finally {
+  await stopServer();
+}
+if (!failed) {
+  rmSync(state, { recursive: true, force: true });
+  const seconds = ((Date.now() - began) / 1000).toFixed(1);
+  console.log(`\nThree tasks complete in ${seconds} s. The server is stopped. Left for you to look at:`);
+  console.log(`  results  ${join(project, '.beads', 'tasks')}`);
+  console.log(`  remove   rm -r ${folder}`);
+}
+process.exitCode = failed ? 1 : 0;
