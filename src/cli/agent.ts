@@ -44,6 +44,11 @@ const base: Argv = yargs(hideBin(process.argv))
     json: { type: 'boolean', default: false, describe: 'one JSON value on stdout, or one per line' },
     project: { type: 'string', requiresArg: true, describe: 'project folder' },
     config: { type: 'string', requiresArg: true, describe: 'configuration of a server started by this command' },
+    async: {
+      type: 'boolean',
+      default: false,
+      describe: 'with a role: return at once; the work goes on in the background',
+    },
     start: { type: 'boolean', default: true, describe: 'start a server when none runs (--no-start refuses)' },
   }) as unknown as Argv;
 
@@ -58,7 +63,12 @@ const parser = commandTable
       }),
     base,
   )
-  .command({ command: '$0 [words..]', describe: false, handler: unknown as never })
+  .command({
+    command: '$0 [words..]',
+    describe: false,
+    builder: (words: Argv) => words.positional('words', { type: 'string', array: true }),
+    handler: unknown as never,
+  })
   .strictOptions()
   .version(version)
   .help()
@@ -92,7 +102,12 @@ const report = (error: unknown): number => {
   return exitOf(name);
 };
 
-parser.parseAsync().then(
+/** yargs throws what is wrong with the words at once, and rejects with what goes wrong in a command. */
+const main = async (): Promise<void> => {
+  await parser.parseAsync();
+};
+
+main().then(
   () => process.exit(code),
   (error: unknown) => process.exit(report(error)),
 );

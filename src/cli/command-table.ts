@@ -101,7 +101,6 @@ const given = (options: Readonly<Record<string, unknown>>): Record<string, unkno
 
 const runFlags = (parser: Argv): Argv =>
   parser.options({
-    async: { type: 'boolean', default: false, describe: 'return at once; the work goes on in the background' },
     model: { type: 'string', requiresArg: true, describe: "the model to call; 'scripted' plays the built-in fake" },
     timeout: { type: 'number', requiresArg: true, describe: 'wall limit of the attempt, in seconds' },
     'max-turns': { type: 'number', requiresArg: true, describe: 'limit of model calls' },

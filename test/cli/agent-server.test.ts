@@ -1,0 +1,230 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { openProject } from '../support/cli.ts';
+
+const until = async (what: () => boolean): Promise<void> => {
+  while (!what()) await new Promise((resolve) => setTimeout(resolve, 20));
+};
+
+test('without --server it prints usage', async () => {
+  const { server } = openProject();
+
+  const ended = await server();
+
+  expect(ended.code).toBe(2);
+  expect(ended.out).toContain('agent-server --server');
+});
+
+test('the banner says what Spec 1.8 names', async () => {
+  const { start, collect, serverFile } = openProject();
+  const child = start('agent-server', ['--server', '--port', '0', '--max-concurrent', '5']);
+  const ended = collect(child);
+  await until(() => serverFile() !== null);
+  child.kill('SIGTERM');
+
+  const { out, code } = await ended;
+
+  expect(code).toBe(0);
+  for (const part of [
+    'Agent Task Server 2.1.0',
+    'host localhost, port',
+    '/a2a/discovery',
+    '/a2a/execute',
+    '/a2a/status',
+    '/stream/:task_id',
+    'protocol compliance',
+    'SSE streaming',
+    'max 5 concurrent',
+    'tracker integration',
+  ])
+    expect(out).toContain(part);
+});
+
+test('health, metrics and discovery answer as the contract says', async () => {
+  const { start, serverFile, stateDir } = openProject();
+  start('agent-server', ['--server']);
+  await until(() => serverFile() !== null);
+  const { url } = serverFile();
+  const authorization = `Bearer ${readFileSync(join(stateDir, 'token'), 'utf8').trim()}`;
+  const get = async (path: string, headers = {}) => fetch(`${url}${path}`, { headers: { authorization, ...headers } });
+
+  const health = await (await fetch(`${url}/health`)).json();
+  const discovery = await (await get('/a2a/discovery')).json();
+  const metrics = await (await get('/metrics', { accept: 'application/json' })).json();
+  const text = await (await get('/metrics')).text();
+
+  expect(health).toMatchObject({
+    status: 'healthy',
+    version: '2.1.0',
+    server: 'agent-task-server',
+    features: { a2a_protocol: true, sse_streaming: true, parallel_execution: true, monitoring: true },
+    checks: { store: { status: 'ok' }, tracker: { status: 'ok' }, model: { status: 'ok' } },
+    uptime_seconds: expect.any(Number),
+  });
+  expect(discovery).toMatchObject({ name: 'agent-task-server', version: '2.1.0', capabilities: { max_concurrent: 3 } });
+  expect(Object.keys(metrics as object)).toEqual([
+    'tasks_spawned',
+    'tasks_completed',
+    'tasks_failed',
+    'tasks_cancelled',
+    'tasks_in_progress',
+    'queue_depth',
+    'api_calls_total',
+    'api_calls_failed',
+    'average_execution_seconds',
+    'input_tokens_total',
+    'output_tokens_total',
+    'uptime_seconds',
+  ]);
+  expect(text).toMatch(/^# HELP agent_tasks_spawned .*\n# TYPE agent_tasks_spawned counter\nagent_tasks_spawned 0\n/);
+});
+
+test('a second server of one project refuses to start and names the first', async () => {
+  const { start, server, serverFile } = openProject();
+  start('agent-server', ['--server']);
+  await until(() => serverFile() !== null);
+
+  const second = await server('--server');
+
+  expect(second.code).toBe(1);
+  expect(second.err).toContain(`already served by the server at ${serverFile().url} (pid ${serverFile().pid})`);
+});
+
+test('after kill -9 the next server takes over at once, and nothing is lost', async () => {
+  const { start, serverFile, stopServer, agent } = openProject();
+  const id = (await agent('create', 'Do it')).out.trim();
+  start('agent-server', ['--server']);
+  await until(() => serverFile() !== null);
+  const { pid } = serverFile();
+  await stopServer('SIGKILL');
+
+  const run = await agent('engineer', id);
+
+  expect(run.code).toBe(0);
+  expect(serverFile().pid).not.toBe(pid);
+});
+
+test('a port in use is said with what to do, and the project is free again', async () => {
+  const { server, serverFile } = openProject();
+  const other = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => other.once('listening', resolve));
+  const address = other.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+
+  const ended = await server('--server', '--port', String(port));
+
+  other.close();
+  expect(ended.code).toBe(1);
+  expect(ended.err).toBe(
+    `agent-server: port ${port} is already in use; choose another with --port <other>, or free it\n`,
+  );
+  expect(serverFile()).toBeNull();
+});
+
+test.each<[string, object | string, string]>([
+  ['an unknown key', { server: { prot: 1 } }, 'server: Unrecognized key: "prot"'],
+  ['a wrong type', { server: { port: '8080' } }, 'server.port: Invalid input: expected number'],
+  ['a number out of range', { server: { max_concurrent_agents: 0 } }, 'server.max_concurrent_agents: '],
+  ['an address of the network', { server: { host: '0.0.0.0' } }, 'server.host: '],
+  ['proxy mode without an address', { api: { mode: 'proxy' } }, 'api.proxy.base_url: is needed when api.mode is proxy'],
+  ['text that is not JSON', '{', 'not JSON'],
+  ['a list', '[]', 'expected a JSON object'],
+  ['a script that is not there', { api: { script: 'nowhere.json' } }, 'api.script: nowhere.json'],
+])('a configuration with %s is refused with 78, by file and key', async (_, config, message) => {
+  const { server, configFile, stateDir } = openProject();
+  writeFileSync(configFile, typeof config === 'string' ? config : JSON.stringify(config));
+
+  const ended = await server('--server');
+
+  expect(ended).toMatchObject({ code: 78, out: '' });
+  expect(ended.err).toContain(message);
+  expect(existsSync(join(stateDir, 'server.json'))).toBe(false);
+});
+
+test('a configuration file that is not there is refused with 78', async () => {
+  const { server } = openProject();
+
+  expect(await server('--server', '--config', '/nowhere.json')).toMatchObject({
+    code: 78,
+    err: expect.stringContaining('/nowhere.json: the configuration file cannot be read'),
+  });
+});
+
+test('the default configuration file is accepted', async () => {
+  const { start, collect, serverFile } = openProject();
+  const file = fileURLToPath(new URL('../../configs/agent-server.json', import.meta.url));
+  const child = start('agent-server', ['--server', '--config', file, '--port', '0']);
+  const ended = collect(child);
+  await until(() => serverFile() !== null);
+
+  child.kill('SIGTERM');
+
+  expect((await ended).code).toBe(0);
+});
+
+test('token and state folder are private', async () => {
+  const { start, serverFile, stateDir } = openProject();
+  start('agent-server', ['--server']);
+  await until(() => serverFile() !== null);
+
+  expect(statSync(stateDir).mode & 0o777).toBe(0o700);
+  for (const file of ['token', 'server.json', 'journal.db'])
+    expect(statSync(join(stateDir, file)).mode & 0o777).toBe(0o600);
+  expect(readFileSync(join(stateDir, 'token'), 'utf8')).toMatch(/^[A-Za-z0-9_-]{43}\n$/);
+});
+
+test.each<[string, (path: string) => void]>([
+  [
+    'others may read',
+    (path) => {
+      writeFileSync(path, `${'a'.repeat(43)}\n`);
+      chmodSync(path, 0o644);
+    },
+  ],
+  ['is a link', (path) => symlinkSync('/etc/hostname', path)],
+  ['holds no token', (path) => writeFileSync(path, 'x\n', { mode: 0o600 })],
+])('a token file that %s is refused', async (_, make) => {
+  const { server, stateDir } = openProject();
+  mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+  make(join(stateDir, 'token'));
+
+  const ended = await server('--server');
+
+  expect(ended.code).toBe(1);
+  expect(ended.err).toContain('delete it, and a new token is made');
+});
+
+test('the provider key reaches no child process, log or journal', async () => {
+  const key = 'sk-canary-0123456789abcdef';
+  const { agentWith, agent, root, stateDir, configFile } = openProject();
+  const script = join(stateDir, '..', 'script.json');
+  const command = 'env';
+  const calls = [{ tool: 'bash', arguments: { command } }];
+  writeFileSync(
+    script,
+    JSON.stringify({
+      scripts: [
+        {
+          turns: [
+            { calls },
+            { calls: [{ tool: 'finish', arguments: { status: 'done', summary: '{{last_output}}' } }] },
+          ],
+        },
+      ],
+    }),
+  );
+  writeFileSync(configFile, JSON.stringify({ server: { port: 0 }, api: { backend: 'scripted', script } }));
+  const id = (await agent('create', `Do it with ${key}`)).out.trim();
+
+  await agentWith({ OPENAI_API_KEY: key }, 'engineer', id);
+
+  const written = ['server.log', 'journal.db', 'journal.db-wal']
+    .map((file) => join(stateDir, file))
+    .filter((path) => existsSync(path));
+  const results = readFileSync(join(root, '.beads', 'tasks', `task-${id}`, '30-results.md'), 'utf8');
+  expect(results).toContain('PATH=');
+  for (const text of [results, ...written.map((path) => readFileSync(path, 'latin1'))]) expect(text).not.toContain(key);
+});

@@ -1,0 +1,263 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { openProject } from '../support/cli.ts';
+
+const scripted = (turns: readonly object[]) => {
+  const project = openProject();
+  const script = join(project.stateDir, '..', 'script.json');
+  writeFileSync(script, JSON.stringify({ scripts: [{ turns }] }));
+  writeFileSync(project.configFile, JSON.stringify({ server: { port: 0 }, api: { backend: 'scripted', script } }));
+  return project;
+};
+const finish = (status: string, summary: string) => ({
+  say: 'I am done.',
+  calls: [{ tool: 'finish', arguments: { status, summary } }],
+});
+const hang = { say: '', calls: [{ tool: 'bash', arguments: { command: 'echo $$ > pid; exec sleep 600' } }] };
+
+const until = async (what: () => boolean): Promise<void> => {
+  while (!what()) await new Promise((resolve) => setTimeout(resolve, 20));
+};
+
+test('tasks are created, shown, listed and closed without a server', async () => {
+  const { agent, stateDir, root } = openProject();
+
+  const first = await agent('create', 'Design it');
+  const second = await agent(
+    'create',
+    'Build it\nas designed',
+    '--deps',
+    first.out.trim(),
+    '--priority',
+    '1',
+    '--role',
+    'engineer',
+  );
+  const ready = await agent('list', '--status', 'queued');
+  const shown = await agent('show', second.out.trim());
+  const closed = await agent('close', first.out.trim());
+  const readyNow = await agent('list', '--status', 'queued', '--json');
+
+  expect(first).toMatchObject({ code: 0, out: expect.stringMatching(/^bd-[a-z0-9]{4}\n$/) });
+  expect(ready.out).toMatch(/queued \(ready\) +P2 +Design it\n$/);
+  expect(ready.out).not.toContain('Build it');
+  expect(shown.out).toContain(`waits for  ${first.out.trim()}`);
+  expect(closed.out).toBe(`${first.out.trim()} complete\n`);
+  expect(JSON.parse(readyNow.out)).toMatchObject([
+    { task_id: second.out.trim(), ready: true, role: 'engineer', priority: 1 },
+  ]);
+  expect(existsSync(stateDir)).toBe(false);
+  expect(existsSync(join(root, '.beads', 'issues.jsonl'))).toBe(true);
+});
+
+test('a run starts the server by itself, shows its progress, and ends with 0', async () => {
+  const { agent, serverFile, stateDir } = scripted([finish('done', 'All is well.')]);
+  const id = (await agent('create', 'Do it')).out.trim();
+
+  const run = await agent('engineer', id);
+  const logs = await agent('logs', id);
+  const shown = await agent('show', id, '--json');
+
+  expect(run).toMatchObject({ code: 0, err: expect.stringContaining('starting a server') });
+  expect(run.out).toContain('started (preparing)');
+  expect(run.out).toContain('I am done.');
+  expect(run.out).toContain(`All is well.\nresults: .beads/tasks/task-${id}/30-results.md`);
+  expect(logs.out).toContain(`${id} complete`);
+  expect(JSON.parse(shown.out)).toMatchObject({ status: 'complete', attempt: 1, result: 'All is well.' });
+  expect(serverFile()).toMatchObject({ url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/), version: '2.1.0' });
+  expect(readFileSync(join(stateDir, 'server.log'), 'utf8')).toContain('Agent Task Server 2.1.0');
+});
+
+test('--json gives one frame per line, ending with stream_closed', async () => {
+  const { agent } = scripted([finish('done', 'ok')]);
+  const id = (await agent('create', 'Do it')).out.trim();
+
+  const { out, code } = await agent('tester', id, '--json');
+
+  const frames = out
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(code).toBe(0);
+  expect(frames.slice(-2).map(({ type }) => type)).toEqual(['completed', 'stream_closed']);
+  expect(frames.every(({ task_id }) => task_id === id)).toBe(true);
+});
+
+test('--async returns at once, and the work goes on without the client', async () => {
+  const { agent, root } = scripted([finish('done', 'in the background')]);
+  const id = (await agent('create', 'Do it')).out.trim();
+
+  const started = await agent('--async', 'engineer', id);
+  await until(() => existsSync(join(root, '.beads', 'tasks', `task-${id}`, '30-results.md')));
+  const followed = await agent('logs', '-f', id);
+
+  expect(started).toMatchObject({ code: 0, out: expect.stringContaining('goes on in the background') });
+  expect(followed.code).toBe(0);
+  expect(followed.out).toContain('in the background');
+});
+
+test('a failed run ends with 1 and says why', async () => {
+  const { agent } = scripted([finish('failed', 'the tests are red')]);
+  const id = (await agent('create', 'Do it')).out.trim();
+
+  const run = await agent('engineer', id);
+
+  expect(run.code).toBe(1);
+  expect(run.out).toContain('failed: model_failed: the agent gave up: the tests are red');
+});
+
+test('Ctrl-C cancels the task, stops its processes and ends with 130', async () => {
+  const { agent, start, collect, root } = scripted([hang]);
+  const id = (await agent('create', 'Do it')).out.trim();
+  const child = start('agent', ['engineer', id]);
+  const ended = collect(child);
+  await until(() => existsSync(join(root, 'pid')) && readFileSync(join(root, 'pid'), 'utf8') !== '');
+  const pid = Number(readFileSync(join(root, 'pid'), 'utf8'));
+
+  child.kill('SIGINT');
+
+  expect((await ended).code).toBe(130);
+  expect(() => process.kill(pid, 0)).toThrow();
+  expect(JSON.parse((await agent('show', id, '--json')).out).status).toBe('cancelled');
+});
+
+test('a cancel from elsewhere ends the run with 5', async () => {
+  const { agent, root } = scripted([hang]);
+  const id = (await agent('create', 'Do it')).out.trim();
+  const run = agent('engineer', id);
+  await until(() => existsSync(join(root, 'pid')));
+
+  const cancelled = await agent('cancel', id, '--reason', 'not now');
+
+  expect(cancelled).toMatchObject({ code: 0, out: `${id} cancelled\n` });
+  expect((await run).code).toBe(5);
+});
+
+test.each<[string, readonly string[], number, string]>([
+  ['an unknown id', ['show', 'bd-none'], 3, 'task bd-none does not exist'],
+  ['a run of an unknown id', ['engineer', 'bd-none'], 3, 'task bd-none does not exist'],
+  ['a path for an id', ['show', '../x'], 3, 'task ../x does not exist'],
+  ['a path to run', ['engineer', '../x'], 3, 'task ../x does not exist'],
+  ['dots to run', ['engineer', '..'], 3, 'task .. does not exist'],
+  ['a flag for an id', ['show', '-x'], 2, 'Not enough non-option arguments'],
+  ['an empty id', ['show', ''], 2, 'task_id: is empty'],
+  ['an empty id to run', ['engineer', ''], 2, 'task_id: is empty'],
+  ['200 characters', ['show', 'x'.repeat(200)], 3, 'does not exist'],
+  ['an unknown role', ['janitor', 'bd-none'], 2, 'unknown role "janitor"; the roles are engineer, tester, reviewer'],
+  ['an unknown command', ['frobnicate'], 2, 'unknown command: frobnicate'],
+  ['no command', [], 2, 'agent --help'],
+  ['an unknown flag', ['list', '--speed'], 2, 'Unknown argument: speed'],
+  ['an unknown dependency', ['create', 'x', '--deps', 'bd-none'], 3, 'task bd-none does not exist'],
+  ['an empty description', ['create', ''], 2, 'description: is empty'],
+  ['priority 7', ['create', 'x', '--priority', '7'], 2, 'priority: '],
+  ['a project that is not there', ['list', '--project', '/nowhere/at/all'], 2, 'does not exist'],
+])('%s ends with its exit code, one line, and nothing written', async (_, args, code, message) => {
+  const { agent, root } = openProject();
+
+  const ended = await agent(...args);
+
+  expect(ended).toMatchObject({ code, out: '' });
+  expect(ended.err).toContain(message);
+  expect(ended.err).not.toMatch(/\n\s+at /);
+  expect(existsSync(join(root, '.beads', 'issues.jsonl'))).toBe(false);
+});
+
+test('an unmet dependency ends with 4 and its id, a second run with 4 and its attempt', async () => {
+  const { agent } = scripted([hang]);
+  const first = (await agent('create', 'first')).out.trim();
+  const second = (await agent('create', 'second', '--deps', first)).out.trim();
+
+  const unmet = await agent('engineer', second, '--json');
+  await agent('--async', 'engineer', first);
+  const twice = await agent('engineer', first);
+
+  expect(unmet.code).toBe(4);
+  expect(
+    unmet.out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+      .at(-1),
+  ).toEqual({
+    error: {
+      code: 'dependencies_unmet',
+      message: `task has unmet dependencies [${first}]`,
+      task_id: second,
+      unmet: [first],
+    },
+  });
+  expect(twice).toMatchObject({ code: 4, err: expect.stringContaining('already running as attempt 1') });
+  await agent('cancel', first);
+});
+
+test('without a key a run is refused with 7 and says what to do', async () => {
+  const { agent } = openProject({});
+  const id = (await agent('create', 'Do it')).out.trim();
+
+  const refused = await agent('engineer', id);
+  const scriptedRun = await agent('engineer', id, '--model', 'scripted');
+
+  expect(refused).toMatchObject({ code: 7, err: expect.stringContaining('OPENAI_API_KEY is not set') });
+  expect(scriptedRun.code).toBe(0);
+  expect(scriptedRun.out).toContain('no language model was called');
+});
+
+test('--no-start refuses to start a server, with 6', async () => {
+  const { agent, stateDir } = openProject();
+  const id = (await agent('create', 'Do it')).out.trim();
+
+  expect(await agent('engineer', id, '--no-start')).toMatchObject({
+    code: 6,
+    err: expect.stringContaining('no server runs'),
+  });
+  expect(existsSync(stateDir)).toBe(false);
+});
+
+test('two runs at once start one server', async () => {
+  const { agent } = scripted([finish('done', 'ok')]);
+  const ids = [(await agent('create', 'one')).out.trim(), (await agent('create', 'two')).out.trim()];
+
+  const runs = await Promise.all(ids.map((id) => agent('engineer', id)));
+
+  expect(runs.map(({ code }) => code)).toEqual([0, 0]);
+});
+
+test('a stranger on the port of the server gets no token', async () => {
+  const { agent, stateDir } = openProject();
+  const id = (await agent('create', 'Do it')).out.trim();
+  const heard: string[] = [];
+  const { createServer } = await import('node:http');
+  const stranger = createServer((request, response) => {
+    heard.push(JSON.stringify([request.url, request.headers]));
+    response.end('{"status":"healthy","proof":"made-up"}');
+  });
+  await new Promise<void>((resolve) => stranger.listen(0, '127.0.0.1', resolve));
+  const address = stranger.address();
+  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  mkdirSync(stateDir, { recursive: true, mode: 0o700 });
+  const url = `http://127.0.0.1:${port}`;
+  writeFileSync(
+    join(stateDir, 'server.json'),
+    JSON.stringify({ url, pid: 1, version: '2.1.0', started_at: new Date().toISOString() }),
+  );
+
+  const ended = await agent('engineer', id, '--no-start');
+
+  stranger.close();
+  rmSync(join(stateDir, 'server.json'));
+  expect(ended.code).toBe(6);
+  expect(heard).toHaveLength(1);
+  expect(heard.join()).not.toContain(readFileSync(join(stateDir, 'token'), 'utf8').trim());
+});
+
+test('every command has help with an example', async () => {
+  const { agent } = openProject();
+  const help = (await agent('--help')).out;
+  const names = [...help.matchAll(/^ {2}agent ([a-z-]+)/gm)].map(([, name]) => name ?? '');
+
+  expect(names).toEqual(
+    expect.arrayContaining(['create', 'engineer', 'product-manager', 'show', 'list', 'close', 'cancel', 'logs']),
+  );
+  for (const name of names) expect((await agent(name, '--help')).out).toContain(`agent ${name}`);
+});

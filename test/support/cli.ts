@@ -1,0 +1,84 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+import { temporaryFolder } from './temporary.ts';
+
+const bin = (name: string): string => fileURLToPath(new URL(`../../dist/cli/${name}.js`, import.meta.url));
+
+export interface Ended {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+const collect = (child: ChildProcess): Promise<Ended> =>
+  new Promise((resolve, reject) => {
+    let out = '';
+    let err = '';
+    child.stdout?.setEncoding('utf8').on('data', (chunk) => {
+      out += chunk;
+    });
+    child.stderr?.setEncoding('utf8').on('data', (chunk) => {
+      err += chunk;
+    });
+    child.once('error', reject);
+    child.once('close', (code) => resolve({ code, out, err }));
+  });
+
+const gone = async (pid: number): Promise<void> => {
+  for (;;) {
+    try {
+      process.kill(pid, 0);
+    } catch {
+      return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+};
+
+/** A project of its own with the real binaries; whatever server was started is stopped after the test. */
+export const openProject = (config: object = { api: { backend: 'scripted' } }) => {
+  const root = temporaryFolder();
+  const stateDir = join(temporaryFolder(), 'state');
+  const configFile = join(temporaryFolder(), 'config.json');
+  writeFileSync(configFile, JSON.stringify({ server: { port: 0 }, ...config }));
+  const { OPENAI_API_KEY: _, ...inherited } = process.env;
+  const env = { ...inherited, AGENT_STATE_DIR: stateDir, AGENT_SERVER_CONFIG: configFile };
+  writeFileSync(join(root, '.git'), '');
+
+  const start = (name: 'agent' | 'agent-server', args: readonly string[], more: NodeJS.ProcessEnv = {}): ChildProcess =>
+    spawn(process.execPath, [bin(name), ...args], {
+      cwd: root,
+      env: { ...env, ...more },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+  const serverFile = () =>
+    existsSync(join(stateDir, 'server.json')) ? JSON.parse(readFileSync(join(stateDir, 'server.json'), 'utf8')) : null;
+  const stopServer = async (signal: NodeJS.Signals = 'SIGTERM'): Promise<void> => {
+    const file = serverFile();
+    if (file === null) return;
+    try {
+      process.kill(file.pid, signal);
+    } catch {
+      return;
+    }
+    await gone(file.pid);
+  };
+  onTestFinished(() => stopServer());
+
+  return {
+    root,
+    stateDir,
+    configFile,
+    start,
+    collect,
+    serverFile,
+    stopServer,
+    /** Runs `agent` to its end. */
+    agent: (...args: string[]): Promise<Ended> => collect(start('agent', args)),
+    agentWith: (more: NodeJS.ProcessEnv, ...args: string[]): Promise<Ended> => collect(start('agent', args, more)),
+    server: (...args: string[]): Promise<Ended> => collect(start('agent-server', args)),
+  };
+};
