@@ -15,11 +15,6 @@ const maxIdLength = 128;
 export const parseTaskId = (text: string): TaskId | null =>
   text.length <= maxIdLength && idPattern.test(text) && !text.includes('..') ? (text as TaskId) : null;
 
-export const taskIdSchema = z
-  .string()
-  .refine((text): text is TaskId => parseTaskId(text) !== null, 'expected a task id such as bd-a1b2')
-  .transform((text) => text as TaskId);
-
 /** One attempt of a task, for keys of actors, files and fences: `bd-a1b2#1`. */
 export type AttemptKey = `${string}#${number}`;
 export const attemptKey = (taskId: TaskId, attempt: number): AttemptKey => `${taskId}#${attempt}`;

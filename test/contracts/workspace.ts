@@ -2,12 +2,12 @@ import { realpath, stat } from 'node:fs/promises';
 import { isAbsolute } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Workspace } from '../../src/actors/workspace/port.ts';
-import { taskIdSchema } from '../../src/machines/task.ts';
+import type { TaskId } from '../../src/machines/task.ts';
 import type { AttemptInput } from '../../src/machines/task-context.ts';
 
 /** An attempt of a task that no other test uses. */
 export const anAttempt = (attempt = 1, id = 'bd-a1'): AttemptInput => ({
-  taskId: taskIdSchema.parse(id),
+  taskId: id as TaskId,
   attempt,
   role: 'engineer',
   options: {},

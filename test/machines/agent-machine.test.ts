@@ -1,0 +1,196 @@
+import { describe, expect, test } from 'vitest';
+import { type AgentContext, agentMachine, type Thought } from '../../src/machines/agent-machine.ts';
+import { type Failure, noUsage, type TaskId } from '../../src/machines/task.ts';
+import { at, broken, done, edgeOf, edgesOf, pathOf, type Row, step } from './chart.ts';
+
+const limits = { maxTurns: 3, maxTokensTotal: 100, deadlineAt: at, maxRepeats: 3, maxNudges: 1 };
+const fresh: AgentContext = {
+  taskId: 'bd-a1' as TaskId,
+  attempt: 1,
+  role: 'engineer',
+  options: {},
+  limits,
+  usage: noUsage,
+  tools: [],
+  finish: null,
+  repeats: 0,
+  nudges: 0,
+  failure: null,
+  deadlineAt: at,
+};
+const thought = (kind: 'calls' | 'answer' | 'truncated', tools: readonly string[] = []): Thought => ({
+  kind,
+  tools,
+  inputTokens: 10,
+  outputTokens: 5,
+  cachedTokens: 2,
+});
+const failure: Failure = { code: 'model_failed', message: 'away', facts: {}, retryable: true };
+const acted = (status: 'done' | 'failed' | null, repeats = 1) => ({
+  calls: 2,
+  repeats,
+  finish: status === null ? null : { status, summary: 'so it is', artifacts: ['a.txt'] },
+});
+const turn = { ...noUsage, turns: 1, model_calls: 1, input_tokens: 10, output_tokens: 5, cached_tokens: 2 };
+const why = (code: string) => ({ failure: expect.objectContaining({ code }) });
+
+const rows: readonly Row[] = [
+  { says: 'a prepared agent thinks', from: 'preparing', event: done('prepare'), to: 'thinking', target: 'considering' },
+  {
+    says: 'a workspace that cannot be opened ends it',
+    from: 'preparing',
+    event: broken('prepare'),
+    to: 'failed',
+    expected: why('internal'),
+  },
+  {
+    says: 'tool calls are carried out',
+    from: 'thinking',
+    event: done('think', thought('calls', ['read', 'bash'])),
+    to: 'acting',
+    expected: { usage: turn, tools: ['read', 'bash'] },
+  },
+  {
+    says: 'a model that failed ends it with its failure',
+    from: 'thinking',
+    event: done('think', { kind: 'failed', failure }),
+    to: 'failed',
+    expected: { failure, usage: { ...noUsage, model_calls: 1 } },
+  },
+  {
+    says: 'an answer that was cut is never success',
+    from: 'thinking',
+    event: done('think', thought('truncated')),
+    to: 'failed',
+    expected: { ...why('output_truncated'), usage: turn },
+  },
+  {
+    says: 'an answer without a call is asked to go on',
+    from: 'thinking',
+    event: done('think', thought('answer')),
+    to: 'thinking',
+    target: 'considering',
+    expected: { nudges: 1, usage: turn },
+  },
+  {
+    says: 'an answer without a call too often ends it',
+    from: 'thinking',
+    event: done('think', thought('answer')),
+    given: { nudges: 1 },
+    to: 'failed',
+    expected: why('model_failed'),
+  },
+  {
+    says: 'a model call that broke ends it',
+    from: 'thinking',
+    event: broken('think'),
+    to: 'failed',
+    expected: why('internal'),
+  },
+  {
+    says: 'results lead to the next turn',
+    from: 'acting',
+    event: done('act', acted(null)),
+    given: { nudges: 1 },
+    to: 'thinking',
+    target: 'considering',
+    expected: { nudges: 0, usage: { ...noUsage, tool_calls: 2 } },
+  },
+  {
+    says: 'finish ends it well',
+    from: 'acting',
+    event: done('act', acted('done')),
+    to: 'done',
+    expected: { failure: null, finish: { summary: 'so it is' } },
+  },
+  {
+    says: 'finish with failed ends it with the reason of the agent',
+    from: 'acting',
+    event: done('act', acted('failed')),
+    to: 'failed',
+    expected: {
+      failure: {
+        code: 'model_failed',
+        message: 'the agent gave up: so it is',
+        facts: { gave_up: true },
+        retryable: false,
+      },
+    },
+  },
+  {
+    says: 'tool calls that broke end it',
+    from: 'acting',
+    event: broken('act'),
+    to: 'failed',
+    expected: why('internal'),
+  },
+  ...['preparing', 'thinking', 'acting'].map((from) => ({
+    says: 'the wall limit ends it',
+    from,
+    event: { type: 'DEADLINE', at },
+    to: 'failed',
+    expected: why('timed_out'),
+  })),
+];
+
+describe('edges', () => {
+  test.each(rows)('$from: $says', ({ from, event, given, to, expected }) => {
+    const next = step(agentMachine, from, { ...fresh, ...given }, event);
+
+    expect(pathOf(next)).toBe(to);
+    expect(next.context).toMatchObject(expected ?? {});
+  });
+
+  test('every edge of the chart is among them', () => {
+    const exercised = new Set(rows.map((row) => edgeOf(agentMachine, row)));
+
+    expect(edgesOf(agentMachine).filter((edge) => !exercised.has(edge))).toEqual([]);
+  });
+});
+
+test.each([
+  ['the last turn', { usage: { ...noUsage, turns: 2 } }, 'thinking', null],
+  ['no turn left', { usage: { ...noUsage, turns: 3 } }, 'failed', 'budget_exceeded'],
+  ['one token left', { usage: { ...noUsage, input_tokens: 90, output_tokens: 9 } }, 'thinking', null],
+  ['no token left', { usage: { ...noUsage, input_tokens: 90, output_tokens: 10 } }, 'failed', 'budget_exceeded'],
+  [
+    'no limit of tokens',
+    { usage: { ...noUsage, input_tokens: 999 }, limits: { ...limits, maxTokensTotal: null } },
+    'thinking',
+    null,
+  ],
+])('with %s the agent goes on or ends', (_, given, to, code) => {
+  const next = step(agentMachine, 'acting', { ...fresh, ...given }, done('act', acted(null)));
+
+  expect(pathOf(next)).toBe(to);
+  expect(next.context.failure?.code ?? null).toBe(code);
+});
+
+test.each([
+  [2, 'thinking'],
+  [3, 'failed'],
+])('the same call %d times in a row leads to %s', (repeats, to) => {
+  const next = step(agentMachine, 'acting', { ...fresh, tools: ['find'] }, done('act', acted(null, repeats)));
+
+  expect(pathOf(next)).toBe(to);
+  expect(next.context.failure?.code ?? null).toBe(to === 'failed' ? 'loop_detected' : null);
+});
+
+test('the wall limit does not end it a millisecond early', () => {
+  const next = step(agentMachine, 'thinking', fresh, { type: 'DEADLINE', at: at - 1 } as never);
+
+  expect(pathOf(next)).toBe('thinking');
+});
+
+test('its output is the outcome of the attempt', () => {
+  const well = step(agentMachine, 'acting', fresh, done('act', acted('done')));
+  const badly = step(agentMachine, 'thinking', fresh, done('think', { kind: 'failed', failure }));
+
+  expect(well.output).toEqual({
+    status: 'done',
+    summary: 'so it is',
+    artifacts: ['a.txt'],
+    usage: { ...noUsage, tool_calls: 2 },
+  });
+  expect(badly.output).toEqual({ status: 'failed', failure, usage: { ...noUsage, model_calls: 1 } });
+});

@@ -1,0 +1,220 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { createActor, fromPromise, transition } from 'xstate';
+import { type AgentInput, agentMachine } from '../../src/machines/agent-machine.ts';
+import { type SupervisorEvent, type SupervisorFact, supervisorMachine } from '../../src/machines/supervisor-machine.ts';
+import { attemptKey, type Role, type TaskId } from '../../src/machines/task.ts';
+
+const place = (id: string, priority = 2, submittedAt = 0, role: Role = 'engineer') => ({
+  taskId: id as TaskId,
+  role,
+  priority,
+  submittedAt,
+});
+
+const start = (cap: number, roleCaps: Partial<Record<Role, number>> = {}, machine = supervisorMachine) => {
+  const actor = createActor(machine, { input: { cap, roleCaps } });
+  const facts: SupervisorFact[] = [];
+  actor.on('*', (fact) => void facts.push(fact));
+  actor.start();
+  const granted = () => facts.flatMap((fact) => (fact.type === 'slot.granted' ? [fact.taskId] : []));
+  return { actor, facts, granted, send: (event: SupervisorEvent) => actor.send(event) };
+};
+const request = (...args: Parameters<typeof place>): SupervisorEvent => ({
+  type: 'slot.requested',
+  place: place(...args),
+});
+const giveBack = (id: string): SupervisorEvent => ({ type: 'slot.returned', taskId: id as TaskId });
+
+test('a free slot goes to the highest priority, then to who came first', () => {
+  const { send, granted } = start(1);
+  for (const event of [
+    request('bd-busy'),
+    request('bd-late', 2, 9),
+    request('bd-early', 2, 1),
+    request('bd-urgent', 0, 99),
+  ])
+    send(event);
+
+  for (const id of ['bd-busy', 'bd-urgent', 'bd-early', 'bd-late']) send(giveBack(id));
+
+  expect(granted()).toEqual(['bd-busy', 'bd-urgent', 'bd-early', 'bd-late']);
+});
+
+test('asking again keeps the place and is granted once', () => {
+  const { send, granted, actor } = start(1);
+  for (const id of ['bd-a', 'bd-b', 'bd-b', 'bd-c', 'bd-b']) send(request(id));
+
+  expect(actor.getSnapshot().context.waiting.map(({ taskId }) => taskId)).toEqual(['bd-c', 'bd-b']);
+  expect(granted()).toEqual(['bd-a']);
+});
+
+test('who leaves the queue is not granted', () => {
+  const { send, granted } = start(1);
+  for (const event of [request('bd-a'), request('bd-b'), request('bd-c'), giveBack('bd-b'), giveBack('bd-a')])
+    send(event);
+
+  expect(granted()).toEqual(['bd-a', 'bd-c']);
+});
+
+test('a role at its own cap lets others pass', () => {
+  const { send, granted } = start(3, { tester: 1 });
+  for (const [id, role] of [
+    ['bd-a', 'tester'],
+    ['bd-b', 'tester'],
+    ['bd-c', 'engineer'],
+  ] as const)
+    send(request(id, 2, 0, role));
+  const before = granted();
+
+  send(giveBack('bd-a'));
+
+  expect(before).toEqual(['bd-a', 'bd-c']);
+  expect(granted()).toEqual(['bd-a', 'bd-c', 'bd-b']);
+});
+
+test('a raised cap is used at once, a lowered one takes nothing away', () => {
+  const { send, granted, actor } = start(1);
+  for (const id of ['bd-a', 'bd-b', 'bd-c', 'bd-d']) send(request(id));
+
+  send({ type: 'cap.changed', cap: 3 });
+  send({ type: 'cap.changed', cap: 1 });
+  send(giveBack('bd-a'));
+
+  expect(granted()).toEqual(['bd-a', 'bd-b', 'bd-c']);
+  expect(actor.getSnapshot().context.holding).toHaveLength(2);
+});
+
+test('a slot that is retaken after a restart counts, also above the cap', () => {
+  const { send, granted, actor } = start(1);
+  for (const id of ['bd-a', 'bd-b', 'bd-a']) send({ type: 'slot.retaken', taskId: id as TaskId, role: 'engineer' });
+  send(request('bd-c'));
+  send(giveBack('bd-a'));
+
+  expect(granted()).toEqual([]);
+  expect(actor.getSnapshot().context.holding).toHaveLength(1);
+});
+
+test('a draining server grants nothing more', () => {
+  const { send, granted, actor } = start(1);
+  for (const event of [request('bd-a'), request('bd-b'), { type: 'drain' } as const, request('bd-c'), giveBack('bd-a')])
+    send(event);
+
+  expect(granted()).toEqual(['bd-a']);
+  expect(actor.getSnapshot().context.waiting).toHaveLength(2);
+});
+
+const input = (id: string): AgentInput => ({
+  taskId: id as TaskId,
+  attempt: 1,
+  role: 'engineer',
+  options: {},
+  limits: { maxTurns: 1, maxTokensTotal: null, deadlineAt: 9e15, maxRepeats: 9, maxNudges: 0 },
+});
+const key = (id: string) => attemptKey(id as TaskId, 1);
+const agentOf = (prepare: () => Promise<void>) =>
+  supervisorMachine.provide({
+    actors: { agent: agentMachine.provide({ actors: { prepare: fromPromise<void, never>(prepare) as never } }) },
+  });
+const ended = ({ actor }: ReturnType<typeof start>, id: string) =>
+  new Promise<SupervisorFact>((resolve) => {
+    actor.on('agent.ended', (fact) => fact.key === key(id) && resolve(fact));
+  });
+
+test('an agent is spawned for a holder, reaped when it ends, and its outcome told', async () => {
+  const supervisor = start(
+    2,
+    {},
+    agentOf(() => Promise.reject(new Error('no workspace'))),
+  );
+  const fact = ended(supervisor, 'bd-a');
+  supervisor.send(request('bd-a'));
+  supervisor.send({ type: 'agent.requested', key: key('bd-a'), input: input('bd-a') });
+  expect(Object.keys(supervisor.actor.getSnapshot().children)).toEqual(['bd-a#1']);
+
+  expect(await fact).toMatchObject({ outcome: { status: 'failed', failure: { message: 'no workspace' } } });
+  expect(supervisor.actor.getSnapshot().children).toEqual({});
+  expect(supervisor.actor.getSnapshot().context.holding).toHaveLength(1);
+});
+
+test('an agent for a task that holds no slot is refused', async () => {
+  const supervisor = start(
+    1,
+    {},
+    agentOf(() => new Promise(() => {})),
+  );
+  const fact = ended(supervisor, 'bd-a');
+
+  supervisor.send({ type: 'agent.requested', key: key('bd-a'), input: input('bd-a') });
+
+  expect(await fact).toMatchObject({
+    outcome: { status: 'failed', failure: { message: expect.stringContaining('no slot') } },
+  });
+});
+
+test('a dismissed agent is gone and says nothing, its siblings live', () => {
+  const supervisor = start(
+    2,
+    {},
+    agentOf(() => new Promise(() => {})),
+  );
+  for (const id of ['bd-a', 'bd-b']) {
+    supervisor.send(request(id));
+    supervisor.send({ type: 'agent.requested', key: key(id), input: input(id) });
+  }
+
+  supervisor.send({ type: 'agent.dismissed', key: key('bd-a') });
+  supervisor.send({ type: 'agent.dismissed', key: key('bd-a') });
+
+  expect(Object.keys(supervisor.actor.getSnapshot().children)).toEqual(['bd-b#1']);
+  expect(supervisor.facts.filter(({ type }) => type === 'agent.ended')).toEqual([]);
+});
+
+test('the supervisor outlives an agent that throws', async () => {
+  const throwing = agentMachine.provide({
+    guards: {
+      outOfTurns: () => {
+        throw new Error('a guard threw');
+      },
+    },
+    actors: { prepare: fromPromise<void, never>(async () => {}) as never },
+  });
+  const supervisor = start(2, {}, supervisorMachine.provide({ actors: { agent: throwing } }));
+  const fact = ended(supervisor, 'bd-a');
+  supervisor.send(request('bd-a'));
+  supervisor.send({ type: 'agent.requested', key: key('bd-a'), input: input('bd-a') });
+
+  expect(await fact).toMatchObject({ outcome: { status: 'failed', failure: { code: 'internal' } } });
+  supervisor.send(request('bd-b'));
+  expect(supervisor.actor.getSnapshot().status).toBe('active');
+  expect(supervisor.granted()).toEqual(['bd-a', 'bd-b']);
+});
+
+test('in any order of events nobody is granted above the cap, and a free slot is never left while somebody waits', () => {
+  const ids = ['bd-a', 'bd-b', 'bd-c', 'bd-d', 'bd-e'];
+  const event: fc.Arbitrary<SupervisorEvent> = fc.oneof(
+    fc.tuple(fc.constantFrom(...ids), fc.integer({ min: 0, max: 4 }), fc.nat(50)).map((args) => request(...args)),
+    fc.constantFrom(...ids).map(giveBack),
+    fc.integer({ min: 0, max: 4 }).map((cap): SupervisorEvent => ({ type: 'cap.changed', cap })),
+  );
+  fc.assert(
+    fc.property(fc.array(event, { maxLength: 60 }), fc.integer({ min: 0, max: 3 }), (events, cap) => {
+      let snapshot = createActor(supervisorMachine, { input: { cap, roleCaps: {} } }).getSnapshot();
+      for (const each of events) {
+        const before = snapshot.context;
+        const waits =
+          each.type === 'slot.requested' && before.holding.some(({ taskId }) => taskId === each.place.taskId);
+        if (waits) continue;
+        snapshot = transition(supervisorMachine, snapshot, each)[0];
+        const { holding, waiting, cap: now } = snapshot.context;
+        const grew = holding.length > before.holding.length;
+        expect(!grew || holding.length <= now).toBe(true);
+        expect(holding.length >= now || waiting.length === 0).toBe(true);
+        expect(new Set([...holding, ...waiting].map(({ taskId }) => taskId)).size).toBe(
+          holding.length + waiting.length,
+        );
+      }
+    }),
+    { numRuns: 300 },
+  );
+});

@@ -1,0 +1,550 @@
+import { describe, expect, test } from 'vitest';
+import { refusal } from '../../src/machines/errors.ts';
+import type { AttemptOutcome, Failure, TaskId } from '../../src/machines/task.ts';
+import { noUsage } from '../../src/machines/task.ts';
+import type { ObservedStatus, TaskContext } from '../../src/machines/task-context.ts';
+import { taskMachine } from '../../src/machines/task-machine.ts';
+import { waits } from '../../src/machines/task-params.ts';
+import { at, broken, done, edgeOf, edgesOf, nodesOf, pathOf, type Row, step } from './chart.ts';
+
+const taskId = 'bd-a1' as TaskId;
+const resting: TaskContext = {
+  taskId,
+  role: null,
+  options: {},
+  attempt: 0,
+  retriesLeft: 0,
+  finding: null,
+  refusal: null,
+  outcome: null,
+  failure: null,
+  reason: null,
+  submittedAt: null,
+  startedAt: null,
+  completedAt: null,
+  deadlineAt: null,
+};
+const running: Partial<TaskContext> = { role: 'engineer', attempt: 1, retriesLeft: 1, startedAt: 5, deadlineAt: at };
+
+const run = { type: 'run', role: 'engineer', options: { maxTurns: 3 }, maxRetries: 2, at };
+const retry = (role: string | null) => ({ type: 'retry', role, options: null, maxRetries: 2, at });
+const close = { type: 'close', reason: 'by hand', at };
+const cancel = { type: 'cancel', reason: 'not now', at };
+const reopen = { type: 'reopen', reason: null, at };
+const late = { type: 'DEADLINE', at };
+const seen = (status: ObservedStatus) => ({ type: 'tracker.observed', status, at });
+
+const found = { exists: true, unmet: [], missingCredential: null, queueFullAt: null };
+const yes = { refusal: null };
+const no = { refusal: refusal('tracker_conflict', { task_id: taskId, holder: 'somebody' }) };
+const well: AttemptOutcome = { status: 'done', summary: 'ok', artifacts: [], usage: noUsage };
+const failure = (retryable: boolean): Failure => ({ code: 'model_failed', message: 'away', facts: {}, retryable });
+const badly: AttemptOutcome = { status: 'failed', failure: failure(false), usage: noUsage };
+const away = refusal('tracker_unavailable', { detail: 'it broke', remedy: 'mend it, then ask again' });
+const slow = refusal('tracker_unavailable', { detail: 'it did not answer in time', remedy: 'ask again' });
+const broke = { code: 'internal', message: 'it broke', retryable: false };
+
+const requested = { role: 'engineer', options: { maxTurns: 3 }, retriesLeft: 2, submittedAt: at, attempt: 0 };
+
+const restRows: readonly Row[] = ['queued.idle', 'queued.refused'].flatMap((from) => [
+  { says: 'a run is checked first', from, event: run, to: 'queued.checking', expected: requested },
+  {
+    says: 'a close by hand goes to the tracker',
+    from,
+    event: close,
+    to: 'queued.closing',
+    expected: { reason: 'by hand' },
+  },
+  {
+    says: 'a cancel goes to the tracker',
+    from,
+    event: cancel,
+    to: 'queued.cancelling',
+    expected: { reason: 'not now' },
+  },
+  { says: 'closed elsewhere is complete', from, event: seen('complete'), to: 'complete' },
+  { says: 'failed elsewhere is failed', from, event: seen('failed'), to: 'failed' },
+  { says: 'cancelled elsewhere is cancelled', from, event: seen('cancelled'), to: 'cancelled' },
+]);
+
+const queuedRows: readonly Row[] = [
+  {
+    says: 'what was found admits it to the queue',
+    from: 'queued.checking',
+    event: done('lookUp', found),
+    to: 'queued.waitingForSlot',
+    target: 'queued.existing',
+    expected: { finding: found, attempt: 0 },
+  },
+  {
+    says: 'a tracker that broke refuses the run',
+    from: 'queued.checking',
+    event: broken('lookUp'),
+    to: 'queued.refused',
+    expected: { refusal: away },
+  },
+  {
+    says: 'a tracker that is late refuses the run',
+    from: 'queued.checking',
+    event: late,
+    given: { deadlineAt: at },
+    to: 'queued.refused',
+    expected: { refusal: slow, deadlineAt: null },
+  },
+  { says: 'a check can be cancelled', from: 'queued.checking', event: cancel, to: 'queued.cancelling' },
+  {
+    says: 'a slot begins the next attempt',
+    from: 'queued.waitingForSlot',
+    event: done('waitForSlot'),
+    given: { attempt: 1 },
+    to: 'started.claiming',
+    target: 'started',
+    expected: { attempt: 2, startedAt: at },
+  },
+  {
+    says: 'a wait that broke fails the task',
+    from: 'queued.waitingForSlot',
+    event: broken('waitForSlot'),
+    to: 'queued.releasing',
+    expected: { failure: expect.objectContaining(broke) },
+  },
+  {
+    says: 'a wait that is too long fails the task',
+    from: 'queued.waitingForSlot',
+    event: late,
+    given: { deadlineAt: at },
+    to: 'queued.releasing',
+    expected: { failure: expect.objectContaining({ code: 'timed_out' }) },
+  },
+  {
+    says: 'a wait can be cancelled, and no attempt began',
+    from: 'queued.waitingForSlot',
+    event: cancel,
+    to: 'queued.cancelling',
+    expected: { attempt: 0 },
+  },
+  {
+    says: 'a backed-off task is checked again at its deadline',
+    from: 'queued.backingOff',
+    event: late,
+    given: { deadlineAt: at },
+    to: 'queued.checking',
+  },
+  { says: 'a backed-off task can be cancelled', from: 'queued.backingOff', event: cancel, to: 'queued.cancelling' },
+  {
+    says: 'what failed before it had a slot is failed',
+    from: 'queued.releasing',
+    event: done('release'),
+    to: 'failed',
+    expected: { completedAt: at },
+  },
+  { says: 'also when the tracker cannot be told', from: 'queued.releasing', event: broken('release'), to: 'failed' },
+  {
+    says: 'also when the tracker is late',
+    from: 'queued.releasing',
+    event: late,
+    given: { deadlineAt: at },
+    to: 'failed',
+  },
+  {
+    says: 'a cancel that was written is final',
+    from: 'queued.cancelling',
+    event: done('release'),
+    to: 'cancelled',
+    expected: { completedAt: at },
+  },
+  {
+    says: 'a cancel that cannot be written is refused',
+    from: 'queued.cancelling',
+    event: broken('release'),
+    to: 'queued.refused',
+    expected: { refusal: away },
+  },
+  {
+    says: 'a cancel that takes too long is refused',
+    from: 'queued.cancelling',
+    event: late,
+    given: { deadlineAt: at },
+    to: 'queued.refused',
+    expected: { refusal: slow },
+  },
+  {
+    says: 'a second cancel changes nothing',
+    from: 'queued.cancelling',
+    event: cancel,
+    to: 'queued.cancelling',
+    expected: { reason: null },
+  },
+  {
+    says: 'a close that was written is complete',
+    from: 'queued.closing',
+    event: done('close', yes),
+    to: 'complete',
+    expected: { completedAt: at, attempt: 0 },
+  },
+  {
+    says: 'a close that the tracker refuses is refused',
+    from: 'queued.closing',
+    event: done('close', no),
+    to: 'queued.refused',
+    expected: no,
+  },
+  {
+    says: 'a close that broke is refused',
+    from: 'queued.closing',
+    event: broken('close'),
+    to: 'queued.refused',
+    expected: { refusal: away },
+  },
+  {
+    says: 'a close that is late is refused',
+    from: 'queued.closing',
+    event: late,
+    given: { deadlineAt: at },
+    to: 'queued.refused',
+    expected: { refusal: slow },
+  },
+  {
+    says: 'a second close changes nothing',
+    from: 'queued.closing',
+    event: close,
+    to: 'queued.closing',
+    expected: { reason: null },
+  },
+  { says: 'a reopened task rests', from: 'queued.reopening', event: done('reopen', yes), to: 'queued.idle' },
+  {
+    says: 'a reopen that the tracker refuses is refused',
+    from: 'queued.reopening',
+    event: done('reopen', no),
+    to: 'queued.refused',
+    expected: no,
+  },
+  {
+    says: 'a reopen that broke is refused',
+    from: 'queued.reopening',
+    event: broken('reopen'),
+    to: 'queued.refused',
+    expected: { refusal: away },
+  },
+  {
+    says: 'a reopen that is late is refused',
+    from: 'queued.reopening',
+    event: late,
+    given: { deadlineAt: at },
+    to: 'queued.refused',
+    expected: { refusal: slow },
+  },
+];
+
+const inSlot = (row: Row): Row => ({ ...row, given: { ...running, ...row.given } });
+const failing = (from: string, id: string): readonly Row[] => [
+  {
+    says: `${from} that breaks fails the attempt`,
+    from,
+    event: broken(id),
+    to: 'started.failing',
+    expected: { failure: expect.objectContaining(broke) },
+  },
+  {
+    says: `${from} that takes too long fails the attempt`,
+    from,
+    event: late,
+    to: 'started.failing',
+    expected: { failure: expect.objectContaining({ code: 'timed_out' }) },
+  },
+];
+
+const startedRows: readonly Row[] = [
+  {
+    says: 'a claim that holds begins the work',
+    from: 'started.claiming',
+    event: done('claim', yes),
+    to: 'started.working',
+    expected: { deadlineAt: at + waits.working },
+  },
+  {
+    says: 'a claim that is refused leaves the slot',
+    from: 'started.claiming',
+    event: done('claim', no),
+    to: 'queued.refused',
+    expected: { ...no, deadlineAt: null },
+  },
+  {
+    says: 'a claim that broke leaves the slot',
+    from: 'started.claiming',
+    event: broken('claim'),
+    to: 'queued.refused',
+    expected: { refusal: away },
+  },
+  {
+    says: 'a claim that takes too long fails the attempt',
+    from: 'started.claiming',
+    event: late,
+    to: 'started.failing',
+  },
+  { says: 'a claim can be cancelled', from: 'started.claiming', event: cancel, to: 'started.cancelling' },
+  {
+    says: 'good work is recorded',
+    from: 'started.working',
+    event: done('work', well),
+    to: 'started.recording',
+    expected: { outcome: well },
+  },
+  {
+    says: 'good work is verified first when that was asked for',
+    from: 'started.working',
+    event: done('work', well),
+    given: { options: { verify: ['true'] } },
+    to: 'started.verifying',
+    expected: { outcome: well },
+  },
+  {
+    says: 'failed work fails, also with commands to verify',
+    from: 'started.working',
+    event: done('work', badly),
+    given: { options: { verify: ['true'] } },
+    to: 'started.failing',
+    expected: { outcome: badly, failure: failure(false) },
+  },
+  ...failing('started.working', 'work'),
+  {
+    says: 'work can be cancelled',
+    from: 'started.working',
+    event: cancel,
+    to: 'started.cancelling',
+    expected: { reason: 'not now', attempt: 1 },
+  },
+  {
+    says: 'verified work is recorded',
+    from: 'started.verifying',
+    event: done('verify', { failure: null }),
+    to: 'started.recording',
+  },
+  {
+    says: 'work that does not pass fails',
+    from: 'started.verifying',
+    event: done('verify', { failure: failure(false) }),
+    to: 'started.failing',
+    expected: { failure: failure(false) },
+  },
+  ...failing('started.verifying', 'verify'),
+  { says: 'verification can be cancelled', from: 'started.verifying', event: cancel, to: 'started.cancelling' },
+  {
+    says: 'the tracker is closed only after the results are on disk',
+    from: 'started.recording',
+    event: done('record'),
+    to: 'started.closing',
+  },
+  ...failing('started.recording', 'record'),
+  {
+    says: 'a closed task is complete',
+    from: 'started.closing',
+    event: done('close', yes),
+    to: 'complete',
+    expected: { completedAt: at, deadlineAt: null },
+  },
+  {
+    says: 'a close that the tracker refuses fails the attempt',
+    from: 'started.closing',
+    event: done('close', no),
+    to: 'started.failing',
+    expected: { failure: expect.objectContaining({ code: 'internal', facts: no.refusal }) },
+  },
+  ...failing('started.closing', 'close'),
+  {
+    says: 'a failure that cannot pass is final',
+    from: 'started.failing',
+    event: done('release'),
+    given: { failure: failure(false), retriesLeft: 2 },
+    to: 'failed',
+    expected: { completedAt: at, retriesLeft: 2 },
+  },
+  {
+    says: 'a failure that may pass is followed by another attempt',
+    from: 'started.failing',
+    event: done('release'),
+    given: { failure: failure(true), retriesLeft: 1 },
+    to: 'queued.backingOff',
+    expected: { retriesLeft: 0, deadlineAt: at + 2_000, attempt: 1 },
+  },
+  {
+    says: 'a task that cannot be given back is failed',
+    from: 'started.failing',
+    event: broken('release'),
+    given: { failure: failure(true) },
+    to: 'failed',
+  },
+  {
+    says: 'a task that is given back too late is failed',
+    from: 'started.failing',
+    event: late,
+    given: { failure: failure(true) },
+    to: 'failed',
+  },
+  {
+    says: 'a cancel ends when nothing runs',
+    from: 'started.cancelling',
+    event: done('release'),
+    to: 'cancelled',
+    expected: { completedAt: at },
+  },
+  {
+    says: 'a cancel that cannot be proven is a failure',
+    from: 'started.cancelling',
+    event: broken('release'),
+    to: 'failed',
+    expected: { failure: expect.objectContaining(broke) },
+  },
+  {
+    says: 'a cancel that takes too long is a failure',
+    from: 'started.cancelling',
+    event: late,
+    to: 'failed',
+    expected: { failure: expect.objectContaining({ code: 'timed_out' }) },
+  },
+  {
+    says: 'a second cancel changes nothing',
+    from: 'started.cancelling',
+    event: { ...cancel, reason: 'again' },
+    given: { reason: 'first' },
+    to: 'started.cancelling',
+    expected: { reason: 'first' },
+  },
+  {
+    says: 'a slot that ends by itself changes nothing',
+    from: 'started.working',
+    event: done('holdSlot'),
+    to: 'started.working',
+    target: 'started',
+  },
+  {
+    says: 'a slot that breaks fails the attempt',
+    from: 'started.working',
+    event: broken('holdSlot'),
+    to: 'started.failing',
+  },
+].map(inSlot);
+
+const followed = (from: string): readonly Row[] => [
+  {
+    says: 'reopened elsewhere is queued',
+    from,
+    event: seen('open'),
+    given: { ...running, failure: failure(false) },
+    to: 'queued.idle',
+    target: 'queued',
+    expected: { failure: null, attempt: 1 },
+  },
+  { says: 'closed elsewhere is complete', from, event: seen('complete'), to: 'complete' },
+  { says: 'failed elsewhere is failed', from, event: seen('failed'), to: 'failed' },
+  { says: 'cancelled elsewhere is cancelled', from, event: seen('cancelled'), to: 'cancelled' },
+];
+const again = (from: string): readonly Row[] => [
+  {
+    says: 'a retry runs with the role that it had',
+    from,
+    event: retry(null),
+    given: { ...running, failure: failure(false) },
+    to: 'queued.checking',
+    expected: { role: 'engineer', failure: null, retriesLeft: 2, attempt: 1 },
+  },
+  {
+    says: 'a retry runs with another role',
+    from,
+    event: retry('tester'),
+    to: 'queued.checking',
+    expected: { role: 'tester' },
+  },
+  { says: 'a retry without any role only puts it back', from, event: retry(null), to: 'queued.reopening' },
+  { says: 'a close by hand goes to the tracker', from, event: close, to: 'queued.closing' },
+];
+
+const settledRows: readonly Row[] = [
+  ...['complete', 'failed', 'cancelled'].flatMap(followed),
+  ...['failed', 'cancelled'].flatMap(again),
+  { says: 'a reopen goes to the tracker', from: 'complete', event: reopen, to: 'queued.reopening' },
+  { says: 'closed stays closed', from: 'complete', event: close, to: 'complete' },
+  { says: 'cancelled stays cancelled', from: 'cancelled', event: cancel, to: 'cancelled' },
+];
+
+const rows = [...restRows, ...queuedRows, ...startedRows, ...settledRows];
+
+describe('edges', () => {
+  test.each(rows)('$from: $says', ({ from, event, given, to, expected }) => {
+    const next = step(taskMachine, from, { ...resting, ...given }, event);
+
+    expect(pathOf(next)).toBe(to);
+    expect(next.context).toMatchObject(expected ?? {});
+  });
+
+  test('every edge of the chart is among them', () => {
+    const exercised = new Set(rows.map((row) => edgeOf(taskMachine, row)));
+
+    expect(edgesOf(taskMachine).filter((edge) => !exercised.has(edge))).toEqual([]);
+  });
+});
+
+test.each([
+  ['a task that does not exist', { ...found, exists: false }, refusal('task_not_found', { task_id: taskId })],
+  [
+    'an unmet dependency',
+    { ...found, unmet: ['bd-b' as TaskId] },
+    refusal('dependencies_unmet', { task_id: taskId, unmet: ['bd-b' as TaskId] }),
+  ],
+  [
+    'a missing credential',
+    { ...found, missingCredential: 'OPENAI_API_KEY' },
+    refusal('credential_missing', { variable: 'OPENAI_API_KEY' }),
+  ],
+  ['a full queue', { ...found, queueFullAt: 9 }, refusal('queue_full', { limit: 9 })],
+])('%s refuses the run, which stays queued', (_, finding, expectedRefusal) => {
+  const next = step(taskMachine, 'queued.checking', resting, done('lookUp', finding));
+
+  expect(pathOf(next)).toBe('queued.refused');
+  expect(next.hasTag('queued')).toBe(true);
+  expect(next.context.refusal).toEqual(expectedRefusal);
+});
+
+test('existence is asked before dependencies, dependencies before the credential, the credential before the queue', () => {
+  const worst = { exists: false, unmet: ['bd-b'], missingCredential: 'KEY', queueFullAt: 1 };
+  const codes = [worst, { ...worst, exists: true }, { ...worst, exists: true, unmet: [] }].map(
+    (finding) => step(taskMachine, 'queued.checking', resting, done('lookUp', finding)).context.refusal.code,
+  );
+
+  expect(codes).toEqual(['task_not_found', 'dependencies_unmet', 'credential_missing']);
+});
+
+const pending = nodesOf(taskMachine.root).filter(({ tags, states, path }) => {
+  const inStarted = path[0] === 'started';
+  return Object.keys(states).length === 0 && (inStarted || tags.includes('pending' as never));
+});
+
+test.each(pending.map(({ path }) => path.join('.')))(
+  '%s is left at its deadline, and not a millisecond before',
+  (from) => {
+    const context = { ...resting, ...running, deadlineAt: at };
+
+    const early = step(taskMachine, from, context, { type: 'DEADLINE', at: at - 1 } as never);
+    const onTime = step(taskMachine, from, context, late);
+
+    expect(pathOf(early)).toBe(from);
+    expect(pathOf(onTime)).not.toBe(from);
+  },
+);
+
+test.each(rows.filter(({ from, to }) => from !== to && pending.some(({ path }) => path.join('.') === to)))(
+  '$from: $says, with a deadline to leave by',
+  ({ from, event, given }) => {
+    const next = step(taskMachine, from, { ...resting, ...given }, event);
+
+    expect(next.context.deadlineAt).toEqual(expect.any(Number));
+  },
+);
+
+test('the pause between attempts doubles and has a ceiling', () => {
+  const pause = (attempt: number) =>
+    step(taskMachine, 'started.failing', { ...resting, ...running, attempt, failure: failure(true) }, done('release'))
+      .context.deadlineAt - at;
+
+  expect([1, 2, 3, 20].map(pause)).toEqual([2_000, 4_000, 8_000, 300_000]);
+});

@@ -1,0 +1,280 @@
+import { expect, test } from 'vitest';
+import type { AnyStateMachine } from 'xstate';
+import { createActor, toPromise } from 'xstate';
+import { agentMachine } from '../../src/machines/agent-machine.ts';
+import {
+  describeRefusal,
+  type ErrorCode,
+  type ErrorFacts,
+  refusal,
+  requireRole,
+  ServiceError,
+} from '../../src/machines/errors.ts';
+import { allowedCommands, refuses } from '../../src/machines/refusals.ts';
+import { slot } from '../../src/machines/slot.ts';
+import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
+import { parseTaskId, type TaskId } from '../../src/machines/task.ts';
+import { taskMachine } from '../../src/machines/task-machine.ts';
+import { toView } from '../../src/machines/task-view.ts';
+import { statusInTracker, type TrackedTask } from '../../src/machines/tracked-task.ts';
+import { at, nodesOf } from './chart.ts';
+
+const id = 'bd-a1' as TaskId;
+
+test.each(['bd-a1b2', 'xasm-vp5', 'bd-a3f8.1', 'my.app-x3f', 'xasm++-vp5', 'bd-1', 'a-b-c-d4', 'bd-a.1.2.3'])(
+  '%s is an id',
+  (text) => {
+    expect(parseTaskId(text)).toBe(text);
+  },
+);
+
+test.each([
+  '',
+  '-x',
+  '--help',
+  '../x',
+  'bd-..',
+  'bd',
+  'bd-',
+  'null',
+  'a b',
+  'bd-a b',
+  'bd-a\0',
+  'bd-a\n',
+  'bd/a-1',
+  `bd-${'x'.repeat(200)}`,
+  '$(id)-1',
+])('%j is no id', (text) => {
+  expect(parseTaskId(text)).toBeNull();
+});
+
+const facts: { readonly [Code in ErrorCode]: readonly [ErrorFacts[Code], string] } = {
+  task_not_found: [{ task_id: 'bd-x' }, 'task bd-x does not exist'],
+  dependencies_unmet: [
+    { task_id: id, unmet: ['bd-b' as TaskId, 'bd-c' as TaskId] },
+    'task has unmet dependencies [bd-b, bd-c]',
+  ],
+  dependency_cycle: [
+    { cycle: [id, 'bd-b' as TaskId, id] },
+    'the dependency would close a cycle: bd-a1 -> bd-b -> bd-a1',
+  ],
+  already_running: [{ task_id: id, attempt: 2 }, 'task bd-a1 is already running as attempt 2'],
+  event_not_allowed: [
+    { task_id: id, event: 'run', state: 'complete', allowed: ['reopen'] },
+    'task bd-a1 is complete: run is not allowed now; allowed: reopen',
+  ],
+  role_unknown: [
+    { role: 'janitor' },
+    'unknown role "janitor"; the roles are engineer, tester, reviewer, architect, product-manager',
+  ],
+  queue_full: [{ limit: 5 }, 'the queue holds its limit of 5 tasks'],
+  credential_missing: [{ variable: 'OPENAI_API_KEY' }, 'OPENAI_API_KEY is not set'],
+  tracker_unavailable: [
+    { detail: 'bd broke', remedy: 'mend it' },
+    'the task tracker cannot be used: bd broke; mend it',
+  ],
+  tracker_conflict: [{ task_id: id, holder: 'ann' }, 'task bd-a1 is held by ann'],
+  invalid_params: [{ fields: [{ path: 'a.b', problem: 'is empty' }] }, 'invalid parameters: a.b: is empty'],
+  internal: [{ detail: 'secret' }, 'internal error'],
+};
+
+test.each(Object.entries(facts))('%s is said in its own words', (code, [given, message]) => {
+  const thrown = ServiceError.from(refusal(code as ErrorCode, given as never));
+
+  expect(thrown.message.startsWith(message)).toBe(true);
+  expect(thrown).toMatchObject({ code, facts: given });
+  expect(describeRefusal(refusal('internal', { detail: 'secret' }))).not.toContain('secret');
+});
+
+test('a role is one of the five', () => {
+  expect(requireRole('product-manager')).toBe('product-manager');
+  expect(() => requireRole('toString')).toThrow(ServiceError);
+});
+
+const snapshotIn = (value: unknown, over: object = {}) => {
+  const { context } = createActor(taskMachine, { input: { taskId: id } }).getSnapshot();
+  return taskMachine.resolveState({ value: value as never, context: { ...context, ...over } });
+};
+
+test.each([
+  [{ queued: 'idle' }, ['run', 'close', 'cancel']],
+  [{ queued: 'refused' }, ['run', 'close', 'cancel']],
+  [{ queued: 'checking' }, ['cancel']],
+  [{ queued: 'waitingForSlot' }, ['cancel']],
+  [{ queued: 'backingOff' }, ['cancel']],
+  [{ started: 'working' }, ['cancel']],
+  [{ started: 'closing' }, []],
+  [{ started: 'cancelling' }, ['cancel']],
+  ['complete', ['close', 'reopen']],
+  ['failed', ['retry', 'close']],
+  ['cancelled', ['retry', 'close', 'cancel']],
+])('in %j exactly these commands are allowed', (value, allowed) => {
+  expect(allowedCommands(snapshotIn(value))).toEqual(allowed);
+});
+
+test('a refused command names the attempt, or the state and what is allowed', () => {
+  const run = { type: 'run', role: 'engineer', options: {}, maxRetries: 0, at } as const;
+  const reopen = { type: 'reopen', reason: null, at } as const;
+
+  expect(refuses(snapshotIn({ started: 'working' }, { attempt: 2 }), run)).toEqual(
+    refusal('already_running', { task_id: id, attempt: 2 }),
+  );
+  expect(refuses(snapshotIn({ queued: 'waitingForSlot' }, { attempt: 2 }), run)).toEqual(
+    refusal('already_running', { task_id: id, attempt: 3 }),
+  );
+  expect(refuses(snapshotIn({ queued: 'idle' }), reopen)).toEqual(
+    refusal('event_not_allowed', {
+      task_id: id,
+      event: 'reopen',
+      state: 'queued.idle',
+      allowed: ['run', 'close', 'cancel'],
+    }),
+  );
+  expect(refuses(snapshotIn('complete'), run)).toMatchObject({
+    code: 'event_not_allowed',
+    facts: { state: 'complete' },
+  });
+  expect(refuses(snapshotIn({ queued: 'idle' }), run)).toBeNull();
+});
+
+test.each<[string, readonly string[], string]>([
+  ['open', [], 'queued'],
+  ['open', ['agent-failed'], 'failed'],
+  ['open', ['agent-cancelled'], 'cancelled'],
+  ['in_progress', [], 'started'],
+  ['closed', ['agent-failed'], 'complete'],
+  ['hooked', [], 'hooked'],
+])('%s with %j is %s', (status, labels, expected) => {
+  expect(statusInTracker({ status, labels })).toBe(expected);
+});
+
+const tracked = (over: Partial<TrackedTask> = {}): TrackedTask => ({
+  id,
+  title: 'A task',
+  description: 'about it',
+  status: 'open',
+  priority: 2,
+  labels: [],
+  assignee: null,
+  dependencies: [],
+  unmet: [],
+  createdAt: '2026-11-20T10:00:00.000Z',
+  updatedAt: '2026-11-20T10:00:00.000Z',
+  closedAt: null,
+  ...over,
+});
+const viewOf = (value: unknown, context: object = {}, over: Partial<TrackedTask> = {}) =>
+  toView({ tracked: tracked(over), task: snapshotIn(value, context), agent: null, changedAt: 0 });
+
+test('a task that was never run is seen from the tracker alone', () => {
+  const view = toView({
+    tracked: tracked({ unmet: ['bd-b' as TaskId], labels: ['role:tester'] }),
+    task: null,
+    agent: null,
+    changedAt: 0,
+  });
+
+  expect(view).toMatchObject({
+    status: 'queued',
+    phase: 'waiting_for_dependencies',
+    ready: false,
+    attempt: 0,
+    role: 'tester',
+    progress: 0,
+  });
+  expect(view).not.toHaveProperty('error');
+});
+
+test.each([
+  [{ queued: 'checking' }, 'queued', 'preparing'],
+  [{ queued: 'waitingForSlot' }, 'queued', 'waiting_for_slot'],
+  [{ queued: 'backingOff' }, 'queued', 'backing_off'],
+  [{ started: 'claiming' }, 'started', 'preparing'],
+  [{ started: 'verifying' }, 'started', 'verifying'],
+  [{ started: 'recording' }, 'started', 'closing'],
+  [{ started: 'cancelling' }, 'started', 'cancelling'],
+])('in %j the machine says %s, %s, whatever the tracker says', (value, status, phase) => {
+  expect(viewOf(value, { attempt: 1 }, { status: 'closed' })).toMatchObject({ status, phase });
+});
+
+test('what is over is seen as the tracker says, with result or error', () => {
+  const outcome = { status: 'done', summary: 'all good', artifacts: [], usage: {} };
+  const failure = { code: 'timed_out', message: 'late', facts: { limit: 1 }, retryable: false };
+
+  const complete = viewOf('complete', { attempt: 1, outcome, startedAt: 5, completedAt: 9 }, { status: 'closed' });
+  const failed = viewOf('failed', { attempt: 1, failure }, { labels: ['agent-failed'] });
+  const reopened = viewOf('complete', { attempt: 1, outcome }, { status: 'open' });
+
+  expect(complete).toMatchObject({
+    status: 'complete',
+    phase: 'complete',
+    progress: 1,
+    result: 'all good',
+    completed_at: '1970-01-01T00:00:00.009Z',
+  });
+  expect(failed).toMatchObject({
+    status: 'failed',
+    error: { code: 'timed_out', message: 'late', facts: { limit: 1 } },
+  });
+  expect(reopened).toMatchObject({ status: 'queued', ready: true });
+  expect(reopened).not.toHaveProperty('result');
+});
+
+test('a refusal is shown while the task rests', () => {
+  const view = viewOf({ queued: 'refused' }, { refusal: refusal('queue_full', { limit: 3 }) });
+
+  expect(view.error).toMatchObject({ code: 'queue_full', facts: { limit: 3 } });
+});
+
+test('a slot that nobody filled says its name', async () => {
+  const actor = createActor(slot<void, void>('claim'));
+  actor.subscribe({ error: () => {} });
+  const ended = toPromise(actor);
+  actor.start();
+
+  await expect(ended).rejects.toThrow('actor "claim" was not provided');
+});
+
+const machines: readonly (readonly [string, AnyStateMachine])[] = [
+  ['task', taskMachine],
+  ['agent', agentMachine],
+  ['supervisor', supervisorMachine],
+];
+
+test.each(machines)('every work of the %s has a name, and both its ends are handled', (_, machine) => {
+  for (const node of nodesOf(machine.root))
+    for (const { id: work } of node.invoke) {
+      const events = [...node.transitions.keys()];
+      expect(work).not.toContain('.');
+      expect(events).toEqual(expect.arrayContaining([`xstate.done.actor.${work}`, `xstate.error.actor.${work}`]));
+    }
+});
+
+test.each(machines)('no state of the %s waits by a timer that a restart would lose', (_, machine) => {
+  for (const node of nodesOf(machine.root)) expect(Object.keys(node.config.after ?? {})).toEqual([]);
+});
+
+test.each(machines)('every state of the %s says what it means, or decides at once', (_, machine) => {
+  for (const node of nodesOf(machine.root)) {
+    if (node === (machine.root as never) || Object.keys(node.states).length > 0) continue;
+    expect([node.id, typeof node.meta?.['says'] === 'string' || (node.always?.length ?? 0) > 0]).toEqual([
+      node.id,
+      true,
+    ]);
+  }
+});
+
+test.each(machines)('the context of the %s survives JSON', (_, machine) => {
+  const input = {
+    taskId: id,
+    attempt: 1,
+    role: 'engineer',
+    options: {},
+    limits: { deadlineAt: 5 },
+    cap: 3,
+    roleCaps: {},
+  };
+  const { context } = createActor(machine, { input: input as never }).getSnapshot();
+
+  expect(JSON.parse(JSON.stringify(context))).toEqual(context);
+});
