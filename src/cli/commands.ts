@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { requireId } from '../actors/catalogue.ts';
+import { isFreeText, requireId } from '../actors/catalogue.ts';
 import type { TaskView } from '../machines/task-view.ts';
 import type { Client, Frame } from './client.ts';
 import type { Connection } from './connect.ts';
@@ -87,6 +87,7 @@ export const ask = async (context: CommandContext, method: string, id: string, r
   change(context, await context.connection.server(), method, id, reason);
 
 export const run = async (context: CommandContext, request: RunRequest, detach: boolean): Promise<number> => {
+  if (!isFreeText(request.task)) requireId(request.task);
   const client = await context.connection.server();
   if (!detach) return followRun(client, request, context.io);
   const execution = await submit(client, request);

@@ -69,10 +69,12 @@ const failure = (data: Frame['data']): string => {
 
 /** They alternate with every turn; the tool calls say more. */
 const shownLiveOnly: ReadonlySet<string> = new Set(['thinking', 'acting']);
+/** Their own frames say more than the status. */
+const over: ReadonlySet<string> = new Set(['complete', 'failed', 'cancelled']);
 
 const renderers: Readonly<Record<string, (frame: Frame) => string | null>> = {
   status_update: ({ data }) => {
-    if (shownLiveOnly.has(text(data['phase']))) return null;
+    if (shownLiveOnly.has(text(data['phase'])) || over.has(text(data['status']))) return null;
     const shown = text(data['status']) === text(data['phase']) ? '' : ` (${words(text(data['phase']))})`;
     return `${text(data['status'])}${shown}`;
   },
@@ -83,7 +85,7 @@ const renderers: Readonly<Record<string, (frame: Frame) => string | null>> = {
   api_call_complete: ({ data }) => (data['ok'] === false ? `  model call ${failure(data)}` : null),
   log: ({ data }) => `  ${oneLine(text(data['message']), 160)}`,
   input_required: ({ data }) => `  waits for input: ${oneLine(text(data['question']), 160)}`,
-  completed: () => null,
+  completed: () => 'complete',
   failed: ({ data }) => failure(data),
   cancelled: ({ data }) => `cancelled${text(data['reason']) === '' ? '' : `: ${plain(text(data['reason']))}`}`,
 };

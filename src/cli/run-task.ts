@@ -45,7 +45,7 @@ const show = (frame: Frame, json: boolean, io: Io): void => {
     io.out(JSON.stringify(frame));
     return;
   }
-  const line = renderFrame(frame);
+  const line = frame.type === 'completed' ? null : renderFrame(frame);
   if (line !== null) io.out(line);
   const phase = frame.type === 'status_update' ? frame.data['phase'] : undefined;
   if (typeof phase === 'string') io.live(`${frame.task_id} ${phase.replaceAll('_', ' ')} …`);
