@@ -23,6 +23,8 @@ export interface Frame {
 
 /** What the commands ask, of a server or, for what needs no agent, of the project's files. */
 export interface Client {
+  /** Whether a server answers; without one, a task that was running is shown as it was committed last. */
+  readonly live: boolean;
   /** @throws CallError */
   call(method: string, params: Readonly<Record<string, unknown>>): Promise<unknown>;
   /** The frames of a task to the end of its attempt, over as many connections as it takes. @throws CallError */

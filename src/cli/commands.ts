@@ -15,6 +15,14 @@ export interface CommandContext {
   readonly json: boolean;
 }
 
+/** A task that a server left behind is not running, whatever was committed last. */
+const warnStranded = (client: Client, tasks: readonly TaskView[], io: Io): void => {
+  const stranded = tasks.filter(({ status, phase }) => status === 'started' || phase === 'waiting_for_slot');
+  if (client.live || stranded.length === 0) return;
+  const ids = stranded.map(({ task_id }) => task_id).join(', ');
+  io.err(`note: no server runs, so nothing is done for ${ids}; it goes on when the next one starts`);
+};
+
 const show = ({ io, json }: CommandContext, task: TaskView): number => {
   io.out(json ? JSON.stringify(task) : renderTask(task));
   return exitCodes.done;
@@ -45,7 +53,9 @@ export const create = async (context: CommandContext, args: CreateArgs): Promise
 
 export const showTask = async (context: CommandContext, id: string): Promise<number> => {
   const client = await context.connection.files();
-  return show(context, (await client.call('status', { task_id: requireId(id) })) as TaskView);
+  const task = (await client.call('status', { task_id: requireId(id) })) as TaskView;
+  warnStranded(client, [task], context.io);
+  return show(context, task);
 };
 
 const pageSchema = z.looseObject({ tasks: z.array(z.unknown()), next_cursor: z.string().optional() });
@@ -62,7 +72,9 @@ const everyTask = async (client: Client, status: string | undefined): Promise<re
 };
 
 export const list = async ({ connection, io, json }: CommandContext, status: string | undefined): Promise<number> => {
-  const tasks = await everyTask(await connection.files(), status);
+  const client = await connection.files();
+  const tasks = await everyTask(client, status);
+  warnStranded(client, tasks, io);
   if (json) io.out(JSON.stringify(tasks));
   else if (tasks.length > 0) io.out(renderList(tasks));
   else io.err(status === undefined ? 'no tasks; create one with: agent create "<description>"' : `no ${status} tasks`);

@@ -26,6 +26,7 @@ type Params = Readonly<Record<string, unknown>>;
 
 /** The same methods as the server's, by the same names and params, over the project's files. */
 const offlineClient = (service: OfflineService, methods: OfflineMethods): Client => ({
+  live: false,
   call: async (method, params) => {
     const run = methods(service)[method];
     if (run === undefined)

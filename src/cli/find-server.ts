@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { createHmac, randomBytes } from 'node:crypto';
-import { closeSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -56,16 +56,17 @@ const portFlags = async (config: string | undefined): Promise<readonly string[]>
   return ['--port', '0'];
 };
 
+const maxLogBytes = 5 * 1024 * 1024;
+
+/** The log of earlier servers is kept once, so that it does not grow for ever. */
+const keepSmall = (path: string): void => {
+  if (sizeOf(path) > maxLogBytes) renameSync(path, `${path}.1`);
+};
+
 const lastLines = (path: string, from: number): string =>
   readFileSync(path).subarray(from).toString('utf8').trim().split('\n').slice(-5).join('\n');
 
-const sizeOf = (path: string): number => {
-  try {
-    return readFileSync(path).byteLength;
-  } catch {
-    return 0;
-  }
-};
+const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
 /**
  * Starts a detached server for the project and waits until it answers.
@@ -74,6 +75,7 @@ const sizeOf = (path: string): number => {
 export const startServer = async (project: Project, config: string | undefined): Promise<Address> => {
   ensurePrivateFolder(project.stateDir);
   const { log } = stateFiles(project.stateDir);
+  keepSmall(log);
   const before = sizeOf(log);
   const output = openSync(log, 'a', 0o600);
   const script = fileURLToPath(new URL('./agent-server.js', import.meta.url));

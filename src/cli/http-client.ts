@@ -139,6 +139,7 @@ async function* frames(address: Address, taskId: string, after: number | null, s
 
 /** The client of a running server. */
 export const createHttpClient = (address: Address): Client => ({
+  live: true,
   call: (method, params) => call(address, method, params),
   frames: (taskId, after, signal) => frames(address, taskId, after, signal),
 });

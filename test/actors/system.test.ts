@@ -1,7 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { createOpenAiChatModel } from '../../src/actors/model/openai-chat.ts';
 import { ServiceError } from '../../src/machines/errors.ts';
+import { startModelServer } from '../support/model-server.ts';
 import { finish, hang, type Running, startSystem, untilStatus } from '../support/running.ts';
 
 const newTask = async ({ service }: Running, description = 'a task', dependencies: readonly string[] = []) =>
@@ -279,6 +281,71 @@ test('without a credential a run is refused with the name of the variable', asyn
     attempt: 0,
     error: { code: 'credential_missing' },
   });
+});
+
+test('a provider that is away for a moment costs an attempt, and the next one completes', async () => {
+  const provider = await startModelServer((_, number) =>
+    number === 1
+      ? { kind: 'status', status: 503 }
+      : {
+          kind: 'answer',
+          text: 'I am done.',
+          calls: [{ name: 'finish', arguments: '{"status":"done","summary":"well"}' }],
+        },
+  );
+  const model = createOpenAiChatModel({ apiKey: 'sk-test-0123456789', baseURL: provider.baseURL });
+  const running = await startSystem({ model, options: { maxRetries: 1 } });
+  const id = await newTask(running, 'Mend the sum');
+  await run(running, id);
+
+  const view = await untilStatus(running, id, 'complete', 'failed');
+
+  expect(view).toMatchObject({
+    status: 'complete',
+    attempt: 2,
+    result: 'well',
+    usage: { input_tokens: 11, output_tokens: 7 },
+  });
+  expect(states(running, id)).toContainEqual({ queued: 'backingOff' });
+  expect(running.system.tally()).toMatchObject({ spawned: 2, callsTotal: 2, callsFailed: 1 });
+  expect(JSON.stringify(provider.requests[1]?.body)).toContain('Mend the sum');
+});
+
+test('an agent gets the results of the tasks that its task depends on', async () => {
+  const provider = await startModelServer((_, number) => ({
+    kind: 'answer',
+    calls: [
+      { name: 'finish', arguments: JSON.stringify({ status: 'done', summary: `the secret word is plum-${number}` }) },
+    ],
+  }));
+  const model = createOpenAiChatModel({ apiKey: 'sk-test-0123456789', baseURL: provider.baseURL });
+  const running = await startSystem({ model });
+  const first = await newTask(running, 'first');
+  const second = await newTask(running, 'second', [first]);
+
+  await run(running, first);
+  await untilStatus(running, first, 'complete');
+  await run(running, second);
+  await untilStatus(running, second, 'complete');
+
+  expect(JSON.stringify(provider.requests[0]?.body)).not.toContain('plum-1');
+  expect(JSON.stringify(provider.requests[1]?.body)).toContain('plum-1');
+});
+
+test('the files of an earlier attempt are kept', async () => {
+  const running = await startSystem({ turns: [finish('not yet', 'failed')] });
+  const id = await newTask(running);
+  await run(running, id);
+  await untilStatus(running, id, 'failed');
+  await running.service.retry(id, 'tester', null, null);
+  while ((await running.service.status(id)).attempt < 2 || (await running.service.status(id)).status !== 'failed')
+    await new Promise(setImmediate);
+  const folder = join(running.root, '.beads', 'tasks', `task-${id}`);
+  const metadata = (path: string) => JSON.parse(readFileSync(join(folder, path), 'utf8'));
+
+  expect(metadata('00-metadata.json')).toMatchObject({ attempt: 2, role: 'tester', status: 'failed' });
+  expect(metadata('attempts/1/00-metadata.json')).toMatchObject({ attempt: 1, role: 'engineer' });
+  expect(existsSync(join(folder, 'attempts', '1', '30-results.md'))).toBe(true);
 });
 
 test('a full queue is said at once', async () => {

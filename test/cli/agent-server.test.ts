@@ -107,6 +107,48 @@ test('after kill -9 the next server takes over at once, and nothing is lost', as
   expect(serverFile().pid).not.toBe(pid);
 });
 
+test('a task that a dead server left behind is shown with a note, and fails with its reason at the next start', async () => {
+  const { agent, configFile, stateDir, root, stopServer } = openProject();
+  const script = join(stateDir, '..', 'script.json');
+  const calls = [{ tool: 'bash', arguments: { command: 'echo $$ > pid; exec sleep 600' } }];
+  writeFileSync(script, JSON.stringify({ scripts: [{ turns: [{ calls }] }] }));
+  writeFileSync(configFile, JSON.stringify({ server: { port: 0 }, api: { backend: 'scripted', script } }));
+  const id = (await agent('create', 'Do it')).out.trim();
+  await agent('--async', 'engineer', id);
+  await until(() => existsSync(join(root, 'pid')) && readFileSync(join(root, 'pid'), 'utf8') !== '');
+  await stopServer('SIGKILL');
+  process.kill(Number(readFileSync(join(root, 'pid'), 'utf8')), 'SIGKILL');
+
+  const stranded = await agent('show', id);
+  const other = (await agent('create', 'Another')).out.trim();
+  await agent('--async', 'engineer', other);
+  await until(() => readFileSync(join(root, '.beads', 'issues.jsonl'), 'utf8').includes('agent-failed'));
+  const failed = JSON.parse((await agent('show', id, '--json')).out);
+
+  expect(stranded.err).toContain(`no server runs, so nothing is done for ${id}`);
+  expect(failed).toMatchObject({
+    status: 'failed',
+    error: { message: 'the server stopped while the attempt was at work' },
+  });
+  await agent('cancel', other);
+});
+
+test('SIGTERM ends the server with 0, and what it ran with it', async () => {
+  const { agent, configFile, stateDir, root, stopServer, serverFile } = openProject();
+  const script = join(stateDir, '..', 'script.json');
+  const calls = [{ tool: 'bash', arguments: { command: 'echo $$ > pid; exec sleep 600' } }];
+  writeFileSync(script, JSON.stringify({ scripts: [{ turns: [{ calls }] }] }));
+  writeFileSync(configFile, JSON.stringify({ server: { port: 0 }, api: { backend: 'scripted', script } }));
+  const id = (await agent('create', 'Do it')).out.trim();
+  await agent('--async', 'engineer', id);
+  await until(() => existsSync(join(root, 'pid')) && readFileSync(join(root, 'pid'), 'utf8') !== '');
+
+  await stopServer('SIGTERM');
+
+  expect(serverFile()).toBeNull();
+  expect(() => process.kill(Number(readFileSync(join(root, 'pid'), 'utf8')), 0)).toThrow();
+});
+
 test('a port in use is said with what to do, and the project is free again', async () => {
   const { server, serverFile } = openProject();
   const other = createServer().listen(0, '127.0.0.1');
