@@ -5,9 +5,9 @@ export interface ProjectLock {
   release(): void;
 }
 
-/** @returns null when another process holds the lock and keeps it for `waitMs`. */
-export const lockProject = (path: string, waitMs = 2_000): ProjectLock | null => {
-  const db = new Database(path, { timeout: waitMs });
+/** @returns null when another process holds the lock at this moment. */
+export const lockProject = (path: string): ProjectLock | null => {
+  const db = new Database(path, { timeout: 0 });
   try {
     db.exec('begin exclusive');
   } catch {

@@ -1,13 +1,14 @@
 import { randomInt } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { childEnvironment } from '../../actors/agent/child.ts';
 import { createOpenAiChatModel } from '../../actors/model/openai-chat.ts';
 import type { Model } from '../../actors/model/port.ts';
 import { parseScript } from '../../actors/model/script.ts';
 import { createScriptedModel } from '../../actors/model/scripted.ts';
-import { lockProject } from '../../actors/store/project-lock.ts';
+import { lockProject, type ProjectLock } from '../../actors/store/project-lock.ts';
 import { createSqliteStore } from '../../actors/store/sqlite.ts';
 import { createSystem, type System } from '../../actors/system.ts';
 import { createEmbeddedTracker } from '../../actors/tracker/embedded.ts';
@@ -37,6 +38,8 @@ export interface RunningServer {
 
 const keyVariable = 'OPENAI_API_KEY';
 const heartbeatMs = 15_000;
+const lockMs = 5_000;
+const lockPollMs = 50;
 
 /** Takes the provider's key out of the environment, so that no child process can inherit it (rule R24). */
 const takeKey = (env: NodeJS.ProcessEnv): string | null => {
@@ -134,14 +137,32 @@ const assemble = ({ project, config, selectModel, redact, log }: Parts) => {
   return { tracker, store, system };
 };
 
-const claimProject = ({ stateDir, root }: Project) => {
+const runs = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** Takes the project's lock. One that is about to be free, because its server is stopping, is waited for. */
+const claimProject = async ({ stateDir, root }: Project): Promise<ProjectLock> => {
   ensurePrivateFolder(stateDir);
   const files = stateFiles(stateDir);
-  const lock = lockProject(files.lock);
-  if (lock !== null) return lock;
-  const other = readServerFile(files.server);
-  const who = other === null ? 'another process' : `the server at ${other.url} (pid ${other.pid})`;
-  throw new AlreadyServedError(`${root} is already served by ${who}; stop it first`);
+  const deadline = Date.now() + lockMs;
+  for (;;) {
+    const lock = lockProject(files.lock);
+    if (lock !== null) return lock;
+    const other = readServerFile(files.server);
+    const named = other !== null && runs(other.pid);
+    if (!named && Date.now() < deadline) {
+      await delay(lockPollMs);
+      continue;
+    }
+    const who = other === null ? 'another process' : `the server at ${other.url} (pid ${other.pid})`;
+    throw new AlreadyServedError(`${root} is already served by ${who}; stop it first`);
+  }
 };
 
 /**
@@ -156,7 +177,7 @@ export const runServer = async (
 ): Promise<RunningServer> => {
   const key = takeKey(env);
   const selectModel = modelsFor(config, key);
-  const lock = claimProject(project);
+  const lock = await claimProject(project);
   const files = stateFiles(project.stateDir);
   let parts: ReturnType<typeof assemble> | null = null;
   try {
@@ -176,7 +197,7 @@ const serve = async (
   { project, config, selectModel, log }: Parts,
   { tracker, store, system }: ReturnType<typeof assemble>,
   token: () => string,
-  lock: { release(): void },
+  lock: ProjectLock,
 ): Promise<RunningServer> => {
   const files = stateFiles(project.stateDir);
   const cap = effectiveCap(config);
@@ -241,7 +262,7 @@ const stopAll = async (
   system: System,
   store: { close(): void },
   files: ReturnType<typeof stateFiles>,
-  lock: { release(): void },
+  lock: ProjectLock,
 ): Promise<void> => {
   removeServerFile(files.server, process.pid);
   await system.stop();
