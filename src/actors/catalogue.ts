@@ -1,5 +1,6 @@
 import { ServiceError } from '../machines/errors.ts';
 import { parseTaskId, type TaskId } from '../machines/task.ts';
+import type { Verdict } from '../machines/task-context.ts';
 import type { TaskView } from '../machines/task-view.ts';
 import type { TrackedTask } from '../machines/tracked-task.ts';
 import { frameText } from './events.ts';
@@ -35,6 +36,10 @@ export interface Catalogue {
   status(taskId: string): Promise<TaskView>;
   /** `status: queued` lists the queued tasks whose dependencies are complete (Spec 4). */
   list(request: ListRequest): Promise<{ tasks: readonly TaskView[]; next_cursor?: string }>;
+  /** The first depends on the second. @throws task_not_found, dependency_cycle */
+  addDependency(taskId: string, dependsOn: string): Promise<TaskView>;
+  /** @throws task_not_found */
+  removeDependency(taskId: string, dependsOn: string): Promise<TaskView>;
   /** The journal of a task as frames, oldest first. */
   history(request: HistoryRequest): Promise<{ entries: readonly unknown[]; next_after?: number }>;
 }
@@ -89,7 +94,16 @@ export const createCatalogue = ({ tracker, store, viewOf }: CataloguePorts): Cat
     if (tracked === null) throw new ServiceError('task_not_found', { task_id: taskId });
     return tracked;
   };
+  const changed = async (taskId: string, change: Promise<Verdict>): Promise<TaskView> => {
+    const { refusal } = await change;
+    if (refusal !== null) throw ServiceError.from(refusal);
+    return viewOf(await find(taskId));
+  };
   return {
+    addDependency: async (taskId, dependsOn) =>
+      changed(taskId, tracker.addDependency(requireId(taskId), requireId(dependsOn))),
+    removeDependency: async (taskId, dependsOn) =>
+      changed(taskId, tracker.removeDependency(requireId(taskId), requireId(dependsOn))),
     create: async (request) => {
       const description = request.description.trim();
       if (description === '')

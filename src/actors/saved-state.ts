@@ -1,3 +1,4 @@
+import { createActor, type SnapshotFrom } from 'xstate';
 import { z } from 'zod';
 import { agentMachine } from '../machines/agent-machine.ts';
 import { attemptKey, type TaskId } from '../machines/task.ts';
@@ -43,6 +44,14 @@ export const readSaved = (store: Store, saved: SavedActor): SavedTask => {
   const task: TaskState = taskMachine.resolveState({ value, context } as never);
   const agent = agentOf(store.actor(attemptKey(saved.taskId as TaskId, task.context.attempt)));
   return { task, agent, changedAt: saved.changedAt };
+};
+
+/** The task machine's snapshot of a task that is not live: its saved state, or its first one. */
+export const savedSnapshot = (store: Store, taskId: TaskId): SnapshotFrom<typeof taskMachine> => {
+  const saved = store.actor(taskId);
+  if (saved === null) return createActor(taskMachine, { input: { taskId } }).getSnapshot();
+  const { value, context } = parse(saved);
+  return taskMachine.resolveState({ value, context } as never);
 };
 
 /** The view of a task that is not live. */

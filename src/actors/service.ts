@@ -1,4 +1,5 @@
-import type { Role, RunOptions, TaskId } from '../machines/task.ts';
+import { type Explanation, explain, type Slots } from '../machines/explain.ts';
+import type { Finding, Role, RunOptions, TaskId } from '../machines/task.ts';
 import type { TaskView } from '../machines/task-view.ts';
 import { type Catalogue, createCatalogue, isFreeText, requireId } from './catalogue.ts';
 import type { Store } from './store/port.ts';
@@ -29,6 +30,8 @@ export interface Execution {
 export interface TaskService extends Catalogue {
   /** @throws task_not_found, dependencies_unmet, already_running, event_not_allowed, credential_missing, queue_full */
   execute(request: ExecuteRequest): Promise<Execution>;
+  /** Every guard by name with its value and its inputs, and the events allowed now. @throws task_not_found */
+  explain(taskId: string): Promise<Explanation>;
   close(taskId: string, reason: string | null): Promise<TaskView>;
   reopen(taskId: string, reason: string | null): Promise<TaskView>;
   cancel(taskId: string, reason: string | null): Promise<TaskView>;
@@ -39,6 +42,8 @@ export interface ServicePorts {
   readonly tracker: Tracker;
   readonly store: Store;
   readonly host: TaskHost;
+  readonly lookUp: (taskId: TaskId, options: RunOptions) => Promise<Finding>;
+  readonly load: () => Slots;
   /** How often a retryable failure is followed by another attempt. */
   readonly maxRetries: number;
 }
@@ -47,7 +52,7 @@ export interface ServicePorts {
 const atRest: ReadonlySet<string> = new Set(['waiting_for_run', 'waiting_for_dependencies']);
 
 export const createService = (ports: ServicePorts): TaskService => {
-  const { tracker, store, host, maxRetries } = ports;
+  const { tracker, store, host, lookUp, load, maxRetries } = ports;
   const running = new Map<string, Promise<Execution>>();
 
   const catalogue = createCatalogue({ tracker, store, viewOf: host.viewOf });
@@ -90,6 +95,11 @@ export const createService = (ports: ServicePorts): TaskService => {
       const same = running.get(requestId) ?? runOnce(request, requestId).finally(() => running.delete(requestId));
       running.set(requestId, same);
       return same;
+    },
+    explain: async (taskId) => {
+      const { task_id } = await catalogue.status(taskId);
+      const snapshot = host.snapshotOf(task_id as TaskId);
+      return explain(snapshot, await lookUp(task_id as TaskId, snapshot.context.options), load());
     },
     close: async (taskId, reason) => host.ask(requireId(taskId), { type: 'close', reason }),
     reopen: async (taskId, reason) => host.ask(requireId(taskId), { type: 'reopen', reason }),

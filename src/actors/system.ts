@@ -1,7 +1,8 @@
 import { createActor, type EventObject, fromPromise, type SnapshotFrom } from 'xstate';
 import { type Acted, type AgentLimits, agentMachine, type Thought } from '../machines/agent-machine.ts';
+import type { Slots } from '../machines/explain.ts';
 import { supervisorMachine } from '../machines/supervisor-machine.ts';
-import type { AttemptKey, Role, RunOptions } from '../machines/task.ts';
+import type { AttemptKey, Finding, Role, RunOptions, TaskId } from '../machines/task.ts';
 import { roleProfiles } from './agent/roles.ts';
 import { type AgentWorker, createAgentWorker, type Seat } from './agent/worker.ts';
 import { type Attempts, createAttempts, type Supervisor } from './attempts.ts';
@@ -49,17 +50,11 @@ export interface SystemPorts {
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
-export interface Load {
-  readonly running: number;
-  readonly waiting: number;
-  readonly cap: number;
-}
-
 export interface System {
   readonly service: TaskService;
   readonly journal: Journal;
   readonly tally: () => Tally;
-  readonly load: () => Load;
+  readonly load: () => Slots;
   /** Takes up what an earlier process left pending. */
   start(): Promise<void>;
   /** Gives no more slots, stops what runs and commits what was gathered; pending tasks stay pending. */
@@ -139,9 +134,19 @@ export const createSystem = (options: SystemOptions, ports: SystemPorts): System
   supervisor.on('agent.ended', ({ key }) => worker.forget(key as AttemptKey));
   const attempts: Attempts = createAttempts(supervisor);
 
-  const load = (): Load => {
+  const load = (): Slots => {
     const { holding, waiting, cap } = supervisor.getSnapshot().context;
     return { running: holding.length, waiting: waiting.length, cap };
+  };
+
+  const lookUp = async (taskId: TaskId, run: RunOptions): Promise<Finding> => {
+    const task = await host.refresh(taskId);
+    return {
+      exists: task !== null,
+      unmet: task?.unmet ?? [],
+      missingCredential: chooseModel(run).model === null ? options.credentialVariable : null,
+      queueFullAt: load().waiting >= options.queueLimit ? options.queueLimit : null,
+    };
   };
 
   const tasks = provideTaskWork({
@@ -151,8 +156,7 @@ export const createSystem = (options: SystemOptions, ports: SystemPorts): System
     results,
     verify: createVerify({ workspace, environment: ports.environment, emit }),
     limits: limitsFor(options, now),
-    missingCredential: (run) => (chooseModel(run).model === null ? options.credentialVariable : null),
-    queueFullAt: () => (load().waiting >= options.queueLimit ? options.queueLimit : null),
+    lookUp,
     modelOf: (run) => {
       const { model, name } = chooseModel(run);
       return { name, disclaimer: model?.disclaimer ?? null };
@@ -173,7 +177,7 @@ export const createSystem = (options: SystemOptions, ports: SystemPorts): System
   });
 
   return {
-    service: createService({ tracker, store, host, maxRetries: options.maxRetries }),
+    service: createService({ tracker, store, host, lookUp, load, maxRetries: options.maxRetries }),
     journal,
     tally: createMetrics(store, journal),
     load,

@@ -9,7 +9,7 @@ import { type AgentState, type TaskView, toView } from '../machines/task-view.ts
 import { statusInTracker, type TrackedTask } from '../machines/tracked-task.ts';
 import { durable } from './durable.ts';
 import type { Journal } from './journal.ts';
-import { machineVersion, persistedSnapshot, readSaved, viewSaved } from './saved-state.ts';
+import { machineVersion, persistedSnapshot, readSaved, savedSnapshot, viewSaved } from './saved-state.ts';
 import type { Store } from './store/port.ts';
 import { createTimerWheel } from './timer-wheel.ts';
 import type { Tracker } from './tracker/port.ts';
@@ -53,6 +53,8 @@ export interface TaskHost {
   restore(): Promise<void>;
   refresh(taskId: TaskId): Promise<TrackedTask | null>;
   contextOf(taskId: TaskId): TaskContext | null;
+  /** The state of a task, live or not. */
+  snapshotOf(taskId: TaskId): TaskSnapshot;
   /** Called by the durable agent machine for every transition of an agent. */
   commitAgent(next: AgentSnapshot, event: EventObject, persisted: () => unknown): void;
   stop(): void;
@@ -202,6 +204,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
 
   return {
     viewOf,
+    snapshotOf: (taskId) => live.get(taskId)?.actor.getSnapshot() ?? savedSnapshot(store, taskId),
     contextOf: (taskId) => live.get(taskId)?.actor.getSnapshot().context ?? null,
 
     ask: async (taskId, command, requestId) => {

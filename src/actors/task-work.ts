@@ -4,6 +4,7 @@ import {
   type AttemptOutcome,
   attemptKey,
   type Failure,
+  type Finding,
   type Role,
   type RunOptions,
   type TaskId,
@@ -26,10 +27,8 @@ export interface TaskWorkPorts {
   readonly results: Results;
   readonly verify: VerifyCommands;
   readonly limits: (options: RunOptions, role: Role) => AgentLimits;
-  /** The variable that would hold the missing credential, or null when the model can be called. */
-  readonly missingCredential: (options: RunOptions) => string | null;
-  /** The limit of the queue when it is full, or null. */
-  readonly queueFullAt: () => number | null;
+  /** The facts behind the guards of a run, as they are now. */
+  readonly lookUp: (taskId: TaskId, options: RunOptions) => Promise<Finding>;
   readonly modelOf: (options: RunOptions, role: Role) => { readonly name: string; readonly disclaimer: string | null };
   /** Keeps what the tracker says now for the views; called before a transition that depends on it. */
   readonly refresh: (taskId: TaskId) => Promise<TrackedTask | null>;
@@ -93,15 +92,9 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
 
   return taskMachine.provide({
     actors: {
-      lookUp: fromPromise(async ({ input }: { input: { taskId: TaskId; options: RunOptions } }) => {
-        const task = await ports.refresh(input.taskId);
-        return {
-          exists: task !== null,
-          unmet: task?.unmet ?? [],
-          missingCredential: ports.missingCredential(input.options),
-          queueFullAt: ports.queueFullAt(),
-        };
-      }),
+      lookUp: fromPromise(({ input }: { input: { taskId: TaskId; options: RunOptions } }) =>
+        ports.lookUp(input.taskId, input.options),
+      ),
       waitForSlot: fromPromise<void, { taskId: TaskId; role: Role; submittedAt: number }>(async ({ input, signal }) => {
         const priority = (await tracker.find(input.taskId))?.priority ?? 2;
         if (!signal.aborted) await attempts.waitForSlot({ ...input, priority }, signal);

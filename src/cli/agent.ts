@@ -14,7 +14,12 @@ import { version } from './version.ts';
 
 const io = processIo();
 const configExit = 78;
-const noServer: ReadonlySet<string> = new Set(['server_needed', 'server_not_started', 'server_lost']);
+const noServer: ReadonlySet<string> = new Set([
+  'server_needed',
+  'server_not_started',
+  'server_not_stopped',
+  'server_lost',
+]);
 
 let code: number = exitCodes.done;
 
@@ -26,10 +31,10 @@ const handler =
     const warning = trackerWarning(process.env);
     if (warning !== null) io.err(warning);
     const connection = connect({ project, config: args.config, start: args.start, io });
-    code = await run({ connection, io, json: args.json }, args as never);
+    code = await run({ project, connection, io, json: args.json }, args as never);
   };
 
-const unknown = async ({ words = [] }: { readonly words?: readonly (string | number)[] }): Promise<void> => {
+const unknown = async ({ _: words }: { readonly _: readonly (string | number)[] }): Promise<void> => {
   const [first, second] = words.map(String);
   if (first === undefined) throw new UsageError('what shall I do? see: agent --help');
   if (second !== undefined) throw new ServiceError('role_unknown', { role: first });
@@ -63,15 +68,11 @@ const parser = commandTable
       }),
     base,
   )
-  .command({
-    command: '$0 [words..]',
-    describe: false,
-    builder: (words: Argv) => words.positional('words', { type: 'string', array: true }),
-    handler: unknown as never,
-  })
+  .command({ command: '$0', describe: false, handler: unknown as never })
   .strictOptions()
   .version(version)
   .help()
+  .wrap(Math.min(110, process.stdout.columns ?? 110))
   .exitProcess(false)
   .fail((message, error) => {
     throw error ?? new UsageError(message);

@@ -1,6 +1,17 @@
 import type { Argv } from 'yargs';
 import { roles } from '../machines/task.ts';
 import * as commands from './commands.ts';
+import { changeDependency, dependencyTree } from './dependency-commands.ts';
+import { UsageError } from './project.ts';
+import {
+  init,
+  rotateToken,
+  showToken,
+  startServerCommand,
+  statusOfServer,
+  stopServerCommand,
+} from './server-commands.ts';
+import { explainTask, wait } from './watch-commands.ts';
 
 /** The flags that every command knows. */
 export interface Common {
@@ -127,6 +138,72 @@ const runs = roles.map((role) =>
   }),
 );
 
+type Dependency = OnTask & { readonly action: 'add' | 'remove' | 'tree'; readonly depends_on: string | undefined };
+
+const dependencies = command<Dependency>({
+  command: 'dep <action> <task_id> [depends_on]',
+  describe: 'add, remove or show (tree) dependencies: the first task waits for the second',
+  builder: (parser) =>
+    onTask(parser)
+      .positional('action', { choices: ['add', 'remove', 'tree'] as const, demandOption: true })
+      .positional('depends_on', { type: 'string', describe: 'the task that must be complete first' })
+      .example('agent dep add bd-b2 bd-a1', 'bd-b2 waits for bd-a1')
+      .example('agent dep tree bd-b2', 'what it depends on, down to the first ones'),
+  run: (context, { action, task_id, depends_on }) => {
+    if (action === 'tree') return dependencyTree(context, task_id);
+    if (depends_on === undefined) throw new UsageError(`dep ${action} needs two task ids`);
+    return changeDependency(context, action === 'add' ? 'add_dependency' : 'remove_dependency', task_id, depends_on);
+  },
+});
+
+const watching: readonly Command[] = [
+  command<Common & { readonly task_ids: readonly string[]; readonly timeout: number | undefined }>({
+    command: 'wait <task_ids..>',
+    describe: 'wait until tasks are over; 0 when all are complete',
+    builder: (parser) =>
+      parser
+        .positional('task_ids', { type: 'string', array: true, demandOption: true, describe: 'task ids' })
+        .option('timeout', { type: 'number', requiresArg: true, describe: 'seconds; then it ends with 124' })
+        .example('agent wait bd-a1 bd-b2 --timeout 600', 'in a script, after agent --async'),
+    run: (context, { task_ids, timeout }) => wait(context, task_ids.map(String), timeout),
+  }),
+  command<OnTask>({
+    command: 'explain <task_id>',
+    describe: 'say why a task is where it is, and what may happen next',
+    builder: (parser) => onTask(parser).example('agent explain bd-a1', 'every guard with its value'),
+    run: (context, { task_id }) => explainTask(context, task_id),
+  }),
+];
+
+const serverActions = { start: startServerCommand, stop: stopServerCommand, status: statusOfServer } as const;
+
+const housekeeping: readonly Command[] = [
+  command<Common>({
+    command: 'init',
+    describe: 'make this folder a project',
+    builder: (parser) => parser.example('agent init', 'makes .beads/issues.jsonl'),
+    run: (context) => init(context),
+  }),
+  command<Common & { readonly action: keyof typeof serverActions }>({
+    command: 'server <action>',
+    describe: "start, stop, or ask for the status of this project's server",
+    builder: (parser) =>
+      parser
+        .positional('action', { choices: Object.keys(serverActions), demandOption: true })
+        .example('agent server status', 'exit code 6 when none runs'),
+    run: (context, { action }) => serverActions[action](context),
+  }),
+  command<Common & { readonly action: 'rotate' | undefined }>({
+    command: 'token [action]',
+    describe: 'print the token of the server, or replace it (rotate)',
+    builder: (parser) =>
+      parser
+        .positional('action', { choices: ['rotate'] as const })
+        .example('agent token rotate', 'the old one is refused from now on'),
+    run: (context, { action }) => (action === 'rotate' ? rotateToken(context) : showToken(context)),
+  }),
+];
+
 /** The commands of Spec 4 and CONTRACT 7, in the order in which help shows them. */
 export const commandTable: readonly Command[] = [
   create,
@@ -138,4 +215,7 @@ export const commandTable: readonly Command[] = [
   asking('retry', 'run a failed or cancelled task again', 'another attempt by the same role'),
   asking('reopen', 'put a complete task back into the queue', 'it was not done after all'),
   logs,
+  ...watching,
+  dependencies,
+  ...housekeeping,
 ];

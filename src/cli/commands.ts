@@ -5,11 +5,13 @@ import type { Client, Frame } from './client.ts';
 import type { Connection } from './connect.ts';
 import { exitCodes } from './exit-codes.ts';
 import type { Io } from './io.ts';
+import type { Project } from './project.ts';
 import { renderFrame, renderList, renderTask } from './render.ts';
 import { followRun, type RunRequest, submit } from './run-task.ts';
 
 /** What every command gets; each answers with its exit code. @throws CallError, ServiceError */
 export interface CommandContext {
+  readonly project: Project;
   readonly connection: Connection;
   readonly io: Io;
   readonly json: boolean;
@@ -60,7 +62,7 @@ export const showTask = async (context: CommandContext, id: string): Promise<num
 
 const pageSchema = z.looseObject({ tasks: z.array(z.unknown()), next_cursor: z.string().optional() });
 
-const everyTask = async (client: Client, status: string | undefined): Promise<readonly TaskView[]> => {
+export const everyTask = async (client: Client, status: string | undefined): Promise<readonly TaskView[]> => {
   const tasks: TaskView[] = [];
   for (let cursor: string | undefined; ; ) {
     const params = { ...(status === undefined ? {} : { status }), ...(cursor === undefined ? {} : { cursor }) };

@@ -5,6 +5,7 @@ import { requireRole } from '../machines/errors.ts';
 import {
   changeSchema,
   createSchema,
+  dependencySchema,
   executeSchema,
   historySchema,
   listSchema,
@@ -36,6 +37,14 @@ const createCatalogueMethods = (catalogue: Catalogue): Readonly<Record<string, M
       ...(limit === undefined ? {} : { limit }),
       ...(cursor === undefined ? {} : { cursor }),
     });
+  },
+  add_dependency: async (params) => {
+    const { task_id, depends_on } = parseParams(dependencySchema, params);
+    return catalogue.addDependency(task_id, depends_on);
+  },
+  remove_dependency: async (params) => {
+    const { task_id, depends_on } = parseParams(dependencySchema, params);
+    return catalogue.removeDependency(task_id, depends_on);
   },
   history: async (params) => {
     const { task_id, after_seq, limit } = parseParams(historySchema, params);
@@ -72,6 +81,7 @@ export const createMethods = (service: TaskService, discovery: () => unknown): R
     });
   },
   discovery: async () => discovery(),
+  explain: async (params) => service.explain(parseParams(taskSchema, params).task_id),
   close: createChange(service.close),
   reopen: createChange(service.reopen),
   cancel: createChange(service.cancel),

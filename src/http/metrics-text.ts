@@ -1,8 +1,8 @@
 import type { Tally } from '../actors/metrics.ts';
-import type { Load } from '../actors/system.ts';
+import type { Slots } from '../machines/explain.ts';
 
 /** The counters of CONTRACT 6 by name. Times in seconds. */
-export const metricsDocument = (tally: Tally, load: Load, uptimeSeconds: number) => ({
+export const metricsDocument = (tally: Tally, load: Slots, uptimeSeconds: number) => ({
   tasks_spawned: tally.spawned,
   tasks_completed: tally.completed,
   tasks_failed: tally.failed,

@@ -49,6 +49,7 @@ export const historySchema = z.strictObject({
 });
 
 export const taskSchema = z.strictObject({ task_id: id });
+export const dependencySchema = z.strictObject({ task_id: id, depends_on: id });
 export const changeSchema = z.strictObject({ task_id: id, reason });
 export const retrySchema = z.strictObject({
   task_id: id,

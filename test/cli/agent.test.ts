@@ -261,3 +261,73 @@ test('every command has help with an example', async () => {
   );
   for (const name of names) expect((await agent(name, '--help')).out).toContain(`agent ${name}`);
 });
+
+test('dependencies are added, shown and removed; a cycle ends with 4 and its names', async () => {
+  const { agent } = openProject();
+  const [one, two] = [(await agent('create', 'one')).out.trim(), (await agent('create', 'two')).out.trim()];
+
+  const added = await agent('dep', 'add', two, one);
+  const cycle = await agent('dep', 'add', one, two);
+  const tree = await agent('dep', 'tree', two);
+  const removed = await agent('dep', 'remove', two, one);
+  const half = await agent('dep', 'add', two);
+
+  expect(added).toMatchObject({ code: 0, out: `${two} depends on ${one}\n` });
+  expect(cycle).toMatchObject({
+    code: 4,
+    err: expect.stringContaining(`would close a cycle: ${one} -> ${two} -> ${one}`),
+  });
+  expect(tree.out).toBe(`${two}  queued  two\n  ${one}  queued  one\n`);
+  expect(removed).toMatchObject({ code: 0, out: `${two} depends on nothing\n` });
+  expect(half).toMatchObject({ code: 2, err: expect.stringContaining('needs two task ids') });
+});
+
+test('wait ends with 0 when all are complete, with 124 when the time is up; explain says why', async () => {
+  const { agent, root } = scripted([hang]);
+  const [busy, closed] = [(await agent('create', 'busy')).out.trim(), (await agent('create', 'closed')).out.trim()];
+  await agent('close', closed);
+  await agent('--async', 'engineer', busy);
+  await until(() => existsSync(join(root, 'pid')));
+
+  const late = await agent('wait', busy, closed, '--timeout', '1');
+  const why = await agent('explain', busy);
+  await agent('cancel', busy);
+
+  expect(late).toMatchObject({ code: 124, out: `${busy} started\n${closed} complete\n` });
+  expect(why.out).toContain(`${busy} is in started.working`);
+  expect(why.out).toMatch(/yes +dependenciesComplete +\{"unmet":\[\]\}/);
+  expect(why.out).toContain('may now: cancel');
+  expect(await agent('wait', busy)).toMatchObject({ code: 5 });
+  expect(await agent('wait', closed)).toMatchObject({ code: 0 });
+});
+
+test('the server is started, asked and stopped by the CLI, and its token replaced while it runs', async () => {
+  const { agent, stateDir, serverFile } = openProject();
+
+  const none = await agent('server', 'status');
+  const started = await agent('server', 'start');
+  const before = (await agent('token')).out.trim();
+  await agent('token', 'rotate');
+  const answer = await fetch(`${serverFile().url}/metrics`, { headers: { authorization: `Bearer ${before}` } });
+  const after = await agent('server', 'status', '--json');
+  const stopped = await agent('server', 'stop');
+
+  expect(none.code).toBe(6);
+  expect(started).toMatchObject({ code: 0, out: expect.stringContaining('"status":"healthy"') });
+  expect(answer.status).toBe(401);
+  expect(readFileSync(join(stateDir, 'token'), 'utf8').trim()).not.toBe(before);
+  expect(JSON.parse(after.out)).toMatchObject({ running: true, health: { status: 'healthy' } });
+  expect(stopped).toMatchObject({ code: 0, out: expect.stringContaining('is stopped') });
+  expect((await agent('server', 'status')).code).toBe(6);
+});
+
+test('init makes a project, and twice is once', async () => {
+  const { agent, root } = openProject();
+
+  const first = await agent('init');
+  const second = await agent('init');
+
+  expect(first.out).toBe(`wrote ${join(root, '.beads', 'issues.jsonl')}\n`);
+  expect(second).toMatchObject({ code: 0, out: expect.stringContaining('is there already') });
+  expect((await agent('list', '--json')).out).toBe('[]\n');
+});

@@ -201,3 +201,50 @@ test('an error inside says nothing of its inside', async () => {
   });
   expect(JSON.stringify(logged.map(({ facts }) => String(facts['error'])))).toContain('secret detail');
 });
+
+test('explain evaluates the guards on what is true now, and changes nothing', async () => {
+  const { call, store } = await startServer({ turns: [finish()] });
+  const { result: first } = await call('create', { description: 'first' });
+  const { result: second } = await call('create', { description: 'second', dependencies: [first.task_id] });
+
+  const { result } = await call('explain', { task_id: second.task_id });
+
+  expect(result).toEqual({
+    task_id: second.task_id,
+    state: { queued: 'idle' },
+    guards: [
+      { guard: 'taskExists', value: true, inputs: { exists: true } },
+      { guard: 'dependenciesComplete', value: false, inputs: { unmet: [first.task_id] } },
+      { guard: 'modelCanBeCalled', value: true, inputs: { missing_credential: null } },
+      { guard: 'queueHasRoom', value: true, inputs: { full_at: null } },
+      { guard: 'hasAttemptsLeft', value: false, inputs: { retries_left: 0, retryable: null } },
+      { guard: 'slotIsFree', value: true, inputs: { running: 0, waiting: 0, cap: 3 } },
+    ],
+    allowed_events: ['run', 'close', 'cancel'],
+    reason: null,
+    deadline: null,
+  });
+  expect(store.lastSeq()).toBe(0);
+  await call('execute', { task_id: second.task_id, role: 'engineer' });
+  expect((await call('explain', { task_id: second.task_id })).result.reason).toBe(
+    `task has unmet dependencies [${first.task_id}]`,
+  );
+});
+
+test('dependencies are added and removed, a cycle is refused by name', async () => {
+  const { call } = await startServer();
+  const { result: one } = await call('create', { description: 'one' });
+  const { result: two } = await call('create', { description: 'two' });
+  const edge = { task_id: two.task_id, depends_on: one.task_id };
+
+  const added = await call('add_dependency', edge);
+  const cycle = await call('add_dependency', { task_id: one.task_id, depends_on: two.task_id });
+  const removed = await call('remove_dependency', edge);
+
+  expect(added.result).toMatchObject({ dependencies: [one.task_id], ready: false, phase: 'waiting_for_dependencies' });
+  expect(cycle.error).toMatchObject({
+    code: -32011,
+    data: { code: 'dependency_cycle', cycle: [one.task_id, two.task_id, one.task_id] },
+  });
+  expect(removed.result).toMatchObject({ dependencies: [], ready: true });
+});

@@ -1,0 +1,96 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { writeFileAtomically } from '../actors/atomic-write.ts';
+import { CallError } from './client.ts';
+import type { CommandContext } from './commands.ts';
+import { exitCodes } from './exit-codes.ts';
+import { findServer } from './find-server.ts';
+import { getJson } from './http-client.ts';
+import { stateFiles } from './project.ts';
+import { ensurePrivateFolder, readToken } from './server/private-files.ts';
+import { readServerFile } from './server/server-file.ts';
+
+const stopMs = 15_000;
+const pollMs = 50;
+const healthMs = 5_000;
+
+export const startServerCommand = async (context: CommandContext): Promise<number> => {
+  await context.connection.server();
+  return statusOfServer(context);
+};
+
+/** Exit code 6 when no server runs. */
+export const statusOfServer = async ({ project, io, json }: CommandContext): Promise<number> => {
+  const address = await findServer(project);
+  if (address === null) {
+    io.out(json ? JSON.stringify({ running: false }) : `no server runs for ${project.root}`);
+    return exitCodes.unavailable;
+  }
+  const file = readServerFile(stateFiles(project.stateDir).server);
+  const health = (await getJson(address, '/health', healthMs)) as object;
+  if (json) io.out(JSON.stringify({ running: true, ...file, health }));
+  else io.out(`${address.url} (pid ${file?.pid}) serves ${project.root}; ${JSON.stringify(health)}`);
+  return exitCodes.done;
+};
+
+const runs = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** Asks the server to end, as SIGTERM does, and waits until it has. @throws CallError when it does not */
+export const stopServerCommand = async ({ project, io }: CommandContext): Promise<number> => {
+  const address = await findServer(project);
+  const file = readServerFile(stateFiles(project.stateDir).server);
+  if (address === null || file === null) {
+    io.out(`no server runs for ${project.root}`);
+    return exitCodes.done;
+  }
+  process.kill(file.pid, 'SIGTERM');
+  for (const deadline = Date.now() + stopMs; Date.now() < deadline; await delay(pollMs)) {
+    if (runs(file.pid)) continue;
+    io.out(`the server (pid ${file.pid}) is stopped`);
+    return exitCodes.done;
+  }
+  throw new CallError(
+    'server_not_stopped',
+    `the server (pid ${file.pid}) does not stop; end it with: kill -9 ${file.pid}`,
+  );
+};
+
+/** Shows the token of this project's server. */
+export const showToken = async ({ project, io, json }: CommandContext): Promise<number> => {
+  ensurePrivateFolder(project.stateDir);
+  const { token } = stateFiles(project.stateDir);
+  io.out(json ? JSON.stringify({ token: readToken(token), file: token }) : readToken(token));
+  return exitCodes.done;
+};
+
+/** Replaces the token; a running server takes the new one at its next request. */
+export const rotateToken = async ({ project, io, json }: CommandContext): Promise<number> => {
+  ensurePrivateFolder(project.stateDir);
+  const { token } = stateFiles(project.stateDir);
+  await writeFileAtomically(token, `${randomBytes(32).toString('base64url')}\n`);
+  io.out(json ? JSON.stringify({ file: token }) : `a new token is in ${token}; the old one is refused from now on`);
+  return exitCodes.done;
+};
+
+/** Makes the folder for tasks, so that this folder is found as the project from below. */
+export const init = async ({ project, io }: CommandContext): Promise<number> => {
+  const folder = join(project.root, '.beads');
+  const file = join(folder, 'issues.jsonl');
+  if (existsSync(file)) io.out(`${file} is there already`);
+  else {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    await writeFile(file, '', { flag: 'wx', mode: 0o600 });
+    io.out(`wrote ${file}`);
+  }
+  return exitCodes.done;
+};

@@ -1,0 +1,66 @@
+import { z } from 'zod';
+import { requireId } from '../actors/catalogue.ts';
+import type { TaskView } from '../machines/task-view.ts';
+import type { Client } from './client.ts';
+import type { CommandContext } from './commands.ts';
+import { exitCodes } from './exit-codes.ts';
+
+const over: Readonly<Record<string, number>> = {
+  complete: exitCodes.done,
+  failed: exitCodes.failed,
+  cancelled: exitCodes.cancelled,
+};
+
+const waitForOne = async (client: Client, taskId: string, signal: AbortSignal): Promise<TaskView> => {
+  for await (const _ of client.frames(taskId, null, signal)) if (signal.aborted) break;
+  return (await client.call('status', { task_id: taskId })) as TaskView;
+};
+
+/** Waits until every task is over. 0 when all are complete, else the worst of them; 124 when the time is up. */
+export const wait = async (
+  { connection, io, json }: CommandContext,
+  ids: readonly string[],
+  timeoutSeconds: number | undefined,
+): Promise<number> => {
+  const taskIds = ids.map(requireId);
+  const client = await connection.server();
+  const abort = new AbortController();
+  const timer = timeoutSeconds === undefined ? undefined : setTimeout(() => abort.abort(), timeoutSeconds * 1_000);
+  const tasks = await Promise.all(taskIds.map((id) => waitForOne(client, id, abort.signal)));
+  clearTimeout(timer);
+  for (const task of tasks) io.out(json ? JSON.stringify(task) : `${task.task_id} ${task.status}`);
+  const codes = tasks.map(({ status }) => over[status]);
+  if (codes.includes(undefined)) {
+    io.err(`agent: the time is up after ${timeoutSeconds} s`);
+    return exitCodes.timedOut;
+  }
+  return codes.includes(exitCodes.failed) ? exitCodes.failed : (codes.find((code) => code !== 0) ?? exitCodes.done);
+};
+
+const explanationSchema = z.looseObject({
+  task_id: z.string(),
+  state: z.unknown(),
+  guards: z.array(z.object({ guard: z.string(), value: z.boolean(), inputs: z.record(z.string(), z.unknown()) })),
+  allowed_events: z.array(z.string()),
+  reason: z.string().nullable(),
+  deadline: z.string().nullable(),
+});
+
+/** Why a task is where it is: the chart's own guards, evaluated now. */
+export const explainTask = async ({ connection, io, json }: CommandContext, id: string): Promise<number> => {
+  const taskId = requireId(id);
+  const client = await connection.server();
+  const explanation = explanationSchema.parse(await client.call('explain', { task_id: taskId }));
+  if (json) {
+    io.out(JSON.stringify(explanation));
+    return exitCodes.done;
+  }
+  const { state, guards, allowed_events, reason, deadline } = explanation;
+  io.out(`${taskId} is in ${JSON.stringify(state).replace(/[{}"]/g, '').replace(':', '.')}`);
+  if (reason !== null) io.out(`  because ${reason}`);
+  if (deadline !== null) io.out(`  until ${deadline} at the latest`);
+  for (const { guard, value, inputs } of guards)
+    io.out(`  ${value ? 'yes' : 'no '}  ${guard.padEnd(20)} ${JSON.stringify(inputs)}`);
+  io.out(`  may now: ${allowed_events.join(', ') || 'nothing but wait'}`);
+  return exitCodes.done;
+};

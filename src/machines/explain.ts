@@ -1,0 +1,62 @@
+import type { SnapshotFrom } from 'xstate';
+import { describeRefusal } from './errors.ts';
+import { allowedCommands } from './refusals.ts';
+import type { Finding } from './task.ts';
+import type { TaskContext } from './task-context.ts';
+import { taskMachine } from './task-machine.ts';
+
+/** One guard of the chart, evaluated on what is true now. */
+export interface ExplainedGuard {
+  readonly guard: string;
+  readonly value: boolean;
+  readonly inputs: Readonly<Record<string, unknown>>;
+}
+
+/** Why a task is where it is, and what may happen next (CONTRACT 3, `explain`). */
+export interface Explanation {
+  readonly task_id: string;
+  readonly state: unknown;
+  readonly guards: readonly ExplainedGuard[];
+  readonly allowed_events: readonly string[];
+  /** What the last request was refused with, or why the last attempt failed. */
+  readonly reason: string | null;
+  readonly deadline: string | null;
+}
+
+/** The slots as the supervisor has them now. */
+export interface Slots {
+  readonly running: number;
+  readonly waiting: number;
+  readonly cap: number;
+}
+
+const inputs: Readonly<Record<string, (context: TaskContext) => Readonly<Record<string, unknown>>>> = {
+  taskExists: ({ finding }) => ({ exists: finding?.exists }),
+  dependenciesComplete: ({ finding }) => ({ unmet: finding?.unmet }),
+  modelCanBeCalled: ({ finding }) => ({ missing_credential: finding?.missingCredential }),
+  queueHasRoom: ({ finding }) => ({ full_at: finding?.queueFullAt }),
+  hasAttemptsLeft: ({ retriesLeft, failure }) => ({ retries_left: retriesLeft, retryable: failure?.retryable ?? null }),
+};
+
+type Guard = (args: { context: TaskContext; event: { type: string; at: number } }, params: never) => boolean;
+
+/** Evaluates the chart's own guards on the task and on a fresh look at the world; changes nothing. */
+export const explain = (snapshot: SnapshotFrom<typeof taskMachine>, finding: Finding, slots: Slots): Explanation => {
+  const context: TaskContext = { ...snapshot.context, finding };
+  const guards = taskMachine.implementations.guards as Readonly<Record<string, Guard>>;
+  const explained = Object.entries(inputs).map(([guard, inputsOf]) => ({
+    guard,
+    value: guards[guard]?.({ context, event: { type: 'explain', at: 0 } }, undefined as never) ?? false,
+    inputs: inputsOf(context),
+  }));
+  const { refusal, failure, deadlineAt } = snapshot.context;
+  const failed = failure === null ? null : `${failure.code}: ${failure.message}`;
+  return {
+    task_id: context.taskId,
+    state: snapshot.value,
+    guards: [...explained, { guard: 'slotIsFree', value: slots.running < slots.cap, inputs: { ...slots } }],
+    allowed_events: allowedCommands(snapshot),
+    reason: refusal === null ? failed : describeRefusal(refusal),
+    deadline: deadlineAt === null ? null : new Date(deadlineAt).toISOString(),
+  };
+};
