@@ -108,7 +108,24 @@ const main = async (): Promise<void> => {
   await parser.parseAsync();
 };
 
+/** A pipe takes its time: what was written must be out before the process ends. */
+const flushed = (stream: NodeJS.WriteStream): Promise<void> =>
+  new Promise((resolve) => {
+    stream.write('', () => resolve());
+  });
+
+const leave = async (exitCode: number): Promise<void> => {
+  await Promise.all([flushed(process.stdout), flushed(process.stderr)]);
+  process.exit(exitCode);
+};
+
+// A reader that has seen enough, such as head, is no error.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit(code);
+  throw error;
+});
+
 main().then(
-  () => process.exit(code),
-  (error: unknown) => process.exit(report(error)),
+  () => leave(code),
+  (error: unknown) => leave(report(error)),
 );

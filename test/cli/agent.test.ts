@@ -331,3 +331,25 @@ test('init makes a project, and twice is once', async () => {
   expect(second).toMatchObject({ code: 0, out: expect.stringContaining('is there already') });
   expect((await agent('list', '--json')).out).toBe('[]\n');
 });
+
+test('a long list comes out whole through a pipe, and a reader that leaves early is no error', async () => {
+  const { shell, root, start, collect } = openProject();
+  mkdirSync(join(root, '.beads'));
+  const line = (n: number) =>
+    JSON.stringify({
+      id: `bd-x${n}`,
+      title: `task ${n} ${'x'.repeat(60)}`,
+      status: 'open',
+      priority: 2,
+      created_at: '2026-01-01T00:00:00Z',
+      updated_at: '2026-01-01T00:00:00Z',
+    });
+  writeFileSync(join(root, '.beads', 'issues.jsonl'), Array.from({ length: 3_000 }, (_, n) => line(n)).join('\n'));
+
+  const { out } = await shell('$AGENT list | { read first; sleep 1; wc -l; }');
+  const early = start('agent', ['list']);
+  early.stdout?.once('data', () => early.stdout?.destroy());
+
+  expect(out.trim()).toBe('2999');
+  expect(await collect(early)).toMatchObject({ code: 0, err: expect.not.stringContaining('EPIPE') });
+});

@@ -76,6 +76,15 @@ export const openProject = (config: object = { api: { backend: 'scripted' } }) =
     collect,
     serverFile,
     stopServer,
+    /** Runs a line of shell in which `$AGENT` is the command. */
+    shell: (line: string): Promise<Ended> =>
+      collect(
+        spawn('/bin/sh', ['-c', line], {
+          cwd: root,
+          env: { ...env, AGENT: `${process.execPath} ${bin('agent')}` },
+          stdio: ['ignore', 'pipe', 'pipe'],
+        }),
+      ),
     /** Runs `agent` to its end. */
     agent: (...args: string[]): Promise<Ended> => collect(start('agent', args)),
     agentWith: (more: NodeJS.ProcessEnv, ...args: string[]): Promise<Ended> => collect(start('agent', args, more)),
