@@ -173,7 +173,11 @@ export const createSystem = (options: SystemOptions, ports: SystemPorts): System
     now,
     log,
     wakeAgent: (key) => supervisor.getSnapshot().children[key]?.send({ type: 'DEADLINE', at: now() }),
-    onCrash: (taskId) => supervisor.send({ type: 'slot.returned', taskId }),
+    onCrash: (taskId) => {
+      const own = Object.keys(supervisor.getSnapshot().children).filter((key) => key.startsWith(`${taskId}#`));
+      for (const key of own) supervisor.send({ type: 'agent.dismissed', key: key as AttemptKey });
+      supervisor.send({ type: 'slot.returned', taskId });
+    },
   });
 
   return {

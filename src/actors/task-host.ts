@@ -62,6 +62,7 @@ export interface TaskHost {
 
 const answerMs = 30_000;
 const reviveMs = 5_000;
+const reviveAtMostMs = 10 * 60_000;
 
 const observedStatus = (tracked: TrackedTask): ObservedStatus => {
   const status = statusInTracker(tracked);
@@ -85,6 +86,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
   const arriving = new Map<TaskId, Promise<Live>>();
   /** How many callers wait for an answer of a task; its actor stays while there is one. */
   const asking = new Map<TaskId, number>();
+  const reviving = new Map<TaskId, number>();
   let stopped = false;
 
   const wheel = createTimerWheel(now, (key) => {
@@ -152,7 +154,15 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     ports.log('the actor of a task broke; it is restored from what was committed last', { task_id: taskId, error });
     if (live.get(taskId) === host) live.delete(taskId);
     ports.onCrash(taskId);
-    if (!stopped) wheel.set(`revive:${taskId}`, now() + reviveMs);
+    reviveLater(taskId);
+  };
+
+  /** The pause doubles with every try, so that a task that cannot be restored costs ever less. */
+  const reviveLater = (taskId: TaskId): void => {
+    if (stopped) return;
+    const tries = reviving.get(taskId) ?? 0;
+    reviving.set(taskId, tries + 1);
+    wheel.set(`revive:${taskId}`, now() + Math.min(reviveMs * 2 ** tries, reviveAtMostMs));
   };
 
   const enliven = async (taskId: TaskId): Promise<Live> => {
@@ -186,10 +196,13 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
 
   const revive = async (taskId: TaskId): Promise<void> => {
     if (stopped) return;
-    await hydrate(taskId).catch((error: unknown) => {
+    try {
+      await hydrate(taskId);
+      reviving.delete(taskId);
+    } catch (error) {
       ports.log('a pending task could not be restored; it is tried again', { task_id: taskId, error });
-      wheel.set(`revive:${taskId}`, now() + reviveMs);
-    });
+      reviveLater(taskId);
+    }
   };
 
   const viewOf = (tracked: TrackedTask): TaskView => {

@@ -427,6 +427,25 @@ test('a transition that cannot be committed changes nothing, and the task goes o
   expect((await untilStatus(running, id, 'complete')).status).toBe('complete');
 });
 
+test('a task whose commit fails at work stops its agent, gives its slot back, and fails with a reason later', async () => {
+  const running = await startSystem({ turns: [hang] });
+  const id = await newTask(running);
+  await run(running, id);
+  const pid = await pidIn(running.root);
+  const commit = running.store.commit;
+  running.store.commit = () => {
+    throw new Error('disk full');
+  };
+
+  await expect(running.service.cancel(id, null)).rejects.toMatchObject({ code: 'internal' });
+  expect(running.system.load().running).toBe(0);
+  while (alive(pid)) await new Promise(setImmediate);
+  running.store.commit = commit;
+
+  const view = await untilStatus(running, id, 'failed');
+  expect(view.error).toMatchObject({ code: 'internal', facts: { interrupted: true } });
+});
+
 test('the counters are recounted from the journal', async () => {
   const first = await startSystem({ turns: [finish()] });
   const id = await newTask(first);
