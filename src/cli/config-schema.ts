@@ -15,6 +15,8 @@ export const configSchema = z.strictObject({
       worker_pool_size: positive.max(1_000).optional(),
       auth: z.enum(['token', 'none']).default('token'),
       queue_limit: positive.max(1_000_000).default(10_000),
+      max_streams: positive.max(100_000).default(64),
+      max_streams_per_task: positive.max(100_000).default(8),
     })
     .prefault({}),
   api: z

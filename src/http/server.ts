@@ -10,7 +10,8 @@ import { createGate, type GateOptions } from './gate.ts';
 import { createRpc } from './json-rpc.ts';
 import { createMethods } from './methods.ts';
 import { metricsDocument, metricsText } from './metrics-text.ts';
-import { registerSse, streamEvents } from './sse.ts';
+import { registerSse, type SseFrame, streamEvents } from './sse.ts';
+import { createStreamCounter, type StreamLimits } from './stream-limits.ts';
 import { everyStream, taskStream } from './task-stream.ts';
 
 export interface ServerOptions extends Identity, GateOptions {
@@ -22,6 +23,7 @@ export interface ServerOptions extends Identity, GateOptions {
   /** Proves who this server is, also where authentication is off (rule R3). */
   readonly proofToken: () => string;
   readonly heartbeatMs: number;
+  readonly streamLimits: StreamLimits;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -122,19 +124,34 @@ export const buildServer = async (options: ServerOptions): Promise<FastifyInstan
     return reply.type('text/plain; version=0.0.4; charset=utf-8').send(metricsText(document));
   });
 
-  const sse = { heartbeatMs: options.heartbeatMs, onError: (error: unknown) => log('a stream broke', { error }) };
+  const counter = createStreamCounter(options.streamLimits);
+  const onError = (error: unknown): void => log('a stream broke', { error });
+  const stream = (reply: FastifyReply, key: string, produce: (signal: AbortSignal) => AsyncGenerator<SseFrame>) => {
+    const counted = counter.open(key);
+    if ('refused' in counted) return refuseStream(reply, counted.refused, options.streamLimits);
+    streamEvents(reply, produce, { heartbeatMs: options.heartbeatMs, onError, onClose: counted.close });
+    return reply;
+  };
   app.get('/stream', async (request, reply) => {
     const after = lastEventId(request);
-    streamEvents(reply, (signal) => everyStream(after, signal, store, journal), sse);
-    return reply;
+    return stream(reply, '', (signal) => everyStream(after, signal, store, journal));
   });
   app.get<{ Params: { task_id: string } }>('/stream/:task_id', async (request, reply) => {
     const after = lastEventId(request);
     const view = await service.status(request.params.task_id);
-    streamEvents(reply, (signal) => taskStream({ view, after, signal }, store, journal), sse);
-    return reply;
+    return stream(reply, view.task_id, (signal) => taskStream({ view, after, signal }, store, journal));
   });
   return app;
+};
+
+const retryAfterSeconds = 5;
+
+const refuseStream = (reply: FastifyReply, which: keyof StreamLimits, limits: StreamLimits): FastifyReply => {
+  const where = which === 'inAll' ? 'on this server' : 'of this task';
+  return reply
+    .code(which === 'inAll' ? 503 : 429)
+    .header('retry-after', retryAfterSeconds)
+    .send(errorBody('too_many_streams', `${limits[which]} streams ${where} are open already; close one`));
 };
 
 const answerError = (

@@ -15,7 +15,11 @@ export const registerSse = async (app: FastifyInstance): Promise<void> => {
 export interface SseOptions {
   readonly heartbeatMs: number;
   readonly onError: (error: unknown) => void;
+  readonly onClose: () => void;
 }
+
+/** A reader that takes nothing over so many heartbeats is let go; it can come back with Last-Event-ID. */
+const missedAtMost = 4;
 
 /**
  * The only user of fastify-sse-v2. The producer is pulled no faster than the client reads, so a slow reader costs no
@@ -24,15 +28,19 @@ export interface SseOptions {
 export const streamEvents = (
   reply: FastifyReply,
   produce: (signal: AbortSignal) => AsyncGenerator<SseFrame>,
-  { heartbeatMs, onError }: SseOptions,
+  { heartbeatMs, onError, onClose }: SseOptions,
 ): void => {
   const abort = new AbortController();
   const frames = produce(abort.signal);
+  let missed = 0;
   const heartbeat = setInterval(() => {
-    if (!reply.raw.writableNeedDrain) reply.raw.write(':\n\n');
+    missed = reply.raw.writableNeedDrain ? missed + 1 : 0;
+    if (missed >= missedAtMost) reply.raw.destroy();
+    else if (missed === 0) reply.raw.write(':\n\n');
   }, heartbeatMs);
   reply.raw.once('close', () => {
     clearInterval(heartbeat);
+    onClose();
     abort.abort();
     frames.return(undefined).catch(onError);
   });

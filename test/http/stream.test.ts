@@ -1,3 +1,4 @@
+import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { finish, hang, startServer, untilStatus } from '../support/running.ts';
 import { readFrames, type SeenFrame } from '../support/sse.ts';
@@ -196,4 +197,70 @@ test('GET /stream carries every task', async () => {
   const seen = await frames;
 
   expect(new Set(seen.map(({ body }) => body.task_id))).toEqual(new Set([one, two]));
+});
+
+test('the ninth stream of a task and the eleventh of all are refused, and a place is free again after one', async () => {
+  const server = await startServer();
+  const [one, other] = [await newTask(server), await newTask(server)];
+  const open = (id: string) => fetch(`${server.base}/stream/${id}`, { headers: server.headers });
+  const held: Response[] = [];
+  for (let n = 0; n < 8; n += 1) held.push(await open(one));
+
+  const ninth = await open(one);
+  held.push(await open(other), await open(other));
+  const eleventh = await open(other);
+
+  expect(held.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 200));
+  expect([ninth.status, ninth.headers.get('retry-after'), eleventh.status]).toEqual([429, '5', 503]);
+  expect(await ninth.json()).toMatchObject({ error: { code: 'too_many_streams' } });
+  await held[0]?.body?.cancel();
+  let again = await open(one);
+  while (again.status !== 200) again = await open(one);
+  for (const response of [...held.slice(1), again]) await response.body?.cancel();
+});
+
+test('a comment keeps an idle stream alive', async () => {
+  const server = await startServer({ heartbeatMs: 20 });
+  const id = await newTask(server);
+  const response = await fetch(`${server.base}/stream/${id}`, { headers: server.headers });
+  let text = '';
+  for await (const chunk of response.body ?? []) {
+    text += new TextDecoder().decode(chunk);
+    if (text.includes('\n:\n\n')) break;
+  }
+
+  expect(text).toContain('\n:\n\n');
+});
+
+test('a reader that takes nothing is let go, and another gets everything', async () => {
+  const server = await startServer({ heartbeatMs: 150 });
+  const id = await newTask(server);
+  const socket = connect(server.port, '127.0.0.1');
+  await new Promise((resolve) => socket.once('connect', resolve));
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  socket.on('error', () => {});
+  socket.write(
+    `GET /stream/${id}?after=0 HTTP/1.1\r\nHost: 127.0.0.1:${server.port}\r\nAuthorization: ${server.headers.authorization}\r\n\r\n`,
+  );
+  await new Promise((resolve) => socket.once('data', resolve));
+  socket.pause();
+  const data = JSON.stringify({ text: 'x'.repeat(60_000) });
+  for (let n = 0; n < 120; n += 1)
+    server.system.journal.commit({ entries: [{ taskId: id, attempt: 1, type: 'log', at: n, data, cause: null }] });
+
+  const others = await readFrames(
+    `${server.base}/stream/${id}?after=0`,
+    server.headers,
+    ({ body }) => body.seq === 120,
+  );
+  while (
+    await new Promise<boolean>((resolve, reject) =>
+      server.app.server.getConnections((error, count) => (error ? reject(error) : resolve(count > 0))),
+    )
+  )
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  socket.destroy();
+
+  await closed;
+  expect(others).toHaveLength(122);
 });

@@ -24,6 +24,7 @@ export interface Setting {
   readonly root?: string;
   readonly stateDir?: string;
   readonly model?: Model | null;
+  readonly heartbeatMs?: number;
 }
 
 export const finish = (summary = 'done', status = 'done'): Turn => ({
@@ -113,7 +114,8 @@ export const startServer = async (setting: Setting = {}) => {
     proofToken: () => token,
     tokenHint: 'look into the token file',
     modelCheck: () => ({ ok: true, detail: 'scripted' }),
-    heartbeatMs: 15_000,
+    heartbeatMs: setting.heartbeatMs ?? 15_000,
+    streamLimits: { inAll: 10, perTask: 8 },
   });
   await app.listen({ host: '127.0.0.1', port: 0 });
   const address = app.server.address();

@@ -219,6 +219,7 @@ const serve = async (
       detail: modelNote(config, selectModel),
     }),
     heartbeatMs,
+    streamLimits: { inAll: config.server.max_streams, perTask: config.server.max_streams_per_task },
     log,
   });
   const { host } = config.server;
