@@ -2,6 +2,7 @@ import type { Argv } from 'yargs';
 import { roles } from '../machines/task.ts';
 import * as commands from './commands.ts';
 import { changeDependency, dependencyTree } from './dependency-commands.ts';
+import { doctor } from './doctor-command.ts';
 import { UsageError } from './project.ts';
 import {
   init,
@@ -183,6 +184,12 @@ const housekeeping: readonly Command[] = [
     describe: 'make this folder a project',
     builder: (parser) => parser.example('agent init', 'makes .beads/issues.jsonl'),
     run: (context) => init(context),
+  }),
+  command<Common>({
+    command: 'doctor',
+    describe: 'say what is used, why, and what is missing; prints the effective configuration',
+    builder: (parser) => parser.example('agent doctor --json', 'for a bug report'),
+    run: (context, { config }) => doctor(context, config),
   }),
   command<Common & { readonly action: keyof typeof serverActions }>({
     command: 'server <action>',

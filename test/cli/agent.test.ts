@@ -353,3 +353,21 @@ test('a long list comes out whole through a pipe, and a reader that leaves early
   expect(out.trim()).toBe('2999');
   expect(await collect(early)).toMatchObject({ code: 0, err: expect.not.stringContaining('EPIPE') });
 });
+
+test('doctor says what is used and what is missing, and never a key', async () => {
+  const { agent, agentWith, configFile } = openProject({ server: { port: 0, max_concurrent_agents: 2 } });
+
+  const missing = await agent('doctor');
+  const ready = await agentWith({ OPENAI_API_KEY: 'sk-canary-0123456789' }, 'doctor', '--json');
+  writeFileSync(configFile, '{"sever":{}}');
+  const broken = await agent('doctor');
+
+  expect(missing).toMatchObject({ code: 1, out: expect.stringMatching(/problem +model +OPENAI_API_KEY is not set/) });
+  expect(missing.out).toContain(`ok       config   ${configFile}`);
+  expect(ready.code).toBe(0);
+  expect(JSON.parse(ready.out)).toMatchObject({
+    config: { server: { max_concurrent_agents: 2, queue_limit: 10_000 } },
+  });
+  expect(ready.out + ready.err).not.toContain('sk-canary');
+  expect(broken).toMatchObject({ code: 78, err: expect.stringContaining('Unrecognized key: "sever"') });
+});

@@ -1,0 +1,71 @@
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import type { CommandContext } from './commands.ts';
+import { effectiveCap, loadConfig } from './config.ts';
+import { exitCodes } from './exit-codes.ts';
+import { findServer } from './find-server.ts';
+import { version } from './version.ts';
+
+interface Check {
+  readonly check: string;
+  readonly status: 'ok' | 'note' | 'problem';
+  readonly detail: string;
+}
+
+const onPath = (program: string): boolean =>
+  (process.env['PATH'] ?? '').split(delimiter).some((folder) => folder !== '' && existsSync(join(folder, program)));
+
+const program = (name: string, without: string, needed: boolean): Check =>
+  onPath(name)
+    ? { check: name, status: 'ok', detail: 'found on PATH' }
+    : { check: name, status: needed ? 'problem' : 'note', detail: without };
+
+const tracker = async ({ connection }: CommandContext): Promise<Check> => {
+  try {
+    await (await connection.files()).call('list', { limit: 1 });
+    return { check: 'tracker', status: 'ok', detail: 'embedded: .beads/issues.jsonl can be read' };
+  } catch (error) {
+    return { check: 'tracker', status: 'problem', detail: error instanceof Error ? error.message : String(error) };
+  }
+};
+
+const server = async ({ project }: CommandContext): Promise<Check> => {
+  const address = await findServer(project);
+  return { check: 'server', status: 'ok', detail: address === null ? 'not running' : `running at ${address.url}` };
+};
+
+/** Says what is used, why, and what is missing; exit code 1 when something must be mended. @throws ConfigError */
+export const doctor = async (context: CommandContext, configFile: string | undefined): Promise<number> => {
+  const { project, io, json } = context;
+  const { config, file } = loadConfig({ config: configFile }, process.env);
+  const scripted = config.api.backend === 'scripted';
+  const key = (process.env['OPENAI_API_KEY'] ?? '') !== '';
+  const model: Check = scripted
+    ? { check: 'model', status: 'note', detail: 'the scripted model; no language model is called' }
+    : key
+      ? { check: 'model', status: 'ok', detail: `${config.api.provider_model}; OPENAI_API_KEY is set` }
+      : {
+          check: 'model',
+          status: 'problem',
+          detail: 'OPENAI_API_KEY is not set; set it, or run with --model scripted',
+        };
+  const checks: readonly Check[] = [
+    { check: 'version', status: 'ok', detail: `agent-task-server ${version}, node ${process.version}` },
+    { check: 'project', status: 'ok', detail: project.root },
+    { check: 'state', status: 'ok', detail: project.stateDir },
+    { check: 'config', status: 'ok', detail: file ?? 'defaults (no file)' },
+    { check: 'agents', status: 'ok', detail: `at most ${effectiveCap(config)} at once` },
+    model,
+    await tracker(context),
+    await server(context),
+    program('git', 'needed by most projects', false),
+    program('grep', 'needed by the tool grep', true),
+    program('bd', 'tasks are kept in .beads/issues.jsonl', false),
+  ];
+  if (json) io.out(JSON.stringify({ checks, config }));
+  else {
+    for (const { check, status, detail } of checks) io.out(`${status.padEnd(8)} ${check.padEnd(8)} ${detail}`);
+    io.out(`\neffective configuration:\n${JSON.stringify(config, null, 2)}`);
+  }
+  return checks.some(({ status }) => status === 'problem') ? exitCodes.failed : exitCodes.done;
+};
