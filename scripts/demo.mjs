@@ -104,6 +104,13 @@ const main = async () => {
   process.stdout.write(readFileSync(join(project, '.beads', 'tasks', `task-${check}`, '30-results.md'), 'utf8'));
 };
 
+process.on('SIGINT', () => {
+  void stopServer().finally(() => {
+    console.log(`\nInterrupted. Left: ${folder}`);
+    process.exit(130);
+  });
+});
+
 let failed = false;
 try {
   await main();

@@ -50,6 +50,7 @@ const waitForSignal = (stop: () => Promise<void>): void => {
   };
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
+  process.on('SIGHUP', onSignal);
 };
 
 const main = async (): Promise<void> => {

@@ -97,8 +97,10 @@ const change = async (context: CommandContext, client: Client, method: string, i
 };
 
 /** `cancel`, `reopen` and `retry`: they change what a server holds, so they need one. */
-export const ask = async (context: CommandContext, method: string, id: string, reason?: string): Promise<number> =>
-  change(context, await context.connection.server(), method, id, reason);
+export const ask = async (context: CommandContext, method: string, id: string, reason?: string): Promise<number> => {
+  const taskId = requireId(id);
+  return change(context, await context.connection.server(), method, taskId, reason);
+};
 
 export const run = async (context: CommandContext, request: RunRequest, detach: boolean): Promise<number> => {
   if (!isFreeText(request.task)) requireId(request.task);

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
+import { startModelServer } from '../support/model-server.ts';
 
 const scripted = (turns: readonly object[]) => {
   const project = openProject();
@@ -143,6 +144,7 @@ test.each<[string, readonly string[], number, string]>([
   ['a flag for an id', ['show', '-x'], 2, 'Not enough non-option arguments'],
   ['an empty id', ['show', ''], 2, 'task_id: is empty'],
   ['an empty id to run', ['engineer', ''], 2, 'task_id: is empty'],
+  ['a path to cancel', ['cancel', '../x'], 3, 'task ../x does not exist'],
   ['200 characters', ['show', 'x'.repeat(200)], 3, 'does not exist'],
   ['an unknown role', ['janitor', 'bd-none'], 2, 'unknown role "janitor"; the roles are engineer, tester, reviewer'],
   ['an unknown command', ['frobnicate'], 2, 'unknown command: frobnicate'],
@@ -153,7 +155,7 @@ test.each<[string, readonly string[], number, string]>([
   ['priority 7', ['create', 'x', '--priority', '7'], 2, 'priority: '],
   ['a project that is not there', ['list', '--project', '/nowhere/at/all'], 2, 'does not exist'],
 ])('%s ends with its exit code, one line, and nothing written', async (_, args, code, message) => {
-  const { agent, root } = openProject();
+  const { agent, root, stateDir } = openProject();
 
   const ended = await agent(...args);
 
@@ -161,6 +163,7 @@ test.each<[string, readonly string[], number, string]>([
   expect(ended.err).toContain(message);
   expect(ended.err).not.toMatch(/\n\s+at /);
   expect(existsSync(join(root, '.beads', 'issues.jsonl'))).toBe(false);
+  if (args[1] !== 'bd-none') expect(existsSync(stateDir)).toBe(false);
 });
 
 test('an unmet dependency ends with 4 and its id, a second run with 4 and its attempt', async () => {
@@ -370,4 +373,42 @@ test('doctor says what is used and what is missing, and never a key', async () =
   });
   expect(ready.out + ready.err).not.toContain('sk-canary');
   expect(broken).toMatchObject({ code: 78, err: expect.stringContaining('Unrecognized key: "sever"') });
+});
+
+test.each([
+  ['the variables', (baseURL: string) => ({ env: { OPENAI_BASE_URL: baseURL }, api: {} })],
+  ['the configured address', (baseURL: string) => ({ env: {}, api: { base_url: baseURL } })],
+  [
+    'the proxy',
+    (baseURL: string) => ({ env: {}, api: { mode: 'proxy', proxy: { type: 'generic', base_url: baseURL } } }),
+  ],
+])('a run calls the provider by %s with the key, and no other', async (_, by) => {
+  const provider = await startModelServer((_request, number) =>
+    number === 1
+      ? {
+          kind: 'answer',
+          text: 'I write.',
+          calls: [{ id: 'a', name: 'write', arguments: '{"path":"hello.txt","content":"hi"}' }],
+        }
+      : {
+          kind: 'answer',
+          calls: [{ id: 'b', name: 'finish', arguments: '{"status":"done","summary":"wrote hello.txt"}' }],
+        },
+  );
+  const { env, api } = by(provider.baseURL);
+  const { agent, agentWith, root } = openProject({ api: { provider_model: 'some-model', ...api } });
+  const id = (await agent('create', 'Say hi in hello.txt')).out.trim();
+
+  const run = await agentWith({ ...env, OPENAI_API_KEY: 'sk-canary-0123456789' }, 'engineer', id);
+
+  expect(run).toMatchObject({ code: 0, out: expect.stringContaining('wrote hello.txt') });
+  expect(readFileSync(join(root, 'hello.txt'), 'utf8')).toBe('hi');
+  expect(provider.requests).toHaveLength(2);
+  for (const { headers, body } of provider.requests) {
+    expect(headers.authorization).toBe('Bearer sk-canary-0123456789');
+    expect(body['model']).toBe('some-model');
+  }
+  expect(
+    run.out + run.err + readFileSync(join(root, '.beads', 'tasks', `task-${id}`, '30-results.md'), 'utf8'),
+  ).not.toContain('sk-canary');
 });
