@@ -1,8 +1,8 @@
 // Writes docs/machines.md from the built machines; with --check, fails when the file has drifted.
-import { readFileSync, writeFileSync } from 'node:fs';
 import { agentMachine } from '../dist/machines/agent-machine.js';
 import { supervisorMachine } from '../dist/machines/supervisor-machine.js';
 import { taskMachine } from '../dist/machines/task-machine.js';
+import { generate } from './generated.mjs';
 
 const nameOf = (object) => (typeof object === 'string' ? object : object.type);
 
@@ -127,14 +127,4 @@ const text = [
   section('Agent', 'One actor per attempt, a child of the supervisor.', agentMachine),
 ].join('\n');
 
-const file = new URL('../docs/machines.md', import.meta.url);
-if (process.argv.includes('--check')) {
-  let found = '';
-  try {
-    found = readFileSync(file, 'utf8');
-  } catch {}
-  if (found !== text) {
-    console.error('docs/machines.md has drifted from src/machines; run: npm run docs');
-    process.exit(1);
-  }
-} else writeFileSync(file, text);
+generate('docs/machines.md', text);

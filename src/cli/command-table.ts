@@ -1,6 +1,7 @@
 import type { Argv } from 'yargs';
 import { roles } from '../machines/task.ts';
 import * as commands from './commands.ts';
+import { completion, type Shell, shells } from './completion-command.ts';
 import { changeDependency, dependencyTree } from './dependency-commands.ts';
 import { doctor } from './doctor-command.ts';
 import { UsageError } from './project.ts';
@@ -211,6 +212,16 @@ const housekeeping: readonly Command[] = [
   }),
 ];
 
+const completing: Command = command<Common & { readonly shell: Shell }>({
+  command: 'completion <shell>',
+  describe: 'print what a shell needs to complete these commands',
+  builder: (parser) =>
+    parser
+      .positional('shell', { choices: shells, demandOption: true })
+      .example('eval "$(agent completion bash)"', 'for this session'),
+  run: async ({ io }, { shell }) => completion(io, shell, commandTable),
+});
+
 /** The commands of Spec 4 and CONTRACT 7, in the order in which help shows them. */
 export const commandTable: readonly Command[] = [
   create,
@@ -225,4 +236,5 @@ export const commandTable: readonly Command[] = [
   ...watching,
   dependencies,
   ...housekeeping,
+  completing,
 ];

@@ -10,6 +10,7 @@ import { createGate, type GateOptions } from './gate.ts';
 import { createRpc } from './json-rpc.ts';
 import { createMethods } from './methods.ts';
 import { metricsDocument, metricsText } from './metrics-text.ts';
+import { openApiDocument } from './openapi.ts';
 import { registerSse, type SseFrame, streamEvents } from './sse.ts';
 import { createStreamCounter, type StreamLimits } from './stream-limits.ts';
 import { everyStream, taskStream } from './task-stream.ts';
@@ -94,6 +95,7 @@ export const buildServer = async (options: ServerOptions): Promise<FastifyInstan
   };
   for (const path of ['/a2a/execute', '/a2a/status', '/a2a/discovery']) app.post(path, answerRpc);
   app.get('/a2a/discovery', async () => discovery());
+  app.get('/openapi.json', async () => openApiDocument(options.name, options.version));
 
   const health = async (request: FastifyRequest) => {
     const [storeCheck, trackerCheck, modelCheck] = [store.check(), await tracker.check(), options.modelCheck()];

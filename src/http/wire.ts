@@ -58,6 +58,18 @@ export const retrySchema = z.strictObject({
   options: optionsSchema.optional(),
 });
 
+/** The answer to `execute`. */
+export const executionSchema = z.strictObject({
+  task_id: z.string(),
+  role: z.string(),
+  status: z.string(),
+  phase: z.string(),
+  attempt: z.int(),
+  message: z.string(),
+  stream_url: z.string(),
+  created_at: z.iso.datetime(),
+});
+
 const pathOf = (path: readonly PropertyKey[]): string => path.map(String).join('.') || 'params';
 
 /** @throws invalid_params with the path of each bad field */

@@ -412,3 +412,18 @@ test.each([
     run.out + run.err + readFileSync(join(root, '.beads', 'tasks', `task-${id}`, '30-results.md'), 'utf8'),
   ).not.toContain('sk-canary');
 });
+
+test('a shell completes the commands with what completion prints', async () => {
+  const { shell, agent } = openProject();
+  const bash = await shell(`bash -c 'eval "$($AGENT completion bash 2>/dev/null)"; complete -p agent'`);
+  const fish = await agent('completion', 'fish');
+  const zsh = await agent('completion', 'zsh');
+  const other = await agent('completion', 'tcsh');
+
+  expect(bash.out).toMatch(/^complete -W 'create engineer tester .* completion' agent\n$/);
+  expect(fish.out).toContain(
+    "complete -c agent -n __fish_use_subcommand -a 'engineer' -d 'run the engineer on a task'",
+  );
+  expect(zsh.out).toContain("'engineer:run the engineer on a task'");
+  expect(other).toMatchObject({ code: 2, err: expect.stringContaining('bash') });
+});
