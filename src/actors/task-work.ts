@@ -11,6 +11,7 @@ import {
 } from '../machines/task.ts';
 import type { AttemptInput, Verdict } from '../machines/task-context.ts';
 import { taskMachine } from '../machines/task-machine.ts';
+import type { EndLabel } from '../machines/task-params.ts';
 import type { TrackedTask } from '../machines/tracked-task.ts';
 import type { Attempts } from './attempts.ts';
 import type { Results } from './results.ts';
@@ -125,11 +126,11 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
       reopenInTracker: fromPromise<Verdict, { taskId: TaskId }>(({ input }) =>
         afterTracker(input.taskId, tracker.reopen(input.taskId)),
       ),
-      release: fromPromise<void, { taskId: TaskId; attempt: number; label: 'agent-failed' | 'agent-cancelled' }>(
+      release: fromPromise<void, { taskId: TaskId; attempt: number; label: EndLabel }>(
         async ({ input: { taskId, attempt, label } }) => {
           await attempts.quiesce(taskId, attempt);
           ports.flush();
-          if (label === 'agent-failed') await reportFailure(taskId, attempt);
+          if (label !== 'agent-cancelled') await reportFailure(taskId, attempt);
           await tracker.release(taskId, label);
           await ports.refresh(taskId);
         },

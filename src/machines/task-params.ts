@@ -43,9 +43,14 @@ export const attempt = ({ context }: Now) => ({
   options: context.options,
 });
 export const report = ({ context }: Now) => ({ ...attempt({ context }), outcome: context.outcome });
+/** How the tracker is told of an end; a task that another attempt will follow gets no label. */
+export type EndLabel = 'agent-failed' | 'agent-cancelled' | null;
 export const ending =
-  (label: 'agent-failed' | 'agent-cancelled') =>
+  (label: EndLabel) =>
   ({ context }: Now) => ({ taskId: context.taskId, attempt: context.attempt, label });
+export const willRetry = ({ failure, retriesLeft }: TaskContext): boolean =>
+  failure?.retryable === true && retriesLeft > 0;
+export const failureEnding = ({ context }: Now) => ending(willRetry(context) ? null : 'agent-failed')({ context });
 export const closing = ({ context }: Now) => ({
   taskId: context.taskId,
   attempt: context.attempt,

@@ -3,6 +3,7 @@ import { type Refusal, refusal } from './errors.ts';
 import { slot } from './slot.ts';
 import type { AttemptOutcome, Failure, Finding, Role, RunOptions, TaskId } from './task.ts';
 import type { AttemptInput, ObservedStatus, TaskContext, TaskEvent, TaskInput, Verdict } from './task-context.ts';
+import { type EndLabel, willRetry } from './task-params.ts';
 
 type Request = { readonly role: Role | null; readonly options: RunOptions | null; readonly maxRetries: number };
 type TaskOnly = { readonly taskId: TaskId };
@@ -27,16 +28,14 @@ export const taskSetup = setup({
       TaskOnly & { readonly attempt: number; readonly role: Role | null; readonly reason: string | null }
     >('closeInTracker'),
     reopenInTracker: slot<Verdict, TaskOnly>('reopenInTracker'),
-    release: slot<void, TaskOnly & { readonly attempt: number; readonly label: 'agent-failed' | 'agent-cancelled' }>(
-      'release',
-    ),
+    release: slot<void, TaskOnly & { readonly attempt: number; readonly label: EndLabel }>('release'),
   },
   guards: {
     taskExists: ({ context }) => context.finding?.exists === true,
     dependenciesComplete: ({ context }) => context.finding?.unmet.length === 0,
     modelCanBeCalled: ({ context }) => context.finding?.missingCredential === null,
     queueHasRoom: ({ context }) => context.finding?.queueFullAt === null,
-    hasAttemptsLeft: ({ context }) => context.failure?.retryable === true && context.retriesLeft > 0,
+    hasAttemptsLeft: ({ context }) => willRetry(context),
     deadlinePassed: ({ context, event }) => context.deadlineAt !== null && event.at >= context.deadlineAt,
     roleKnown: ({ context }, { role }: { role: Role | null }) => (role ?? context.role) !== null,
     accepted: (_, { refusal }: Verdict) => refusal === null,

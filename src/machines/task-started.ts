@@ -119,7 +119,7 @@ export const started = taskSetup.createStateConfig({
       invoke: {
         id: 'release',
         src: 'release',
-        input: read.ending('agent-failed'),
+        input: read.failureEnding,
         onDone: [
           { guard: 'hasAttemptsLeft', target: '#task.queued.backingOff', actions: 'spendRetry' },
           { target: '#task.failed', actions: 'recordEnd' },

@@ -156,6 +156,15 @@ export const describeTracker = (name: string, open: () => Promise<{ tracker: Tra
       },
     );
 
+    test('a task that another attempt will follow is open again without a label', async () => {
+      const { id } = await tracker.create(aTask({ labels: ['x'] }));
+      await tracker.claim(id);
+
+      await tracker.release(id, null);
+
+      expect(await find(id)).toMatchObject({ status: 'open', assignee: null, labels: ['x'] });
+    });
+
     test('a task that was never claimed gets the label too, a closed one does not', async () => {
       const [open_, closed] = [await tracker.create(aTask()), await tracker.create(aTask())];
       await tracker.close(closed.id, 'Completed by agent-server');

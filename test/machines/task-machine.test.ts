@@ -7,6 +7,10 @@ import { taskMachine } from '../../src/machines/task-machine.ts';
 import { waits } from '../../src/machines/task-params.ts';
 import { at, broken, done, edgeOf, edgesOf, nodesOf, pathOf, type Row, step } from './chart.ts';
 
+interface Persisted {
+  readonly children: Readonly<Record<string, { readonly snapshot: { readonly input: unknown } }>>;
+}
+
 const taskId = 'bd-a1' as TaskId;
 const resting: TaskContext = {
   taskId,
@@ -540,6 +544,23 @@ test.each(rows.filter(({ from, to }) => from !== to && pending.some(({ path }) =
     expect(next.context.deadlineAt).toEqual(expect.any(Number));
   },
 );
+
+test.each([
+  ['may pass and has a retry left', failure(true), 1, null],
+  ['may pass and has none left', failure(true), 0, 'agent-failed'],
+  ['cannot pass', failure(false), 2, 'agent-failed'],
+])('a failure that %s is told to the tracker with the label %s', (_, given, retriesLeft, label) => {
+  const context = { ...resting, ...running, retriesLeft };
+  const next = step(taskMachine, 'started.working', context, done('work', { ...badly, failure: given }));
+
+  expect(
+    (taskMachine.getPersistedSnapshot(next as never) as unknown as Persisted).children['release']?.snapshot.input,
+  ).toEqual({
+    taskId,
+    attempt: 1,
+    label,
+  });
+});
 
 test('the pause between attempts doubles and has a ceiling', () => {
   const pause = (attempt: number) =>

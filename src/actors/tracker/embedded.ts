@@ -155,7 +155,10 @@ export const createEmbeddedTracker = (options: EmbeddedOptions): Tracker => {
       await editIssue(id, (issue) => {
         const theirs = issue.assignee !== undefined && issue.assignee !== actor;
         if (theirs || !['open', 'in_progress'].includes(issue.status)) return null;
-        return withLabels({ ...without(issue, 'assignee'), status: 'open' }, [...keptLabels(issue), label]);
+        return withLabels({ ...without(issue, 'assignee'), status: 'open' }, [
+          ...keptLabels(issue),
+          ...(label === null ? [] : [label]),
+        ]);
       });
     },
 

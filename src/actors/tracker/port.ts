@@ -1,5 +1,6 @@
 import type { TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
+import type { EndLabel } from '../../machines/task-params.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 
 export type { TrackedTask };
@@ -13,8 +14,6 @@ export interface NewTask {
   readonly labels: readonly string[];
   readonly dependencies: readonly TaskId[];
 }
-
-export type ReleaseLabel = 'agent-failed' | 'agent-cancelled';
 
 /**
  * Where the tasks live (DESIGN 3.1): which exist, what they depend on, their coarse status.
@@ -39,8 +38,11 @@ export interface Tracker {
    * Refusals: task_not_found, dependencies_unmet, tracker_conflict.
    */
   claim(id: TaskId): Promise<Verdict>;
-  /** Opens a task that we hold, with a label that says how the attempt ended. Leaves alone what others hold. */
-  release(id: TaskId, label: ReleaseLabel): Promise<void>;
+  /**
+   * Opens a task that we hold, with a label that says how the attempt ended, or none when another follows by itself.
+   * Leaves alone what others hold.
+   */
+  release(id: TaskId, label: EndLabel): Promise<void>;
   /** Refusals: task_not_found, dependencies_unmet. Closing a closed task succeeds and keeps the first reason and time. */
   close(id: TaskId, reason: string): Promise<Verdict>;
   /** Opens a closed, failed or cancelled task and clears assignee and end labels. Refusal: task_not_found. */
