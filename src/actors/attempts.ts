@@ -1,5 +1,5 @@
 import type { ActorRefFrom } from 'xstate';
-import type { AgentInput } from '../machines/agent-machine.ts';
+import type { AgentInput } from '../machines/agent-context.ts';
 import type { Place, SupervisorFact, supervisorMachine } from '../machines/supervisor-machine.ts';
 import { type AttemptKey, type AttemptOutcome, attemptKey, type Role, type TaskId } from '../machines/task.ts';
 

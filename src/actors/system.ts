@@ -1,5 +1,6 @@
 import { createActor, type EventObject, fromPromise, type SnapshotFrom } from 'xstate';
-import { type Acted, type AgentLimits, agentMachine, type Thought } from '../machines/agent-machine.ts';
+import type { Acted, AgentLimits, Thought } from '../machines/agent-context.ts';
+import { agentMachine } from '../machines/agent-machine.ts';
 import type { Slots } from '../machines/explain.ts';
 import { supervisorMachine } from '../machines/supervisor-machine.ts';
 import type { AttemptKey, Finding, Role, RunOptions, TaskId } from '../machines/task.ts';

@@ -1,5 +1,5 @@
 import { fromPromise } from 'xstate';
-import type { AgentLimits } from '../machines/agent-machine.ts';
+import type { AgentLimits } from '../machines/agent-context.ts';
 import {
   type AttemptOutcome,
   attemptKey,

@@ -1,5 +1,6 @@
 import { assign, type DoneActorEvent, type ErrorActorEvent, emit, enqueueActions, setup } from 'xstate';
-import { type AgentInput, agentMachine } from './agent-machine.ts';
+import type { AgentInput } from './agent-context.ts';
+import { agentMachine } from './agent-machine.ts';
 import type { AttemptKey, AttemptOutcome, Failure, Role, TaskId } from './task.ts';
 import { noUsage } from './task.ts';
 

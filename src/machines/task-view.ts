@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { AgentContext } from './agent-machine.ts';
+import type { AgentContext } from './agent-context.ts';
 import { describeRefusal } from './errors.ts';
 import { noUsage, phases, roleSchema, usageSchema } from './task.ts';
 import type { TaskContext } from './task-context.ts';

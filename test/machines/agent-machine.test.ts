@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type AgentContext, agentMachine, type Thought } from '../../src/machines/agent-machine.ts';
+import type { AgentContext, Thought } from '../../src/machines/agent-context.ts';
+import { agentMachine } from '../../src/machines/agent-machine.ts';
 import { type Failure, noUsage, type TaskId } from '../../src/machines/task.ts';
 import { at, broken, done, edgeOf, edgesOf, pathOf, type Row, step } from './chart.ts';
 

@@ -1,7 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createActor, fromPromise, transition } from 'xstate';
-import { type AgentInput, agentMachine } from '../../src/machines/agent-machine.ts';
+import type { AgentInput } from '../../src/machines/agent-context.ts';
+import { agentMachine } from '../../src/machines/agent-machine.ts';
 import { type SupervisorEvent, type SupervisorFact, supervisorMachine } from '../../src/machines/supervisor-machine.ts';
 import { attemptKey, type Role, type TaskId } from '../../src/machines/task.ts';
 

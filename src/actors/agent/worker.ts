@@ -1,4 +1,4 @@
-import type { Acted, Thought } from '../../machines/agent-machine.ts';
+import type { Acted, Thought } from '../../machines/agent-context.ts';
 import {
   type AttemptKey,
   attemptKey,

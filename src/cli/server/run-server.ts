@@ -1,13 +1,9 @@
 import { randomInt } from 'node:crypto';
-import { readFileSync, statSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { statSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { childEnvironment } from '../../actors/agent/child.ts';
-import { createOpenAiChatModel } from '../../actors/model/openai-chat.ts';
 import type { Model } from '../../actors/model/port.ts';
-import { parseScript } from '../../actors/model/script.ts';
-import { createScriptedModel } from '../../actors/model/scripted.ts';
 import { lockProject, type ProjectLock } from '../../actors/store/project-lock.ts';
 import { createSqliteStore } from '../../actors/store/sqlite.ts';
 import { createSystem, type System } from '../../actors/system.ts';
@@ -15,13 +11,14 @@ import { createEmbeddedTracker } from '../../actors/tracker/embedded.ts';
 import { createSharedWorkspace } from '../../actors/workspace/shared.ts';
 import { buildServer } from '../../http/server.ts';
 import type { Role } from '../../machines/task.ts';
-import { ConfigError, effectiveCap, type LoadedConfig } from '../config.ts';
+import { effectiveCap, type LoadedConfig } from '../config.ts';
 import type { Config } from '../config-schema.ts';
 import { type Project, stateFiles } from '../project.ts';
 import { serverName, version } from '../version.ts';
 import { banner } from './banner.ts';
 import { listenOnLoopback } from './listen.ts';
 import { createLog, type Log } from './logger.ts';
+import { keyVariable, modelNote, modelsFor, takeKey } from './models.ts';
 import { ensurePrivateFolder, readToken } from './private-files.ts';
 import { createRedactor } from './redact.ts';
 import { readServerFile, removeServerFile, writeServerFile } from './server-file.ts';
@@ -36,43 +33,9 @@ export interface RunningServer {
   stop(): Promise<void>;
 }
 
-const keyVariable = 'OPENAI_API_KEY';
 const heartbeatMs = 15_000;
 const lockMs = 5_000;
 const lockPollMs = 50;
-
-/** Takes the provider's key out of the environment, so that no child process can inherit it (rule R24). */
-const takeKey = (env: NodeJS.ProcessEnv): string | null => {
-  const key = env[keyVariable] || null;
-  delete env[keyVariable];
-  return key;
-};
-
-const scriptOf = ({ api }: Config) => {
-  if (api.script === undefined) return parseScript({ scripts: [] });
-  try {
-    return parseScript(JSON.parse(readFileSync(resolve(api.script), 'utf8')));
-  } catch (cause) {
-    throw new ConfigError(`api.script: ${api.script}: ${cause instanceof Error ? cause.message : cause}`, { cause });
-  }
-};
-
-/** Chooses by name: `scripted`, or whatever the provider serves, when there is a key for it. */
-const modelsFor = (config: Config, key: string | null): ((requested: string) => Model | null) => {
-  const { api } = config;
-  const scripted = createScriptedModel(scriptOf(config));
-  const baseURL = api.mode === 'proxy' ? (api.proxy.base_url ?? api.base_url) : api.base_url;
-  const remote = key === null ? null : createOpenAiChatModel({ apiKey: key, baseURL });
-  return (requested) => (requested === 'scripted' || api.backend === 'scripted' ? scripted : remote);
-};
-
-const modelNote = (config: Config, selectModel: (requested: string) => Model | null): string => {
-  const model = selectModel(config.api.provider_model);
-  if (model === null) return `none: ${keyVariable} is not set; runs are refused unless they name --model scripted`;
-  return model.disclaimer === null
-    ? `${config.api.provider_model} at ${model.name}`
-    : 'scripted (the built-in fake model; no language model is called)';
-};
 
 const roleCaps = ({ roles }: Config): Partial<Record<Role, number>> =>
   Object.fromEntries(
