@@ -17,15 +17,32 @@ export const ask = async (model: Model, request = aRequest(), signal = new Abort
   return events;
 };
 
-/** What every model does; `open` gives one that says "I read it." and calls `read` with `{"path":"x"}`. */
+/** For this one, the model of `describeModel` says "I wrote it." and calls nothing. */
+const otherRequest = aRequest({
+  asker: { taskId: 'bd-b', role: 'engineer', title: 'Another task', attempt: 1 },
+  messages: [{ role: 'user', text: 'Do another.' }],
+});
+
+const textIn = (events: readonly ModelEvent[]): string =>
+  events.flatMap((event) => (event.type === 'text' ? [event.delta] : [])).join('');
+
+const cancelledEnd = {
+  type: 'failed',
+  failure: { code: 'model_failed', facts: { kind: 'cancelled' }, retryable: false },
+};
+
+/**
+ * What every model does. `open` gives one that says "I read it." and calls `read` with `{"path":"x"}`, and for "Another
+ * task", whose user says "Do another.", says "I wrote it." and calls nothing.
+ */
 export const describeModel = (name: string, open: () => Promise<Model>) =>
   describe(`${name} model`, () => {
-    test('its text comes in pieces, then one last event with the whole answer', async () => {
+    test('its text comes in pieces, then exactly one last event with the whole answer', async () => {
       const events = await ask(await open());
 
       const last = events.at(-1);
       expect(events.slice(0, -1).every(({ type }) => type === 'text')).toBe(true);
-      expect(events.flatMap((event) => (event.type === 'text' ? [event.delta] : [])).join('')).toBe('I read it.');
+      expect(textIn(events)).toBe('I read it.');
       expect(last).toMatchObject({ type: 'answered', text: 'I read it.', truncated: false });
     });
 
@@ -39,18 +56,35 @@ export const describeModel = (name: string, open: () => Promise<Model>) =>
     test('two calls at once do not mix', async () => {
       const model = await open();
 
-      const [one, other] = await Promise.all([ask(model), ask(model)]);
+      const [one, other] = await Promise.all([ask(model), ask(model, otherRequest)]);
 
-      expect(one.at(-1)).toMatchObject({ text: 'I read it.' });
-      expect(other.at(-1)).toMatchObject({ text: 'I read it.' });
+      expect([textIn(one), textIn(other)]).toEqual(['I read it.', 'I wrote it.']);
+      expect(one.at(-1)).toMatchObject({ text: 'I read it.', calls: [{ tool: 'read' }] });
+      expect(other.at(-1)).toMatchObject({ text: 'I wrote it.', calls: [] });
     });
 
-    test('a call that was cancelled ends without an answer and without throwing', async () => {
+    test('a call that was cancelled before it began ends as cancelled, without throwing', async () => {
+      expect(await ask(await open(), aRequest(), AbortSignal.abort())).toMatchObject([cancelledEnd]);
+    });
+
+    test('a call that is cancelled in mid-answer ends as cancelled, with one last event', async () => {
+      const model = await open();
       const stop = new AbortController();
-      stop.abort();
+      const events: ModelEvent[] = [];
 
-      const events = await ask(await open(), aRequest(), stop.signal);
+      for await (const event of model.ask(aRequest(), stop.signal)) {
+        events.push(event);
+        stop.abort();
+      }
 
-      expect(events.filter(({ type }) => type === 'answered')).toEqual([]);
+      expect(events.filter(({ type }) => type !== 'text')).toEqual([events.at(-1)]);
+      expect(events.at(-1)).toMatchObject(cancelledEnd);
+    });
+
+    test('a reader may walk away in mid-answer', async () => {
+      for await (const event of (await open()).ask(aRequest(), new AbortController().signal)) {
+        expect(event.type).toBe('text');
+        break;
+      }
     });
   });

@@ -2,7 +2,13 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'nod
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-/** What the scripted provider does with a request: answers, or one of the faults of facts/security-reliability 7. */
+/**
+ * What the scripted provider does with a request. `answer` streams text, calls, finish reason and usage; `finish: null`
+ * and `usage: null` leave theirs out. `status` answers without a stream. The rest are faults, in the order of the list
+ * in facts/security-reliability 7: `silence` sends nothing at all, `headers_only` no byte after the headers,
+ * `comments_only` keep-alives and no answer. `stall`, `reset` (RST), `cut` (clean end) and `half_event` come after a
+ * first piece. `bad_json` and `error_event` are pieces of a stream, `html` is a 200 that is none, `empty` has no piece.
+ */
 export type Answer =
   | {
       readonly kind: 'answer';
@@ -17,7 +23,12 @@ export type Answer =
       readonly kind: 'status';
       readonly status: number;
       readonly headers?: Record<string, string>;
+      /** Sent as JSON; a string is sent as it is. */
       readonly body?: unknown;
+    }
+  | {
+      readonly kind: 'error_event';
+      readonly error?: Readonly<Record<string, unknown>>;
     }
   | {
       readonly kind:
@@ -29,9 +40,11 @@ export type Answer =
         | 'cut'
         | 'half_event'
         | 'bad_json'
-        | 'error_event'
-        | 'html';
+        | 'html'
+        | 'empty';
     };
+
+type Fault = Exclude<Answer['kind'], 'answer' | 'status' | 'error_event'>;
 
 export interface SeenRequest {
   readonly path: string;
@@ -75,7 +88,7 @@ const answer = (response: ServerResponse, given: Extract<Answer, { kind: 'answer
   response.end();
 };
 
-const faults: Readonly<Record<string, (response: ServerResponse) => void>> = {
+const faults: Readonly<Record<Fault, (response: ServerResponse) => void>> = {
   silence: () => {},
   headers_only: sse,
   comments_only: (response) => {
@@ -103,18 +116,44 @@ const faults: Readonly<Record<string, (response: ServerResponse) => void>> = {
     sse(response);
     response.end('data: {nonsense}\n\n');
   },
-  error_event: (response) => {
-    sse(response);
-    response.end(event({ error: { message: 'overloaded', code: 'server_error', type: 'server_error' } }));
-  },
   html: (response) => {
     response.writeHead(200, { 'content-type': 'text/html' });
     response.end('<html>login</html>');
   },
+  empty: (response) => {
+    sse(response);
+    response.end('data: [DONE]\n\n');
+  },
 };
 
-/** A provider on loopback that speaks chat completions with streaming; `next` decides by request and its number. */
-export const startModelServer = async (next: (request: SeenRequest, number: number) => Answer) => {
+const reply = (response: ServerResponse, given: Answer): void => {
+  if (given.kind === 'answer') answer(response, given);
+  else if (given.kind === 'status') {
+    response.writeHead(given.status, { 'content-type': 'application/json', ...given.headers });
+    const { body = { error: { message: `status ${given.status}` } } } = given;
+    response.end(typeof body === 'string' ? body : JSON.stringify(body));
+  } else if (given.kind === 'error_event') {
+    sse(response);
+    response.end(
+      event({ error: given.error ?? { message: 'overloaded', code: 'server_error', type: 'server_error' } }),
+    );
+  } else faults[given.kind](response);
+};
+
+export interface ModelServer {
+  /** Every request so far, oldest first. */
+  readonly requests: readonly SeenRequest[];
+  readonly origin: string;
+  /** `origin` with `/v1`; any other path is served the same. */
+  readonly baseURL: string;
+  /** Closes every socket, hanging ones too. */
+  close(): Promise<void>;
+}
+
+/** A provider on a free port of 127.0.0.1 that speaks chat completions; `answer` gets the request and its number, from 1. */
+export const createModelServer = async (options: {
+  readonly answer: (request: SeenRequest, number: number) => Answer;
+}): Promise<ModelServer> => {
   const requests: SeenRequest[] = [];
   const server = createServer((request, response) => {
     let text = '';
@@ -124,18 +163,22 @@ export const startModelServer = async (next: (request: SeenRequest, number: numb
     request.on('end', () => {
       const seen = { path: request.url ?? '', headers: request.headers, body: JSON.parse(text || '{}') };
       requests.push(seen);
-      const given = next(seen, requests.length);
-      if (given.kind === 'answer') answer(response, given);
-      else if (given.kind === 'status') {
-        response.writeHead(given.status, { 'content-type': 'application/json', ...given.headers });
-        response.end(JSON.stringify(given.body ?? { error: { message: `status ${given.status}` } }));
-      } else faults[given.kind]?.(response);
+      reply(response, options.answer(seen, requests.length));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return { requests, baseURL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1` };
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const close = () =>
+    new Promise<void>((resolve) => {
+      server.close(() => resolve());
+      server.closeAllConnections();
+    });
+  return { requests, origin, baseURL: `${origin}/v1`, close };
+};
+
+/** `createModelServer` for one test: it closes when the test is over. */
+export const startModelServer = async (answer: (request: SeenRequest, number: number) => Answer) => {
+  const server = await createModelServer({ answer });
+  onTestFinished(server.close);
+  return server;
 };

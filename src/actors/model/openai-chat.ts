@@ -1,7 +1,8 @@
 import OpenAI from 'openai';
+import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
 import type { Failure } from '../../machines/task.ts';
 import { type Assembly, createAssembly, encodeRequest, type MaxTokensField } from './openai-codec.ts';
-import { cancelled, failureOf, filtered, incomplete, tripFailure, WireError } from './openai-faults.ts';
+import { cancelled, failureOf, filtered, incomplete, tripFailure, unknownFinish, WireError } from './openai-faults.ts';
 import type { Model, ModelEvent, ModelRequest } from './port.ts';
 import { createWatchdog, defaultTimeouts, type Timeouts, type Watchdog } from './watchdog.ts';
 
@@ -18,11 +19,13 @@ export interface OpenAiChatOptions {
 /** How long after its end an answer may still bring its usage (ms). */
 const usageMs = 2_000;
 const charactersPerToken = 4;
+const finishReasons: ReadonlySet<string> = new Set(['stop', 'tool_calls', 'function_call', 'length']);
 
 /** fetch that follows no redirect with the key, takes only event streams for an answer, and feeds the watchdog. */
 const watchedFetch =
-  (watchdog: Watchdog): typeof fetch =>
+  (watchdog: Watchdog, onSend: () => void): typeof fetch =>
   async (input, init) => {
+    onSend();
     const response = await fetch(input, { ...init, redirect: 'manual' });
     watchdog.headers();
     if (response.status >= 300 && response.status < 400)
@@ -58,6 +61,7 @@ const verdict = (request: ModelRequest, assembly: Assembly): ModelEvent => {
   const reason = assembly.finishReason();
   if (reason === 'content_filter') return { type: 'failed', failure: filtered };
   if (reason === null || assembly.chunks() === 0) return { type: 'failed', failure: incomplete(assembly.chunks()) };
+  if (!finishReasons.has(reason)) return { type: 'failed', failure: unknownFinish(reason) };
   const calls = assembly.calls();
   const text = assembly.text();
   const written = text + calls.map((call) => call.arguments).join('');
@@ -65,58 +69,84 @@ const verdict = (request: ModelRequest, assembly: Assembly): ModelEvent => {
   return { type: 'answered', text, calls, truncated: reason === 'length', usage };
 };
 
+/** A call in flight: what bounds it and what may stop it. */
+const openCall = (timeouts: Timeouts, signal: AbortSignal) => {
+  const abort = new AbortController();
+  const stop = (): void => abort.abort();
+  let trip: Failure | null = null;
+  let sent = false;
+  let usageTimer: NodeJS.Timeout | undefined;
+  const watchdog = createWatchdog(timeouts, (which, ms) => {
+    trip = tripFailure(which, ms);
+    stop();
+  });
+  signal.addEventListener('abort', stop, { once: true });
+  return {
+    signal: abort.signal,
+    fetch: watchedFetch(watchdog, () => {
+      sent = true;
+    }),
+    progress: watchdog.progress,
+    awaitUsage: () => {
+      usageTimer ??= setTimeout(stop, usageMs);
+    },
+    /** The limit that stopped the call, or null. */
+    trip: (): Failure | null => trip,
+    sent: (): boolean => sent,
+    close: () => {
+      clearTimeout(usageTimer);
+      watchdog.stop();
+      signal.removeEventListener('abort', stop);
+      stop();
+    },
+  };
+};
+
+/** The text of a stream; returns when the answer is whole, which may be long before its socket closes. */
+async function* textsOf(
+  stream: AsyncIterable<ChatCompletionChunk>,
+  assembly: Assembly,
+  call: ReturnType<typeof openCall>,
+): AsyncGenerator<ModelEvent> {
+  for await (const chunk of stream) {
+    const { text, progress } = assembly.add(chunk);
+    if (progress) call.progress();
+    if (text !== '') yield { type: 'text', delta: text };
+    if (assembly.finishReason() === null) continue;
+    if (assembly.usage() !== null) return;
+    call.awaitUsage();
+  }
+}
+
 /** Chat Completions over the openai package, streamed, without its retries: the machines retry, visibly. */
 export const createOpenAiChatModel = (options: OpenAiChatOptions): Model => {
   const { apiKey, baseURL, now = Date.now } = options;
   const host = new URL(baseURL).host;
   const field = options.maxTokensField ?? (host === 'api.openai.com' ? 'max_completion_tokens' : 'max_tokens');
   const timeouts = { ...defaultTimeouts, ...options.timeouts };
+  const clientFor = (fetch: typeof globalThis.fetch): OpenAI =>
+    new OpenAI({ apiKey, baseURL, maxRetries: 0, logLevel: 'off', timeout: timeouts.turnMs, fetch });
 
   return {
     name: host,
     disclaimer: null,
     async *ask(request, signal): AsyncGenerator<ModelEvent> {
-      const abort = new AbortController();
-      const onAbort = (): void => abort.abort();
-      signal.addEventListener('abort', onAbort, { once: true });
-      let trip: Failure | null = null;
-      const watchdog = createWatchdog(timeouts, (which, ms) => {
-        trip = tripFailure(which, ms);
-        abort.abort();
-      });
-      const client = new OpenAI({
-        apiKey,
-        baseURL,
-        maxRetries: 0,
-        logLevel: 'off',
-        timeout: timeouts.turnMs,
-        fetch: watchedFetch(watchdog),
-      });
+      const call = openCall(timeouts, signal);
       const assembly = createAssembly();
-      let usageTimer: NodeJS.Timeout | undefined;
+      let failure: Failure | null = null;
       try {
-        if (signal.aborted) throw new Error('aborted');
-        const stream = await client.chat.completions.create(encodeRequest(request, field), { signal: abort.signal });
-        for await (const chunk of stream) {
-          const { text, progress } = assembly.add(chunk);
-          if (progress) watchdog.progress();
-          if (text !== '') yield { type: 'text', delta: text };
-          if (assembly.finishReason() === null) continue;
-          if (assembly.usage() !== null) break;
-          usageTimer ??= setTimeout(onAbort, usageMs);
-        }
-        const ended = signal.aborted ? cancelled : assembly.finishReason() === null ? trip : null;
-        yield ended === null ? verdict(request, assembly) : { type: 'failed', failure: ended };
+        signal.throwIfAborted();
+        const body = encodeRequest(request, field);
+        const stream = await clientFor(call.fetch).chat.completions.create(body, { signal: call.signal });
+        yield* textsOf(stream, assembly, call);
       } catch (error) {
-        if (signal.aborted) yield { type: 'failed', failure: cancelled };
-        else if (assembly.finishReason() !== null) yield verdict(request, assembly);
-        else yield { type: 'failed', failure: trip ?? failureOf(error, now()) };
+        failure = failureOf(error, { now: now(), secret: apiKey, sent: call.sent() });
       } finally {
-        clearTimeout(usageTimer);
-        watchdog.stop();
-        signal.removeEventListener('abort', onAbort);
-        abort.abort();
+        call.close();
       }
+      // The SDK ends an aborted stream like a whole one, so the reasons to stop come before what it says.
+      const stopped = signal.aborted ? cancelled : assembly.finishReason() === null ? (call.trip() ?? failure) : null;
+      yield stopped === null ? verdict(request, assembly) : { type: 'failed', failure: stopped };
     },
   };
 };

@@ -3,6 +3,7 @@ import type {
   ChatCompletionCreateParamsStreaming,
   ChatCompletionMessageParam,
 } from 'openai/resources/chat/completions';
+import type { CompletionUsage } from 'openai/resources/completions';
 import type { Message, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 
 export type MaxTokensField = 'max_tokens' | 'max_completion_tokens';
@@ -38,12 +39,6 @@ export const encodeRequest = (
   [field]: maxTokens,
 });
 
-interface PartialCall {
-  id: string;
-  tool: string;
-  arguments: string;
-}
-
 /** Puts the chunks of one answer together. */
 export interface Assembly {
   /** Takes a chunk in; answers with the text that it adds, and whether it adds anything at all. */
@@ -56,7 +51,7 @@ export interface Assembly {
 }
 
 /** Ids that are missing or doubled are made up, so that every call gets exactly one result. */
-const withOwnIds = (calls: readonly PartialCall[]): readonly ToolCall[] => {
+const withOwnIds = (calls: readonly ToolCall[]): readonly ToolCall[] => {
   const seen = new Set<string>();
   return calls.map((call, index) => {
     const id = call.id === '' || seen.has(call.id) ? `call_${index}_${seen.size}` : call.id;
@@ -71,8 +66,23 @@ const reasoningOf = (delta: object): string =>
     .filter((value): value is string => typeof value === 'string')
     .join('');
 
+const count = (value: number | undefined): number =>
+  value !== undefined && Number.isSafeInteger(value) && value >= 0 ? value : 0;
+
+const decodeUsage = (usage: CompletionUsage): ModelUsage => ({
+  inputTokens: count(usage.prompt_tokens),
+  outputTokens: count(usage.completion_tokens),
+  cachedTokens: count(usage.prompt_tokens_details?.cached_tokens),
+});
+
+const extended = (call: ToolCall | undefined, part: ChatCompletionChunk.Choice.Delta.ToolCall): ToolCall => ({
+  id: call?.id || (part.id ?? ''),
+  tool: (call?.tool ?? '') + (part.function?.name ?? ''),
+  arguments: (call?.arguments ?? '') + (part.function?.arguments ?? ''),
+});
+
 export const createAssembly = (): Assembly => {
-  const calls = new Map<number, PartialCall>();
+  const calls = new Map<number, ToolCall>();
   let text = '';
   let chunks = 0;
   let finishReason: string | null = null;
@@ -81,25 +91,15 @@ export const createAssembly = (): Assembly => {
   return {
     add: (chunk) => {
       chunks += 1;
-      if (chunk.usage)
-        usage = {
-          inputTokens: chunk.usage.prompt_tokens ?? 0,
-          outputTokens: chunk.usage.completion_tokens ?? 0,
-          cachedTokens: chunk.usage.prompt_tokens_details?.cached_tokens ?? 0,
-        };
+      if (chunk.usage) usage = decodeUsage(chunk.usage);
       const choice = chunk.choices?.[0];
       if (choice === undefined) return { text: '', progress: false };
-      finishReason = choice.finish_reason ?? finishReason;
+      // Some providers send an empty reason with every piece.
+      if (typeof choice.finish_reason === 'string') finishReason = choice.finish_reason || finishReason;
       const delta = choice.delta ?? {};
       const added = typeof delta.content === 'string' ? delta.content : '';
       text += added;
-      for (const part of delta.tool_calls ?? []) {
-        const call = calls.get(part.index) ?? { id: '', tool: '', arguments: '' };
-        call.id ||= part.id ?? '';
-        call.tool += part.function?.name ?? '';
-        call.arguments += part.function?.arguments ?? '';
-        calls.set(part.index, call);
-      }
+      for (const part of delta.tool_calls ?? []) calls.set(part.index, extended(calls.get(part.index), part));
       const progress = added !== '' || (delta.tool_calls?.length ?? 0) > 0 || reasoningOf(delta) !== '';
       return { text: added, progress };
     },

@@ -33,21 +33,42 @@ export const retryAfterMs = (headers: Headers | undefined, now: number): number 
 
 const retryableStatus = (status: number): boolean => [408, 409, 429].includes(status) || status >= 500;
 
-const codes: Readonly<Record<string, string>> = {
-  insufficient_quota: 'the quota of the provider account is used up',
-  context_length_exceeded: "the conversation is longer than the model's context",
+/** What providers say in `code` or, some of them, in `type`; none of these goes away by asking again. */
+const known: ReadonlyMap<unknown, string> = new Map([
+  ['insufficient_quota', 'the quota of the provider account is used up'],
+  ['context_length_exceeded', "the conversation is longer than the model's context"],
+  ['content_filter', "the provider's content filter refused the request"],
+]);
+
+/** Errors inside a stream carry no HTTP status; these say that the request itself is at fault. */
+const refusals: ReadonlySet<unknown> = new Set([
+  'invalid_request_error',
+  'authentication_error',
+  'permission_error',
+  'not_found_error',
+  'invalid_api_key',
+  'model_not_found',
+]);
+
+/** The HTTP status, or in a stream the one that some gateways give as code. */
+const statusOf = ({ status, code }: APIError): number | null => {
+  const given = status ?? Number(code);
+  return Number.isInteger(given) && given >= 400 && given < 600 ? given : null;
 };
 
-const byStatus = (error: APIError, now: number): Failure => {
-  const status = error.status ?? 0;
-  const known = codes[error.code ?? ''];
+const ofProvider = (error: APIError, now: number): Failure => {
+  const status = statusOf(error);
+  const said = [error.code, error.type];
   const after = retryAfterMs(error.headers, now);
-  const facts = { status, ...(after === null ? {} : { retry_after_ms: after }) };
-  if (known !== undefined) return failed(error.code ?? '', known, false, facts);
+  const facts = { ...(status === null ? {} : { status }), ...(after === null ? {} : { retry_after_ms: after }) };
+  const kind = said.find((word) => known.has(word));
+  if (kind != null) return failed(kind, known.get(kind) ?? kind, false, facts);
   if (status === 401 || status === 403)
     return failed('auth', `the provider refused the key (HTTP ${status})`, false, facts);
-  if (status === 0) return failed('stream_error', `the provider reported an error: ${error.message}`, true, facts);
-  return failed('http', `the provider answered ${error.message}`, retryableStatus(status), facts);
+  const retryable = status === null ? !said.some((word) => refusals.has(word)) : retryableStatus(status);
+  return error.status === undefined
+    ? failed('stream_error', `the provider reported an error: ${error.message}`, retryable, facts)
+    : failed('http', `the provider answered ${error.message}`, retryable, facts);
 };
 
 const wireErrorIn = (error: unknown): WireError | null => {
@@ -55,14 +76,34 @@ const wireErrorIn = (error: unknown): WireError | null => {
   return null;
 };
 
-/** Why a call that threw has failed, and whether another may succeed (facts/security-reliability 7). */
-export const failureOf = (error: unknown, now: number): Failure => {
+interface CallFacts {
+  readonly now: number;
+  /** The key, which providers like to repeat in their errors. */
+  readonly secret: string;
+  /** Whether the call got as far as the network. */
+  readonly sent: boolean;
+}
+
+const classify = (error: unknown, { now, sent }: CallFacts): Failure => {
   const wire = wireErrorIn(error);
   if (wire !== null) return failed(wire.kind, wire.message, wire.kind === 'content_type');
+  if (!sent) return failed('setup', 'the call could not be made; check the key and OPENAI_CUSTOM_HEADERS', false);
   if (error instanceof APIConnectionError) return failed('network', 'the provider cannot be reached', true);
-  if (error instanceof APIError) return byStatus(error, now);
+  if (error instanceof APIError) return ofProvider(error, now);
   if (error instanceof SyntaxError) return failed('malformed', 'a part of the answer was not JSON', true);
   return failed('network', 'the connection to the provider broke in mid-answer', true);
+};
+
+const minSecretLength = 8;
+const messageLength = 300;
+
+/** Why a call that threw has failed, and whether another may succeed (facts/security-reliability 7). */
+export const failureOf = (error: unknown, call: CallFacts): Failure => {
+  const failure = classify(error, call);
+  const secret = call.secret.trim();
+  // A shorter key is the placeholder of a local server, and may be part of any word.
+  const safe = secret.length < minSecretLength ? failure.message : failure.message.replaceAll(secret, '[secret]');
+  return { ...failure, message: safe.slice(0, messageLength) };
 };
 
 const tripped: Readonly<Record<Trip, string>> = {
@@ -80,6 +121,11 @@ export const incomplete = (chunks: number): Failure =>
   chunks === 0
     ? failed('empty', 'the answer was empty', true)
     : failed('cut_off', 'the answer ended before it was finished', true);
+
+export const unknownFinish = (reason: string): Failure =>
+  failed('unknown_finish', 'the provider ended the answer for a reason that is not known', true, {
+    finish_reason: reason.slice(0, 32),
+  });
 
 export const filtered: Failure = failed('content_filter', "the provider's content filter stopped the answer", false);
 export const cancelled: Failure = failed('cancelled', 'the call was cancelled', false);

@@ -1,20 +1,29 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Failure } from '../../machines/task.ts';
 import type { Message, Model, ModelEvent, ModelRequest, ToolCall } from './port.ts';
 import type { Act, Script } from './script.ts';
 
 const disclaimer = 'Played by the scripted model: no language model was called.';
+const nothingDone = 'Played by the scripted model: no language model was called and nothing was changed.';
 
 /** What is played where no script fits: a look around, and an honest end. */
 const unscripted: readonly Act[] = [
   { say: 'I look around.', calls: [{ tool: 'find', arguments: { pattern: '*' } }] },
   {
     say: '',
-    calls: [{ tool: 'finish', arguments: { status: 'done', summary: `${disclaimer} Nothing was changed.` } }],
+    calls: [{ tool: 'finish', arguments: { status: 'done', summary: nothingDone } }],
   },
 ];
 const theEnd: Act = {
   say: '',
   calls: [{ tool: 'finish', arguments: { status: 'done', summary: `${disclaimer} The script is over.` } }],
+};
+
+const cancelled: Failure = {
+  code: 'model_failed',
+  message: 'the call was cancelled',
+  facts: { kind: 'cancelled' },
+  retryable: false,
 };
 
 const outputLength = 600;
@@ -55,11 +64,17 @@ export const createScriptedModel = (script: Script): Model => ({
   disclaimer,
   async *ask(request, signal): AsyncGenerator<ModelEvent> {
     await delay(script.turn_ms, undefined, { signal }).catch(() => {});
-    if (signal.aborted) return;
     const act = nextAct(script, request);
     const output = (lastResults(request.messages).at(-1)?.text ?? '').trim().slice(-outputLength);
     const text = String(fill(act.say, output));
-    for (const delta of pieces(text)) yield { type: 'text', delta };
+    for (const delta of pieces(text)) {
+      if (signal.aborted) break;
+      yield { type: 'text', delta };
+    }
+    if (signal.aborted) {
+      yield { type: 'failed', failure: cancelled };
+      return;
+    }
     const turn = request.messages.length;
     const calls: readonly ToolCall[] = act.calls.map((call, index) => ({
       id: `call_${turn}_${index}`,

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { selectModel } from '../../actors/model/credentials.ts';
 import { createOpenAiChatModel } from '../../actors/model/openai-chat.ts';
 import type { Model } from '../../actors/model/port.ts';
 import { parseScript } from '../../actors/model/script.ts';
@@ -32,7 +33,7 @@ export const modelsFor = (config: Config, key: string | null): ((requested: stri
   const scripted = createScriptedModel(scriptOf(config));
   const baseURL = api.mode === 'proxy' ? (api.proxy.base_url ?? api.base_url) : api.base_url;
   const remote = key === null ? null : createOpenAiChatModel({ apiKey: key, baseURL });
-  return (requested) => (requested === 'scripted' || api.backend === 'scripted' ? scripted : remote);
+  return (requested) => (api.backend === 'scripted' ? scripted : selectModel({ scripted, remote }, requested));
 };
 
 export const modelNote = (config: Config, selectModel: (requested: string) => Model | null): string => {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createOpenAiChatModel } from '../../../src/actors/model/openai-chat.ts';
 import { retryAfterMs } from '../../../src/actors/model/openai-faults.ts';
 import type { Timeouts } from '../../../src/actors/model/watchdog.ts';
@@ -8,14 +8,20 @@ import { type Answer, startModelServer } from '../../support/model-server.ts';
 const apiKey = 'sk-test-key-0123456789';
 const call = { id: 'c1', name: 'read', arguments: '{"path":"x"}' };
 
+const short = { connectMs: 150, firstByteMs: 150, idleMs: 150, progressMs: 300, turnMs: 5_000 };
+
 const openWith = async (next: (number: number) => Answer, timeouts: Partial<Timeouts> = {}) => {
   const server = await startModelServer((_, number) => next(number));
   return { ...server, model: createOpenAiChatModel({ apiKey, baseURL: server.baseURL, timeouts }) };
 };
 
 describeModel('openai chat', async () => {
-  const { model } = await openWith(() => ({ kind: 'answer', text: 'I read it.', calls: [call] }));
-  return model;
+  const { baseURL } = await startModelServer(({ body }) =>
+    JSON.stringify(body).includes('Do another.')
+      ? { kind: 'answer', text: 'I wrote it.' }
+      : { kind: 'answer', text: 'I read it.', calls: [call] },
+  );
+  return createOpenAiChatModel({ apiKey, baseURL });
 });
 
 test('the request carries model, conversation, tools and key as the wire format says', async () => {
@@ -97,19 +103,65 @@ test('an answer that was cut at its token limit says so', async () => {
   expect((await ask(model)).at(-1)).toMatchObject({ type: 'answered', truncated: true });
 });
 
-test('an answer that is finished counts at once, though its socket stays open', async () => {
-  const { model } = await openWith(() => ({ kind: 'answer', text: 'done', hold: true }));
+test.each([
+  ['with its usage', {}],
+  ['without usage', { usage: null }],
+])('an answer that is finished counts, though its socket stays open, %s', async (_, over) => {
+  const { model } = await openWith(() => ({ kind: 'answer', text: 'done', hold: true, ...over }));
+
+  expect((await ask(model)).at(-1)).toMatchObject({ type: 'answered', text: 'done', truncated: false });
+});
+
+test('a finished answer stays one when a limit passes while its usage is awaited', async () => {
+  const { model } = await openWith(() => ({ kind: 'answer', text: 'done', hold: true, usage: null }), short);
 
   expect((await ask(model)).at(-1)).toMatchObject({ type: 'answered', text: 'done' });
 });
 
-const short = { connectMs: 150, firstByteMs: 150, idleMs: 150, progressMs: 300, turnMs: 5_000 };
+test.each([
+  ['with the path of a proxy', '/proxy/openai/v1'],
+  ['with a slash at its end', '/proxy/openai/v1/'],
+])('a base URL %s is kept', async (_, path) => {
+  const { origin, requests } = await startModelServer(() => ({ kind: 'answer', text: 'ok' }));
+
+  await ask(createOpenAiChatModel({ apiKey, baseURL: `${origin}${path}` }));
+
+  expect(requests.map((request) => request.path)).toEqual(['/proxy/openai/v1/chat/completions']);
+});
+
+test('the model is named after the host, without what else the base URL holds', () => {
+  expect(createOpenAiChatModel({ apiKey, baseURL: 'https://api.openai.com/v1' }).name).toBe('api.openai.com');
+  expect(createOpenAiChatModel({ apiKey, baseURL: 'http://me:secret@proxy:4000/v1' }).name).toBe('proxy:4000');
+});
+
+test('the token limit goes into the field that is asked for', async () => {
+  const { baseURL, requests } = await startModelServer(() => ({ kind: 'answer', text: 'ok' }));
+
+  await ask(createOpenAiChatModel({ apiKey, baseURL, maxTokensField: 'max_completion_tokens' }));
+
+  expect(requests[0]?.body).toMatchObject({ max_completion_tokens: 1_000 });
+  expect(requests[0]?.body).not.toHaveProperty('max_tokens');
+});
+
+test('no redirect is followed with the key', async () => {
+  const target = await startModelServer(() => ({ kind: 'answer', text: 'stolen' }));
+  const location = `${target.baseURL}/chat/completions`;
+  const { model } = await openWith(() => ({ kind: 'status', status: 307, body: {}, headers: { location } }));
+
+  const last = (await ask(model)).at(-1);
+
+  expect(last).toMatchObject({ type: 'failed', failure: { facts: { kind: 'redirect' }, retryable: false } });
+  expect(target.requests).toEqual([]);
+});
+
 const status = (code: number, body?: unknown, headers?: Record<string, string>): Answer => ({
   kind: 'status',
   status: code,
   ...(body === undefined ? {} : { body }),
   ...(headers === undefined ? {} : { headers }),
 });
+
+const inStream = (error: Readonly<Record<string, unknown>>): Answer => ({ kind: 'error_event', error });
 
 test.each<[string, Answer, string, boolean]>([
   ['HTTP 500', status(500), 'http', true],
@@ -135,6 +187,33 @@ test.each<[string, Answer, string, boolean]>([
   ['a piece that is not JSON', { kind: 'bad_json' }, 'malformed', true],
   ['an error in the stream', { kind: 'error_event' }, 'stream_error', true],
   ['a web page', { kind: 'html' }, 'content_type', true],
+  ['an answer without a piece', { kind: 'empty' }, 'empty', true],
+  ['a whole answer that never says so', { kind: 'answer', text: 'x', finish: null }, 'cut_off', true],
+  ['an ending that nobody knows', { kind: 'answer', text: 'x', finish: 'error' }, 'unknown_finish', true],
+  ['HTTP 408', status(408), 'http', true],
+  ['HTTP 409', status(409), 'http', true],
+  ['HTTP 404', status(404), 'http', false],
+  ['HTTP 403', status(403), 'auth', false],
+  ['a key that is echoed', status(400, { error: { message: `bad header Bearer ${apiKey}` } }), 'http', false],
+  ['a key that is echoed in plain text', status(502, `upstream got ${apiKey}`), 'http', true],
+  ['a key that is echoed in the stream', inStream({ message: `used ${apiKey}` }), 'stream_error', true],
+  ['a code that is the name of a method', status(400, { error: { message: 'x', code: 'constructor' } }), 'http', false],
+  ['a refused key in the stream', inStream({ message: 'x', code: 401 }), 'auth', false],
+  ['a rate limit in the stream', inStream({ message: 'x', code: 429 }), 'stream_error', true],
+  ['a bad request in the stream', inStream({ message: 'x', type: 'invalid_request_error' }), 'stream_error', false],
+  ['an empty quota in the stream', inStream({ message: 'x', code: 'insufficient_quota' }), 'insufficient_quota', false],
+  [
+    'an empty quota by type',
+    status(429, { error: { message: 'x', type: 'insufficient_quota' } }),
+    'insufficient_quota',
+    false,
+  ],
+  [
+    'a filter before the answer',
+    status(400, { error: { message: 'x', code: 'content_filter' } }),
+    'content_filter',
+    false,
+  ],
   ['the content filter', { kind: 'answer', text: 'x', finish: 'content_filter' }, 'content_filter', false],
 ])('%s is a failure by name and never an answer', async (_, given, kind, retryable) => {
   const { model, requests } = await openWith(() => given, short);
@@ -152,16 +231,69 @@ test('a provider that is not there is a failure', async () => {
   expect((await ask(model)).at(-1)).toMatchObject({ type: 'failed', failure: { facts: { kind: 'network' } } });
 });
 
-test('a cancel in mid-answer is no success', async () => {
-  const { model } = await openWith(() => ({ kind: 'stall' }));
+test.each([
+  ['before the headers', 'silence'],
+  ['after the headers', 'headers_only'],
+  ['during a stall', 'stall'],
+] as const)('a cancel %s ends the call, whatever the provider does', async (_, kind) => {
   const stop = new AbortController();
-  const events = [];
-  for await (const event of model.ask(aRequest(), stop.signal)) {
-    events.push(event);
-    stop.abort();
-  }
+  const { baseURL } = await startModelServer(() => {
+    setImmediate(() => stop.abort());
+    return { kind };
+  });
 
-  expect(events.at(-1)).toMatchObject({ type: 'failed', failure: { facts: { kind: 'cancelled' }, retryable: false } });
+  const last = (await ask(createOpenAiChatModel({ apiKey, baseURL }), aRequest(), stop.signal)).at(-1);
+
+  expect(last).toMatchObject({ type: 'failed', failure: { facts: { kind: 'cancelled' }, retryable: false } });
+});
+
+test('an answer that never ends is stopped when its turn is over', async () => {
+  const { model } = await openWith(() => ({ kind: 'comments_only' }), { turnMs: 200 });
+
+  expect((await ask(model)).at(-1)).toMatchObject({
+    failure: { facts: { kind: 'timeout_turn', timeout_ms: 200 }, retryable: true },
+  });
+});
+
+test('an empty finish reason, as some providers send with every piece, ends nothing', async () => {
+  const { model } = await openWith(() => ({ kind: 'answer', text: 'x', finish: '' }));
+
+  expect((await ask(model)).at(-1)).toMatchObject({ type: 'failed', failure: { facts: { kind: 'cut_off' } } });
+});
+
+test('the pause that a busy provider asks for is a fact of the failure', async () => {
+  const { model } = await openWith(() => status(429, undefined, { 'retry-after': '6' }));
+
+  expect((await ask(model)).at(-1)).toMatchObject({ failure: { facts: { status: 429, retry_after_ms: 6_000 } } });
+});
+
+test('a long page of a proxy does not become a long message', async () => {
+  const { model } = await openWith(() => status(502, 'x'.repeat(100_000)));
+
+  const last = (await ask(model)).at(-1);
+
+  expect(last?.type === 'failed' ? last.failure.message.length : Number.NaN).toBeLessThan(500);
+});
+
+test('settings of the SDK in the environment cannot make a call throw', async () => {
+  vi.stubEnv('OPENAI_CUSTOM_HEADERS', 'not a header name: x');
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+  });
+  const { model } = await openWith(() => ({ kind: 'answer', text: 'ok' }));
+
+  expect((await ask(model)).at(-1)).toMatchObject({
+    failure: { code: 'model_failed', facts: { kind: 'setup' }, retryable: false },
+  });
+});
+
+test('a key that no header can hold is no fault of the network, and is not told', async () => {
+  const { baseURL } = await startModelServer(() => ({ kind: 'answer', text: 'ok' }));
+
+  const last = (await ask(createOpenAiChatModel({ apiKey: '“smart-quoted-key”', baseURL }))).at(-1);
+
+  expect(last).toMatchObject({ failure: { facts: { kind: 'setup' }, retryable: false } });
+  expect(JSON.stringify(last)).not.toContain('smart-quoted-key');
 });
 
 test.each([

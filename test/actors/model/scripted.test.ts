@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { selectModel } from '../../../src/actors/model/credentials.ts';
 import type { Message } from '../../../src/actors/model/port.ts';
 import { parseScript } from '../../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
@@ -7,7 +8,14 @@ import { aRequest, ask, describeModel } from '../../contracts/model.ts';
 const read = { tool: 'read', arguments: { path: 'x' } };
 
 describeModel('scripted', async () =>
-  createScriptedModel(parseScript({ scripts: [{ turns: [{ say: 'I read it.', calls: [read] }] }] })),
+  createScriptedModel(
+    parseScript({
+      scripts: [
+        { title: 'Another', turns: [{ say: 'I wrote it.' }] },
+        { turns: [{ say: 'I read it.', calls: [read] }] },
+      ],
+    }),
+  ),
 );
 
 const answered: Message = { role: 'assistant', text: '', calls: [{ id: 'c', tool: 'bash', arguments: '{}' }] };
@@ -53,6 +61,48 @@ test('without a script it looks around and says that no model was called', async
 
   expect(first).toMatchObject({ calls: [{ tool: 'find' }] });
   expect(JSON.stringify(second)).toContain('no language model was called');
+});
+
+test('the last output is put into arguments, however deep, by its last 600 characters', async () => {
+  const edits = [{ newText: 'was: {{last_output}}' }];
+  const model = createScriptedModel(
+    parseScript({ scripts: [{ turns: [{}, { calls: [{ tool: 'edit', arguments: { edits, count: 1 } }] }] }] }),
+  );
+  const messages = [user, answered, result(true, `${'a'.repeat(10)}${'b'.repeat(600)}`)];
+
+  const last = (await ask(model, aRequest({ messages }))).at(-1);
+
+  const [call] = last?.type === 'answered' ? last.calls : [];
+  expect(JSON.parse(call?.arguments ?? '')).toEqual({ edits: [{ newText: `was: ${'b'.repeat(600)}` }], count: 1 });
+});
+
+test('a script that is over finishes as done, at no cost', async () => {
+  const model = createScriptedModel(parseScript({ scripts: [{ turns: [{ say: 'one' }] }] }));
+
+  expect((await ask(model, aRequest({ messages: [user, answered, result(true, '')] }))).at(-1)).toMatchObject({
+    calls: [{ tool: 'finish', arguments: expect.stringContaining('"status":"done"') }],
+    usage: { inputTokens: 0, outputTokens: 0, cachedTokens: 0 },
+  });
+});
+
+test('a turn that pretends to think can be cancelled', async () => {
+  const model = createScriptedModel(parseScript({ turn_ms: 600_000, scripts: [] }));
+  const stop = new AbortController();
+  setImmediate(() => stop.abort());
+
+  expect(await ask(model, aRequest(), stop.signal)).toMatchObject([
+    { type: 'failed', failure: { code: 'model_failed', facts: { kind: 'cancelled' }, retryable: false } },
+  ]);
+});
+
+test('the name scripted chooses the scripted model, every other the provider, when it can be called', () => {
+  const scripted = createScriptedModel(script);
+  const remote = { ...scripted, name: 'provider' };
+
+  expect(selectModel({ scripted, remote }, 'scripted')).toBe(scripted);
+  expect(selectModel({ scripted, remote }, 'some-model')).toBe(remote);
+  expect(selectModel({ scripted, remote: null }, 'scripted')).toBe(scripted);
+  expect(selectModel({ scripted, remote: null }, 'some-model')).toBeNull();
 });
 
 test('a script that is none is refused with the path of what is wrong', () => {

@@ -1,0 +1,111 @@
+import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
+import { describe, expect, test } from 'vitest';
+import { createAssembly, encodeRequest } from '../../../src/actors/model/openai-codec.ts';
+import { aRequest } from '../../contracts/model.ts';
+
+/** A chunk as it comes from the wire, where the SDK's type promises more than providers keep. */
+const wire = (chunk: object): ChatCompletionChunk => JSON.parse(JSON.stringify(chunk));
+const delta = (value: object, finish: string | null = null) =>
+  wire({ choices: [{ index: 0, delta: value, finish_reason: finish }] });
+const part = (index: number, given: { id?: string; name?: string; arguments?: string }) => {
+  const { id, ...fn } = given;
+  return { index, ...(id === undefined ? {} : { id }), function: fn };
+};
+const assembled = (...chunks: readonly ChatCompletionChunk[]) => {
+  const assembly = createAssembly();
+  for (const chunk of chunks) assembly.add(chunk);
+  return assembly;
+};
+
+describe('a request', () => {
+  test('leaves out what would be empty', () => {
+    const body = encodeRequest(
+      aRequest({ tools: [], messages: [{ role: 'assistant', text: 'Hm.', calls: [] }] }),
+      'max_tokens',
+    );
+
+    expect(body).not.toHaveProperty('tools');
+    expect(body.messages[1]).toEqual({ role: 'assistant', content: 'Hm.' });
+  });
+
+  test('holds one field for the token limit', () => {
+    expect(encodeRequest(aRequest(), 'max_tokens')).toMatchObject({ max_tokens: 1_000 });
+    expect(encodeRequest(aRequest(), 'max_completion_tokens')).not.toHaveProperty('max_tokens');
+  });
+
+  test('asks for the usage in the stream', () => {
+    expect(encodeRequest(aRequest(), 'max_tokens')).toMatchObject({
+      stream: true,
+      stream_options: { include_usage: true },
+    });
+  });
+});
+
+describe('an answer', () => {
+  test('is put together by the index of each call, in order, its arguments left as text', () => {
+    const { calls } = assembled(
+      delta({ tool_calls: [part(1, { id: 'b', name: 'write', arguments: '{"a' })] }),
+      delta({ tool_calls: [part(0, { id: 'a', name: 'read', arguments: '{}' })] }),
+      delta({ tool_calls: [part(1, { arguments: '":' })] }),
+    );
+
+    expect(calls()).toEqual([
+      { id: 'a', tool: 'read', arguments: '{}' },
+      { id: 'b', tool: 'write', arguments: '{"a":' },
+    ]);
+  });
+
+  test('gets ids where the provider sent none', () => {
+    const { calls } = assembled(
+      delta({ tool_calls: [part(0, { name: 'read' }), part(1, { name: 'read' })] }, 'tool_calls'),
+    );
+
+    const ids = calls().map(({ id }) => id);
+    expect(ids.every((id) => /^call_\w+$/.test(id))).toBe(true);
+    expect(new Set(ids).size).toBe(2);
+  });
+
+  test.each([
+    ['text', { content: 'x' }, true],
+    ['a part of a call', { tool_calls: [part(0, { name: 'read' })] }, true],
+    ['reasoning', { reasoning_content: 'hm' }, true],
+    ['reasoning by another name', { reasoning: 'hm' }, true],
+    ['a role', { role: 'assistant', content: '' }, false],
+    ['nothing', {}, false],
+    ['null', { content: null }, false],
+  ])('makes progress by %s: %j → %s', (_, value, progress) => {
+    expect(createAssembly().add(delta(value)).progress).toBe(progress);
+  });
+
+  test('keeps its reasoning out of its text', () => {
+    const { text } = assembled(delta({ reasoning_content: 'hm' }), delta({ content: 'yes' }));
+
+    expect(text()).toBe('yes');
+  });
+
+  test('is unfinished until a reason comes, and an empty reason is none', () => {
+    const assembly = assembled(wire({ choices: [{ index: 0, delta: { content: 'x' }, finish_reason: '' }] }));
+
+    expect(assembly.finishReason()).toBeNull();
+    assembly.add(delta({}, 'stop'));
+    assembly.add(wire({ choices: [{ index: 0, delta: {}, finish_reason: '' }] }));
+    expect(assembly.finishReason()).toBe('stop');
+  });
+
+  test('bears a chunk without choices, without delta, and with usage', () => {
+    const { usage, chunks } = assembled(
+      wire({}),
+      wire({ choices: [{ index: 0, finish_reason: 'stop' }] }),
+      wire({ choices: [], usage: { prompt_tokens: 5, completion_tokens: 3 } }),
+    );
+
+    expect(usage()).toEqual({ inputTokens: 5, outputTokens: 3, cachedTokens: 0 });
+    expect(chunks()).toBe(3);
+  });
+
+  test('counts only what is a count', () => {
+    const { usage } = assembled(wire({ choices: [], usage: { prompt_tokens: -1, completion_tokens: 1.5 } }));
+
+    expect(usage()).toEqual({ inputTokens: 0, outputTokens: 0, cachedTokens: 0 });
+  });
+});
