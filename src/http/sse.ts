@@ -33,10 +33,13 @@ export const streamEvents = (
   const abort = new AbortController();
   const frames = produce(abort.signal);
   let missed = 0;
+  let written = 0;
   const heartbeat = setInterval(() => {
-    missed = reply.raw.writableNeedDrain ? missed + 1 : 0;
+    const now = reply.raw.socket?.bytesWritten ?? 0;
+    missed = reply.raw.writableNeedDrain && now === written ? missed + 1 : 0;
+    written = now;
     if (missed >= missedAtMost) reply.raw.destroy();
-    else if (missed === 0) reply.raw.write(':\n\n');
+    else if (!reply.raw.writableNeedDrain) reply.raw.write(':\n\n');
   }, heartbeatMs);
   reply.raw.once('close', () => {
     clearInterval(heartbeat);

@@ -233,7 +233,7 @@ test('a comment keeps an idle stream alive', async () => {
 });
 
 test('a reader that takes nothing is let go, and another gets everything', async () => {
-  const server = await startServer({ heartbeatMs: 150 });
+  const server = await startServer({ heartbeatMs: 60 });
   const id = await newTask(server);
   const socket = connect(server.port, '127.0.0.1');
   await new Promise((resolve) => socket.once('connect', resolve));
