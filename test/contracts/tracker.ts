@@ -128,6 +128,14 @@ export const describeTracker = (name: string, open: () => Promise<{ tracker: Tra
       expect(await find(id)).toMatchObject({ status: 'in_progress', assignee: 'agent-server' });
     });
 
+    test('claiming what we hold succeeds also when a dependency was added since', async () => {
+      const [held, later] = [await tracker.create(aTask()), await tracker.create(aTask())];
+      await tracker.claim(held.id);
+      await tracker.addDependency(held.id, later.id);
+
+      expect(await tracker.claim(held.id)).toEqual({ refusal: null });
+    });
+
     test('a claim is refused for a missing, a closed, and a blocked task', async () => {
       const first = await tracker.create(aTask());
       const second = await tracker.create(aTask({ dependencies: [first.id] }));
@@ -228,6 +236,13 @@ export const describeTracker = (name: string, open: () => Promise<{ tracker: Tra
 
       expect(claimed > updatedAt).toBe(true);
       expect((await find(id)).updatedAt > claimed).toBe(true);
+    });
+
+    test('a field that does not fit is named', async () => {
+      const refused = tracker.create(aTask({ title: 'a\0b', labels: ['x', 'a b'] }));
+
+      const error = await refused.catch((reason: unknown) => reason);
+      expect(error).toMatchObject({ facts: { fields: [{ path: 'title' }, { path: 'labels.1' }] } });
     });
 
     test.each([

@@ -1,7 +1,7 @@
 import { type Refusal, refusal, ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
-import { endLabels, type Issue, isListed, pathBetween, toTracked, unmetOf } from './issue.ts';
+import { endLabels, type Issue, isGating, isListed, pathBetween, toTracked, unmetOf } from './issue.ts';
 import { createIssuesFile } from './issues-file.ts';
 import type { IssuesDocument } from './issues-text.ts';
 import { blocks, newId, newIssue, requireFits } from './new-issue.ts';
@@ -101,9 +101,10 @@ export const createEmbeddedTracker = (options: EmbeddedOptions): Tracker => {
   };
 
   const notClaimable = (issue: Issue): Refusal | null => {
-    const holder = issue.assignee ?? (issue.status === 'open' ? null : `somebody (status ${issue.status})`);
-    if (holder === null || holder === actor) return issue.status === 'closed' ? held(issue, 'its closed state') : null;
-    return held(issue, holder);
+    const { status, assignee } = issue;
+    if (assignee !== undefined && assignee !== actor) return held(issue, assignee);
+    if (status === 'open') return null;
+    return held(issue, assignee === undefined ? `somebody (status ${status})` : `its ${status} state`);
   };
   const held = ({ id }: Issue, holder: string): Refusal =>
     refusal('tracker_conflict', { task_id: id as TaskId, holder });
@@ -145,9 +146,9 @@ export const createEmbeddedTracker = (options: EmbeddedOptions): Tracker => {
 
     claim: (id) =>
       editIssue(id, (issue, issues) => {
+        if (issue.status === 'in_progress' && issue.assignee === actor) return null;
         const no = notClaimable(issue) ?? unmet(issue, issues);
         if (no !== null) return no;
-        if (issue.status === 'in_progress') return null;
         return withLabels({ ...issue, status: 'in_progress', assignee: actor }, keptLabels(issue));
       }),
 
@@ -193,16 +194,15 @@ export const createEmbeddedTracker = (options: EmbeddedOptions): Tracker => {
     removeDependency: (dependent, prerequisite) =>
       editIssue(dependent, (issue) => {
         const { dependencies = [] } = issue;
-        const kept = dependencies.filter(({ depends_on_id }) => depends_on_id !== prerequisite);
+        const kept = dependencies.filter((edge) => edge.depends_on_id !== prerequisite || !isGating(edge));
         if (kept.length === dependencies.length) return null;
         return kept.length === 0 ? without(issue, 'dependencies') : { ...issue, dependencies: kept };
       }),
 
     check: async () => {
       try {
-        const { issues, broken, torn } = await file.read();
-        const [first] = broken;
-        if (first !== undefined) return { ok: false, detail: `line ${first.line} cannot be read: ${first.problem}` };
+        await file.requireWritable();
+        const { issues, torn } = await file.read();
         const note = torn ? '; the last write was cut off, the file before it is used' : '';
         return { ok: true, detail: `embedded, ${issues.size} tasks${note}` };
       } catch (error) {

@@ -23,13 +23,15 @@ export type Issue = z.infer<typeof issueSchema>;
 export const endLabels: readonly string[] = ['agent-failed', 'agent-cancelled'];
 
 const gating: ReadonlySet<string> = new Set(['blocks', 'conditional-blocks', 'waits-for']);
+/** Whether a dependency of this type, or of none, must be done first. */
+export const isGating = ({ type = 'blocks' }: { readonly type?: string | undefined }): boolean => gating.has(type);
 const done: ReadonlySet<string> = new Set(['closed', 'pinned', 'tombstone']);
 
 /** The ids that the issue depends on, by the types that block only. */
 export const blockers = ({ dependencies = [] }: Issue): readonly TaskId[] => [
   ...new Set(
-    dependencies.flatMap(({ depends_on_id, type = 'blocks' }) => {
-      const id = gating.has(type) ? parseTaskId(depends_on_id) : null;
+    dependencies.flatMap((dependency) => {
+      const id = isGating(dependency) ? parseTaskId(dependency.depends_on_id) : null;
       return id === null ? [] : [id];
     }),
   ),

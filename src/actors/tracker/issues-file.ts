@@ -9,6 +9,8 @@ import { formatIssues, type IssuesDocument, parseIssues } from './issues-text.ts
 export interface IssuesFile {
   /** @throws tracker_unavailable */
   read(): Promise<IssuesDocument>;
+  /** @throws tracker_unavailable saying why nothing may be written now */
+  requireWritable(): Promise<void>;
   /** Runs a change on a draft of the newest document, alone; what it answers true for is written. @throws tracker_unavailable */
   change(edit: (draft: IssuesDocument) => boolean): Promise<void>;
 }
@@ -75,8 +77,17 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
     return document;
   };
 
+  const names = async (): Promise<readonly string[]> => {
+    try {
+      return await readdir(folder);
+    } catch (error) {
+      if (missing(error)) return [];
+      throw error;
+    }
+  };
+
   const requireOurs = async (document: IssuesDocument): Promise<void> => {
-    const sign = bdOwns(await readdir(folder));
+    const sign = bdOwns(await names());
     if (sign !== undefined)
       throw unavailable(`bd keeps this project's tasks in its own database (.beads/${sign})`, 'install bd and use it');
     const [first] = document.broken;
@@ -96,14 +107,34 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
     await requireOurs(document);
     const draft: IssuesDocument = { ...document, issues: new Map(document.issues), torn: false };
     if (!edit(draft)) return;
-    await writeFileAtomically(file, formatIssues(draft), { mode: 0o600, beforeRename: keepBackup });
-    cached = { stamp: await stampOf(), document: draft };
+    const text = formatIssues(draft);
+    await writeFileAtomically(file, text, { mode: 0o600, beforeRename: keepBackup });
+    const stamp = await stampOf();
+    // Another size is the edit of another program, right behind ours.
+    cached = stamp.split('/')[1] === String(Buffer.byteLength(text)) ? { stamp, document: draft } : null;
+  };
+
+  /** Tries the change on nothing when there is no folder yet: what is refused then does not make one. */
+  const changesNothing = async (edit: (draft: IssuesDocument) => boolean): Promise<boolean> => {
+    const exists = await stat(folder).catch((error: unknown) => {
+      if (missing(error)) return null;
+      throw error;
+    });
+    return exists === null && !edit({ ...empty, issues: new Map() });
   };
 
   return {
     read: () => load().catch(asUnavailable(folder)),
+    requireWritable: async () => {
+      try {
+        await requireOurs(await load());
+      } catch (error) {
+        asUnavailable(folder)(error);
+      }
+    },
     change: async (edit) => {
       try {
+        if (await changesNothing(edit)) return;
         await mkdir(folder, { mode: 0o700, recursive: true });
         await withFileLock(join(folder, '.issues.lock'), () => changeAlone(edit));
       } catch (error) {

@@ -14,9 +14,9 @@ const problems = ({ title, description, priority, labels }: NewTask) => [
   ...(Buffer.byteLength(description) > descriptionBytes
     ? [{ path: 'description', problem: `is longer than ${descriptionBytes} bytes` }]
     : []),
-  ...(title.includes('\0') || description.includes('\0')
-    ? [{ path: 'description', problem: 'holds a NUL character' }]
-    : []),
+  ...Object.entries({ title, description }).flatMap(([path, text]) =>
+    text.includes('\0') ? [{ path, problem: 'holds a NUL character' }] : [],
+  ),
   ...(Number.isInteger(priority) && priority >= 0 && priority <= 4
     ? []
     : [{ path: 'priority', problem: 'expected 0 (first) to 4' }]),

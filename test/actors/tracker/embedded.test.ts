@@ -4,18 +4,34 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmdirSync,
   statSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { createEmbeddedTracker } from '../../../src/actors/tracker/embedded.ts';
+import { withFileLock } from '../../../src/actors/tracker/file-lock.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
-import { aTask, describeTracker } from '../../contracts/tracker.ts';
+import { aTask, describeTracker, nobody } from '../../contracts/tracker.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
+
+/** What happens between the replacement of the file and the moment the tracker looks at it again. */
+let afterWrite = (): void => {};
+vi.mock(import('../../../src/actors/atomic-write.ts'), async (original) => {
+  const real = await original();
+  return {
+    ...real,
+    writeFileAtomically: async (...given: Parameters<typeof real.writeFileAtomically>) => {
+      await real.writeFileAtomically(...given);
+      afterWrite();
+    },
+  };
+});
 
 const openAt = (projectRoot: string, now = () => Date.now()) =>
   createEmbeddedTracker({ projectRoot, clock: now, random: (max) => Math.floor(Math.random() * max) });
@@ -177,6 +193,67 @@ test('an edit by another program is seen', async () => {
   expect(await tracker.list()).toHaveLength(2);
 });
 
+test('an edit by another program right behind our own is seen, and kept by the next write', async () => {
+  const { file, tracker } = setUp();
+  afterWrite = () => {
+    afterWrite = () => {};
+    appendFileSync(file, `${line('bd-new')}\n`);
+  };
+
+  await tracker.create(aTask());
+
+  expect(await tracker.find('bd-new' as TaskId)).not.toBeNull();
+  await tracker.create(aTask());
+  expect(await tracker.list()).toHaveLength(3);
+});
+
+test('a refused write makes no folder', async () => {
+  const { root, tracker } = setUp();
+
+  expect((await tracker.claim(nobody)).refusal?.code).toBe('task_not_found');
+  expect(readdirSync(root)).toEqual([]);
+});
+
+test.each([
+  ['deferred', { status: 'deferred', assignee: 'agent-server' }, 'its deferred state'],
+  ['started by hand', { status: 'in_progress' }, 'somebody (status in_progress)'],
+  ['open and assigned to another', { assignee: 'bob' }, 'bob'],
+  ['started by another', { status: 'in_progress', assignee: 'bob' }, 'bob'],
+])('a task that is %s is not claimed', async (_, over, holder) => {
+  const { write, file, tracker } = setUp();
+  const text = `${line('bd-a', over)}\n`;
+  write(text);
+
+  expect((await tracker.claim('bd-a' as TaskId)).refusal).toEqual({
+    code: 'tracker_conflict',
+    facts: { task_id: 'bd-a', holder },
+  });
+  expect(readFileSync(file, 'utf8')).toBe(text);
+});
+
+test('updated_at rises also when the clock stands still or another program is ahead of it', async () => {
+  const { root, write } = setUp();
+  write(`${line('bd-a', { updated_at: '2026-03-01T10:00:00.123456789Z' })}\n`);
+  const tracker = openAt(root, () => Date.parse('2026-02-01T00:00:00Z'));
+  const updatedAt = async () => (await tracker.find('bd-a' as TaskId))?.updatedAt;
+
+  await tracker.claim('bd-a' as TaskId);
+  expect(await updatedAt()).toBe('2026-03-01T10:00:00.124Z');
+  await tracker.release('bd-a' as TaskId, 'agent-failed');
+  expect(await updatedAt()).toBe('2026-03-01T10:00:00.125Z');
+});
+
+test('removing a dependency leaves links of other types alone', async () => {
+  const { write, lines, tracker } = setUp();
+  const link = { depends_on_id: 'bd-a', type: 'parent-child' };
+  write(`${line('bd-a')}\n${line('bd-b', { dependencies: [link, { ...link, type: 'blocks' }] })}\n`);
+
+  await tracker.removeDependency('bd-b' as TaskId, 'bd-a' as TaskId);
+
+  expect(await tracker.find('bd-b' as TaskId)).toMatchObject({ dependencies: [] });
+  expect(JSON.parse(lines()[1] ?? '')).toMatchObject({ dependencies: [link] });
+});
+
 test('a last line that was cut off costs only itself: the file before it counts', async () => {
   const { file, folder, tracker, root } = setUp();
   await tracker.create(aTask({ title: 'one' }));
@@ -218,8 +295,49 @@ test.each(['metadata.json', 'config.yaml', 'beads.db', 'dolt', 'embeddeddolt'])(
       facts: { detail: expect.stringContaining(sign) },
     });
     expect(await tracker.list()).toHaveLength(1);
+    expect(await tracker.check()).toMatchObject({ ok: false, detail: expect.stringContaining(sign) });
   },
 );
+
+test('a backup of a database does not make the project bd-owned', async () => {
+  const { folder, tracker } = setUp();
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'beads.backup-2026.db'), '');
+
+  await tracker.create(aTask());
+
+  expect((await tracker.check()).ok).toBe(true);
+});
+
+test('a write that fails leaves the old file and no other, and says why to each caller', async () => {
+  const { file, folder, tracker } = setUp();
+  await tracker.create(aTask());
+  const before = readFileSync(file, 'utf8');
+  mkdirSync(join(folder, 'issues.jsonl.bak'));
+
+  const answers = await Promise.allSettled([tracker.create(aTask()), tracker.create(aTask())]);
+
+  for (const answer of answers) {
+    expect(answer).toMatchObject({
+      status: 'rejected',
+      reason: { code: 'tracker_unavailable', cause: { code: 'EEXIST' } },
+    });
+  }
+  expect(readFileSync(file, 'utf8')).toBe(before);
+  expect(readdirSync(folder).sort()).toEqual(['issues.jsonl', 'issues.jsonl.bak']);
+  rmdirSync(join(folder, 'issues.jsonl.bak'));
+  await tracker.create(aTask());
+  expect(await tracker.list()).toHaveLength(2);
+});
+
+test('a folder in place of the file is said by name', async () => {
+  const { file, tracker } = setUp();
+  mkdirSync(file, { recursive: true });
+
+  const reason = { code: 'tracker_unavailable', cause: { code: 'EISDIR' } };
+  await expect(tracker.list()).rejects.toMatchObject(reason);
+  await expect(tracker.create(aTask())).rejects.toMatchObject(reason);
+});
 
 test('a folder that cannot be used is said by name', async () => {
   const { root, tracker } = setUp();
@@ -255,11 +373,61 @@ test.each([
   expect(existsSync(join(folder, '.issues.lock'))).toBe(false);
 });
 
-test('ids grow with the project', async () => {
-  const { write, tracker } = setUp();
-  write(Array.from({ length: 1_500 }, (_, n) => line(`bd-x${n}`)).join('\n'));
+const lockFile = (holder: object): string => {
+  const path = join(temporaryFolder(), 'lock');
+  writeFileSync(path, JSON.stringify({ pid: 7, host: 'elsewhere', started: '', token: 'x', ...holder }));
+  return path;
+};
+const ran = async () => 'ran';
 
-  expect((await tracker.create(aTask())).id).toMatch(/^bd-[a-z0-9]{6}$/);
+test('a lock that is held names its holder when the wait is over, and stays', async () => {
+  const path = lockFile({});
+  const mine = lockFile({ pid: process.pid, host: hostname() });
+
+  await expect(withFileLock(path, ran, { waitMs: 0 })).rejects.toThrow('held by process 7 on elsewhere');
+  await expect(withFileLock(mine, ran, { waitMs: 0 })).rejects.toThrow(`held by process ${process.pid} on`);
+  expect(existsSync(path) && existsSync(mine)).toBe(true);
+});
+
+test('a lock of another machine is taken over when it is older than half a minute', async () => {
+  const path = lockFile({});
+  const old = Date.now() / 1000 - 31;
+  utimesSync(path, old, old);
+
+  expect(await withFileLock(path, ran, { waitMs: 0 })).toBe('ran');
+  expect(existsSync(path)).toBe(false);
+});
+
+test('a stale lock that cannot be moved away ends the wait', async () => {
+  // The name is so long that no name to move it to fits: stands for a folder that cannot be written.
+  const path = join(temporaryFolder(), 'x'.repeat(250));
+  writeFileSync(path, JSON.stringify({ pid: 2 ** 22 - 3, host: hostname(), started: '1', token: 'x' }));
+
+  await expect(withFileLock(path, ran, { waitMs: 0 })).rejects.toMatchObject({ code: 'ENAMETOOLONG' });
+});
+
+test.each([
+  [499, 4],
+  [500, 5],
+  [1_500, 6],
+])('with %i tasks a new id has %i characters', async (count, length) => {
+  const { write, tracker } = setUp();
+  write(Array.from({ length: count }, (_, n) => line(`bd-x${n}`)).join('\n'));
+
+  expect((await tracker.create(aTask())).id).toMatch(new RegExp(`^bd-[a-z0-9]{${length}}$`));
+});
+
+test('an id that exists, also of a deleted task, is not given again', async () => {
+  const { root, write } = setUp();
+  write(`${line('bd-0000', { status: 'tombstone' })}\n`);
+  const digits = [0, 0, 0, 0, 0, 0, 0, 1];
+  const tracker = createEmbeddedTracker({
+    projectRoot: root,
+    clock: () => Date.now(),
+    random: () => digits.shift() ?? 0,
+  });
+
+  expect((await tracker.create(aTask())).id).toBe('bd-0001');
 });
 
 test('10,000 tasks are listed in order and found', async () => {
