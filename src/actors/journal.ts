@@ -1,16 +1,8 @@
 import type { Change, Entry, NewEntry, Store } from './store/port.ts';
 
-export interface FollowOptions {
-  /** Absent: every task of the server. */
-  readonly taskId?: string;
-  /** Only entries with a higher seq. */
-  readonly after: number;
-  readonly signal: AbortSignal;
-}
-
 /**
  * The journal as the rest of the service uses it: transitions are committed at once, progress is gathered for a moment
- * and committed together, always in the order in which it happened; followers read only what was committed.
+ * and committed together, always in the order in which it happened; listeners hear only of what was committed.
  */
 export interface Journal {
   /** Commits what was gathered and then this, in one transaction. */
@@ -19,12 +11,10 @@ export interface Journal {
   append(entry: NewEntry): void;
   /** Commits what was gathered. */
   flush(): void;
-  /** All entries after a point, then new ones as they are committed, without gap or duplicate, until the signal. */
-  follow(options: FollowOptions): AsyncIterable<Entry>;
+  /** Tells of every commit when it is durable; what a listener throws would end the actor that committed. */
   onCommit(listener: (entries: readonly Entry[]) => void): () => void;
 }
 
-const page = 256;
 const gatherMs = 10;
 const gatherAtMost = 256;
 
@@ -32,26 +22,6 @@ export interface JournalOptions {
   /** Called when gathered progress could not be committed; it stays gathered and is tried again. */
   readonly onError: (error: unknown) => void;
 }
-
-/** Wakes one waiting follower; a ring while nobody waits is kept for the next wait. */
-const createBell = () => {
-  let rung = false;
-  let wake: (() => void) | null = null;
-  return {
-    ring: (): void => {
-      rung = true;
-      wake?.();
-    },
-    wait: async (): Promise<void> => {
-      if (!rung)
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-      rung = false;
-      wake = null;
-    },
-  };
-};
 
 export const createJournal = (store: Store, { onError }: JournalOptions): Journal => {
   const listeners = new Set<(entries: readonly Entry[]) => void>();
@@ -95,34 +65,5 @@ export const createJournal = (store: Store, { onError }: JournalOptions): Journa
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    follow: (options) => follow(store, listeners, options),
   };
 };
-
-async function* follow(
-  store: Store,
-  listeners: Set<(entries: readonly Entry[]) => void>,
-  { taskId, after, signal }: FollowOptions,
-): AsyncGenerator<Entry> {
-  const bell = createBell();
-  const listener = (entries: readonly Entry[]): void => {
-    if (taskId === undefined || entries.some((entry) => entry.taskId === taskId)) bell.ring();
-  };
-  listeners.add(listener);
-  signal.addEventListener('abort', bell.ring, { once: true });
-  try {
-    let cursor = after;
-    while (!signal.aborted) {
-      const entries = store.read({ ...(taskId === undefined ? {} : { taskId }), after: cursor, limit: page });
-      for (const entry of entries) {
-        yield entry;
-        cursor = entry.seq;
-        if (signal.aborted) return;
-      }
-      if (entries.length === 0) await bell.wait();
-    }
-  } finally {
-    listeners.delete(listener);
-    signal.removeEventListener('abort', bell.ring);
-  }
-}

@@ -11,9 +11,9 @@ import { createRpc } from './json-rpc.ts';
 import { createMethods } from './methods.ts';
 import { metricsDocument, metricsText } from './metrics-text.ts';
 import { openApiDocument } from './openapi.ts';
-import { registerSse, type SseFrame, streamEvents } from './sse.ts';
+import { createSse, type SseConnection } from './sse.ts';
 import { createStreamCounter, type StreamLimits } from './stream-limits.ts';
-import { everyStream, taskStream } from './task-stream.ts';
+import { createStreams } from './task-stream.ts';
 
 export interface ServerOptions extends Identity, GateOptions {
   readonly system: System;
@@ -24,6 +24,8 @@ export interface ServerOptions extends Identity, GateOptions {
   /** Proves who this server is, also where authentication is off (rule R3). */
   readonly proofToken: () => string;
   readonly heartbeatMs: number;
+  /** Whether the server is about to stop: it still answers, and says so. */
+  readonly draining: () => boolean;
   readonly streamLimits: StreamLimits;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
@@ -53,27 +55,29 @@ const proofOf = (request: FastifyRequest, token: string): string | undefined => 
   return createHmac('sha256', token).update(`${challenge} ${localAddress}:${localPort}`).digest('base64url');
 };
 
-const lastEventId = (request: FastifyRequest): number | null => {
+const notAnId = (problem: string) =>
+  new ServiceError('invalid_params', { fields: [{ path: 'Last-Event-ID', problem }] });
+
+/** The frame that a reader saw last, or null. An id that this journal has not reached comes from another server. */
+const lastEventId = (request: FastifyRequest, store: Store): number | null => {
   const { after } = request.query as { after?: unknown };
   const given = request.headers['last-event-id'] ?? after;
   if (given === undefined || given === '') return null;
-  if (typeof given === 'string' && /^\d{1,15}$/.test(given)) return Number(given);
-  throw new ServiceError('invalid_params', { fields: [{ path: 'Last-Event-ID', problem: 'expected a frame id' }] });
+  if (typeof given !== 'string' || !/^\d{1,15}$/.test(given)) throw notAnId('expected a frame id');
+  if (Number(given) > store.lastSeq())
+    throw notAnId('this server has not sent that frame; read again from the start with ?after=0');
+  return Number(given);
 };
 
 /** The HTTP face of the service (Spec 4, CONTRACT 3 to 6). It never listens: who calls it does. */
 export const buildServer = async (options: ServerOptions): Promise<FastifyInstance> => {
-  const { system, store, tracker, log } = options;
+  const { system, store, tracker, log, draining } = options;
   const { service, journal } = system;
   const startedAt = Date.now();
   const uptime = (): number => (Date.now() - startedAt) / 1000;
   const app = Fastify(limits);
-  let draining = false;
 
   app.addHook('onRequest', createGate(options));
-  app.addHook('preClose', async () => {
-    draining = true;
-  });
   app.addHook('onResponse', async (request, reply) => {
     const { method, routeOptions } = request;
     const facts = { method, route: routeOptions.url ?? 'unknown', status: reply.statusCode, ms: reply.elapsedTime };
@@ -85,7 +89,8 @@ export const buildServer = async (options: ServerOptions): Promise<FastifyInstan
   app.setNotFoundHandler((request, reply) =>
     reply.code(404).send(errorBody('not_found', `no route ${request.method} ${request.url.slice(0, 200)}`)),
   );
-  await registerSse(app);
+  const sse = await createSse(app, options.heartbeatMs);
+  app.addHook('preClose', sse.endAll);
 
   const discovery = () => discoveryDocument(options);
   const rpc = createRpc(createMethods(service, discovery), (error) => log('a method broke', { error }));
@@ -102,7 +107,7 @@ export const buildServer = async (options: ServerOptions): Promise<FastifyInstan
     const shown = ({ ok, detail }: { ok: boolean; detail: string }) => ({ status: ok ? 'ok' : 'failing', detail });
     const proof = proofOf(request, options.proofToken());
     return {
-      status: draining ? 'draining' : storeCheck.ok && trackerCheck.ok ? 'healthy' : 'degraded',
+      status: draining() ? 'draining' : storeCheck.ok && trackerCheck.ok ? 'healthy' : 'degraded',
       version: options.version,
       server: options.name,
       features: { a2a_protocol: true, sse_streaming: true, parallel_execution: true, monitoring: true },
@@ -115,9 +120,9 @@ export const buildServer = async (options: ServerOptions): Promise<FastifyInstan
       ...(proof === undefined ? {} : { proof }),
     };
   };
-  app.get('/health', async (request, reply) => reply.code(draining ? 503 : 200).send(await health(request)));
+  app.get('/health', async (request, reply) => reply.code(draining() ? 503 : 200).send(await health(request)));
   app.get('/health/ready', async (_request, reply) =>
-    reply.code(draining ? 503 : 200).send({ status: draining ? 'draining' : 'ready' }),
+    reply.code(draining() ? 503 : 200).send({ status: draining() ? 'draining' : 'ready' }),
   );
 
   app.get('/metrics', async (request, reply) => {
@@ -127,21 +132,23 @@ export const buildServer = async (options: ServerOptions): Promise<FastifyInstan
   });
 
   const counter = createStreamCounter(options.streamLimits);
-  const onError = (error: unknown): void => log('a stream broke', { error });
-  const stream = (reply: FastifyReply, key: string, produce: (signal: AbortSignal) => AsyncGenerator<SseFrame>) => {
+  const streams = createStreams(store, journal, (error) => log('a stream broke', { error }));
+  const stream = (reply: FastifyReply, key: string, run: (connection: SseConnection) => void) => {
     const counted = counter.open(key);
     if ('refused' in counted) return refuseStream(reply, counted.refused, options.streamLimits);
-    streamEvents(reply, produce, { heartbeatMs: options.heartbeatMs, onError, onClose: counted.close });
+    const connection = sse.open(reply);
+    connection.onClose(counted.close);
+    run(connection);
     return reply;
   };
   app.get('/stream', async (request, reply) => {
-    const after = lastEventId(request);
-    return stream(reply, '', (signal) => everyStream(after, signal, store, journal));
+    const after = lastEventId(request, store);
+    return stream(reply, '', (connection) => streams.every(connection, after));
   });
   app.get<{ Params: { task_id: string } }>('/stream/:task_id', async (request, reply) => {
-    const after = lastEventId(request);
     const view = await service.status(request.params.task_id);
-    return stream(reply, view.task_id, (signal) => taskStream({ view, after, signal }, store, journal));
+    const after = lastEventId(request, store);
+    return stream(reply, view.task_id, (connection) => streams.task(connection, view, after));
   });
   return app;
 };

@@ -1,73 +1,132 @@
-import { frameText } from '../actors/events.ts';
 import type { Journal } from '../actors/journal.ts';
 import type { Entry, Store } from '../actors/store/port.ts';
 import type { TaskView } from '../machines/task-view.ts';
-import type { SseFrame } from './sse.ts';
+import { createBroadcast, sseFrame } from './broadcast.ts';
+import type { SseConnection } from './sse.ts';
 
-export interface StreamRequest {
-  readonly view: TaskView;
-  /** The `Last-Event-ID` or `?after=`, or null. */
-  readonly after: number | null;
-  readonly signal: AbortSignal;
+export interface Streams {
+  /**
+   * The frames of one task (CONTRACT 5): `connected`, then what came after the given id or the latest snapshot, then
+   * live, to the end of the running attempt. A task that is over is replayed and closed.
+   */
+  task(connection: SseConnection, view: TaskView, after: number | null): void;
+  /** The frames of every task of the server, from the given id or from now on. */
+  every(connection: SseConnection, after: number | null): void;
 }
 
 const over: ReadonlySet<string> = new Set(['complete', 'failed', 'cancelled']);
+const page = 256;
+/** What a reader may be behind in a live stream before it is told where to resume, and let go (rule R19). */
+const bufferedAtMost = 1024 * 1024;
 
-const frame = (entry: Entry): SseFrame => ({ id: entry.seq, event: entry.type, data: frameText(entry) });
+interface Control {
+  readonly taskId: string | null;
+  readonly attempt: number;
+}
 
-const control = (type: 'connected' | 'snapshot' | 'stream_closed', view: TaskView, data: object): SseFrame => ({
-  event: type,
-  data: JSON.stringify({
+/** A frame that the journal does not hold, so without an id. */
+const control = (type: 'connected' | 'snapshot' | 'stream_closed' | 'gap', about: Control, data: object): string =>
+  `event: ${type}\ndata: ${JSON.stringify({
     type,
-    task_id: view.task_id,
-    attempt: view.attempt,
+    task_id: about.taskId,
+    attempt: about.attempt,
     timestamp: new Date().toISOString(),
     data,
-  }),
-});
+  })}\n\n`;
 
-const goodbye = (view: TaskView): SseFrame =>
-  control('stream_closed', view, { task_id: view.task_id, message: `task is ${view.status}` });
-
-/** Whether nothing of a later attempt stands behind this end. */
-const isLast = (store: Store, { taskId, seq }: Entry): boolean =>
-  store.read({ taskId, after: seq, limit: 1 }).length === 0;
-
-const page = 256;
-
-async function* replay(view: TaskView, start: number, store: Store): AsyncGenerator<SseFrame> {
-  let last: Entry | undefined;
-  for (let after = start; ; after = last?.seq ?? after) {
-    const entries = store.read({ taskId: view.task_id, after, limit: page });
-    for (const entry of entries) if (entry.type !== 'stream_closed') yield frame(entry);
-    if (entries.length === 0) break;
-    last = entries.at(-1);
-  }
-  yield last?.type === 'stream_closed' ? frame(last) : goodbye(view);
+interface Replay {
+  readonly connection: SseConnection;
+  readonly taskId: string | null;
+  readonly from: number;
+  /** Ends up to this seq are those of earlier runs. */
+  readonly endsAfter: number;
+  /** Called in the very turn in which nothing is left to read, with the last seq and whether an attempt ended there. */
+  readonly onCaughtUp: (seq: number, ended: boolean) => void;
 }
 
-async function* live({ view, signal }: StreamRequest, start: number, store: Store, journal: Journal) {
-  for await (const entry of journal.follow({ taskId: view.task_id, after: start, signal })) {
-    const last = entry.type === 'stream_closed' && isLast(store, entry);
-    if (entry.type !== 'stream_closed' || last) yield frame(entry);
-    if (last) return;
-  }
-}
+export const createStreams = (store: Store, journal: Journal, onError: (error: unknown) => void): Streams => {
+  const broadcast = createBroadcast(journal);
+  const read = (taskId: string | null, after: number, limit: number): readonly Entry[] =>
+    store.read({ ...(taskId === null ? {} : { taskId }), after, limit });
 
-/**
- * The frames of one task (CONTRACT 5): `connected`, then what came after the given id or the latest snapshot, then live,
- * without gap or duplicate, to the end of the running attempt. A task that is over is replayed and closed.
- */
-export async function* taskStream(request: StreamRequest, store: Store, journal: Journal): AsyncGenerator<SseFrame> {
-  const { view, after } = request;
-  yield control('connected', view, { task_id: view.task_id, message: `connected to ${view.task_id}` });
-  if (over.has(view.status)) return yield* replay(view, after ?? 0, store);
-  const latest = store.latest(view.task_id, 'snapshot');
-  if (latest === null) yield control('snapshot', view, { machine: 'task', value: 'queued', tags: [], task: view });
-  yield* live(request, after ?? (latest === null ? 0 : latest.seq - 1), store, journal);
-}
+  /** In the stream of one task, an end with another attempt behind it is no end. */
+  const isEnd = ({ taskId, endsAfter }: Replay, entry: Entry): boolean =>
+    entry.type === 'stream_closed' && entry.seq > endsAfter && read(taskId, entry.seq, 1).length === 0;
 
-/** The frames of every task of the server, from the given id or from now on. */
-export async function* everyStream(after: number | null, signal: AbortSignal, store: Store, journal: Journal) {
-  for await (const entry of journal.follow({ after: after ?? store.lastSeq(), signal })) yield frame(entry);
-}
+  const send = (job: Replay, entries: readonly Entry[]): void =>
+    job.connection.write(
+      entries
+        .filter((entry) => job.taskId === null || entry.type !== 'stream_closed' || isEnd(job, entry))
+        .map(sseFrame)
+        .join(''),
+    );
+
+  const replayAll = async (job: Replay): Promise<void> => {
+    const { connection, taskId } = job;
+    for (let last: Entry | undefined; !connection.closed(); await connection.drained()) {
+      const entries = read(taskId, last?.seq ?? job.from, page);
+      if (entries.length === 0) return job.onCaughtUp(last?.seq ?? job.from, last !== undefined && isEnd(job, last));
+      send(job, entries);
+      last = entries.at(-1);
+    }
+  };
+
+  /** Sends what the journal holds, no faster than the client takes it. */
+  const replay = (job: Replay): void => {
+    replayAll(job).catch((error: unknown) => {
+      onError(error);
+      job.connection.end();
+    });
+  };
+
+  const goLive = (connection: SseConnection, taskId: string | null, from: number): void => {
+    let seq = from;
+    const leave = broadcast.join(taskId, (batch) => {
+      const late = connection.buffered() > bufferedAtMost;
+      if (late) {
+        const message = `this reader is too far behind; come back with Last-Event-ID: ${seq}`;
+        connection.write(control('gap', { taskId, attempt: batch.attempt }, { resume_from: seq, message }));
+      } else connection.share(batch.frames);
+      seq = batch.lastSeq;
+      if (!late && !(taskId !== null && batch.ended)) return;
+      leave();
+      connection.end();
+    });
+    connection.onClose(leave);
+  };
+
+  return {
+    task: (connection, view, after) => {
+      const taskId = view.task_id;
+      const about = { taskId, attempt: view.attempt };
+      const isOver = over.has(view.status);
+      const latest = isOver ? null : store.latest(taskId, 'snapshot');
+      connection.write(control('connected', about, { task_id: taskId, message: `connected to ${taskId}` }));
+      if (!isOver && latest === null)
+        connection.write(control('snapshot', about, { machine: 'task', value: 'queued', tags: [], task: view }));
+      replay({
+        connection,
+        taskId,
+        from: after ?? (latest === null ? 0 : latest.seq - 1),
+        endsAfter: view.status === 'queued' ? store.lastSeq() : 0,
+        onCaughtUp: (seq, ended) => {
+          if (!ended && !isOver) return goLive(connection, taskId, seq);
+          if (!ended)
+            connection.write(control('stream_closed', about, { task_id: taskId, message: `task is ${view.status}` }));
+          connection.end();
+        },
+      });
+    },
+    every: (connection, after) => {
+      const from = after ?? store.lastSeq();
+      connection.write(control('connected', { taskId: null, attempt: 0 }, { message: 'connected to every task' }));
+      replay({
+        connection,
+        taskId: null,
+        from,
+        endsAfter: 0,
+        onCaughtUp: (seq) => goLive(connection, null, seq),
+      });
+    },
+  };
+};

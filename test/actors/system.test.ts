@@ -26,11 +26,16 @@ const states = ({ store }: Running, taskId: string): readonly unknown[] =>
     .filter(({ machine }) => machine === 'task')
     .map(({ value }) => value);
 
-const untilTool = async ({ system }: Running, taskId: string): Promise<void> => {
-  const stop = new AbortController();
-  for await (const { type } of system.journal.follow({ taskId, after: 0, signal: stop.signal }))
-    if (type === 'tool_start') return;
-};
+const untilTool = ({ store, system }: Running, taskId: string): Promise<void> =>
+  new Promise((resolve) => {
+    const look = (): void => {
+      if (store.latest(taskId, 'tool_start') === null) return;
+      leave();
+      resolve();
+    };
+    const leave = system.journal.onCommit(look);
+    look();
+  });
 
 const alive = (pid: number): boolean => {
   try {

@@ -152,9 +152,11 @@ test('the second attempt does not end with the end of the first', async () => {
 test.each([
   ['an unknown task', 'bd-none', {}, 404, 'task_not_found'],
   ['a path', '..%2Fx', {}, 404, 'task_not_found'],
-  ['an id from elsewhere', 'bd-none', { 'last-event-id': 'abc' }, 400, 'invalid_params'],
-])('the stream of %s is refused in JSON', async (_, id, extra, status, code) => {
+  ['an id that is none', '', { 'last-event-id': 'abc' }, 400, 'invalid_params'],
+  ['an id from elsewhere', '', { 'last-event-id': '999999' }, 400, 'invalid_params'],
+])('the stream of %s is refused in JSON', async (_, given, extra, status, code) => {
   const server = await startServer();
+  const id = given || (await newTask(server));
 
   const response = await fetch(`${server.base}/stream/${id}`, {
     headers: { ...server.headers, ...extra } as Record<string, string>,
@@ -164,23 +166,74 @@ test.each([
   expect(await response.json()).toMatchObject({ error: { code } });
 });
 
-test('a reader that leaves takes its follower with it', async () => {
+test('a reader joins a busy journal without gap or duplicate, whenever it comes', async () => {
   const server = await startServer();
   const id = await newTask(server);
-  const ended = new Promise<void>((resolve) => {
-    const follow = server.system.journal.follow;
-    server.system.journal.follow = async function* (options) {
-      try {
-        yield* follow(options);
-      } finally {
-        resolve();
-      }
-    };
+  const { journal } = server.system;
+  const line = (taskId: string, n: number) => ({ taskId, attempt: 1, type: 'log', at: n, data: `${n}`, cause: null });
+  const url = `${server.base}/stream/${id}?after=0`;
+  const whole = (): Promise<readonly SeenFrame[]> =>
+    readFrames(url, server.headers, ({ body }) => Number(body.data) === 900);
+  for (let n = 1; n <= 600; n += 1) journal.commit({ entries: [line(id, n)] });
+
+  const readers = [whole()];
+  for (let n = 601; n <= 900; n += 1) {
+    journal.commit({ entries: [line('bd-other', 0), line(id, n)] });
+    if (n % 10 === 0) await new Promise(setImmediate);
+    if (n % 50 === 0) readers.push(whole());
+  }
+
+  for (const frames of await Promise.all(readers))
+    expect(frames.filter(({ event }) => event === 'log').map(({ body }) => body.data)).toEqual(
+      Array.from({ length: 900 }, (_, index) => index + 1),
+    );
+});
+
+test('a reader that falls behind gets a gap with where to resume, and misses nothing', async () => {
+  const server = await startServer();
+  const id = await newTask(server);
+  const socket = connect(server.port, '127.0.0.1');
+  socket.write(
+    `GET /stream/${id} HTTP/1.1\r\nHost: 127.0.0.1:${server.port}\r\nAuthorization: ${server.headers.authorization}\r\n\r\n`,
+  );
+  await new Promise((resolve) => socket.once('data', resolve));
+  socket.pause();
+  const data = JSON.stringify({ text: 'x'.repeat(60_000) });
+  for (let n = 0; n < 200; n += 1) {
+    server.system.journal.commit({ entries: [{ taskId: id, attempt: 1, type: 'log', at: n, data, cause: null }] });
+    await new Promise(setImmediate);
+  }
+
+  let text = '';
+  socket.on('data', (chunk) => {
+    text += chunk;
   });
+  socket.resume();
+  while (!text.includes('event: gap')) await new Promise((resolve) => setTimeout(resolve, 5));
+  const seen = [...text.matchAll(/^id: (\d+)$/gm)].map(([, seq]) => Number(seq));
+  const resumeFrom = Number(/"resume_from":(\d+)/.exec(text)?.[1]);
+  const rest = await readFrames(
+    `${server.base}/stream/${id}`,
+    { ...server.headers, 'last-event-id': String(resumeFrom) },
+    ({ body }) => body.seq === 200,
+  );
+  socket.destroy();
 
-  await readFrames(`${server.base}/stream/${id}`, server.headers, ({ event }) => event === 'snapshot');
+  expect(resumeFrom).toBe(seen.at(-1));
+  expect(resumeFrom).toBeLessThan(200);
+  const after = rest.flatMap(({ id: seq }) => (seq === null ? [] : [seq]));
+  expect([...seen, ...after]).toEqual(Array.from({ length: 200 }, (_, index) => index + 1));
+});
 
-  await ended;
+test('a server that stops ends its streams, and says so', async () => {
+  const server = await startServer();
+  const id = await newTask(server);
+  const response = await fetch(`${server.base}/stream/${id}`, { headers: server.headers });
+  const text = response.text();
+
+  await server.app.close();
+
+  expect(await text).toMatch(/: the server stops; come back with Last-Event-ID\n\n$/);
 });
 
 test('GET /stream carries every task', async () => {
@@ -196,7 +249,8 @@ test('GET /stream carries every task', async () => {
 
   const seen = await frames;
 
-  expect(new Set(seen.map(({ body }) => body.task_id))).toEqual(new Set([one, two]));
+  expect(seen[0]?.event).toBe('connected');
+  expect(new Set(seen.slice(1).map(({ body }) => body.task_id))).toEqual(new Set([one, two]));
 });
 
 test('the ninth stream of a task and the eleventh of all are refused, and a place is free again after one', async () => {

@@ -10,6 +10,7 @@ import { createSystem, type SystemOptions } from '../../src/actors/system.ts';
 import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
 import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
 import { buildServer } from '../../src/http/server.ts';
+import type { TaskView } from '../../src/machines/task-view.ts';
 import { temporaryFolder } from './temporary.ts';
 
 export interface Turn {
@@ -88,14 +89,17 @@ export const startSystem = async (setting: Setting = {}) => {
 export type Running = Awaited<ReturnType<typeof startSystem>>;
 
 /** Resolves with the view when the task has a status; the test's own time limit is the deadline. */
-export const untilStatus = async ({ system, service }: Running, taskId: string, ...statuses: readonly string[]) => {
-  const stop = new AbortController();
-  for await (const _ of system.journal.follow({ taskId, after: 0, signal: stop.signal })) {
-    const view = await service.status(taskId);
-    if (statuses.includes(view.status)) return view;
-  }
-  throw new Error('the journal ended');
-};
+export const untilStatus = ({ system, service }: Running, taskId: string, ...statuses: readonly string[]) =>
+  new Promise<TaskView>((resolve, reject) => {
+    const look = async (): Promise<void> => {
+      const view = await service.status(taskId);
+      if (!statuses.includes(view.status)) return;
+      leave();
+      resolve(view);
+    };
+    const leave = system.journal.onCommit(() => void look().catch(reject));
+    look().catch(reject);
+  });
 
 export const token = 'test-token-test-token-test-token-test-token';
 
@@ -115,6 +119,7 @@ export const startServer = async (setting: Setting = {}) => {
     tokenHint: 'look into the token file',
     modelCheck: () => ({ ok: true, detail: 'scripted' }),
     heartbeatMs: setting.heartbeatMs ?? 15_000,
+    draining: () => false,
     streamLimits: { inAll: 10, perTask: 8 },
   });
   await app.listen({ host: '127.0.0.1', port: 0 });

@@ -6,7 +6,7 @@ import { childEnvironment } from '../../actors/agent/child.ts';
 import type { Model } from '../../actors/model/port.ts';
 import { lockProject, type ProjectLock } from '../../actors/store/project-lock.ts';
 import { createSqliteStore } from '../../actors/store/sqlite.ts';
-import { createSystem, type System } from '../../actors/system.ts';
+import { createSystem } from '../../actors/system.ts';
 import { createEmbeddedTracker } from '../../actors/tracker/embedded.ts';
 import { createSharedWorkspace } from '../../actors/workspace/shared.ts';
 import { buildServer } from '../../http/server.ts';
@@ -165,6 +165,7 @@ const serve = async (
   const files = stateFiles(project.stateDir);
   const cap = effectiveCap(config);
   let names: readonly string[] = [];
+  let draining = false;
   const app: FastifyInstance = await buildServer({
     system,
     store,
@@ -182,6 +183,7 @@ const serve = async (
       detail: modelNote(config, selectModel),
     }),
     heartbeatMs,
+    draining: () => draining,
     streamLimits: { inAll: config.server.max_streams, perTask: config.server.max_streams_per_task },
     log,
   });
@@ -209,7 +211,16 @@ const serve = async (
       notes: notesOf(config, cap, listening.note),
     }),
   );
-  return { url, stop: () => stopAll(app, listening.close, system, store, files, lock) };
+  const stop = async (): Promise<void> => {
+    draining = true;
+    removeServerFile(files.server, process.pid);
+    await system.stop();
+    await app.close();
+    listening.close();
+    store.close();
+    lock.release();
+  };
+  return { url, stop };
 };
 
 const notesOf = (config: Config, cap: number, bound: string | null): readonly string[] => [
@@ -219,19 +230,3 @@ const notesOf = (config: Config, cap: number, bound: string | null): readonly st
     : []),
   ...(config.server.auth === 'none' ? ['server.auth is none: every local program may use this server'] : []),
 ];
-
-const stopAll = async (
-  app: FastifyInstance,
-  closeSecond: () => void,
-  system: System,
-  store: { close(): void },
-  files: ReturnType<typeof stateFiles>,
-  lock: ProjectLock,
-): Promise<void> => {
-  removeServerFile(files.server, process.pid);
-  await system.stop();
-  closeSecond();
-  await app.close();
-  store.close();
-  lock.release();
-};

@@ -1,0 +1,88 @@
+// What the benches share: a system on a folder of its own, and the arithmetic of one run.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createScriptedModel } from '../dist/actors/model/scripted.js';
+import { createSqliteStore } from '../dist/actors/store/sqlite.js';
+import { createSystem } from '../dist/actors/system.js';
+import { createEmbeddedTracker } from '../dist/actors/tracker/embedded.js';
+import { createSharedWorkspace } from '../dist/actors/workspace/shared.js';
+
+export const percentile = (values, share) => [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) * share)];
+export const median = (values) => percentile(values, 0.5);
+
+export const timed = async (work) => {
+  const began = performance.now();
+  await work();
+  return performance.now() - began;
+};
+
+/** CPU time of this process in ms, user and system. */
+export const cpuMs = (since) => {
+  const { user, system } = process.cpuUsage(since);
+  return (user + system) / 1_000;
+};
+
+const finish = { say: '', calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'nothing' } }] };
+
+/** The real system; its agent answers `finish` at once. */
+export const openSystem = async (options = {}) => {
+  const folder = mkdtempSync(join(tmpdir(), 'agent-bench-'));
+  const store = createSqliteStore({ file: join(folder, 'journal.db') });
+  const tracker = createEmbeddedTracker({
+    projectRoot: folder,
+    clock: Date.now,
+    random: (max) => Math.floor(Math.random() * max),
+  });
+  const nullAgent = createScriptedModel({ turn_ms: 0, scripts: [{ turns: [finish] }] });
+  const system = createSystem(
+    {
+      projectRoot: folder,
+      cap: 3,
+      roleCaps: {},
+      queueLimit: 1_000_000,
+      maxTurns: 5,
+      maxTokensTotal: null,
+      timeoutMs: null,
+      maxRetries: 0,
+      maxTokens: 100,
+      defaultModel: 'scripted',
+      credentialVariable: 'OPENAI_API_KEY',
+      ...options,
+    },
+    {
+      tracker,
+      store,
+      workspace: createSharedWorkspace({ projectRoot: folder }),
+      selectModel: () => nullAgent,
+      environment: {},
+      redact: (text) => text,
+      now: Date.now,
+      log: () => {},
+    },
+  );
+  await system.start();
+  const close = async () => {
+    await system.stop();
+    store.close();
+    rmSync(folder, { recursive: true });
+  };
+  return { folder, store, tracker, system, close };
+};
+
+/** Resolves when the journal tells of an entry of the task that fits. */
+export const until = (system, taskId, fits) =>
+  new Promise((resolve) => {
+    const leave = system.journal.onCommit((entries) => {
+      if (!entries.some((entry) => entry.taskId === taskId && fits(entry))) return;
+      leave();
+      resolve();
+    });
+  });
+
+/** One row of a report: what was measured beside its limit. */
+export const report = (name, { ours, limit, ratio, goal, unit = 'ms' }) => {
+  const shown = (value) => (value === undefined ? '' : value >= 100 ? value.toFixed(0) : value.toFixed(2)).padStart(9);
+  const verdict = goal === undefined ? '' : `   goal ${goal}  ${ratio <= goal ? 'met' : 'NOT MET'}`;
+  console.log(`${name.padEnd(46)} ${shown(ours)} ${shown(limit)} ${unit.padEnd(5)} ${shown(ratio)}${verdict}`);
+};
