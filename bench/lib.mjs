@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { roleProfiles } from '../dist/actors/agent/roles.js';
 import { createScriptedModel } from '../dist/actors/model/scripted.js';
 import { createSqliteStore } from '../dist/actors/store/sqlite.js';
 import { createSystem } from '../dist/actors/system.js';
@@ -23,6 +24,10 @@ export const cpuMs = (since) => {
   return (user + system) / 1_000;
 };
 
+const plain = { model: null, maxTurns: null, maxTokensTotal: null, maxCostUsd: null, approvals: [], concurrency: null };
+const roles = Object.fromEntries(
+  Object.entries(roleProfiles).map(([role, profile]) => [role, { ...profile, ...plain }]),
+);
 const finish = { say: '', calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'nothing' } }] };
 
 /** The real system; its agent answers `finish` at once. */
@@ -39,11 +44,13 @@ export const openSystem = async (options = {}) => {
     {
       projectRoot: folder,
       cap: 3,
-      roleCaps: {},
+      roles,
       queueLimit: 1_000_000,
       maxTurns: 5,
       maxTokensTotal: null,
-      timeoutMs: null,
+      maxCostUsd: null,
+      answerMs: 60_000,
+      prices: {},
       maxRetries: 0,
       maxTokens: 100,
       defaultModel: 'scripted',

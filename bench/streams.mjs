@@ -93,8 +93,7 @@ const ours = async () => {
     tracker,
     name: 'bench',
     version: '0',
-    maxConcurrent: 3,
-    models: [],
+    models: () => [],
     hosts: () => names,
     token: () => token,
     proofToken: () => token,
@@ -102,7 +101,7 @@ const ours = async () => {
     modelCheck: () => ({ ok: true, detail: '' }),
     heartbeatMs: 15_000,
     draining: () => false,
-    streamLimits: { inAll: 2 * readers, perTask: 2 * readers },
+    streamLimits: () => ({ inAll: 2 * readers, perTask: 2 * readers }),
     log: () => {},
   });
   await app.listen({ host: '127.0.0.1', port: 0 });

@@ -1,3 +1,4 @@
+import type { Response } from '../machines/agent-context.ts';
 import { type Explanation, explain, type Slots } from '../machines/explain.ts';
 import type { Finding, Role, RunOptions, TaskId } from '../machines/task.ts';
 import type { TaskView } from '../machines/task-view.ts';
@@ -35,6 +36,8 @@ export interface TaskService extends Catalogue {
   close(taskId: string, reason: string | null): Promise<TaskView>;
   reopen(taskId: string, reason: string | null): Promise<TaskView>;
   cancel(taskId: string, reason: string | null): Promise<TaskView>;
+  /** Answers the question of a live attempt. @throws task_not_found, event_not_allowed, stale_attempt, invalid_params */
+  respond(taskId: string, attempt: number, response: Response): Promise<TaskView>;
   retry(taskId: string, role: Role | null, options: RunOptions | null, reason: string | null): Promise<TaskView>;
 }
 
@@ -42,17 +45,19 @@ export interface ServicePorts {
   readonly tracker: Tracker;
   readonly store: Store;
   readonly host: TaskHost;
-  readonly lookUp: (taskId: TaskId, options: RunOptions) => Promise<Finding>;
+  readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
+  /** @throws invalid_params when a limit of cost cannot be kept */
+  readonly requirePrice: (options: RunOptions, role: Role) => void;
   readonly load: () => Slots;
   /** How often a retryable failure is followed by another attempt. */
-  readonly maxRetries: number;
+  readonly maxRetries: () => number;
 }
 
 /** Phases in which a request that was accepted before left nothing behind: it was refused, and may be made again. */
 const atRest: ReadonlySet<string> = new Set(['waiting_for_run', 'waiting_for_dependencies']);
 
 export const createService = (ports: ServicePorts): TaskService => {
-  const { tracker, store, host, lookUp, load, maxRetries } = ports;
+  const { tracker, store, host, lookUp, load, requirePrice, maxRetries } = ports;
   const running = new Map<string, Promise<Execution>>();
 
   const catalogue = createCatalogue({ tracker, store, viewOf: host.viewOf });
@@ -69,10 +74,14 @@ export const createService = (ports: ServicePorts): TaskService => {
   });
 
   const run = async ({ task, role, options, requestId }: ExecuteRequest): Promise<Execution> => {
+    requirePrice(options, role);
     const taskId = isFreeText(task)
       ? ((await catalogue.create({ description: task })).task_id as TaskId)
       : requireId(task);
-    return executionOf(await host.ask(taskId, { type: 'run', role, options, maxRetries }, requestId), role);
+    return executionOf(
+      await host.ask(taskId, { type: 'run', role, options, maxRetries: maxRetries() }, requestId),
+      role,
+    );
   };
 
   const runOnce = async (request: ExecuteRequest, requestId: string): Promise<Execution> => {
@@ -99,11 +108,17 @@ export const createService = (ports: ServicePorts): TaskService => {
     explain: async (taskId) => {
       const { task_id } = await catalogue.status(taskId);
       const snapshot = host.snapshotOf(task_id as TaskId);
-      return explain(snapshot, await lookUp(task_id as TaskId, snapshot.context.options), load());
+      const { options, role } = snapshot.context;
+      return explain(snapshot, await lookUp(task_id as TaskId, options, role ?? 'engineer'), load());
     },
     close: async (taskId, reason) => host.ask(requireId(taskId), { type: 'close', reason }),
     reopen: async (taskId, reason) => host.ask(requireId(taskId), { type: 'reopen', reason }),
     cancel: async (taskId, reason) => host.ask(requireId(taskId), { type: 'cancel', reason }),
-    retry: async (taskId, role, options) => host.ask(requireId(taskId), { type: 'retry', role, options, maxRetries }),
+    respond: async (taskId, attempt, response) => {
+      const view = await catalogue.status(taskId);
+      return host.respond(view.task_id as TaskId, attempt, response) ?? view;
+    },
+    retry: async (taskId, role, options) =>
+      host.ask(requireId(taskId), { type: 'retry', role, options, maxRetries: maxRetries() }),
   };
 };

@@ -1,11 +1,12 @@
 import { createActor, type EventObject, fromPromise, type SnapshotFrom } from 'xstate';
-import type { Acted, AgentLimits, Thought } from '../machines/agent-context.ts';
+import type { Acted, Thought } from '../machines/agent-context.ts';
 import { agentMachine } from '../machines/agent-machine.ts';
+import type { ActInput, Seat, ThinkInput } from '../machines/agent-setup.ts';
+import { ServiceError } from '../machines/errors.ts';
 import type { Slots } from '../machines/explain.ts';
 import { supervisorMachine } from '../machines/supervisor-machine.ts';
 import type { AttemptKey, Finding, Role, RunOptions, TaskId } from '../machines/task.ts';
-import { roleProfiles } from './agent/roles.ts';
-import { type AgentWorker, createAgentWorker, type Seat } from './agent/worker.ts';
+import { type AgentWorker, createAgentWorker } from './agent/worker.ts';
 import { type Attempts, createAttempts, type Supervisor } from './attempts.ts';
 import { durable } from './durable.ts';
 import { type EventType, entry } from './events.ts';
@@ -14,30 +15,13 @@ import { createMetrics, type Tally } from './metrics.ts';
 import type { Model } from './model/port.ts';
 import { createResults } from './results.ts';
 import { createService, type TaskService } from './service.ts';
+import { limitsFor, modelNameFor, type Price, roleCapsOf, type Settings } from './settings.ts';
 import type { Store } from './store/port.ts';
 import { createTaskHost, type TaskHost } from './task-host.ts';
 import { provideTaskWork } from './task-work.ts';
 import type { Tracker } from './tracker/port.ts';
 import { createVerify } from './verify.ts';
 import type { Workspace } from './workspace/port.ts';
-
-/** Plain values that the configuration decides. */
-export interface SystemOptions {
-  readonly projectRoot: string;
-  readonly cap: number;
-  readonly roleCaps: Readonly<Partial<Record<Role, number>>>;
-  readonly queueLimit: number;
-  readonly maxTurns: number;
-  readonly maxTokensTotal: number | null;
-  /** Overrides the roles' own wall limit (ms). */
-  readonly timeoutMs: number | null;
-  readonly maxRetries: number;
-  /** Tokens of one answer. */
-  readonly maxTokens: number;
-  readonly defaultModel: string;
-  /** The variable that would hold the provider's key. */
-  readonly credentialVariable: string;
-}
 
 export interface SystemPorts {
   readonly tracker: Tracker;
@@ -56,35 +40,25 @@ export interface System {
   readonly journal: Journal;
   readonly tally: () => Tally;
   readonly load: () => Slots;
+  /** Takes new settings for everything that begins from now on; a smaller cap lets who runs go on. */
+  reconfigure(settings: Settings): void;
+  readonly settings: () => Settings;
   /** Takes up what an earlier process left pending. */
   start(): Promise<void>;
   /** Gives no more slots, stops what runs and commits what was gathered; pending tasks stay pending. */
   stop(): Promise<void>;
 }
 
-const maxRepeats = 6;
-const maxNudges = 2;
 const stopMs = 8_000;
-
-const limitsFor =
-  (options: SystemOptions, now: () => number) =>
-  (run: RunOptions, role: Role): AgentLimits => ({
-    maxTurns: run.maxTurns ?? options.maxTurns,
-    maxTokensTotal: run.maxTokensTotal ?? options.maxTokensTotal,
-    deadlineAt: now() + (run.timeoutMs ?? options.timeoutMs ?? roleProfiles[role].timeoutMs),
-    maxRepeats,
-    maxNudges,
-  });
+const free: Price = { input: 0, cachedInput: 0, output: 0 };
 
 /** The agent machine with its slots filled. */
 const provideAgent = (worker: AgentWorker) =>
   agentMachine.provide({
     actors: {
       prepare: fromPromise<void, Seat>(({ input, signal }) => worker.prepare(input, signal)),
-      think: fromPromise<Thought, Seat & { readonly turn: number; readonly nudge: boolean }>(({ input, signal }) =>
-        worker.think(input, signal),
-      ),
-      act: fromPromise<Acted, Seat & { readonly turn: number }>(({ input, signal }) => worker.act(input, signal)),
+      think: fromPromise<Thought, ThinkInput>(({ input, signal }) => worker.think(input, signal)),
+      act: fromPromise<Acted, ActInput>(({ input, signal }) => worker.act(input, signal)),
     },
   });
 
@@ -92,22 +66,33 @@ const provideAgent = (worker: AgentWorker) =>
  * The one place that creates root actors: the supervisor with its agents, and the registry of task actors. The parts
  * know each other through the ports that are tied together here.
  */
-export const createSystem = (options: SystemOptions, ports: SystemPorts): System => {
+export const createSystem = (initial: Settings, ports: SystemPorts): System => {
+  let settings = initial;
   const { tracker, store, workspace, now, log } = ports;
   const journal = createJournal(store, { onError: (error) => log('progress could not be committed', { error }) });
-  const results = createResults(options.projectRoot, ports.redact);
+  const results = createResults(initial.projectRoot, ports.redact);
   const emit = ({ taskId, attempt }: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown): void =>
     journal.append(entry(taskId, attempt, type, now(), data));
 
-  const chooseModel = (run: RunOptions) => {
-    const name = run.model ?? options.defaultModel;
+  const chooseModel = (run: RunOptions, role: Role) => {
+    const name = modelNameFor(settings, run, role);
     const model = ports.selectModel(name);
     return { model, name: model?.disclaimer == null ? name : model.name };
   };
-  const requireModel = (run: RunOptions) => {
-    const { model, name } = chooseModel(run);
-    if (model === null) throw new Error(`${options.credentialVariable} is not set`);
-    return { model, name };
+  const requireModel = ({ options, role }: Seat) => {
+    const { model, name } = chooseModel(options, role);
+    if (model === null) throw new Error(`${settings.credentialVariable} is not set`);
+    return { model, name, price: priceOf(model, name) };
+  };
+  const priceOf = (model: Model | null, name: string): Price | undefined =>
+    model?.disclaimer == null ? settings.prices[name] : free;
+  /** A limit of money is a promise: without the price of the model it could not be kept. */
+  const requirePrice = (run: RunOptions, role: Role): void => {
+    const { maxCostUsd } = limitsFor(settings, run, role, now());
+    const { model, name } = chooseModel(run, role);
+    if (maxCostUsd === null || model === null || priceOf(model, name) !== undefined) return;
+    const problem = `the price of ${name} is not known; set api.prices, or leave out the limit of cost`;
+    throw new ServiceError('invalid_params', { fields: [{ path: 'options.max_cost_usd', problem }] });
   };
 
   const worker = createAgentWorker({
@@ -118,7 +103,8 @@ export const createSystem = (options: SystemOptions, ports: SystemPorts): System
     emit,
     track: (key, work) => attempts.track(key, work),
     environment: ports.environment,
-    maxTokens: options.maxTokens,
+    maxTokens: () => settings.maxTokens,
+    profileOf: (role) => settings.roles[role],
     now,
   });
 
@@ -129,7 +115,7 @@ export const createSystem = (options: SystemOptions, ports: SystemPorts): System
       host.commitAgent(next, event, () => agents.getPersistedSnapshot(next)),
   });
   const supervisor: Supervisor = createActor(supervisorMachine.provide({ actors: { agent: agentLogic } }), {
-    input: { cap: options.cap, roleCaps: options.roleCaps },
+    input: { cap: initial.cap, roleCaps: roleCapsOf(initial) },
   });
   supervisor.subscribe({ error: (error) => log('the supervisor broke', { error }) });
   supervisor.on('agent.ended', ({ key }) => worker.forget(key as AttemptKey));
@@ -140,13 +126,13 @@ export const createSystem = (options: SystemOptions, ports: SystemPorts): System
     return { running: holding.length, waiting: waiting.length, cap };
   };
 
-  const lookUp = async (taskId: TaskId, run: RunOptions): Promise<Finding> => {
+  const lookUp = async (taskId: TaskId, run: RunOptions, role: Role): Promise<Finding> => {
     const task = await host.refresh(taskId);
     return {
       exists: task !== null,
       unmet: task?.unmet ?? [],
-      missingCredential: chooseModel(run).model === null ? options.credentialVariable : null,
-      queueFullAt: load().waiting >= options.queueLimit ? options.queueLimit : null,
+      missingCredential: chooseModel(run, role).model === null ? settings.credentialVariable : null,
+      queueFullAt: load().waiting >= settings.queueLimit ? settings.queueLimit : null,
     };
   };
 
@@ -156,10 +142,10 @@ export const createSystem = (options: SystemOptions, ports: SystemPorts): System
     attempts,
     results,
     verify: createVerify({ workspace, environment: ports.environment, emit }),
-    limits: limitsFor(options, now),
+    limits: (run, role) => limitsFor(settings, run, role, now()),
     lookUp,
-    modelOf: (run) => {
-      const { model, name } = chooseModel(run);
+    modelOf: (run, role) => {
+      const { model, name } = chooseModel(run, role);
       return { name, disclaimer: model?.disclaimer ?? null };
     },
     refresh: (taskId) => host.refresh(taskId),
@@ -173,7 +159,7 @@ export const createSystem = (options: SystemOptions, ports: SystemPorts): System
     journal,
     now,
     log,
-    wakeAgent: (key) => supervisor.getSnapshot().children[key]?.send({ type: 'DEADLINE', at: now() }),
+    tellAgent: (key, event) => supervisor.getSnapshot().children[key]?.send(event),
     onCrash: (taskId) => {
       const own = Object.keys(supervisor.getSnapshot().children).filter((key) => key.startsWith(`${taskId}#`));
       for (const key of own) supervisor.send({ type: 'agent.dismissed', key: key as AttemptKey });
@@ -182,10 +168,23 @@ export const createSystem = (options: SystemOptions, ports: SystemPorts): System
   });
 
   return {
-    service: createService({ tracker, store, host, lookUp, load, maxRetries: options.maxRetries }),
+    service: createService({
+      tracker,
+      store,
+      host,
+      lookUp,
+      load,
+      requirePrice,
+      maxRetries: () => settings.maxRetries,
+    }),
     journal,
     tally: createMetrics(store, journal),
     load,
+    settings: () => settings,
+    reconfigure: (next) => {
+      settings = next;
+      supervisor.send({ type: 'caps.changed', cap: next.cap, roleCaps: roleCapsOf(next) });
+    },
     start: async () => {
       supervisor.start();
       await host.restore();

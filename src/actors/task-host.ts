@@ -1,7 +1,8 @@
 import { type ActorRefFrom, createActor, type EventObject, type SnapshotFrom, waitFor } from 'xstate';
+import type { AgentEvent, Response } from '../machines/agent-context.ts';
 import type { agentMachine } from '../machines/agent-machine.ts';
 import { ServiceError } from '../machines/errors.ts';
-import { refuses } from '../machines/refusals.ts';
+import { refuses, refusesResponse } from '../machines/refusals.ts';
 import { attemptKey, type TaskId } from '../machines/task.ts';
 import type { ObservedStatus, TaskCommand, TaskContext } from '../machines/task-context.ts';
 import type { taskMachine } from '../machines/task-machine.ts';
@@ -13,7 +14,7 @@ import { machineVersion, persistedSnapshot, readSaved, savedSnapshot, viewSaved 
 import type { Store } from './store/port.ts';
 import { createTimerWheel } from './timer-wheel.ts';
 import type { Tracker } from './tracker/port.ts';
-import { endingEntries, transitionEntries } from './transitions.ts';
+import { endingEntries, questionEntries, transitionEntries } from './transitions.ts';
 
 type TaskMachine = typeof taskMachine;
 type TaskSnapshot = SnapshotFrom<TaskMachine>;
@@ -26,8 +27,8 @@ export interface HostPorts {
   readonly journal: Journal;
   readonly now: () => number;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
-  /** Sends DEADLINE to an agent that is still alive. */
-  readonly wakeAgent: (key: string) => void;
+  /** Sends an event to an agent, if it is still alive. */
+  readonly tellAgent: (key: string, event: AgentEvent) => void;
   /** A task actor ended in error: whatever it held must be given back. */
   readonly onCrash: (taskId: TaskId) => void;
 }
@@ -36,6 +37,8 @@ interface Live {
   readonly actor: ActorRefFrom<TaskMachine>;
   tracked: TrackedTask;
   agent: AgentState | null;
+  /** The snapshot of the agent that runs in this process. */
+  running: AgentSnapshot | null;
   view: TaskView | null;
   requestId: string | null;
 }
@@ -47,6 +50,8 @@ interface Live {
 export interface TaskHost {
   /** @throws task_not_found, already_running, event_not_allowed, or what the chart refused with. */
   ask(taskId: TaskId, command: TaskCommand, requestId?: string): Promise<TaskView>;
+  /** Gives a person's answer to the live attempt. @throws event_not_allowed, stale_attempt, invalid_params */
+  respond(taskId: TaskId, attempt: number, response: Response): TaskView | null;
   /** What people see of a task that the tracker holds, live or not. */
   viewOf(tracked: TrackedTask): TaskView;
   /** Brings every pending task back to life, in a new process or after its actor broke. */
@@ -91,7 +96,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
 
   const wheel = createTimerWheel(now, (key) => {
     if (key.startsWith('revive:')) void revive(key.slice('revive:'.length) as TaskId);
-    else if (key.includes('#')) ports.wakeAgent(key);
+    else if (key.includes('#')) ports.tellAgent(key, { type: 'DEADLINE', at: now() });
     else live.get(key as TaskId)?.actor.send({ type: 'DEADLINE', at: now() });
   });
 
@@ -174,7 +179,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
       ...(saved === null ? {} : { snapshot: persistedSnapshot(saved) }),
     });
     const rows = saved === null ? null : readSaved(store, saved);
-    const host: Live = { actor, tracked, agent: rows?.agent ?? null, view: null, requestId: null };
+    const host: Live = { actor, tracked, agent: rows?.agent ?? null, running: null, view: null, requestId: null };
     live.set(taskId, host);
     actor.subscribe({
       next: () => queueMicrotask(() => evict(taskId, host)),
@@ -242,6 +247,16 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
       }
     },
 
+    respond: (taskId, attempt, response) => {
+      const host = live.get(taskId);
+      const event = { ...response, at: now() };
+      const task = host?.actor.getSnapshot() ?? savedSnapshot(store, taskId);
+      const refusal = refusesResponse(task, host?.running ?? null, attempt, event);
+      if (refusal !== null) throw ServiceError.from(refusal);
+      ports.tellAgent(attemptKey(taskId, attempt), event);
+      return host === undefined ? null : viewOf(host.tracked);
+    },
+
     restore: async () => {
       for (const { taskId } of store.tasks('pending')) await revive(taskId as TaskId);
     },
@@ -270,18 +285,22 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
           changedAt: at,
           snapshot: JSON.stringify(persisted()),
         },
-        entries: transitionEntries({
-          machine: 'agent',
-          value: next.value,
-          tags: next.tags,
-          cause: event,
-          at,
-          attempt,
-          before: host.view,
-          after,
-        }),
+        entries: [
+          ...transitionEntries({
+            machine: 'agent',
+            value: next.value,
+            tags: next.tags,
+            cause: event,
+            at,
+            attempt,
+            before: host.view,
+            after,
+          }),
+          ...questionEntries(after, host.view, at),
+        ],
       });
       host.agent = next;
+      host.running = next.status === 'active' ? next : null;
       host.view = after;
       wheel.set(key, next.status === 'active' ? deadlineAt : null);
     },

@@ -29,7 +29,7 @@ export interface TaskWorkPorts {
   readonly verify: VerifyCommands;
   readonly limits: (options: RunOptions, role: Role) => AgentLimits;
   /** The facts behind the guards of a run, as they are now. */
-  readonly lookUp: (taskId: TaskId, options: RunOptions) => Promise<Finding>;
+  readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
   readonly modelOf: (options: RunOptions, role: Role) => { readonly name: string; readonly disclaimer: string | null };
   /** Keeps what the tracker says now for the views; called before a transition that depends on it. */
   readonly refresh: (taskId: TaskId) => Promise<TrackedTask | null>;
@@ -93,8 +93,8 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
 
   return taskMachine.provide({
     actors: {
-      lookUp: fromPromise(({ input }: { input: { taskId: TaskId; options: RunOptions } }) =>
-        ports.lookUp(input.taskId, input.options),
+      lookUp: fromPromise(({ input }: { input: { taskId: TaskId; options: RunOptions; role: Role } }) =>
+        ports.lookUp(input.taskId, input.options, input.role),
       ),
       waitForSlot: fromPromise<void, { taskId: TaskId; role: Role; submittedAt: number }>(async ({ input, signal }) => {
         const priority = (await tracker.find(input.taskId))?.priority ?? 2;

@@ -33,6 +33,14 @@ export const transitionEntries = ({
   ];
 };
 
+/** What people are told when an attempt begins to wait for one of them (CONTRACT 5), or nothing. */
+export const questionEntries = (view: TaskView, before: TaskView | null, at: number): NewEntry[] => {
+  const { task_id, attempt, awaiting } = view;
+  if (awaiting === undefined || awaiting.input_id === before?.awaiting?.input_id) return [];
+  const type = awaiting.kind === 'input' ? 'input_required' : 'approval_required';
+  return [entry(task_id, attempt, type, at, awaiting)];
+};
+
 const ending = (task: TaskState, view: TaskView) => {
   const { startedAt, completedAt, reason } = task.context;
   const seconds = startedAt === null || completedAt === null ? 0 : (completedAt - startedAt) / 1000;

@@ -3,6 +3,7 @@ import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { ConfigError, loadConfig } from './config.ts';
 import { findProject, UsageError } from './project.ts';
+import type { RunningServer } from './server/run-server.ts';
 import { version } from './version.ts';
 
 const exit = { usage: 2, failed: 1, config: 78 } as const;
@@ -35,7 +36,7 @@ const exitCodeOf = (error: unknown): number => {
   return error instanceof UsageError || (error instanceof Error && error.name === 'YError') ? exit.usage : exit.failed;
 };
 
-const waitForSignal = (stop: () => Promise<void>): void => {
+const waitForSignal = ({ stop, reload }: RunningServer): void => {
   let stopping = false;
   const onSignal = (): void => {
     if (stopping) process.exit(exit.failed);
@@ -50,7 +51,7 @@ const waitForSignal = (stop: () => Promise<void>): void => {
   };
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
-  process.on('SIGHUP', onSignal);
+  process.on('SIGHUP', reload);
 };
 
 const main = async (): Promise<void> => {
@@ -61,11 +62,11 @@ const main = async (): Promise<void> => {
     process.exitCode = exit.usage;
     return;
   }
-  const loaded = loadConfig({ ...args, maxConcurrent: args['max-concurrent'] }, process.env);
+  const load = () => loadConfig({ ...args, maxConcurrent: args['max-concurrent'] }, process.env);
+  load();
   const project = findProject(args.project, process.cwd(), process.env);
   const { runServer } = await import('./server/run-server.ts');
-  const server = await runServer(project, loaded, process.env);
-  waitForSignal(() => server.stop());
+  waitForSignal(await runServer({ project, load, env: process.env }));
 };
 
 main().catch((error: unknown) => {

@@ -2,7 +2,9 @@
 import yargs, { type Argv } from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { isServiceError, ServiceError } from '../machines/errors.ts';
+import { roles } from '../machines/task.ts';
 import { CallError } from './client.ts';
+import { closest } from './closest.ts';
 import { type Command, type Common, commandTable } from './command-table.ts';
 import { ConfigError } from './config.ts';
 import { connect, trackerWarning } from './connect.ts';
@@ -37,8 +39,17 @@ const handler =
 const unknown = async ({ _: words }: { readonly _: readonly (string | number)[] }): Promise<void> => {
   const [first, second] = words.map(String);
   if (first === undefined) throw new UsageError('what shall I do? see: agent --help');
-  if (second !== undefined) throw new ServiceError('role_unknown', { role: first });
-  throw new UsageError(`unknown command: ${first}; see: agent --help`);
+  const meant = closest(
+    first,
+    commandTable.map(({ command }) => command.split(' ')[0] ?? command),
+  );
+  const isRole = meant === null || roles.some((role) => role === meant);
+  const hint = meant === null ? 'see: agent --help' : `did you mean: agent ${meant}?`;
+  if (second !== undefined && isRole) {
+    io.err(`agent: ${hint}`);
+    throw new ServiceError('role_unknown', { role: first });
+  }
+  throw new UsageError(`unknown command: ${first}; ${hint}`);
 };
 
 const base: Argv = yargs(hideBin(process.argv))

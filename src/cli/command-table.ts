@@ -5,6 +5,7 @@ import { completion, type Shell, shells } from './completion-command.ts';
 import { changeDependency, dependencyTree } from './dependency-commands.ts';
 import { doctor } from './doctor-command.ts';
 import { UsageError } from './project.ts';
+import { type RespondArgs, respond } from './respond-command.ts';
 import {
   init,
   rotateToken,
@@ -40,7 +41,9 @@ const withReason = (parser: Argv): Argv =>
 
 const command = <Args>(given: Command<Args>): Command => given as unknown as Command;
 
-const create = command<Common & commands.CreateArgs>({
+type CreateArgs = Common & commands.CreateArgs & { readonly run: boolean; readonly async: boolean };
+
+const create = command<CreateArgs>({
   command: 'create <description>',
   describe: 'create a task; prints its id',
   builder: (parser) =>
@@ -52,9 +55,12 @@ const create = command<Common & commands.CreateArgs>({
         priority: { type: 'number', requiresArg: true, describe: '0 (first) to 4' },
         label: { type: 'string', array: true, requiresArg: true, describe: 'a label' },
         role: { type: 'string', choices: roles, requiresArg: true, describe: 'the role that shall work on it' },
+        run: { type: 'boolean', default: false, implies: 'role', describe: 'run it at once, by that role' },
       })
-      .example('agent create "Fix the sum" --deps bd-a1b2', 'a task that waits for another'),
-  run: (context, args) => commands.create(context, args),
+      .example('agent create "Fix the sum" --deps bd-a1b2', 'a task that waits for another')
+      .example('agent create "Fix the sum" --role engineer --run', 'create it and watch it run'),
+  run: (context, args) =>
+    args.run ? commands.createAndRun(context, args, args.async) : commands.create(context, args),
 });
 
 const show = command<OnTask>({
@@ -158,6 +164,21 @@ const dependencies = command<Dependency>({
   },
 });
 
+const responding = command<Common & RespondArgs>({
+  command: 'respond <task_id> [answer]',
+  describe: 'answer what an agent asks, or let it make a call',
+  builder: (parser) =>
+    onTask(parser)
+      .positional('answer', { type: 'string', describe: 'the answer in words' })
+      .options({
+        allow: { type: 'boolean', default: false, conflicts: 'deny', describe: 'the calls may be made' },
+        deny: { type: 'boolean', default: false, describe: 'the calls may not be made; words say why' },
+      })
+      .example('agent respond bd-a1 "the second one"', 'answer a question')
+      .example('agent respond bd-a1 --deny "use the script"', 'refuse a call, with the reason'),
+  run: (context, args) => respond(context, args),
+});
+
 const watching: readonly Command[] = [
   command<Common & { readonly task_ids: readonly string[]; readonly timeout: number | undefined }>({
     command: 'wait <task_ids..>',
@@ -232,6 +253,7 @@ export const commandTable: readonly Command[] = [
   asking('cancel', 'cancel a task and stop what it runs', 'stop it; the task can be retried'),
   asking('retry', 'run a failed or cancelled task again', 'another attempt by the same role'),
   asking('reopen', 'put a complete task back into the queue', 'it was not done after all'),
+  responding,
   logs,
   ...watching,
   dependencies,

@@ -39,18 +39,28 @@ export interface CreateArgs {
   readonly role?: string | undefined;
 }
 
-export const create = async (context: CommandContext, args: CreateArgs): Promise<number> => {
-  const client = await context.connection.files();
+const createTask = async (client: Client, args: CreateArgs): Promise<TaskView> => {
   const labels = [...(args.label ?? []), ...(args.role === undefined ? [] : [`role:${args.role}`])];
-  const task = (await client.call('create', {
+  return (await client.call('create', {
     description: args.description,
     ...(args.title === undefined ? {} : { title: args.title }),
     ...(args.deps === undefined ? {} : { dependencies: args.deps.flatMap((ids) => ids.split(',')).map(requireId) }),
     ...(args.priority === undefined ? {} : { priority: args.priority }),
     ...(labels.length === 0 ? {} : { labels }),
   })) as TaskView;
+};
+
+export const create = async (context: CommandContext, args: CreateArgs): Promise<number> => {
+  const task = await createTask(await context.connection.files(), args);
   context.io.out(context.json ? JSON.stringify(task) : task.task_id);
   return exitCodes.done;
+};
+
+/** `create --run`: the id goes to stderr, since stdout belongs to the run. */
+export const createAndRun = async (context: CommandContext, args: CreateArgs, detach: boolean): Promise<number> => {
+  const { task_id } = await createTask(await context.connection.server(), args);
+  context.io.err(`created ${task_id}`);
+  return run(context, { role: args.role ?? '', task: task_id, options: {}, json: context.json }, detach);
 };
 
 export const showTask = async (context: CommandContext, id: string): Promise<number> => {

@@ -1,9 +1,45 @@
 import { z } from 'zod';
+import { toolbox } from '../actors/agent/tools/toolbox.ts';
 import { roles } from '../machines/task.ts';
 
 const port = z.int().min(0).max(65_535);
 const positive = z.int().min(1);
 const httpUrl = z.url({ protocol: /^https?$/ });
+const usd = z.number().positive().max(1_000_000);
+const tool = z.enum(toolbox.map(({ name }) => name));
+
+/** Whether a key sent there stays on this machine or is encrypted on its way (rule R25). */
+export const isSafeUrl = (text: string): boolean => {
+  const { protocol, hostname } = new URL(text);
+  return protocol === 'https:' || ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
+};
+
+const price = z.strictObject({
+  input_per_million: z.number().nonnegative(),
+  cached_input_per_million: z.number().nonnegative().optional(),
+  output_per_million: z.number().nonnegative(),
+});
+
+/** What bounds an attempt; for every role, or for one. */
+const limits = {
+  timeout_seconds: positive.max(86_400).optional(),
+  max_cost_usd: usd.optional(),
+};
+
+const role = z.strictObject({
+  ...limits,
+  tools: z
+    .array(tool)
+    .refine((names) => names.includes('finish'), 'must hold finish, or the role could never end')
+    .optional(),
+  require_approval: z.array(tool).optional(),
+  model: z.string().min(1).max(200).optional(),
+  max_turns: positive.max(1_000).optional(),
+  max_tokens_total: positive.optional(),
+  /** Relative to the configuration file. */
+  prompt_file: z.string().min(1).optional(),
+  concurrency: positive.max(1_000).optional(),
+});
 
 /** The configuration file (Spec 2.2, CONTRACT 8): every key known, every value in range, every default stated. */
 export const configSchema = z.strictObject({
@@ -14,6 +50,7 @@ export const configSchema = z.strictObject({
       max_concurrent_agents: positive.max(1_000).default(3),
       worker_pool_size: positive.max(1_000).optional(),
       auth: z.enum(['token', 'none']).default('token'),
+      register_protocol_handler: z.boolean().default(true),
       queue_limit: positive.max(1_000_000).default(10_000),
       max_streams: positive.max(100_000).default(64),
       max_streams_per_task: positive.max(100_000).default(8),
@@ -30,7 +67,13 @@ export const configSchema = z.strictObject({
           base_url: httpUrl.optional(),
         })
         .prefault({}),
-      base_url: httpUrl.default('https://api.openai.com/v1'),
+      base_url: httpUrl
+        .refine(isSafeUrl, 'must be https, or an address of this machine')
+        .default('https://api.openai.com/v1'),
+      protocol: z.enum(['auto', 'responses', 'chat']).default('auto'),
+      /** The whole of one model call. */
+      timeout_seconds: positive.max(3_600).optional(),
+      prices: z.record(z.string().min(1), price).default({}),
       backend: z.enum(['auto', 'builtin', 'scripted']).default('auto'),
       script: z.string().min(1).optional(),
     })
@@ -41,13 +84,15 @@ export const configSchema = z.strictObject({
     .prefault({}),
   agent: z
     .strictObject({
-      timeout_seconds: positive.max(86_400).optional(),
+      ...limits,
+      answer_timeout_seconds: positive.max(86_400).default(3_600),
+      require_approval: z.array(tool).default([]),
       max_turns: positive.max(1_000).default(50),
       max_tokens_total: positive.default(1_000_000),
       max_retries: z.int().min(0).max(10).default(2),
     })
     .prefault({}),
-  roles: z.partialRecord(z.enum(roles), z.strictObject({ concurrency: positive.max(1_000).optional() })).default({}),
+  roles: z.partialRecord(z.enum(roles), role).default({}),
   tracker: z.strictObject({ mode: z.enum(['auto', 'embedded']).default('auto') }).prefault({}),
   workspace: z.strictObject({ mode: z.enum(['shared']).default('shared') }).prefault({}),
   logging: z

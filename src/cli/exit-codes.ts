@@ -26,6 +26,7 @@ const byError = {
   credential_missing: exitCodes.noCredential,
   tracker_unavailable: exitCodes.unavailable,
   tracker_conflict: exitCodes.conflict,
+  stale_attempt: exitCodes.conflict,
   invalid_params: exitCodes.usage,
   internal: exitCodes.failed,
 } as const satisfies Record<ErrorCode, number>;

@@ -25,6 +25,9 @@ export const renderList = (tasks: readonly TaskView[]): string => {
 const seconds = (from: string | undefined, to: string | undefined): string =>
   from === undefined || to === undefined ? '' : ` in ${((Date.parse(to) - Date.parse(from)) / 1000).toFixed(1)} s`;
 
+const question = ({ question: text, calls }: NonNullable<TaskView['awaiting']>): string =>
+  [text, ...calls.map((call) => `${call.tool} ${call.arguments}`)].join(' ');
+
 /** A task for people: only the lines that say something. */
 export const renderTask = (task: TaskView): string => {
   const rows: readonly (readonly [string, string | undefined])[] = [
@@ -40,6 +43,8 @@ export const renderTask = (task: TaskView): string => {
     ['started', task.started_at],
     ['completed', task.completed_at && `${task.completed_at}${seconds(task.started_at, task.completed_at)}`],
     ['work', task.usage.turns === 0 ? undefined : `${task.usage.turns} turns, ${task.usage.tool_calls} tool calls`],
+    ['asks', task.awaiting && question(task.awaiting)],
+    ['until', task.awaiting?.deadline],
     ['error', task.error && `${task.error.code}: ${task.error.message}`],
     ['results', task.results_path],
   ];
@@ -67,6 +72,11 @@ const failure = (data: Frame['data']): string => {
   return error == null ? 'failed' : `failed: ${error.code}: ${plain(error.message ?? '')}`;
 };
 
+const callsIn = (data: Frame['data']): string => {
+  const calls = Array.isArray(data['calls']) ? (data['calls'] as readonly { tool: string; arguments: string }[]) : [];
+  return calls.map((call) => oneLine(`${call.tool} ${call.arguments}`, 200)).join(', ');
+};
+
 /** They alternate with every turn; the tool calls say more. */
 const shownLiveOnly: ReadonlySet<string> = new Set(['thinking', 'acting']);
 /** Their own frames say more than the status. */
@@ -84,7 +94,10 @@ const renderers: Readonly<Record<string, (frame: Frame) => string | null>> = {
   text_delta: ({ data }) => `  ${oneLine(text(data['text']), 160)}`,
   api_call_complete: ({ data }) => (data['ok'] === false ? `  model call ${failure(data)}` : null),
   log: ({ data }) => `  ${oneLine(text(data['message']), 160)}`,
-  input_required: ({ data }) => `  waits for input: ${oneLine(text(data['question']), 160)}`,
+  input_required: ({ task_id, data }) =>
+    `asks: ${oneLine(text(data['question']), 400)}; answer with: agent respond ${task_id} "<answer>"`,
+  approval_required: ({ task_id, data }) =>
+    `wants to call ${callsIn(data)}; answer with: agent respond ${task_id} --allow (or --deny)`,
   completed: () => 'complete',
   failed: ({ data }) => failure(data),
   cancelled: ({ data }) => `cancelled${text(data['reason']) === '' ? '' : `: ${plain(text(data['reason']))}`}`,

@@ -1,23 +1,22 @@
-import { roleProfiles } from '../actors/agent/roles.ts';
+import type { Settings } from '../actors/settings.ts';
 import { roles } from '../machines/task.ts';
 
 export interface Identity {
   readonly name: string;
   readonly version: string;
-  readonly maxConcurrent: number;
-  readonly models: readonly string[];
+  readonly models: () => readonly string[];
 }
 
 const minutes = (ms: number): string => `${Math.round(ms / 60_000)}min`;
 
 /** The discovery document (CONTRACT 3). */
-export const discoveryDocument = ({ name, version, maxConcurrent, models }: Identity) => ({
+export const discoveryDocument = ({ name, version, models }: Identity, settings: Settings) => ({
   name,
   version,
   description: 'Runs role-specific coding agents on tracked tasks, in the order of their dependencies.',
-  capabilities: { streaming: true, parallel: true, max_concurrent: maxConcurrent, supported_models: models },
+  capabilities: { streaming: true, parallel: true, max_concurrent: settings.cap, supported_models: models() },
   agents: roles.map((role) => {
-    const { description, tools, timeoutMs } = roleProfiles[role];
+    const { description, tools, timeoutMs } = settings.roles[role];
     return { role, description, tools, timeout: minutes(timeoutMs) };
   }),
   endpoints: {

@@ -10,6 +10,7 @@ import {
   historySchema,
   listSchema,
   parseParams,
+  respondSchema,
   retrySchema,
   runOptions,
   taskSchema,
@@ -85,6 +86,15 @@ export const createMethods = (service: TaskService, discovery: () => unknown): R
   close: createChange(service.close),
   reopen: createChange(service.reopen),
   cancel: createChange(service.cancel),
+  respond: async (params) => {
+    const { task_id, attempt, input_id, text, decision } = parseParams(respondSchema, params);
+    return service.respond(task_id, attempt, {
+      type: 'respond',
+      inputId: input_id,
+      text: text ?? null,
+      decision: decision ?? null,
+    });
+  },
   retry: async (params) => {
     const { task_id, reason, role, options } = parseParams(retrySchema, params);
     return service.retry(

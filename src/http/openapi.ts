@@ -9,6 +9,7 @@ import {
   executionSchema,
   historySchema,
   listSchema,
+  respondSchema,
   retrySchema,
   taskSchema,
 } from './wire.ts';
@@ -33,6 +34,7 @@ const methods: Readonly<Record<string, readonly [params: z.ZodType, result: z.Zo
   reopen: [changeSchema, taskViewSchema],
   cancel: [changeSchema, taskViewSchema],
   retry: [retrySchema, taskViewSchema],
+  respond: [respondSchema, taskViewSchema],
 };
 
 const schemaOf = (schema: z.ZodType, io: 'input' | 'output') => {

@@ -26,7 +26,8 @@ export interface ServerOptions extends Identity, GateOptions {
   readonly heartbeatMs: number;
   /** Whether the server is about to stop: it still answers, and says so. */
   readonly draining: () => boolean;
-  readonly streamLimits: StreamLimits;
+  /** Asked anew for every stream. */
+  readonly streamLimits: () => StreamLimits;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -92,7 +93,7 @@ export const buildServer = async (options: ServerOptions): Promise<FastifyInstan
   const sse = await createSse(app, options.heartbeatMs);
   app.addHook('preClose', sse.endAll);
 
-  const discovery = () => discoveryDocument(options);
+  const discovery = () => discoveryDocument(options, system.settings());
   const rpc = createRpc(createMethods(service, discovery), (error) => log('a method broke', { error }));
   const answerRpc = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const answer = await rpc(typeof request.body === 'string' ? request.body : '');
@@ -135,7 +136,7 @@ export const buildServer = async (options: ServerOptions): Promise<FastifyInstan
   const streams = createStreams(store, journal, (error) => log('a stream broke', { error }));
   const stream = (reply: FastifyReply, key: string, run: (connection: SseConnection) => void) => {
     const counted = counter.open(key);
-    if ('refused' in counted) return refuseStream(reply, counted.refused, options.streamLimits);
+    if ('refused' in counted) return refuseStream(reply, counted.refused, options.streamLimits());
     const connection = sse.open(reply);
     connection.onClose(counted.close);
     run(connection);

@@ -10,11 +10,12 @@ export interface StreamCounter {
   open(key: string): { readonly close: () => void } | { readonly refused: keyof StreamLimits };
 }
 
-export const createStreamCounter = (limits: StreamLimits): StreamCounter => {
+export const createStreamCounter = (limitsNow: () => StreamLimits): StreamCounter => {
   const open = new Map<string, number>();
   let total = 0;
   return {
     open: (key) => {
+      const limits = limitsNow();
       const here = open.get(key) ?? 0;
       if (total >= limits.inAll) return { refused: 'inAll' };
       if (here >= limits.perTask) return { refused: 'perTask' };

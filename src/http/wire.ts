@@ -12,6 +12,7 @@ export const optionsSchema = z.strictObject({
   timeout_seconds: z.int().min(1).max(86_400).optional(),
   max_turns: z.int().min(1).max(1_000).optional(),
   max_tokens_total: z.int().min(1).optional(),
+  max_cost_usd: z.number().positive().max(1_000_000).optional(),
   verify: z.array(z.string().min(1).max(4_096)).max(20).optional(),
 });
 
@@ -58,6 +59,19 @@ export const retrySchema = z.strictObject({
   options: optionsSchema.optional(),
 });
 
+export const respondSchema = z
+  .strictObject({
+    task_id: id,
+    attempt: z.int().min(1),
+    input_id: z.string().min(1).max(100),
+    text: z.string().min(1).max(65_536).optional(),
+    decision: z.enum(['allow', 'deny']).optional(),
+  })
+  .refine(({ text, decision }) => text !== undefined || decision !== undefined, {
+    path: ['text'],
+    message: 'give text, or decision (allow or deny), or both',
+  });
+
 /** The answer to `execute`. */
 export const executionSchema = z.strictObject({
   task_id: z.string(),
@@ -87,5 +101,6 @@ export const runOptions = (options: z.infer<typeof optionsSchema> = {}): RunOpti
   ...(options.timeout_seconds === undefined ? {} : { timeoutMs: options.timeout_seconds * 1_000 }),
   ...(options.max_turns === undefined ? {} : { maxTurns: options.max_turns }),
   ...(options.max_tokens_total === undefined ? {} : { maxTokensTotal: options.max_tokens_total }),
+  ...(options.max_cost_usd === undefined ? {} : { maxCostUsd: options.max_cost_usd }),
   ...(options.verify === undefined ? {} : { verify: options.verify }),
 });

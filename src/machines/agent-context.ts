@@ -1,14 +1,19 @@
-import type { Failure, Role, RunOptions, TaskId, Usage } from './task.ts';
+import type { Failure, Role, RunOptions, Stamped, TaskId, Usage } from './task.ts';
 
 export interface AgentLimits {
   readonly maxTurns: number;
   readonly maxTokensTotal: number | null;
-  /** Epoch ms: the wall limit of the attempt as an absolute time. */
+  readonly maxCostUsd: number | null;
+  /** Epoch ms: the wall limit of the attempt as an absolute time; waiting for a person does not count. */
   readonly deadlineAt: number;
+  /** How long a question to a person may stay unanswered (ms). */
+  readonly answerMs: number;
   /** How often the same call with the same result is tolerated. */
   readonly maxRepeats: number;
   /** How often an answer without a tool call is asked to go on. */
   readonly maxNudges: number;
+  /** Tools whose calls a person must allow first. */
+  readonly approvals: readonly string[];
 }
 
 export interface AgentInput {
@@ -19,15 +24,25 @@ export interface AgentInput {
   readonly limits: AgentLimits;
 }
 
+/** A tool call as people are shown it. */
+export interface ShownCall {
+  readonly call_id: string;
+  readonly tool: string;
+  /** JSON text, cut to what people can read. */
+  readonly arguments: string;
+}
+
 /** What one model call brought. */
 export type Thought =
   | {
       readonly kind: 'calls' | 'answer' | 'truncated';
-      /** Names of the tools that it wants to call, in order. */
-      readonly tools: readonly string[];
+      /** The tool calls that it asks for, in order. */
+      readonly calls: readonly ShownCall[];
       readonly inputTokens: number;
       readonly outputTokens: number;
       readonly cachedTokens: number;
+      /** Null where the price of the model is not known. */
+      readonly costUsd: number | null;
     }
   | { readonly kind: 'failed'; readonly failure: Failure };
 
@@ -39,17 +54,47 @@ export interface Acted {
     readonly summary: string;
     readonly artifacts: readonly string[];
   } | null;
+  /** What the agent asks a person, or null. */
+  readonly question: string | null;
   /** How often the last call has now been made in a row with the same result. */
   readonly repeats: number;
 }
 
-export interface AgentContext extends Omit<AgentInput, 'options'> {
-  readonly options: RunOptions;
+/** What an attempt waits for a person for: an answer in words, or leave to make the calls of its last turn. */
+export interface Question {
+  readonly inputId: string;
+  readonly kind: 'input' | 'approval';
+  readonly text: string;
+  readonly calls: readonly ShownCall[];
+}
+
+/** A person's answer: words for the model, and for calls whether they may be made. */
+export interface Answer {
+  readonly text: string | null;
+  readonly allowed: boolean;
+}
+
+/** A person answers the question of a live attempt (CONTRACT 3, `respond`). */
+export interface Response {
+  readonly type: 'respond';
+  readonly inputId: string;
+  readonly text: string | null;
+  readonly decision: 'allow' | 'deny' | null;
+}
+
+export type AgentEvent = Stamped<{ readonly type: 'DEADLINE' } | Response>;
+
+export interface AgentContext extends AgentInput {
   readonly usage: Usage;
-  readonly tools: readonly string[];
+  readonly calls: readonly ShownCall[];
   readonly finish: Acted['finish'];
   readonly repeats: number;
   readonly nudges: number;
+  readonly question: Question | null;
+  /** Told to the model with its next turn, or to the tools that waited for it. */
+  readonly answer: Answer | null;
+  /** What was left of the attempt's time when the question was asked (ms). */
+  readonly remainingMs: number;
   readonly failure: Failure | null;
   readonly deadlineAt: number;
 }

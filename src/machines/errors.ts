@@ -13,6 +13,7 @@ export interface ErrorFacts {
   credential_missing: { variable: string };
   tracker_unavailable: { detail: string; remedy: string };
   tracker_conflict: { task_id: TaskId; holder: string };
+  stale_attempt: { task_id: TaskId; attempt: number; live_attempt: number };
   invalid_params: { fields: readonly { path: string; problem: string }[] };
   internal: { detail: string };
 }
@@ -33,6 +34,8 @@ const describe: { readonly [Code in ErrorCode]: (facts: ErrorFacts[Code]) => str
   tracker_unavailable: ({ detail, remedy }) => `the task tracker cannot be used: ${detail}; ${remedy}`,
   tracker_conflict: ({ task_id, holder }) =>
     `task ${task_id} is held by ${holder} in the tracker; release it there first`,
+  stale_attempt: ({ task_id, attempt, live_attempt }) =>
+    `attempt ${attempt} of task ${task_id} is over; the live one is ${live_attempt}`,
   invalid_params: ({ fields }) =>
     `invalid parameters: ${fields.map(({ path, problem }) => `${path}: ${problem}`).join('; ')}`,
   internal: () => 'internal error; the server log has the details',

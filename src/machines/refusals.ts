@@ -1,10 +1,13 @@
 import type { SnapshotFrom } from 'xstate';
+import type { Question, Response } from './agent-context.ts';
+import type { agentMachine } from './agent-machine.ts';
 import { type Refusal, refusal } from './errors.ts';
 import type { Stamped } from './task.ts';
 import type { TaskCommand } from './task-context.ts';
 import type { taskMachine } from './task-machine.ts';
 
 type TaskSnapshot = SnapshotFrom<typeof taskMachine>;
+type AgentSnapshot = SnapshotFrom<typeof agentMachine>;
 
 const sample = {
   run: { type: 'run', role: 'engineer', options: {}, maxRetries: 0 },
@@ -37,4 +40,41 @@ export const refuses = (snapshot: TaskSnapshot, command: Stamped<TaskCommand>): 
     state: stateName(snapshot),
     allowed: allowedCommands(snapshot),
   });
+};
+
+/** What is wrong with an answer that does not fit the question, by field. */
+const misfit = ({ inputId, kind }: Question, response: Response): { path: string; problem: string } => {
+  if (response.inputId !== inputId) return { path: 'input_id', problem: `the attempt waits for ${inputId}` };
+  return kind === 'approval'
+    ? { path: 'decision', problem: 'is needed: allow or deny' }
+    : { path: 'text', problem: 'is needed: the answer in words' };
+};
+
+/** Why an answer to attempt `attempt` is not taken, or null when it is; `agent` is that of the live attempt. */
+export const refusesResponse = (
+  task: TaskSnapshot,
+  agent: AgentSnapshot | null,
+  attempt: number,
+  response: Stamped<Response>,
+): Refusal | null => {
+  const { taskId } = task.context;
+  if (!task.hasTag('live') || agent === null || agent.context.attempt !== task.context.attempt)
+    return refusal('event_not_allowed', {
+      task_id: taskId,
+      event: 'respond',
+      state: stateName(task),
+      allowed: allowedCommands(task),
+    });
+  if (attempt !== agent.context.attempt)
+    return refusal('stale_attempt', { task_id: taskId, attempt, live_attempt: agent.context.attempt });
+  if (agent.can(response)) return null;
+  const { question } = agent.context;
+  return question === null || !agent.hasTag('awaiting')
+    ? refusal('event_not_allowed', {
+        task_id: taskId,
+        event: 'respond',
+        state: `${stateName(task)} (${agent.value})`,
+        allowed: allowedCommands(task),
+      })
+    : refusal('invalid_params', { fields: [misfit(question, response)] });
 };

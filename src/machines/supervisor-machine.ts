@@ -31,7 +31,7 @@ export type SupervisorEvent =
   | { readonly type: 'slot.returned'; readonly taskId: TaskId }
   | { readonly type: 'agent.requested'; readonly key: AttemptKey; readonly input: AgentInput }
   | { readonly type: 'agent.dismissed'; readonly key: AttemptKey }
-  | { readonly type: 'cap.changed'; readonly cap: number }
+  | ({ readonly type: 'caps.changed' } & SupervisorInput)
   | { readonly type: 'drain' }
   | DoneActorEvent<AttemptOutcome>
   | ErrorActorEvent;
@@ -103,7 +103,7 @@ export const supervisorMachine = setup({
       holding: ({ context }, { taskId }: { taskId: TaskId }) =>
         context.holding.filter((holder) => holder.taskId !== taskId),
     }),
-    setCap: assign({ cap: (_, { cap }: { cap: number }) => cap }),
+    setCaps: assign((_, { cap, roleCaps }: SupervisorInput) => ({ cap, roleCaps })),
     grantNext: enqueueActions(({ context, enqueue }) => {
       const place = next(context);
       if (place === undefined) return;
@@ -149,7 +149,7 @@ export const supervisorMachine = setup({
       { actions: { type: 'refuseAgent', params: ({ event }) => event } },
     ],
     'agent.dismissed': { actions: { type: 'dismiss', params: ({ event }) => event } },
-    'cap.changed': { actions: { type: 'setCap', params: ({ event }) => event } },
+    'caps.changed': { actions: { type: 'setCaps', params: ({ event }) => event } },
     'xstate.done.actor.*': {
       actions: { type: 'reap', params: ({ event }) => ({ key: event.actorId, outcome: event.output }) },
     },

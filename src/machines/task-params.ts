@@ -34,8 +34,8 @@ export const within = (afterMs: number) => ({ type: 'setDeadline', params: { aft
 export const payload = <Event>({ event }: { event: Event }): Event => event;
 
 export const taskOnly = ({ context }: Now) => ({ taskId: context.taskId });
-export const wish = ({ context }: Now) => ({ taskId: context.taskId, options: context.options });
 export const seat = ({ context }: Now) => ({ taskId: context.taskId, role: context.role ?? ('engineer' as const) });
+export const wish = ({ context }: Now) => ({ ...seat({ context }), options: context.options });
 export const place = ({ context }: Now) => ({ ...seat({ context }), submittedAt: context.submittedAt ?? 0 });
 export const attempt = ({ context }: Now) => ({
   ...seat({ context }),

@@ -16,7 +16,7 @@ export const taskSetup = setup({
     input: {} as TaskInput,
   },
   actors: {
-    lookUp: slot<Finding, TaskOnly & { readonly options: RunOptions }>('lookUp'),
+    lookUp: slot<Finding, TaskOnly & { readonly role: Role; readonly options: RunOptions }>('lookUp'),
     waitForSlot: slot<void, TaskOnly & { readonly role: Role; readonly submittedAt: number }>('waitForSlot'),
     holdSlot: slot<void, TaskOnly & { readonly role: Role }>('holdSlot'),
     claim: slot<Verdict, AttemptInput>('claim'),

@@ -5,6 +5,15 @@ import { noUsage, phases, roleSchema, usageSchema } from './task.ts';
 import type { TaskContext } from './task-context.ts';
 import { statusInTracker, type TrackedTask } from './tracked-task.ts';
 
+/** What a live attempt waits for a person for; answered by `respond` with the task's attempt and this `input_id`. */
+const awaitingSchema = z.strictObject({
+  input_id: z.string(),
+  kind: z.enum(['input', 'approval']),
+  question: z.string(),
+  calls: z.array(z.strictObject({ call_id: z.string(), tool: z.string(), arguments: z.string() })),
+  deadline: z.iso.datetime(),
+});
+
 /** The task as every face of the service shows it (CONTRACT 3, task view). Times are RFC 3339 UTC in milliseconds. */
 export const taskViewSchema = z.strictObject({
   task_id: z.string(),
@@ -29,6 +38,7 @@ export const taskViewSchema = z.strictObject({
   result: z.string().optional(),
   results_path: z.string().optional(),
   error: z.strictObject({ code: z.string(), message: z.string(), facts: z.record(z.string(), z.unknown()) }).optional(),
+  awaiting: awaitingSchema.optional(),
   usage: usageSchema,
   stream_url: z.string(),
 });
@@ -109,6 +119,14 @@ const runFields = (parts: ViewParts, status: string): Partial<TaskView> => {
   };
 };
 
+/** The open question of an agent, or undefined when it waits for nobody. */
+export const awaitingOf = (agent: AgentState | null): TaskView['awaiting'] => {
+  const question = agent?.tags.has('awaiting') === true ? agent.context.question : null;
+  if (agent == null || question === null) return undefined;
+  const { inputId, kind, text, calls } = question;
+  return { input_id: inputId, kind, question: text, calls: [...calls], deadline: iso(agent.context.deadlineAt) };
+};
+
 const roleOf = ({ task, tracked }: ViewParts): TaskView['role'] => {
   const label = tracked.labels.find((text) => text.startsWith('role:'))?.slice('role:'.length);
   return task?.context.role ?? roleSchema.safeParse(label).data;
@@ -127,6 +145,8 @@ export const toView = (parts: ViewParts): TaskView => {
   const phase = phaseOf(parts, status);
   const role = roleOf(parts);
   const end = endOf(parts, status);
+  const awaiting =
+    status === 'started' && agent?.context.attempt === task?.context.attempt ? awaitingOf(agent) : undefined;
   const usage = agent?.context.usage ?? task?.context.outcome?.usage ?? noUsage;
   return {
     task_id: tracked.id,
@@ -146,6 +166,7 @@ export const toView = (parts: ViewParts): TaskView => {
     ...(end === undefined ? {} : { completed_at: end }),
     progress: progressOf(status, phase, usage.turns),
     ...runFields(parts, status),
+    ...(awaiting === undefined ? {} : { awaiting }),
     usage,
     stream_url: `/stream/${encodeURIComponent(tracked.id)}`,
   };

@@ -41,6 +41,8 @@ export const usageSchema = z.strictObject({
   model_calls: z.int().nonnegative(),
   tool_calls: z.int().nonnegative(),
   turns: z.int().nonnegative(),
+  /** Absent where the price of the model is not configured. */
+  cost_usd: z.number().nonnegative().optional(),
 });
 export type Usage = z.infer<typeof usageSchema>;
 export const noUsage: Usage = {
@@ -58,6 +60,7 @@ export interface RunOptions {
   readonly timeoutMs?: number;
   readonly maxTurns?: number;
   readonly maxTokensTotal?: number;
+  readonly maxCostUsd?: number;
   /** Commands that must succeed before the task may complete. */
   readonly verify?: readonly string[];
 }

@@ -4,7 +4,29 @@ import { agentMachine } from '../../src/machines/agent-machine.ts';
 import { type Failure, noUsage, type TaskId } from '../../src/machines/task.ts';
 import { at, broken, done, edgeOf, edgesOf, pathOf, type Row, step } from './chart.ts';
 
-const limits = { maxTurns: 3, maxTokensTotal: 100, deadlineAt: at, maxRepeats: 3, maxNudges: 1 };
+const limits = {
+  maxTurns: 3,
+  maxTokensTotal: 100,
+  maxCostUsd: 0.5,
+  deadlineAt: at,
+  answerMs: 1_000,
+  maxRepeats: 3,
+  maxNudges: 1,
+  approvals: ['bash'],
+};
+const callsOf = (...tools: readonly string[]) =>
+  tools.map((tool, index) => ({ call_id: `call_${index}`, tool, arguments: '{}' }));
+const asked = (kind: 'input' | 'approval', inputId: string) => ({
+  question: { inputId, kind, text: 'which one?', calls: [] },
+  remainingMs: 5_000,
+});
+const respond = (inputId: string, text: string | null, decision: 'allow' | 'deny' | null = null) => ({
+  type: 'respond',
+  inputId,
+  text,
+  decision,
+  at,
+});
 const fresh: AgentContext = {
   taskId: 'bd-a1' as TaskId,
   attempt: 1,
@@ -12,28 +34,43 @@ const fresh: AgentContext = {
   options: {},
   limits,
   usage: noUsage,
-  tools: [],
+  calls: [],
   finish: null,
   repeats: 0,
   nudges: 0,
+  question: null,
+  answer: null,
+  remainingMs: 0,
   failure: null,
   deadlineAt: at,
 };
 const thought = (kind: 'calls' | 'answer' | 'truncated', tools: readonly string[] = []): Thought => ({
   kind,
-  tools,
+  calls: callsOf(...tools),
   inputTokens: 10,
   outputTokens: 5,
   cachedTokens: 2,
+  costUsd: 0.25,
 });
 const failure: Failure = { code: 'model_failed', message: 'away', facts: {}, retryable: true };
-const acted = (status: 'done' | 'failed' | null, repeats = 1) => ({
+const acted = (status: 'done' | 'failed' | null, repeats = 1, question: string | null = null) => ({
   calls: 2,
   repeats,
+  question,
   finish: status === null ? null : { status, summary: 'so it is', artifacts: ['a.txt'] },
 });
-const turn = { ...noUsage, turns: 1, model_calls: 1, input_tokens: 10, output_tokens: 5, cached_tokens: 2 };
+const turn = {
+  ...noUsage,
+  turns: 1,
+  model_calls: 1,
+  input_tokens: 10,
+  output_tokens: 5,
+  cached_tokens: 2,
+  cost_usd: 0.25,
+};
 const why = (code: string) => ({ failure: expect.objectContaining({ code }) });
+
+const late = { type: 'DEADLINE', at };
 
 const rows: readonly Row[] = [
   { says: 'a prepared agent thinks', from: 'preparing', event: done('prepare'), to: 'thinking', target: 'considering' },
@@ -47,9 +84,9 @@ const rows: readonly Row[] = [
   {
     says: 'tool calls are carried out',
     from: 'thinking',
-    event: done('think', thought('calls', ['read', 'bash'])),
+    event: done('think', thought('calls', ['read', 'find'])),
     to: 'acting',
-    expected: { usage: turn, tools: ['read', 'bash'] },
+    expected: { usage: turn, calls: callsOf('read', 'find') },
   },
   {
     says: 'a model that failed ends it with its failure',
@@ -119,6 +156,60 @@ const rows: readonly Row[] = [
     },
   },
   {
+    says: 'a call that needs leave waits for a person',
+    from: 'thinking',
+    event: done('think', thought('calls', ['read', 'bash'])),
+    given: { deadlineAt: at + 7_000 },
+    to: 'awaitingApproval',
+    expected: {
+      usage: turn,
+      question: { inputId: 'approval-1', kind: 'approval', calls: [{ tool: 'bash' }] },
+      remainingMs: 7_000,
+      deadlineAt: at + 1_000,
+    },
+  },
+  {
+    says: 'leave lets the calls be made, and the clock goes on',
+    from: 'awaitingApproval',
+    event: respond('approval-1', null, 'allow'),
+    given: asked('approval', 'approval-1'),
+    to: 'acting',
+    expected: { answer: { text: null, allowed: true }, question: null, deadlineAt: at + 5_000 },
+  },
+  {
+    says: 'nobody gives leave in time',
+    from: 'awaitingApproval',
+    event: late,
+    given: asked('approval', 'approval-1'),
+    to: 'failed',
+    expected: why('timed_out'),
+  },
+  {
+    says: 'a question waits for a person',
+    from: 'acting',
+    event: done('act', acted(null, 1, 'which one?')),
+    given: { usage: turn },
+    to: 'awaitingInput',
+    expected: { question: { inputId: 'input-1', kind: 'input', text: 'which one?' }, deadlineAt: at + 1_000 },
+  },
+  {
+    says: 'the answer leads to the next turn',
+    from: 'awaitingInput',
+    event: respond('input-1', 'the second'),
+    given: asked('input', 'input-1'),
+    to: 'thinking',
+    target: 'considering',
+    expected: { answer: { text: 'the second', allowed: true }, question: null, deadlineAt: at + 5_000 },
+  },
+  {
+    says: 'nobody answers in time',
+    from: 'awaitingInput',
+    event: late,
+    given: asked('input', 'input-1'),
+    to: 'failed',
+    expected: { failure: { code: 'timed_out', message: 'nobody answered within 1 s' } },
+  },
+  {
     says: 'tool calls that broke end it',
     from: 'acting',
     event: broken('act'),
@@ -153,6 +244,8 @@ test.each([
   ['the last turn', { usage: { ...noUsage, turns: 2 } }, 'thinking', null],
   ['no turn left', { usage: { ...noUsage, turns: 3 } }, 'failed', 'budget_exceeded'],
   ['one token left', { usage: { ...noUsage, input_tokens: 90, output_tokens: 9 } }, 'thinking', null],
+  ['a little money left', { usage: { ...noUsage, cost_usd: 0.49 } }, 'thinking', null],
+  ['no money left', { usage: { ...noUsage, cost_usd: 0.5 } }, 'failed', 'budget_exceeded'],
   ['no token left', { usage: { ...noUsage, input_tokens: 90, output_tokens: 10 } }, 'failed', 'budget_exceeded'],
   [
     'no limit of tokens',
@@ -171,7 +264,7 @@ test.each([
   [2, 'thinking'],
   [3, 'failed'],
 ])('the same call %d times in a row leads to %s', (repeats, to) => {
-  const next = step(agentMachine, 'acting', { ...fresh, tools: ['find'] }, done('act', acted(null, repeats)));
+  const next = step(agentMachine, 'acting', { ...fresh, calls: callsOf('find') }, done('act', acted(null, repeats)));
 
   expect(pathOf(next)).toBe(to);
   expect(next.context.failure?.code ?? null).toBe(to === 'failed' ? 'loop_detected' : null);
@@ -194,4 +287,37 @@ test('its output is the outcome of the attempt', () => {
     usage: { ...noUsage, tool_calls: 2 },
   });
   expect(badly.output).toEqual({ status: 'failed', failure, usage: { ...noUsage, model_calls: 1 } });
+});
+
+test.each([
+  ['another question', 'awaitingInput', asked('input', 'input-2'), respond('input-1', 'yes')],
+  [
+    'a question in words by a decision alone',
+    'awaitingInput',
+    asked('input', 'input-1'),
+    respond('input-1', null, 'allow'),
+  ],
+  [
+    'a request for leave by words alone',
+    'awaitingApproval',
+    asked('approval', 'approval-1'),
+    respond('approval-1', 'well'),
+  ],
+  ['an agent that asked nothing', 'thinking', {}, respond('input-1', 'yes')],
+])('an answer to %s changes nothing', (_, from, given, event) => {
+  expect(pathOf(step(agentMachine, from, { ...fresh, ...given }, event as never))).toBe(from);
+});
+
+test('a denial is told to the calls that needed leave, and only once', () => {
+  const acting = step(
+    agentMachine,
+    'awaitingApproval',
+    { ...fresh, ...asked('approval', 'approval-1') },
+    respond('approval-1', 'use the script', 'deny') as never,
+  );
+
+  expect(acting.children['act']?.getSnapshot().input).toMatchObject({
+    denied: { tools: ['bash'], why: 'a person did not allow this call: use the script' },
+  });
+  expect(step(agentMachine, 'acting', acting.context, done('act', acted(null))).context.answer).toBeNull();
 });

@@ -78,8 +78,8 @@ test('a raised cap is used at once, a lowered one takes nothing away', () => {
   const { send, granted, actor } = start(1);
   for (const id of ['bd-a', 'bd-b', 'bd-c', 'bd-d']) send(request(id));
 
-  send({ type: 'cap.changed', cap: 3 });
-  send({ type: 'cap.changed', cap: 1 });
+  send({ type: 'caps.changed', cap: 3, roleCaps: {} });
+  send({ type: 'caps.changed', cap: 1, roleCaps: {} });
   send(giveBack('bd-a'));
 
   expect(granted()).toEqual(['bd-a', 'bd-b', 'bd-c']);
@@ -110,7 +110,16 @@ const input = (id: string): AgentInput => ({
   attempt: 1,
   role: 'engineer',
   options: {},
-  limits: { maxTurns: 1, maxTokensTotal: null, deadlineAt: 9e15, maxRepeats: 9, maxNudges: 0 },
+  limits: {
+    maxTurns: 1,
+    maxTokensTotal: null,
+    maxCostUsd: null,
+    deadlineAt: 9e15,
+    answerMs: 0,
+    maxRepeats: 9,
+    maxNudges: 0,
+    approvals: [],
+  },
 });
 const key = (id: string) => attemptKey(id as TaskId, 1);
 const agentOf = (prepare: () => Promise<void>) =>
@@ -196,7 +205,7 @@ test('in any order of events nobody is granted above the cap, and a free slot is
   const event: fc.Arbitrary<SupervisorEvent> = fc.oneof(
     fc.tuple(fc.constantFrom(...ids), fc.integer({ min: 0, max: 4 }), fc.nat(50)).map((args) => request(...args)),
     fc.constantFrom(...ids).map(giveBack),
-    fc.integer({ min: 0, max: 4 }).map((cap): SupervisorEvent => ({ type: 'cap.changed', cap })),
+    fc.integer({ min: 0, max: 4 }).map((cap): SupervisorEvent => ({ type: 'caps.changed', cap, roleCaps: {} })),
   );
   fc.assert(
     fc.property(fc.array(event, { maxLength: 60 }), fc.integer({ min: 0, max: 3 }), (events, cap) => {

@@ -2,11 +2,13 @@ import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { onTestFinished } from 'vitest';
 import { childEnvironment } from '../../src/actors/agent/child.ts';
+import { roleProfiles } from '../../src/actors/agent/roles.ts';
 import type { Model } from '../../src/actors/model/port.ts';
 import { parseScript } from '../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../src/actors/model/scripted.ts';
+import type { RoleSettings, Settings } from '../../src/actors/settings.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
-import { createSystem, type SystemOptions } from '../../src/actors/system.ts';
+import { createSystem } from '../../src/actors/system.ts';
 import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
 import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
 import { buildServer } from '../../src/http/server.ts';
@@ -20,7 +22,9 @@ export interface Turn {
 
 export interface Setting {
   readonly turns?: readonly Turn[];
-  readonly options?: Partial<SystemOptions>;
+  readonly options?: Partial<Settings>;
+  /** What every role is given beside its built-in profile. */
+  readonly role?: Partial<RoleSettings>;
   /** A project that exists already, for a second life of its server. */
   readonly root?: string;
   readonly stateDir?: string;
@@ -34,6 +38,20 @@ export const finish = (summary = 'done', status = 'done'): Turn => ({
 
 /** A command that ends only when it is killed, after it has written its process id to `pid`. */
 export const hang: Turn = { calls: [{ tool: 'bash', arguments: { command: 'echo $$ > pid; exec sleep 600' } }] };
+
+const ownSettings = {
+  model: null,
+  maxTurns: null,
+  maxTokensTotal: null,
+  maxCostUsd: null,
+  approvals: [],
+  concurrency: null,
+};
+
+const rolesWith = (more: Partial<RoleSettings> = {}): Settings['roles'] =>
+  Object.fromEntries(
+    Object.entries(roleProfiles).map(([role, profile]) => [role, { ...profile, ...ownSettings, ...more }]),
+  ) as unknown as Settings['roles'];
 
 /** The real system on a folder of its own: embedded tracker, SQLite, shared workspace, scripted model. */
 export const startSystem = async (setting: Setting = {}) => {
@@ -53,11 +71,13 @@ export const startSystem = async (setting: Setting = {}) => {
     {
       projectRoot: root,
       cap: 3,
-      roleCaps: {},
+      roles: rolesWith(setting.role),
       queueLimit: 100,
       maxTurns: 20,
       maxTokensTotal: null,
-      timeoutMs: null,
+      maxCostUsd: null,
+      answerMs: 60_000,
+      prices: {},
       maxRetries: 0,
       maxTokens: 1_000,
       defaultModel: 'scripted',
@@ -111,8 +131,7 @@ export const startServer = async (setting: Setting = {}) => {
     ...running,
     name: 'agent-task-server',
     version: '2.1.0',
-    maxConcurrent: 3,
-    models: ['scripted'],
+    models: () => ['scripted'],
     hosts: () => names,
     token: () => token,
     proofToken: () => token,
@@ -120,7 +139,7 @@ export const startServer = async (setting: Setting = {}) => {
     modelCheck: () => ({ ok: true, detail: 'scripted' }),
     heartbeatMs: setting.heartbeatMs ?? 15_000,
     draining: () => false,
-    streamLimits: { inAll: 10, perTask: 8 },
+    streamLimits: () => ({ inAll: 10, perTask: 8 }),
   });
   await app.listen({ host: '127.0.0.1', port: 0 });
   const address = app.server.address();

@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import type { Denial } from '../../machines/agent-setup.ts';
 import type { ToolCall, ToolSpec } from '../model/port.ts';
 import { headAndTail, maxResultBytes } from './bounded-text.ts';
+import { askSchema, askTool } from './tools/ask.ts';
 import { finishSchema, finishTool } from './tools/finish.ts';
 import type { CallResult, Tool, ToolContext, ToolResult } from './tools/port.ts';
 import { readOnlyTools, toolbox } from './tools/toolbox.ts';
@@ -17,6 +19,8 @@ export interface ExecutorOptions {
   /** The tools that the role may use; a name that no tool has grants nothing. */
   readonly tools: readonly string[];
   readonly context: Omit<ToolContext, 'emit'>;
+  /** Calls that a person did not allow: they are answered with the reason. */
+  readonly denied?: Denial | null;
   readonly observe: CallObserver;
   /** Milliseconds of any clock that only rises. */
   readonly now?: () => number;
@@ -83,7 +87,7 @@ type Prepared =
   | { readonly tool: Tool; readonly args: unknown }
   | { readonly tool: null; readonly args: unknown; readonly refusal: string };
 
-const prepare = (call: ToolCall, allowed: readonly Tool[]): Prepared => {
+const prepare = (call: ToolCall, allowed: readonly Tool[], denied: ExecutorOptions['denied']): Prepared => {
   const parsed = parseJson(call.arguments);
   const args = 'json' in parsed ? withoutNulls(parsed.json) : call.arguments;
   const refused = (refusal: string): Prepared => ({ tool: null, args, refusal });
@@ -94,6 +98,7 @@ const prepare = (call: ToolCall, allowed: readonly Tool[]): Prepared => {
     const exists = toolbox.some(({ name }) => name === call.tool);
     return refused(`${exists ? 'your role may not use' : 'there is no tool'} ${call.tool}; your tools are: ${names}`);
   }
+  if (denied?.tools.includes(call.tool)) return refused(denied.why);
   if ('fault' in parsed) return refused(`the arguments of ${tool.name} are not valid JSON: ${parsed.fault}`);
   const checked = tool.schema.safeParse(args);
   if (!checked.success) return refused(`the arguments of ${tool.name} are not right: ${describeIssues(checked.error)}`);
@@ -143,7 +148,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
 
   const execute = async (call: ToolCall, isOver: boolean): Promise<CallResult> => {
     const startedAt = now();
-    const prepared = prepare(call, allowed);
+    const prepared = prepare(call, allowed, options.denied);
     const { ok, text } = await attempt(call, prepared, isOver, options);
     const result: CallResult = {
       callId: call.id,
@@ -152,6 +157,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
       text: headAndTail(withoutNul(text), maxResultBytes),
       durationMs: Math.max(0, Math.round(now() - startedAt)),
       finish: ok && call.tool === finishTool.name ? finishSchema.parse(prepared.args) : null,
+      question: ok && call.tool === askTool.name ? askSchema.parse(prepared.args).question : null,
     };
     tell(() => observe.end(result));
     return result;

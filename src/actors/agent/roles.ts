@@ -1,10 +1,11 @@
 import type { Role } from '../../machines/task.ts';
 
-/** What an agent of a role is and may do (Spec 1.7). Configuration may replace each part. */
+/** What an agent of a role is and may do (Spec 1.7). Configuration may replace each part but the description. */
 export interface RoleProfile {
   readonly role: Role;
   /** For people, in the discovery document. */
   readonly description: string;
+  /** Names of tools; every role needs `finish` to end. */
   readonly tools: readonly string[];
   /** The wall-clock limit of one attempt. */
   readonly timeoutMs: number;
@@ -12,9 +13,9 @@ export interface RoleProfile {
 }
 
 const minuteMs = 60_000;
-const builderTools = ['read', 'write', 'edit', 'bash', 'grep', 'find', 'finish'] as const;
-const reviewerTools = ['read', 'bash', 'grep', 'find', 'finish'] as const;
-const authorTools = ['read', 'write', 'grep', 'find', 'finish'] as const;
+const builderTools = ['read', 'write', 'edit', 'bash', 'grep', 'find', 'ask', 'finish'] as const;
+const reviewerTools = ['read', 'bash', 'grep', 'find', 'ask', 'finish'] as const;
+const authorTools = ['read', 'write', 'grep', 'find', 'ask', 'finish'] as const;
 
 const engineerPrompt = `You are an engineer. You implement the task: code, features, bug fixes.
 

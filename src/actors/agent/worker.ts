@@ -1,53 +1,48 @@
-import type { Acted, Thought } from '../../machines/agent-context.ts';
-import {
-  type AttemptKey,
-  attemptKey,
-  type Failure,
-  type Role,
-  type RunOptions,
-  type TaskId,
-} from '../../machines/task.ts';
+import type { Acted, ShownCall, Thought } from '../../machines/agent-context.ts';
+import type { ActInput, Seat, ThinkInput } from '../../machines/agent-setup.ts';
+import { type AttemptKey, attemptKey, type Failure, type Role, type TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { EventType } from '../events.ts';
-import type { Model, ModelEvent, ModelRequest } from '../model/port.ts';
+import type { Model, ModelEvent, ModelRequest, ModelUsage, ToolCall } from '../model/port.ts';
+import { costOf, type Price } from '../settings.ts';
 import type { Workspace } from '../workspace/port.ts';
 import { type Conversation, createConversation } from './conversation.ts';
 import { createExecutor, type Executor } from './executor.ts';
 import { systemPrompt, taskPrompt } from './prompt.ts';
-import { roleProfiles } from './roles.ts';
+import type { RoleProfile } from './roles.ts';
 import { createTextGatherer } from './text-gatherer.ts';
-
-export interface Seat {
-  readonly taskId: TaskId;
-  readonly attempt: number;
-  readonly role: Role;
-  readonly options: RunOptions;
-}
+import type { CallResult } from './tools/port.ts';
 
 export interface WorkerPorts {
   readonly workspace: Workspace;
-  readonly chooseModel: (options: RunOptions, role: Role) => { readonly model: Model; readonly name: string };
+  readonly chooseModel: (seat: Seat) => {
+    readonly model: Model;
+    readonly name: string;
+    readonly price: Price | undefined;
+  };
+  readonly profileOf: (role: Role) => RoleProfile;
   readonly findTask: (taskId: TaskId) => Promise<TrackedTask | null>;
   readonly readResults: (taskId: TaskId) => Promise<string | null>;
   readonly emit: (key: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
   /** Work that must have ended before the attempt counts as gone. */
   readonly track: <Result>(key: AttemptKey, work: Promise<Result>) => Promise<Result>;
   readonly environment: Readonly<Record<string, string>>;
-  readonly maxTokens: number;
+  readonly maxTokens: () => number;
   readonly now: () => number;
 }
 
 /** The three slots of the agent machine: what an attempt does between its transitions. */
 export interface AgentWorker {
   prepare(seat: Seat, signal: AbortSignal): Promise<void>;
-  think(seat: Seat & { turn: number; nudge: boolean }, signal: AbortSignal): Promise<Thought>;
-  act(seat: Seat & { turn: number }, signal: AbortSignal): Promise<Acted>;
+  think(input: ThinkInput, signal: AbortSignal): Promise<Thought>;
+  act(input: ActInput, signal: AbortSignal): Promise<Acted>;
   /** Forgets the conversation of an attempt that is over. */
   forget(key: AttemptKey): void;
 }
 
 interface Desk {
   readonly task: TrackedTask;
+  readonly profile: RoleProfile;
   readonly root: string;
   readonly system: string;
   readonly conversation: Conversation;
@@ -57,6 +52,30 @@ const nudgeText = 'You answered without calling a tool. Go on with the task, or 
 const shownArguments = 2_000;
 
 const silent: Failure = { code: 'model_failed', message: 'the model did not answer', facts: {}, retryable: true };
+
+const shown = ({ id, tool, arguments: text }: ToolCall): ShownCall => ({
+  call_id: id,
+  tool,
+  arguments: text.slice(0, shownArguments),
+});
+
+const kindOf = ({ truncated, calls }: Extract<ModelEvent, { type: 'answered' }>) => {
+  if (truncated) return 'truncated' as const;
+  return calls.length > 0 ? ('calls' as const) : ('answer' as const);
+};
+
+const spentOn = ({ inputTokens, outputTokens, cachedTokens }: ModelUsage, costUsd: number | null) => ({
+  input_tokens: inputTokens,
+  output_tokens: outputTokens,
+  cached_tokens: cachedTokens,
+  ...(costUsd === null ? {} : { cost_usd: costUsd }),
+});
+
+/** Several questions of one turn are put as one. */
+const questionIn = (results: readonly CallResult[]): string | null => {
+  const questions = results.flatMap(({ question }) => (question === null ? [] : [question]));
+  return questions.length === 0 ? null : questions.join('\n\n');
+};
 
 export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
   const desks = new Map<AttemptKey, Desk>();
@@ -75,9 +94,10 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
       })),
     );
 
-  const executorFor = (seat: Seat, desk: Desk, signal: AbortSignal): Executor =>
+  const executorFor = (seat: Seat, desk: Desk, signal: AbortSignal, denied: ActInput['denied'] = null): Executor =>
     createExecutor({
-      tools: roleProfiles[seat.role].tools,
+      tools: desk.profile.tools,
+      denied,
       context: { root: desk.root, signal, env: ports.environment },
       observe: {
         start: (call, args) =>
@@ -117,10 +137,12 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
       const task = await ports.findTask(seat.taskId);
       if (task === null) throw new Error(`task ${seat.taskId} is gone from the tracker`);
       const { root } = await ports.workspace.open(seat);
+      const profile = ports.profileOf(seat.role);
       desks.set(attemptKey(seat.taskId, seat.attempt), {
         task,
+        profile,
         root,
-        system: systemPrompt(roleProfiles[seat.role], roleProfiles[seat.role].tools),
+        system: systemPrompt(profile, profile.tools),
         conversation: createConversation(
           taskPrompt({
             id: task.id,
@@ -132,10 +154,11 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
       });
     },
 
-    think: async ({ turn, nudge, ...seat }, signal) => {
+    think: async ({ turn, nudge, answer, ...seat }, signal) => {
       const desk = deskOf(seat);
-      const { model, name } = ports.chooseModel(seat.options, seat.role);
+      const { model, name, price } = ports.chooseModel(seat);
       if (nudge) desk.conversation.say(nudgeText);
+      if (answer !== null) desk.conversation.say(`A person answers:\n\n${answer}`);
       const startedAt = ports.now();
       ports.emit(seat, 'api_call_start', { turn, model: name });
       const request: ModelRequest = {
@@ -144,7 +167,7 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
         system: desk.system,
         messages: desk.conversation.messages,
         tools: executorFor(seat, desk, signal).specs,
-        maxTokens: ports.maxTokens,
+        maxTokens: ports.maxTokens(),
       };
       const last = await ports.track(attemptKey(seat.taskId, seat.attempt), ask(seat, request, model, signal));
       const finished = { turn, model: name, duration_ms: ports.now() - startedAt };
@@ -153,29 +176,25 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
         ports.emit(seat, 'api_call_complete', { ...finished, ok: false, error: failure });
         return { kind: 'failed', failure };
       }
-      desk.conversation.answer(last.text, last.truncated ? [] : last.calls);
-      const { inputTokens, outputTokens, cachedTokens } = last.usage;
-      const tokens = { input_tokens: inputTokens, output_tokens: outputTokens, cached_tokens: cachedTokens };
-      ports.emit(seat, 'api_call_complete', { ...finished, ok: true, ...tokens });
-      ports.emit(seat, 'usage', { turn, ...tokens });
-      return {
-        kind: last.truncated ? 'truncated' : last.calls.length > 0 ? 'calls' : 'answer',
-        tools: last.calls.map(({ tool }) => tool),
-        inputTokens,
-        outputTokens,
-        cachedTokens,
-      };
+      const calls = last.truncated ? [] : last.calls;
+      desk.conversation.answer(last.text, calls);
+      const costUsd = costOf(price, last.usage);
+      const spent = spentOn(last.usage, costUsd);
+      ports.emit(seat, 'api_call_complete', { ...finished, ok: true, ...spent });
+      ports.emit(seat, 'usage', { turn, ...spent });
+      return { kind: kindOf(last), calls: calls.map(shown), ...last.usage, costUsd };
     },
 
-    act: async ({ turn: _, ...seat }, signal) => {
+    act: async ({ turn: _, denied, ...seat }, signal) => {
       const desk = deskOf(seat);
       const calls = desk.conversation.pendingCalls();
-      const work = executorFor(seat, desk, signal).run(calls);
+      const work = executorFor(seat, desk, signal, denied).run(calls);
       const results = await ports.track(attemptKey(seat.taskId, seat.attempt), work);
       desk.conversation.results(results);
       return {
         calls: calls.length,
         finish: results.find(({ finish }) => finish !== null)?.finish ?? null,
+        question: questionIn(results),
         repeats: desk.conversation.repeats(),
       };
     },

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
@@ -36,6 +37,7 @@ const openSecond = async (app: FastifyInstance, port: number): Promise<{ port: n
   const { headersTimeout, requestTimeout, keepAliveTimeout } = app.server;
   const timeouts = { headersTimeout, requestTimeout, keepAliveTimeout, connectionsCheckingInterval: 1_000 };
   const server = createServer(timeouts, app.routing);
+  server.maxConnections = app.server.maxConnections;
   try {
     return { port: await open(server, port), server };
   } catch (error) {
@@ -64,6 +66,21 @@ const bindBoth = async (app: FastifyInstance, port: number): Promise<Listening> 
   }
 };
 
+/** How many files this process may open, or a careful guess where that cannot be asked. */
+const openFilesAtMost = (): number => {
+  try {
+    return Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? 1_024);
+  } catch {
+    return 1_024;
+  }
+};
+
+/** Idle sockets must not take the descriptors that requests need (rule R18); streams that are allowed have theirs. */
+const connectionsAtMost = (streams: number): number => {
+  const files = openFilesAtMost();
+  return Math.min(Math.max(512, streams + 64), Math.floor(files / (streams > 256 ? 2 : 4)));
+};
+
 const bind = async (app: FastifyInstance, host: string, port: number): Promise<Listening> => {
   await app.ready();
   if (host === 'localhost') return bindBoth(app, port);
@@ -75,11 +92,18 @@ const bind = async (app: FastifyInstance, host: string, port: number): Promise<L
  * Listens on the loopback addresses: `localhost` means 127.0.0.1 and ::1 on one port, both or neither. Port 0 takes any.
  * @throws PortInUseError
  */
-export const listenOnLoopback = (app: FastifyInstance, host: string, port: number): Promise<Listening> =>
-  bind(app, host, port).catch((error: unknown) => {
+export const listenOnLoopback = (
+  app: FastifyInstance,
+  host: string,
+  port: number,
+  streams: number,
+): Promise<Listening> => {
+  app.server.maxConnections = connectionsAtMost(streams);
+  return bind(app, host, port).catch((error: unknown) => {
     if (errorCode(error) === 'EADDRINUSE')
       throw new PortInUseError(`port ${port} is already in use; choose another with --port <other>, or free it`, {
         cause: error,
       });
     throw error;
   });
+};

@@ -3,6 +3,12 @@ import type { Config } from '../config-schema.ts';
 
 export type Log = (message: string, facts: Readonly<Record<string, unknown>>) => void;
 
+export interface Logger {
+  readonly log: Log;
+  /** Takes level and format of a configuration that was read again. */
+  configure(logging: Config['logging']): void;
+}
+
 const asText = (line: string): string => {
   const { time, level, msg, ...facts } = JSON.parse(line) as Record<string, unknown>;
   const { pid: _, hostname: __, ...rest } = facts;
@@ -10,15 +16,22 @@ const asText = (line: string): string => {
 };
 
 /** The server's log on standard error: no headers, no bodies, no secrets. Errors are logged as errors, the rest as info. */
-export const createLog = ({ logging }: Config, redact: (text: string) => string): Log => {
+export const createLogger = (logging: Config['logging'], redact: (text: string) => string): Logger => {
+  let { format } = logging;
   const write = (line: string): void => {
     const safe = redact(line);
-    process.stderr.write(logging.format === 'json' ? safe : asText(safe));
+    process.stderr.write(format === 'json' ? safe : asText(safe));
   };
   const logger = pino({ level: logging.level, serializers: { error: pino.stdSerializers.err } }, { write });
-  return (message, facts) => {
-    if ('error' in facts) logger.error(facts, message);
-    else if (message === 'request') logger.debug(facts, message);
-    else logger.info(facts, message);
+  return {
+    log: (message, facts) => {
+      if ('error' in facts) logger.error(facts, message);
+      else if (message === 'request') logger.debug(facts, message);
+      else logger.info(facts, message);
+    },
+    configure: (next) => {
+      logger.level = next.level;
+      format = next.format;
+    },
   };
 };

@@ -7,9 +7,7 @@ import { parseScript } from '../../actors/model/script.ts';
 import { createScriptedModel } from '../../actors/model/scripted.ts';
 import { ConfigError } from '../config.ts';
 import type { Config } from '../config-schema.ts';
-
-/** The variable that holds the provider's key (Spec 5.1). */
-export const keyVariable = 'OPENAI_API_KEY';
+import { keyVariable } from '../settings.ts';
 
 /** Takes the provider's key out of the environment, so that no child process can inherit it (rule R24). */
 export const takeKey = (env: NodeJS.ProcessEnv): string | null => {

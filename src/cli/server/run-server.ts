@@ -1,48 +1,45 @@
 import { randomInt } from 'node:crypto';
 import { statSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import { childEnvironment } from '../../actors/agent/child.ts';
 import type { Model } from '../../actors/model/port.ts';
-import { lockProject, type ProjectLock } from '../../actors/store/project-lock.ts';
+import type { ProjectLock } from '../../actors/store/project-lock.ts';
 import { createSqliteStore } from '../../actors/store/sqlite.ts';
 import { createSystem } from '../../actors/system.ts';
 import { createEmbeddedTracker } from '../../actors/tracker/embedded.ts';
 import { createSharedWorkspace } from '../../actors/workspace/shared.ts';
 import { buildServer } from '../../http/server.ts';
-import type { Role } from '../../machines/task.ts';
-import { effectiveCap, type LoadedConfig } from '../config.ts';
-import type { Config } from '../config-schema.ts';
+import type { LoadedConfig } from '../config.ts';
 import { type Project, stateFiles } from '../project.ts';
+import { settingsFrom } from '../settings.ts';
 import { serverName, version } from '../version.ts';
 import { banner } from './banner.ts';
+import { claimProject } from './claim-project.ts';
 import { listenOnLoopback } from './listen.ts';
-import { createLog, type Log } from './logger.ts';
-import { keyVariable, modelNote, modelsFor, takeKey } from './models.ts';
-import { ensurePrivateFolder, readToken } from './private-files.ts';
+import { createLogger, type Logger } from './logger.ts';
+import { modelNote, modelsFor, takeKey } from './models.ts';
+import { notesOf } from './notes.ts';
+import { readToken } from './private-files.ts';
 import { createRedactor } from './redact.ts';
-import { readServerFile, removeServerFile, writeServerFile } from './server-file.ts';
-
-export class AlreadyServedError extends Error {
-  override readonly name = 'AlreadyServedError';
-}
+import { needsRestart } from './reload.ts';
+import { removeServerFile, writeServerFile } from './server-file.ts';
 
 export interface RunningServer {
   readonly url: string;
+  /** Reads the configuration again and takes what can change while it runs; a bad file changes nothing. */
+  reload(): void;
   /** Ends streams, stops what runs, commits, lets go of the project. */
   stop(): Promise<void>;
 }
 
-const heartbeatMs = 15_000;
-const lockMs = 5_000;
-const lockPollMs = 50;
+export interface ServerOptions {
+  readonly project: Project;
+  /** Reads the configuration, at the start and at every reload. @throws ConfigError */
+  readonly load: () => LoadedConfig;
+  readonly env: NodeJS.ProcessEnv;
+}
 
-const roleCaps = ({ roles }: Config): Partial<Record<Role, number>> =>
-  Object.fromEntries(
-    Object.entries(roles).flatMap(([role, limits]) =>
-      limits?.concurrency === undefined ? [] : [[role, limits.concurrency]],
-    ),
-  );
+const heartbeatMs = 15_000;
 
 /** The token as the file holds it now: a rotated token counts at once (rule R5). */
 const tokenReader = (path: string): (() => string) => {
@@ -59,111 +56,93 @@ const tokenReader = (path: string): (() => string) => {
 const hostNames = (port: number): readonly string[] =>
   ['localhost', '127.0.0.1', '[::1]'].flatMap((name) => (port === 80 ? [`${name}:80`, name] : [`${name}:${port}`]));
 
-interface Parts {
-  readonly project: Project;
-  readonly config: Config;
-  readonly selectModel: (requested: string) => Model | null;
-  readonly redact: (text: string) => string;
-  readonly log: Log;
+/** What the configuration says now. */
+interface Current {
+  loaded: LoadedConfig;
+  selectModel: (requested: string) => Model | null;
 }
 
-const assemble = ({ project, config, selectModel, redact, log }: Parts) => {
+interface Parts {
+  readonly project: Project;
+  readonly current: Current;
+  readonly token: () => string;
+  readonly redact: (text: string) => string;
+  readonly logger: Logger;
+}
+
+const assemble = ({ project, current, redact, logger }: Parts) => {
   const now = (): number => Date.now();
   const tracker = createEmbeddedTracker({ projectRoot: project.root, clock: now, random: (max) => randomInt(max) });
   const store = createSqliteStore({ file: stateFiles(project.stateDir).journal, redact });
-  const { agent, api, server } = config;
-  const system = createSystem(
-    {
-      projectRoot: project.root,
-      cap: effectiveCap(config),
-      roleCaps: roleCaps(config),
-      queueLimit: server.queue_limit,
-      maxTurns: agent.max_turns,
-      maxTokensTotal: agent.max_tokens_total,
-      timeoutMs: agent.timeout_seconds === undefined ? null : agent.timeout_seconds * 1_000,
-      maxRetries: agent.max_retries,
-      maxTokens: api.max_tokens,
-      defaultModel: api.backend === 'scripted' ? 'scripted' : api.provider_model,
-      credentialVariable: keyVariable,
-    },
-    {
-      tracker,
-      store,
-      workspace: createSharedWorkspace({ projectRoot: project.root }),
-      selectModel,
-      environment: childEnvironment(process.env),
-      redact,
-      now,
-      log,
-    },
-  );
+  const system = createSystem(settingsFrom(current.loaded, project.root), {
+    tracker,
+    store,
+    workspace: createSharedWorkspace({ projectRoot: project.root }),
+    selectModel: (requested) => current.selectModel(requested),
+    environment: childEnvironment(process.env),
+    redact,
+    now,
+    log: logger.log,
+  });
   return { tracker, store, system };
 };
 
-const runs = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-};
-
-/** Takes the project's lock. One that is about to be free, because its server is stopping, is waited for. */
-const claimProject = async ({ stateDir, root }: Project): Promise<ProjectLock> => {
-  ensurePrivateFolder(stateDir);
-  const files = stateFiles(stateDir);
-  const deadline = Date.now() + lockMs;
-  for (;;) {
-    const lock = lockProject(files.lock);
-    if (lock !== null) return lock;
-    const other = readServerFile(files.server);
-    const named = other !== null && runs(other.pid);
-    if (!named && Date.now() < deadline) {
-      await delay(lockPollMs);
-      continue;
-    }
-    const who = other === null ? 'another process' : `the server at ${other.url} (pid ${other.pid})`;
-    throw new AlreadyServedError(`${root} is already served by ${who}; stop it first`);
-  }
-};
+type Assembled = ReturnType<typeof assemble>;
 
 /**
  * Starts the server of one project: one per project, on loopback, with its token file and server.json in place before
  * it says so.
  * @throws ConfigError, PrivateFileError, AlreadyServedError, PortInUseError
  */
-export const runServer = async (
-  project: Project,
-  { config }: LoadedConfig,
-  env: NodeJS.ProcessEnv,
-): Promise<RunningServer> => {
+export const runServer = async ({ project, load, env }: ServerOptions): Promise<RunningServer> => {
+  const loaded = load();
+  settingsFrom(loaded, project.root);
   const key = takeKey(env);
-  const selectModel = modelsFor(config, key);
+  const current: Current = { loaded, selectModel: modelsFor(loaded.config, key) };
   const lock = await claimProject(project);
-  const files = stateFiles(project.stateDir);
-  let parts: ReturnType<typeof assemble> | null = null;
+  let assembled: Assembled | null = null;
   try {
-    const token = tokenReader(files.token);
+    const token = tokenReader(stateFiles(project.stateDir).token);
     const redact = createRedactor([key, token()]);
-    const log = createLog(config, redact);
-    parts = assemble({ project, config, selectModel, redact, log });
-    return await serve({ project, config, selectModel, redact, log }, parts, token, lock);
+    const logger = createLogger(loaded.config.logging, redact);
+    const parts: Parts = { project, current, token, redact, logger };
+    assembled = assemble(parts);
+    const serving = await serve(parts, assembled, lock);
+    return { ...serving, reload: () => reload(parts, assembled as Assembled, load, key) };
   } catch (error) {
-    parts?.store.close();
+    assembled?.store.close();
     lock.release();
     throw error;
   }
 };
 
+const reload = (
+  { project, current, logger }: Parts,
+  { system }: Assembled,
+  load: () => LoadedConfig,
+  key: string | null,
+) => {
+  try {
+    const loaded = load();
+    const settings = settingsFrom(loaded, project.root);
+    const selectModel = modelsFor(loaded.config, key);
+    const kept = needsRestart(current.loaded.config, loaded.config);
+    Object.assign(current, { loaded, selectModel });
+    system.reconfigure(settings);
+    logger.configure(loaded.config.logging);
+    logger.log('the configuration was read again', { file: loaded.file, needs_restart: kept });
+  } catch (error) {
+    logger.log('the configuration is refused; the earlier one stays', { error });
+  }
+};
+
 const serve = async (
-  { project, config, selectModel, log }: Parts,
-  { tracker, store, system }: ReturnType<typeof assemble>,
-  token: () => string,
+  { project, current, token, logger }: Parts,
+  { tracker, store, system }: Assembled,
   lock: ProjectLock,
-): Promise<RunningServer> => {
+): Promise<Omit<RunningServer, 'reload'>> => {
   const files = stateFiles(project.stateDir);
-  const cap = effectiveCap(config);
+  const config = () => current.loaded.config;
   let names: readonly string[] = [];
   let draining = false;
   const app: FastifyInstance = await buildServer({
@@ -172,23 +151,22 @@ const serve = async (
     tracker,
     name: serverName,
     version,
-    maxConcurrent: cap,
-    models: [config.api.provider_model, 'scripted'],
+    models: () => [config().api.provider_model, 'scripted'],
     hosts: () => names,
-    token: () => (config.server.auth === 'none' ? null : token()),
+    token: () => (config().server.auth === 'none' ? null : token()),
     proofToken: token,
     tokenHint: `the token of this project is in ${files.token}`,
     modelCheck: () => ({
-      ok: selectModel(config.api.provider_model) !== null,
-      detail: modelNote(config, selectModel),
+      ok: current.selectModel(config().api.provider_model) !== null,
+      detail: modelNote(config(), current.selectModel),
     }),
     heartbeatMs,
     draining: () => draining,
-    streamLimits: { inAll: config.server.max_streams, perTask: config.server.max_streams_per_task },
-    log,
+    streamLimits: () => ({ inAll: config().server.max_streams, perTask: config().server.max_streams_per_task }),
+    log: logger.log,
   });
-  const { host } = config.server;
-  const listening = await listenOnLoopback(app, host, config.server.port);
+  const { host, port } = config().server;
+  const listening = await listenOnLoopback(app, host, port, config().server.max_streams);
   names = hostNames(listening.port);
   const url = `http://${host === '::1' ? '[::1]' : '127.0.0.1'}:${listening.port}`;
   await system.start();
@@ -204,11 +182,11 @@ const serve = async (
       url,
       host,
       port: listening.port,
-      cap,
+      cap: system.settings().cap,
       tracker: tracker.name,
-      model: modelNote(config, selectModel),
+      model: modelNote(config(), current.selectModel),
       projectRoot: project.root,
-      notes: notesOf(config, cap, listening.note),
+      notes: [...(listening.note === null ? [] : [listening.note]), ...notesOf(config())],
     }),
   );
   const stop = async (): Promise<void> => {
@@ -222,11 +200,3 @@ const serve = async (
   };
   return { url, stop };
 };
-
-const notesOf = (config: Config, cap: number, bound: string | null): readonly string[] => [
-  ...(bound === null ? [] : [bound]),
-  ...(cap < config.server.max_concurrent_agents
-    ? [`server.worker_pool_size ${cap} caps max_concurrent_agents ${config.server.max_concurrent_agents}`]
-    : []),
-  ...(config.server.auth === 'none' ? ['server.auth is none: every local program may use this server'] : []),
-];

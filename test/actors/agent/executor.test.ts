@@ -6,7 +6,7 @@ describe('the tools of a role', () => {
   test('are told to the model with the JSON Schema of their arguments', async () => {
     const { specs } = await createSeat('reviewer');
 
-    expect(specs.map(({ name }) => name)).toEqual(['read', 'bash', 'grep', 'find', 'finish']);
+    expect(specs.map(({ name }) => name)).toEqual(['read', 'bash', 'grep', 'find', 'ask', 'finish']);
     expect(specs[0]?.parameters).toEqual({
       type: 'object',
       properties: {
@@ -34,7 +34,7 @@ describe('the tools of a role', () => {
       call('3', 'launch', {}),
     ]);
 
-    const tools = 'your tools are: read, bash, grep, find, finish';
+    const tools = 'your tools are: read, bash, grep, find, ask, finish';
     expect(results.map(({ ok, text }) => ({ ok, text }))).toEqual([
       { ok: false, text: `your role may not use write; ${tools}` },
       { ok: false, text: `your role may not use edit; ${tools}` },
@@ -66,6 +66,7 @@ describe('arguments', () => {
         text: expect.stringMatching(message),
         durationMs: expect.any(Number),
         finish: null,
+        question: null,
       },
     ]);
   });

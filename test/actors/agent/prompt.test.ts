@@ -9,7 +9,7 @@ test('the system prompt has the role, its tools and nothing that changes', () =>
 
   expect(prompt).toBe(systemPrompt(roleProfiles.reviewer, [...tools]));
   expect(prompt).toMatch(/^You are a reviewer\./);
-  expect(prompt).toContain('Your tools are read, bash, grep, find, finish.');
+  expect(prompt).toContain('Your tools are read, bash, grep, find, ask, finish.');
   expect(prompt).not.toMatch(/\d{4}-\d\d|\/tmp|bd-/);
 });
 

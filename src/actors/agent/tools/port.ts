@@ -39,4 +39,6 @@ export interface CallResult extends ToolResult {
   readonly durationMs: number;
   /** Set when the call was a valid `finish`. */
   readonly finish: Finish | null;
+  /** Set when the call was a valid `ask`. */
+  readonly question: string | null;
 }

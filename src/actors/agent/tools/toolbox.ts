@@ -1,3 +1,4 @@
+import { askTool } from './ask.ts';
 import { bashTool } from './bash.ts';
 import { editTool } from './edit.ts';
 import { findTool } from './find.ts';
@@ -8,7 +9,16 @@ import { readTool } from './read.ts';
 import { writeTool } from './write.ts';
 
 /** Every tool there is, in the order in which models see them. */
-export const toolbox: readonly Tool[] = [readTool, writeTool, editTool, bashTool, grepTool, findTool, finishTool];
+export const toolbox: readonly Tool[] = [
+  readTool,
+  writeTool,
+  editTool,
+  bashTool,
+  grepTool,
+  findTool,
+  askTool,
+  finishTool,
+];
 
 /** Tools that change nothing, so that several may run at once. */
 export const readOnlyTools: ReadonlySet<string> = new Set([readTool.name, grepTool.name, findTool.name]);

@@ -1,0 +1,20 @@
+import { z } from 'zod';
+import type { Tool } from './port.ts';
+
+/** The arguments of `ask`. */
+export const askSchema = z.strictObject({
+  question: z
+    .string()
+    .min(1)
+    .max(4_000)
+    .describe('what you must know, with the choices you see and what each would mean'),
+});
+
+/** Puts a question to a person; the executor hands it on as `CallResult.question`, and the attempt waits. */
+export const askTool: Tool<z.infer<typeof askSchema>> = {
+  name: 'ask',
+  description:
+    'Asks a person and waits for the answer, which may take an hour or never come. Only for what you cannot find out and must not decide.',
+  schema: askSchema,
+  run: async () => ({ ok: true, text: 'The question is put to a person; the answer follows.' }),
+};

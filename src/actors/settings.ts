@@ -1,0 +1,80 @@
+import type { AgentLimits } from '../machines/agent-context.ts';
+import type { Role, RunOptions } from '../machines/task.ts';
+import type { RoleProfile } from './agent/roles.ts';
+import type { ModelUsage } from './model/port.ts';
+
+/** USD for a million tokens of a model. */
+export interface Price {
+  readonly input: number;
+  readonly cachedInput: number;
+  readonly output: number;
+}
+
+/** A role as it is configured; null means: as for every role. */
+export interface RoleSettings extends RoleProfile {
+  readonly model: string | null;
+  readonly maxTurns: number | null;
+  readonly maxTokensTotal: number | null;
+  readonly maxCostUsd: number | null;
+  /** Tools whose calls a person must allow first. */
+  readonly approvals: readonly string[];
+  /** How many agents of the role may run at once. */
+  readonly concurrency: number | null;
+}
+
+/** Plain values that the configuration decides; all of them can be replaced while the server runs. */
+export interface Settings {
+  readonly projectRoot: string;
+  /** How many agents run at once. */
+  readonly cap: number;
+  readonly roles: Readonly<Record<Role, RoleSettings>>;
+  readonly queueLimit: number;
+  readonly maxTurns: number;
+  readonly maxTokensTotal: number | null;
+  readonly maxCostUsd: number | null;
+  /** How long a question to a person may stay unanswered (ms). */
+  readonly answerMs: number;
+  readonly maxRetries: number;
+  /** Tokens of one answer. */
+  readonly maxTokens: number;
+  readonly defaultModel: string;
+  readonly prices: Readonly<Record<string, Price>>;
+  /** The variable that would hold the provider's key. */
+  readonly credentialVariable: string;
+}
+
+const maxRepeats = 6;
+const maxNudges = 2;
+const million = 1_000_000;
+
+export const modelNameFor = ({ roles, defaultModel }: Settings, run: RunOptions, role: Role): string =>
+  run.model ?? roles[role].model ?? defaultModel;
+
+export const roleCapsOf = ({ roles }: Settings): Partial<Record<Role, number>> =>
+  Object.fromEntries(
+    Object.values(roles).flatMap(({ role, concurrency }) => (concurrency === null ? [] : [[role, concurrency]])),
+  );
+
+/** What bounds an attempt: the caller's word, else the role's, else that of every role. */
+export const limitsFor = (settings: Settings, run: RunOptions, role: Role, now: number): AgentLimits => {
+  const own = settings.roles[role];
+  return {
+    maxTurns: run.maxTurns ?? own.maxTurns ?? settings.maxTurns,
+    maxTokensTotal: run.maxTokensTotal ?? own.maxTokensTotal ?? settings.maxTokensTotal,
+    maxCostUsd: run.maxCostUsd ?? own.maxCostUsd ?? settings.maxCostUsd,
+    deadlineAt: now + (run.timeoutMs ?? own.timeoutMs),
+    answerMs: settings.answerMs,
+    maxRepeats,
+    maxNudges,
+    approvals: own.approvals,
+  };
+};
+
+/** What a call cost, in USD; null where the price of the model is not configured. */
+export const costOf = (price: Price | undefined, usage: ModelUsage): number | null => {
+  if (price === undefined) return null;
+  const { inputTokens, outputTokens, cachedTokens } = usage;
+  const cached = Math.min(cachedTokens, inputTokens);
+  const total = (inputTokens - cached) * price.input + cached * price.cachedInput + outputTokens * price.output;
+  return total / million;
+};

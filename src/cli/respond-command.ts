@@ -1,0 +1,48 @@
+import { requireId } from '../actors/catalogue.ts';
+import type { TaskView } from '../machines/task-view.ts';
+import { CallError } from './client.ts';
+import type { CommandContext } from './commands.ts';
+import { exitCodes } from './exit-codes.ts';
+import { UsageError } from './project.ts';
+import { renderTask } from './render.ts';
+
+export interface RespondArgs {
+  readonly task_id: string;
+  readonly answer: string | undefined;
+  readonly allow: boolean;
+  readonly deny: boolean;
+}
+
+const decisionOf = ({ allow, deny }: RespondArgs): 'allow' | 'deny' | undefined => {
+  if (allow) return 'allow';
+  return deny ? 'deny' : undefined;
+};
+
+/** Answers what a task asks; without an answer it shows the question. Exit code 4 when it asks nothing. */
+export const respond = async ({ connection, io, json }: CommandContext, args: RespondArgs): Promise<number> => {
+  const taskId = requireId(args.task_id);
+  const decision = decisionOf(args);
+  const client = await connection.server();
+  const task = (await client.call('status', { task_id: taskId })) as TaskView;
+  if (task.awaiting === undefined)
+    throw new CallError('event_not_allowed', `task ${taskId} is ${task.phase}: it waits for nobody's answer`, {
+      task_id: taskId,
+      state: task.phase,
+    });
+  if (args.answer === undefined && decision === undefined) {
+    if (json) io.out(JSON.stringify(task.awaiting));
+    else io.out(renderTask(task));
+    throw new UsageError(
+      task.awaiting.kind === 'approval' ? 'say --allow or --deny' : `answer with: agent respond ${taskId} "<answer>"`,
+    );
+  }
+  const after = (await client.call('respond', {
+    task_id: taskId,
+    attempt: task.attempt,
+    input_id: task.awaiting.input_id,
+    ...(args.answer === undefined ? {} : { text: args.answer }),
+    ...(decision === undefined ? {} : { decision }),
+  })) as TaskView;
+  io.out(json ? JSON.stringify(after) : `${taskId} ${after.status} (${after.phase.replaceAll('_', ' ')})`);
+  return exitCodes.done;
+};

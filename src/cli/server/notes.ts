@@ -1,0 +1,18 @@
+import { effectiveCap } from '../config.ts';
+import { type Config, isSafeUrl } from '../config-schema.ts';
+
+/** What an operator should know of a configuration that is allowed but unusual; one line each. */
+export const notesOf = (config: Config): readonly string[] => {
+  const { server, api } = config;
+  const cap = effectiveCap(config);
+  const proxy = api.mode === 'proxy' ? api.proxy.base_url : undefined;
+  return [
+    ...(cap < server.max_concurrent_agents
+      ? [`server.worker_pool_size ${cap} caps max_concurrent_agents ${server.max_concurrent_agents}`]
+      : []),
+    ...(server.auth === 'none' ? ['server.auth is none: every local program may use this server'] : []),
+    ...(proxy !== undefined && !isSafeUrl(proxy)
+      ? [`api.proxy.base_url is http: the key and the code travel to ${new URL(proxy).host} unencrypted`]
+      : []),
+  ];
+};

@@ -1,0 +1,11 @@
+import type { Config } from '../config-schema.ts';
+
+/** What is read once, when the server starts. */
+const fixed = ['server.host', 'server.port', 'server.register_protocol_handler'] as const;
+
+const valueAt = (config: Config, path: string): unknown =>
+  path.split('.').reduce<unknown>((value, key) => (value as Readonly<Record<string, unknown>>)[key], config);
+
+/** The keys that changed and count only after a restart. */
+export const needsRestart = (before: Config, after: Config): readonly string[] =>
+  fixed.filter((path) => valueAt(before, path) !== valueAt(after, path));

@@ -1,0 +1,77 @@
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { roleProfiles } from '../actors/agent/roles.ts';
+import type { Price, RoleSettings, Settings } from '../actors/settings.ts';
+import { type Role, roles } from '../machines/task.ts';
+import { ConfigError, effectiveCap, type LoadedConfig } from './config.ts';
+import type { Config } from './config-schema.ts';
+
+/** The variable that holds the provider's key (Spec 5.1). */
+export const keyVariable = 'OPENAI_API_KEY';
+
+const promptFrom = (file: string, configFile: string | null, role: Role): string => {
+  const path = resolve(configFile === null ? '.' : dirname(configFile), file);
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (cause) {
+    throw new ConfigError(`roles.${role}.prompt_file: ${path} cannot be read`, { cause });
+  }
+};
+
+const roleFrom = ({ config, file }: LoadedConfig, role: Role): RoleSettings => {
+  const given = config.roles[role] ?? {};
+  const profile = roleProfiles[role];
+  const seconds = given.timeout_seconds ?? config.agent.timeout_seconds;
+  return {
+    ...profile,
+    ...(given.tools === undefined ? {} : { tools: given.tools }),
+    ...(seconds === undefined ? {} : { timeoutMs: seconds * 1_000 }),
+    ...(given.prompt_file === undefined ? {} : { prompt: promptFrom(given.prompt_file, file, role) }),
+    model: given.model ?? null,
+    maxTurns: given.max_turns ?? null,
+    maxTokensTotal: given.max_tokens_total ?? null,
+    maxCostUsd: given.max_cost_usd ?? null,
+    approvals: given.require_approval ?? config.agent.require_approval,
+    concurrency: given.concurrency ?? null,
+  };
+};
+
+const priceFrom = (given: Config['api']['prices'][string]): Price => ({
+  input: given.input_per_million,
+  cachedInput: given.cached_input_per_million ?? given.input_per_million,
+  output: given.output_per_million,
+});
+
+/** A limit of cost for a model without a price would be found out only when somebody runs it. */
+const requirePrices = (settings: Settings, scripted: boolean): void => {
+  if (scripted) return;
+  const { prices, defaultModel, maxCostUsd } = settings;
+  for (const own of Object.values(settings.roles)) {
+    const model = own.model ?? defaultModel;
+    if ((own.maxCostUsd ?? maxCostUsd) !== null && prices[model] === undefined && model !== 'scripted')
+      throw new ConfigError(`max_cost_usd: the ${own.role} runs ${model}, whose price is not in api.prices`);
+  }
+};
+
+/** What the system runs by, from the configuration. @throws ConfigError */
+export const settingsFrom = (loaded: LoadedConfig, projectRoot: string): Settings => {
+  const { agent, api, server } = loaded.config;
+  const scripted = api.backend === 'scripted';
+  const settings: Settings = {
+    projectRoot,
+    cap: effectiveCap(loaded.config),
+    roles: Object.fromEntries(roles.map((role) => [role, roleFrom(loaded, role)])) as Record<Role, RoleSettings>,
+    queueLimit: server.queue_limit,
+    maxTurns: agent.max_turns,
+    maxTokensTotal: agent.max_tokens_total,
+    maxCostUsd: agent.max_cost_usd ?? null,
+    answerMs: agent.answer_timeout_seconds * 1_000,
+    maxRetries: agent.max_retries,
+    maxTokens: api.max_tokens,
+    defaultModel: scripted ? 'scripted' : api.provider_model,
+    prices: Object.fromEntries(Object.entries(api.prices).map(([model, price]) => [model, priceFrom(price)])),
+    credentialVariable: keyVariable,
+  };
+  requirePrices(settings, scripted);
+  return settings;
+};

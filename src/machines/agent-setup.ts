@@ -1,0 +1,193 @@
+import { assign, setup } from 'xstate';
+import type { Acted, AgentContext, AgentEvent, AgentInput, Response, Thought } from './agent-context.ts';
+import { slot } from './slot.ts';
+import type { AttemptOutcome, Failure, Role, RunOptions, TaskId, Usage } from './task.ts';
+
+export type Seat = {
+  readonly taskId: TaskId;
+  readonly attempt: number;
+  readonly role: Role;
+  readonly options: RunOptions;
+};
+/** A turn of the model; `nudge` asks it to go on, `answer` is what a person said since the last turn. */
+export type ThinkInput = Seat & { readonly turn: number; readonly nudge: boolean; readonly answer: string | null };
+/** Calls that a person did not allow, with what the model is told. */
+export type Denial = { readonly tools: readonly string[]; readonly why: string };
+export type ActInput = Seat & { readonly turn: number; readonly denied: Denial | null };
+
+const because = (code: Failure['code'], message: string, facts = {}): Failure => ({
+  code,
+  message,
+  facts,
+  retryable: false,
+});
+const words = (error: unknown): string =>
+  typeof error === 'object' && error !== null && 'message' in error ? String(error.message) : String(error);
+
+/** How the chart reads its events. */
+export const seat = ({ context: { taskId, attempt, role, options } }: { context: AgentContext }): Seat => ({
+  taskId,
+  attempt,
+  role,
+  options,
+});
+export const broken = ({ event }: { event: { readonly error: unknown } }) => ({
+  failure: because('internal', words(event.error)),
+});
+export const thought = ({ event }: { event: { readonly output: Thought } }) => ({ thought: event.output });
+export const acted = ({ event }: { event: { readonly output: Acted } }) => ({ acted: event.output });
+export const denial = ({ context: { answer, limits } }: { context: AgentContext }): Denial | null =>
+  answer === null || answer.allowed
+    ? null
+    : {
+        tools: limits.approvals,
+        why: `a person did not allow this call${answer.text === null ? '' : `: ${answer.text}`}`,
+      };
+export const response = ({ event }: { event: Response }) => ({ response: event });
+
+type Thinking = { thought: Thought };
+type Acting = { acted: Acted };
+type Responding = { response: Response };
+
+const counted = (usage: Usage, thought: Thought): Usage => {
+  const called = { ...usage, model_calls: usage.model_calls + 1 };
+  if (thought.kind === 'failed') return called;
+  return {
+    ...called,
+    turns: usage.turns + 1,
+    input_tokens: usage.input_tokens + thought.inputTokens,
+    output_tokens: usage.output_tokens + thought.outputTokens,
+    cached_tokens: usage.cached_tokens + thought.cachedTokens,
+    ...(thought.costUsd === null ? {} : { cost_usd: (usage.cost_usd ?? 0) + thought.costUsd }),
+  };
+};
+
+/** What the agent chart calls its guards, actions and slots; the chart says when they happen. */
+export const agentSetup = setup({
+  types: {
+    context: {} as AgentContext,
+    input: {} as AgentInput,
+    output: {} as AttemptOutcome,
+    events: {} as AgentEvent,
+  },
+  actors: {
+    prepare: slot<void, Seat>('prepare'),
+    think: slot<Thought, ThinkInput>('think'),
+    act: slot<Acted, ActInput>('act'),
+  },
+  guards: {
+    outOfTime: ({ context, event }) => event.at >= context.deadlineAt,
+    outOfTurns: ({ context }) => context.usage.turns >= context.limits.maxTurns,
+    outOfTokens: ({ context: { usage, limits } }) =>
+      limits.maxTokensTotal !== null && usage.input_tokens + usage.output_tokens >= limits.maxTokensTotal,
+    outOfMoney: ({ context: { usage, limits } }) =>
+      limits.maxCostUsd !== null && (usage.cost_usd ?? 0) >= limits.maxCostUsd,
+    repeatsItself: ({ context }) => context.repeats >= context.limits.maxRepeats,
+    outOfNudges: ({ context }) => context.nudges >= context.limits.maxNudges,
+    modelFailed: (_, { thought }: Thinking) => thought.kind === 'failed',
+    answerTruncated: (_, { thought }: Thinking) => thought.kind === 'truncated',
+    callsTools: (_, { thought }: Thinking) => thought.kind === 'calls',
+    needsApproval: ({ context }, { thought }: Thinking) =>
+      thought.kind === 'calls' && thought.calls.some(({ tool }) => context.limits.approvals.includes(tool)),
+    saysDone: (_, { acted }: Acting) => acted.finish?.status === 'done',
+    saysFailed: (_, { acted }: Acting) => acted.finish?.status === 'failed',
+    asksPerson: (_, { acted }: Acting) => acted.question !== null,
+    answersQuestion: ({ context: { question } }, { response }: Responding) =>
+      question?.inputId === response.inputId &&
+      (question.kind === 'approval' ? response.decision !== null : response.text !== null),
+  },
+  actions: {
+    countThought: assign({
+      calls: (_, { thought }: Thinking) => (thought.kind === 'failed' ? [] : thought.calls),
+      usage: ({ context }, { thought }: Thinking) => counted(context.usage, thought),
+      answer: null,
+    }),
+    countCalls: assign({
+      usage: ({ context: { usage } }, { acted }: Acting) => ({
+        ...usage,
+        tool_calls: usage.tool_calls + acted.calls,
+      }),
+      repeats: (_, { acted }: Acting) => acted.repeats,
+      finish: (_, { acted }: Acting) => acted.finish,
+      answer: ({ context: { answer } }) => (answer?.allowed === true ? answer : null),
+      nudges: 0,
+    }),
+    countNudge: assign({ nudges: ({ context }) => context.nudges + 1 }),
+    askInput: assign({
+      question: ({ context }, { acted }: Acting) => ({
+        inputId: `input-${context.usage.turns}`,
+        kind: 'input' as const,
+        text: acted.question ?? '',
+        calls: [],
+      }),
+    }),
+    askApproval: assign({
+      question: ({ context }) => ({
+        inputId: `approval-${context.usage.turns}`,
+        kind: 'approval' as const,
+        text: 'The agent wants to make these calls. May it?',
+        calls: context.calls.filter(({ tool }) => context.limits.approvals.includes(tool)),
+      }),
+    }),
+    stopClock: assign({
+      remainingMs: ({ context, event }) => Math.max(0, context.deadlineAt - event.at),
+      deadlineAt: ({ context, event }) => event.at + context.limits.answerMs,
+    }),
+    startClock: assign({ deadlineAt: ({ context, event }) => event.at + context.remainingMs, question: null }),
+    takeAnswer: assign({
+      answer: (_, { response }: Responding) => ({ text: response.text, allowed: response.decision !== 'deny' }),
+    }),
+    recordFailure: assign({ failure: (_, { failure }: { failure: Failure }) => failure }),
+    recordModelFailure: assign({
+      failure: (_, { thought }: Thinking) => (thought.kind === 'failed' ? thought.failure : null),
+    }),
+    blameTurns: assign({
+      failure: ({ context }) =>
+        because('budget_exceeded', `the limit of ${context.limits.maxTurns} turns is reached`, {
+          limit: 'max_turns',
+          max_turns: context.limits.maxTurns,
+        }),
+    }),
+    blameTokens: assign({
+      failure: ({ context }) =>
+        because('budget_exceeded', `the limit of ${context.limits.maxTokensTotal} tokens is reached`, {
+          limit: 'max_tokens_total',
+          max_tokens_total: context.limits.maxTokensTotal,
+        }),
+    }),
+    blameMoney: assign({
+      failure: ({ context: { limits, usage } }) =>
+        because('budget_exceeded', `the limit of ${limits.maxCostUsd} USD is reached`, {
+          limit: 'max_cost_usd',
+          max_cost_usd: limits.maxCostUsd,
+          cost_usd: usage.cost_usd ?? 0,
+        }),
+    }),
+    blameTime: assign({
+      failure: because('timed_out', 'the attempt took longer than its limit', { limit: 'timeout_seconds' }),
+    }),
+    blameNobody: assign({
+      failure: ({ context }) =>
+        because('timed_out', `nobody answered within ${Math.round(context.limits.answerMs / 1_000)} s`, {
+          limit: 'answer_timeout_seconds',
+          question: context.question?.text,
+        }),
+    }),
+    blameLoop: assign({
+      failure: ({ context }) =>
+        because('loop_detected', `the same call with the same result was made ${context.repeats} times in a row`, {
+          tool: context.calls.at(-1)?.tool,
+        }),
+    }),
+    blameSilence: assign({
+      failure: because('model_failed', 'the model stopped calling tools and did not call finish'),
+    }),
+    blameTruncation: assign({
+      failure: because('output_truncated', "the model's answer was cut at its token limit"),
+    }),
+    blameAgent: assign({
+      failure: (_, { acted }: Acting) =>
+        because('model_failed', `the agent gave up: ${acted.finish?.summary ?? ''}`, { gave_up: true }),
+    }),
+  },
+});

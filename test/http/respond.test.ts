@@ -1,0 +1,136 @@
+import { expect, test } from 'vitest';
+import { finish, hang, startServer, untilStatus } from '../support/running.ts';
+import { readFrames } from '../support/sse.ts';
+
+const question = { calls: [{ tool: 'ask', arguments: { question: 'red or blue?' } }] };
+const command = (text: string) => ({ calls: [{ tool: 'bash', arguments: { command: text } }] });
+type Server = Awaited<ReturnType<typeof startServer>>;
+
+const running = async (server: Server): Promise<string> => {
+  const { task_id } = (await server.call('create', { description: 'choose a colour' })).result;
+  await server.call('execute', { task_id, role: 'engineer' });
+  return task_id;
+};
+
+const untilAsked = async (server: Server, id: string, event: string) => {
+  const frames = await readFrames(
+    `${server.base}/stream/${id}?after=0`,
+    server.headers,
+    (frame) => frame.event === event,
+  );
+  return frames.at(-1)?.body.data as { input_id: string };
+};
+
+test('an agent that asks waits for the answer and goes on with it', async () => {
+  const server = await startServer({ turns: [question, finish('so blue')] });
+  const id = await running(server);
+  const asked = await untilAsked(server, id, 'input_required');
+  const waiting = (await server.call('status', { task_id: id })).result;
+
+  const answer = await server.call('respond', { task_id: id, attempt: 1, input_id: asked.input_id, text: 'blue' });
+  const done = await untilStatus(server, id, 'complete');
+
+  expect(asked).toMatchObject({ input_id: 'input-1', kind: 'input', question: 'red or blue?' });
+  expect(waiting).toMatchObject({ status: 'started', phase: 'awaiting_input', awaiting: asked });
+  expect(answer.result).toMatchObject({ task_id: id, status: 'started', phase: 'thinking' });
+  expect(answer.result.awaiting).toBeUndefined();
+  expect(done.result).toBe('so blue');
+});
+
+test('what the person says reaches the model', async () => {
+  const heard: string[] = [];
+  const server = await startServer({
+    model: {
+      name: 'listening',
+      disclaimer: null,
+      async *ask({ messages }) {
+        const usage = { inputTokens: 1, outputTokens: 1, cachedTokens: 0 };
+        heard.push(messages.at(-1)?.text ?? '');
+        const calls =
+          messages.length === 1
+            ? [{ id: 'a', tool: 'ask', arguments: '{"question":"red or blue?"}' }]
+            : [{ id: 'b', tool: 'finish', arguments: '{"status":"done","summary":"ok"}' }];
+        yield { type: 'answered', text: '', calls, truncated: false, usage };
+      },
+    },
+  });
+  const id = await running(server);
+  const { input_id } = await untilAsked(server, id, 'input_required');
+
+  await server.call('respond', { task_id: id, attempt: 1, input_id, text: 'blue, like the sea' });
+  await untilStatus(server, id, 'complete');
+
+  expect(heard.at(-1)).toBe('A person answers:\n\nblue, like the sea');
+});
+
+test.each([
+  ['allow', 'complete', true],
+  ['deny', 'complete', false],
+] as const)('a call that needs leave is made only when a person says so: %s', async (decision, status, made) => {
+  const server = await startServer({
+    turns: [command('echo made > made.txt'), finish()],
+    role: { approvals: ['bash'] },
+  });
+  const id = await running(server);
+  const asked = await untilAsked(server, id, 'approval_required');
+
+  await server.call('respond', { task_id: id, attempt: 1, input_id: asked.input_id, decision });
+  await untilStatus(server, id, status);
+
+  const [end] = server.store.read({ taskId: id, after: 0, limit: 999 }).filter(({ type }) => type === 'tool_end');
+  expect(asked).toMatchObject({
+    kind: 'approval',
+    calls: [{ tool: 'bash', arguments: '{"command":"echo made > made.txt"}' }],
+  });
+  expect(JSON.parse(end?.data ?? '{}')).toMatchObject({ ok: made });
+  if (!made) expect(JSON.parse(end?.data ?? '{}').output).toBe('a person did not allow this call');
+});
+
+test('a question that nobody answers fails the attempt in time', async () => {
+  const server = await startServer({ turns: [question, finish()], options: { answerMs: 50 } });
+  const id = await running(server);
+
+  const view = await untilStatus(server, id, 'failed');
+
+  expect(view.error).toMatchObject({ code: 'timed_out', facts: { question: 'red or blue?' } });
+});
+
+test('a task that waits for a person can be cancelled', async () => {
+  const server = await startServer({ turns: [question] });
+  const id = await running(server);
+  await untilAsked(server, id, 'input_required');
+
+  expect((await server.call('cancel', { task_id: id })).result.status).toBe('cancelled');
+});
+
+test.each([
+  ['an attempt that is not live', { attempt: 7, input_id: 'input-1', text: 'x' }, 'stale_attempt', { live_attempt: 1 }],
+  ['another question', { attempt: 1, input_id: 'input-9', text: 'x' }, 'invalid_params', {}],
+  [
+    'a question in words, with a decision',
+    { attempt: 1, input_id: 'input-1', decision: 'allow' },
+    'invalid_params',
+    {},
+  ],
+  ['nothing', { attempt: 1, input_id: 'input-1' }, 'invalid_params', {}],
+])('an answer to %s is refused', async (_, params, code, facts) => {
+  const server = await startServer({ turns: [question] });
+  const id = await running(server);
+  await untilAsked(server, id, 'input_required');
+
+  const { error } = await server.call('respond', { task_id: id, ...params });
+
+  expect(error.data).toMatchObject({ code, ...facts });
+  expect((await server.call('status', { task_id: id })).result.phase).toBe('awaiting_input');
+});
+
+test('an answer to a task that waits for nobody names its state', async () => {
+  const server = await startServer({ turns: [hang] });
+  const queued = (await server.call('create', { description: 'idle' })).result.task_id;
+  const busy = await running(server);
+  const respond = (id: string) => server.call('respond', { task_id: id, attempt: 1, input_id: 'input-1', text: 'x' });
+
+  expect((await respond(queued)).error.data).toMatchObject({ code: 'event_not_allowed', state: 'queued.idle' });
+  expect((await respond(busy)).error.data).toMatchObject({ code: 'event_not_allowed', event: 'respond' });
+  expect((await respond('bd-none')).error.data).toMatchObject({ code: 'task_not_found' });
+});
