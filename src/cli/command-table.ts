@@ -41,7 +41,7 @@ const withReason = (parser: Argv): Argv =>
 
 const command = <Args>(given: Command<Args>): Command => given as unknown as Command;
 
-type CreateArgs = Common & commands.CreateArgs & { readonly run: boolean; readonly async: boolean };
+type CreateArgs = Common & commands.CreateArgs & { readonly run?: boolean; readonly async: boolean };
 
 const create = command<CreateArgs>({
   command: 'create <description>',
@@ -55,7 +55,7 @@ const create = command<CreateArgs>({
         priority: { type: 'number', requiresArg: true, describe: '0 (first) to 4' },
         label: { type: 'string', array: true, requiresArg: true, describe: 'a label' },
         role: { type: 'string', choices: roles, requiresArg: true, describe: 'the role that shall work on it' },
-        run: { type: 'boolean', default: false, implies: 'role', describe: 'run it at once, by that role' },
+        run: { type: 'boolean', implies: 'role', describe: 'run it at once, by that role' },
       })
       .example('agent create "Fix the sum" --deps bd-a1b2', 'a task that waits for another')
       .example('agent create "Fix the sum" --role engineer --run', 'create it and watch it run'),
