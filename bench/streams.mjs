@@ -99,6 +99,7 @@ const ours = async () => {
     proofToken: () => token,
     tokenHint: '',
     modelCheck: () => ({ ok: true, detail: '' }),
+    inspection: null,
     heartbeatMs: 15_000,
     draining: () => false,
     streamLimits: () => ({ inAll: 2 * readers, perTask: 2 * readers }),

@@ -1,4 +1,4 @@
-import { createActor, type EventObject, fromPromise, type SnapshotFrom } from 'xstate';
+import { createActor, type EventObject, fromPromise, type InspectionEvent, type SnapshotFrom } from 'xstate';
 import type { Acted, Thought } from '../machines/agent-context.ts';
 import { agentMachine } from '../machines/agent-machine.ts';
 import type { ActInput, Seat, ThinkInput } from '../machines/agent-setup.ts';
@@ -32,6 +32,8 @@ export interface SystemPorts {
   readonly environment: Readonly<Record<string, string>>;
   readonly redact: (text: string) => string;
   readonly now: () => number;
+  /** Sees every actor, or is absent: looking costs time (facts/runtime 3). */
+  readonly inspect?: (event: InspectionEvent) => void;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -108,6 +110,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     now,
   });
 
+  const inspected = ports.inspect === undefined ? {} : { inspect: ports.inspect };
   const agents = provideAgent(worker);
   const agentLogic: typeof agents = durable(agents, {
     now,
@@ -116,6 +119,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   });
   const supervisor: Supervisor = createActor(supervisorMachine.provide({ actors: { agent: agentLogic } }), {
     input: { cap: initial.cap, roleCaps: roleCapsOf(initial) },
+    ...inspected,
   });
   supervisor.subscribe({ error: (error) => log('the supervisor broke', { error }) });
   supervisor.on('agent.ended', ({ key }) => worker.forget(key as AttemptKey));
@@ -159,6 +163,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     journal,
     now,
     log,
+    inspected,
     tellAgent: (key, event) => supervisor.getSnapshot().children[key]?.send(event),
     onCrash: (taskId) => {
       const own = Object.keys(supervisor.getSnapshot().children).filter((key) => key.startsWith(`${taskId}#`));

@@ -1,4 +1,11 @@
-import { type ActorRefFrom, createActor, type EventObject, type SnapshotFrom, waitFor } from 'xstate';
+import {
+  type ActorRefFrom,
+  createActor,
+  type EventObject,
+  type InspectionEvent,
+  type SnapshotFrom,
+  waitFor,
+} from 'xstate';
 import type { AgentEvent, Response } from '../machines/agent-context.ts';
 import type { agentMachine } from '../machines/agent-machine.ts';
 import { ServiceError } from '../machines/errors.ts';
@@ -27,6 +34,8 @@ export interface HostPorts {
   readonly journal: Journal;
   readonly now: () => number;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+  /** Who looks on, as an option of XState's actors. */
+  readonly inspected: { readonly inspect?: (event: InspectionEvent) => void };
   /** Sends an event to an agent, if it is still alive. */
   readonly tellAgent: (key: string, event: AgentEvent) => void;
   /** A task actor ended in error: whatever it held must be given back. */
@@ -176,6 +185,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     const saved = store.actor(taskId);
     const actor = createActor(logic, {
       input: { taskId },
+      ...ports.inspected,
       ...(saved === null ? {} : { snapshot: persistedSnapshot(saved) }),
     });
     const rows = saved === null ? null : readSaved(store, saved);

@@ -17,6 +17,7 @@ const parser = yargs(hideBin(process.argv))
     port: { type: 'number', requiresArg: true, describe: 'listening port; 0 takes any' },
     host: { type: 'string', requiresArg: true, describe: 'localhost, 127.0.0.1 or ::1' },
     'max-concurrent': { type: 'number', requiresArg: true, describe: 'agents at once' },
+    inspect: { type: 'boolean', default: false, describe: "show the live machines to XState's inspector" },
     project: { type: 'string', requiresArg: true, describe: 'project folder' },
   })
   .example('$0 --server', 'serve the project of this folder on port 8080')
@@ -66,7 +67,7 @@ const main = async (): Promise<void> => {
   load();
   const project = findProject(args.project, process.cwd(), process.env);
   const { runServer } = await import('./server/run-server.ts');
-  waitForSignal(await runServer({ project, load, env: process.env }));
+  waitForSignal(await runServer({ project, load, env: process.env, inspect: args.inspect }));
 };
 
 main().catch((error: unknown) => {

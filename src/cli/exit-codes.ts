@@ -34,6 +34,7 @@ const byError = {
 const byRequest: Readonly<Record<string, number>> = {
   unauthorized: exitCodes.unauthorized,
   forbidden: exitCodes.unauthorized,
+  too_many_failures: exitCodes.unauthorized,
   payload_too_large: exitCodes.usage,
   unsupported_media_type: exitCodes.usage,
 };

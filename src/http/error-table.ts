@@ -31,6 +31,7 @@ export const refusedRequests = {
   not_found: 404,
   payload_too_large: 413,
   unsupported_media_type: 415,
+  too_many_failures: 429,
 } as const;
 
 /** The body of every error that is not a JSON-RPC answer. */

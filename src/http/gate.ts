@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errorBody, refusedRequests } from './error-table.ts';
+import { createThrottle, type Throttle, windowMs } from './throttle.ts';
 
 export interface GateOptions {
   /** `host:port` forms under which this server may be addressed, lower case; asked anew for every request. */
@@ -9,6 +10,7 @@ export interface GateOptions {
   readonly token: () => string | null;
   /** How people get a token, for the message of a 401. */
   readonly tokenHint: string;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
 /** Routes that answer without a token (CONTRACT 6), as `METHOD url`. */
@@ -52,23 +54,42 @@ const headers = {
   'cache-control': 'no-store',
 } as const;
 
+const refuseToken = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  throttle: Throttle,
+  { tokenHint, log }: GateOptions,
+): FastifyReply => {
+  // Only a wrong token is a guess; a request without one has not read the manual.
+  const guessed = request.headers.authorization !== undefined;
+  const { over, first } = guessed ? throttle.failed(request.ip) : { over: false, first: false };
+  if (first) log('too many requests with a wrong token; they are throttled', { address: request.ip });
+  if (over)
+    return reply
+      .code(refusedRequests.too_many_failures)
+      .header('retry-after', windowMs / 1_000)
+      .send(errorBody('too_many_failures', `too many requests with a wrong token; ${tokenHint}`));
+  return reply
+    .code(refusedRequests.unauthorized)
+    .header('www-authenticate', 'Bearer')
+    .send(errorBody('unauthorized', `send the header 'Authorization: Bearer <token>'; ${tokenHint}`));
+};
+
 /** The one hook that every request passes before routing, also one that leads nowhere: Host, Origin, site, token. */
-export const createGate =
-  ({ hosts, token, tokenHint }: GateOptions) =>
-  async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+export const createGate = (options: GateOptions) => {
+  const throttle = createThrottle(Date.now);
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     reply.headers(headers);
-    const check = refusedBy(request, hosts());
+    const check = refusedBy(request, options.hosts());
     if (check !== null)
       return reply
         .code(refusedRequests.forbidden)
         .send(errorBody('forbidden', `refused by the check of ${check}`, { check }));
-    const expected = token();
+    const expected = options.token();
     const open = openRoutes.has(`${request.method} ${request.routeOptions.url ?? ''}`);
     if (open || expected === null) return undefined;
     const given = bearer(request);
     if (given !== null && safeEqual(given, expected)) return undefined;
-    return reply
-      .code(refusedRequests.unauthorized)
-      .header('www-authenticate', 'Bearer')
-      .send(errorBody('unauthorized', `send the header 'Authorization: Bearer <token>'; ${tokenHint}`));
+    return refuseToken(request, reply, throttle, options);
   };
+};

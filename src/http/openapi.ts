@@ -134,6 +134,12 @@ export const openApiDocument = (name: string, version: string) => ({
     '/stream/{task_id}': sse('progress of one task', [
       { name: 'task_id', in: 'path', required: true, schema: { type: 'string' } },
     ]),
+    '/inspect': {
+      get: {
+        summary: "XState's inspection events of the live machines, with --inspect only",
+        responses: { 200: { description: 'server-sent events', content: { 'text/event-stream': {} } } },
+      },
+    },
     '/health': read('liveness, features and checks', true),
     '/health/ready': read('whether it takes work', true),
     '/metrics': read('counters: Prometheus text, or JSON with Accept: application/json'),

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { Inspection } from '../actors/inspection.ts';
 import type { Store } from '../actors/store/port.ts';
 import type { System } from '../actors/system.ts';
 import type { Tracker } from '../actors/tracker/port.ts';
@@ -7,6 +8,7 @@ import { isServiceError, ServiceError } from '../machines/errors.ts';
 import { discoveryDocument, type Identity } from './discovery.ts';
 import { errorBody, refusedRequests, wire } from './error-table.ts';
 import { createGate, type GateOptions } from './gate.ts';
+import { inspectionStream } from './inspection-stream.ts';
 import { createRpc } from './json-rpc.ts';
 import { createMethods } from './methods.ts';
 import { metricsDocument, metricsText } from './metrics-text.ts';
@@ -26,6 +28,8 @@ export interface ServerOptions extends Identity, GateOptions {
   readonly heartbeatMs: number;
   /** Whether the server is about to stop: it still answers, and says so. */
   readonly draining: () => boolean;
+  /** What the actors show of themselves; null unless the server was started to be inspected. */
+  readonly inspection: Inspection | null;
   /** Asked anew for every stream. */
   readonly streamLimits: () => StreamLimits;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
@@ -145,6 +149,12 @@ export const buildServer = async (options: ServerOptions): Promise<FastifyInstan
   app.get('/stream', async (request, reply) => {
     const after = lastEventId(request, store);
     return stream(reply, '', (connection) => streams.every(connection, after));
+  });
+  app.get('/inspect', async (_request, reply) => {
+    const { inspection } = options;
+    if (inspection === null)
+      return reply.code(404).send(errorBody('not_found', 'this server is not inspected; start it with --inspect'));
+    return stream(reply, 'inspect', (connection) => inspectionStream(connection, inspection));
   });
   app.get<{ Params: { task_id: string } }>('/stream/:task_id', async (request, reply) => {
     const view = await service.status(request.params.task_id);

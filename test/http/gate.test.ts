@@ -92,7 +92,13 @@ test('a rebound page, whose Origin equals its Host, is refused', async () => {
   expect((await send(port, { headers })).status).toBe(403);
 });
 
-test('every route but the open ones wants the token, also a route that is none', async () => {
+test.each<readonly [string, Readonly<Record<string, string>>]>([
+  ['no token', {}],
+  ['a wrong token', { authorization: 'Bearer wrong' }],
+  ['a token cut short', { authorization: `Bearer ${token.slice(0, -1)}` }],
+  ['another scheme', { authorization: `Basic ${token}` }],
+  ['a cookie', { cookie: `token=${token}` }],
+])('with %s every route but the open ones is refused, also a route that is none', async (_, headers) => {
   const { app, port } = await startServer();
   const routes = app
     .printRoutes({ commonPrefix: false })
@@ -101,21 +107,14 @@ test('every route but the open ones wants the token, also a route that is none',
       const [, path, methods] = /── (\/\S*) \(([^)]+)\)/.exec(line) ?? [];
       return path === undefined ? [] : (methods ?? '').split(', ').map((method) => ({ method, path }));
     });
-  const forms: Readonly<Record<string, string>>[] = [
-    {},
-    { authorization: 'Bearer wrong' },
-    { authorization: `Bearer ${token.slice(0, -1)}` },
-    { authorization: `Basic ${token}` },
-    { cookie: `token=${token}` },
-  ];
   const open = new Set(['/health', '/health/ready']);
 
   const answers = await Promise.all(
-    [...routes, { method: 'GET', path: '/nowhere' }, { method: 'HEAD', path: '/metrics' }].flatMap(({ method, path }) =>
-      forms.map(async (headers) => ({
+    [...routes, { method: 'GET', path: '/nowhere' }, { method: 'HEAD', path: '/metrics' }].map(
+      async ({ method, path }) => ({
         path,
         status: (await send(port, { method, path: `${path}?token=${token}`, headers })).status,
-      })),
+      }),
     ),
   );
 
@@ -188,4 +187,22 @@ test('the server proves who it is before anybody sends it a token', async () => 
   const answer = JSON.parse((await send(port, { path: '/health?challenge=abc' })).text);
 
   expect(answer.proof).toBe(expected);
+});
+
+test('the twenty-first request with a wrong token in a minute is throttled; who has the token is not', async () => {
+  const { port, logged } = await startServer();
+  const wrong = () => send(port, { headers: { authorization: 'Bearer wrong' } });
+  const first: number[] = [];
+  for (let n = 0; n < 20; n += 1) first.push((await wrong()).status);
+
+  const more = [await wrong(), await wrong()];
+  const good = await send(port, { headers: bearer });
+
+  expect(first).toEqual(Array.from({ length: 20 }, () => 401));
+  expect(more.map(({ status, headers }) => [status, (headers as Record<string, string>)['retry-after']])).toEqual([
+    [429, '60'],
+    [429, '60'],
+  ]);
+  expect(good.status).toBe(200);
+  expect(logged.filter(({ message }) => message.startsWith('too many requests'))).toHaveLength(1);
 });

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { onTestFinished } from 'vitest';
 import { childEnvironment } from '../../src/actors/agent/child.ts';
 import { roleProfiles } from '../../src/actors/agent/roles.ts';
+import { createInspection } from '../../src/actors/inspection.ts';
 import type { Model } from '../../src/actors/model/port.ts';
 import { parseScript } from '../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../src/actors/model/scripted.ts';
@@ -30,6 +31,7 @@ export interface Setting {
   readonly stateDir?: string;
   readonly model?: Model | null;
   readonly heartbeatMs?: number;
+  readonly inspect?: boolean;
 }
 
 export const finish = (summary = 'done', status = 'done'): Turn => ({
@@ -67,6 +69,7 @@ export const startSystem = async (setting: Setting = {}) => {
   const store = createSqliteStore({ file: join(stateDir, 'journal.db') });
   const logged: { message: string; facts: Readonly<Record<string, unknown>> }[] = [];
   const log = (message: string, facts: Readonly<Record<string, unknown>>): void => void logged.push({ message, facts });
+  const inspection = setting.inspect === true ? createInspection((text) => text.replaceAll('hunter2', '***')) : null;
   const system = createSystem(
     {
       projectRoot: root,
@@ -93,6 +96,7 @@ export const startSystem = async (setting: Setting = {}) => {
       redact: (text) => text,
       now: () => Date.now(),
       log,
+      ...(inspection === null ? {} : { inspect: inspection.observe }),
     },
   );
   await system.start();
@@ -104,7 +108,7 @@ export const startSystem = async (setting: Setting = {}) => {
     store.close();
   };
   onTestFinished(stop);
-  return { root, stateDir, tracker, store, system, service: system.service, logged, log, stop };
+  return { root, stateDir, tracker, store, system, service: system.service, inspection, logged, log, stop };
 };
 export type Running = Awaited<ReturnType<typeof startSystem>>;
 

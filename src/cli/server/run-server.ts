@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import { statSync } from 'node:fs';
 import type { FastifyInstance } from 'fastify';
 import { childEnvironment } from '../../actors/agent/child.ts';
+import { createInspection, type Inspection } from '../../actors/inspection.ts';
 import type { Model } from '../../actors/model/port.ts';
 import type { ProjectLock } from '../../actors/store/project-lock.ts';
 import { createSqliteStore } from '../../actors/store/sqlite.ts';
@@ -37,6 +38,8 @@ export interface ServerOptions {
   /** Reads the configuration, at the start and at every reload. @throws ConfigError */
   readonly load: () => LoadedConfig;
   readonly env: NodeJS.ProcessEnv;
+  /** Whether XState's inspector may look on, at GET /inspect. */
+  readonly inspect: boolean;
 }
 
 const heartbeatMs = 15_000;
@@ -68,9 +71,10 @@ interface Parts {
   readonly token: () => string;
   readonly redact: (text: string) => string;
   readonly logger: Logger;
+  readonly inspection: Inspection | null;
 }
 
-const assemble = ({ project, current, redact, logger }: Parts) => {
+const assemble = ({ project, current, redact, logger, inspection }: Parts) => {
   const now = (): number => Date.now();
   const tracker = createEmbeddedTracker({ projectRoot: project.root, clock: now, random: (max) => randomInt(max) });
   const store = createSqliteStore({ file: stateFiles(project.stateDir).journal, redact });
@@ -83,6 +87,7 @@ const assemble = ({ project, current, redact, logger }: Parts) => {
     redact,
     now,
     log: logger.log,
+    ...(inspection === null ? {} : { inspect: inspection.observe }),
   });
   return { tracker, store, system };
 };
@@ -94,7 +99,7 @@ type Assembled = ReturnType<typeof assemble>;
  * it says so.
  * @throws ConfigError, PrivateFileError, AlreadyServedError, PortInUseError
  */
-export const runServer = async ({ project, load, env }: ServerOptions): Promise<RunningServer> => {
+export const runServer = async ({ project, load, env, inspect }: ServerOptions): Promise<RunningServer> => {
   const loaded = load();
   settingsFrom(loaded, project.root);
   const key = takeKey(env);
@@ -105,7 +110,8 @@ export const runServer = async ({ project, load, env }: ServerOptions): Promise<
     const token = tokenReader(stateFiles(project.stateDir).token);
     const redact = createRedactor([key, token()]);
     const logger = createLogger(loaded.config.logging, redact);
-    const parts: Parts = { project, current, token, redact, logger };
+    const inspection = inspect ? createInspection(redact) : null;
+    const parts: Parts = { project, current, token, redact, logger, inspection };
     assembled = assemble(parts);
     const serving = await serve(parts, assembled, lock);
     return { ...serving, reload: () => reload(parts, assembled as Assembled, load, key) };
@@ -137,7 +143,7 @@ const reload = (
 };
 
 const serve = async (
-  { project, current, token, logger }: Parts,
+  { project, current, token, logger, inspection }: Parts,
   { tracker, store, system }: Assembled,
   lock: ProjectLock,
 ): Promise<Omit<RunningServer, 'reload'>> => {
@@ -160,6 +166,7 @@ const serve = async (
       ok: current.selectModel(config().api.provider_model) !== null,
       detail: modelNote(config(), current.selectModel),
     }),
+    inspection,
     heartbeatMs,
     draining: () => draining,
     streamLimits: () => ({ inAll: config().server.max_streams, perTask: config().server.max_streams_per_task }),
@@ -186,7 +193,11 @@ const serve = async (
       tracker: tracker.name,
       model: modelNote(config(), current.selectModel),
       projectRoot: project.root,
-      notes: [...(listening.note === null ? [] : [listening.note]), ...notesOf(config())],
+      notes: [
+        ...(listening.note === null ? [] : [listening.note]),
+        ...notesOf(config()),
+        ...(inspection === null ? [] : ['inspected: GET /inspect shows the live machines']),
+      ],
     }),
   );
   const stop = async (): Promise<void> => {

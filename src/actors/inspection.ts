@@ -1,0 +1,140 @@
+import type { AnyActorRef, InspectionEvent } from 'xstate';
+
+/** A message of XState's inspector protocol, as the package @statelyai/inspect sends it (facts/runtime 3). */
+export interface InspectionMessage {
+  readonly type: '@xstate.actor' | '@xstate.event' | '@xstate.snapshot';
+  readonly sessionId: string;
+  readonly rootId: string;
+  /** Epoch ms, as text. */
+  readonly createdAt: string;
+  readonly id: null;
+  readonly _version: string;
+  readonly [field: string]: unknown;
+}
+
+export interface Inspection {
+  /** Given to every actor; never throws, for XState would lose the actor's mailbox. */
+  readonly observe: (event: InspectionEvent) => void;
+  /** First the actors that are alive, then what happens, as JSON text without secrets. */
+  subscribe(listener: (message: string) => void): () => void;
+}
+
+/** The version of the inspector's protocol that these messages follow. */
+const protocolVersion = '0.7.2';
+const liveAtMost = 10_000;
+const textAtMost = 2_000;
+
+const cut = (text: string): string => (text.length > textAtMost ? `${text.slice(0, textAtMost)}…` : text);
+
+/** Functions by name, actors by id, long texts cut: nothing in it is cyclic or large. */
+const plain = (key: string, value: unknown): unknown => {
+  if (typeof value === 'function') return { type: value.name };
+  if (typeof value === 'string') return cut(value);
+  return key === 'children' || key === 'self' ? undefined : value;
+};
+
+const configOf = (actor: AnyActorRef): { readonly id?: string } | null => {
+  const config = (actor as { readonly logic?: { readonly config?: unknown } }).logic?.config;
+  return typeof config === 'object' && config !== null ? (config as { readonly id?: string }) : null;
+};
+
+interface Shown {
+  readonly status?: string;
+  readonly value?: unknown;
+  readonly context?: unknown;
+  readonly output?: unknown;
+  readonly error?: unknown;
+  readonly tags?: ReadonlySet<string>;
+}
+
+/** An actor is announced before it has a snapshot; its first one follows. */
+const snapshotOf = (snapshot: unknown): object => {
+  if (snapshot === undefined) return { status: 'active' };
+  const { status, value, context, output, error, tags } = snapshot as Shown;
+  return {
+    status,
+    value,
+    context,
+    output,
+    ...(error === undefined ? {} : { error: error instanceof Error ? error.message : error }),
+    ...(tags === undefined ? {} : { tags: [...tags] }),
+  };
+};
+
+const base = (actor: AnyActorRef, rootId: string) => ({
+  sessionId: actor.sessionId,
+  rootId,
+  createdAt: String(Date.now()),
+  id: null,
+  _version: protocolVersion,
+});
+
+const actorMessage = (actor: AnyActorRef, rootId: string): InspectionMessage => {
+  const config = configOf(actor);
+  const own = actor.id === actor.sessionId ? undefined : actor.id;
+  const name = own ?? config?.id ?? actor.id;
+  return {
+    ...base(actor, rootId),
+    type: '@xstate.actor',
+    name,
+    definition: JSON.stringify(config ?? { id: name }, plain),
+    parentId: (actor as { readonly _parent?: AnyActorRef })._parent?.sessionId,
+    snapshot: snapshotOf(actor.getSnapshot()),
+  };
+};
+
+const messageOf = (event: InspectionEvent): InspectionMessage | null => {
+  const actor = event.actorRef as AnyActorRef;
+  if (event.type === '@xstate.actor') return actorMessage(actor, event.rootId);
+  if (event.type === '@xstate.event')
+    return {
+      ...base(actor, event.rootId),
+      type: '@xstate.event',
+      event: event.event,
+      sourceId: event.sourceRef?.sessionId,
+    };
+  if (event.type === '@xstate.snapshot')
+    return {
+      ...base(actor, event.rootId),
+      type: '@xstate.snapshot',
+      event: event.event,
+      snapshot: snapshotOf(event.snapshot),
+    };
+  return null;
+};
+
+/** What the inspector sees: every actor of the service, its events and its snapshots. */
+export const createInspection = (redact: (text: string) => string): Inspection => {
+  const live = new Map<string, { readonly actor: AnyActorRef; readonly rootId: string }>();
+  const listeners = new Set<(message: string) => void>();
+  const textOf = (message: InspectionMessage): string => redact(JSON.stringify(message, plain));
+
+  const remember = (event: InspectionEvent): void => {
+    const actor = event.actorRef as AnyActorRef;
+    if (event.type === '@xstate.actor' && live.size < liveAtMost)
+      live.set(actor.sessionId, { actor, rootId: event.rootId });
+    if (event.type === '@xstate.snapshot' && event.snapshot.status !== 'active') live.delete(actor.sessionId);
+  };
+  const tell = (event: InspectionEvent): void => {
+    const message = listeners.size === 0 ? null : messageOf(event);
+    if (message === null) return;
+    const text = textOf(message);
+    for (const listener of listeners) listener(text);
+  };
+
+  return {
+    observe: (event) => {
+      try {
+        remember(event);
+        tell(event);
+      } catch {
+        // Who looks on must not disturb; what could not be shown is not shown.
+      }
+    },
+    subscribe: (listener) => {
+      for (const { actor, rootId } of live.values()) listener(textOf(actorMessage(actor, rootId)));
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+};

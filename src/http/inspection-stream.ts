@@ -1,0 +1,13 @@
+import type { Inspection } from '../actors/inspection.ts';
+import type { SseConnection } from './sse.ts';
+
+const bufferedAtMost = 4 * 1024 * 1024;
+
+/** XState's inspector protocol as server-sent events: each message is the data of one event, without a name or an id. */
+export const inspectionStream = (connection: SseConnection, inspection: Inspection): void => {
+  const leave = inspection.subscribe((message) => {
+    if (connection.buffered() > bufferedAtMost) connection.end();
+    else connection.write(`data: ${message}\n\n`);
+  });
+  connection.onClose(leave);
+};

@@ -1,0 +1,24 @@
+/** Counts failures of each caller within a minute (rule R7). */
+export interface Throttle {
+  /** Counts one failure; says whether the caller now has more than it may, and whether for the first time. */
+  failed(caller: string): { readonly over: boolean; readonly first: boolean };
+}
+
+export const windowMs = 60_000;
+const failuresAtMost = 20;
+/** More callers than this at once start anew: the memory is bounded, not the strictness. */
+const callersAtMost = 1_000;
+
+export const createThrottle = (now: () => number): Throttle => {
+  const callers = new Map<string, { since: number; failures: number }>();
+  return {
+    failed: (caller) => {
+      const known = callers.get(caller);
+      const fresh = known === undefined || now() - known.since >= windowMs;
+      if (fresh && callers.size >= callersAtMost) callers.clear();
+      const entry = fresh ? { since: now(), failures: 1 } : { ...known, failures: known.failures + 1 };
+      callers.set(caller, entry);
+      return { over: entry.failures > failuresAtMost, first: entry.failures === failuresAtMost + 1 };
+    },
+  };
+};

@@ -1,0 +1,90 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { createWebSocketReceiver } from '@statelyai/inspect';
+import { expect, onTestFinished, test } from 'vitest';
+import { finish, startServer, token, untilStatus } from '../support/running.ts';
+
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+};
+
+/** The example that users run, with the real server and the real client of @statelyai/inspect. */
+const connectInspector = async (base: string) => {
+  const port = await freePort();
+  const example = fileURLToPath(new URL('../../examples/inspector.mjs', import.meta.url));
+  const bridge: ChildProcess = spawn(process.execPath, [example, base, token, String(port)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void bridge.kill());
+  await once(bridge.stdout as NonNullable<typeof bridge.stdout>, 'data');
+  return createWebSocketReceiver({ server: `ws://localhost:${port}` });
+};
+
+type Seen = Readonly<Record<string, unknown>> & { readonly type: string };
+
+test('the official inspector sees the machines of a task, from their definitions to the end', async () => {
+  const server = await startServer({ inspect: true, turns: [finish()] });
+  const { task_id } = (await server.call('create', { description: 'a task' })).result;
+  const receiver = await connectInspector(server.base);
+  const seen: Seen[] = [];
+  const complete = new Promise<void>((resolve) => {
+    receiver.subscribe((event) => {
+      const message = event as unknown as Seen;
+      seen.push(message);
+      if (message.type === '@xstate.snapshot' && (message['snapshot'] as { value?: unknown }).value === 'complete')
+        resolve();
+    });
+  });
+  while (!seen.some(({ type }) => type === '@xstate.actor')) await new Promise((resolve) => setTimeout(resolve, 20));
+
+  await server.call('execute', { task_id, role: 'engineer' });
+  await complete;
+
+  const definitions = seen
+    .filter(({ type }) => type === '@xstate.actor')
+    .map(({ definition }) => JSON.parse(String(definition)) as { id: string; states?: object });
+  expect(definitions.map(({ id }) => id)).toEqual(expect.arrayContaining(['supervisor', 'task', 'agent']));
+  expect(Object.keys(definitions.find(({ id }) => id === 'task')?.states ?? {})).toEqual([
+    'queued',
+    'started',
+    'complete',
+    'failed',
+    'cancelled',
+  ]);
+  expect(seen.some(({ type, event }) => type === '@xstate.event' && (event as { type: string }).type === 'run')).toBe(
+    true,
+  );
+  for (const message of seen)
+    expect(message).toMatchObject({
+      sessionId: expect.any(String),
+      rootId: expect.any(String),
+      _version: expect.any(String),
+    });
+});
+
+test('the stream wants the token, holds no secret, and is there only when it was asked for', async () => {
+  const server = await startServer({ inspect: true, turns: [finish('the password is hunter2')] });
+  const { task_id } = (await server.call('create', { description: 'a task' })).result;
+  const refused = await fetch(`${server.base}/inspect`);
+  const response = await fetch(`${server.base}/inspect`, { headers: server.headers });
+  await server.call('execute', { task_id, role: 'engineer' });
+  await untilStatus(server, task_id, 'complete');
+  let text = '';
+  for await (const chunk of response.body ?? []) {
+    text += new TextDecoder().decode(chunk);
+    if (text.includes('the password is')) break;
+  }
+  const plain = await startServer();
+
+  expect(refused.status).toBe(401);
+  expect(text).toContain('the password is ***');
+  expect(text).not.toContain('hunter2');
+  expect((await fetch(`${plain.base}/inspect`, { headers: plain.headers })).status).toBe(404);
+});
