@@ -47,9 +47,7 @@ interface Shown {
   readonly tags?: ReadonlySet<string>;
 }
 
-/** An actor is announced before it has a snapshot; its first one follows. */
 const snapshotOf = (snapshot: unknown): object => {
-  if (snapshot === undefined) return { status: 'active' };
   const { status, value, context, output, error, tags } = snapshot as Shown;
   return {
     status,
@@ -69,7 +67,7 @@ const base = (actor: AnyActorRef, rootId: string) => ({
   _version: protocolVersion,
 });
 
-const actorMessage = (actor: AnyActorRef, rootId: string): InspectionMessage => {
+const actorMessage = (actor: AnyActorRef, rootId: string, snapshot: object): InspectionMessage => {
   const config = configOf(actor);
   const own = actor.id === actor.sessionId ? undefined : actor.id;
   const name = own ?? config?.id ?? actor.id;
@@ -79,13 +77,14 @@ const actorMessage = (actor: AnyActorRef, rootId: string): InspectionMessage => 
     name,
     definition: JSON.stringify(config ?? { id: name }, plain),
     parentId: (actor as { readonly _parent?: AnyActorRef })._parent?.sessionId,
-    snapshot: snapshotOf(actor.getSnapshot()),
+    snapshot,
   };
 };
 
 const messageOf = (event: InspectionEvent): InspectionMessage | null => {
   const actor = event.actorRef as AnyActorRef;
-  if (event.type === '@xstate.actor') return actorMessage(actor, event.rootId);
+  // An actor is announced before it has a snapshot; its first one follows.
+  if (event.type === '@xstate.actor') return actorMessage(actor, event.rootId, { status: 'active' });
   if (event.type === '@xstate.event')
     return {
       ...base(actor, event.rootId),
@@ -132,7 +131,8 @@ export const createInspection = (redact: (text: string) => string): Inspection =
       }
     },
     subscribe: (listener) => {
-      for (const { actor, rootId } of live.values()) listener(textOf(actorMessage(actor, rootId)));
+      for (const { actor, rootId } of live.values())
+        listener(textOf(actorMessage(actor, rootId, snapshotOf(actor.getSnapshot()))));
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
