@@ -29,7 +29,7 @@ const cut = (text: string): string => (text.length > textAtMost ? `${text.slice(
 /** Functions by name, actors by id, long texts cut: nothing in it is cyclic or large. */
 const plain = (key: string, value: unknown): unknown => {
   if (typeof value === 'function') return { type: value.name };
-  if (typeof value === 'string') return cut(value);
+  if (typeof value === 'string') return key === 'definition' ? value : cut(value);
   return key === 'children' || key === 'self' ? undefined : value;
 };
 
