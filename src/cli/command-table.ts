@@ -4,6 +4,7 @@ import * as commands from './commands.ts';
 import { completion, type Shell, shells } from './completion-command.ts';
 import { changeDependency, dependencyTree } from './dependency-commands.ts';
 import { doctor } from './doctor-command.ts';
+import * as look from './look-commands.ts';
 import { UsageError } from './project.ts';
 import { type RespondArgs, respond } from './respond-command.ts';
 import {
@@ -67,7 +68,7 @@ const show = command<OnTask>({
   command: 'show <task_id>',
   describe: 'show a task',
   builder: (parser) => onTask(parser).example('agent show bd-a1b2', 'its state, its error, its results'),
-  run: (context, { task_id }) => commands.showTask(context, task_id),
+  run: async ({ connection, io, json }, { task_id }) => look.show(await connection.files(), io, json, task_id),
 });
 
 const list = command<Common & { readonly status?: string }>({
@@ -77,7 +78,7 @@ const list = command<Common & { readonly status?: string }>({
     parser
       .option('status', { type: 'string', requiresArg: true, describe: 'queued (ready to run), started, complete, …' })
       .example('agent list --status queued', 'what can be run now'),
-  run: (context, { status }) => commands.list(context, status),
+  run: async ({ connection, io, json }, { status }) => look.list(await connection.files(), io, json, status),
 });
 
 const close = command<OnTask>({

@@ -6,7 +6,7 @@ import type { Connection } from './connect.ts';
 import { exitCodes } from './exit-codes.ts';
 import type { Io } from './io.ts';
 import type { Project } from './project.ts';
-import { renderFrame, renderList, renderTask } from './render.ts';
+import { renderFrame, renderTask } from './render.ts';
 import { followRun, type RunRequest, submit } from './run-task.ts';
 
 /** What every command gets; each answers with its exit code. @throws CallError, ServiceError */
@@ -16,14 +16,6 @@ export interface CommandContext {
   readonly io: Io;
   readonly json: boolean;
 }
-
-/** A task that a server left behind is not running, whatever was committed last. */
-const warnStranded = (client: Client, tasks: readonly TaskView[], io: Io): void => {
-  const stranded = tasks.filter(({ status, phase }) => status === 'started' || phase === 'waiting_for_slot');
-  if (client.live || stranded.length === 0) return;
-  const ids = stranded.map(({ task_id }) => task_id).join(', ');
-  io.err(`note: no server runs, so nothing is done for ${ids}; it goes on when the next one starts`);
-};
 
 const show = ({ io, json }: CommandContext, task: TaskView): number => {
   io.out(json ? JSON.stringify(task) : renderTask(task));
@@ -61,36 +53,6 @@ export const createAndRun = async (context: CommandContext, args: CreateArgs, de
   const { task_id } = await createTask(await context.connection.server(), args);
   context.io.err(`created ${task_id}`);
   return run(context, { role: args.role ?? '', task: task_id, options: {}, json: context.json }, detach);
-};
-
-export const showTask = async (context: CommandContext, id: string): Promise<number> => {
-  const client = await context.connection.files();
-  const task = (await client.call('status', { task_id: requireId(id) })) as TaskView;
-  warnStranded(client, [task], context.io);
-  return show(context, task);
-};
-
-const pageSchema = z.looseObject({ tasks: z.array(z.unknown()), next_cursor: z.string().optional() });
-
-export const everyTask = async (client: Client, status: string | undefined): Promise<readonly TaskView[]> => {
-  const tasks: TaskView[] = [];
-  for (let cursor: string | undefined; ; ) {
-    const params = { ...(status === undefined ? {} : { status }), ...(cursor === undefined ? {} : { cursor }) };
-    const page = pageSchema.parse(await client.call('list', params));
-    tasks.push(...(page.tasks as TaskView[]));
-    cursor = page.next_cursor;
-    if (cursor === undefined) return tasks;
-  }
-};
-
-export const list = async ({ connection, io, json }: CommandContext, status: string | undefined): Promise<number> => {
-  const client = await connection.files();
-  const tasks = await everyTask(client, status);
-  warnStranded(client, tasks, io);
-  if (json) io.out(JSON.stringify(tasks));
-  else if (tasks.length > 0) io.out(renderList(tasks));
-  else io.err(status === undefined ? 'no tasks; create one with: agent create "<description>"' : `no ${status} tasks`);
-  return exitCodes.done;
 };
 
 export const close = async (context: CommandContext, id: string, reason: string | undefined): Promise<number> => {

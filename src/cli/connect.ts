@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
 import type { OfflineService } from '../actors/offline.ts';
 import { isServiceError } from '../machines/errors.ts';
 import { CallError, type Client } from './client.ts';
-import { findServer, startServer } from './find-server.ts';
+import { findServer } from './find-server.ts';
 import { createHttpClient } from './http-client.ts';
 import type { Io } from './io.ts';
 import { type Project, stateFiles } from './project.ts';
@@ -63,20 +62,13 @@ const openFiles = async ({ root, stateDir }: Project): Promise<Client> => {
   return offlineClient(createOfflineService(tracker, store), createOfflineMethods);
 };
 
-/** Spec 1.2: the external tracker is recommended, not needed; its absence is a warning. */
-export const trackerWarning = (env: NodeJS.ProcessEnv): string | null => {
-  const folders = (env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
-  return folders.some((folder) => existsSync(join(folder, 'bd')))
-    ? null
-    : "warning: the task tracker 'bd' is not installed; tasks are kept in .beads/issues.jsonl";
-};
-
 export const connect = ({ project, config, start, io }: ConnectOptions): Connection => ({
   server: async () => {
     const found = await findServer(project);
     if (found !== null) return createHttpClient(found);
     if (!start)
       throw new CallError('server_needed', 'no server runs for this project; start one with agent-server --server');
+    const { startServer } = await import('./start-server.ts');
     io.err(`starting a server for ${project.root} (log: ${stateFiles(project.stateDir).log})`);
     return createHttpClient(await startServer(project, config));
   },

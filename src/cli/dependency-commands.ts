@@ -1,8 +1,9 @@
 import { requireId } from '../actors/catalogue.ts';
 import type { TaskView } from '../machines/task-view.ts';
-import { type CommandContext, everyTask } from './commands.ts';
+import type { CommandContext } from './commands.ts';
 import { exitCodes } from './exit-codes.ts';
 import { oneLine } from './io.ts';
+import { everyTask } from './look-commands.ts';
 
 export const changeDependency = async (
   { connection, io, json }: CommandContext,

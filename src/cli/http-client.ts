@@ -1,7 +1,7 @@
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { z } from 'zod';
 import { CallError, type Client, type Frame } from './client.ts';
+import { isJson, textIn } from './json.ts';
 import { createSseParser } from './sse-parser.ts';
 
 export interface Address {
@@ -14,22 +14,6 @@ const silenceMs = 45_000;
 const reconnectMs = 500;
 const reconnects = 20;
 const maxAnswerBytes = 256 * 1024 * 1024;
-
-const frameSchema = z.object({
-  type: z.string(),
-  task_id: z.string(),
-  attempt: z.number(),
-  seq: z.number().nullable().default(null),
-  timestamp: z.string(),
-  data: z.record(z.string(), z.unknown()),
-});
-const failureSchema = z.object({
-  error: z.looseObject({
-    code: z.union([z.string(), z.number()]),
-    message: z.string(),
-    data: z.looseObject({ code: z.string() }).optional(),
-  }),
-});
 
 const lost = (cause: unknown): CallError =>
   new CallError(
@@ -76,12 +60,32 @@ export const getJson = async (address: Address, path: string, idleMs: number): P
   return JSON.parse(await readAll(response));
 };
 
+/** The error in an answer: of JSON-RPC, with its name in `data`, or of a route. */
 const failureOf = (value: unknown): CallError | null => {
-  const parsed = failureSchema.safeParse(value);
-  if (!parsed.success) return null;
-  const { code, message, data, ...facts } = parsed.data.error;
-  const { code: name, ...details } = data ?? { code: String(code) };
-  return new CallError(name, message, data === undefined ? facts : details);
+  const error = isJson(value) ? value['error'] : undefined;
+  if (!isJson(error)) return null;
+  const message = textIn(error, 'message') ?? 'the server refused without a word';
+  const { code, message: _, data, ...facts } = error;
+  if (!isJson(data)) return new CallError(String(code), message, facts);
+  const { code: name, ...details } = data;
+  return new CallError(String(name), message, details);
+};
+
+/** A frame as the server sends it; those that the journal does not hold have no seq. */
+const frameOf = (data: string): Frame => {
+  const value: unknown = JSON.parse(data);
+  const [type, taskId, timestamp] = ['type', 'task_id', 'timestamp'].map((key) => textIn(value, key));
+  if (!isJson(value) || type == null || taskId == null || timestamp == null || !isJson(value['data']))
+    throw new Error('the stream holds something that is no frame');
+  const { attempt, seq } = value;
+  return {
+    type,
+    task_id: taskId,
+    attempt: Number(attempt),
+    seq: typeof seq === 'number' ? seq : null,
+    timestamp,
+    data: value['data'],
+  };
 };
 
 const call = async (address: Address, method: string, params: object): Promise<unknown> => {
@@ -96,7 +100,8 @@ const call = async (address: Address, method: string, params: object): Promise<u
   }
   const failure = failureOf(answer);
   if (failure !== null) throw failure;
-  return z.object({ result: z.unknown() }).parse(answer).result;
+  if (!isJson(answer) || !('result' in answer)) throw lost(new Error('the answer has no result'));
+  return answer['result'];
 };
 
 async function* connection(address: Address, path: string, after: number | null, signal: AbortSignal) {
@@ -108,8 +113,7 @@ async function* connection(address: Address, path: string, after: number | null,
   }
   response.setEncoding('utf8');
   const parse = createSseParser();
-  for await (const chunk of response)
-    for (const { data } of parse(String(chunk))) yield frameSchema.parse(JSON.parse(data)) as Frame;
+  for await (const chunk of response) for (const { data } of parse(String(chunk))) yield frameOf(data);
 }
 
 /** Follows a task over lost connections: each one goes on after the last frame that arrived. */

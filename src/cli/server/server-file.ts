@@ -1,19 +1,24 @@
 import { readFileSync, unlinkSync } from 'node:fs';
-import { z } from 'zod';
 import { writeFileAtomically } from '../../actors/atomic-write.ts';
+import { isJson, textIn } from '../json.ts';
 
-const serverFileSchema = z.object({
-  url: z.url(),
-  pid: z.int().positive(),
-  version: z.string(),
-  started_at: z.iso.datetime(),
-});
 /** Where the server of a project listens (CONTRACT 1, server.json). */
-export type ServerFile = z.infer<typeof serverFileSchema>;
+export interface ServerFile {
+  readonly url: string;
+  readonly pid: number;
+  readonly version: string;
+  /** RFC 3339. */
+  readonly started_at: string;
+}
 
+/** The file, or null when there is none that can be read. */
 export const readServerFile = (path: string): ServerFile | null => {
   try {
-    return serverFileSchema.parse(JSON.parse(readFileSync(path, 'utf8')));
+    const file: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    const [url, version, startedAt] = ['url', 'version', 'started_at'].map((key) => textIn(file, key));
+    const pid = isJson(file) ? file['pid'] : undefined;
+    if (url == null || version == null || startedAt == null || typeof pid !== 'number') return null;
+    return { url: new URL(url).origin, pid, version, started_at: startedAt };
   } catch {
     return null;
   }

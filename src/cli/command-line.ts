@@ -1,0 +1,130 @@
+import yargs, { type Argv } from 'yargs';
+import { hideBin } from 'yargs/helpers';
+import { isServiceError, ServiceError } from '../machines/errors.ts';
+import { roles } from '../machines/task.ts';
+import { CallError } from './client.ts';
+import { closest } from './closest.ts';
+import { type Command, type Common, commandTable } from './command-table.ts';
+import { ConfigError } from './config.ts';
+import { connect } from './connect.ts';
+import { exitCodeOf, exitCodes } from './exit-codes.ts';
+import type { Io } from './io.ts';
+import { findProject, UsageError } from './project.ts';
+import { PrivateFileError } from './server/private-files.ts';
+import { trackerWarning } from './tracker-warning.ts';
+import { version } from './version.ts';
+
+const configExit = 78;
+const noServer: ReadonlySet<string> = new Set([
+  'server_needed',
+  'server_not_started',
+  'server_not_stopped',
+  'server_lost',
+]);
+
+/** Runs a command with what every command needs, and keeps its exit code. */
+const handler =
+  ({ run }: Command, io: Io, ended: (code: number) => void) =>
+  async (args: Common): Promise<void> => {
+    const project = findProject(args.project, process.cwd(), process.env);
+    const warning = trackerWarning(process.env);
+    if (warning !== null) io.err(warning);
+    const connection = connect({ project, config: args.config, start: args.start, io });
+    ended(await run({ project, connection, io, json: args.json }, args as never));
+  };
+
+const unknown =
+  (io: Io) =>
+  async ({ _: words }: { readonly _: readonly (string | number)[] }): Promise<void> => {
+    const [first, second] = words.map(String);
+    if (first === undefined) throw new UsageError('what shall I do? see: agent --help');
+    const meant = closest(
+      first,
+      commandTable.map(({ command }) => command.split(' ')[0] ?? command),
+    );
+    const isRole = meant === null || roles.some((role) => role === meant);
+    const hint = meant === null ? 'see: agent --help' : `did you mean: agent ${meant}?`;
+    if (second !== undefined && isRole) {
+      io.err(`agent: ${hint}`);
+      throw new ServiceError('role_unknown', { role: first });
+    }
+    throw new UsageError(`unknown command: ${first}; ${hint}`);
+  };
+
+const base = (): Argv =>
+  yargs(hideBin(process.argv))
+    .scriptName('agent')
+    .usage('$0 <command> [options]\n\nRuns coding agents on the tasks of this project.')
+    .parserConfiguration({ 'greedy-arrays': false, 'parse-positional-numbers': false })
+    .options({
+      json: { type: 'boolean', default: false, describe: 'one JSON value on stdout, or one per line' },
+      project: { type: 'string', requiresArg: true, describe: 'project folder' },
+      config: { type: 'string', requiresArg: true, describe: 'configuration of a server started by this command' },
+      async: {
+        type: 'boolean',
+        default: false,
+        describe: 'with a role: return at once; the work goes on in the background',
+      },
+      start: { type: 'boolean', default: true, describe: 'start a server when none runs (--no-start refuses)' },
+    }) as unknown as Argv;
+
+const parserFor = (io: Io, ended: (code: number) => void): Argv =>
+  commandTable
+    .reduce(
+      (all, command) =>
+        all.command({
+          command: command.command,
+          describe: command.describe,
+          builder: command.builder,
+          handler: handler(command, io, ended) as never,
+        }),
+      base(),
+    )
+    .command({ command: '$0', describe: false, handler: unknown(io) as never })
+    .strictOptions()
+    .version(version)
+    .help()
+    .wrap(Math.min(110, process.stdout.columns ?? 110))
+    .exitProcess(false)
+    .fail((message, error) => {
+      throw error ?? new UsageError(message);
+    });
+
+const nameOf = (error: unknown): string => {
+  if (isServiceError(error) || error instanceof CallError) return error.code;
+  if (error instanceof ConfigError) return 'config_invalid';
+  if (error instanceof PrivateFileError) return 'unauthorized';
+  return error instanceof UsageError || (error instanceof Error && error.name === 'YError') ? 'usage' : 'internal';
+};
+
+const exitOf = (name: string): number => {
+  if (name === 'usage') return exitCodes.usage;
+  if (name === 'config_invalid') return configExit;
+  return noServer.has(name) ? exitCodes.unavailable : exitCodeOf(name);
+};
+
+const factsOf = (error: unknown): object =>
+  isServiceError(error) || error instanceof CallError ? { ...error.facts } : {};
+
+const report = (error: unknown, io: Io): number => {
+  const name = nameOf(error);
+  const message = error instanceof Error ? error.message : String(error);
+  io.live('');
+  if (process.argv.includes('--json')) io.out(JSON.stringify({ error: { ...factsOf(error), code: name, message } }));
+  io.err(`agent: ${message}`);
+  return exitOf(name);
+};
+
+/** Parses the words of this process and runs what they say. @returns the exit code; never rejects */
+export const runCommandLine = async (io: Io): Promise<number> => {
+  let code: number = exitCodes.done;
+  const ended = (of: number): void => {
+    code = of;
+  };
+  try {
+    await parserFor(io, ended).parseAsync();
+    return code;
+  } catch (error) {
+    return report(error, io);
+  }
+};

@@ -1,0 +1,61 @@
+import { findServer } from './find-server.ts';
+import { createHttpClient } from './http-client.ts';
+import type { Io } from './io.ts';
+import { list, show } from './look-commands.ts';
+import { findProject } from './project.ts';
+import { trackerWarning } from './tracker-warning.ts';
+
+type Look =
+  | { readonly command: 'list'; readonly json: boolean; readonly status: string | undefined }
+  | { readonly command: 'show'; readonly json: boolean; readonly taskId: string };
+
+/** The plainest forms of `list` and `show`; whatever else is written is for the real parser. */
+export const parseLook = (words: readonly string[]): Look | null => {
+  const [command, ...given] = words;
+  if (given[given.indexOf('--status') + 1] === '--json' && given.includes('--status')) return null;
+  const json = given.includes('--json');
+  const rest = given.filter((word) => word !== '--json');
+  const [first, second, more] = rest;
+  if (command === 'list' && first === undefined) return { command, json, status: undefined };
+  if (
+    command === 'list' &&
+    first === '--status' &&
+    second !== undefined &&
+    !second.startsWith('-') &&
+    more === undefined
+  )
+    return { command, json, status: second };
+  if (command === 'show' && first !== undefined && /^[A-Za-z]/.test(first) && second === undefined)
+    return { command, json, taskId: first };
+  return null;
+};
+
+/**
+ * Asks a running server what `list` or `show` ask, without the parser and the schemas, which would take longer than
+ * everything else together. @returns the exit code, or null when the real command line must do it: nothing was said yet
+ */
+export const takeFastPath = async (words: readonly string[], io: Io): Promise<number | null> => {
+  const look = parseLook(words);
+  if (look === null) return null;
+  const lines: (() => void)[] = [];
+  const later: Io = {
+    out: (text) => void lines.push(() => io.out(text)),
+    err: (text) => void lines.push(() => io.err(text)),
+    live: () => {},
+  };
+  try {
+    const address = await findServer(findProject(undefined, process.cwd(), process.env));
+    if (address === null) return null;
+    const warning = trackerWarning(process.env);
+    if (warning !== null) later.err(warning);
+    const client = createHttpClient(address);
+    const code =
+      look.command === 'list'
+        ? await list(client, later, look.json, look.status)
+        : await show(client, later, look.json, look.taskId);
+    for (const say of lines) say();
+    return code;
+  } catch {
+    return null;
+  }
+};
