@@ -1,12 +1,19 @@
 // From execute to the first state of the agent, beside one durable commit on the same disk.
 import { median, openSystem, report, timed, until } from './lib.mjs';
 
-const runs = 60;
-const { system, store, close } = await openSystem();
+const runs = Number(process.env.RUNS ?? 60);
+const { system, store, tracker, close } = await openSystem();
 const note = { taskId: 'bd-bench', attempt: 0, type: 'log', at: 0, data: '{"text":"x"}', cause: null };
 const agentStarted = ({ type, data }) => type === 'snapshot' && data.startsWith('{"machine":"agent"');
 
-const [commits, starts, whole] = [[], [], []];
+const [commits, starts, claims, whole] = [[], [], [], []];
+const { claim } = tracker;
+tracker.claim = async (id) => {
+  const began = performance.now();
+  const verdict = await claim(id);
+  claims.push(performance.now() - began);
+  return verdict;
+};
 for (let run = 0; run < runs; run += 1) {
   for (let n = 0; n < 3; n += 1) commits.push(await timed(() => store.commit({ entries: [note] })));
   const { task_id } = await system.service.create({ description: `task ${run}` });
@@ -28,6 +35,7 @@ report('execute to agent started / one commit (p50)', {
   ratio: median(starts) / commit,
   goal: 10,
 });
+report('  of which the claim in the tracker', { ours: median(claims), limit: commit, ratio: median(claims) / commit });
 report('execute to complete, null agent / one commit', {
   ours: median(whole),
   limit: commit,

@@ -1,12 +1,23 @@
 import { randomBytes } from 'node:crypto';
-import { open, rename, unlink } from 'node:fs/promises';
+import { closeSync, fsync, openSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+
+/** The one call that waits for the disk; the others only touch the kernel's memory and would cost more as promises. */
+const sync = promisify(fsync);
+
+const synced = async (path: string, flags: string, mode: number, write: (file: number) => void): Promise<void> => {
+  const file = openSync(path, flags, mode);
+  try {
+    write(file);
+    await sync(file);
+  } finally {
+    closeSync(file);
+  }
+};
 
 /** Makes the name of a new or renamed file durable. */
-export const syncFolder = async (folder: string): Promise<void> => {
-  const handle = await open(folder, 'r');
-  await handle.sync().finally(() => handle.close());
-};
+const syncFolder = (folder: string): Promise<void> => synced(folder, 'r', 0, () => {});
 
 /**
  * Replaces a file whole or not at all: temporary file in the same folder, synced, renamed over the old one, folder
@@ -15,22 +26,20 @@ export const syncFolder = async (folder: string): Promise<void> => {
 export const writeFileAtomically = async (
   path: string,
   content: string,
-  { mode = 0o600, beforeRename }: { mode?: number; beforeRename?: () => Promise<void> } = {},
+  { mode = 0o600, beforeRename }: { mode?: number; beforeRename?: () => void } = {},
 ): Promise<void> => {
   const folder = dirname(path);
   const temporary = join(folder, `.~${basename(path)}.${randomBytes(6).toString('hex')}`);
   try {
-    const handle = await open(temporary, 'wx', mode);
-    try {
-      await handle.writeFile(content);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await beforeRename?.();
-    await rename(temporary, path);
+    await synced(temporary, 'wx', mode, (file) => writeFileSync(file, content));
+    beforeRename?.();
+    renameSync(temporary, path);
   } catch (error) {
-    await unlink(temporary).catch(() => {});
+    try {
+      unlinkSync(temporary);
+    } catch {
+      // It was never made; the error that counts is the first.
+    }
     throw error;
   }
   await syncFolder(folder);

@@ -7,7 +7,9 @@ import type { Change, Entry, NewEntry, Store } from './store/port.ts';
 export interface Journal {
   /** Commits what was gathered and then this, in one transaction. */
   commit(change: Change): readonly Entry[];
-  /** Adds progress that may wait a few milliseconds for company. */
+  /** Keeps a change that nobody was told of and nothing follows from, for a few milliseconds, to be committed in company. */
+  gather(change: Change): void;
+  /** Gathers progress. */
   append(entry: NewEntry): void;
   /** Commits what was gathered. */
   flush(): void;
@@ -23,16 +25,23 @@ export interface JournalOptions {
   readonly onError: (error: unknown) => void;
 }
 
+/** What cannot be committed must not grow for ever: progress is given up first, states never. */
+const shortened = (gathered: readonly Change[]): Change[] => {
+  const progress = gathered.filter(({ actor }) => actor === undefined);
+  const dropped = new Set(progress.slice(0, Math.max(0, progress.length - gatherAtMost)));
+  return gathered.filter((change) => !dropped.has(change));
+};
+
 export const createJournal = (store: Store, { onError }: JournalOptions): Journal => {
   const listeners = new Set<(entries: readonly Entry[]) => void>();
-  let gathered: NewEntry[] = [];
+  let gathered: Change[] = [];
   let timer: NodeJS.Timeout | null = null;
 
   const tell = (entries: readonly Entry[]): void => {
     for (const listener of listeners) listener(entries);
   };
   const commit = (change: Change): readonly Entry[] => {
-    const entries = store.commit({ ...change, entries: [...gathered, ...change.entries] });
+    const entries = store.commit(...gathered, change);
     gathered = [];
     tell(entries);
     return entries;
@@ -48,19 +57,22 @@ export const createJournal = (store: Store, { onError }: JournalOptions): Journa
       try {
         flush();
       } catch (error) {
-        gathered = gathered.slice(-gatherAtMost);
+        gathered = shortened(gathered);
         onError(error);
       }
     }, gatherMs);
   };
 
+  const gather = (change: Change): void => {
+    gathered.push(change);
+    flushLater();
+  };
+
   return {
     commit,
     flush,
-    append: (entry) => {
-      gathered.push(entry);
-      flushLater();
-    },
+    gather,
+    append: (entry) => gather({ entries: [entry] }),
     onCommit: (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);

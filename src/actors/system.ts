@@ -154,6 +154,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     },
     refresh: (taskId) => host.refresh(taskId),
     contextOf: (taskId) => host.contextOf(taskId),
+    priorityOf: (taskId) => host.priorityOf(taskId),
     flush: journal.flush,
     now,
   });

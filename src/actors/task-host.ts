@@ -67,6 +67,7 @@ export interface TaskHost {
   restore(): Promise<void>;
   refresh(taskId: TaskId): Promise<TrackedTask | null>;
   contextOf(taskId: TaskId): TaskContext | null;
+  priorityOf(taskId: TaskId): number;
   /** The state of a task, live or not. */
   snapshotOf(taskId: TaskId): TaskSnapshot;
   /** Called by the durable agent machine for every transition of an agent. */
@@ -125,7 +126,9 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     const pending = next.hasTag('pending');
     const view = toView({ tracked: host.tracked, task: next, agent: agentIn(host, attempt), changedAt: at });
     const settledNow = next.hasTag('settled') && !previous.hasTag('settled');
-    journal.commit({
+    // Nothing in the world follows from a quiet state, and nobody is answered before it is committed.
+    const keep = next.hasTag('quiet') ? journal.gather : journal.commit;
+    keep({
       actor: {
         id: taskId,
         taskId,
@@ -233,6 +236,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
   return {
     viewOf,
     snapshotOf: (taskId) => live.get(taskId)?.actor.getSnapshot() ?? savedSnapshot(store, taskId),
+    priorityOf: (taskId) => live.get(taskId)?.tracked.priority ?? 2,
     contextOf: (taskId) => live.get(taskId)?.actor.getSnapshot().context ?? null,
 
     ask: async (taskId, command, requestId) => {
@@ -245,6 +249,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
         host.requestId = requestId ?? null;
         host.actor.send(event);
         const answer = await answerOf(host.actor);
+        journal.flush();
         if (answer.hasTag('refused') && answer.context.refusal !== null)
           throw ServiceError.from(answer.context.refusal);
         return viewOf(host.tracked);

@@ -33,6 +33,8 @@ export interface TaskWorkPorts {
   readonly modelOf: (options: RunOptions, role: Role) => { readonly name: string; readonly disclaimer: string | null };
   /** Keeps what the tracker says now for the views; called before a transition that depends on it. */
   readonly refresh: (taskId: TaskId) => Promise<TrackedTask | null>;
+  /** 0 (first) to 4, as the tracker said last. */
+  readonly priorityOf: (taskId: TaskId) => number;
   readonly contextOf: (taskId: TaskId) => {
     readonly role: Role | null;
     readonly options: RunOptions;
@@ -96,10 +98,9 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
       lookUp: fromPromise(({ input }: { input: { taskId: TaskId; options: RunOptions; role: Role } }) =>
         ports.lookUp(input.taskId, input.options, input.role),
       ),
-      waitForSlot: fromPromise<void, { taskId: TaskId; role: Role; submittedAt: number }>(async ({ input, signal }) => {
-        const priority = (await tracker.find(input.taskId))?.priority ?? 2;
-        if (!signal.aborted) await attempts.waitForSlot({ ...input, priority }, signal);
-      }),
+      waitForSlot: fromPromise<void, { taskId: TaskId; role: Role; submittedAt: number }>(({ input, signal }) =>
+        attempts.waitForSlot({ ...input, priority: ports.priorityOf(input.taskId) }, signal),
+      ),
       holdSlot: fromPromise<void, { taskId: TaskId; role: Role }>(({ input, signal }) =>
         attempts.holdSlot(input.taskId, input.role, signal),
       ),

@@ -42,7 +42,7 @@ export const queued = taskSetup.createStateConfig({
       on: atRest,
     },
     checking: {
-      tags: ['pending', 'answering', 'phase:preparing'],
+      tags: ['pending', 'answering', 'quiet', 'phase:preparing'],
       meta: { says: 'Spec 4: validate that the task exists, check dependencies' },
       entry: within(waits.lookingUp),
       invoke: {
@@ -79,7 +79,7 @@ export const queued = taskSetup.createStateConfig({
       ],
     },
     waitingForSlot: {
-      tags: ['pending', 'phase:waiting_for_slot'],
+      tags: ['pending', 'quiet', 'phase:waiting_for_slot'],
       meta: { says: 'Spec 8: at most the configured number of agents run at once' },
       entry: within(waits.queueing),
       invoke: {

@@ -43,7 +43,7 @@ export const started = taskSetup.createStateConfig({
       on: { cancel, DEADLINE: failLate('marking the task started') },
     },
     working: {
-      tags: 'phase:preparing',
+      tags: ['quiet', 'phase:preparing'],
       meta: { says: 'Spec 4: execute; the agent of the role works' },
       entry: within(waits.working),
       invoke: {

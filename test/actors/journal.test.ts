@@ -53,3 +53,31 @@ test('progress that cannot be committed is kept, said, and committed later', asy
   expect(commit).toHaveBeenCalledTimes(2);
   expect(store.lastSeq()).toBe(1);
 });
+
+test('a gathered change is committed with the next one, or by itself after a moment, and never given up', async () => {
+  const { store, journal, onError } = setUp();
+  const actor = (pending: boolean) => ({
+    id: 'bd-a',
+    taskId: 'bd-a',
+    version: 1,
+    pending,
+    changedAt: 1,
+    snapshot: '{"value":"x","context":{}}',
+  });
+  journal.gather({ actor: actor(true), entries: [line('bd-a', 1)] });
+  expect(store.actor('bd-a')).toBeNull();
+
+  expect(journal.commit({ actor: actor(false), entries: [line('bd-a', 2)] }).map(({ seq }) => seq)).toEqual([1, 2]);
+  expect(store.actor('bd-a')?.pending).toBe(false);
+
+  const failing = vi.spyOn(store, 'commit').mockImplementation(() => {
+    throw new Error('disk full');
+  });
+  journal.gather({ actor: actor(true), entries: [line('bd-a', 3)] });
+  for (let n = 0; n < 1_000; n += 1) journal.append(line('bd-a', 4));
+  await new Promise((resolve) => onError.mockImplementation(resolve));
+  failing.mockRestore();
+  journal.flush();
+  expect(store.actor('bd-a')?.pending).toBe(true);
+  expect(store.lastSeq()).toBe(2 + 1 + 256);
+});

@@ -464,3 +464,15 @@ test('the counters are recounted from the journal', async () => {
   expect(before).toMatchObject({ spawned: 1, completed: 1, failed: 0, callsTotal: 1 });
   expect(second.system.tally()).toEqual(before);
 });
+
+test('who is told that a task waits can trust it: the state is on disk before the answer', async () => {
+  const running = await startSystem({ turns: [hang], options: { cap: 1 } });
+  const [first, second] = [await newTask(running), await newTask(running)];
+  await running.service.execute({ task: first, role: 'engineer', options: {} });
+
+  const { phase } = await running.service.execute({ task: second, role: 'engineer', options: {} });
+
+  expect(phase).toBe('waiting_for_slot');
+  expect(JSON.parse(running.store.actor(second)?.snapshot ?? '{}').value).toEqual({ queued: 'waitingForSlot' });
+  for (const id of [second, first]) await running.service.cancel(id, null);
+});

@@ -39,9 +39,16 @@ export interface Executor {
 const maxAtOnce = 8;
 const maxIssues = 5;
 
-const specOf = ({ name, description, schema }: Tool): ToolSpec => {
-  const { $schema, ...parameters } = z.toJSONSchema(schema, { io: 'input' });
-  return { name, description, parameters };
+const specs = new Map<Tool, ToolSpec>();
+
+/** Made once for each tool: every turn of every agent sends it. */
+const specOf = (tool: Tool): ToolSpec => {
+  const known = specs.get(tool);
+  if (known !== undefined) return known;
+  const { $schema, ...parameters } = z.toJSONSchema(tool.schema, { io: 'input' });
+  const spec = { name: tool.name, description: tool.description, parameters };
+  specs.set(tool, spec);
+  return spec;
 };
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

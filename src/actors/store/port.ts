@@ -48,8 +48,12 @@ export interface ReadOptions {
  * Synchronous, so that a transition can be committed before its effects start (ADR 0002).
  */
 export interface Store {
-  /** @returns the entries with their seq. @throws when the change could not be made durable; nothing of it is kept. */
-  commit(change: Change): readonly Entry[];
+  /**
+   * Several changes become durable together, in their order.
+   * @returns the entries with their seq
+   * @throws when the changes could not be made durable; nothing of them is kept
+   */
+  commit(...changes: readonly Change[]): readonly Entry[];
   read(options: ReadOptions): readonly Entry[];
   /** The newest entry of a type for a task, or null. */
   latest(taskId: string, type: string): Entry | null;

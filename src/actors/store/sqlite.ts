@@ -114,10 +114,10 @@ export const createSqliteStore = (options: SqliteOptions): Store => {
     if (request !== undefined) sql.addRequest.run(request.id, request.taskId);
     return entries.map(add);
   };
-  const write = db.transaction(apply);
+  const write = db.transaction((changes: readonly Change[]) => changes.flatMap(apply));
 
   return {
-    commit: (change) => write.immediate(change),
+    commit: (...changes) => write.immediate(changes),
     read: ({ taskId, after, limit }: ReadOptions) =>
       all(taskId === undefined ? sql.readAll.all(after, limit) : sql.readTask.all(taskId, after, limit)).map(entryOf),
     latest: (taskId, type) => all(sql.latest.all(taskId, type)).map(entryOf)[0] ?? null,

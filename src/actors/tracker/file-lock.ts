@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { link, open, readFile, rename, stat, unlink } from 'node:fs/promises';
+import { closeSync, linkSync, openSync, readFileSync, renameSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
@@ -16,14 +16,16 @@ export class LockedError extends Error {
 }
 
 /** When the process began, so that a process id that was used again is not taken for its predecessor. */
-const startOf = async (pid: number): Promise<string> => {
+const startOf = (pid: number): string => {
   try {
-    const text = await readFile(`/proc/${pid}/stat`, 'utf8');
+    const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
     return text.slice(text.lastIndexOf(')') + 2).split(' ')[19] ?? '';
   } catch {
     return '';
   }
 };
+
+const ownStart = startOf(process.pid);
 
 const runs = (pid: number): boolean => {
   try {
@@ -44,39 +46,47 @@ const parse = (text: string): Holder | null => {
   }
 };
 
-const isStale = async (path: string, text: string): Promise<boolean> => {
+const isStale = (path: string, text: string): boolean => {
   const holder = parse(text);
-  if (holder === null || holder.host !== hostname()) return Date.now() - (await stat(path)).mtimeMs > foreignStaleMs;
+  if (holder === null || holder.host !== hostname()) return Date.now() - statSync(path).mtimeMs > foreignStaleMs;
   if (!runs(holder.pid)) return true;
-  const started = await startOf(holder.pid);
+  const started = startOf(holder.pid);
   // The start of another user's process may be hidden: what cannot be read proves nothing.
   return holder.started !== '' && started !== '' && started !== holder.started;
 };
 
+const quietly = <Result>(work: () => Result): Result | null => {
+  try {
+    return work();
+  } catch {
+    return null;
+  }
+};
+
 /** Moves a stale lock away; if somebody renewed it in between, it is put back, and if it is gone, that is as well. */
-const takeAway = async (path: string, text: string): Promise<void> => {
+const takeAway = (path: string, text: string): void => {
   const aside = `${path}.${randomBytes(6).toString('hex')}`;
   try {
-    await rename(path, aside);
+    renameSync(path, aside);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return;
     throw error;
   }
-  if ((await readFile(aside, 'utf8')) !== text) await link(aside, path).catch(() => {});
-  await unlink(aside);
+  if (readFileSync(aside, 'utf8') !== text) quietly(() => linkSync(aside, path));
+  unlinkSync(aside);
 };
 
-const tryTake = async (path: string, text: string): Promise<boolean> => {
+const tryTake = (path: string, text: string): boolean => {
   try {
-    const handle = await open(path, 'wx', 0o600);
+    const file = openSync(path, 'wx', 0o600);
     try {
-      await handle.writeFile(text);
+      writeFileSync(file, text);
     } catch (error) {
       // On a full disk: an empty lock would hide the cause from the next writer.
-      await unlink(path).catch(() => {});
+      quietly(() => unlinkSync(path));
       throw error;
     } finally {
-      await handle.close();
+      closeSync(file);
     }
     return true;
   } catch (error) {
@@ -94,9 +104,9 @@ const heldBy = (path: string, text: string | null): LockedError => {
 
 const take = async (path: string, text: string, waitMs: number): Promise<void> => {
   const deadline = Date.now() + waitMs;
-  for (let pause = 5; !(await tryTake(path, text)); pause = Math.min(pause * 2, 100)) {
-    const found = await readFile(path, 'utf8').catch(() => null);
-    if (found !== null && (await isStale(path, found).catch(() => false))) await takeAway(path, found);
+  for (let pause = 5; !tryTake(path, text); pause = Math.min(pause * 2, 100)) {
+    const found = quietly(() => readFileSync(path, 'utf8'));
+    if (found !== null && quietly(() => isStale(path, found)) === true) takeAway(path, found);
     else if (Date.now() >= deadline) throw heldBy(path, found);
     else await delay(pause);
   }
@@ -114,7 +124,7 @@ export const withFileLock = async <Result>(
   const holder = {
     pid: process.pid,
     host: hostname(),
-    started: await startOf(process.pid),
+    started: ownStart,
     token: randomBytes(8).toString('hex'),
   };
   const text = JSON.stringify(holder);
@@ -122,6 +132,6 @@ export const withFileLock = async <Result>(
   try {
     return await work();
   } finally {
-    if ((await readFile(path, 'utf8').catch(() => '')) === text) await unlink(path).catch(() => {});
+    if (quietly(() => readFileSync(path, 'utf8')) === text) quietly(() => unlinkSync(path));
   }
 };

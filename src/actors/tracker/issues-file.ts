@@ -1,4 +1,5 @@
-import { link, mkdir, readdir, readFile, stat, unlink } from 'node:fs/promises';
+import { linkSync, mkdirSync, readdirSync, statSync, unlinkSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ServiceError } from '../../machines/errors.ts';
 import { writeFileAtomically } from '../atomic-write.ts';
@@ -50,26 +51,22 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
   const backup = `${file}.bak`;
   let cached: { readonly stamp: string; readonly document: IssuesDocument } | null = null;
 
-  const stampOf = async (): Promise<string> => {
-    try {
-      const { mtimeMs, size, ino } = await stat(file);
-      return `${mtimeMs}/${size}/${ino}`;
-    } catch (error) {
-      if (missing(error)) return 'missing';
-      throw error;
-    }
+  const stampOf = (): string => {
+    const found = statSync(file, { throwIfNoEntry: false });
+    return found === undefined ? 'missing' : `${found.mtimeMs}/${found.size}/${found.ino}`;
   };
 
-  /** A last line that was cut off belongs to a write that was never acknowledged: the file before it counts. */
+  /** A last line that was cut off: the whole lines count, and the file before it only for what is not among them. */
   const mended = async (document: IssuesDocument): Promise<IssuesDocument> => {
     const before = await readFile(backup, 'utf8').catch(() => null);
     if (before === null) return document;
     const earlier = parseIssues(before);
-    return earlier.broken.length === 0 && !earlier.torn ? { ...earlier, torn: true } : document;
+    if (earlier.broken.length > 0 || earlier.torn) return document;
+    return { ...document, issues: new Map([...earlier.issues, ...document.issues]) };
   };
 
   const load = async (): Promise<IssuesDocument> => {
-    const stamp = await stampOf();
+    const stamp = stampOf();
     if (cached?.stamp === stamp) return cached.document;
     const parsed = stamp === 'missing' ? empty : parseIssues(await readFile(file, 'utf8'));
     const document = parsed.torn ? await mended(parsed) : parsed;
@@ -77,17 +74,17 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
     return document;
   };
 
-  const names = async (): Promise<readonly string[]> => {
+  const names = (): readonly string[] => {
     try {
-      return await readdir(folder);
+      return readdirSync(folder);
     } catch (error) {
       if (missing(error)) return [];
       throw error;
     }
   };
 
-  const requireOurs = async (document: IssuesDocument): Promise<void> => {
-    const sign = bdOwns(await names());
+  const requireOurs = (document: IssuesDocument): void => {
+    const sign = bdOwns(names());
     if (sign !== undefined)
       throw unavailable(`bd keeps this project's tasks in its own database (.beads/${sign})`, 'install bd and use it');
     const [first] = document.broken;
@@ -95,47 +92,41 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
       throw unavailable(`${file} line ${first.line} cannot be read: ${first.problem}`, 'mend or remove that line');
   };
 
-  const keepBackup = async (): Promise<void> => {
-    await unlink(backup).catch(() => {});
-    await link(file, backup).catch((error: unknown) => {
-      if (!missing(error)) throw error;
-    });
+  const keepBackup = (): void => {
+    if (stampOf() === 'missing') return;
+    if (statSync(backup, { throwIfNoEntry: false }) !== undefined) unlinkSync(backup);
+    linkSync(file, backup);
   };
 
   const changeAlone = async (edit: (draft: IssuesDocument) => boolean): Promise<void> => {
     const document = await load();
-    await requireOurs(document);
+    requireOurs(document);
     const draft: IssuesDocument = { ...document, issues: new Map(document.issues), torn: false };
     if (!edit(draft)) return;
     const text = formatIssues(draft);
     await writeFileAtomically(file, text, { mode: 0o600, beforeRename: keepBackup });
-    const stamp = await stampOf();
+    const stamp = stampOf();
     // Another size is the edit of another program, right behind ours.
     cached = stamp.split('/')[1] === String(Buffer.byteLength(text)) ? { stamp, document: draft } : null;
   };
 
   /** Tries the change on nothing when there is no folder yet: what is refused then does not make one. */
-  const changesNothing = async (edit: (draft: IssuesDocument) => boolean): Promise<boolean> => {
-    const exists = await stat(folder).catch((error: unknown) => {
-      if (missing(error)) return null;
-      throw error;
-    });
-    return exists === null && !edit({ ...empty, issues: new Map() });
-  };
+  const changesNothing = (edit: (draft: IssuesDocument) => boolean): boolean =>
+    statSync(folder, { throwIfNoEntry: false }) === undefined && !edit({ ...empty, issues: new Map() });
 
   return {
     read: () => load().catch(asUnavailable(folder)),
     requireWritable: async () => {
       try {
-        await requireOurs(await load());
+        requireOurs(await load());
       } catch (error) {
         asUnavailable(folder)(error);
       }
     },
     change: async (edit) => {
       try {
-        if (await changesNothing(edit)) return;
-        await mkdir(folder, { mode: 0o700, recursive: true });
+        if (changesNothing(edit)) return;
+        mkdirSync(folder, { mode: 0o700, recursive: true });
         await withFileLock(join(folder, '.issues.lock'), () => changeAlone(edit));
       } catch (error) {
         asUnavailable(folder)(error);

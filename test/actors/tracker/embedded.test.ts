@@ -269,6 +269,18 @@ test('a last line that was cut off costs only itself: the file before it counts'
   }
 });
 
+test('half a line that another program left behind undoes nothing that was acknowledged', async () => {
+  const { file, tracker, root } = setUp();
+  await tracker.create(aTask({ title: 'one' }));
+  await tracker.create(aTask({ title: 'two' }));
+  appendFileSync(file, '{"id":"bd-half","titl');
+  const late = openAt(root);
+
+  expect((await late.list()).map(({ title }) => title)).toEqual(['one', 'two']);
+  await late.create(aTask({ title: 'three' }));
+  expect((await openAt(root).list()).map(({ title }) => title)).toEqual(['one', 'two', 'three']);
+});
+
 test('a broken line in the middle names itself, the others stay readable, and nothing is written', async () => {
   const { write, file, tracker } = setUp();
   const text = `${line('bd-a')}\n{"id":\n${line('bd-b')}\n`;
@@ -320,7 +332,7 @@ test('a write that fails leaves the old file and no other, and says why to each 
   for (const answer of answers) {
     expect(answer).toMatchObject({
       status: 'rejected',
-      reason: { code: 'tracker_unavailable', cause: { code: 'EEXIST' } },
+      reason: { code: 'tracker_unavailable', cause: { code: 'EISDIR' } },
     });
   }
   expect(readFileSync(file, 'utf8')).toBe(before);
