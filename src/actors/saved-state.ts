@@ -60,3 +60,28 @@ export const viewSaved = (store: Store | null, tracked: TrackedTask): TaskView =
   const rows = store === null || saved === null ? { task: null, agent: null, changedAt: 0 } : readSaved(store, saved);
   return toView({ tracked, ...rows });
 };
+
+/** The views of tasks that are not live, whose rows were read lately; who writes a row says so. */
+export interface RestingViews {
+  viewOf(tracked: TrackedTask): TaskView;
+  forget(taskId: TaskId): void;
+}
+
+const restingAtMost = 2_000;
+const nothing = { task: null, agent: null, changedAt: 0 };
+
+export const createRestingViews = (store: Store): RestingViews => {
+  const known = new Map<TaskId, { readonly tracked: TrackedTask; readonly view: TaskView }>();
+  return {
+    viewOf: (tracked) => {
+      const last = known.get(tracked.id);
+      if (last?.tracked === tracked) return last.view;
+      const saved = store.actor(tracked.id);
+      const view = toView({ tracked, ...(saved === null ? nothing : readSaved(store, saved)) });
+      if (known.size >= restingAtMost) known.clear();
+      known.set(tracked.id, { tracked, view });
+      return view;
+    },
+    forget: (taskId) => void known.delete(taskId),
+  };
+};

@@ -17,11 +17,11 @@ import { type AgentState, type TaskView, toView } from '../machines/task-view.ts
 import { statusInTracker, type TrackedTask } from '../machines/tracked-task.ts';
 import { durable } from './durable.ts';
 import type { Journal } from './journal.ts';
-import { machineVersion, persistedSnapshot, readSaved, savedSnapshot, viewSaved } from './saved-state.ts';
+import { createRestingViews, machineVersion, persistedSnapshot, readSaved, savedSnapshot } from './saved-state.ts';
 import type { Store } from './store/port.ts';
 import { createTimerWheel } from './timer-wheel.ts';
 import type { Tracker } from './tracker/port.ts';
-import { endingEntries, questionEntries, transitionEntries } from './transitions.ts';
+import { endingEntries, questionEntries, type Shown, shownOf, transitionEntries } from './transitions.ts';
 
 type TaskMachine = typeof taskMachine;
 type TaskSnapshot = SnapshotFrom<TaskMachine>;
@@ -48,7 +48,8 @@ interface Live {
   agent: AgentState | null;
   /** The snapshot of the agent that runs in this process. */
   running: AgentSnapshot | null;
-  view: TaskView | null;
+  /** What was shown of it last. */
+  shown: Shown | null;
   requestId: string | null;
 }
 
@@ -102,6 +103,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
   /** How many callers wait for an answer of a task; its actor stays while there is one. */
   const asking = new Map<TaskId, number>();
   const reviving = new Map<TaskId, number>();
+  const resting = createRestingViews(store);
   let stopped = false;
 
   const wheel = createTimerWheel(now, (key) => {
@@ -123,6 +125,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
   const commitTask = (host: Live, next: TaskSnapshot, event: Timed, previous: TaskSnapshot): void => {
     const at = event.at ?? now();
     const { taskId, attempt, deadlineAt } = next.context;
+    resting.forget(taskId);
     const pending = next.hasTag('pending');
     const view = toView({ tracked: host.tracked, task: next, agent: agentIn(host, attempt), changedAt: at });
     const settledNow = next.hasTag('settled') && !previous.hasTag('settled');
@@ -145,14 +148,14 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
           cause: event,
           at,
           attempt,
-          before: host.view,
+          before: host.shown,
           after: view,
         }),
         ...(settledNow ? endingEntries(next, view, at) : []),
       ],
       ...(host.requestId === null ? {} : { request: { id: host.requestId, taskId } }),
     });
-    host.view = view;
+    host.shown = shownOf(view);
     host.requestId = null;
     wheel.set(taskId, pending ? deadlineAt : null);
   };
@@ -192,7 +195,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
       ...(saved === null ? {} : { snapshot: persistedSnapshot(saved) }),
     });
     const rows = saved === null ? null : readSaved(store, saved);
-    const host: Live = { actor, tracked, agent: rows?.agent ?? null, running: null, view: null, requestId: null };
+    const host: Live = { actor, tracked, agent: rows?.agent ?? null, running: null, shown: null, requestId: null };
     live.set(taskId, host);
     actor.subscribe({
       next: () => queueMicrotask(() => evict(taskId, host)),
@@ -227,10 +230,10 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     const host = live.get(tracked.id);
     if (host !== undefined) {
       const task = host.actor.getSnapshot();
-      const changedAt = host.view === null ? 0 : Date.parse(host.view.updated_at);
+      const changedAt = host.shown?.changedAt ?? 0;
       return toView({ tracked, task, agent: agentIn(host, task.context.attempt), changedAt });
     }
-    return viewSaved(store, tracked);
+    return resting.viewOf(tracked);
   };
 
   return {
@@ -288,6 +291,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
       const host = live.get(taskId);
       if (host === undefined) throw new Error(`an agent of ${taskId} moved without its task`);
       const at = event.at ?? now();
+      resting.forget(taskId);
       const task = host.actor.getSnapshot();
       const key = attemptKey(taskId, attempt);
       const after = toView({ tracked: host.tracked, task, agent: next, changedAt: at });
@@ -308,15 +312,15 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
             cause: event,
             at,
             attempt,
-            before: host.view,
+            before: host.shown,
             after,
           }),
-          ...questionEntries(after, host.view, at),
+          ...questionEntries(after, host.shown, at),
         ],
       });
       host.agent = next;
       host.running = next.status === 'active' ? next : null;
-      host.view = after;
+      host.shown = shownOf(after);
       wheel.set(key, next.status === 'active' ? deadlineAt : null);
     },
 

@@ -2,6 +2,22 @@ import type { TaskState, TaskView } from '../machines/task-view.ts';
 import { entry } from './events.ts';
 import type { NewEntry } from './store/port.ts';
 
+/** As much of a view as the next transition must be compared with. */
+export interface Shown {
+  readonly status: string;
+  readonly phase: string;
+  readonly inputId: string | null;
+  /** Epoch ms. */
+  readonly changedAt: number;
+}
+
+export const shownOf = ({ status, phase, awaiting, updated_at }: TaskView): Shown => ({
+  status,
+  phase,
+  inputId: awaiting?.input_id ?? null,
+  changedAt: Date.parse(updated_at),
+});
+
 interface Transition {
   readonly machine: 'task' | 'agent';
   readonly value: unknown;
@@ -9,7 +25,7 @@ interface Transition {
   readonly cause: unknown;
   readonly at: number;
   readonly attempt: number;
-  readonly before: TaskView | null;
+  readonly before: Shown | null;
   readonly after: TaskView;
 }
 
@@ -34,9 +50,9 @@ export const transitionEntries = ({
 };
 
 /** What people are told when an attempt begins to wait for one of them (CONTRACT 5), or nothing. */
-export const questionEntries = (view: TaskView, before: TaskView | null, at: number): NewEntry[] => {
+export const questionEntries = (view: TaskView, before: Shown | null, at: number): NewEntry[] => {
   const { task_id, attempt, awaiting } = view;
-  if (awaiting === undefined || awaiting.input_id === before?.awaiting?.input_id) return [];
+  if (awaiting === undefined || awaiting.input_id === before?.inputId) return [];
   const type = awaiting.kind === 'input' ? 'input_required' : 'approval_required';
   return [entry(task_id, attempt, type, at, awaiting)];
 };

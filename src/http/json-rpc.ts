@@ -7,7 +7,10 @@ import type { Method } from './methods.ts';
 const requestSchema = z.strictObject({
   jsonrpc: z.literal('2.0'),
   method: z.string().min(1),
-  params: z.union([z.record(z.string(), z.unknown()), z.array(z.unknown())]).optional(),
+  /** An object or an array; the method looks inside. */
+  params: z
+    .custom<object>((given) => typeof given === 'object' && given !== null, 'expected an object or an array')
+    .optional(),
   id: z.union([z.string(), z.number(), z.null()]).optional(),
 });
 
@@ -71,10 +74,15 @@ export const createRpc = (
     return createJSONRPCErrorResponse(id, wire[known.code].rpc, known.message, { ...facts, code: known.code });
   };
 
-  const answerOne = async (request: unknown): Promise<unknown> => {
+  const answerOne = async (request: unknown): Promise<{ readonly answer: unknown; readonly malformed: boolean }> => {
     const parsed = requestSchema.safeParse(request);
-    if (!parsed.success) return malformed(request, parsed.error);
-    const { jsonrpc, method, params, id } = parsed.data;
+    return parsed.success
+      ? { answer: await answerCall(parsed.data), malformed: false }
+      : { answer: malformed(request, parsed.error), malformed: true };
+  };
+
+  const answerCall = async (request: z.infer<typeof requestSchema>): Promise<unknown> => {
+    const { jsonrpc, method, params, id } = request;
     if (!server.hasMethod(method) && id !== undefined)
       return failure(
         'method_not_found',
@@ -93,7 +101,8 @@ export const createRpc = (
     if (batch.length === 0) return { status: 400, body: failure('invalid_request', 'the batch is empty') };
     if (batch.length > maxBatch)
       return { status: 400, body: failure('invalid_request', `a batch holds at most ${maxBatch} requests`) };
-    const answers = (await Promise.all(batch.map(answerOne))).filter((answer) => answer !== null);
+    const all = await Promise.all(batch.map(answerOne));
+    const answers = all.map(({ answer }) => answer).filter((answer) => answer !== null);
     return answers.length === 0 ? { status: 204 } : { status: 200, body: answers };
   };
 
@@ -103,8 +112,7 @@ export const createRpc = (
     const parsed = parse(text);
     if (parsed === null) return { status: 400, body: failure('parse_error', 'the body is not JSON') };
     if (Array.isArray(parsed.value)) return answerBatch(parsed.value);
-    const envelopeFits = requestSchema.safeParse(parsed.value).success;
-    const answer = await answerOne(parsed.value);
-    return answer === null ? { status: 204 } : { status: envelopeFits ? 200 : 400, body: answer };
+    const { answer, malformed: refused } = await answerOne(parsed.value);
+    return answer === null ? { status: 204 } : { status: refused ? 400 : 200, body: answer };
   };
 };

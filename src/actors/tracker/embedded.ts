@@ -1,7 +1,17 @@
 import { type Refusal, refusal, ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
-import { endLabels, type Issue, isGating, isListed, pathBetween, toTracked, unmetOf } from './issue.ts';
+import type { DraftIssues } from './draft-issues.ts';
+import {
+  endLabels,
+  type Issue,
+  type IssueTable,
+  isGating,
+  isListed,
+  pathBetween,
+  toTracked,
+  unmetOf,
+} from './issue.ts';
 import { createIssuesFile } from './issues-file.ts';
 import type { IssuesDocument } from './issues-text.ts';
 import { blocks, newId, newIssue, requireFits } from './new-issue.ts';
@@ -17,12 +27,11 @@ export interface EmbeddedOptions {
   readonly random: (max: number) => number;
 }
 
-type Issues = Map<string, Issue>;
 /** Looks at the newest issues and puts what it changes; a refusal changes nothing. */
-type Edit<Result> = (issues: Issues) => { readonly result: Result; readonly changed: boolean };
+type Edit<Result> = (issues: DraftIssues) => { readonly result: Result; readonly changed: boolean };
 
 interface Waiting {
-  readonly apply: (issues: Issues) => boolean;
+  readonly apply: (issues: DraftIssues) => boolean;
   readonly settle: () => void;
   readonly reject: (error: unknown) => void;
 }
@@ -49,7 +58,8 @@ export const createEmbeddedTracker = (options: EmbeddedOptions): Tracker => {
   const file = createIssuesFile(projectRoot);
   let waiting: Waiting[] = [];
   let writing = false;
-  const views = new WeakMap<IssuesDocument, readonly TrackedTask[]>();
+  const lists = new WeakMap<IssuesDocument, readonly TrackedTask[]>();
+  const views = new WeakMap<IssuesDocument, Map<string, TrackedTask>>();
 
   /** All writes that wait at this moment go into one replacement of the file; each gets its own answer. */
   const writeAll = async (): Promise<void> => {
@@ -57,7 +67,7 @@ export const createEmbeddedTracker = (options: EmbeddedOptions): Tracker => {
       const batch = waiting;
       waiting = [];
       try {
-        await file.change(({ issues }) => batch.map(({ apply }) => apply(issues)).includes(true));
+        await file.change((issues) => batch.map(({ apply }) => apply(issues)).includes(true));
         for (const { settle } of batch) settle();
       } catch (error) {
         for (const { reject } of batch) reject(error);
@@ -69,7 +79,7 @@ export const createEmbeddedTracker = (options: EmbeddedOptions): Tracker => {
   const edit = <Result>(change: Edit<Result>): Promise<Result> =>
     new Promise((resolve, reject) => {
       let answer: (() => void) | null = null;
-      const apply = (issues: Issues): boolean => {
+      const apply = (issues: DraftIssues): boolean => {
         try {
           const { result, changed } = change(issues);
           answer = () => resolve(result);
@@ -84,7 +94,10 @@ export const createEmbeddedTracker = (options: EmbeddedOptions): Tracker => {
       writing = true;
     });
 
-  const editIssue = (id: TaskId, change: (issue: Issue, issues: Issues) => Issue | Refusal | null): Promise<Verdict> =>
+  const editIssue = (
+    id: TaskId,
+    change: (issue: Issue, issues: IssueTable) => Issue | Refusal | null,
+  ): Promise<Verdict> =>
     edit((issues) => {
       const issue = issues.get(id);
       if (issue === undefined || !isListed(issue)) return refuse(refusal('task_not_found', { task_id: id }));
@@ -95,7 +108,7 @@ export const createEmbeddedTracker = (options: EmbeddedOptions): Tracker => {
       return { result: accepted, changed: true };
     });
 
-  const unmet = (issue: Issue, issues: Issues): Refusal | null => {
+  const unmet = (issue: Issue, issues: IssueTable): Refusal | null => {
     const ids = unmetOf(issue, issues);
     return ids.length === 0 ? null : refusal('dependencies_unmet', { task_id: issue.id as TaskId, unmet: ids });
   };
@@ -111,13 +124,22 @@ export const createEmbeddedTracker = (options: EmbeddedOptions): Tracker => {
 
   const list = async (): Promise<readonly TrackedTask[]> => {
     const document = await file.read();
-    const known = views.get(document);
+    const known = lists.get(document);
     if (known !== undefined) return known;
     const order = (one: TrackedTask, other: TrackedTask): number =>
       one.createdAt === other.createdAt ? (one.id < other.id ? -1 : 1) : one.createdAt < other.createdAt ? -1 : 1;
     const listed = [...document.issues.values()].filter(isListed);
     const view = listed.map((issue) => toTracked(issue, document.issues)).sort(order);
-    views.set(document, view);
+    lists.set(document, view);
+    return view;
+  };
+
+  /** What an issue is to us depends on the others; it is worked out once for each state of the file. */
+  const viewIn = (document: IssuesDocument, issue: Issue): TrackedTask => {
+    const known = views.get(document) ?? new Map<string, TrackedTask>();
+    views.set(document, known);
+    const view = known.get(issue.id) ?? toTracked(issue, document.issues);
+    known.set(issue.id, view);
     return view;
   };
 
@@ -126,9 +148,9 @@ export const createEmbeddedTracker = (options: EmbeddedOptions): Tracker => {
     list,
 
     find: async (id) => {
-      const { issues } = await file.read();
-      const issue = issues.get(id);
-      return issue === undefined || !isListed(issue) ? null : toTracked(issue, issues);
+      const document = await file.read();
+      const issue = document.issues.get(id);
+      return issue === undefined || !isListed(issue) ? null : viewIn(document, issue);
     },
 
     create: async (task: NewTask) => {

@@ -20,6 +20,13 @@ export const issueSchema = z.looseObject({
 });
 export type Issue = z.infer<typeof issueSchema>;
 
+/** What may be asked of a project's issues, also while they are being changed. */
+export interface IssueTable {
+  get(id: string): Issue | undefined;
+  has(id: string): boolean;
+  readonly size: number;
+}
+
 export const endLabels: readonly string[] = ['agent-failed', 'agent-cancelled'];
 
 const gating: ReadonlySet<string> = new Set(['blocks', 'conditional-blocks', 'waits-for']);
@@ -38,7 +45,7 @@ export const blockers = ({ dependencies = [] }: Issue): readonly TaskId[] => [
 ];
 
 /** The blockers that are not done; one that does not exist is never done. */
-export const unmetOf = (issue: Issue, issues: ReadonlyMap<string, Issue>): readonly TaskId[] =>
+export const unmetOf = (issue: Issue, issues: IssueTable): readonly TaskId[] =>
   blockers(issue).filter((id) => !done.has(issues.get(id)?.status ?? 'missing'));
 
 const time = (text: string): string => {
@@ -48,7 +55,7 @@ const time = (text: string): string => {
 
 export const isListed = ({ status }: Issue): boolean => status !== 'tombstone';
 
-export const toTracked = (issue: Issue, issues: ReadonlyMap<string, Issue>): TrackedTask => ({
+export const toTracked = (issue: Issue, issues: IssueTable): TrackedTask => ({
   id: issue.id as TaskId,
   title: issue.title,
   description: issue.description ?? '',
@@ -64,7 +71,7 @@ export const toTracked = (issue: Issue, issues: ReadonlyMap<string, Issue>): Tra
 });
 
 /** The ids from `from` along dependencies back to `to`, or null: adding `to → from` would close this cycle. */
-export const pathBetween = (from: TaskId, to: TaskId, issues: ReadonlyMap<string, Issue>): readonly TaskId[] | null => {
+export const pathBetween = (from: TaskId, to: TaskId, issues: IssueTable): readonly TaskId[] | null => {
   const cameFrom = new Map<TaskId, TaskId | null>([[from, null]]);
   for (const id of cameFrom.keys()) {
     if (id === to) {

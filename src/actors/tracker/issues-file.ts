@@ -3,8 +3,10 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ServiceError } from '../../machines/errors.ts';
 import { writeFileAtomically } from '../atomic-write.ts';
+import { appendDurably } from './append.ts';
+import { type DraftIssues, draftOf } from './draft-issues.ts';
 import { LockedError, withFileLock } from './file-lock.ts';
-import { formatIssues, type IssuesDocument, parseIssues } from './issues-text.ts';
+import { formatIssues, formatLines, type IssuesDocument, parseIssues } from './issues-text.ts';
 
 /** `.beads/issues.jsonl` as a document that is read when it changed and replaced whole. */
 export interface IssuesFile {
@@ -13,7 +15,7 @@ export interface IssuesFile {
   /** @throws tracker_unavailable saying why nothing may be written now */
   requireWritable(): Promise<void>;
   /** Runs a change on a draft of the newest document, alone; what it answers true for is written. @throws tracker_unavailable */
-  change(edit: (draft: IssuesDocument) => boolean): Promise<void>;
+  change(edit: (draft: DraftIssues) => boolean): Promise<void>;
 }
 
 const unavailable = (detail: string, remedy: string, cause?: unknown): ServiceError =>
@@ -35,7 +37,7 @@ const asUnavailable =
     );
   };
 
-const empty: IssuesDocument = { issues: new Map(), others: [], broken: [], torn: false };
+const empty = (): IssuesDocument => ({ issues: new Map(), others: [], broken: [], torn: false });
 
 /** What tells that bd keeps this project's tasks in a database of its own (facts/beads 11). */
 const bdOwns = (names: readonly string[]): string | undefined =>
@@ -65,10 +67,17 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
     return { ...document, issues: new Map([...earlier.issues, ...document.issues]) };
   };
 
+  /** The document as it was read or written last, when the file has not changed since. */
+  const unchanged = (): IssuesDocument | null => {
+    if (cached === null || cached.stamp !== stampOf()) return null;
+    return cached.document;
+  };
+
   const load = async (): Promise<IssuesDocument> => {
+    const known = unchanged();
+    if (known !== null) return known;
     const stamp = stampOf();
-    if (cached?.stamp === stamp) return cached.document;
-    const parsed = stamp === 'missing' ? empty : parseIssues(await readFile(file, 'utf8'));
+    const parsed = stamp === 'missing' ? empty() : parseIssues(await readFile(file, 'utf8'));
     const document = parsed.torn ? await mended(parsed) : parsed;
     cached = { stamp, document };
     return document;
@@ -98,24 +107,42 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
     linkSync(file, backup);
   };
 
-  const changeAlone = async (edit: (draft: IssuesDocument) => boolean): Promise<void> => {
+  const replace = async (document: IssuesDocument): Promise<number> => {
+    const text = formatIssues(document);
+    await writeFileAtomically(file, text, { mode: 0o600, beforeRename: keepBackup });
+    return Buffer.byteLength(text);
+  };
+
+  /** New issues are appended, so that creating one costs the same in a project of any size; all else replaces the file. */
+  const write = (document: IssuesDocument, draft: DraftIssues): Promise<number> => {
+    const fresh = document.torn || stampOf() === 'missing' ? null : draft.onlyAdded();
+    return fresh === null ? replace({ ...document, issues: draft.merged() }) : appendDurably(file, formatLines(fresh));
+  };
+
+  const changeAlone = async (edit: (draft: DraftIssues) => boolean): Promise<void> => {
     const document = await load();
     requireOurs(document);
-    const draft: IssuesDocument = { ...document, issues: new Map(document.issues), torn: false };
+    const draft = draftOf(document.issues);
     if (!edit(draft)) return;
-    const text = formatIssues(draft);
-    await writeFileAtomically(file, text, { mode: 0o600, beforeRename: keepBackup });
+    const size = await write(document, draft);
+    draft.apply();
     const stamp = stampOf();
     // Another size is the edit of another program, right behind ours.
-    cached = stamp.split('/')[1] === String(Buffer.byteLength(text)) ? { stamp, document: draft } : null;
+    cached = stamp.split('/')[1] === String(size) ? { stamp, document: { ...document, torn: false } } : null;
   };
 
   /** Tries the change on nothing when there is no folder yet: what is refused then does not make one. */
-  const changesNothing = (edit: (draft: IssuesDocument) => boolean): boolean =>
-    statSync(folder, { throwIfNoEntry: false }) === undefined && !edit({ ...empty, issues: new Map() });
+  const changesNothing = (edit: (draft: DraftIssues) => boolean): boolean =>
+    statSync(folder, { throwIfNoEntry: false }) === undefined && !edit(draftOf(new Map()));
 
   return {
-    read: () => load().catch(asUnavailable(folder)),
+    read: async () => {
+      try {
+        return unchanged() ?? (await load());
+      } catch (error) {
+        return asUnavailable(folder)(error);
+      }
+    },
     requireWritable: async () => {
       try {
         requireOurs(await load());

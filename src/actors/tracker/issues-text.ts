@@ -72,6 +72,9 @@ const textOf = (issue: Issue): string => {
 
 const byId = ([one]: [string, Issue], [other]: [string, Issue]): number => (one < other ? -1 : 1);
 
+/** The lines of these issues, as they are appended. */
+export const formatLines = (issues: readonly Issue[]): string => issues.map((issue) => `${textOf(issue)}\n`).join('');
+
 /** Sorted by id, as bd writes it, so that a change is a small difference. */
 export const formatIssues = ({ issues, others }: Pick<IssuesDocument, 'issues' | 'others'>): string =>
   [...others, ...[...issues].sort(byId).map(([, issue]) => textOf(issue))].map((line) => `${line}\n`).join('');

@@ -1,6 +1,6 @@
 import { ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
-import type { Issue } from './issue.ts';
+import type { Issue, IssueTable } from './issue.ts';
 import type { NewTask } from './port.ts';
 
 const titleBytes = 500;
@@ -34,7 +34,7 @@ export const requireFits = (task: NewTask): void => {
 const idLength = (count: number): number => (count < 500 ? 4 : count < 1_500 ? 5 : 6);
 
 /** A new id in bd's form: longer as the project grows, never one that exists. */
-export const newId = (issues: ReadonlyMap<string, Issue>, random: (max: number) => number): TaskId => {
+export const newId = (issues: IssueTable, random: (max: number) => number): TaskId => {
   for (;;) {
     const digits = Array.from({ length: idLength(issues.size) }, () => random(36).toString(36));
     const id = `bd-${digits.join('')}` as TaskId;

@@ -254,12 +254,11 @@ test('removing a dependency leaves links of other types alone', async () => {
   expect(JSON.parse(lines()[1] ?? '')).toMatchObject({ dependencies: [link] });
 });
 
-test('a last line that was cut off costs only itself: the file before it counts', async () => {
-  const { file, folder, tracker, root } = setUp();
+test('a last line that was cut off costs only itself', async () => {
+  const { file, lines, tracker, root } = setUp();
   await tracker.create(aTask({ title: 'one' }));
   await tracker.create(aTask({ title: 'two' }));
-  const before = readFileSync(join(folder, 'issues.jsonl.bak'), 'utf8');
-  expect(before.split('\n')).toHaveLength(2);
+  const before = `${lines()[0]}\n`;
   for (let size = statSync(file).size - 2; size > before.length; size -= 25) {
     truncateSync(file, size);
     const late = openAt(root);
@@ -323,11 +322,11 @@ test('a backup of a database does not make the project bd-owned', async () => {
 
 test('a write that fails leaves the old file and no other, and says why to each caller', async () => {
   const { file, folder, tracker } = setUp();
-  await tracker.create(aTask());
+  const { id } = await tracker.create(aTask());
   const before = readFileSync(file, 'utf8');
   mkdirSync(join(folder, 'issues.jsonl.bak'));
 
-  const answers = await Promise.allSettled([tracker.create(aTask()), tracker.create(aTask())]);
+  const answers = await Promise.allSettled([tracker.create(aTask()), tracker.close(id, 'done')]);
 
   for (const answer of answers) {
     expect(answer).toMatchObject({

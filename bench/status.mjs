@@ -1,0 +1,93 @@
+// CPU of one `status` call beside a route of the same Fastify that answers the same request with the same text, whatever
+// it asks; through real sockets, interleaved.
+
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { Agent, request } from 'node:http';
+import { buildServer } from '../dist/http/server.js';
+import { cpuMs, median, openSystem, report } from './lib.mjs';
+
+const calls = 2_000;
+const rounds = 7;
+const token = 'bench';
+
+/** The client lives in a process of its own, so that only the server's time is counted. */
+const client = async ({ port, body }) => {
+  const agent = new Agent({ keepAlive: true, maxSockets: 16 });
+  const ask = (path) =>
+    new Promise((resolve, reject) => {
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+      const asked = request({ host: '127.0.0.1', port, path, method: 'POST', headers, agent }, (response) => {
+        response.resume();
+        response.once('end', () =>
+          response.statusCode === 200 ? resolve() : reject(new Error(`${response.statusCode}`)),
+        );
+      });
+      asked.once('error', reject);
+      asked.end(body);
+    });
+  process.on('message', async (which) => {
+    let left = calls;
+    const work = async () => {
+      while (left > 0) {
+        left -= 1;
+        await ask(which === 'status' ? '/a2a/status' : '/static');
+      }
+    };
+    await Promise.all(Array.from({ length: 16 }, work));
+    process.send('done');
+  });
+  process.send('ready');
+};
+
+if (process.argv[2] === 'client') await client(JSON.parse(process.argv[3]));
+else {
+  const { system, store, tracker, close } = await openSystem();
+  const { task_id } = await system.service.create({ description: 'a task' });
+  let names = [];
+  const app = await buildServer({
+    system,
+    store,
+    tracker,
+    name: 'bench',
+    version: '0',
+    models: () => [],
+    hosts: () => names,
+    token: () => token,
+    proofToken: () => token,
+    tokenHint: '',
+    modelCheck: () => ({ ok: true, detail: '' }),
+    inspection: null,
+    heartbeatMs: 15_000,
+    draining: () => false,
+    streamLimits: () => ({ inAll: 10, perTask: 10 }),
+    log: () => {},
+  });
+  const answer = { jsonrpc: '2.0', id: 1, result: await system.service.status(task_id) };
+  app.post('/static', async () => answer);
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = app.server.address();
+  names = [`127.0.0.1:${port}`];
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'status', params: { task_id } });
+  const child = fork(new URL(import.meta.url), ['client', JSON.stringify({ port, body })]);
+  await once(child, 'message');
+  const figures = { status: [], static: [] };
+  for (let round = 0; round < rounds; round += 1)
+    for (const which of ['static', 'status']) {
+      const before = process.cpuUsage();
+      child.send(which);
+      await once(child, 'message');
+      figures[which].push((cpuMs(before) * 1_000) / calls);
+    }
+  child.kill();
+  await app.close();
+  await close();
+  const [ours, limit] = [median(figures.status), median(figures.static)];
+  report('CPU of one status call / a static Fastify route', {
+    ours,
+    limit,
+    ratio: ours / limit,
+    goal: 1.5,
+    unit: 'us',
+  });
+}
