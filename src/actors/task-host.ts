@@ -16,6 +16,7 @@ import type { taskMachine } from '../machines/task-machine.ts';
 import { type AgentState, type TaskView, toView } from '../machines/task-view.ts';
 import { statusInTracker, type TrackedTask } from '../machines/tracked-task.ts';
 import { durable } from './durable.ts';
+import { createFamily } from './family.ts';
 import type { Journal } from './journal.ts';
 import { createRestingViews, machineVersion, persistedSnapshot, readSaved, savedSnapshot } from './saved-state.ts';
 import type { Store } from './store/port.ts';
@@ -98,6 +99,7 @@ const answerOf = async (actor: Live['actor']): Promise<TaskSnapshot> => {
 
 export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost => {
   const { tracker, store, journal, now } = ports;
+  const family = createFamily(ports.inspected);
   const live = new Map<TaskId, Live>();
   const arriving = new Map<TaskId, Promise<Live>>();
   /** How many callers wait for an answer of a task; its actor stays while there is one. */
@@ -167,7 +169,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     const snapshot = host.actor.getSnapshot();
     if (live.get(taskId) !== host || asking.has(taskId) || snapshot.hasTag('pending')) return;
     live.delete(taskId);
-    host.actor.stop();
+    family.stop(host.actor);
   };
 
   const crashed = (taskId: TaskId, host: Live, error: unknown): void => {
@@ -190,8 +192,9 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     if (tracked === null) throw new ServiceError('task_not_found', { task_id: taskId });
     const saved = store.actor(taskId);
     const actor = createActor(logic, {
+      id: taskId,
+      parent: family.parent,
       input: { taskId },
-      ...ports.inspected,
       ...(saved === null ? {} : { snapshot: persistedSnapshot(saved) }),
     });
     const rows = saved === null ? null : readSaved(store, saved);
@@ -327,7 +330,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     stop: () => {
       stopped = true;
       wheel.stop();
-      for (const { actor } of live.values()) actor.stop();
+      for (const { actor } of live.values()) family.stop(actor);
       live.clear();
     },
   };
