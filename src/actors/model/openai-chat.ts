@@ -1,152 +1,18 @@
-import OpenAI from 'openai';
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
-import type { Failure } from '../../machines/task.ts';
-import { type Assembly, createAssembly, encodeRequest, type MaxTokensField } from './openai-codec.ts';
-import { cancelled, failureOf, filtered, incomplete, tripFailure, unknownFinish, WireError } from './openai-faults.ts';
-import type { Model, ModelEvent, ModelRequest } from './port.ts';
-import { createWatchdog, defaultTimeouts, type Timeouts, type Watchdog } from './watchdog.ts';
+import { createOpenAiCall, hostOf, type OpenAiOptions } from './openai-call.ts';
+import { createAssembly, encodeRequest, type MaxTokensField } from './openai-codec.ts';
+import type { Model } from './port.ts';
 
-export interface OpenAiChatOptions {
-  readonly apiKey: string;
-  /** With its path, such as `https://api.openai.com/v1`. */
-  readonly baseURL: string;
+export interface OpenAiChatOptions extends OpenAiOptions {
   readonly maxTokensField?: MaxTokensField;
-  readonly timeouts?: Partial<Timeouts>;
-  /** Epoch ms, for Retry-After dates. */
-  readonly now?: () => number;
 }
 
-/** How long after its end an answer may still bring its usage (ms). */
-const usageMs = 2_000;
-const charactersPerToken = 4;
-const finishReasons: ReadonlySet<string> = new Set(['stop', 'tool_calls', 'function_call', 'length']);
-
-/** fetch that follows no redirect with the key, takes only event streams for an answer, and feeds the watchdog. */
-const watchedFetch =
-  (watchdog: Watchdog, onSend: () => void): typeof fetch =>
-  async (input, init) => {
-    onSend();
-    const response = await fetch(input, { ...init, redirect: 'manual' });
-    watchdog.headers();
-    if (response.status >= 300 && response.status < 400)
-      throw new WireError(
-        'redirect',
-        `the provider redirects (HTTP ${response.status}); set the final address as base URL`,
-      );
-    if (!response.ok || response.body === null) return response;
-    const type = response.headers.get('content-type') ?? '';
-    if (!type.includes('text/event-stream'))
-      throw new WireError(
-        'content_type',
-        `the provider answered with ${type || 'no content type'} instead of an event stream`,
-      );
-    const heard = new TransformStream<Uint8Array, Uint8Array>({
-      transform: (chunk, controller) => {
-        watchdog.byte();
-        controller.enqueue(chunk);
-      },
-    });
-    const { status, headers } = response;
-    return new Response(response.body.pipeThrough(heard), { status, headers });
-  };
-
-const estimated = ({ system, messages }: ModelRequest, answer: string) => ({
-  inputTokens: Math.ceil((system.length + JSON.stringify(messages).length) / charactersPerToken),
-  outputTokens: Math.ceil(answer.length / charactersPerToken),
-  cachedTokens: 0,
-});
-
-/** The verdict over an answer that ended: only what the provider called finished counts. */
-const verdict = (request: ModelRequest, assembly: Assembly): ModelEvent => {
-  const reason = assembly.finishReason();
-  if (reason === 'content_filter') return { type: 'failed', failure: filtered };
-  if (reason === null || assembly.chunks() === 0) return { type: 'failed', failure: incomplete(assembly.chunks()) };
-  if (!finishReasons.has(reason)) return { type: 'failed', failure: unknownFinish(reason) };
-  const calls = assembly.calls();
-  const text = assembly.text();
-  const written = text + calls.map((call) => call.arguments).join('');
-  const usage = assembly.usage() ?? estimated(request, written);
-  return { type: 'answered', text, calls, truncated: reason === 'length', usage };
-};
-
-/** A call in flight: what bounds it and what may stop it. */
-const openCall = (timeouts: Timeouts, signal: AbortSignal) => {
-  const abort = new AbortController();
-  const stop = (): void => abort.abort();
-  let trip: Failure | null = null;
-  let sent = false;
-  let usageTimer: NodeJS.Timeout | undefined;
-  const watchdog = createWatchdog(timeouts, (which, ms) => {
-    trip = tripFailure(which, ms);
-    stop();
-  });
-  signal.addEventListener('abort', stop, { once: true });
-  return {
-    signal: abort.signal,
-    fetch: watchedFetch(watchdog, () => {
-      sent = true;
-    }),
-    progress: watchdog.progress,
-    awaitUsage: () => {
-      usageTimer ??= setTimeout(stop, usageMs);
-    },
-    /** The limit that stopped the call, or null. */
-    trip: (): Failure | null => trip,
-    sent: (): boolean => sent,
-    close: () => {
-      clearTimeout(usageTimer);
-      watchdog.stop();
-      signal.removeEventListener('abort', stop);
-      stop();
-    },
-  };
-};
-
-/** The text of a stream; returns when the answer is whole, which may be long before its socket closes. */
-async function* textsOf(
-  stream: AsyncIterable<ChatCompletionChunk>,
-  assembly: Assembly,
-  call: ReturnType<typeof openCall>,
-): AsyncGenerator<ModelEvent> {
-  for await (const chunk of stream) {
-    const { text, progress } = assembly.add(chunk);
-    if (progress) call.progress();
-    if (text !== '') yield { type: 'text', delta: text };
-    if (assembly.finishReason() === null) continue;
-    if (assembly.usage() !== null) return;
-    call.awaitUsage();
-  }
-}
-
-/** Chat Completions over the openai package, streamed, without its retries: the machines retry, visibly. */
+/** Chat Completions over the openai package. */
 export const createOpenAiChatModel = (options: OpenAiChatOptions): Model => {
-  const { apiKey, baseURL, now = Date.now } = options;
-  const host = new URL(baseURL).host;
+  const host = hostOf(options.baseURL);
   const field = options.maxTokensField ?? (host === 'api.openai.com' ? 'max_completion_tokens' : 'max_tokens');
-  const timeouts = { ...defaultTimeouts, ...options.timeouts };
-  const clientFor = (fetch: typeof globalThis.fetch): OpenAI =>
-    new OpenAI({ apiKey, baseURL, maxRetries: 0, logLevel: 'off', timeout: timeouts.turnMs, fetch });
-
-  return {
-    name: host,
-    disclaimer: null,
-    async *ask(request, signal): AsyncGenerator<ModelEvent> {
-      const call = openCall(timeouts, signal);
-      const assembly = createAssembly();
-      let failure: Failure | null = null;
-      try {
-        signal.throwIfAborted();
-        const body = encodeRequest(request, field);
-        const stream = await clientFor(call.fetch).chat.completions.create(body, { signal: call.signal });
-        yield* textsOf(stream, assembly, call);
-      } catch (error) {
-        failure = failureOf(error, { now: now(), secret: apiKey, sent: call.sent() });
-      } finally {
-        call.close();
-      }
-      // The SDK ends an aborted stream like a whole one, so the reasons to stop come before what it says.
-      const stopped = signal.aborted ? cancelled : assembly.finishReason() === null ? (call.trip() ?? failure) : null;
-      yield stopped === null ? verdict(request, assembly) : { type: 'failed', failure: stopped };
-    },
-  };
+  return createOpenAiCall<ChatCompletionChunk>(options, {
+    open: (client, request, signal) => client.chat.completions.create(encodeRequest(request, field), { signal }),
+    createAssembly,
+  });
 };

@@ -4,6 +4,7 @@ import type {
   ChatCompletionMessageParam,
 } from 'openai/resources/chat/completions';
 import type { CompletionUsage } from 'openai/resources/completions';
+import { type Assembly, count, inOrder } from './openai-assembly.ts';
 import type { Message, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 
 export type MaxTokensField = 'max_tokens' | 'max_completion_tokens';
@@ -39,35 +40,11 @@ export const encodeRequest = (
   [field]: maxTokens,
 });
 
-/** Puts the chunks of one answer together. */
-export interface Assembly {
-  /** Takes a chunk in; answers with the text that it adds, and whether it adds anything at all. */
-  add(chunk: ChatCompletionChunk): { readonly text: string; readonly progress: boolean };
-  readonly chunks: () => number;
-  readonly finishReason: () => string | null;
-  readonly text: () => string;
-  readonly calls: () => readonly ToolCall[];
-  readonly usage: () => ModelUsage | null;
-}
-
-/** Ids that are missing or doubled are made up, so that every call gets exactly one result. */
-const withOwnIds = (calls: readonly ToolCall[]): readonly ToolCall[] => {
-  const seen = new Set<string>();
-  return calls.map((call, index) => {
-    const id = call.id === '' || seen.has(call.id) ? `call_${index}_${seen.size}` : call.id;
-    seen.add(id);
-    return { ...call, id };
-  });
-};
-
 const reasoningOf = (delta: object): string =>
   ['reasoning_content', 'reasoning', 'reasoning_text']
     .map((field) => (delta as Readonly<Record<string, unknown>>)[field])
     .filter((value): value is string => typeof value === 'string')
     .join('');
-
-const count = (value: number | undefined): number =>
-  value !== undefined && Number.isSafeInteger(value) && value >= 0 ? value : 0;
 
 const decodeUsage = (usage: CompletionUsage): ModelUsage => ({
   inputTokens: count(usage.prompt_tokens),
@@ -81,7 +58,7 @@ const extended = (call: ToolCall | undefined, part: ChatCompletionChunk.Choice.D
   arguments: (call?.arguments ?? '') + (part.function?.arguments ?? ''),
 });
 
-export const createAssembly = (): Assembly => {
+export const createAssembly = (): Assembly<ChatCompletionChunk> => {
   const calls = new Map<number, ToolCall>();
   let text = '';
   let chunks = 0;
@@ -106,7 +83,7 @@ export const createAssembly = (): Assembly => {
     chunks: () => chunks,
     finishReason: () => finishReason,
     text: () => text,
-    calls: () => withOwnIds([...calls].sort(([one], [other]) => one - other).map(([, call]) => call)),
+    calls: () => inOrder(calls),
     usage: () => usage,
   };
 };

@@ -48,6 +48,7 @@ const refusals: ReadonlySet<unknown> = new Set([
   'not_found_error',
   'invalid_api_key',
   'model_not_found',
+  'invalid_prompt',
 ]);
 
 /** The HTTP status, or in a stream the one that some gateways give as code. */
@@ -71,10 +72,42 @@ const ofProvider = (error: APIError, now: number): Failure => {
     : failed('http', `the provider answered ${error.message}`, retryable, facts);
 };
 
-const wireErrorIn = (error: unknown): WireError | null => {
-  for (let at: unknown = error; at instanceof Error; at = at.cause) if (at instanceof WireError) return at;
-  return null;
-};
+/** An error and what caused it, which is where fetch tells what went wrong. */
+const causes = (error: unknown): readonly Error[] => (error instanceof Error ? [error, ...causes(error.cause)] : []);
+
+const wireErrorIn = (error: unknown): WireError | undefined => causes(error).find((each) => each instanceof WireError);
+
+/** Node's codes for a certificate that it does not accept (https://nodejs.org/api/tls.html#x509-certificate-error-codes). */
+const certificateCodes: ReadonlySet<unknown> = new Set([
+  'CERT_HAS_EXPIRED',
+  'CERT_NOT_YET_VALID',
+  'CERT_REJECTED',
+  'CERT_REVOKED',
+  'CERT_SIGNATURE_FAILURE',
+  'CERT_UNTRUSTED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'HOSTNAME_MISMATCH',
+  'INVALID_CA',
+  'INVALID_PURPOSE',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
+
+const certificateCodeIn = (error: unknown): unknown =>
+  causes(error)
+    .map((each) => ('code' in each ? each.code : undefined))
+    .find((code) => certificateCodes.has(code));
+
+const refusedCertificate = (code: unknown): Failure =>
+  failed(
+    'certificate',
+    `the certificate of the provider is not accepted (${code}); an authority of your own goes into NODE_EXTRA_CA_CERTS`,
+    false,
+    { certificate: code },
+  );
 
 interface CallFacts {
   readonly now: number;
@@ -86,8 +119,10 @@ interface CallFacts {
 
 const classify = (error: unknown, { now, sent }: CallFacts): Failure => {
   const wire = wireErrorIn(error);
-  if (wire !== null) return failed(wire.kind, wire.message, wire.kind === 'content_type');
+  if (wire !== undefined) return failed(wire.kind, wire.message, wire.kind === 'content_type');
   if (!sent) return failed('setup', 'the call could not be made; check the key and OPENAI_CUSTOM_HEADERS', false);
+  const certificate = certificateCodeIn(error);
+  if (certificate !== undefined) return refusedCertificate(certificate);
   if (error instanceof APIConnectionError) return failed('network', 'the provider cannot be reached', true);
   if (error instanceof APIError) return ofProvider(error, now);
   if (error instanceof SyntaxError) return failed('malformed', 'a part of the answer was not JSON', true);

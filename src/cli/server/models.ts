@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { selectModel } from '../../actors/model/credentials.ts';
-import { createOpenAiChatModel } from '../../actors/model/openai-chat.ts';
+import { createOpenAiModel } from '../../actors/model/openai.ts';
 import type { Model } from '../../actors/model/port.ts';
 import { parseScript } from '../../actors/model/script.ts';
 import { createScriptedModel } from '../../actors/model/scripted.ts';
@@ -30,7 +30,8 @@ export const modelsFor = (config: Config, key: string | null): ((requested: stri
   const { api } = config;
   const scripted = createScriptedModel(scriptOf(config));
   const baseURL = api.mode === 'proxy' ? (api.proxy.base_url ?? api.base_url) : api.base_url;
-  const remote = key === null ? null : createOpenAiChatModel({ apiKey: key, baseURL });
+  const timeouts = api.timeout_seconds === undefined ? {} : { timeouts: { turnMs: api.timeout_seconds * 1_000 } };
+  const remote = key === null ? null : createOpenAiModel({ protocol: api.protocol, apiKey: key, baseURL, ...timeouts });
   return (requested) => (api.backend === 'scripted' ? scripted : selectModel({ scripted, remote }, requested));
 };
 

@@ -1,0 +1,182 @@
+import { APIError } from 'openai';
+import type {
+  ResponseCompletedEvent,
+  ResponseCreateParamsStreaming,
+  ResponseFunctionToolCall,
+  ResponseIncompleteEvent,
+  ResponseInputItem,
+  ResponseOutputItem,
+  ResponseOutputMessage,
+  ResponseStreamEvent,
+  ResponseUsage,
+} from 'openai/resources/responses/responses';
+import { type Assembly, count, inOrder } from './openai-assembly.ts';
+import type { Message, ModelRequest, ModelUsage, ToolCall } from './port.ts';
+
+/**
+ * The items of one message. Calls go without the provider's item id, which would make it ask for the reasoning that
+ * belongs to it; texts have to have an id, so they get their place in the conversation.
+ */
+const encodeMessage = (message: Message, index: number): readonly ResponseInputItem[] => {
+  if (message.role === 'user') return [{ type: 'message', role: 'user', content: message.text }];
+  if (message.role === 'tool') return [{ type: 'function_call_output', call_id: message.callId, output: message.text }];
+  const text: ResponseInputItem = {
+    type: 'message',
+    role: 'assistant',
+    id: `msg_${index}`,
+    status: 'completed',
+    content: [{ type: 'output_text', text: message.text, annotations: [] }],
+  };
+  const calls = message.calls.map(({ id, tool, arguments: given }) => ({
+    type: 'function_call' as const,
+    call_id: id,
+    name: tool,
+    arguments: given,
+  }));
+  return message.text === '' ? calls : [text, ...calls];
+};
+
+/** Our request as a streaming response that the provider does not keep. */
+export const encodeRequest = ({
+  model,
+  system,
+  messages,
+  tools,
+  maxTokens,
+}: ModelRequest): ResponseCreateParamsStreaming => ({
+  model,
+  stream: true,
+  store: false,
+  instructions: system,
+  input: messages.flatMap(encodeMessage),
+  ...(tools.length === 0
+    ? {}
+    : {
+        tools: tools.map(({ name, description, parameters }) => ({
+          type: 'function' as const,
+          name,
+          description,
+          parameters: { ...parameters },
+          strict: false,
+        })),
+      }),
+  max_output_tokens: maxTokens,
+});
+
+const decodeUsage = (usage: ResponseUsage): ModelUsage => ({
+  inputTokens: count(usage.input_tokens),
+  outputTokens: count(usage.output_tokens),
+  cachedTokens: count(usage.input_tokens_details?.cached_tokens),
+});
+
+/** Some gateways call an answer completed that names what cut it, so the reason comes first. */
+const finishReasonOf = ({ type, response }: ResponseCompletedEvent | ResponseIncompleteEvent): string => {
+  const reason = response.incomplete_details?.reason;
+  if (reason === 'max_output_tokens') return 'length';
+  return reason ?? (type === 'response.completed' ? 'stop' : 'incomplete');
+};
+
+const string = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+const textOf = ({ content }: ResponseOutputMessage): string =>
+  (content ?? []).map((part) => string(part.type === 'refusal' ? part.refusal : part.text)).join('');
+
+/** The calls of an answer; what the provider says of a call as a whole is worth more than its pieces. */
+const createCalls = () => {
+  const calls = new Map<number, ToolCall>();
+  const at = (index: number): ToolCall => calls.get(index) ?? { id: '', tool: '', arguments: '' };
+  return {
+    extend: (index: number, delta: unknown): void => {
+      const call = at(index);
+      calls.set(index, { ...call, arguments: call.arguments + string(delta) });
+    },
+    settle: (index: number, given: Partial<ResponseFunctionToolCall>): void => {
+      const call = at(index);
+      calls.set(index, {
+        id: given.call_id || call.id,
+        tool: given.name || call.tool,
+        arguments: given.arguments || call.arguments,
+      });
+    },
+    list: (): readonly ToolCall[] => inOrder(calls),
+  };
+};
+
+/** The text of an answer; a text that came in pieces is not taken again as a whole. */
+const createText = () => {
+  const spoken = new Set<number>();
+  let text = '';
+  const add = (index: number, delta: unknown): string => {
+    const added = string(delta);
+    if (added !== '') spoken.add(index);
+    text += added;
+    return added;
+  };
+  return {
+    add,
+    settle: (index: number, whole: string): string => (spoken.has(index) ? '' : add(index, whole)),
+    all: (): string => text,
+  };
+};
+
+/** Puts the events of one response together. A refusal is what the model says, so it is text. */
+export const createAssembly = (): Assembly<ResponseStreamEvent> => {
+  const calls = createCalls();
+  const text = createText();
+  let chunks = 0;
+  let finishReason: string | null = null;
+  let usage: ModelUsage | null = null;
+
+  const progress = { text: '', progress: true };
+  const said = (added: string) => ({ text: added, progress: added !== '' });
+  const settle = (index: number, item: ResponseOutputItem) => {
+    if (item.type === 'message') return said(text.settle(index, textOf(item)));
+    if (item.type === 'function_call') calls.settle(index, item);
+    return progress;
+  };
+  const finish = (event: ResponseCompletedEvent | ResponseIncompleteEvent) => {
+    finishReason = finishReasonOf(event);
+    if (event.response.usage) usage = decodeUsage(event.response.usage);
+    return progress;
+  };
+  const take = (event: ResponseStreamEvent) => {
+    switch (event.type) {
+      case 'response.output_text.delta':
+      case 'response.refusal.delta':
+        return said(text.add(event.output_index, event.delta));
+      case 'response.reasoning_text.delta':
+      case 'response.reasoning_summary_text.delta':
+        return { text: '', progress: event.delta !== '' };
+      case 'response.function_call_arguments.delta':
+        calls.extend(event.output_index, event.delta);
+        return progress;
+      case 'response.function_call_arguments.done':
+        calls.settle(event.output_index, { arguments: event.arguments });
+        return progress;
+      case 'response.output_item.added':
+      case 'response.output_item.done':
+        return settle(event.output_index, event.item);
+      case 'response.completed':
+      case 'response.incomplete':
+        return finish(event);
+      case 'response.failed':
+        throw new APIError(undefined, event.response.error ?? undefined, undefined, undefined);
+      case 'error':
+        throw new APIError(undefined, event, undefined, undefined);
+      default:
+        return said('');
+    }
+  };
+
+  return {
+    add: (event) => {
+      chunks += 1;
+      return take(event);
+    },
+    chunks: () => chunks,
+    finishReason: () => finishReason,
+    text: text.all,
+    calls: calls.list,
+    usage: () => usage,
+  };
+};
