@@ -6,6 +6,7 @@ import { ServiceError } from '../machines/errors.ts';
 import type { Slots } from '../machines/explain.ts';
 import { supervisorMachine } from '../machines/supervisor-machine.ts';
 import type { AttemptKey, Finding, Role, RunOptions, TaskId } from '../machines/task.ts';
+import { holderOf } from '../machines/tracked-task.ts';
 import { type AgentWorker, createAgentWorker } from './agent/worker.ts';
 import { type Attempts, createAttempts, type Supervisor } from './attempts.ts';
 import { durable } from './durable.ts';
@@ -135,6 +136,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     return {
       exists: task !== null,
       unmet: task?.unmet ?? [],
+      holder: task === null ? null : holderOf(task, tracker.actor),
       missingCredential: chooseModel(run, role).model === null ? settings.credentialVariable : null,
       queueFullAt: load().waiting >= settings.queueLimit ? settings.queueLimit : null,
     };

@@ -8,7 +8,7 @@ import {
 } from 'xstate';
 import type { AgentEvent, Response } from '../machines/agent-context.ts';
 import type { agentMachine } from '../machines/agent-machine.ts';
-import { ServiceError } from '../machines/errors.ts';
+import { isServiceError, ServiceError } from '../machines/errors.ts';
 import { refuses, refusesResponse } from '../machines/refusals.ts';
 import { attemptKey, type TaskId } from '../machines/task.ts';
 import type { ObservedStatus, TaskCommand, TaskContext } from '../machines/task-context.ts';
@@ -19,7 +19,7 @@ import { durable } from './durable.ts';
 import { createFamily } from './family.ts';
 import type { Journal } from './journal.ts';
 import { createRestingViews, machineVersion, persistedSnapshot, readSaved, savedSnapshot } from './saved-state.ts';
-import type { Store } from './store/port.ts';
+import { type Store, StoreError } from './store/port.ts';
 import { createTimerWheel } from './timer-wheel.ts';
 import type { Tracker } from './tracker/port.ts';
 import { endingEntries, questionEntries, type Shown, shownOf, transitionEntries } from './transitions.ts';
@@ -87,13 +87,18 @@ const observedStatus = (tracked: TrackedTask): ObservedStatus => {
   return status === 'complete' || status === 'failed' || status === 'cancelled' ? status : 'elsewhere';
 };
 
+/** A journal that cannot be written is said by name; every other fault stays inside. */
+const asAnswer = (cause: unknown): ServiceError =>
+  isServiceError(cause)
+    ? cause
+    : new ServiceError('internal', { detail: cause instanceof StoreError ? cause.message : null }, { cause });
+
 /** The snapshot in which a request is answered; a chart that takes longer is answered with where it is. */
 const answerOf = async (actor: Live['actor']): Promise<TaskSnapshot> => {
   const answered = (snapshot: TaskSnapshot): boolean => !snapshot.hasTag('answering');
   await waitFor(actor, answered, { timeout: answerMs }).catch(() => {});
   const snapshot = actor.getSnapshot();
-  if (snapshot.status === 'error')
-    throw new ServiceError('internal', { detail: 'the transition could not be committed' }, { cause: snapshot.error });
+  if (snapshot.status === 'error') throw asAnswer(snapshot.error);
   return snapshot;
 };
 
@@ -259,6 +264,8 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
         if (answer.hasTag('refused') && answer.context.refusal !== null)
           throw ServiceError.from(answer.context.refusal);
         return viewOf(host.tracked);
+      } catch (error) {
+        throw asAnswer(error);
       } finally {
         const others = (asking.get(taskId) ?? 1) - 1;
         if (others === 0) asking.delete(taskId);

@@ -172,8 +172,9 @@ const responding = command<Common & RespondArgs>({
     onTask(parser)
       .positional('answer', { type: 'string', describe: 'the answer in words' })
       .options({
-        allow: { type: 'boolean', default: false, conflicts: 'deny', describe: 'the calls may be made' },
-        deny: { type: 'boolean', default: false, describe: 'the calls may not be made; words say why' },
+        allow: { type: 'boolean', conflicts: 'deny', describe: 'the calls may be made' },
+        attempt: { type: 'number', requiresArg: true, describe: 'answer this attempt only; else the live one' },
+        deny: { type: 'boolean', describe: 'the calls may not be made; words say why' },
       })
       .example('agent respond bd-a1 "the second one"', 'answer a question')
       .example('agent respond bd-a1 --deny "use the script"', 'refuse a call, with the reason'),

@@ -9,13 +9,14 @@ import { renderTask } from './render.ts';
 export interface RespondArgs {
   readonly task_id: string;
   readonly answer: string | undefined;
-  readonly allow: boolean;
-  readonly deny: boolean;
+  readonly attempt: number | undefined;
+  readonly allow: boolean | undefined;
+  readonly deny: boolean | undefined;
 }
 
 const decisionOf = ({ allow, deny }: RespondArgs): 'allow' | 'deny' | undefined => {
-  if (allow) return 'allow';
-  return deny ? 'deny' : undefined;
+  if (allow === true) return 'allow';
+  return deny === true ? 'deny' : undefined;
 };
 
 /** Answers what a task asks; without an answer it shows the question. Exit code 4 when it asks nothing. */
@@ -38,7 +39,7 @@ export const respond = async ({ connection, io, json }: CommandContext, args: Re
   }
   const after = (await client.call('respond', {
     task_id: taskId,
-    attempt: task.attempt,
+    attempt: args.attempt ?? task.attempt,
     input_id: task.awaiting.input_id,
     ...(args.answer === undefined ? {} : { text: args.answer }),
     ...(decision === undefined ? {} : { decision }),

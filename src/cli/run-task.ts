@@ -111,4 +111,4 @@ export const followRun = async (client: Client, request: RunRequest, io: Io): Pr
 
 /** A run that was accepted can still be refused when its turn comes, for instance because somebody else took the task. */
 const isRefusal = ({ type, data }: Frame): boolean =>
-  type === 'status_update' && data['status'] === 'queued' && data['error'] !== undefined && data['error'] !== null;
+  type === 'status_update' && data['status'] !== 'failed' && data['error'] !== undefined && data['error'] !== null;

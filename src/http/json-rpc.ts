@@ -68,7 +68,7 @@ export const createRpc = (
     server.addMethod(`a2a.${name}`, method);
   }
   server.mapErrorToJSONRPCErrorResponse = (id, error: unknown) => {
-    const known: ServiceError = isServiceError(error) ? error : new ServiceError('internal', { detail: '' });
+    const known: ServiceError = isServiceError(error) ? error : new ServiceError('internal', { detail: null });
     if (known.code === 'internal') onInternal(error);
     const facts = known.code === 'internal' ? {} : known.facts;
     return createJSONRPCErrorResponse(id, wire[known.code].rpc, known.message, { ...facts, code: known.code });

@@ -1,4 +1,4 @@
-import { acted, agentSetup, broken, denial, response, seat, thought } from './agent-setup.ts';
+import { acted, agentSetup, broken, denial, response, seat, thought, toolsBroken } from './agent-setup.ts';
 import type { AttemptOutcome, TaskId } from './task.ts';
 import { noUsage } from './task.ts';
 
@@ -139,7 +139,7 @@ export const agentMachine = agentSetup.createMachine({
           },
           { target: 'considering', actions: { type: 'countCalls', params: acted } },
         ],
-        onError: { target: 'failed', actions: { type: 'recordFailure', params: broken } },
+        onError: { target: 'failed', actions: { type: 'recordFailure', params: toolsBroken } },
       },
     },
     awaitingInput: {

@@ -34,6 +34,9 @@ export const seat = ({ context: { taskId, attempt, role, options } }: { context:
 export const broken = ({ event }: { event: { readonly error: unknown } }) => ({
   failure: because('internal', words(event.error)),
 });
+export const toolsBroken = ({ event }: { event: { readonly error: unknown } }) => ({
+  failure: because('tool_failed', `the tools could not be run: ${words(event.error)}`),
+});
 export const thought = ({ event }: { event: { readonly output: Thought } }) => ({ thought: event.output });
 export const acted = ({ event }: { event: { readonly output: Acted } }) => ({ acted: event.output });
 export const denial = ({ context: { answer, limits } }: { context: AgentContext }): Denial | null =>

@@ -15,7 +15,8 @@ export interface ErrorFacts {
   tracker_conflict: { task_id: TaskId; holder: string };
   stale_attempt: { task_id: TaskId; attempt: number; live_attempt: number };
   invalid_params: { fields: readonly { path: string; problem: string }[] };
-  internal: { detail: string };
+  /** `detail` is shown to callers: never the words of an error that came from elsewhere. */
+  internal: { detail: string | null };
 }
 export type ErrorCode = keyof ErrorFacts;
 
@@ -38,7 +39,7 @@ const describe: { readonly [Code in ErrorCode]: (facts: ErrorFacts[Code]) => str
     `attempt ${attempt} of task ${task_id} is over; the live one is ${live_attempt}`,
   invalid_params: ({ fields }) =>
     `invalid parameters: ${fields.map(({ path, problem }) => `${path}: ${problem}`).join('; ')}`,
-  internal: () => 'internal error; the server log has the details',
+  internal: ({ detail }) => `internal error${detail === null ? '' : `: ${detail}`}; the server log has the details`,
 };
 
 /** A refusal as a value: inside machines and across processes. */

@@ -33,6 +33,7 @@ export interface Slots {
 const inputs: Readonly<Record<string, (context: TaskContext) => Readonly<Record<string, unknown>>>> = {
   taskExists: ({ finding }) => ({ exists: finding?.exists }),
   dependenciesComplete: ({ finding }) => ({ unmet: finding?.unmet }),
+  heldByNobodyElse: ({ finding }) => ({ holder: finding?.holder }),
   modelCanBeCalled: ({ finding }) => ({ missing_credential: finding?.missingCredential }),
   queueHasRoom: ({ finding }) => ({ full_at: finding?.queueFullAt }),
   hasAttemptsLeft: ({ retriesLeft, failure }) => ({ retries_left: retriesLeft, retryable: failure?.retryable ?? null }),

@@ -62,8 +62,14 @@ export const queued = taskSetup.createStateConfig({
     },
     ready: {
       always: [
-        { guard: 'dependenciesComplete', target: 'equipped' },
+        { guard: 'dependenciesComplete', target: 'free' },
         { target: 'refused', actions: 'refuseUnmet' },
+      ],
+    },
+    free: {
+      always: [
+        { guard: 'heldByNobodyElse', target: 'equipped' },
+        { target: 'refused', actions: 'refuseHeld' },
       ],
     },
     equipped: {

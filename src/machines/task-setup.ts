@@ -33,6 +33,7 @@ export const taskSetup = setup({
   guards: {
     taskExists: ({ context }) => context.finding?.exists === true,
     dependenciesComplete: ({ context }) => context.finding?.unmet.length === 0,
+    heldByNobodyElse: ({ context }) => context.finding?.holder === null,
     modelCanBeCalled: ({ context }) => context.finding?.missingCredential === null,
     queueHasRoom: ({ context }) => context.finding?.queueFullAt === null,
     hasAttemptsLeft: ({ context }) => willRetry(context),
@@ -58,6 +59,10 @@ export const taskSetup = setup({
     refuseUnmet: assign({
       refusal: ({ context }) =>
         refusal('dependencies_unmet', { task_id: context.taskId, unmet: context.finding?.unmet ?? [] }),
+    }),
+    refuseHeld: assign({
+      refusal: ({ context }) =>
+        refusal('tracker_conflict', { task_id: context.taskId, holder: context.finding?.holder ?? 'somebody' }),
     }),
     refuseModel: assign({
       refusal: ({ context }) =>

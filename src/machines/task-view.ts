@@ -92,12 +92,15 @@ const progressOf = (status: string, phase: string, turns: number): number => {
   return byPhase[phase] ?? Math.round((0.05 + (0.8 * turns) / (turns + 5)) * 100) / 100;
 };
 
+const ended: ReadonlySet<string> = new Set(['complete', 'failed', 'cancelled']);
+
+/** Why the last attempt failed, or why the last request was refused; the tracker may hold a refused task elsewhere. */
 const errorOf = (status: string, context: TaskContext): TaskView['error'] => {
   if (status === 'failed' && context.failure !== null) {
     const { code, message, facts } = context.failure;
     return { code, message, facts: { ...facts } };
   }
-  if (status === 'queued' && context.refusal !== null)
+  if (!ended.has(status) && context.refusal !== null)
     return {
       code: context.refusal.code,
       message: describeRefusal(context.refusal),
@@ -133,7 +136,7 @@ const roleOf = ({ task, tracked }: ViewParts): TaskView['role'] => {
 };
 
 const endOf = ({ task, tracked }: ViewParts, status: string): string | undefined => {
-  if (!['complete', 'failed', 'cancelled'].includes(status)) return undefined;
+  if (!ended.has(status)) return undefined;
   const at = task?.context.completedAt ?? null;
   return at === null ? (tracked.closedAt ?? undefined) : iso(at);
 };

@@ -69,6 +69,8 @@ export interface RunOptions {
 export interface Finding {
   readonly exists: boolean;
   readonly unmet: readonly TaskId[];
+  /** Who holds the task in the tracker, when that is not this service, or null. */
+  readonly holder: string | null;
   /** The variable that would hold the missing credential of the model, or null when the model can be called. */
   readonly missingCredential: string | null;
   /** The limit of the queue when it is full, or null. */

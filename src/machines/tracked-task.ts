@@ -29,3 +29,13 @@ export const statusInTracker = ({ status, labels }: Pick<TrackedTask, 'status' |
   if (labels.includes('agent-failed')) return 'failed';
   return labels.includes('agent-cancelled') ? 'cancelled' : 'queued';
 };
+
+/** Who or what keeps `actor` from claiming a task that is not closed, or null when it is free or already the actor's. */
+export const holderOf = (
+  { status, assignee }: Pick<TrackedTask, 'status' | 'assignee'>,
+  actor: string,
+): string | null => {
+  if (assignee !== null && assignee !== actor) return assignee;
+  if (status === 'open' || (status === 'in_progress' && assignee === actor)) return null;
+  return status === 'in_progress' ? 'somebody (status in_progress)' : `its ${status} state`;
+};

@@ -221,6 +221,7 @@ test('explain evaluates the guards on what is true now, and changes nothing', as
     guards: [
       { guard: 'taskExists', value: true, inputs: { exists: true } },
       { guard: 'dependenciesComplete', value: false, inputs: { unmet: [first.task_id] } },
+      { guard: 'heldByNobodyElse', value: true, inputs: { holder: null } },
       { guard: 'modelCanBeCalled', value: true, inputs: { missing_credential: null } },
       { guard: 'queueHasRoom', value: true, inputs: { full_at: null } },
       { guard: 'hasAttemptsLeft', value: false, inputs: { retries_left: 0, retryable: null } },

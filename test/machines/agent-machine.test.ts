@@ -214,7 +214,7 @@ const rows: readonly Row[] = [
     from: 'acting',
     event: broken('act'),
     to: 'failed',
-    expected: why('internal'),
+    expected: why('tool_failed'),
   },
   ...['preparing', 'thinking', 'acting'].map((from) => ({
     says: 'the wall limit ends it',

@@ -38,7 +38,7 @@ const reopen = { type: 'reopen', reason: null, at };
 const late = { type: 'DEADLINE', at };
 const seen = (status: ObservedStatus) => ({ type: 'tracker.observed', status, at });
 
-const found = { exists: true, unmet: [], missingCredential: null, queueFullAt: null };
+const found = { exists: true, unmet: [], holder: null, missingCredential: null, queueFullAt: null };
 const yes = { refusal: null };
 const no = { refusal: refusal('tracker_conflict', { task_id: taskId, holder: 'somebody' }) };
 const well: AttemptOutcome = { status: 'done', summary: 'ok', artifacts: [], usage: noUsage };
@@ -500,6 +500,7 @@ test.each([
     { ...found, missingCredential: 'OPENAI_API_KEY' },
     refusal('credential_missing', { variable: 'OPENAI_API_KEY' }),
   ],
+  ['another holder', { ...found, holder: 'amy' }, refusal('tracker_conflict', { task_id: taskId, holder: 'amy' })],
   ['a full queue', { ...found, queueFullAt: 9 }, refusal('queue_full', { limit: 9 })],
 ])('%s refuses the run, which stays queued', (_, finding, expectedRefusal) => {
   const next = step(taskMachine, 'queued.checking', resting, done('lookUp', finding));
@@ -509,13 +510,14 @@ test.each([
   expect(next.context.refusal).toEqual(expectedRefusal);
 });
 
-test('existence is asked before dependencies, dependencies before the credential, the credential before the queue', () => {
-  const worst = { exists: false, unmet: ['bd-b'], missingCredential: 'KEY', queueFullAt: 1 };
-  const codes = [worst, { ...worst, exists: true }, { ...worst, exists: true, unmet: [] }].map(
+test('existence is asked before dependencies, then who holds it, then the credential, then the queue', () => {
+  const worst = { exists: false, unmet: ['bd-b'], holder: 'amy', missingCredential: 'KEY', queueFullAt: 1 };
+  const ready = { ...worst, exists: true, unmet: [] };
+  const codes = [worst, { ...worst, exists: true }, ready, { ...ready, holder: null }].map(
     (finding) => step(taskMachine, 'queued.checking', resting, done('lookUp', finding)).context.refusal.code,
   );
 
-  expect(codes).toEqual(['task_not_found', 'dependencies_unmet', 'credential_missing']);
+  expect(codes).toEqual(['task_not_found', 'dependencies_unmet', 'tracker_conflict', 'credential_missing']);
 });
 
 const pending = nodesOf(taskMachine.root).filter(({ tags, states, path }) => {

@@ -43,6 +43,11 @@ export interface ReadOptions {
   readonly limit: number;
 }
 
+/** The journal could not be written; the message names the cause and may be shown. */
+export class StoreError extends Error {
+  override readonly name = 'StoreError';
+}
+
 /**
  * Attempts, journal and snapshots (DESIGN 3.1). A change is durable when `commit` returns; readers see nothing else.
  * Synchronous, so that a transition can be committed before its effects start (ADR 0002).
@@ -51,7 +56,7 @@ export interface Store {
   /**
    * Several changes become durable together, in their order.
    * @returns the entries with their seq
-   * @throws when the changes could not be made durable; nothing of them is kept
+   * @throws StoreError when the changes could not be made durable; nothing of them is kept
    */
   commit(...changes: readonly Change[]): readonly Entry[];
   read(options: ReadOptions): readonly Entry[];

@@ -1,6 +1,14 @@
 import { chmodSync } from 'node:fs';
 import Database from 'libsql';
-import type { Change, Entry, NewEntry, ReadOptions, SavedActor, Store } from './port.ts';
+import {
+  type Change,
+  type Entry,
+  type NewEntry,
+  type ReadOptions,
+  type SavedActor,
+  type Store,
+  StoreError,
+} from './port.ts';
 
 const schema = `
 create table if not exists journal (
@@ -114,10 +122,34 @@ export const createSqliteStore = (options: SqliteOptions): Store => {
     if (request !== undefined) sql.addRequest.run(request.id, request.taskId);
     return entries.map(add);
   };
-  const write = db.transaction((changes: readonly Change[]) => changes.flatMap(apply));
+  /** libsql's own `transaction` rolls back what SQLite has rolled back already, and so hides why (a full disk). */
+  const write = (changes: readonly Change[]): readonly Entry[] => {
+    db.exec('begin immediate');
+    try {
+      const entries = changes.flatMap(apply);
+      db.exec('commit');
+      return entries;
+    } catch (error) {
+      if (db.inTransaction) db.exec('rollback');
+      throw error;
+    }
+  };
+
+  let broken: StoreError | null = null;
+  const commit = (changes: readonly Change[]): readonly Entry[] => {
+    try {
+      const entries = write(changes);
+      broken = null;
+      return entries;
+    } catch (cause) {
+      const words = cause instanceof Error ? cause.message : String(cause);
+      broken = new StoreError(`the journal ${options.file} cannot be written: ${words}`, { cause });
+      throw broken;
+    }
+  };
 
   return {
-    commit: (...changes) => write.immediate(changes),
+    commit: (...changes) => commit(changes),
     read: ({ taskId, after, limit }: ReadOptions) =>
       all(taskId === undefined ? sql.readAll.all(after, limit) : sql.readTask.all(taskId, after, limit)).map(entryOf),
     latest: (taskId, type) => all(sql.latest.all(taskId, type)).map(entryOf)[0] ?? null,
@@ -133,7 +165,9 @@ export const createSqliteStore = (options: SqliteOptions): Store => {
     check: () => {
       try {
         sql.probe.all();
-        return { ok: true, detail: 'the journal can be read' };
+        return broken === null
+          ? { ok: true, detail: 'the journal can be used' }
+          : { ok: false, detail: broken.message };
       } catch (error) {
         return { ok: false, detail: error instanceof Error ? error.message : String(error) };
       }

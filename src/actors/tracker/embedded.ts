@@ -1,6 +1,7 @@
 import { type Refusal, refusal, ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
+import { holderOf } from '../../machines/tracked-task.ts';
 import type { DraftIssues } from './draft-issues.ts';
 import {
   endLabels,
@@ -113,14 +114,10 @@ export const createEmbeddedTracker = (options: EmbeddedOptions): Tracker => {
     return ids.length === 0 ? null : refusal('dependencies_unmet', { task_id: issue.id as TaskId, unmet: ids });
   };
 
-  const notClaimable = (issue: Issue): Refusal | null => {
-    const { status, assignee } = issue;
-    if (assignee !== undefined && assignee !== actor) return held(issue, assignee);
-    if (status === 'open') return null;
-    return held(issue, assignee === undefined ? `somebody (status ${status})` : `its ${status} state`);
+  const notClaimable = ({ id, status, assignee }: Issue): Refusal | null => {
+    const holder = holderOf({ status, assignee: assignee ?? null }, actor);
+    return holder === null ? null : refusal('tracker_conflict', { task_id: id as TaskId, holder });
   };
-  const held = ({ id }: Issue, holder: string): Refusal =>
-    refusal('tracker_conflict', { task_id: id as TaskId, holder });
 
   const list = async (): Promise<readonly TrackedTask[]> => {
     const document = await file.read();
@@ -145,6 +142,7 @@ export const createEmbeddedTracker = (options: EmbeddedOptions): Tracker => {
 
   return {
     name: 'embedded',
+    actor,
     list,
 
     find: async (id) => {

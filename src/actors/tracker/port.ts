@@ -23,6 +23,8 @@ export interface NewTask {
 export interface Tracker {
   /** Which tracker this is, for health and doctor: `embedded` or `bd`. */
   readonly name: string;
+  /** Who claims, in the tracker's words. */
+  readonly actor: string;
   /** @returns null when there is no such task. */
   find(id: TaskId): Promise<TrackedTask | null>;
   /** Every task, in the order of their creation. */

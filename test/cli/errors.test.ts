@@ -1,0 +1,303 @@
+import { spawnSync } from 'node:child_process';
+import { appendFileSync, chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { openProject } from '../support/cli.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+/** CONTRACT 4 from outside: each name by HTTP, with its codes, and by CLI, with its exit code. */
+
+const turn = (tool: string, args: object) => ({ calls: [{ tool, arguments: args }] });
+const finish = (status = 'done') => turn('finish', { status, summary: 'so it is' });
+const scripts = [
+  { title: 'hangs', turns: [turn('bash', { command: 'exec sleep 600' })] },
+  { title: 'asks', turns: [turn('ask', { question: 'red or blue?' }), finish()] },
+  { title: 'gives up', turns: [finish('failed')] },
+  { title: 'repeats', turns: Array.from({ length: 9 }, () => turn('find', { pattern: '*.none' })) },
+  { title: 'talks', turns: Array.from({ length: 9 }, () => ({ say: 'well', calls: [] })) },
+  { title: '', turns: [finish()] },
+];
+
+const open = (config: object = {}) => {
+  const script = join(temporaryFolder(), 'script.json');
+  writeFileSync(script, JSON.stringify({ scripts }));
+  return openProject({ api: { backend: 'scripted', script }, ...config });
+};
+type Project = ReturnType<typeof open>;
+
+const http = async (project: Project, path: string, init: RequestInit = {}, token?: string) => {
+  const { url } = project.serverFile();
+  const own = readFileSync(join(project.stateDir, 'token'), 'utf8').trim();
+  const headers = { authorization: `Bearer ${token ?? own}`, 'content-type': 'application/json', ...init.headers };
+  const response = await fetch(`${url}${path}`, { ...init, headers });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, body: text === '' ? null : JSON.parse(text) };
+};
+const call = async (project: Project, method: string, params: object) =>
+  (
+    await http(project, '/a2a/execute', {
+      method: 'POST',
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+    })
+  ).body;
+
+const created = async ({ agent }: Project, ...words: string[]): Promise<string> =>
+  (await agent('create', ...words)).out.trim();
+
+interface Provoked {
+  readonly project: Project;
+  readonly method: string;
+  readonly params: object;
+  readonly words: readonly string[];
+}
+
+const provoked: Readonly<Record<string, readonly [rpc: number, exit: number, provoke: () => Promise<Provoked>]>> = {
+  task_not_found: [
+    -32001,
+    3,
+    async () => ({ project: open(), method: 'status', params: { task_id: 'bd-none' }, words: ['show', 'bd-none'] }),
+  ],
+  dependencies_unmet: [
+    -32010,
+    4,
+    async () => {
+      const project = open();
+      const id = await created(project, 'second', '--deps', await created(project, 'first'));
+      return { project, method: 'execute', params: { task_id: id, role: 'engineer' }, words: ['engineer', id] };
+    },
+  ],
+  dependency_cycle: [
+    -32011,
+    4,
+    async () => {
+      const project = open();
+      const first = await created(project, 'first');
+      const second = await created(project, 'second', '--deps', first);
+      const params = { task_id: first, depends_on: second };
+      return { project, method: 'add_dependency', params, words: ['dep', 'add', first, second] };
+    },
+  ],
+  already_running: [
+    -32012,
+    4,
+    async () => {
+      const project = open();
+      const id = await created(project, 'hangs');
+      await project.agent('--async', 'engineer', id);
+      return { project, method: 'execute', params: { task_id: id, role: 'tester' }, words: ['tester', id] };
+    },
+  ],
+  event_not_allowed: [
+    -32013,
+    4,
+    async () => {
+      const project = open();
+      const id = await created(project, 'one');
+      return { project, method: 'reopen', params: { task_id: id }, words: ['reopen', id] };
+    },
+  ],
+  role_unknown: [
+    -32014,
+    2,
+    async () => {
+      const project = open();
+      const id = await created(project, 'one');
+      return { project, method: 'execute', params: { task_id: id, role: 'janitor' }, words: ['janitor', id] };
+    },
+  ],
+  queue_full: [
+    -32015,
+    6,
+    async () => {
+      const project = open({ server: { port: 0, max_concurrent_agents: 1, queue_limit: 1 } });
+      for (const title of ['hangs', 'waits']) await project.agent('--async', 'engineer', await created(project, title));
+      const id = await created(project, 'too many');
+      return { project, method: 'execute', params: { task_id: id, role: 'engineer' }, words: ['engineer', id] };
+    },
+  ],
+  credential_missing: [
+    -32016,
+    7,
+    async () => {
+      const project = openProject({});
+      const id = await created(project, 'one');
+      return { project, method: 'execute', params: { task_id: id, role: 'engineer' }, words: ['engineer', id] };
+    },
+  ],
+  tracker_unavailable: [
+    -32017,
+    6,
+    async () => {
+      const project = open();
+      await created(project, 'one');
+      appendFileSync(join(project.root, '.beads', 'issues.jsonl'), 'no json\n');
+      return { project, method: 'create', params: { description: 'x' }, words: ['create', 'x'] };
+    },
+  ],
+  tracker_conflict: [
+    -32018,
+    4,
+    async () => {
+      const project = open();
+      const id = await created(project, 'one');
+      const file = join(project.root, '.beads', 'issues.jsonl');
+      const issue = JSON.parse(readFileSync(file, 'utf8'));
+      writeFileSync(file, `${JSON.stringify({ ...issue, status: 'in_progress', assignee: 'somebody' })}\n`);
+      return { project, method: 'execute', params: { task_id: id, role: 'engineer' }, words: ['engineer', id] };
+    },
+  ],
+  stale_attempt: [
+    -32019,
+    4,
+    async () => {
+      const project = open();
+      const id = await created(project, 'asks');
+      await project.agent('--async', 'engineer', id);
+      for (let task = null; task?.awaiting === undefined; )
+        task = JSON.parse((await project.agent('show', id, '--json')).out);
+      const params = { task_id: id, attempt: 9, input_id: 'input-1', text: 'blue' };
+      return { project, method: 'respond', params, words: ['respond', id, 'blue', '--attempt', '9'] };
+    },
+  ],
+  invalid_params: [
+    -32602,
+    2,
+    async () => ({
+      project: open(),
+      method: 'create',
+      params: { description: 'x', priority: 7 },
+      words: ['create', 'x', '--priority', '7'],
+    }),
+  ],
+};
+
+test.each(Object.entries(provoked))('%s', async (name, [rpc, exit, provoke]) => {
+  const { project, method, params, words } = await provoke();
+  await project.agent('server', 'start');
+
+  const answer = await call(project, method, params);
+  const ended = await project.agent(...words, '--json');
+
+  expect(answer).toMatchObject({ id: 1, error: { code: rpc, data: { code: name } } });
+  expect(ended.code).toBe(exit);
+  const said = JSON.parse(ended.out.trim().split('\n').at(-1) ?? '').error;
+  if (name !== 'role_unknown') expect(said).toMatchObject({ code: name });
+  expect(`${ended.err}${JSON.stringify(answer)}`).not.toMatch(/\n\s+at |node_modules/);
+});
+
+test('what fails before a method has its HTTP status, its name, and no stack', async () => {
+  const project = open();
+  await project.agent('server', 'start');
+  const post = (body: string, headers: Record<string, string> = {}) =>
+    http(project, '/a2a/execute', { method: 'POST', body, headers });
+  const rpc = (method: string) => JSON.stringify({ jsonrpc: '2.0', id: 1, method });
+
+  const answers = {
+    parse_error: await post('{'),
+    invalid_request: await post('[]'),
+    method_not_found: await post(rpc('fly')),
+    payload_too_large: await post(JSON.stringify({ text: 'x'.repeat(1024 * 1024) })),
+    unsupported_media_type: await post(rpc('list'), { 'content-type': 'text/plain' }),
+    unauthorized: await http(project, '/metrics', {}, 'wrong'),
+    forbidden: await http(project, '/metrics', { headers: { origin: 'http://evil.example' } }),
+    task_not_found: await http(project, '/stream/bd-none'),
+    not_found: await http(project, '/nowhere'),
+  };
+
+  expect(
+    Object.entries(answers).map(([name, { status, body }]) => [name, status, body.error.data?.code ?? body.error.code]),
+  ).toEqual([
+    ['parse_error', 400, 'parse_error'],
+    ['invalid_request', 400, 'invalid_request'],
+    ['method_not_found', 200, 'method_not_found'],
+    ['payload_too_large', 413, 'payload_too_large'],
+    ['unsupported_media_type', 415, 'unsupported_media_type'],
+    ['unauthorized', 401, 'unauthorized'],
+    ['forbidden', 403, 'forbidden'],
+    ['task_not_found', 404, 'task_not_found'],
+    ['not_found', 404, 'not_found'],
+  ]);
+  expect(
+    [answers.parse_error, answers.invalid_request, answers.method_not_found].map(({ body }) => body.error.code),
+  ).toEqual([-32700, -32600, -32601]);
+  expect(JSON.stringify(answers)).not.toMatch(/\\n\s+at |node_modules/);
+});
+
+test('a token that others can read is refused with 8', async () => {
+  const project = open();
+  await project.agent('server', 'start');
+  chmodSync(join(project.stateDir, 'token'), 0o644);
+
+  expect(await project.agent('list')).toMatchObject({ code: 8, err: expect.stringContaining('can be read by others') });
+  chmodSync(join(project.stateDir, 'token'), 0o600);
+});
+
+test.each([
+  ['budget_exceeded', 'asks', ['--max-turns', '1']],
+  ['timed_out', 'hangs', ['--timeout', '1']],
+  ['loop_detected', 'repeats', []],
+  ['model_failed', 'gives up', []],
+  ['verify_failed', 'done', ['--verify', 'exit 3']],
+])('an attempt that ends with %s ends the CLI with 1, and the task says why', async (code, title, flags) => {
+  const project = open();
+  const id = await created(project, title);
+
+  const running = project.agent('engineer', id, ...flags);
+  if (title === 'asks') {
+    for (let answered = null; answered !== 0; ) answered = (await project.agent('respond', id, 'blue')).code;
+  }
+  const ended = await running;
+
+  expect(ended.code).toBe(1);
+  expect((await call(project, 'status', { task_id: id })).result).toMatchObject({ status: 'failed', error: { code } });
+});
+
+test('a state folder that cannot be written is said by name, and nothing is left behind', async () => {
+  const project = open();
+  const file = join(temporaryFolder(), 'a-file');
+  writeFileSync(file, '');
+
+  const ended = await project.agentWith({ AGENT_STATE_DIR: join(file, 'state') }, 'server', 'start');
+
+  expect(ended.code).not.toBe(0);
+  expect(ended.err).toContain(join(file, 'state'));
+  expect(ended.err).not.toMatch(/\n\s+at /);
+});
+
+const mounted = (folder: string, ...options: readonly string[]): boolean =>
+  spawnSync('mount', ['-t', 'tmpfs', '-o', options.join(','), 'tmpfs', folder]).status === 0;
+
+test('a full state folder is said by name, what was acknowledged stays, and space brings it back', async (context) => {
+  const project = open();
+  mkdirSync(project.stateDir, { mode: 0o700 });
+  if (!mounted(project.stateDir, 'size=1m', 'mode=0700')) context.skip('needs the right to mount a small file system');
+  onTestFinished(async () => {
+    await project.stopServer();
+    spawnSync('umount', ['-l', project.stateDir]);
+  });
+  const id = await created(project, 'one');
+  await project.agent('server', 'start');
+  const ballast = join(project.stateDir, 'ballast');
+  const fill = (): void => {
+    for (let size = 1024 * 1024; size >= 512; size /= 2)
+      try {
+        appendFileSync(ballast, Buffer.alloc(size));
+      } catch {}
+  };
+  fill();
+
+  const refused = await call(project, 'execute', { task_id: id, role: 'engineer' });
+  const health = await http(project, '/health');
+  const shown = await call(project, 'status', { task_id: id });
+  rmSync(ballast);
+  let again = await call(project, 'execute', { task_id: id, role: 'engineer' });
+  while (again.error?.data.code === 'internal')
+    again = await call(project, 'execute', { task_id: id, role: 'engineer' });
+  await project.agent('wait', id);
+
+  expect(refused.error.data).toEqual({ code: 'internal' });
+  expect(refused.error.message).toMatch(/the journal .* cannot be written: .*full/);
+  expect(health.body.checks.store).toMatchObject({ status: 'failing' });
+  expect(shown.result.task_id).toBe(id);
+  expect((await call(project, 'status', { task_id: id })).result.status).toBe('complete');
+});
