@@ -1,0 +1,166 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { loadConfig } from '../../src/cli/config.ts';
+import { settingsFrom } from '../../src/cli/settings.ts';
+import { openProject } from '../support/cli.ts';
+import { startModelServer } from '../support/model-server.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+const fileWith = (config: object): string => {
+  const file = join(temporaryFolder(), 'config.json');
+  writeFileSync(file, JSON.stringify(config));
+  return file;
+};
+const load = (config: object, env: NodeJS.ProcessEnv = {}, flags = {}) =>
+  loadConfig({ config: fileWith(config), ...flags }, env);
+
+test.each<[string, object, string]>([
+  ['a tool that does not exist', { roles: { tester: { tools: ['rm', 'finish'] } } }, 'roles.tester.tools.0: '],
+  ['a role that could never end', { roles: { tester: { tools: ['read'] } } }, 'roles.tester.tools: must hold finish'],
+  ['a role that does not exist', { roles: { janitor: {} } }, 'roles: Unrecognized key: "janitor"'],
+  ['no turns', { agent: { max_turns: 0 } }, 'agent.max_turns: '],
+  ['a limit of cost below nothing', { agent: { max_cost_usd: -1 } }, 'agent.max_cost_usd: '],
+  ['a key that travels unencrypted', { api: { base_url: 'http://models.example' } }, 'api.base_url: must be https'],
+  ['an address that is none', { api: { proxy: { base_url: 'models' } } }, 'api.proxy.base_url: '],
+  ['a protocol that nobody speaks', { api: { protocol: 'soap' } }, 'api.protocol: '],
+  [
+    'a price without an output',
+    { api: { prices: { m: { input_per_million: 1 } } } },
+    'api.prices.m.output_per_million: ',
+  ],
+  ['a proxy of no known kind', { api: { proxy: { type: 'magic' } } }, 'api.proxy.type: '],
+  ['authentication by hope', { server: { auth: 'hope' } }, 'server.auth: '],
+  ['a level that is none', { logging: { level: 'loud' } }, 'logging.level: '],
+])('%s is refused by its key', (_, config, message) => {
+  expect(() => load(config)).toThrow(message);
+});
+
+test.each<[string, object, string]>([
+  ['a prompt that is not there', { roles: { tester: { prompt_file: 'none.md' } } }, 'roles.tester.prompt_file: '],
+  [
+    'a limit of cost without a price',
+    { agent: { max_cost_usd: 1 } },
+    'max_cost_usd: the engineer runs gpt-5.1, whose price',
+  ],
+])('%s is refused before the server starts', (_, config, message) => {
+  expect(() => settingsFrom(load(config), '/')).toThrow(message);
+});
+
+test('the file stands over the defaults, the environment over the file, flags over the environment', () => {
+  const file = { server: { port: 1, host: '::1', max_concurrent_agents: 7 }, logging: { level: 'warn' } };
+  const env = { SERVER_PORT: '2', LOG_LEVEL: 'error', API_MODE: 'direct' };
+
+  const { config } = load(file, env, { port: 3 });
+
+  expect(config.server).toMatchObject({ port: 3, host: '::1', max_concurrent_agents: 7, queue_limit: 10_000 });
+  expect(config.logging).toEqual({ level: 'error', format: 'json' });
+});
+
+test('a role has its own tools, model, limits, prompt and places; the others have the built-in ones', () => {
+  const file = fileWith({
+    agent: { timeout_seconds: 60, require_approval: ['bash'] },
+    roles: {
+      tester: {
+        tools: ['read', 'finish'],
+        model: 'small',
+        max_turns: 3,
+        timeout_seconds: 5,
+        require_approval: [],
+        prompt_file: 'tester.md',
+        concurrency: 1,
+      },
+    },
+  });
+  writeFileSync(join(file, '..', 'tester.md'), 'You test.');
+
+  const { roles } = settingsFrom(loadConfig({ config: file }, {}), '/');
+
+  expect(roles.tester).toMatchObject({
+    tools: ['read', 'finish'],
+    model: 'small',
+    maxTurns: 3,
+    timeoutMs: 5_000,
+    approvals: [],
+    prompt: 'You test.',
+    concurrency: 1,
+  });
+  expect(roles.engineer).toMatchObject({ model: null, timeoutMs: 60_000, approvals: ['bash'], concurrency: null });
+  expect(roles.engineer.tools).toContain('bash');
+});
+
+const finish = { name: 'finish', arguments: '{"status":"done","summary":"over the proxy"}' };
+
+test.each([
+  ['chat', '/v1/chat/completions'],
+  ['responses', '/v1/responses'],
+])(
+  'in proxy mode every call goes to the proxy, by %s, with the role’s model and what it costs',
+  async (protocol, path) => {
+    const proxy = await startModelServer(() => ({ kind: 'answer', calls: [finish] }));
+    const project = openProject({
+      api: {
+        mode: 'proxy',
+        protocol,
+        proxy: { type: 'litellm', base_url: proxy.baseURL },
+        base_url: 'https://never.invalid/v1',
+        prices: { 'role-model': { input_per_million: 1_000, output_per_million: 2_000 } },
+      },
+      roles: { tester: { model: 'role-model' } },
+    });
+    const id = (await project.agent('create', 'Try it')).out.trim();
+
+    const ended = await project.agentWith({ OPENAI_API_KEY: 'key-of-the-proxy' }, 'tester', id);
+
+    expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('over the proxy') });
+    expect(proxy.requests.map((request) => [request.path, request.body['model']])).toEqual([[path, 'role-model']]);
+    expect(proxy.requests[0]?.headers.authorization).toBe('Bearer key-of-the-proxy');
+    const { usage } = JSON.parse((await project.agent('show', id, '--json')).out);
+    expect(usage.cost_usd).toBeCloseTo((usage.input_tokens * 1_000 + usage.output_tokens * 2_000) / 1e6, 6);
+  },
+);
+
+const until = async (holds: () => boolean | Promise<boolean>): Promise<void> => {
+  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 20));
+};
+
+test('SIGHUP takes a new configuration while agents run, and keeps a bad file out', async () => {
+  const project = openProject({ server: { port: 0, max_concurrent_agents: 1 }, api: { backend: 'scripted' } });
+  await project.agent('server', 'start');
+  const { pid, url } = project.serverFile();
+  const token = readFileSync(join(project.stateDir, 'token'), 'utf8').trim();
+  const cap = async (): Promise<number> => {
+    const response = await fetch(`${url}/a2a/discovery`, { headers: { authorization: `Bearer ${token}` } });
+    return ((await response.json()) as { capabilities: { max_concurrent: number } }).capabilities.max_concurrent;
+  };
+  const log = (): string => readFileSync(join(project.stateDir, 'server.log'), 'utf8');
+  expect(await cap()).toBe(1);
+
+  writeFileSync(
+    project.configFile,
+    JSON.stringify({ server: { port: 9, max_concurrent_agents: 4 }, api: { backend: 'scripted' } }),
+  );
+  process.kill(pid, 'SIGHUP');
+  await until(async () => (await cap()) === 4);
+  expect(log()).toContain('"needs_restart":["server.port"]');
+
+  writeFileSync(project.configFile, '{"server":{"max_concurrent_agents":0}}');
+  process.kill(pid, 'SIGHUP');
+  await until(() => log().includes('the earlier one stays'));
+
+  expect(log()).toContain('server.max_concurrent_agents: ');
+  expect(await cap()).toBe(4);
+});
+
+test('the project’s own files change neither the model nor where it is called', async () => {
+  const project = openProject({});
+  const planted = { api: { base_url: 'http://127.0.0.1:9', backend: 'scripted' }, server: { auth: 'none' } };
+  mkdirSync(join(project.root, 'configs'));
+  for (const name of ['agent-server.json', 'configs/agent-server.json', '.env', '.agent-server.json'])
+    writeFileSync(join(project.root, name), JSON.stringify(planted));
+
+  const { config } = JSON.parse((await project.agent('doctor', '--json')).out);
+
+  expect(config.api).toMatchObject({ base_url: 'https://api.openai.com/v1', backend: 'auto' });
+  expect(config.server.auth).toBe('token');
+});
