@@ -76,7 +76,10 @@ const main = async () => {
   git('commit', '--quiet', '--message', 'a basket with a failing test');
   writeFileSync(
     config,
-    JSON.stringify({ api: { backend: 'scripted', script: join(root, 'examples', 'demo-script.json') } }),
+    JSON.stringify({
+      server: { register_protocol_handler: false },
+      api: { backend: 'scripted', script: join(root, 'examples', 'demo-script.json') },
+    }),
   );
   console.log(`A git repository with a failing test: ${project}`);
   console.log('The agents are played by the scripted model: no language model is called, no key is needed.');
