@@ -21,6 +21,11 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 
 const io = processIo();
 const run = async (): Promise<number> => {
+  const [first, ...words] = process.argv.slice(2);
+  if (first === 'open-url') {
+    const { openUrl } = await import('./open-url.ts');
+    return openUrl(words, io, process.env);
+  }
   const code = await takeFastPath(process.argv.slice(2), io);
   if (code !== null) return code;
   const { runCommandLine } = await import('./command-line.ts');

@@ -4,6 +4,7 @@ import * as commands from './commands.ts';
 import { completion, type Shell, shells } from './completion-command.ts';
 import { changeDependency, dependencyTree } from './dependency-commands.ts';
 import { doctor } from './doctor-command.ts';
+import * as handler from './handler/handler-commands.ts';
 import * as look from './look-commands.ts';
 import { UsageError } from './project.ts';
 import { type RespondArgs, respond } from './respond-command.ts';
@@ -235,6 +236,24 @@ const housekeeping: readonly Command[] = [
   }),
 ];
 
+const links: readonly Command[] = [
+  command<Common & { readonly force: boolean }>({
+    command: 'register-handler',
+    describe: 'let this program open agent:// links, which only ever show a task',
+    builder: (parser) =>
+      parser
+        .option('force', { type: 'boolean', default: false, describe: 'also when another program opens them now' })
+        .example('agent register-handler', 'the server does it at its first start'),
+    run: (context, { force }) => handler.register(context, force),
+  }),
+  command<Common>({
+    command: 'unregister-handler',
+    describe: 'no longer open agent:// links',
+    builder: (parser) => parser.example('agent unregister-handler', 'takes back what register-handler did'),
+    run: (context) => handler.unregister(context),
+  }),
+];
+
 const completing: Command = command<Common & { readonly shell: Shell }>({
   command: 'completion <shell>',
   describe: 'print what a shell needs to complete these commands',
@@ -260,5 +279,6 @@ export const commandTable: readonly Command[] = [
   ...watching,
   dependencies,
   ...housekeeping,
+  ...links,
   completing,
 ];

@@ -29,6 +29,12 @@ const stateHome = (env: NodeJS.ProcessEnv): string => {
   return given?.startsWith('/') === true ? given : join(homedir(), '.local', 'state');
 };
 
+/** Where servers of this user keep their state: the folder that the environment names, and the shared one of all projects. */
+export const stateFolders = (env: NodeJS.ProcessEnv): { readonly own: readonly string[]; readonly shared: string } => {
+  const own = env['AGENT_STATE_DIR'];
+  return { own: own ? [resolve(own)] : [], shared: join(stateHome(env), 'agent-task-server') };
+};
+
 /**
  * `--project`, else the nearest folder upward with `.beads/` or `.git`, else the working folder.
  * @throws UsageError when the given folder does not exist
@@ -43,7 +49,7 @@ export const findProject = (given: string | undefined, cwd: string, env: NodeJS.
   const own = env['AGENT_STATE_DIR'];
   return {
     root,
-    stateDir: own ? resolve(cwd, own) : join(stateHome(env), 'agent-task-server', `${name}-${hash}`),
+    stateDir: own ? resolve(cwd, own) : join(stateFolders(env).shared, `${name}-${hash}`),
   };
 };
 

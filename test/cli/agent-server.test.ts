@@ -1,9 +1,12 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
+import { temporaryFolder } from '../support/temporary.ts';
 
 const until = async (what: () => boolean): Promise<void> => {
   while (!what()) await new Promise((resolve) => setTimeout(resolve, 20));
@@ -269,4 +272,18 @@ test('the provider key reaches no child process, log or journal', async () => {
   const results = readFileSync(join(root, '.beads', 'tasks', `task-${id}`, '30-results.md'), 'utf8');
   expect(results).toContain('PATH=');
   for (const text of [results, ...written.map((path) => readFileSync(path, 'latin1'))]) expect(text).not.toContain(key);
+});
+
+test('the helper script starts the server, hands signals on, and ends as it does', async () => {
+  const { root, stateDir, configFile, serverFile } = openProject();
+  const script = fileURLToPath(new URL('../../scripts/start-server.mjs', import.meta.url));
+  const env = { ...process.env, AGENT_STATE_DIR: stateDir, HOME: temporaryFolder() };
+  const child = spawn(process.execPath, [script, '--config', configFile, '--project', root], { env, stdio: 'ignore' });
+  const ended = once(child, 'exit');
+  await until(() => serverFile() !== null);
+
+  child.kill('SIGTERM');
+
+  expect(await ended).toEqual([0, null]);
+  expect(serverFile()).toBeNull();
 });

@@ -44,8 +44,9 @@ export const openProject = (config: object = { api: { backend: 'scripted' } }) =
   const stateDir = join(temporaryFolder(), 'state');
   const configFile = join(temporaryFolder(), 'config.json');
   writeFileSync(configFile, JSON.stringify({ server: { port: 0 }, ...config }));
-  const { OPENAI_API_KEY: _, ...inherited } = process.env;
-  const env = { ...inherited, AGENT_STATE_DIR: stateDir, AGENT_SERVER_CONFIG: configFile };
+  const { OPENAI_API_KEY: _, DISPLAY: __, WAYLAND_DISPLAY: ___, ...inherited } = process.env;
+  // A home of its own: a server that starts registers agent:// links there, not for who runs the tests.
+  const env = { ...inherited, HOME: temporaryFolder(), AGENT_STATE_DIR: stateDir, AGENT_SERVER_CONFIG: configFile };
   writeFileSync(join(root, '.git'), '');
 
   const start = (name: 'agent' | 'agent-server', args: readonly string[], more: NodeJS.ProcessEnv = {}): ChildProcess =>

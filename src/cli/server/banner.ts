@@ -7,11 +7,24 @@ export interface BannerFacts {
   readonly tracker: string;
   readonly model: string;
   readonly projectRoot: string;
+  /** How the registration of `agent://` links ended. */
+  readonly handler: string;
   readonly notes: readonly string[];
 }
 
 /** What the server says when it has started (Spec 1.8). */
-export const banner = ({ version, url, host, port, cap, tracker, model, projectRoot, notes }: BannerFacts): string =>
+export const banner = ({
+  version,
+  url,
+  host,
+  port,
+  cap,
+  tracker,
+  model,
+  projectRoot,
+  handler,
+  notes,
+}: BannerFacts): string =>
   [
     `Agent Task Server ${version}`,
     `  listening on    ${url} (host ${host}, port ${port})`,
@@ -25,5 +38,6 @@ export const banner = ({ version, url, host, port, cap, tracker, model, projectR
     `                  tracker integration (${tracker})`,
     `  model           ${model}`,
     ...notes.map((note) => `  note            ${note}`),
+    `  agent:// links  ${handler}`,
     '',
   ].join('\n');

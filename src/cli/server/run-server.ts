@@ -11,6 +11,8 @@ import { createEmbeddedTracker } from '../../actors/tracker/embedded.ts';
 import { createSharedWorkspace } from '../../actors/workspace/shared.ts';
 import { buildServer } from '../../http/server.ts';
 import type { LoadedConfig } from '../config.ts';
+import { registerHandler } from '../handler/register.ts';
+import { thisProgram } from '../handler/this-program.ts';
 import { type Project, stateFiles } from '../project.ts';
 import { settingsFrom } from '../settings.ts';
 import { serverName, version } from '../version.ts';
@@ -142,6 +144,9 @@ const reload = (
   }
 };
 
+const handlerLine = async (wanted: boolean): Promise<string> =>
+  wanted ? (await registerHandler(thisProgram())).line : 'not registered: server.register_protocol_handler is false';
+
 const serve = async (
   { project, current, token, logger, inspection }: Parts,
   { tracker, store, system }: Assembled,
@@ -182,6 +187,7 @@ const serve = async (
     pid: process.pid,
     version,
     started_at: new Date().toISOString(),
+    project: project.root,
   });
   process.stdout.write(
     banner({
@@ -193,6 +199,7 @@ const serve = async (
       tracker: tracker.name,
       model: modelNote(config(), current.selectModel),
       projectRoot: project.root,
+      handler: await handlerLine(config().server.register_protocol_handler),
       notes: [
         ...(listening.note === null ? [] : [listening.note]),
         ...notesOf(config()),

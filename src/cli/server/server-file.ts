@@ -9,6 +9,8 @@ export interface ServerFile {
   readonly version: string;
   /** RFC 3339. */
   readonly started_at: string;
+  /** The folder that it serves; absent in files of older servers. */
+  readonly project?: string;
 }
 
 /** The file, or null when there is none that can be read. */
@@ -18,7 +20,9 @@ export const readServerFile = (path: string): ServerFile | null => {
     const [url, version, startedAt] = ['url', 'version', 'started_at'].map((key) => textIn(file, key));
     const pid = isJson(file) ? file['pid'] : undefined;
     if (url == null || version == null || startedAt == null || typeof pid !== 'number') return null;
-    return { url: new URL(url).origin, pid, version, started_at: startedAt };
+    const project = textIn(file, 'project');
+    const served = project === null ? {} : { project };
+    return { url: new URL(url).origin, pid, version, started_at: startedAt, ...served };
   } catch {
     return null;
   }

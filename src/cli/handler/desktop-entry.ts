@@ -1,0 +1,96 @@
+/** The file name of our entry, by which mimeapps.list calls it. */
+export const desktopId = 'agent-task-server.desktop';
+
+const quoted = (argument: string): string => `"${argument.replace(/["`$\\]/g, '\\$&').replaceAll('%', '%%')}"`;
+
+/**
+ * The .desktop file that opens `agent://` links (rule U1). The paths hold no control characters. Three layers of the
+ * Desktop Entry Specification: quotes, `%` of field codes, and the backslashes of every string value.
+ */
+export const desktopEntry = ({ node, script }: { readonly node: string; readonly script: string }): string =>
+  [
+    '[Desktop Entry]',
+    'Type=Application',
+    'Name=Agent Task Server',
+    `Exec=${`${quoted(node)} ${quoted(script)} open-url -- %u`.replaceAll('\\', '\\\\')}`,
+    'NoDisplay=true',
+    'Terminal=true',
+    'MimeType=x-scheme-handler/agent;',
+    '',
+  ].join('\n');
+
+const defaults = 'Default Applications';
+const header = `[${defaults}]`;
+const cache = 'MIME Cache';
+const assignment = /^(\s*x-scheme-handler\/agent\s*=\s*)([\s\S]*)$/;
+
+interface Line {
+  readonly text: string;
+  readonly section: string;
+  /** The value for our scheme, where this line assigns it. */
+  readonly value: string | null;
+}
+
+const linesOf = (text: string): readonly Line[] => {
+  let section = '';
+  return text.split('\n').map((line) => {
+    section = /^\s*\[(.*)\]\s*$/.exec(line)?.[1] ?? section;
+    return { text: line, section, value: assignment.exec(line)?.[2] ?? null };
+  });
+};
+
+const idsOf = (value: string): readonly string[] =>
+  value
+    .split(';')
+    .map((id) => id.trim())
+    .filter((id) => id !== '');
+
+const without = (value: string): string =>
+  value
+    .split(';')
+    .filter((id) => id.trim() !== desktopId)
+    .join(';');
+
+const assigns = (line: Line, section: string): boolean => line.section === section && line.value !== null;
+
+/** The last line counts, as in GLib. */
+const idsIn = (text: string, section: string): readonly string[] =>
+  idsOf(linesOf(text).findLast((line) => assigns(line, section))?.value ?? '');
+
+/** Rewrites the values of our scheme in [Default Applications]; null drops the line. */
+const mapValues = (text: string, change: (value: string) => string | null): string =>
+  linesOf(text)
+    .flatMap((line) => {
+      if (line.section !== defaults || line.value === null) return [line.text];
+      const value = change(line.value);
+      return value === null ? [] : [line.text.replace(assignment, (_, start: string) => start + value)];
+    })
+    .join('\n');
+
+/** The program that a mimeapps.list makes the default for `agent://`, or null. */
+export const defaultHandler = (mimeapps: string): string | null => idsIn(mimeapps, defaults)[0] ?? null;
+
+/** Another program that claims `agent://` in a mimeinfo.cache, and so opens it where there is no default, or null. */
+export const otherClaimant = (mimeinfoCache: string): string | null =>
+  idsIn(mimeinfoCache, cache).find((id) => id !== desktopId) ?? null;
+
+/** Makes us the default. What was the default stays behind us in the list, so that removing us gives it back. */
+export const withOurDefault = (mimeapps: string): string => {
+  if (linesOf(mimeapps).some((line) => assigns(line, defaults)))
+    return mapValues(mimeapps, (value) => (idsOf(value)[0] === desktopId ? value : `${desktopId};${without(value)}`));
+  const lines = mimeapps.split('\n');
+  const ours = `x-scheme-handler/agent=${desktopId};`;
+  const at = lines.findIndex((line) => line.trim() === header);
+  if (at >= 0) return lines.toSpliced(at + 1, 0, ours).join('\n');
+  return `${mimeapps}${mimeapps === '' || mimeapps.endsWith('\n') ? '' : '\n'}${header}\n${ours}\n`;
+};
+
+/** Takes us, and nothing else, out of [Default Applications]; a section that is then empty at the end goes as well. */
+export const withoutOurDefault = (mimeapps: string): string => {
+  const changed = mapValues(mimeapps, (value) => {
+    if (!idsOf(value).includes(desktopId)) return value;
+    const rest = without(value);
+    return idsOf(rest).length === 0 ? null : rest;
+  });
+  return changed !== mimeapps && changed.endsWith(`${header}\n`) ? changed.slice(0, -header.length - 1) : changed;
+};

@@ -1,0 +1,19 @@
+import type { CommandContext } from '../commands.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { registerHandler, unregisterHandler } from './register.ts';
+import { thisProgram } from './this-program.ts';
+
+const good: ReadonlySet<string> = new Set(['registered', 'already_registered', 'updated', 'removed', 'not_registered']);
+
+const end = ({ io, json }: CommandContext, outcome: { readonly status: string; readonly line: string }): number => {
+  io.out(json ? JSON.stringify(outcome) : outcome.line);
+  return good.has(outcome.status) ? exitCodes.done : exitCodes.failed;
+};
+
+/** Makes this installation open `agent://` links; `force` replaces another program. */
+export const register = async (context: CommandContext, force: boolean): Promise<number> =>
+  end(context, await registerHandler(thisProgram(force)));
+
+/** Takes that back. */
+export const unregister = async (context: CommandContext): Promise<number> =>
+  end(context, await unregisterHandler(thisProgram()));

@@ -1,0 +1,76 @@
+import { posix } from 'node:path';
+
+const bundleId = 'io.github.agent-task-server.handler';
+const lsregister =
+  '/System/Library/Frameworks/CoreServices.framework/Frameworks/LaunchServices.framework/Support/lsregister';
+
+const escapeXml = (text: string): string =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+
+/** The script of the app: the link reaches the shell as one quoted word (rule U1). */
+export const appleScript = ({ node, script }: { readonly node: string; readonly script: string }): string => {
+  const literal = (text: string): string => `quoted form of "${text.replace(/["\\]/g, '\\$&')}"`;
+  return [
+    'on open location theURL',
+    `\tdo shell script ${literal(node)} & " " & ${literal(script)} & " open-url -- " & quoted form of theURL`,
+    'end open location',
+  ].join('\n');
+};
+
+/** The app's Info.plist. It records the script that was compiled, so that an update can be told from a repetition. */
+export const infoPlist = (source: string): string => `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>CFBundleIdentifier</key><string>${bundleId}</string>
+  <key>CFBundleName</key><string>Agent Task Server</string>
+  <key>CFBundleExecutable</key><string>applet</string>
+  <key>CFBundleIconFile</key><string>applet</string>
+  <key>CFBundlePackageType</key><string>APPL</string>
+  <key>CFBundleInfoDictionaryVersion</key><string>6.0</string>
+  <key>LSUIElement</key><true/>
+  <key>CFBundleURLTypes</key>
+  <array>
+    <dict>
+      <key>CFBundleURLName</key><string>Agent Task Server</string>
+      <key>CFBundleURLSchemes</key><array><string>agent</string></array>
+    </dict>
+  </array>
+  <key>AgentTaskServerSource</key><string>${escapeXml(source)}</string>
+</dict>
+</plist>
+`;
+
+const javaScript = (...statements: readonly string[]): readonly string[] => [
+  '/usr/bin/osascript',
+  '-l',
+  'JavaScript',
+  '-e',
+  statements.join('; '),
+];
+
+/** The app bundle in ~/Applications: its files, and the commands that build, announce and forget it. Not yet tried. */
+export const macosApp = (options: { readonly home: string; readonly node: string; readonly script: string }) => {
+  const path = posix.join(options.home, 'Applications', 'Agent Task Server.app');
+  const source = appleScript(options);
+  return {
+    path,
+    bundleId,
+    /** Written after compiling, which makes a plist of its own. */
+    files: [{ path: posix.join(path, 'Contents', 'Info.plist'), content: infoPlist(source) }],
+    compile: ['/usr/bin/osacompile', '-o', path, ...source.split('\n').flatMap((line) => ['-e', line])],
+    sign: ['/usr/bin/codesign', '--force', '--sign', '-', path],
+    announce: [lsregister, '-f', path],
+    forget: [lsregister, '-u', path],
+    /** Prints the path of the app that opens agent:// links, or nothing. */
+    ask: javaScript(
+      "ObjC.import('AppKit')",
+      "const app = $.NSWorkspace.sharedWorkspace.URLForApplicationToOpenURL($.NSURL.URLWithString('agent://task/a-1'))",
+      "app.isNil() ? '' : app.path.js",
+    ),
+    prefer: javaScript(
+      "ObjC.import('CoreServices')",
+      `$.LSSetDefaultHandlerForURLScheme($('agent'), $('${bundleId}'))`,
+    ),
+  } as const;
+};

@@ -1,0 +1,137 @@
+import { existsSync, lstatSync, mkdirSync, readFileSync, realpathSync, statSync, unlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { writeFileAtomically } from '../../actors/atomic-write.ts';
+import {
+  defaultHandler,
+  desktopEntry,
+  desktopId,
+  otherClaimant,
+  withOurDefault,
+  withoutOurDefault,
+} from './desktop-entry.ts';
+import {
+  alreadyRegistered,
+  type HandlerEnvironment,
+  notRegistered,
+  type Registration,
+  type Removal,
+  registered,
+  removed,
+  skipped,
+  taken,
+  updated,
+} from './registration.ts';
+
+/** Absolute folders only: the XDG specification has relative ones ignored. */
+const foldersOf = (value: string | undefined, otherwise: readonly string[]): readonly string[] => {
+  const given = (value ?? '').split(':').filter((folder) => folder.startsWith('/'));
+  return given.length === 0 ? otherwise : given;
+};
+
+const placesOf = ({ env, home }: HandlerEnvironment) => {
+  const homeOf = (name: string, otherwise: string): string => {
+    const given = env[name];
+    return given?.startsWith('/') === true ? given : join(home, otherwise);
+  };
+  const config = homeOf('XDG_CONFIG_HOME', '.config');
+  const data = homeOf('XDG_DATA_HOME', '.local/share');
+  const applications = [data, ...foldersOf(env['XDG_DATA_DIRS'], ['/usr/local/share', '/usr/share'])].map((folder) =>
+    join(folder, 'applications'),
+  );
+  return {
+    entry: join(data, 'applications', desktopId),
+    defaults: join(config, 'mimeapps.list'),
+    applications,
+    /** Where defaults are looked for, the strongest first (MIME applications specification). */
+    ranked: [config, ...foldersOf(env['XDG_CONFIG_DIRS'], ['/etc/xdg']), ...applications],
+  };
+};
+
+/** Not UTF-8 is an error, because writing it back would change lines that are not ours. */
+const read = (path: string): string | null =>
+  existsSync(path) ? new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFileSync(path)) : null;
+
+/** Keeps links and modes: people link mimeapps.list to where they keep their settings. */
+const write = async (path: string, text: string): Promise<void> => {
+  const target = lstatSync(path, { throwIfNoEntry: false }) === undefined ? path : realpathSync(path);
+  mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
+  const mode = statSync(target, { throwIfNoEntry: false })?.mode ?? 0o644;
+  await writeFileAtomically(target, text, { mode: mode & 0o777 });
+};
+
+interface Found {
+  readonly id: string;
+  readonly file: string;
+}
+
+const findIn = (files: readonly string[], find: (text: string) => string | null): Found | null => {
+  for (const file of files) {
+    const id = find(read(file) ?? '');
+    if (id !== null) return { id, file };
+  }
+  return null;
+};
+
+/** The program that desktops start today: of a desktop's own list, of a general one, or the only one that asks. */
+const currentDefault = (environment: HandlerEnvironment): Found | null => {
+  const { ranked, applications } = placesOf(environment);
+  const desktops = (environment.env['XDG_CURRENT_DESKTOP'] ?? '').split(':').filter((name) => name !== '');
+  const names = [...desktops.map((name) => `${name.toLowerCase()}-mimeapps.list`), 'mimeapps.list'];
+  const lists = ranked.flatMap((folder) => names.map((name) => join(folder, name)));
+  const caches = applications.map((folder) => join(folder, 'mimeinfo.cache'));
+  return findIn(lists, defaultHandler) ?? findIn(caches, otherClaimant);
+};
+
+type Change = 'nothing' | 'entry' | 'default';
+
+/** Writes what differs, and nothing else. */
+const install = async (environment: HandlerEnvironment): Promise<Change> => {
+  const { entry, defaults } = placesOf(environment);
+  const [oldEntry, oldDefaults] = [read(entry), read(defaults) ?? ''];
+  const [newEntry, newDefaults] = [desktopEntry(environment), withOurDefault(oldDefaults)];
+  // The entry first: a default must not name a file that is not there.
+  if (oldEntry !== newEntry) await write(entry, newEntry);
+  if (oldDefaults !== newDefaults) await write(defaults, newDefaults);
+  if (oldDefaults !== newDefaults || oldEntry === null) return 'default';
+  return oldEntry === newEntry ? 'nothing' : 'entry';
+};
+
+const checkThatWeWin = (environment: HandlerEnvironment): void => {
+  const winner = currentDefault(environment);
+  if (winner === null || winner.id === desktopId) return;
+  const { defaults } = placesOf(environment);
+  throw new Error(`${winner.file} names ${winner.id} and is stronger than ${defaults}; remove that line`);
+};
+
+/** Writes our entry and makes it the default. @throws Error when a file cannot be read or written, or is overruled */
+export const registerOnLinux = async (environment: HandlerEnvironment): Promise<Registration> => {
+  const { env, node, script, force } = environment;
+  if (!env['DISPLAY'] && !env['WAYLAND_DISPLAY']) return skipped;
+  // The specification forbids = in the program's path; GLib looks for the path before it turns %% into %.
+  if (/[%=]/.test(node)) throw new Error(`desktops cannot start ${node}: its path has a % or =`);
+  const current = currentDefault(environment);
+  const other = current === null || current.id === desktopId ? null : current.id;
+  if (other !== null && force !== true) return taken(other);
+  const change = await install(environment);
+  checkThatWeWin(environment);
+  if (change === 'entry') return updated(script);
+  return change === 'default' ? registered(other) : alreadyRegistered;
+};
+
+/** Takes our default and our entry away. @throws Error when a file cannot be read or written */
+export const unregisterOnLinux = async (environment: HandlerEnvironment): Promise<Removal> => {
+  const { entry, defaults } = placesOf(environment);
+  const before = read(defaults) ?? '';
+  const after = withoutOurDefault(before);
+  const done: string[] = [];
+  if (before !== after) {
+    if (after === '') unlinkSync(realpathSync(defaults));
+    else await write(defaults, after);
+    done.push(`our default in ${defaults}`);
+  }
+  if (lstatSync(entry, { throwIfNoEntry: false }) !== undefined) {
+    unlinkSync(entry);
+    done.push(entry);
+  }
+  return done.length === 0 ? notRegistered : removed(done.join(' and '));
+};

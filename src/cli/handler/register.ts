@@ -1,0 +1,50 @@
+import { posix, win32 } from 'node:path';
+import { registerOnLinux, unregisterOnLinux } from './register-linux.ts';
+import { registerOnMacos, unregisterOnMacos } from './register-macos.ts';
+import { registerOnWindows, unregisterOnWindows } from './register-windows.ts';
+import type { HandlerEnvironment, Registration, Removal } from './registration.ts';
+
+const linux = { register: registerOnLinux, unregister: unregisterOnLinux };
+const platforms: Partial<Record<NodeJS.Platform, typeof linux>> = {
+  darwin: { register: registerOnMacos, unregister: unregisterOnMacos },
+  win32: { register: registerOnWindows, unregister: unregisterOnWindows },
+};
+/** The other systems follow the freedesktop specifications as Linux does. */
+const platformOf = ({ platform }: HandlerEnvironment) => platforms[platform] ?? linux;
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** Under sudo the files would be root's, or go to the wrong user's home. */
+const isUnderSudo = ({ env, uid }: HandlerEnvironment): boolean =>
+  Boolean(env['SUDO_UID']) || (uid === 0 && Boolean(env['SUDO_USER']));
+
+const checkPaths = ({ platform, node, script }: HandlerEnvironment): void => {
+  const { isAbsolute } = platform === 'win32' ? win32 : posix;
+  const odd = [node, script].find((path) => !isAbsolute(path) || /\p{Cc}/u.test(path));
+  if (odd !== undefined)
+    throw new Error(`the path ${JSON.stringify(odd)} is not absolute or has a control character in it`);
+};
+
+/** Makes this program open `agent://` links for this user, once, and for nobody else's links (rule U5). Never throws. */
+export const registerHandler = async (environment: HandlerEnvironment): Promise<Registration> => {
+  if (isUnderSudo(environment))
+    return { status: 'refused', line: 'not registered: refused under sudo; run agent register-handler as yourself' };
+  try {
+    checkPaths(environment);
+    return await platformOf(environment).register(environment);
+  } catch (error) {
+    const reason = reasonOf(error);
+    return { status: 'failed', reason, line: `not registered: ${reason}` };
+  }
+};
+
+/** Takes back what `registerHandler` did, and nothing else. Never throws. */
+export const unregisterHandler = async (environment: HandlerEnvironment): Promise<Removal> => {
+  if (isUnderSudo(environment))
+    return { status: 'refused', line: 'not removed: refused under sudo; run agent unregister-handler as yourself' };
+  try {
+    return await platformOf(environment).unregister(environment);
+  } catch (error) {
+    return { status: 'failed', line: `not removed: ${reasonOf(error)}` };
+  }
+};

@@ -1,0 +1,67 @@
+/** What registering touches, handed in so that tests own all of it. */
+export interface HandlerEnvironment {
+  readonly platform: NodeJS.Platform;
+  readonly env: NodeJS.ProcessEnv;
+  readonly home: string;
+  /** Absolute paths of the node and of the agent.js that are to open links. */
+  readonly node: string;
+  readonly script: string;
+  /** Null where the platform has no user ids. */
+  readonly uid: number | null;
+  /** Replaces another program's default. */
+  readonly force?: boolean;
+  /** Runs a program without a shell; `detail` is its standard output, or why it failed. */
+  readonly run: (argv: readonly string[]) => Promise<{ readonly ok: boolean; readonly detail: string }>;
+}
+
+/** How registering ended; `line` is for the start-up banner (Spec 1.8). */
+export type Registration = { readonly line: string } & (
+  | { readonly status: 'registered'; readonly replaced: string | null }
+  | { readonly status: 'already_registered' | 'updated' | 'skipped' | 'refused' }
+  | { readonly status: 'taken'; readonly by: string }
+  | { readonly status: 'failed'; readonly reason: string }
+);
+
+/** How removing the registration ended; `line` says what was done. */
+export interface Removal {
+  readonly status: 'removed' | 'not_registered' | 'refused' | 'failed';
+  readonly line: string;
+}
+
+export const registered = (replaced: string | null): Registration => ({
+  status: 'registered',
+  replaced,
+  line: `registered: agent:// links now open here${replaced === null ? '' : ` instead of with ${replaced}`}`,
+});
+
+export const alreadyRegistered: Registration = {
+  status: 'already_registered',
+  line: 'already registered: agent:// links open here',
+};
+
+export const updated = (script: string): Registration => ({
+  status: 'updated',
+  line: `updated: agent:// links now open with ${script}`,
+});
+
+export const skipped: Registration = {
+  status: 'skipped',
+  line: 'not registered: this machine has no desktop (neither DISPLAY nor WAYLAND_DISPLAY is set)',
+};
+
+export const taken = (by: string): Registration => ({
+  status: 'taken',
+  by,
+  line: `not registered: ${by} opens agent:// links; agent register-handler --force replaces it`,
+});
+
+export const removed = (what: string): Removal => ({ status: 'removed', line: `removed: ${what}` });
+
+export const notRegistered: Removal = { status: 'not_registered', line: 'nothing to remove: we were not registered' };
+
+/** Runs a step that must succeed, and gives its output. @throws Error with the reason when it does not */
+export const mustRun = async ({ run }: HandlerEnvironment, argv: readonly string[]): Promise<string> => {
+  const { ok, detail } = await run(argv);
+  if (!ok) throw new Error(`${argv[0]} failed: ${detail}`);
+  return detail.trim();
+};

@@ -1,0 +1,25 @@
+import { execFile } from 'node:child_process';
+import { homedir } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import type { HandlerEnvironment } from './registration.ts';
+
+const runMs = 15_000;
+
+const run: HandlerEnvironment['run'] = ([program = '', ...args]) =>
+  new Promise((resolve) => {
+    execFile(program, args, { timeout: runMs }, (error, stdout) =>
+      resolve(error === null ? { ok: true, detail: stdout } : { ok: false, detail: error.message }),
+    );
+  });
+
+/** This machine, this user and this installation, for the registration of `agent://` links. */
+export const thisProgram = (force = false): HandlerEnvironment => ({
+  platform: process.platform,
+  env: process.env,
+  home: homedir(),
+  node: process.execPath,
+  script: fileURLToPath(new URL('../agent.js', import.meta.url)),
+  uid: process.getuid?.() ?? null,
+  force,
+  run,
+});

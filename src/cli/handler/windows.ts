@@ -1,0 +1,33 @@
+const ours = 'HKCU\\Software\\Classes\\agent';
+const openKey = 'shell\\open\\command';
+
+/** What Windows runs for a link (rule U1); `agent open-url` refuses unless exactly one argument follows. */
+export const openCommand = ({ node, script }: { readonly node: string; readonly script: string }): string =>
+  `"${node}" "${script}" open-url -- "%1"`;
+
+/** Whether a command is one of ours, of this or of another installation. */
+export const isOurs = (command: string): boolean => command.endsWith(' open-url -- "%1"');
+
+/** The program in `%SystemRoot%`: a bare name could be found in the working folder first. */
+const regOf = (env: NodeJS.ProcessEnv): string => `${env['SystemRoot'] ?? 'C:\\Windows'}\\System32\\reg.exe`;
+
+/** The commands that add, ask for and delete the registry entries of this user. Not yet tried. */
+export const registryCommands = (env: NodeJS.ProcessEnv, command: string) => {
+  const reg = regOf(env);
+  return {
+    /** In this order: the last makes it work. */
+    add: [
+      [reg, 'add', ours, '/ve', '/d', 'URL:Agent Task Server', '/f'],
+      [reg, 'add', ours, '/v', 'URL Protocol', '/d', '', '/f'],
+      [reg, 'add', `${ours}\\${openKey}`, '/ve', '/d', command, '/f'],
+    ],
+    /** What Windows would run, of this user or of the machine. */
+    askAll: [reg, 'query', `HKCR\\agent\\${openKey}`, '/ve'],
+    askOurs: [reg, 'query', `${ours}\\${openKey}`, '/ve'],
+    remove: [reg, 'delete', ours, '/f'],
+  } as const;
+};
+
+/** The command in the output of `reg query … /ve`, or null. */
+export const commandIn = (output: string): string | null =>
+  /\sREG_(?:EXPAND_)?SZ\s+(\S.*?)\s*$/m.exec(output)?.[1] ?? null;
