@@ -37,22 +37,27 @@ const exitCodeOf = (error: unknown): number => {
   return error instanceof UsageError || (error instanceof Error && error.name === 'YError') ? exit.usage : exit.failed;
 };
 
-const waitForSignal = ({ stop, reload }: RunningServer): void => {
+/** A signal that comes while the server starts is kept until it has started. */
+const obeySignals = (starting: Promise<RunningServer>): void => {
   let stopping = false;
   const onSignal = (): void => {
     if (stopping) process.exit(exit.failed);
     stopping = true;
-    stop().then(
-      () => process.exit(0),
-      (error: unknown) => {
-        process.stderr.write(`agent-server: ${says(error)}\n`);
-        process.exit(exit.failed);
-      },
-    );
+    starting
+      .then(({ stop }) => stop())
+      .then(
+        () => process.exit(0),
+        (error: unknown) => {
+          process.stderr.write(`agent-server: ${says(error)}\n`);
+          process.exit(exit.failed);
+        },
+      );
   };
   process.on('SIGTERM', onSignal);
   process.on('SIGINT', onSignal);
-  process.on('SIGHUP', reload);
+  process.on('SIGHUP', () => {
+    starting.then(({ reload }) => reload()).catch(() => {});
+  });
 };
 
 const main = async (): Promise<void> => {
@@ -67,7 +72,9 @@ const main = async (): Promise<void> => {
   load();
   const project = findProject(args.project, process.cwd(), process.env);
   const { runServer } = await import('./server/run-server.ts');
-  waitForSignal(await runServer({ project, load, env: process.env, inspect: args.inspect }));
+  const starting = runServer({ project, load, env: process.env, inspect: args.inspect });
+  obeySignals(starting);
+  await starting;
 };
 
 main().catch((error: unknown) => {

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -286,4 +287,29 @@ test('the helper script starts the server, hands signals on, and ends as it does
 
   expect(await ended).toEqual([0, null]);
   expect(serverFile()).toBeNull();
+});
+
+test('idle connections take no descriptor that a request needs', async () => {
+  const { root, stateDir, configFile, serverFile } = openProject();
+  const server = fileURLToPath(new URL('../../dist/cli/agent-server.js', import.meta.url));
+  const env = { ...process.env, AGENT_STATE_DIR: stateDir, AGENT_SERVER_CONFIG: configFile, HOME: temporaryFolder() };
+  const line = `ulimit -n 256; exec ${process.execPath} ${server} --server`;
+  const child = spawn('/bin/sh', ['-c', line], { cwd: root, env, stdio: 'ignore' });
+  await until(() => serverFile() !== null);
+  const { port } = new URL(serverFile().url);
+  const idle = Array.from({ length: 300 }, () => connect(Number(port), '127.0.0.1').on('error', () => {}));
+  await until(() => idle.filter(({ destroyed, readyState }) => destroyed || readyState === 'open').length === 300);
+
+  const began = Date.now();
+  let healthy = false;
+  while (!healthy && Date.now() - began < 15_000)
+    healthy = await fetch(`${serverFile().url}/health`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+
+  expect(healthy).toBe(true);
+  for (const socket of idle) socket.destroy();
+  child.kill('SIGTERM');
+  await once(child, 'exit');
 });

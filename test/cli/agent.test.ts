@@ -427,3 +427,50 @@ test('a shell completes the commands with what completion prints', async () => {
   expect(zsh.out).toContain("'engineer:run the engineer on a task'");
   expect(other).toMatchObject({ code: 2, err: expect.stringContaining('bash') });
 });
+
+test('a question is shown while a run is watched, and answered from elsewhere', async () => {
+  const ask = { calls: [{ tool: 'ask', arguments: { question: 'red or blue?' } }] };
+  const { agent } = scripted([ask, finish('done', 'so blue')]);
+  const id = (await agent('create', 'choose')).out.trim();
+  await agent('server', 'start');
+  const watched = agent('engineer', id);
+  let asked = await agent('respond', id, '--json');
+  while (asked.code === 4) asked = await agent('respond', id, '--json');
+
+  const answered = await agent('respond', id, 'blue');
+  const again = await agent('respond', id, 'blue');
+
+  expect(asked).toMatchObject({ code: 2, err: expect.stringContaining(`agent respond ${id} "<answer>"`) });
+  expect(JSON.parse(asked.out.split('\n')[0] ?? '')).toMatchObject({ kind: 'input', question: 'red or blue?' });
+  expect(answered).toMatchObject({ code: 0, out: expect.stringContaining(`${id} started`) });
+  expect(again.code).toBe(4);
+  const { code, out } = await watched;
+  expect(code).toBe(0);
+  expect(out).toContain(`asks: red or blue?; answer with: agent respond ${id}`);
+  expect(out).toContain('so blue');
+});
+
+test('create --run creates and runs in one word', async () => {
+  const { agent } = scripted([finish('done', 'at once')]);
+
+  const ran = await agent('create', 'Do it now', '--role', 'engineer', '--run');
+  const without = await agent('create', 'Do it now', '--run');
+
+  expect(ran).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('at once'),
+    err: expect.stringContaining('created bd-'),
+  });
+  expect(without.code).toBe(2);
+  expect(JSON.parse((await agent('list', '--json')).out)).toHaveLength(1);
+});
+
+test.each([
+  [['lst'], 'unknown command: lst; did you mean: agent list?'],
+  [['shwo', 'bd-a1'], 'unknown command: shwo; did you mean: agent show?'],
+  [['enginer', 'bd-a1'], 'did you mean: agent engineer?'],
+])('%j suggests the right one', async (words, message) => {
+  const { agent } = openProject();
+
+  expect(await agent(...words)).toMatchObject({ code: 2, out: '', err: expect.stringContaining(message) });
+});

@@ -12,7 +12,9 @@ const platforms: Partial<Record<NodeJS.Platform, typeof linux>> = {
 /** The other systems follow the freedesktop specifications as Linux does. */
 const platformOf = ({ platform }: HandlerEnvironment) => platforms[platform] ?? linux;
 
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+/** One line, whatever the program that failed has printed (rule U5). */
+const reasonOf = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).trim().replace(/\s*[\r\n]\s*/g, '; ');
 
 /** Under sudo the files would be root's, or go to the wrong user's home. */
 const isUnderSudo = ({ env, uid }: HandlerEnvironment): boolean =>

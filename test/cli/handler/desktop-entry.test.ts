@@ -96,12 +96,21 @@ test.each([
     `[Default Applications]\nx-scheme-handler/agent=${ours};b.desktop;\n`,
   ],
   ['[Default Applications]\nx-scheme-handler/agent=\n', `[Default Applications]\nx-scheme-handler/agent=${ours};\n`],
+  [
+    `[Default Applications]\nx-scheme-handler/agent=${ours}\n`,
+    `[Default Applications]\nx-scheme-handler/agent=${ours}\n`,
+  ],
+  [
+    '[Default Applications]\r\ntext/html=f.desktop\r\n',
+    `[Default Applications]\r\nx-scheme-handler/agent=${ours};\ntext/html=f.desktop\r\n`,
+  ],
 ])('of %j setting the default makes %j', (before, after) => {
   expect(withOurDefault(before)).toBe(after);
 });
 
 test.each([
   '',
+  '[Default Applications]\n',
   '[Default Applications]\nx-scheme-handler/agent=b.desktop\n',
   '[Added Associations]\nx-scheme-handler/agent=agent-task-server.desktop;\n',
   '[Default Applications]\ntext/html=agent-task-server.desktop;\n',

@@ -64,6 +64,7 @@ test('macOS: the app is built and announced once, and goes again', async () => {
   expect(calls).toHaveLength(5);
   expect((await registerHandler(mac(home, '/b.js', app.path).environment)).status).toBe('updated');
   expect((await unregisterHandler(environment)).status).toBe('removed');
+  expect(calls.at(-1)).toEqual(app.forget);
   expect(existsSync(app.path)).toBe(false);
   expect((await unregisterHandler(environment)).status).toBe('not_registered');
 });
@@ -107,7 +108,7 @@ const ours = '"C:\\Program Files\\nodejs\\node.exe" "C:\\Users\\A B\\agent.js" o
 
 const windows = (command: string | null, broken = '') => {
   const { calls, run } = record(([, verb]) => {
-    if (verb === broken) return { ok: false, detail: 'access denied' };
+    if (verb === broken) return { ok: false, detail: 'Command failed\r\n  access denied\n' };
     if (verb !== 'query') return fine;
     return command === null
       ? { ok: false, detail: 'not found' }
@@ -162,7 +163,7 @@ test.each([
 
 test('Windows: what cannot be written or started is a line, not a crash', async () => {
   expect((await registerHandler(windows(null, 'add').environment)).line).toBe(
-    `not registered: ${reg} failed: access denied`,
+    `not registered: ${reg} failed: Command failed; access denied`,
   );
   expect((await registerHandler({ ...windows(null).environment, script: 'C:\\50%1\\agent.js' })).status).toBe('failed');
 });

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readdirSync, readlinkSync, statSync, symlinkSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readlinkSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { desktopEntry } from '../../../src/cli/handler/desktop-entry.ts';
@@ -55,6 +55,15 @@ test('an entry of ours that points elsewhere is updated', async () => {
     line: 'updated: agent:// links now open with /new/agent.js',
   });
   expect(text(entryPath)).toContain('"/new/agent.js"');
+});
+
+test('an entry that was deleted is registered again', async () => {
+  const { environment, text, home } = linuxUser();
+  await registerHandler(environment);
+  rmSync(join(home, entryPath));
+
+  expect((await registerHandler(environment)).status).toBe('registered');
+  expect(text(entryPath)).toBe(desktopEntry(environment));
 });
 
 test("another program's default is untouched without force", async () => {
