@@ -4,6 +4,8 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     reporters: ['default', './scripts/summary-reporter.ts'],
+    // Many tests wait for processes of their own; a core left free would only wait as well.
+    maxWorkers: '100%',
     testTimeout: 20_000,
     hookTimeout: 30_000,
     coverage: {

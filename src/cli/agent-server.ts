@@ -60,6 +60,9 @@ const obeySignals = (starting: Promise<RunningServer>): void => {
   });
 };
 
+// A log that cannot be written, for instance on a full disk, must not end what people's tasks depend on.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
+
 const main = async (): Promise<void> => {
   const args = await parser.parseAsync();
   if (args['help'] || args['version']) return;
