@@ -1,5 +1,5 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { type Address, getJson } from './http-client.ts';
+import { type Address, getJson } from './http-request.ts';
 import { textIn } from './json.ts';
 import { type Project, stateFiles } from './project.ts';
 import { readToken } from './server/private-files.ts';

@@ -8,7 +8,7 @@ import { CallError } from './client.ts';
 import type { CommandContext } from './commands.ts';
 import { exitCodes } from './exit-codes.ts';
 import { findServer } from './find-server.ts';
-import { getJson } from './http-client.ts';
+import { getJson } from './http-request.ts';
 import { stateFiles } from './project.ts';
 import { ensurePrivateFolder, readToken } from './server/private-files.ts';
 import { readServerFile } from './server/server-file.ts';

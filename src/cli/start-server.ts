@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { CallError } from './client.ts';
 import { loadConfig } from './config.ts';
 import { findServer } from './find-server.ts';
-import type { Address } from './http-client.ts';
+import type { Address } from './http-request.ts';
 import { type Project, stateFiles } from './project.ts';
 import { ensurePrivateFolder } from './server/private-files.ts';
 

@@ -25,7 +25,7 @@ import { notesOf } from './notes.ts';
 import { readToken } from './private-files.ts';
 import { createRedactor } from './redact.ts';
 import { needsRestart } from './reload.ts';
-import { removeServerFile, writeServerFile } from './server-file.ts';
+import { removeServerFile, writeServerFile } from './write-server-file.ts';
 
 export interface RunningServer {
   readonly url: string;

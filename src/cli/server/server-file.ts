@@ -1,5 +1,4 @@
-import { readFileSync, unlinkSync } from 'node:fs';
-import { writeFileAtomically } from '../../actors/atomic-write.ts';
+import { readFileSync } from 'node:fs';
 import { isJson, textIn } from '../json.ts';
 
 /** Where the server of a project listens (CONTRACT 1, server.json). */
@@ -26,12 +25,4 @@ export const readServerFile = (path: string): ServerFile | null => {
   } catch {
     return null;
   }
-};
-
-export const writeServerFile = (path: string, file: ServerFile): Promise<void> =>
-  writeFileAtomically(path, `${JSON.stringify(file, null, 2)}\n`);
-
-/** Removes the file if it is still ours. */
-export const removeServerFile = (path: string, pid: number): void => {
-  if (readServerFile(path)?.pid === pid) unlinkSync(path);
 };

@@ -1,0 +1,63 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { CallError, type Frame } from './client.ts';
+import { type Address, failureOf, lost, open, readAll } from './http-request.ts';
+import { isJson, textIn } from './json.ts';
+import { createSseParser } from './sse-parser.ts';
+
+const silenceMs = 45_000;
+const reconnectMs = 500;
+const reconnects = 20;
+
+/** A frame as the server sends it; those that the journal does not hold have no seq. */
+const frameOf = (data: string): Frame => {
+  const value: unknown = JSON.parse(data);
+  const [type, taskId, timestamp] = ['type', 'task_id', 'timestamp'].map((key) => textIn(value, key));
+  if (!isJson(value) || type == null || taskId == null || timestamp == null || !isJson(value['data']))
+    throw new Error('the stream holds something that is no frame');
+  const { attempt, seq } = value;
+  return {
+    type,
+    task_id: taskId,
+    attempt: Number(attempt),
+    seq: typeof seq === 'number' ? seq : null,
+    timestamp,
+    data: value['data'],
+  };
+};
+
+async function* connection(address: Address, path: string, after: number | null, signal: AbortSignal) {
+  const headers: Record<string, string> = after === null ? {} : { 'last-event-id': String(after) };
+  const response = await open(address, path, { method: 'GET', headers, signal, idleMs: silenceMs });
+  if (response.statusCode !== 200) {
+    const failure = failureOf(JSON.parse(await readAll(response)));
+    throw failure ?? new CallError('internal', `the server answered ${response.statusCode}`);
+  }
+  response.setEncoding('utf8');
+  const parse = createSseParser();
+  for await (const chunk of response) for (const { data } of parse(String(chunk))) yield frameOf(data);
+}
+
+/** Follows a task over lost connections: each one goes on after the last frame that arrived. */
+export async function* frames(address: Address, taskId: string, after: number | null, signal: AbortSignal) {
+  let last = after;
+  let lostInARow = 0;
+  const path = `/stream/${encodeURIComponent(taskId)}`;
+  for (;;) {
+    try {
+      for await (const frame of connection(address, path, last, signal)) {
+        lostInARow = 0;
+        if (frame.seq !== null) last = frame.seq;
+        yield frame;
+        if (frame.type === 'stream_closed') return;
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof CallError) throw error;
+      if (lostInARow >= reconnects) throw lost(error);
+    }
+    lostInARow += 1;
+    if (lostInARow > reconnects) throw lost(new Error('the stream ended without an end'));
+    await delay(reconnectMs, undefined, { signal }).catch(() => {});
+    if (signal.aborted) return;
+  }
+}

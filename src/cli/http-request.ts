@@ -1,0 +1,69 @@
+import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import { CallError } from './client.ts';
+import { isJson, textIn } from './json.ts';
+
+export interface Address {
+  readonly url: string;
+  readonly token: string;
+}
+
+const maxAnswerBytes = 256 * 1024 * 1024;
+
+/** The server went away while it was asked. */
+export const lost = (cause: unknown): CallError =>
+  new CallError(
+    'server_lost',
+    'the connection to the server is lost; see the log with: agent server status',
+    {},
+    cause,
+  );
+
+/** A request whose answer is read by the caller. @throws when the server cannot be reached */
+export const open = (
+  { url, token }: Address,
+  path: string,
+  options: { method: string; headers?: Record<string, string>; signal?: AbortSignal; idleMs: number },
+  body?: string,
+): Promise<IncomingMessage> =>
+  new Promise((resolve, reject) => {
+    const { method, headers = {}, signal, idleMs } = options;
+    const asked: ClientRequest = request(new URL(path, url), {
+      method,
+      agent: false,
+      timeout: idleMs,
+      headers: { ...headers, ...(token === '' ? {} : { authorization: `Bearer ${token}` }) },
+      ...(signal === undefined ? {} : { signal }),
+    });
+    asked.once('response', resolve);
+    asked.once('timeout', () => asked.destroy(new Error(`no answer within ${idleMs / 1000} s`)));
+    asked.once('error', reject);
+    asked.end(body);
+  });
+
+/** The whole body, up to a bound. */
+export const readAll = async (response: IncomingMessage): Promise<string> => {
+  response.setEncoding('utf8');
+  let text = '';
+  for await (const chunk of response) {
+    text += chunk;
+    if (text.length > maxAnswerBytes) throw new Error('the answer is too large');
+  }
+  return text;
+};
+
+/** One request to a path that answers JSON. @throws CallError */
+export const getJson = async (address: Address, path: string, idleMs: number): Promise<unknown> => {
+  const response = await open(address, path, { method: 'GET', idleMs });
+  return JSON.parse(await readAll(response));
+};
+
+/** The error in an answer: of JSON-RPC, with its name in `data`, or of a route. */
+export const failureOf = (value: unknown): CallError | null => {
+  const error = isJson(value) ? value['error'] : undefined;
+  if (!isJson(error)) return null;
+  const message = textIn(error, 'message') ?? 'the server refused without a word';
+  const { code, message: _, data, ...facts } = error;
+  if (!isJson(data)) return new CallError(String(code), message, facts);
+  const { code: name, ...details } = data;
+  return new CallError(String(name), message, details);
+};
