@@ -10,7 +10,7 @@ import { connect } from './connect.ts';
 import { exitCodeOf, exitCodes } from './exit-codes.ts';
 import type { Io } from './io.ts';
 import { findProject, UsageError } from './project.ts';
-import { PrivateFileError } from './server/private-files.ts';
+import { PrivateFileError, StateFolderError } from './server/private-files.ts';
 import { trackerWarning } from './tracker-warning.ts';
 import { version } from './version.ts';
 
@@ -20,6 +20,7 @@ const noServer: ReadonlySet<string> = new Set([
   'server_not_started',
   'server_not_stopped',
   'server_lost',
+  'state_unavailable',
 ]);
 
 /** Runs a command with what every command needs, and keeps its exit code. */
@@ -94,6 +95,7 @@ const nameOf = (error: unknown): string => {
   if (isServiceError(error) || error instanceof CallError) return error.code;
   if (error instanceof ConfigError) return 'config_invalid';
   if (error instanceof PrivateFileError) return 'unauthorized';
+  if (error instanceof StateFolderError) return 'state_unavailable';
   return error instanceof UsageError || (error instanceof Error && error.name === 'YError') ? 'usage' : 'internal';
 };
 

@@ -252,6 +252,9 @@ test.each([
   expect((await call(project, 'status', { task_id: id })).result).toMatchObject({ status: 'failed', error: { code } });
 });
 
+const mounted = (folder: string, ...options: readonly string[]): boolean =>
+  spawnSync('mount', ['-t', 'tmpfs', '-o', options.join(','), 'tmpfs', folder]).status === 0;
+
 test('a state folder that cannot be written is said by name, and nothing is left behind', async () => {
   const project = open();
   const file = join(temporaryFolder(), 'a-file');
@@ -259,13 +262,29 @@ test('a state folder that cannot be written is said by name, and nothing is left
 
   const ended = await project.agentWith({ AGENT_STATE_DIR: join(file, 'state') }, 'server', 'start');
 
-  expect(ended.code).not.toBe(0);
-  expect(ended.err).toContain(join(file, 'state'));
+  expect(ended.code).toBe(6);
+  expect(ended.err).toContain(`the state folder ${join(file, 'state')} cannot be used (ENOTDIR`);
   expect(ended.err).not.toMatch(/\n\s+at /);
+  expect(readFileSync(file, 'utf8')).toBe('');
 });
 
-const mounted = (folder: string, ...options: readonly string[]): boolean =>
-  spawnSync('mount', ['-t', 'tmpfs', '-o', options.join(','), 'tmpfs', folder]).status === 0;
+test('a state folder on a read-only file system is said by name, and tasks can still be created', async (context) => {
+  const project = open();
+  mkdirSync(project.stateDir, { mode: 0o700 });
+  if (!mounted(project.stateDir, 'ro', 'mode=0700')) context.skip('needs the right to mount a small file system');
+  onTestFinished(() => void spawnSync('umount', ['-l', project.stateDir]));
+
+  const started = await project.agent('server', 'start');
+  const served = await project.server('--server');
+  const made = await project.agent('create', 'one');
+
+  expect(started).toMatchObject({
+    code: 6,
+    err: expect.stringContaining(`the state folder ${project.stateDir} cannot be used (EROFS`),
+  });
+  expect(served).toMatchObject({ code: 1, out: '', err: expect.stringContaining('set AGENT_STATE_DIR to another') });
+  expect(made.code).toBe(0);
+});
 
 test('a full state folder is said by name, what was acknowledged stays, and space brings it back', async (context) => {
   const project = open();

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import {
+  accessSync,
   chmodSync,
   closeSync,
   constants,
@@ -18,15 +19,44 @@ export class PrivateFileError extends Error {
   override readonly name = 'PrivateFileError';
 }
 
+/** The state folder cannot be made or written; the message names it and what to do. */
+export class StateFolderError extends Error {
+  override readonly name = 'StateFolderError';
+}
+
 const ours = (uid: number): boolean => process.getuid === undefined || uid === process.getuid();
 
-/** Creates the state folder (0700), or refuses one that others own; a looser mode of our own folder is tightened. */
-export const ensurePrivateFolder = (folder: string): void => {
+const requireOurs = (folder: string): void => {
+  const found = statSync(folder, { throwIfNoEntry: false });
+  if (found !== undefined && (!found.isDirectory() || !ours(found.uid)))
+    throw new PrivateFileError(
+      `${folder} is no folder of your own; set AGENT_STATE_DIR to one that is, or to one that is not there yet`,
+    );
+};
+
+const requireWritable = (folder: string): void => {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const stat = statSync(folder);
-  if (!stat.isDirectory() || !ours(stat.uid))
-    throw new PrivateFileError(`${folder} belongs to somebody else; set AGENT_STATE_DIR to a folder of your own`);
-  if ((stat.mode & 0o077) !== 0) chmodSync(folder, 0o700);
+  const { mode } = statSync(folder);
+  if ((mode & 0o077) !== 0) chmodSync(folder, 0o700);
+  accessSync(folder, constants.W_OK | constants.X_OK);
+};
+
+/**
+ * Creates the state folder (0700), or refuses one that others own; a looser mode of our own folder is tightened.
+ * @throws PrivateFileError, StateFolderError
+ */
+export const ensurePrivateFolder = (folder: string): void => {
+  try {
+    requireOurs(folder);
+    requireWritable(folder);
+  } catch (cause) {
+    if (cause instanceof PrivateFileError) throw cause;
+    const words = cause instanceof Error ? cause.message : String(cause);
+    throw new StateFolderError(
+      `the state folder ${folder} cannot be used (${words}); make it writable, or set AGENT_STATE_DIR to another`,
+      { cause },
+    );
+  }
 };
 
 const create = (path: string): string => {
