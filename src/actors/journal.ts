@@ -9,6 +9,8 @@ export interface Journal {
   commit(change: Change): readonly Entry[];
   /** Keeps a change that nobody was told of and nothing follows from, for a few milliseconds, to be committed in company. */
   gather(change: Change): void;
+  /** Gives up the gathered states of an actor that broke, so that they cannot come after what is restored. */
+  discard(actorId: string): void;
   /** Gathers progress. */
   append(entry: NewEntry): void;
   /** Commits what was gathered. */
@@ -72,6 +74,9 @@ export const createJournal = (store: Store, { onError }: JournalOptions): Journa
     commit,
     flush,
     gather,
+    discard: (actorId) => {
+      gathered = gathered.filter(({ actor }) => actor?.id !== actorId);
+    },
     append: (entry) => gather({ entries: [entry] }),
     onCommit: (listener) => {
       listeners.add(listener);

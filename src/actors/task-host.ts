@@ -180,8 +180,20 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
   const crashed = (taskId: TaskId, host: Live, error: unknown): void => {
     ports.log('the actor of a task broke; it is restored from what was committed last', { task_id: taskId, error });
     if (live.get(taskId) === host) live.delete(taskId);
+    journal.discard(taskId);
     ports.onCrash(taskId);
     reviveLater(taskId);
+  };
+
+  /** Nobody is answered before the state is on disk; one that cannot be is as if it had not been. */
+  const makeDurable = (taskId: TaskId, host: Live): void => {
+    try {
+      journal.flush();
+    } catch (error) {
+      crashed(taskId, host, error);
+      family.stop(host.actor);
+      throw error;
+    }
   };
 
   /** The pause doubles with every try, so that a task that cannot be restored costs ever less. */
@@ -260,7 +272,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
         host.requestId = requestId ?? null;
         host.actor.send(event);
         const answer = await answerOf(host.actor);
-        journal.flush();
+        makeDurable(taskId, host);
         if (answer.hasTag('refused') && answer.context.refusal !== null)
           throw ServiceError.from(answer.context.refusal);
         return viewOf(host.tracked);

@@ -81,3 +81,16 @@ test('a gathered change is committed with the next one, or by itself after a mom
   expect(store.actor('bd-a')?.pending).toBe(true);
   expect(store.lastSeq()).toBe(2 + 1 + 256);
 });
+
+test('the gathered states of an actor that broke are given up, its progress is kept', () => {
+  const { store, journal } = setUp();
+  const actor = { id: 'bd-a', taskId: 'bd-a', version: 1, pending: true, changedAt: 1, snapshot: '{}' };
+  journal.gather({ actor, entries: [line('bd-a', 1)] });
+  journal.append(line('bd-a', 2));
+
+  journal.discard('bd-a');
+  journal.flush();
+
+  expect(store.actor('bd-a')).toBeNull();
+  expect(store.read({ after: 0, limit: 9 }).map(({ data }) => data)).toEqual(['2']);
+});

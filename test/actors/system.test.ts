@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createOpenAiChatModel } from '../../src/actors/model/openai-chat.ts';
+import { StoreError } from '../../src/actors/store/port.ts';
 import { ServiceError } from '../../src/machines/errors.ts';
 import { startModelServer } from '../support/model-server.ts';
 import { finish, hang, type Running, startSystem, untilStatus } from '../support/running.ts';
@@ -475,4 +476,23 @@ test('who is told that a task waits can trust it: the state is on disk before th
   expect(phase).toBe('waiting_for_slot');
   expect(JSON.parse(running.store.actor(second)?.snapshot ?? '{}').value).toEqual({ queued: 'waitingForSlot' });
   for (const id of [second, first]) await running.service.cancel(id, null);
+});
+
+test('a run whose acceptance cannot be written is refused, and does not begin later', async () => {
+  const running = await startSystem({ turns: [finish()] });
+  const id = await newTask(running);
+  const { commit } = running.store;
+  running.store.commit = () => {
+    throw new StoreError('the journal cannot be written: no space');
+  };
+
+  const run = running.service.execute({ task: id, role: 'engineer', options: {} });
+
+  await expect(run).rejects.toMatchObject({ code: 'internal', message: expect.stringContaining('no space') });
+  running.store.commit = commit;
+  running.system.journal.flush();
+  expect(running.store.actor(id)?.pending ?? false).toBe(false);
+  expect(await running.service.status(id)).toMatchObject({ status: 'queued', phase: 'waiting_for_run', attempt: 0 });
+  expect(await running.service.execute({ task: id, role: 'engineer', options: {} })).toMatchObject({ attempt: 1 });
+  await untilStatus(running, id, 'complete');
 });

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, fsync, ftruncateSync, openSync, readSync, writeFileSync } from 'node:fs';
+import { closeSync, fstatSync, fsync, ftruncateSync, openSync, readSync, statSync, writeFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 
 const sync = promisify(fsync);
@@ -11,12 +11,17 @@ const endsWithLine = (file: number, size: number): boolean => {
 
 /**
  * Adds lines to a file so that they are on disk when the promise resolves, or not there at all: what could be written
- * only in part is cut off again. Under the file's lock. @returns the size of the file afterwards
+ * only in part is cut off again. Under the file's lock.
+ * @returns the size of the file before and after, or null when another program put a new file in its place meanwhile, so
+ * that the lines went with the old one
  */
-export const appendDurably = async (path: string, lines: string): Promise<number> => {
+export const appendDurably = async (
+  path: string,
+  lines: string,
+): Promise<{ readonly before: number; readonly after: number } | null> => {
   const file = openSync(path, 'a+');
   try {
-    const { size } = fstatSync(file);
+    const { size, ino } = fstatSync(file);
     const text = endsWithLine(file, size) ? lines : `\n${lines}`;
     try {
       writeFileSync(file, text);
@@ -25,7 +30,8 @@ export const appendDurably = async (path: string, lines: string): Promise<number
       ftruncateSync(file, size);
       throw error;
     }
-    return size + Buffer.byteLength(text);
+    if (statSync(path, { throwIfNoEntry: false })?.ino !== ino) return null;
+    return { before: size, after: size + Buffer.byteLength(text) };
   } finally {
     closeSync(file);
   }

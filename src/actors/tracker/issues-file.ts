@@ -6,6 +6,7 @@ import { writeFileAtomically } from '../atomic-write.ts';
 import { appendDurably } from './append.ts';
 import { type DraftIssues, draftOf } from './draft-issues.ts';
 import { LockedError, withFileLock } from './file-lock.ts';
+import type { Issue } from './issue.ts';
 import { formatIssues, formatLines, type IssuesDocument, parseIssues } from './issues-text.ts';
 
 /** `.beads/issues.jsonl` as a document that is read when it changed and replaced whole. */
@@ -46,6 +47,14 @@ const bdOwns = (names: readonly string[]): string | undefined =>
       ['metadata.json', 'config.yaml', 'dolt', 'embeddeddolt'].includes(name) ||
       (name.endsWith('.db') && !/backup|\.bak/.test(name)),
   );
+
+/** Our lines went into a file that is no longer there; the change is made again on the new one. */
+class MovedError extends Error {
+  override readonly name = 'MovedError';
+}
+const triesAtMost = 5;
+
+const sizeIn = (stamp: string): number => Number(stamp.split('/')[1] ?? -1);
 
 export const createIssuesFile = (projectRoot: string): IssuesFile => {
   const folder = join(projectRoot, '.beads');
@@ -107,28 +116,46 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
     linkSync(file, backup);
   };
 
-  const replace = async (document: IssuesDocument): Promise<number> => {
-    const text = formatIssues(document);
+  /** @returns the size of the file that holds exactly the document with the changes. */
+  const replace = async (document: IssuesDocument, draft: DraftIssues): Promise<number> => {
+    const text = formatIssues({ ...document, issues: draft.merged() });
     await writeFileAtomically(file, text, { mode: 0o600, beforeRename: keepBackup });
     return Buffer.byteLength(text);
   };
 
-  /** New issues are appended, so that creating one costs the same in a project of any size; all else replaces the file. */
-  const write = (document: IssuesDocument, draft: DraftIssues): Promise<number> => {
-    const fresh = document.torn || stampOf() === 'missing' ? null : draft.onlyAdded();
-    return fresh === null ? replace({ ...document, issues: draft.merged() }) : appendDurably(file, formatLines(fresh));
+  /** @returns as `replace`; null when the file is not the one that was read, so that it must be read again. */
+  const append = async (fresh: readonly Issue[], sizeRead: number): Promise<number | null> => {
+    const appended = await appendDurably(file, formatLines(fresh));
+    if (appended === null) throw new MovedError(`${file} was replaced by another program while it was written`);
+    return appended.before === sizeRead ? appended.after : null;
   };
 
-  const changeAlone = async (edit: (draft: DraftIssues) => boolean): Promise<void> => {
+  /** New issues are appended, so that creating one costs the same in a project of any size; all else replaces the file. */
+  const write = (document: IssuesDocument, draft: DraftIssues, stamp: string): Promise<number | null> => {
+    const fresh = document.torn || stamp === 'missing' ? null : draft.onlyAdded();
+    return fresh === null ? replace(document, draft) : append(fresh, sizeIn(stamp));
+  };
+
+  const changeOnce = async (edit: (draft: DraftIssues) => boolean): Promise<void> => {
     const document = await load();
     requireOurs(document);
     const draft = draftOf(document.issues);
     if (!edit(draft)) return;
-    const size = await write(document, draft);
+    const size = await write(document, draft, cached?.stamp ?? 'missing');
     draft.apply();
     const stamp = stampOf();
-    // Another size is the edit of another program, right behind ours.
-    cached = stamp.split('/')[1] === String(size) ? { stamp, document: { ...document, torn: false } } : null;
+    // Another size is the edit of another program, right before or behind ours.
+    cached = sizeIn(stamp) === size ? { stamp, document: { ...document, torn: false } } : null;
+  };
+
+  const changeAlone = async (edit: (draft: DraftIssues) => boolean): Promise<void> => {
+    for (let tries = 1; ; tries += 1)
+      try {
+        return await changeOnce(edit);
+      } catch (error) {
+        if (!(error instanceof MovedError) || tries >= triesAtMost) throw error;
+        cached = null;
+      }
   };
 
   /** Tries the change on nothing when there is no folder yet: what is refused then does not make one. */

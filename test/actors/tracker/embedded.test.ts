@@ -4,6 +4,7 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmdirSync,
   statSync,
   truncateSync,
@@ -278,6 +279,24 @@ test('half a line that another program left behind undoes nothing that was ackno
   expect((await late.list()).map(({ title }) => title)).toEqual(['one', 'two']);
   await late.create(aTask({ title: 'three' }));
   expect((await openAt(root).list()).map(({ title }) => title)).toEqual(['one', 'two', 'three']);
+});
+
+test('a file that another program puts in place while we append costs neither its tasks nor ours', async () => {
+  const { file, folder, tracker, root } = setUp();
+  await tracker.create(aTask({ title: 'one' }));
+  const theirs = join(folder, 'theirs');
+  for (let n = 0; n < 20; n += 1) {
+    const creating = tracker.create(aTask({ title: `ours ${n}` }));
+    await Promise.resolve();
+    const now = readFileSync(file, 'utf8');
+    writeFileSync(theirs, `${now}${line(`bd-their${n}`, { title: `theirs ${n}` })}\n`);
+    renameSync(theirs, file);
+    await creating;
+    const titles = (await tracker.list()).map(({ title }) => title);
+    expect(titles).toEqual((await openAt(root).list()).map(({ title }) => title));
+    expect(titles).toContain(`ours ${n}`);
+    expect(titles).toContain(`theirs ${n}`);
+  }
 });
 
 test('a broken line in the middle names itself, the others stay readable, and nothing is written', async () => {
