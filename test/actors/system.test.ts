@@ -479,7 +479,7 @@ test('who is told that a task waits can trust it: the state is on disk before th
 });
 
 test('a run whose acceptance cannot be written is refused, and does not begin later', async () => {
-  const running = await startSystem({ turns: [finish()] });
+  const running = await startSystem({ options: { cap: 0 } });
   const id = await newTask(running);
   const { commit } = running.store;
   running.store.commit = () => {
@@ -492,7 +492,9 @@ test('a run whose acceptance cannot be written is refused, and does not begin la
   running.store.commit = commit;
   running.system.journal.flush();
   expect(running.store.actor(id)?.pending ?? false).toBe(false);
+  expect(running.system.load().waiting).toBe(0);
   expect(await running.service.status(id)).toMatchObject({ status: 'queued', phase: 'waiting_for_run', attempt: 0 });
-  expect(await running.service.execute({ task: id, role: 'engineer', options: {} })).toMatchObject({ attempt: 1 });
-  await untilStatus(running, id, 'complete');
+  expect(await running.service.execute({ task: id, role: 'engineer', options: {} })).toMatchObject({
+    phase: 'waiting_for_slot',
+  });
 });

@@ -286,10 +286,11 @@ test('a file that another program puts in place while we append costs neither it
   await tracker.create(aTask({ title: 'one' }));
   const theirs = join(folder, 'theirs');
   for (let n = 0; n < 20; n += 1) {
+    const before = readFileSync(file, 'utf8');
     const creating = tracker.create(aTask({ title: `ours ${n}` }));
-    await Promise.resolve();
-    const now = readFileSync(file, 'utf8');
-    writeFileSync(theirs, `${now}${line(`bd-their${n}`, { title: `theirs ${n}` })}\n`);
+    // Each time a little later: before the file is opened, while it is being synced, and between.
+    for (let turn = 0; turn < n; turn += 1) await Promise.resolve();
+    writeFileSync(theirs, `${before}${line(`bd-their${n}`, { title: `theirs ${n}` })}\n`);
     renameSync(theirs, file);
     await creating;
     const titles = (await tracker.list()).map(({ title }) => title);
