@@ -86,6 +86,8 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
     const known = unchanged();
     if (known !== null) return known;
     const stamp = stampOf();
+    // Newer Node calls a file below a file missing; listing the folder says what is wrong on every one.
+    if (stamp === 'missing') names();
     const parsed = stamp === 'missing' ? empty() : parseIssues(await readFile(file, 'utf8'));
     const document = parsed.torn ? await mended(parsed) : parsed;
     cached = { stamp, document };

@@ -17,6 +17,7 @@ import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { createEmbeddedTracker } from '../../../src/actors/tracker/embedded.ts';
 import { withFileLock } from '../../../src/actors/tracker/file-lock.ts';
+import type { Tracker } from '../../../src/actors/tracker/port.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { aTask, describeTracker, nobody } from '../../contracts/tracker.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
@@ -269,6 +270,8 @@ test('a last line that was cut off costs only itself', async () => {
   }
 });
 
+const titlesOf = async (tracker: Tracker) => (await tracker.list()).map(({ title }) => title).sort();
+
 test('half a line that another program left behind undoes nothing that was acknowledged', async () => {
   const { file, tracker, root } = setUp();
   await tracker.create(aTask({ title: 'one' }));
@@ -276,9 +279,9 @@ test('half a line that another program left behind undoes nothing that was ackno
   appendFileSync(file, '{"id":"bd-half","titl');
   const late = openAt(root);
 
-  expect((await late.list()).map(({ title }) => title)).toEqual(['one', 'two']);
+  expect(await titlesOf(late)).toEqual(['one', 'two']);
   await late.create(aTask({ title: 'three' }));
-  expect((await openAt(root).list()).map(({ title }) => title)).toEqual(['one', 'two', 'three']);
+  expect(await titlesOf(openAt(root))).toEqual(['one', 'three', 'two']);
 });
 
 test('a file that another program puts in place while we append costs neither its tasks nor ours', async () => {
