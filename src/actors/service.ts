@@ -118,7 +118,11 @@ export const createService = (ports: ServicePorts): TaskService => {
       const view = await catalogue.status(taskId);
       return host.respond(view.task_id as TaskId, attempt, response) ?? view;
     },
-    retry: async (taskId, role, options) =>
-      host.ask(requireId(taskId), { type: 'retry', role, options, maxRetries: maxRetries() }),
+    retry: async (taskId, role, options) => {
+      const id = requireId(taskId);
+      const last = host.snapshotOf(id).context;
+      requirePrice(options ?? last.options, role ?? last.role ?? 'engineer');
+      return host.ask(id, { type: 'retry', role, options, maxRetries: maxRetries() });
+    },
   };
 };

@@ -83,8 +83,11 @@ export const agentSetup = setup({
     outOfTurns: ({ context }) => context.usage.turns >= context.limits.maxTurns,
     outOfTokens: ({ context: { usage, limits } }) =>
       limits.maxTokensTotal !== null && usage.input_tokens + usage.output_tokens >= limits.maxTokensTotal,
+    /** A cost that is not known counts as too much: the limit is a promise. */
     outOfMoney: ({ context: { usage, limits } }) =>
-      limits.maxCostUsd !== null && (usage.cost_usd ?? 0) >= limits.maxCostUsd,
+      limits.maxCostUsd !== null &&
+      usage.turns > 0 &&
+      (usage.cost_usd ?? Number.POSITIVE_INFINITY) >= limits.maxCostUsd,
     repeatsItself: ({ context }) => context.repeats >= context.limits.maxRepeats,
     outOfNudges: ({ context }) => context.nudges >= context.limits.maxNudges,
     modelFailed: (_, { thought }: Thinking) => thought.kind === 'failed',
@@ -160,11 +163,13 @@ export const agentSetup = setup({
     }),
     blameMoney: assign({
       failure: ({ context: { limits, usage } }) =>
-        because('budget_exceeded', `the limit of ${limits.maxCostUsd} USD is reached`, {
-          limit: 'max_cost_usd',
-          max_cost_usd: limits.maxCostUsd,
-          cost_usd: usage.cost_usd ?? 0,
-        }),
+        because(
+          'budget_exceeded',
+          usage.cost_usd === undefined
+            ? `the limit of ${limits.maxCostUsd} USD cannot be kept: the price of the model is not known`
+            : `the limit of ${limits.maxCostUsd} USD is reached`,
+          { limit: 'max_cost_usd', max_cost_usd: limits.maxCostUsd, cost_usd: usage.cost_usd ?? null },
+        ),
     }),
     blameTime: assign({
       failure: because('timed_out', 'the attempt took longer than its limit', { limit: 'timeout_seconds' }),

@@ -41,3 +41,15 @@ test('a limit of cost that cannot be kept is refused, and nothing begins', async
   expect(error.data).toMatchObject({ code: 'invalid_params', fields: [{ path: 'options.max_cost_usd' }] });
   expect((await server.call('status', { task_id })).result).toMatchObject({ status: 'queued', attempt: 0 });
 });
+
+test('a retry keeps the promise as well', async () => {
+  const server = await startServer({ model: endless, options: { maxTurns: 1 } });
+  const { task_id } = (await server.call('create', { description: 'unpriced' })).result;
+  await server.call('execute', { task_id, role: 'engineer' });
+  await untilStatus(server, task_id, 'failed');
+
+  const { error } = await server.call('retry', { task_id, options: { max_cost_usd: 1 } });
+
+  expect(error.data).toMatchObject({ code: 'invalid_params', fields: [{ path: 'options.max_cost_usd' }] });
+  expect((await server.call('retry', { task_id })).result.task_id).toBe(task_id);
+});

@@ -241,11 +241,13 @@ describe('edges', () => {
 });
 
 test.each([
-  ['the last turn', { usage: { ...noUsage, turns: 2 } }, 'thinking', null],
+  ['the last turn', { usage: { ...noUsage, turns: 2, cost_usd: 0 } }, 'thinking', null],
   ['no turn left', { usage: { ...noUsage, turns: 3 } }, 'failed', 'budget_exceeded'],
   ['one token left', { usage: { ...noUsage, input_tokens: 90, output_tokens: 9 } }, 'thinking', null],
-  ['a little money left', { usage: { ...noUsage, cost_usd: 0.49 } }, 'thinking', null],
-  ['no money left', { usage: { ...noUsage, cost_usd: 0.5 } }, 'failed', 'budget_exceeded'],
+  ['a little money left', { usage: { ...noUsage, turns: 1, cost_usd: 0.49 } }, 'thinking', null],
+  ['no money left', { usage: { ...noUsage, turns: 1, cost_usd: 0.5 } }, 'failed', 'budget_exceeded'],
+  ['a cost that is not known', { usage: { ...noUsage, turns: 1 } }, 'failed', 'budget_exceeded'],
+  ['no limit of cost', { usage: { ...noUsage, turns: 1 }, limits: { ...limits, maxCostUsd: null } }, 'thinking', null],
   ['no token left', { usage: { ...noUsage, input_tokens: 90, output_tokens: 10 } }, 'failed', 'budget_exceeded'],
   [
     'no limit of tokens',
