@@ -50,8 +50,10 @@ const banner = async (project: ReturnType<typeof openProject>, env: NodeJS.Proce
   return /agent:\/\/ links +(.*)/.exec(out)?.[1] ?? '';
 };
 
-test.skipIf(process.platform !== 'linux')(
-  'the first start registers agent:// links, the second does not again, and where there is no desktop it says so',
+const why = process.platform === 'linux' ? '' : ' (skipped: desktop entries are read on Linux only)';
+
+test.skipIf(why !== '')(
+  `the first start registers agent:// links, the second does not again, and where there is no desktop it says so${why}`,
   async () => {
     const home = temporaryFolder();
     const desktop = { HOME: home, DISPLAY: ':0', XDG_DATA_HOME: '', XDG_CONFIG_HOME: '', SUDO_UID: '', SUDO_USER: '' };
