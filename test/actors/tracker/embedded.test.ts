@@ -284,6 +284,16 @@ test('half a line that another program left behind undoes nothing that was ackno
   expect(await titlesOf(openAt(root))).toEqual(['one', 'three', 'two']);
 });
 
+test('a last line without its end, as editors leave it, is not run into by the next task', async () => {
+  const { write, file, tracker } = setUp();
+  write(line('bd-a'));
+
+  const { id } = await tracker.create(aTask());
+
+  expect(readFileSync(file, 'utf8').split('\n')).toHaveLength(3);
+  expect((await tracker.list()).map((task) => task.id).sort()).toEqual(['bd-a', id].sort());
+});
+
 test('a file that another program puts in place while we append costs neither its tasks nor ours', async () => {
   const { file, folder, tracker, root } = setUp();
   await tracker.create(aTask({ title: 'one' }));
