@@ -8,6 +8,7 @@ import { createSqliteStore } from '../dist/actors/store/sqlite.js';
 import { createSystem } from '../dist/actors/system.js';
 import { createEmbeddedTracker } from '../dist/actors/tracker/embedded.js';
 import { createSharedWorkspace } from '../dist/actors/workspace/shared.js';
+import { buildServer } from '../dist/http/server.js';
 
 export const percentile = (values, share) => [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) * share)];
 export const median = (values) => percentile(values, 0.5);
@@ -75,6 +76,34 @@ export const openSystem = async (options = {}) => {
     rmSync(folder, { recursive: true });
   };
   return { folder, store, tracker, system, close };
+};
+
+/** The HTTP face of a system, on a free port; `more` adds routes before it listens. */
+export const openServer = async ({ system, store, tracker }, { token, streams = 10, more = () => {} }) => {
+  let names = [];
+  const app = await buildServer({
+    system,
+    store,
+    tracker,
+    name: 'bench',
+    version: '0',
+    models: () => [],
+    hosts: () => names,
+    token: () => token,
+    proofToken: () => token,
+    tokenHint: '',
+    modelCheck: () => ({ ok: true, detail: '' }),
+    inspection: null,
+    heartbeatMs: 15_000,
+    draining: () => false,
+    streamLimits: () => ({ inAll: streams, perTask: streams }),
+    log: () => {},
+  });
+  more(app);
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = app.server.address();
+  names = [`127.0.0.1:${port}`];
+  return { port, close: () => app.close() };
 };
 
 /** Resolves when the journal tells of an entry of the task that fits. */

@@ -4,8 +4,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
-import { buildServer } from '../dist/http/server.js';
-import { cpuMs, median, openSystem, report } from './lib.mjs';
+import { cpuMs, median, openServer, openSystem, report } from './lib.mjs';
 
 const calls = 2_000;
 const rounds = 7;
@@ -42,32 +41,12 @@ const client = async ({ port, body }) => {
 
 if (process.argv[2] === 'client') await client(JSON.parse(process.argv[3]));
 else {
-  const { system, store, tracker, close } = await openSystem();
+  const running = await openSystem();
+  const { system, close } = running;
   const { task_id } = await system.service.create({ description: 'a task' });
-  let names = [];
-  const app = await buildServer({
-    system,
-    store,
-    tracker,
-    name: 'bench',
-    version: '0',
-    models: () => [],
-    hosts: () => names,
-    token: () => token,
-    proofToken: () => token,
-    tokenHint: '',
-    modelCheck: () => ({ ok: true, detail: '' }),
-    inspection: null,
-    heartbeatMs: 15_000,
-    draining: () => false,
-    streamLimits: () => ({ inAll: 10, perTask: 10 }),
-    log: () => {},
-  });
   const answer = { jsonrpc: '2.0', id: 1, result: await system.service.status(task_id) };
-  app.post('/static', async () => answer);
-  await app.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = app.server.address();
-  names = [`127.0.0.1:${port}`];
+  const server = await openServer(running, { token, more: (app) => app.post('/static', async () => answer) });
+  const { port } = server;
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'status', params: { task_id } });
   const child = fork(new URL(import.meta.url), ['client', JSON.stringify({ port, body })]);
   await once(child, 'message');
@@ -80,7 +59,7 @@ else {
       figures[which].push((cpuMs(before) * 1_000) / calls);
     }
   child.kill();
-  await app.close();
+  await server.close();
   await close();
   const [ours, limit] = [median(figures.status), median(figures.static)];
   report('CPU of one status call / a static Fastify route', {

@@ -4,8 +4,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
-import { buildServer } from '../dist/http/server.js';
-import { cpuMs, median, openSystem, report } from './lib.mjs';
+import { cpuMs, median, openServer, openSystem, report } from './lib.mjs';
 
 const readers = 1_000;
 const events = 100;
@@ -84,34 +83,15 @@ const rawWriter = async () => {
 };
 
 const ours = async () => {
-  const { system, store, tracker, close } = await openSystem();
+  const running = await openSystem();
+  const { system, close } = running;
   const { task_id } = await system.service.create({ description: 'a task' });
-  let names = [];
-  const app = await buildServer({
-    system,
-    store,
-    tracker,
-    name: 'bench',
-    version: '0',
-    models: () => [],
-    hosts: () => names,
-    token: () => token,
-    proofToken: () => token,
-    tokenHint: '',
-    modelCheck: () => ({ ok: true, detail: '' }),
-    inspection: null,
-    heartbeatMs: 15_000,
-    draining: () => false,
-    streamLimits: () => ({ inAll: 2 * readers, perTask: 2 * readers }),
-    log: () => {},
-  });
-  await app.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = app.server.address();
-  names = [`127.0.0.1:${port}`];
+  const server = await openServer(running, { token, streams: 2 * readers });
+  const { port } = server;
   const entry = (n) => ({ taskId: task_id, attempt: 1, type: 'log', at: n, data, cause: null });
   const publish = (n) => system.journal.commit({ entries: [entry(n)] });
   return open({ port, path: `/stream/${task_id}` }, publish, async () => {
-    await app.close();
+    await server.close();
     await close();
   });
 };

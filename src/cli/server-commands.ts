@@ -4,6 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeFileAtomically } from '../actors/atomic-write.ts';
+import { isAlive } from '../actors/is-alive.ts';
 import { CallError } from './client.ts';
 import type { CommandContext } from './commands.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -36,15 +37,6 @@ export const statusOfServer = async ({ project, io, json }: CommandContext): Pro
   return exitCodes.done;
 };
 
-const runs = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-};
-
 /** Asks the server to end, as SIGTERM does, and waits until it has. @throws CallError when it does not */
 export const stopServerCommand = async ({ project, io }: CommandContext): Promise<number> => {
   const address = await findServer(project);
@@ -55,7 +47,7 @@ export const stopServerCommand = async ({ project, io }: CommandContext): Promis
   }
   process.kill(file.pid, 'SIGTERM');
   for (const deadline = Date.now() + stopMs; Date.now() < deadline; await delay(pollMs)) {
-    if (runs(file.pid)) continue;
+    if (isAlive(file.pid)) continue;
     io.out(`the server (pid ${file.pid}) is stopped`);
     return exitCodes.done;
   }

@@ -3,6 +3,7 @@ import { closeSync, linkSync, openSync, readFileSync, renameSync, statSync, unli
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
+import { isAlive } from '../is-alive.ts';
 
 const holderSchema = z.object({ pid: z.int().positive(), host: z.string(), started: z.string(), token: z.string() });
 type Holder = z.infer<typeof holderSchema>;
@@ -27,15 +28,6 @@ const startOf = (pid: number): string => {
 
 const ownStart = startOf(process.pid);
 
-const runs = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return codeOf(error) === 'EPERM';
-  }
-};
-
 const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : null);
 
 const parse = (text: string): Holder | null => {
@@ -49,7 +41,7 @@ const parse = (text: string): Holder | null => {
 const isStale = (path: string, text: string): boolean => {
   const holder = parse(text);
   if (holder === null || holder.host !== hostname()) return Date.now() - statSync(path).mtimeMs > foreignStaleMs;
-  if (!runs(holder.pid)) return true;
+  if (!isAlive(holder.pid)) return true;
   const started = startOf(holder.pid);
   // The start of another user's process may be hidden: what cannot be read proves nothing.
   return holder.started !== '' && started !== '' && started !== holder.started;

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { isAlive } from '../../actors/is-alive.ts';
 import { lockProject, type ProjectLock } from '../../actors/store/project-lock.ts';
 import { type Project, stateFiles } from '../project.ts';
 import { ensurePrivateFolder } from './private-files.ts';
@@ -10,15 +11,6 @@ export class AlreadyServedError extends Error {
 
 const lockMs = 5_000;
 const lockPollMs = 50;
-
-const runs = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-};
 
 /**
  * Takes the project's lock. One that is about to be free, because its server is stopping, is waited for.
@@ -32,7 +24,7 @@ export const claimProject = async ({ stateDir, root }: Project): Promise<Project
     const lock = lockProject(files.lock);
     if (lock !== null) return lock;
     const other = readServerFile(files.server);
-    const named = other !== null && runs(other.pid);
+    const named = other !== null && isAlive(other.pid);
     if (!named && Date.now() < deadline) {
       await delay(lockPollMs);
       continue;
