@@ -57,6 +57,16 @@ test('the file stands over the defaults, the environment over the file, flags ov
   expect(config.logging).toEqual({ level: 'error', format: 'json' });
 });
 
+test.each([
+  [{}, {}, 3],
+  [{ max_concurrent_agents: 5 }, {}, 5],
+  [{ max_concurrent_agents: 5, worker_pool_size: 2 }, {}, 2],
+  [{ max_concurrent_agents: 2, worker_pool_size: 5 }, {}, 2],
+  [{ worker_pool_size: 2 }, { maxConcurrent: 7 }, 7],
+])('one machine runs the smaller of the cap and its pool: %j with flags %j is %d', (server, flags, cap) => {
+  expect(settingsFrom(load({ server }, {}, flags), '/').cap).toBe(cap);
+});
+
 test('a role has its own tools, model, limits, prompt and places; the others have the built-in ones', () => {
   const file = fileWith({
     agent: { timeout_seconds: 60, require_approval: ['bash'] },

@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { appendFileSync, chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
+import { startModelServer } from '../support/model-server.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 /** CONTRACT 4 from outside: each name by HTTP, with its codes, and by CLI, with its exit code. */
@@ -252,6 +253,20 @@ test.each([
   expect((await call(project, 'status', { task_id: id })).result).toMatchObject({ status: 'failed', error: { code } });
 });
 
+test('an answer that was cut at its token limit ends the CLI with 1, and nothing of it is carried out', async () => {
+  const call = { name: 'bash', arguments: '{"command":"touch cut"}' };
+  const { baseURL } = await startModelServer(() => ({ kind: 'answer', calls: [call], finish: 'length' }));
+  const project = openProject({ api: { base_url: baseURL } });
+  const id = await created(project, 'one');
+
+  const ended = await project.agentWith({ OPENAI_API_KEY: 'key-of-nobody' }, 'engineer', id);
+
+  expect(ended.code).toBe(1);
+  const { status, error } = JSON.parse((await project.agent('show', id, '--json')).out);
+  expect([status, error.code]).toEqual(['failed', 'output_truncated']);
+  expect(existsSync(join(project.root, 'cut'))).toBe(false);
+});
+
 const mounted = (folder: string, ...options: readonly string[]): boolean =>
   spawnSync('mount', ['-t', 'tmpfs', '-o', options.join(','), 'tmpfs', folder]).status === 0;
 
@@ -307,6 +322,7 @@ test('a full state folder is said by name, what was acknowledged stays, and spac
 
   const refused = await call(project, 'execute', { task_id: id, role: 'engineer' });
   const health = await http(project, '/health');
+  const ended = await project.agent('engineer', id);
   const shown = await call(project, 'status', { task_id: id });
   rmSync(ballast);
   let again = await call(project, 'execute', { task_id: id, role: 'engineer' });
@@ -316,6 +332,8 @@ test('a full state folder is said by name, what was acknowledged stays, and spac
 
   expect(refused.error.data).toEqual({ code: 'internal' });
   expect(refused.error.message).toMatch(/the journal .* cannot be written: .*full/);
+  expect(ended).toMatchObject({ code: 1, err: expect.stringContaining('cannot be written') });
+  expect(ended.err).not.toMatch(/\n\s+at /);
   expect(health.body.checks.store).toMatchObject({ status: 'failing' });
   expect(shown.result.task_id).toBe(id);
   expect((await call(project, 'status', { task_id: id })).result.status).toBe('complete');
