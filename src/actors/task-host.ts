@@ -15,14 +15,15 @@ import type { ObservedStatus, TaskCommand, TaskContext } from '../machines/task-
 import type { taskMachine } from '../machines/task-machine.ts';
 import { type AgentState, type TaskView, toView } from '../machines/task-view.ts';
 import { statusInTracker, type TrackedTask } from '../machines/tracked-task.ts';
+import { agentChange, taskChange } from './changes.ts';
 import { durable } from './durable.ts';
 import { createFamily } from './family.ts';
 import type { Journal } from './journal.ts';
-import { createRestingViews, machineVersion, persistedSnapshot, readSaved, savedSnapshot } from './saved-state.ts';
+import { createRestingViews, persistedSnapshot, readSaved, savedSnapshot } from './saved-state.ts';
 import { type Store, StoreError } from './store/port.ts';
 import { createTimerWheel } from './timer-wheel.ts';
 import type { Tracker } from './tracker/port.ts';
-import { endingEntries, questionEntries, type Shown, shownOf, transitionEntries } from './transitions.ts';
+import { type Shown, shownOf } from './transitions.ts';
 
 type TaskMachine = typeof taskMachine;
 type TaskSnapshot = SnapshotFrom<TaskMachine>;
@@ -133,38 +134,22 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     const at = event.at ?? now();
     const { taskId, attempt, deadlineAt } = next.context;
     resting.forget(taskId);
-    const pending = next.hasTag('pending');
     const view = toView({ tracked: host.tracked, task: next, agent: agentIn(host, attempt), changedAt: at });
-    const settledNow = next.hasTag('settled') && !previous.hasTag('settled');
+    const change = taskChange({
+      next,
+      cause: event,
+      at,
+      before: host.shown,
+      after: view,
+      persisted: logic.getPersistedSnapshot(next),
+      settledNow: next.hasTag('settled') && !previous.hasTag('settled'),
+    });
     // Nothing in the world follows from a quiet state, and nobody is answered before it is committed.
     const keep = next.hasTag('quiet') ? journal.gather : journal.commit;
-    keep({
-      actor: {
-        id: taskId,
-        taskId,
-        version: machineVersion,
-        pending,
-        changedAt: at,
-        snapshot: JSON.stringify(logic.getPersistedSnapshot(next)),
-      },
-      entries: [
-        ...transitionEntries({
-          machine: 'task',
-          value: next.value,
-          tags: next.tags,
-          cause: event,
-          at,
-          attempt,
-          before: host.shown,
-          after: view,
-        }),
-        ...(settledNow ? endingEntries(next, view, at) : []),
-      ],
-      ...(host.requestId === null ? {} : { request: { id: host.requestId, taskId } }),
-    });
+    keep(host.requestId === null ? change : { ...change, request: { id: host.requestId, taskId } });
     host.shown = shownOf(view);
     host.requestId = null;
-    wheel.set(taskId, pending ? deadlineAt : null);
+    wheel.set(taskId, next.hasTag('pending') ? deadlineAt : null);
   };
 
   const agentIn = (host: Live, attempt: number): AgentState | null =>
@@ -315,35 +300,12 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
       const at = event.at ?? now();
       resting.forget(taskId);
       const task = host.actor.getSnapshot();
-      const key = attemptKey(taskId, attempt);
       const after = toView({ tracked: host.tracked, task, agent: next, changedAt: at });
-      journal.commit({
-        actor: {
-          id: key,
-          taskId,
-          version: machineVersion,
-          pending: next.status === 'active',
-          changedAt: at,
-          snapshot: JSON.stringify(persisted()),
-        },
-        entries: [
-          ...transitionEntries({
-            machine: 'agent',
-            value: next.value,
-            tags: next.tags,
-            cause: event,
-            at,
-            attempt,
-            before: host.shown,
-            after,
-          }),
-          ...questionEntries(after, host.shown, at),
-        ],
-      });
+      journal.commit(agentChange({ next, cause: event, at, before: host.shown, after, persisted: persisted() }));
       host.agent = next;
       host.running = next.status === 'active' ? next : null;
       host.shown = shownOf(after);
-      wheel.set(key, next.status === 'active' ? deadlineAt : null);
+      wheel.set(attemptKey(taskId, attempt), next.status === 'active' ? deadlineAt : null);
     },
 
     stop: () => {
