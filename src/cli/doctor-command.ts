@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import type { CommandContext } from './commands.ts';
-import { effectiveCap, loadConfig } from './config.ts';
+import { loadConfig } from './config.ts';
 import { exitCodes } from './exit-codes.ts';
 import { findServer } from './find-server.ts';
+import { settingsFrom } from './settings.ts';
 import { version } from './version.ts';
 
 interface Check {
@@ -37,7 +38,9 @@ const server = async ({ project }: CommandContext): Promise<Check> => {
 /** Says what is used, why, and what is missing; exit code 1 when something must be mended. @throws ConfigError */
 export const doctor = async (context: CommandContext, configFile: string | undefined): Promise<number> => {
   const { project, io, json } = context;
-  const { config, file } = loadConfig({ config: configFile }, process.env);
+  const loaded = loadConfig({ config: configFile }, process.env);
+  const { cap } = settingsFrom(loaded, project.root);
+  const { config, file } = loaded;
   const scripted = config.api.backend === 'scripted';
   const key = (process.env['OPENAI_API_KEY'] ?? '') !== '';
   const model: Check = scripted
@@ -54,7 +57,7 @@ export const doctor = async (context: CommandContext, configFile: string | undef
     { check: 'project', status: 'ok', detail: project.root },
     { check: 'state', status: 'ok', detail: project.stateDir },
     { check: 'config', status: 'ok', detail: file ?? 'defaults (no file)' },
-    { check: 'agents', status: 'ok', detail: `at most ${effectiveCap(config)} at once` },
+    { check: 'agents', status: 'ok', detail: `at most ${cap} at once` },
     model,
     await tracker(context),
     await server(context),

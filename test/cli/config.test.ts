@@ -47,6 +47,15 @@ test.each<[string, object, string]>([
   expect(() => settingsFrom(load(config), '/')).toThrow(message);
 });
 
+test('doctor finds what would keep the server from starting', async () => {
+  const project = openProject({ roles: { tester: { prompt_file: 'none.md' } } });
+
+  const [doctor, server] = [await project.agent('doctor'), await project.server('--server')];
+
+  for (const ended of [doctor, server])
+    expect(ended).toMatchObject({ code: 78, err: expect.stringContaining('roles.tester.prompt_file: ') });
+});
+
 test('the file stands over the defaults, the environment over the file, flags over the environment', () => {
   const file = { server: { port: 1, host: '::1', max_concurrent_agents: 7 }, logging: { level: 'warn' } };
   const env = { SERVER_PORT: '2', LOG_LEVEL: 'error', API_MODE: 'direct' };
