@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../src/cli/config.ts';
 import { settingsFrom } from '../../src/cli/settings.ts';
+import { makeCertificate, withoutOpenssl } from '../support/certificate.ts';
 import { openProject } from '../support/cli.ts';
 import { startModelServer } from '../support/model-server.ts';
 import { temporaryFolder } from '../support/temporary.ts';
@@ -136,6 +137,28 @@ test.each([
     expect(proxy.requests[0]?.headers.authorization).toBe('Bearer key-of-the-proxy');
     const { usage } = JSON.parse((await project.agent('show', id, '--json')).out);
     expect(usage.cost_usd).toBeCloseTo((usage.input_tokens * 1_000 + usage.output_tokens * 2_000) / 1e6, 6);
+  },
+);
+
+test.skipIf(withoutOpenssl !== '')(
+  `a proxy at https is called when its certificate is trusted${withoutOpenssl}`,
+  async () => {
+    const { path, tls } = makeCertificate();
+    const proxy = await startModelServer(() => ({ kind: 'answer', calls: [finish] }), { tls });
+    const project = openProject({
+      api: { mode: 'proxy', proxy: { base_url: proxy.baseURL } },
+      agent: { max_retries: 0 },
+    });
+    const [one, two] = [await project.agent('create', 'one'), await project.agent('create', 'two')];
+    const key = { OPENAI_API_KEY: 'key-of-the-proxy' };
+
+    const untrusted = await project.agentWith({ ...key, NODE_EXTRA_CA_CERTS: '' }, 'engineer', one.out.trim());
+    await project.stopServer();
+    const trusted = await project.agentWith({ ...key, NODE_EXTRA_CA_CERTS: path }, 'engineer', two.out.trim());
+
+    expect(untrusted).toMatchObject({ code: 1, out: expect.stringContaining('NODE_EXTRA_CA_CERTS') });
+    expect(trusted).toMatchObject({ code: 0, out: expect.stringContaining('over the proxy') });
+    expect(proxy.requests).toHaveLength(1);
   },
 );
 

@@ -1,35 +1,18 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { execa, execaSync } from 'execa';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { execa } from 'execa';
+import { describe, expect, test } from 'vitest';
 import { createOpenAiModel } from '../../../src/actors/model/openai.ts';
 import { ask } from '../../contracts/model.ts';
+import { makeCertificate, withoutOpenssl } from '../../support/certificate.ts';
 import { startModelServer } from '../../support/model-server.ts';
 
 const apiKey = 'sk-test-key-0123456789';
 const oneCall = fileURLToPath(new URL('./one-call.mjs', import.meta.url));
-const hasOpenssl = execaSync('openssl', ['version'], { reject: false }).exitCode === 0;
-const reason = hasOpenssl ? '' : ' (skipped: there is no openssl to make a certificate)';
 
 /** A provider at https that signed its certificate itself, for `name`; `certificate` is the path of it. */
-const startTlsServer = async (name = 'IP:127.0.0.1') => {
-  const folder = mkdtempSync(join(tmpdir(), 'tls-'));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-  const subject = ['-subj', '/CN=a test provider', '-addext', `subjectAltName=${name}`];
-  await execa(
-    'openssl',
-    ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '1', ...subject].concat(
-      '-keyout',
-      key,
-      '-out',
-      certificate,
-    ),
-  );
-  const tls = { key: readFileSync(key, 'utf8'), cert: readFileSync(certificate, 'utf8') };
-  return { certificate, ...(await startModelServer(() => ({ kind: 'answer', text: 'ok' }), { tls })) };
+const startTlsServer = async (name?: string) => {
+  const { path, tls } = makeCertificate(name);
+  return { certificate: path, ...(await startModelServer(() => ({ kind: 'answer', text: 'ok' }), { tls })) };
 };
 
 /** The last event of a call in a process that trusts the certificate. */
@@ -40,39 +23,44 @@ const askTrusting = async (protocol: string, { baseURL, certificate }: { baseURL
   return JSON.parse(stdout);
 };
 
-describe.skipIf(!hasOpenssl).each(['chat', 'responses'] as const)(`a provider at https, by %s${reason}`, (protocol) => {
-  test('answers when its own certificate is trusted', async () => {
-    const server = await startTlsServer();
+describe.skipIf(withoutOpenssl !== '').each(['chat', 'responses'] as const)(
+  `a provider at https, by %s${withoutOpenssl}`,
+  (protocol) => {
+    test('answers when its own certificate is trusted', async () => {
+      const server = await startTlsServer();
 
-    expect(await askTrusting(protocol, server)).toMatchObject({ type: 'answered', text: 'ok' });
-    expect(server.requests).toHaveLength(1);
-  });
-
-  test('is a failure that names the certificate when it is not trusted, and never gets the key', async () => {
-    const { baseURL, requests } = await startTlsServer();
-
-    const events = await ask(createOpenAiModel({ protocol, apiKey, baseURL }));
-
-    expect(events).toMatchObject([
-      {
-        type: 'failed',
-        failure: {
-          code: 'model_failed',
-          message: expect.stringContaining('certificate of the provider is not accepted (DEPTH_ZERO_SELF_SIGNED_CERT)'),
-          facts: { kind: 'certificate', certificate: 'DEPTH_ZERO_SELF_SIGNED_CERT' },
-          retryable: false,
-        },
-      },
-    ]);
-    expect(requests).toEqual([]);
-  });
-
-  test('is a failure that names the certificate when that is for another host', async () => {
-    const server = await startTlsServer('DNS:example.org');
-
-    expect(await askTrusting(protocol, server)).toMatchObject({
-      failure: { facts: { kind: 'certificate', certificate: 'ERR_TLS_CERT_ALTNAME_INVALID' }, retryable: false },
+      expect(await askTrusting(protocol, server)).toMatchObject({ type: 'answered', text: 'ok' });
+      expect(server.requests).toHaveLength(1);
     });
-    expect(server.requests).toEqual([]);
-  });
-});
+
+    test('is a failure that names the certificate when it is not trusted, and never gets the key', async () => {
+      const { baseURL, requests } = await startTlsServer();
+
+      const events = await ask(createOpenAiModel({ protocol, apiKey, baseURL }));
+
+      expect(events).toMatchObject([
+        {
+          type: 'failed',
+          failure: {
+            code: 'model_failed',
+            message: expect.stringContaining(
+              'certificate of the provider is not accepted (DEPTH_ZERO_SELF_SIGNED_CERT)',
+            ),
+            facts: { kind: 'certificate', certificate: 'DEPTH_ZERO_SELF_SIGNED_CERT' },
+            retryable: false,
+          },
+        },
+      ]);
+      expect(requests).toEqual([]);
+    });
+
+    test('is a failure that names the certificate when that is for another host', async () => {
+      const server = await startTlsServer('DNS:example.org');
+
+      expect(await askTrusting(protocol, server)).toMatchObject({
+        failure: { facts: { kind: 'certificate', certificate: 'ERR_TLS_CERT_ALTNAME_INVALID' }, retryable: false },
+      });
+      expect(server.requests).toEqual([]);
+    });
+  },
+);
