@@ -28,7 +28,7 @@ const handler =
   ({ run }: Command, io: Io, ended: (code: number) => void) =>
   async (args: Common): Promise<void> => {
     const project = findProject(args.project, process.cwd(), process.env);
-    const warning = trackerWarning(process.env);
+    const warning = trackerWarning(process.env, project.root);
     if (warning !== null) io.err(warning);
     const connection = connect({ project, config: args.config, start: args.start, io });
     ended(await run({ project, connection, io, json: args.json }, args as never));

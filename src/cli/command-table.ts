@@ -5,17 +5,11 @@ import { completion, type Shell, shells } from './completion-command.ts';
 import { changeDependency, dependencyTree } from './dependency-commands.ts';
 import { doctor } from './doctor-command.ts';
 import * as handler from './handler/handler-commands.ts';
+import { init } from './init-command.ts';
 import * as look from './look-commands.ts';
 import { UsageError } from './project.ts';
 import { type RespondArgs, respond } from './respond-command.ts';
-import {
-  init,
-  rotateToken,
-  showToken,
-  startServerCommand,
-  statusOfServer,
-  stopServerCommand,
-} from './server-commands.ts';
+import { rotateToken, showToken, startServerCommand, statusOfServer, stopServerCommand } from './server-commands.ts';
 import { explainTask, wait } from './watch-commands.ts';
 
 /** The flags that every command knows. */
@@ -204,11 +198,18 @@ const watching: readonly Command[] = [
 const serverActions = { start: startServerCommand, stop: stopServerCommand, status: statusOfServer } as const;
 
 const housekeeping: readonly Command[] = [
-  command<Common>({
+  command<Common & { readonly tracker: 'auto' | 'bd' | 'embedded' }>({
     command: 'init',
-    describe: 'make this folder a project',
-    builder: (parser) => parser.example('agent init', 'makes .beads/issues.jsonl'),
-    run: (context) => init(context),
+    describe: 'make this folder a project: with bd where bd is installed, else with .beads/issues.jsonl',
+    builder: (parser) =>
+      parser
+        .option('tracker', {
+          choices: ['auto', 'bd', 'embedded'] as const,
+          default: 'auto' as const,
+          describe: 'what keeps the tasks',
+        })
+        .example('agent init', 'runs bd init --prefix=bd, or makes .beads/issues.jsonl'),
+    run: (context, { tracker, config }) => init(context, tracker, config),
   }),
   command<Common>({
     command: 'doctor',

@@ -1,3 +1,4 @@
+import { isAbsolute } from 'node:path';
 import { z } from 'zod';
 import { toolbox } from '../actors/agent/tools/toolbox.ts';
 import { roles } from '../machines/task.ts';
@@ -93,7 +94,12 @@ export const configSchema = z.strictObject({
     })
     .prefault({}),
   roles: z.partialRecord(z.enum(roles), role).default({}),
-  tracker: z.strictObject({ mode: z.enum(['auto', 'embedded']).default('auto') }).prefault({}),
+  tracker: z
+    .strictObject({
+      mode: z.enum(['auto', 'bd', 'embedded']).default('auto'),
+      bd_path: z.string().refine(isAbsolute, 'must be an absolute path').optional(),
+    })
+    .prefault({}),
   workspace: z.strictObject({ mode: z.enum(['shared']).default('shared') }).prefault({}),
   logging: z
     .strictObject({

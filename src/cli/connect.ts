@@ -43,21 +43,17 @@ const offlineClient = (service: OfflineService, methods: OfflineMethods): Client
 });
 type OfflineMethods = (service: OfflineService) => Readonly<Record<string, (params: Params) => Promise<unknown>>>;
 
-const openFiles = async ({ root, stateDir }: Project): Promise<Client> => {
-  const [{ createOfflineService }, { createEmbeddedTracker }, { createSqliteStore }, { createOfflineMethods }, crypto] =
+const openFiles = async ({ root, stateDir }: Project, config: string | undefined): Promise<Client> => {
+  const [{ createOfflineService }, { trackerFor }, { loadConfig }, { createSqliteStore }, { createOfflineMethods }] =
     await Promise.all([
       import('../actors/offline.ts'),
-      import('../actors/tracker/embedded.ts'),
+      import('./tracker.ts'),
+      import('./config.ts'),
       import('../actors/store/sqlite.ts'),
       import('../http/methods.ts'),
-      import('node:crypto'),
     ]);
   const { journal } = stateFiles(stateDir);
-  const tracker = createEmbeddedTracker({
-    projectRoot: root,
-    clock: () => Date.now(),
-    random: (max) => crypto.randomInt(max),
-  });
+  const tracker = trackerFor(loadConfig({ config }, process.env).config, root, () => {});
   const store = existsSync(journal) ? createSqliteStore({ file: journal, readonly: true }) : null;
   return offlineClient(createOfflineService(tracker, store), createOfflineMethods);
 };
@@ -74,6 +70,6 @@ export const connect = ({ project, config, start, io }: ConnectOptions): Connect
   },
   files: async () => {
     const found = await findServer(project);
-    return found === null ? openFiles(project) : createHttpClient(found);
+    return found === null ? openFiles(project, config) : createHttpClient(found);
   },
 });

@@ -2,9 +2,11 @@ import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import type { CommandContext } from './commands.ts';
 import { loadConfig } from './config.ts';
+import type { Config } from './config-schema.ts';
 import { exitCodes } from './exit-codes.ts';
 import { findServer } from './find-server.ts';
 import { settingsFrom } from './settings.ts';
+import { trackerFor } from './tracker.ts';
 import { version } from './version.ts';
 
 interface Check {
@@ -21,13 +23,23 @@ const program = (name: string, without: string, needed: boolean): Check =>
     ? { check: name, status: 'ok', detail: 'found on PATH' }
     : { check: name, status: needed ? 'problem' : 'note', detail: without };
 
-const tracker = async ({ connection }: CommandContext): Promise<Check> => {
+/** Which tracker is used and why, and whether it answers. */
+const tracker = async ({ project }: CommandContext, config: Config): Promise<Check> => {
+  const chosen = trackerFor(config, project.root, () => {});
   try {
-    await (await connection.files()).call('list', { limit: 1 });
-    return { check: 'tracker', status: 'ok', detail: 'embedded: .beads/issues.jsonl can be read' };
+    await chosen.list();
+    const { ok, detail } = await chosen.check();
+    return { check: 'tracker', status: ok ? 'ok' : 'problem', detail: `${chosen.name}: ${detail}` };
   } catch (error) {
-    return { check: 'tracker', status: 'problem', detail: error instanceof Error ? error.message : String(error) };
+    const words = error instanceof Error ? error.message : String(error);
+    return { check: 'tracker', status: 'problem', detail: `${chosen.name}: ${words}` };
   }
+};
+
+const bd = async ({ project }: CommandContext, config: Config): Promise<Check> => {
+  const found = await trackerFor(config, project.root, () => {}).bd.detect();
+  const detail = found.state === 'ok' ? `${found.detail} at ${found.program.path}` : found.detail;
+  return { check: 'bd', status: found.state === 'ok' ? 'ok' : 'note', detail };
 };
 
 const server = async ({ project }: CommandContext): Promise<Check> => {
@@ -59,11 +71,11 @@ export const doctor = async (context: CommandContext, configFile: string | undef
     { check: 'config', status: 'ok', detail: file ?? 'defaults (no file)' },
     { check: 'agents', status: 'ok', detail: `at most ${cap} at once` },
     model,
-    await tracker(context),
+    await tracker(context, config),
     await server(context),
     program('git', 'needed by most projects', false),
     program('grep', 'needed by the tool grep', true),
-    program('bd', 'tasks are kept in .beads/issues.jsonl', false),
+    await bd(context, config),
   ];
   if (json) io.out(JSON.stringify({ checks, config }));
   else {

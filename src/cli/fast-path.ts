@@ -44,9 +44,10 @@ export const takeFastPath = async (words: readonly string[], io: Io): Promise<nu
     live: () => {},
   };
   try {
-    const address = await findServer(findProject(undefined, process.cwd(), process.env));
+    const project = findProject(undefined, process.cwd(), process.env);
+    const address = await findServer(project);
     if (address === null) return null;
-    const warning = trackerWarning(process.env);
+    const warning = trackerWarning(process.env, project.root);
     if (warning !== null) later.err(warning);
     const client = createHttpClient(address);
     const code =

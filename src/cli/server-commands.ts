@@ -1,7 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeFileAtomically } from '../actors/atomic-write.ts';
 import { isAlive } from '../actors/is-alive.ts';
@@ -71,18 +68,5 @@ export const rotateToken = async ({ project, io, json }: CommandContext): Promis
   const { token } = stateFiles(project.stateDir);
   await writeFileAtomically(token, `${randomBytes(32).toString('base64url')}\n`);
   io.out(json ? JSON.stringify({ file: token }) : `a new token is in ${token}; the old one is refused from now on`);
-  return exitCodes.done;
-};
-
-/** Makes the folder for tasks, so that this folder is found as the project from below. */
-export const init = async ({ project, io }: CommandContext): Promise<number> => {
-  const folder = join(project.root, '.beads');
-  const file = join(folder, 'issues.jsonl');
-  if (existsSync(file)) io.out(`${file} is there already`);
-  else {
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    await writeFile(file, '', { flag: 'wx', mode: 0o600 });
-    io.out(`wrote ${file}`);
-  }
   return exitCodes.done;
 };

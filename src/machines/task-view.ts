@@ -80,7 +80,7 @@ const phaseOf = ({ tracked, task, agent }: ViewParts, status: string): string =>
     return (working ? tagged(agent.tags) : undefined) ?? tagged(task.tags) ?? 'preparing';
   }
   if (status !== 'queued') return status;
-  return tracked.unmet.length > 0 ? 'waiting_for_dependencies' : 'waiting_for_run';
+  return tracked.ready ? 'waiting_for_run' : 'waiting_for_dependencies';
 };
 
 const byPhase: Readonly<Record<string, number>> = { verifying: 0.9, closing: 0.95, cancelling: 0.95 };
@@ -157,7 +157,7 @@ export const toView = (parts: ViewParts): TaskView => {
     description: tracked.description,
     status,
     phase,
-    ready: status === 'queued' && tracked.unmet.length === 0,
+    ready: status === 'queued' && tracked.ready,
     ...(role === undefined ? {} : { role }),
     attempt: task?.context.attempt ?? 0,
     dependencies: [...tracked.dependencies],

@@ -15,6 +15,8 @@ export interface TrackedTask {
   readonly assignee: string | null;
   readonly dependencies: readonly TaskId[];
   readonly unmet: readonly TaskId[];
+  /** Whether the tracker would hand it out now: open, and nothing keeps it back. */
+  readonly ready: boolean;
   /** RFC 3339, UTC, milliseconds. */
   readonly createdAt: string;
   readonly updatedAt: string;

@@ -20,8 +20,12 @@ const codeOf = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => (error instanceof ServiceError ? error.code : error),
   );
 
-/** What every tracker does. */
-export const describeTracker = (name: string, open: () => Promise<{ tracker: Tracker; close: () => Promise<void> }>) =>
+/** What every tracker does; `many` is how many at once are many for it. */
+export const describeTracker = (
+  name: string,
+  open: () => Promise<{ tracker: Tracker; close: () => Promise<void> }>,
+  { many = 200 }: { many?: number } = {},
+) =>
   describe(`${name} tracker`, () => {
     let opened: Awaited<ReturnType<typeof open>>;
     let tracker: Tracker;
@@ -269,11 +273,11 @@ export const describeTracker = (name: string, open: () => Promise<{ tracker: Tra
 
     test('many creates at once all arrive, each with an id of its own', async () => {
       const created = await Promise.all(
-        Array.from({ length: 200 }, (_, n) => tracker.create(aTask({ title: `task ${n}` }))),
+        Array.from({ length: many }, (_, n) => tracker.create(aTask({ title: `task ${n}` }))),
       );
 
-      expect(new Set(created.map(({ id }) => id)).size).toBe(200);
-      expect(new Set((await tracker.list()).map(({ title }) => title)).size).toBe(200);
+      expect(new Set(created.map(({ id }) => id)).size).toBe(many);
+      expect(new Set((await tracker.list()).map(({ title }) => title)).size).toBe(many);
     });
 
     test('of many claims at once by this service all agree', async () => {

@@ -159,6 +159,7 @@ const tracked = (over: Partial<TrackedTask> = {}): TrackedTask => ({
   assignee: null,
   dependencies: [],
   unmet: [],
+  ready: true,
   createdAt: '2026-11-20T10:00:00.000Z',
   updatedAt: '2026-11-20T10:00:00.000Z',
   closedAt: null,
@@ -169,7 +170,7 @@ const viewOf = (value: unknown, context: object = {}, over: Partial<TrackedTask>
 
 test('a task that was never run is seen from the tracker alone', () => {
   const view = toView({
-    tracked: tracked({ unmet: ['bd-b' as TaskId], labels: ['role:tester'] }),
+    tracked: tracked({ unmet: ['bd-b' as TaskId], ready: false, labels: ['role:tester'] }),
     task: null,
     agent: null,
     changedAt: 0,

@@ -55,20 +55,24 @@ const time = (text: string): string => {
 
 export const isListed = ({ status }: Issue): boolean => status !== 'tombstone';
 
-export const toTracked = (issue: Issue, issues: IssueTable): TrackedTask => ({
-  id: issue.id as TaskId,
-  title: issue.title,
-  description: issue.description ?? '',
-  status: issue.status,
-  priority: issue.priority,
-  labels: issue.labels ?? [],
-  assignee: issue.assignee ?? null,
-  dependencies: blockers(issue),
-  unmet: unmetOf(issue, issues),
-  createdAt: time(issue.created_at),
-  updatedAt: time(issue.updated_at),
-  closedAt: issue.closed_at === undefined ? null : time(issue.closed_at),
-});
+export const toTracked = (issue: Issue, issues: IssueTable): TrackedTask => {
+  const unmet = unmetOf(issue, issues);
+  return {
+    id: issue.id as TaskId,
+    title: issue.title,
+    description: issue.description ?? '',
+    status: issue.status,
+    priority: issue.priority,
+    labels: issue.labels ?? [],
+    assignee: issue.assignee ?? null,
+    dependencies: blockers(issue),
+    unmet,
+    ready: issue.status === 'open' && unmet.length === 0,
+    createdAt: time(issue.created_at),
+    updatedAt: time(issue.updated_at),
+    closedAt: issue.closed_at === undefined ? null : time(issue.closed_at),
+  };
+};
 
 /** The ids from `from` along dependencies back to `to`, or null: adding `to → from` would close this cycle. */
 export const pathBetween = (from: TaskId, to: TaskId, issues: IssueTable): readonly TaskId[] | null => {

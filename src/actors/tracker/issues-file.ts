@@ -8,6 +8,7 @@ import { type DraftIssues, draftOf } from './draft-issues.ts';
 import { LockedError, withFileLock } from './file-lock.ts';
 import type { Issue } from './issue.ts';
 import { formatIssues, formatLines, type IssuesDocument, parseIssues } from './issues-text.ts';
+import { signOfBd } from './ownership.ts';
 
 /** `.beads/issues.jsonl` as a document that is read when it changed and replaced whole. */
 export interface IssuesFile {
@@ -39,14 +40,6 @@ const asUnavailable =
   };
 
 const empty = (): IssuesDocument => ({ issues: new Map(), others: [], broken: [], torn: false });
-
-/** What tells that bd keeps this project's tasks in a database of its own (facts/beads 11). */
-const bdOwns = (names: readonly string[]): string | undefined =>
-  names.find(
-    (name) =>
-      ['metadata.json', 'config.yaml', 'dolt', 'embeddeddolt'].includes(name) ||
-      (name.endsWith('.db') && !/backup|\.bak/.test(name)),
-  );
 
 /** Our lines went into a file that is no longer there; the change is made again on the new one. */
 class MovedError extends Error {
@@ -104,7 +97,7 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
   };
 
   const requireOurs = (document: IssuesDocument): void => {
-    const sign = bdOwns(names());
+    const sign = signOfBd(folder);
     if (sign !== undefined)
       throw unavailable(`bd keeps this project's tasks in its own database (.beads/${sign})`, 'install bd and use it');
     const [first] = document.broken;

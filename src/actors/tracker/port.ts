@@ -15,6 +15,9 @@ export interface NewTask {
   readonly dependencies: readonly TaskId[];
 }
 
+/** Who waits for an answer: a person or a run, or only the watch over the tracker. */
+export type Urgency = 'interactive' | 'background';
+
 /**
  * Where the tasks live (DESIGN 3.1): which exist, what they depend on, their coarse status.
  * A refusal that users can meet is a value; a method rejects only when the tracker itself cannot be used
@@ -28,7 +31,7 @@ export interface Tracker {
   /** @returns null when there is no such task. */
   find(id: TaskId): Promise<TrackedTask | null>;
   /** Every task, in the order of their creation. */
-  list(): Promise<readonly TrackedTask[]>;
+  list(urgency?: Urgency): Promise<readonly TrackedTask[]>;
   /**
    * @throws task_not_found when a dependency does not exist (nothing is created)
    * @throws invalid_params when a field does not fit

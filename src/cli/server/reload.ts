@@ -1,7 +1,13 @@
 import type { Config } from '../config-schema.ts';
 
 /** What is read once, when the server starts. */
-const fixed = ['server.host', 'server.port', 'server.register_protocol_handler'] as const;
+const fixed = [
+  'server.host',
+  'server.port',
+  'server.register_protocol_handler',
+  'tracker.mode',
+  'tracker.bd_path',
+] as const;
 
 const valueAt = (config: Config, path: string): unknown =>
   path.split('.').reduce<unknown>((value, key) => (value as Readonly<Record<string, unknown>>)[key], config);

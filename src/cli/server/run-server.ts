@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import { statSync } from 'node:fs';
 import type { FastifyInstance } from 'fastify';
 import { childEnvironment } from '../../actors/agent/child.ts';
@@ -7,7 +6,6 @@ import type { Model } from '../../actors/model/port.ts';
 import type { ProjectLock } from '../../actors/store/project-lock.ts';
 import { createSqliteStore } from '../../actors/store/sqlite.ts';
 import { createSystem } from '../../actors/system.ts';
-import { createEmbeddedTracker } from '../../actors/tracker/embedded.ts';
 import { createSharedWorkspace } from '../../actors/workspace/shared.ts';
 import { buildServer } from '../../http/server.ts';
 import type { LoadedConfig } from '../config.ts';
@@ -15,6 +13,7 @@ import { registerHandler } from '../handler/register.ts';
 import { thisProgram } from '../handler/this-program.ts';
 import { type Project, stateFiles } from '../project.ts';
 import { settingsFrom } from '../settings.ts';
+import { trackerFor } from '../tracker.ts';
 import { serverName, version } from '../version.ts';
 import { banner } from './banner.ts';
 import { claimProject } from './claim-project.ts';
@@ -78,7 +77,7 @@ interface Parts {
 
 const assemble = ({ project, current, redact, logger, inspection }: Parts) => {
   const now = (): number => Date.now();
-  const tracker = createEmbeddedTracker({ projectRoot: project.root, clock: now, random: (max) => randomInt(max) });
+  const tracker = trackerFor(current.loaded.config, project.root, logger.log);
   const store = createSqliteStore({ file: stateFiles(project.stateDir).journal, redact });
   const system = createSystem(settingsFrom(current.loaded, project.root), {
     tracker,

@@ -1,0 +1,131 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { ServiceError } from '../../../machines/errors.ts';
+import type { Urgency } from '../port.ts';
+import { type Answer, readAnswer } from './answer.ts';
+import { type Detection, detectBd, locateBd } from './detect.ts';
+import { bdEnvironment } from './environment.ts';
+import { type BdFailure, type FailureKind, failureOf, remedyFor } from './failure.ts';
+import { createQueue, QueueFullError } from './queue.ts';
+import { runBd } from './runner.ts';
+import { type Capabilities, capabilitiesOf } from './version.ts';
+
+/** One call of bd. `args` hold what a user wrote only as `--flag=value` or behind `--` (facts/beads 1.4). */
+export interface Call {
+  readonly args: readonly string[];
+  readonly input?: string;
+  /** `read`: changes nothing. `repeat`: doing it twice is doing it once. `once`: never repeated when it may have happened. */
+  readonly effect: 'read' | 'repeat' | 'once';
+  /** Epoch-free, ms; the limit of its kind when left out. */
+  readonly timeoutMs?: number;
+}
+
+/** Runs calls of one critical section: nothing of this process comes in between. */
+export type Run = (call: Call) => Promise<Answer>;
+
+export interface BdCalls {
+  /** @throws tracker_unavailable when too many wait */
+  alone<Result>(urgency: Urgency, work: (run: Run) => Promise<Result>): Promise<Result>;
+  /** What is installed, looked at again when another file stands there. */
+  detect(): Promise<Detection>;
+  /** @throws tracker_unavailable when bd is absent or broken */
+  capabilities(): Promise<Capabilities>;
+  /** Notes that this bd knows no `what`, until another one is installed. */
+  lacks(what: string): void;
+  isLacking(what: string): boolean;
+  /** How the last call ended, for /health; null before the first. */
+  lastFailure(): BdFailure | null;
+}
+
+export interface BdLimits {
+  readonly versionMs: number;
+  readonly readMs: number;
+  readonly writeMs: number;
+  readonly initMs: number;
+}
+export const usualLimits: BdLimits = { versionMs: 5_000, readMs: 30_000, writeMs: 60_000, initMs: 120_000 };
+
+export interface CallsOptions {
+  readonly projectRoot: string;
+  readonly bdPath: string | null;
+  readonly processEnv: NodeJS.ProcessEnv;
+  readonly limits: BdLimits;
+}
+
+const waitingAtMost = 200;
+/** How often a call is made again that failed in a way that passes. */
+const triesAgain: Partial<Record<FailureKind, number>> = { lock: 6, stale: 3, crash: 2, server_down: 2 };
+const pauseMs = (tries: number): number => Math.min(100 * 2 ** tries, 2_000) * (0.5 + Math.random() / 2);
+
+/** What people read of a failure of the tracker itself. */
+export const unavailable = (failure: BdFailure): ServiceError =>
+  new ServiceError('tracker_unavailable', { detail: failure.words, remedy: remedyFor(failure) });
+
+/** A write that cannot be repeated is made again only when bd says that it did nothing. */
+const mayRepeat = ({ effect }: Call, { kind }: BdFailure): boolean =>
+  effect !== 'once' || kind === 'lock' || kind === 'stale';
+
+export const createBdCalls = ({ projectRoot, bdPath, processEnv, limits }: CallsOptions): BdCalls => {
+  const queue = createQueue(waitingAtMost);
+  const env = bdEnvironment(processEnv);
+  let known: { readonly stamp: string | null; readonly detection: Promise<Detection> } | null = null;
+  let lacking = { stamp: null as string | null, what: new Set<string>() };
+  let last: BdFailure | null = null;
+
+  const stampNow = (): string | null => locateBd({ bdPath, processEnv })?.stamp ?? null;
+
+  const detect = (): Promise<Detection> => {
+    const stamp = stampNow();
+    if (known?.stamp !== stamp)
+      known = {
+        stamp,
+        detection: detectBd({ cwd: projectRoot, bdPath, processEnv, env, timeoutMs: limits.versionMs }),
+      };
+    return known.detection;
+  };
+
+  const lackingNow = (): Set<string> => {
+    const stamp = stampNow();
+    if (lacking.stamp !== stamp) lacking = { stamp, what: new Set() };
+    return lacking.what;
+  };
+
+  const runOnce = async ({ args, input, effect, timeoutMs }: Call): Promise<Answer> => {
+    const program = locateBd({ bdPath, processEnv });
+    if (program === null) return { failure: failureOf('absent', `bd is not ${bdPath === null ? 'on PATH' : 'there'}`) };
+    const usual = effect === 'read' ? limits.readMs : limits.writeMs;
+    return readAnswer(
+      await runBd({ file: program.path, args, input, cwd: projectRoot, env, timeoutMs: timeoutMs ?? usual }),
+    );
+  };
+
+  const run: Run = async (call) => {
+    for (let tries = 0; ; tries += 1) {
+      const answer = await runOnce(call);
+      last = 'failure' in answer ? answer.failure : null;
+      if (!('failure' in answer)) return answer;
+      const { failure } = answer;
+      if (tries >= (triesAgain[failure.kind] ?? 0) || !mayRepeat(call, failure)) return answer;
+      await delay(pauseMs(tries));
+    }
+  };
+
+  return {
+    alone: async (urgency, work) => {
+      try {
+        return await queue.run(urgency, () => work(run));
+      } catch (error) {
+        if (!(error instanceof QueueFullError)) throw error;
+        throw new ServiceError('tracker_unavailable', { detail: error.message, remedy: 'ask again in a moment' });
+      }
+    },
+    detect,
+    capabilities: async () => {
+      const found = await detect();
+      if (found.state === 'ok') return capabilitiesOf(found.version);
+      throw unavailable(failureOf(found.state, found.detail));
+    },
+    lacks: (what) => void lackingNow().add(what),
+    isLacking: (what) => lackingNow().has(what),
+    lastFailure: () => last,
+  };
+};

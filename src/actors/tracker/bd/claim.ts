@@ -1,0 +1,85 @@
+import { refusal } from '../../../machines/errors.ts';
+import type { TaskId } from '../../../machines/task.ts';
+import type { Verdict } from '../../../machines/task-context.ts';
+import { holderOf, type TrackedTask } from '../../../machines/tracked-task.ts';
+import { endLabels } from '../issue.ts';
+import { type BdCalls, type Run, unavailable } from './calls.ts';
+import { type BdIssue, toTracked, unmetIn } from './issues.ts';
+import type { BdReads } from './reads.ts';
+import { accepted, type BdWrites, failureIn, missing, refused, unmetVerdict } from './writes.ts';
+
+const conflict = (id: TaskId, holder: string): Verdict => refused(refusal('tracker_conflict', { task_id: id, holder }));
+
+/**
+ * Marks a task started. The gate and the claim are one critical section, since bd itself never looks at blockers when
+ * it claims. `bd start`, which the specification names and no bd that we know has, is tried first and the answer
+ * remembered for this bd; then `update --claim`, then the status (facts/beads 9).
+ */
+export const createClaim = (calls: BdCalls, reads: BdReads, writes: BdWrites, actor: string) => {
+  const isOurs = ({ status, assignee }: Pick<BdIssue, 'status' | 'assignee'>): boolean =>
+    status === 'in_progress' && assignee === actor;
+  const mark = (run: Run, id: TaskId): Promise<void> =>
+    writes.update(run, id, ['--status=in_progress', `--assignee=${actor}`], isOurs, 'marked started');
+
+  const startByName = async (run: Run, id: TaskId): Promise<boolean> => {
+    if (calls.isLacking('start')) return false;
+    const answer = await run({ args: ['start', '--json', '--', id], effect: 'repeat' });
+    if ('failure' in answer && answer.failure.kind === 'capability') {
+      calls.lacks('start');
+      return false;
+    }
+    const now = await reads.show(run, id);
+    if (now?.status !== 'in_progress') return false;
+    if (!isOurs(now)) await mark(run, id);
+    return true;
+  };
+
+  const startByClaim = async (run: Run, id: TaskId): Promise<Verdict> => {
+    if (!calls.isLacking('claim')) {
+      const answer = await run({ args: ['update', '--json', '--claim', writes.by, '--', id], effect: 'repeat' });
+      if (await writes.shows(run, answer, id, isOurs)) return accepted;
+      const failure = failureIn(answer, 'claimed');
+      if (failure.kind === 'claimed') return conflict(id, failure.about ?? 'somebody');
+      if (failure.kind === 'not_claimable') return conflict(id, `its ${failure.about ?? 'present'} state`);
+      if (failure.kind === 'not_found') return missing(id);
+      if (failure.kind !== 'capability') throw unavailable(failure);
+      calls.lacks('claim');
+    }
+    await mark(run, id);
+    return accepted;
+  };
+
+  const lookAt = async (run: Run, id: TaskId): Promise<TrackedTask | null> => {
+    const recent = reads.recent(id);
+    if (recent !== null) return recent;
+    const issue = await reads.show(run, id);
+    return issue === null ? null : toTracked(issue, { unmet: unmetIn(issue), ready: false });
+  };
+
+  const start = async (run: Run, id: TaskId): Promise<Verdict> => {
+    const task = await lookAt(run, id);
+    if (task === null) return missing(id);
+    if (isOurs(task)) return accepted;
+    const holder = holderOf(task, actor);
+    if (holder !== null) return conflict(id, holder);
+    const unmet = task.unmet.length > 0 ? task.unmet : await reads.blockersOf(run, id);
+    if (unmet.length > 0) return unmetVerdict(id, unmet);
+    const verdict = (await startByName(run, id)) ? accepted : await startByClaim(run, id);
+    if (verdict.refusal !== null) return verdict;
+    await writes.removeEndLabels(run, id, task.labels);
+    const labels = task.labels.filter((each) => !endLabels.includes(each));
+    const updatedAt = new Date().toISOString();
+    reads.wrote({ ...task, status: 'in_progress', assignee: actor, ready: false, labels, updatedAt });
+    return accepted;
+  };
+
+  return (id: TaskId): Promise<Verdict> =>
+    calls.alone('interactive', async (run) => {
+      try {
+        return await start(run, id);
+      } catch (error) {
+        reads.wrote(null);
+        throw error;
+      }
+    });
+};

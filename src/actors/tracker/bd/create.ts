@@ -1,0 +1,76 @@
+import { ServiceError } from '../../../machines/errors.ts';
+import type { TaskId } from '../../../machines/task.ts';
+import type { TrackedTask } from '../../../machines/tracked-task.ts';
+import { requireFits } from '../new-issue.ts';
+import type { NewTask } from '../port.ts';
+import type { Answer } from './answer.ts';
+import { type BdCalls, type Call, type Run, unavailable } from './calls.ts';
+import { failureOf } from './failure.ts';
+import { issuesIn, toTracked, unmetIn } from './issues.ts';
+import { type BdReads, jsonOf } from './reads.ts';
+
+/** After these it is not known what bd did. */
+const unclear: ReadonlySet<string> = new Set(['timeout', 'crash', 'unreadable', 'too_large', 'unknown']);
+
+/** A create that may have happened is never made again: who asked decides. @throws tracker_unavailable */
+const createdIn = (answer: Answer, { title }: NewTask): unknown => {
+  if (!('failure' in answer) || !unclear.has(answer.failure.kind)) return jsonOf(answer);
+  throw new ServiceError('tracker_unavailable', {
+    detail: `${answer.failure.words}; it is not known whether the task was created`,
+    remedy: `look for ${JSON.stringify(title)} with 'agent list' before you create it again`,
+  });
+};
+
+const callFor = (task: NewTask, bodyFile: boolean, by: string): Call => {
+  const { title, description, priority, labels } = task;
+  // Old bd reads stdin for exactly this text (facts/beads 1.4).
+  if (!bodyFile && description === '-')
+    throw new ServiceError('invalid_params', {
+      fields: [{ path: 'description', problem: 'is exactly -, which this old bd takes for a file' }],
+    });
+  const args = [
+    ...['create', '--json', `--title=${title}`, bodyFile ? '--body-file=-' : `--description=${description}`],
+    ...['--type=task', `--priority=${priority}`, by],
+    ...(labels.length === 0 ? [] : [`--labels=${[...new Set(labels)].join(',')}`]),
+  ];
+  return { args, effect: 'once', ...(bodyFile ? { input: description } : {}) };
+};
+
+/**
+ * Creates a task in bd. Dependencies are added one by one afterwards, since `--deps` hides its errors; they are looked
+ * for before, so that a missing one creates nothing.
+ */
+export const createCreate = (calls: BdCalls, reads: BdReads, by: string) => {
+  const depend = async (run: Run, id: TaskId, on: TaskId): Promise<void> => {
+    const answer = await run({ args: ['dep', 'add', '--json', by, '--', id, on], effect: 'repeat' });
+    if ('failure' in answer && answer.failure.kind !== 'duplicate')
+      throw new ServiceError('tracker_unavailable', {
+        detail: `${id} was created, but its dependency on ${on} could not be added: ${answer.failure.words}`,
+        remedy: `run 'agent dep add ${id} ${on}'`,
+      });
+  };
+
+  const create = async (run: Run, task: NewTask): Promise<TrackedTask> => {
+    const dependencies = [...new Set(task.dependencies)];
+    const existing = new Set((await reads.showAll(run, dependencies)).map(({ id }) => id));
+    const unknown = dependencies.find((id) => !existing.has(id));
+    if (unknown !== undefined) throw new ServiceError('task_not_found', { task_id: unknown });
+    const answer = await run(callFor(task, (await calls.capabilities()).bodyFile, by));
+    reads.wrote(null);
+    const [created] = issuesIn(createdIn(answer, task), () => {});
+    if (created === undefined) throw unavailable(failureOf('unknown', 'bd printed no task that can be read'));
+    for (const on of dependencies) await depend(run, created.id, on);
+    // What `create` prints knows no labels and no dependencies.
+    const issue = await reads.show(run, created.id);
+    if (issue === null) throw unavailable(failureOf('unknown', `bd created ${created.id}, but does not show it`));
+    const unmet = unmetIn(issue);
+    const tracked = toTracked(issue, { unmet, ready: issue.status === 'open' && unmet.length === 0 });
+    reads.wrote(tracked);
+    return tracked;
+  };
+
+  return async (task: NewTask): Promise<TrackedTask> => {
+    requireFits(task);
+    return calls.alone('interactive', (run) => create(run, task));
+  };
+};

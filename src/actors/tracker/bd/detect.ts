@@ -1,0 +1,50 @@
+import { classify, failureOf } from './failure.ts';
+import { type Program, programAt, programOnPath } from './program.ts';
+import { runBd } from './runner.ts';
+import { isSupported, oldestSupported, type Version, versionIn } from './version.ts';
+
+/** What was found where bd should be. */
+export type Detection =
+  | { readonly state: 'absent'; readonly detail: string }
+  | { readonly state: 'broken'; readonly program: Program; readonly detail: string }
+  /** `version` is null when it could not be read. */
+  | { readonly state: 'ok'; readonly program: Program; readonly version: Version | null; readonly detail: string };
+
+export interface DetectOptions {
+  readonly cwd: string;
+  /** The configured path, absolute; else bd is looked for on PATH. */
+  readonly bdPath: string | null;
+  readonly processEnv: NodeJS.ProcessEnv;
+  readonly env: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+}
+
+/** Where bd is, without running it; null when it is nowhere. */
+export const locateBd = ({ bdPath, processEnv }: Pick<DetectOptions, 'bdPath' | 'processEnv'>): Program | null =>
+  bdPath === null ? programOnPath('bd', processEnv) : programAt(bdPath);
+
+const describeVersion = (version: Version): string =>
+  isSupported(version)
+    ? `bd ${version.join('.')}`
+    : `bd ${version.join('.')}, which is older than ${oldestSupported}: tasks are marked by status, not claimed; install a newer one`;
+
+/** Runs `bd version`, which needs no database and makes none. */
+export const detectBd = async (options: DetectOptions): Promise<Detection> => {
+  const { cwd, bdPath, env, timeoutMs } = options;
+  const program = locateBd(options);
+  if (program === null)
+    return {
+      state: 'absent',
+      detail: bdPath === null ? 'bd is not on PATH' : `there is no program at ${bdPath} (tracker.bd_path)`,
+    };
+  const output = await runBd({ file: program.path, args: ['version'], cwd, env, timeoutMs });
+  if (output.exitCode === 0) {
+    const version = versionIn(output.stdout);
+    const detail = version === null ? 'bd of a version that it does not say' : describeVersion(version);
+    return { state: 'ok', program, version, detail };
+  }
+  const { words } = classify(output.stderr || output.stdout);
+  const why = output.timedOut ? failureOf('timeout', 'it did not answer in time').words : words;
+  const ended = output.startError ?? `exit code ${output.exitCode ?? output.signal}`;
+  return { state: 'broken', program, detail: `bd is installed but does not work: ${why || ended}` };
+};

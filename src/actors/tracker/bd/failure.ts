@@ -1,0 +1,107 @@
+import { stripVTControlCharacters } from 'node:util';
+
+/** What went wrong with a call of bd, by what can be done about it. */
+export type FailureKind =
+  | 'absent'
+  | 'broken'
+  | 'capability'
+  | 'not_initialized'
+  | 'ambiguous'
+  | 'claimed'
+  | 'not_claimable'
+  | 'blocked'
+  | 'cycle'
+  | 'duplicate'
+  | 'stale'
+  | 'corrupt'
+  | 'newer'
+  | 'lock'
+  | 'invalid'
+  | 'crash'
+  | 'server_down'
+  | 'frozen'
+  | 'not_found'
+  | 'timeout'
+  | 'too_large'
+  | 'unreadable'
+  | 'unknown';
+
+export interface BdFailure {
+  readonly kind: FailureKind;
+  /** One line in bd's own words, fit to be shown. */
+  readonly words: string;
+  /** What the pattern of the kind took out: the holder, the status, the blockers. */
+  readonly about: string | null;
+}
+
+/** In this order: the text of the broken npm shim would else pass for not_found (facts/beads 10). */
+const patterns: readonly (readonly [FailureKind, RegExp])[] = [
+  ['broken', /bd binary not found|Syntax error: |cannot execute|Exec format error/],
+  ['capability', /unknown (?:command|flag|shorthand)/],
+  ['not_initialized', /no beads database|no active beads workspace/i],
+  ['ambiguous', /ambiguous ID/],
+  ['claimed', /already claimed by (\S.*)/],
+  ['not_claimable', /not claimable: status (\S+)/],
+  ['blocked', /blocked by (?:open issues )?\[([^\]]*)\]/],
+  ['cycle', /would create a cycle|depend on itself/],
+  ['duplicate', /UNIQUE constraint failed: dependencies|already exists/],
+  ['stale', /out of sync with JSONL/i],
+  ['corrupt', /Auto-import skipped|Error parsing line/],
+  [
+    'newer',
+    /newer than (?:this|the) (?:binary|bd|version)|newer version of bd|unsupported schema|schema version.*newer|upgrade bd/i,
+  ],
+  [
+    'lock',
+    /database is locked|lock busy|access lock timeout|another process holds the exclusive lock|locked by another dolt|database is read only|serialization|Error 1213/i,
+  ],
+  ['invalid', /validation failed|invalid (?:status|issue type|priority)/i],
+  ['crash', /panic:|SIGSEGV|nil pointer/],
+  ['server_down', /server appears down|connection refused|i\/o timeout|circuit/i],
+  ['not_found', /no issues? found|not found|does not exist/i],
+];
+
+const wordsAtMost = 300;
+
+/** One line that says most: bd ends with its error, but begins with it when the usage follows. */
+const lineOf = (text: string, pattern: RegExp | null): string => {
+  const lines = stripVTControlCharacters(text)
+    .split('\n')
+    .map((line) => line.replace(/\p{Cc}/gu, ' ').trim())
+    .filter((line) => line !== '');
+  const line = (pattern === null ? undefined : lines.find((each) => pattern.test(each))) ?? lines[0] ?? '';
+  return line.length > wordsAtMost ? `${line.slice(0, wordsAtMost)}…` : line;
+};
+
+export const failureOf = (kind: FailureKind, words: string, about: string | null = null): BdFailure => ({
+  kind,
+  words: lineOf(words, null),
+  about,
+});
+
+/** What bd's text means. */
+export const classify = (text: string): BdFailure => {
+  for (const [kind, pattern] of patterns) {
+    const match = pattern.exec(text);
+    if (match !== null) return { kind, words: lineOf(text, pattern), about: match[1]?.trim() ?? null };
+  }
+  return { kind: 'unknown', words: lineOf(text, null), about: null };
+};
+
+/** What a person does about it. */
+export const remedyFor = ({ kind }: BdFailure): string => {
+  const remedies: Partial<Record<FailureKind, string>> = {
+    absent: 'install bd, or set tracker.bd_path to it',
+    broken: 'install bd again, or set tracker.bd_path to one that works',
+    capability: 'install a newer bd (0.42 or later)',
+    not_initialized: "set the project up with 'agent init'",
+    corrupt: 'mend or remove that line of .beads/issues.jsonl',
+    newer: 'install the bd that wrote the database, or a newer one',
+    lock: 'another program holds the database; try again when it has ended',
+    stale: "run 'bd import -i .beads/issues.jsonl' in the project",
+    server_down: 'start the database server of bd (bd dolt start)',
+    frozen: 'unfreeze the project in bd',
+    too_large: 'the project holds more tasks than one answer may be long',
+  };
+  return remedies[kind] ?? "try 'bd list' in the project, and 'agent doctor'";
+};

@@ -1,0 +1,68 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { ServiceError } from '../../../machines/errors.ts';
+import { withFileLock } from '../file-lock.ts';
+import { tasksInFile } from '../ownership.ts';
+import { type BdCalls, unavailable, usualLimits } from './calls.ts';
+import { issuesIn } from './issues.ts';
+
+/** What `bd init` came to. */
+export interface Initialized {
+  /** How many tasks bd lists now. */
+  readonly tasks: number;
+  /** Paths below the project that bd wrote, as far as they are new. */
+  readonly wrote: readonly string[];
+  /** Whether bd kept the project's tasks before. */
+  readonly already: boolean;
+}
+
+const listing = (root: string): ReadonlySet<string> => {
+  const names = (folder: string): readonly string[] => {
+    try {
+      return readdirSync(join(root, folder)).map((name) => join(folder, name));
+    } catch {
+      return [];
+    }
+  };
+  return new Set([...names('.'), ...names('.beads')]);
+};
+
+const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0, 300);
+
+/**
+ * Makes bd the tracker of a project, on the user's word only: `bd init --prefix=bd` without hooks, and with the tasks of
+ * `.beads/issues.jsonl`, under the embedded tracker's lock. What counts is that bd lists the tasks afterwards.
+ * @throws tracker_unavailable
+ */
+export const initializeBd = async (calls: BdCalls, projectRoot: string): Promise<Initialized> => {
+  const can = await calls.capabilities();
+  const before = listing(projectRoot);
+  const expected = tasksInFile(projectRoot);
+  const args = [
+    ...['init', '--prefix=bd', '--quiet', '--skip-hooks'],
+    ...(expected > 0 && can.initFromJsonl ? ['--from-jsonl'] : []),
+    ...(can.initSkipAgents ? ['--skip-agents'] : []),
+    ...(can.initNonInteractive ? ['--non-interactive'] : []),
+  ];
+  const initialize = () =>
+    calls.alone('interactive', async (run) => {
+      const began = await run({ args, effect: 'once', timeoutMs: usualLimits.initMs });
+      // It prints nothing when it is quiet and well; a second one says so and ends with 1.
+      const listed = await run({ args: ['list', '--all', '--json', '--limit=0'], effect: 'read' });
+      const already = 'failure' in began && /already initialized|existing database/i.test(began.failure.words);
+      if ('failure' in listed) throw unavailable('failure' in began && !already ? began.failure : listed.failure);
+      return { tasks: issuesIn(listed.value, () => {}).length, already };
+    });
+  const done = before.has('.beads')
+    ? await withFileLock(join(projectRoot, '.beads', '.issues.lock'), initialize)
+    : await initialize();
+  if (done.tasks < expected)
+    throw new ServiceError('tracker_unavailable', {
+      detail: `bd lists ${done.tasks} tasks, but .beads/issues.jsonl holds ${expected}`,
+      remedy: oneLine(
+        "nothing is lost: let it read them with 'bd import -i .beads/issues.jsonl' (from 0.50 on: 'bd import .beads/issues.jsonl')",
+      ),
+    });
+  const wrote = [...listing(projectRoot)].filter((path) => !before.has(path) && !path.endsWith('.lock'));
+  return { ...done, wrote };
+};

@@ -1,0 +1,141 @@
+import { z } from 'zod';
+import { parseTaskId, type TaskId } from '../../../machines/task.ts';
+import type { TrackedTask } from '../../../machines/tracked-task.ts';
+import { isGating } from '../issue.ts';
+
+/** A dependency in either of bd's forms: the record of `list`, or the issue inside `show`. */
+const dependencySchema = z.looseObject({
+  depends_on_id: z.string().optional(),
+  type: z.string().optional(),
+  id: z.string().optional(),
+  dependency_type: z.string().optional(),
+  status: z.string().optional(),
+});
+
+/** What we read of an issue that bd prints; the rest is bd's own. */
+const issueSchema = z.looseObject({
+  id: z.string().refine((id) => parseTaskId(id) !== null, 'is not an issue id'),
+  title: z.string(),
+  description: z.string().nullish(),
+  status: z.string().nullish(),
+  priority: z.number().nullish(),
+  labels: z.array(z.string()).nullish(),
+  assignee: z.string().nullish(),
+  parent: z.string().nullish(),
+  created_at: z.string(),
+  updated_at: z.string().nullish(),
+  closed_at: z.string().nullish(),
+  dependencies: z.array(dependencySchema).nullish(),
+});
+
+interface Edge {
+  readonly to: TaskId;
+  readonly type: string | undefined;
+  /** Of the issue at the other end, where bd tells it. */
+  readonly status: string | null;
+}
+
+export interface BdIssue {
+  readonly id: TaskId;
+  readonly title: string;
+  readonly description: string;
+  readonly status: string;
+  readonly priority: number;
+  readonly labels: readonly string[];
+  readonly assignee: string | null;
+  readonly createdAt: string;
+  readonly updatedAt: string;
+  readonly closedAt: string | null;
+  readonly edges: readonly Edge[];
+}
+
+const done: ReadonlySet<string> = new Set(['closed', 'pinned', 'tombstone']);
+
+const time = (text: string | null | undefined): string => {
+  const at = Date.parse(text ?? '');
+  return new Date(Number.isNaN(at) ? 0 : at).toISOString();
+};
+
+const edgesOf = (dependencies: readonly z.infer<typeof dependencySchema>[]): readonly Edge[] =>
+  dependencies.flatMap(({ depends_on_id, type, id, dependency_type, status }) => {
+    const to = parseTaskId(depends_on_id ?? id ?? '');
+    return to === null ? [] : [{ to, type: type ?? dependency_type, status: status ?? null }];
+  });
+
+const issueFrom = (row: z.infer<typeof issueSchema>): BdIssue => ({
+  id: row.id as TaskId,
+  title: row.title,
+  description: row.description ?? '',
+  status: row.status ?? 'open',
+  priority: row.priority ?? 2,
+  labels: row.labels ?? [],
+  assignee: row.assignee || null,
+  createdAt: time(row.created_at),
+  updatedAt: time(row.updated_at ?? row.created_at),
+  closedAt: row.closed_at == null ? null : time(row.closed_at),
+  edges: edgesOf(row.dependencies ?? []),
+});
+
+/** The issues of an answer, row by row: one that cannot be read is told of and left out, never the others with it. */
+export const issuesIn = (value: unknown, onBadRow: (problem: string) => void): readonly BdIssue[] => {
+  const rows: readonly unknown[] = Array.isArray(value) ? value : value == null ? [] : [value];
+  return rows.flatMap((row) => {
+    const parsed = issueSchema.safeParse(row);
+    if (parsed.success) return [issueFrom(parsed.data)];
+    onBadRow(parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; '));
+    return [];
+  });
+};
+
+/** The ids in `blocked_by` of the issue in an answer of `bd blocked`. */
+export const blockersIn = (value: unknown): ReadonlyMap<string, readonly TaskId[]> => {
+  const schema = z.array(z.looseObject({ id: z.string(), blocked_by: z.array(z.string()).nullish() }));
+  const rows = schema.safeParse(value ?? []).data ?? [];
+  return new Map(rows.map(({ id, blocked_by }) => [id, (blocked_by ?? []).flatMap((text) => parseTaskId(text) ?? [])]));
+};
+
+const unique = (ids: readonly TaskId[]): readonly TaskId[] => [...new Set(ids)];
+const gatingEdges = ({ edges }: BdIssue) => edges.filter(({ type }) => isGating({ type }));
+
+/** The ids of what must be done first, by the types that block. */
+export const blockersOf = (issue: BdIssue): readonly TaskId[] => unique(gatingEdges(issue).map(({ to }) => to));
+
+/** Those of them that are not done, by what `show` says of each; one that it says nothing of is not. */
+export const unmetIn = (issue: BdIssue): readonly TaskId[] =>
+  unique(gatingEdges(issue).flatMap(({ to, status }) => (done.has(status ?? '') ? [] : [to])));
+
+/** The unmet blockers of an issue in the whole list, with those of the parents that it hangs from (facts/beads 7). */
+export const unmetAmong = (issue: BdIssue, all: ReadonlyMap<string, BdIssue>): readonly TaskId[] => {
+  const unmet: TaskId[] = [];
+  const line = new Set<BdIssue>([issue]);
+  for (const each of line) {
+    unmet.push(...blockersOf(each).filter((id) => !done.has(all.get(id)?.status ?? 'missing')));
+    for (const { to, type } of each.edges) {
+      const parent = type === 'parent-child' ? all.get(to) : undefined;
+      if (parent !== undefined && !done.has(parent.status)) line.add(parent);
+    }
+  }
+  return unique(unmet);
+};
+
+export const toTracked = (
+  issue: BdIssue,
+  { unmet, ready }: { readonly unmet: readonly TaskId[]; readonly ready: boolean },
+): TrackedTask => {
+  const { id, title, description, status, priority, labels, assignee, createdAt, updatedAt, closedAt } = issue;
+  return {
+    id,
+    title,
+    description,
+    status,
+    priority,
+    labels,
+    assignee,
+    dependencies: blockersOf(issue),
+    unmet,
+    ready,
+    createdAt,
+    updatedAt,
+    closedAt,
+  };
+};

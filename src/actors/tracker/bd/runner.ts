@@ -1,0 +1,67 @@
+import { statSync } from 'node:fs';
+import { execa } from 'execa';
+
+/** How a process of bd ended, and what it wrote. */
+export interface Output {
+  readonly exitCode: number | null;
+  /** The signal that ended it, when that was not ours. */
+  readonly signal: string | null;
+  readonly timedOut: boolean;
+  readonly tooLarge: boolean;
+  /** Why it could not start (`ENOENT`, …), or null. */
+  readonly startError: string | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Spawn {
+  readonly file: string;
+  readonly args: readonly string[];
+  /** Text on stdin; none closes it. */
+  readonly input?: string | undefined;
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+}
+
+const outputBytes = 128 * 1024 * 1024;
+/** bd writes what it holds when it is asked to end. */
+const patienceMs = 5_000;
+
+/** Runs bd once, without a shell, with nothing inherited; a failure of any kind is an `Output`. */
+export const runBd = async ({ file, args, input, cwd, env, timeoutMs }: Spawn): Promise<Output> => {
+  // A missing folder and a missing program are the same error to the kernel.
+  if (statSync(cwd, { throwIfNoEntry: false }) === undefined) return notStarted('the project folder is gone');
+  const result = await execa(file, args, {
+    cwd,
+    env,
+    extendEnv: false,
+    reject: false,
+    timeout: timeoutMs,
+    forceKillAfterDelay: patienceMs,
+    maxBuffer: outputBytes,
+    stripFinalNewline: false,
+    ...(input === undefined ? { stdin: 'ignore' as const } : { input }),
+  });
+  const { exitCode, signal, timedOut, isMaxBuffer, stdout, stderr } = result;
+  const started = exitCode !== undefined || signal !== undefined || timedOut || isMaxBuffer;
+  return {
+    exitCode: exitCode ?? null,
+    signal: timedOut || isMaxBuffer ? null : (signal ?? null),
+    timedOut,
+    tooLarge: isMaxBuffer,
+    startError: started ? null : (result.code ?? result.shortMessage ?? 'it did not start'),
+    stdout,
+    stderr,
+  };
+};
+
+const notStarted = (startError: string): Output => ({
+  exitCode: null,
+  signal: null,
+  timedOut: false,
+  tooLarge: false,
+  startError,
+  stdout: '',
+  stderr: '',
+});

@@ -1,0 +1,81 @@
+import { type Refusal, refusal } from '../../../machines/errors.ts';
+import type { TaskId } from '../../../machines/task.ts';
+import type { Verdict } from '../../../machines/task-context.ts';
+import { endLabels } from '../issue.ts';
+import type { Answer } from './answer.ts';
+import { type BdCalls, type Run, unavailable } from './calls.ts';
+import { type BdFailure, failureOf } from './failure.ts';
+import { type BdIssue, issuesIn } from './issues.ts';
+import type { BdReads } from './reads.ts';
+
+export const accepted: Verdict = { refusal: null };
+export const refused = (given: Refusal): Verdict => ({ refusal: given });
+export const missing = (id: TaskId): Verdict => refused(refusal('task_not_found', { task_id: id }));
+export const unmetVerdict = (id: TaskId, unmet: readonly TaskId[]): Verdict =>
+  refused(refusal('dependencies_unmet', { task_id: id, unmet }));
+
+type Wanted = (issue: BdIssue) => boolean;
+
+/** Open, and nobody's. */
+export const isFree: Wanted = ({ status, assignee }) => status === 'open' && assignee === null;
+
+/** Changes of one issue whose success is what the answer or a second look shows, never the exit code (facts/beads 1.2). */
+export interface BdWrites {
+  /** `--actor=…`, for every call that changes something. */
+  readonly by: string;
+  /** Whether the write shows: in the answer, or, when bd failed or said nothing clear, in the issue itself. */
+  shows(run: Run, answer: Answer, id: TaskId, wanted: Wanted): Promise<boolean>;
+  /** @throws tracker_unavailable when `wanted` does not show; `what` says what it is not */
+  update(run: Run, id: TaskId, flags: readonly string[], wanted: Wanted, what: string): Promise<void>;
+  label(run: Run, verb: 'add' | 'remove', id: TaskId, text: string): Promise<void>;
+  /** Removes the labels that say how an attempt ended, but `kept`. */
+  removeEndLabels(run: Run, id: TaskId, labels: readonly string[], kept?: string | null): Promise<void>;
+  /** One critical section about an issue as it is now; what was read before is forgotten. Refusal: task_not_found. */
+  change(id: TaskId, work: (run: Run, issue: BdIssue) => Promise<Verdict>): Promise<Verdict>;
+}
+
+/** Why a write does not show. */
+export const failureIn = (answer: Answer, what: string): BdFailure =>
+  'failure' in answer ? answer.failure : failureOf('unknown', `bd answered, but the task is not ${what}`);
+
+export const createBdWrites = (calls: BdCalls, reads: BdReads, actor: string): BdWrites => {
+  const by = `--actor=${actor}`;
+
+  const shows: BdWrites['shows'] = async (run, answer, id, wanted) => {
+    const rows = 'failure' in answer ? [] : issuesIn(answer.value, () => {});
+    const row = rows.find((issue) => issue.id === id);
+    if (row !== undefined && wanted(row)) return true;
+    const now = await reads.show(run, id);
+    return now !== null && wanted(now);
+  };
+
+  const label: BdWrites['label'] = async (run, verb, id, text) => {
+    const answer = await run({ args: ['label', verb, '--json', by, '--', id, text], effect: 'repeat' });
+    if (!('failure' in answer)) return;
+    const now = await reads.show(run, id);
+    if (now?.labels.includes(text) !== (verb === 'add')) throw unavailable(answer.failure);
+  };
+
+  return {
+    by,
+    shows,
+    label,
+    update: async (run, id, flags, wanted, what) => {
+      const answer = await run({ args: ['update', '--json', ...flags, by, '--', id], effect: 'repeat' });
+      if (!(await shows(run, answer, id, wanted))) throw unavailable(failureIn(answer, what));
+    },
+    removeEndLabels: async (run, id, labels, kept = null) => {
+      for (const text of labels.filter((each) => endLabels.includes(each) && each !== kept))
+        await label(run, 'remove', id, text);
+    },
+    change: (id, work) =>
+      calls.alone('interactive', async (run) => {
+        try {
+          const issue = await reads.show(run, id);
+          return issue === null ? missing(id) : await work(run, issue);
+        } finally {
+          reads.wrote(null);
+        }
+      }),
+  };
+};

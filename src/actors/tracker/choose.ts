@@ -1,0 +1,94 @@
+import { join } from 'node:path';
+import { ServiceError } from '../../machines/errors.ts';
+import { createBdTracker } from './bd/bd.ts';
+import { type BdCalls, createBdCalls, usualLimits } from './bd/calls.ts';
+import { createEmbeddedTracker, type EmbeddedOptions } from './embedded.ts';
+import { signOfBd } from './ownership.ts';
+import type { Tracker } from './port.ts';
+
+export interface TrackerOptions extends EmbeddedOptions {
+  readonly mode: 'auto' | 'bd' | 'embedded';
+  /** The configured program, absolute; else `bd` on PATH. */
+  readonly bdPath: string | null;
+  readonly processEnv: NodeJS.ProcessEnv;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+}
+
+const defaultActor = 'agent-server';
+
+/** A project that shall be bd's and is not: nothing is asked of bd, since even a read would make a database. */
+const uninitialized = (): ServiceError =>
+  new ServiceError('tracker_unavailable', {
+    detail: 'tracker.mode is bd, but bd does not keep tasks in this project yet',
+    remedy: "set it up with 'agent init'",
+  });
+
+/**
+ * The tracker of a project by the rules of facts/beads 11, decided anew for every call: bd where bd owns the data, else
+ * the embedded file. A project that becomes bd's while we run is handed over; what the embedded tracker would have
+ * written at that moment is refused by it under its lock, and goes to bd.
+ */
+export const createTracker = (options: TrackerOptions): Tracker & { readonly bd: BdCalls } => {
+  const { projectRoot, mode, bdPath, processEnv, log, actor = defaultActor } = options;
+  const folder = join(projectRoot, '.beads');
+  const calls = createBdCalls({ projectRoot, bdPath, processEnv, limits: usualLimits });
+  const embedded = createEmbeddedTracker({ ...options, actor });
+  const bd = createBdTracker({ calls, projectRoot, actor, log });
+
+  const isBds = (): boolean => {
+    if (mode === 'embedded') return false;
+    const sign = signOfBd(folder);
+    if (mode === 'bd' && sign === undefined) throw uninitialized();
+    return sign !== undefined;
+  };
+
+  const use = async <Result>(work: (tracker: Tracker) => Promise<Result>): Promise<Result> => {
+    if (isBds()) return work(bd);
+    try {
+      return await work(embedded);
+    } catch (error) {
+      if (mode === 'embedded' || !isBds()) throw error;
+      log('bd keeps the tasks of this project from now on', {});
+      return work(bd);
+    }
+  };
+
+  const whyEmbedded = async (): Promise<string> => {
+    if (mode === 'embedded') return 'tracker.mode is embedded';
+    const found = await calls.detect();
+    return found.state === 'ok' ? `${found.detail} is installed; 'agent init' moves the tasks to it` : found.detail;
+  };
+
+  return {
+    get name() {
+      try {
+        return isBds() ? 'bd' : 'embedded';
+      } catch {
+        return 'bd';
+      }
+    },
+    actor,
+    bd: calls,
+    find: (id) => use((tracker) => tracker.find(id)),
+    list: (urgency) => use((tracker) => tracker.list(urgency)),
+    create: (task) => use((tracker) => tracker.create(task)),
+    claim: (id) => use((tracker) => tracker.claim(id)),
+    release: (id, label) => use((tracker) => tracker.release(id, label)),
+    close: (id, reason) => use((tracker) => tracker.close(id, reason)),
+    reopen: (id) => use((tracker) => tracker.reopen(id)),
+    addDependency: (id, on) => use((tracker) => tracker.addDependency(id, on)),
+    removeDependency: (id, on) => use((tracker) => tracker.removeDependency(id, on)),
+    check: async () => {
+      try {
+        if (isBds()) {
+          const { ok, detail } = await bd.check();
+          return { ok, detail: `${detail}; bd keeps this project's tasks (.beads/${signOfBd(folder)})` };
+        }
+        const { ok, detail } = await embedded.check();
+        return { ok, detail: `${detail}; ${await whyEmbedded()}` };
+      } catch (error) {
+        return { ok: false, detail: error instanceof Error ? error.message : String(error) };
+      }
+    },
+  };
+};

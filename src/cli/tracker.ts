@@ -1,0 +1,17 @@
+import { randomInt } from 'node:crypto';
+import { createTracker } from '../actors/tracker/choose.ts';
+import type { Config } from './config-schema.ts';
+
+type Log = (message: string, facts: Readonly<Record<string, unknown>>) => void;
+
+/** The tracker of a project as the configuration wants it. */
+export const trackerFor = ({ tracker: { mode, bd_path } }: Config, projectRoot: string, log: Log) =>
+  createTracker({
+    projectRoot,
+    mode,
+    bdPath: bd_path ?? null,
+    processEnv: process.env,
+    clock: () => Date.now(),
+    random: (max) => randomInt(max),
+    log,
+  });

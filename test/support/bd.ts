@@ -1,0 +1,70 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { execa } from 'execa';
+import { temporaryFolder } from './temporary.ts';
+
+const program = fileURLToPath(new URL('./fake-bd/fake-bd.mjs', import.meta.url));
+
+export type Family = 'A-direct' | 'A-daemon' | '0.59.0' | 'C' | 'D' | 'wrapper' | 'old';
+export const families: readonly Family[] = ['A-direct', 'A-daemon', '0.59.0', 'C', 'D', 'wrapper', 'old'];
+
+/** What the fake does instead of answering, for the next `times` calls that begin with `on`. */
+export interface Fault {
+  readonly kind: string;
+  readonly on?: string;
+  readonly times?: number;
+  readonly [key: string]: unknown;
+}
+
+export interface FakeBd {
+  /** The folder to put on PATH, with `bd` in it. */
+  readonly bin: string;
+  readonly path: string;
+  /** Every call so far: its arguments and the names in its environment. */
+  calls(): { argv: string[]; env: string[]; pid: number }[];
+  fail(...faults: Fault[]): void;
+}
+
+/** An executable `bd` that answers as a real one of this family did. */
+export const makeBd = (family: Family): FakeBd => {
+  const bin = temporaryFolder();
+  const [path, calls, faults] = [join(bin, 'bd'), join(bin, 'calls.jsonl'), join(bin, 'faults.json')];
+  const setup = JSON.stringify({ family, calls, faults });
+  writeFileSync(path, `#!/bin/sh\nexec '${process.execPath}' '${program}' '${setup}' "$@"\n`);
+  chmodSync(path, 0o755);
+  return {
+    bin,
+    path,
+    calls: () =>
+      existsSync(calls)
+        ? readFileSync(calls, 'utf8')
+            .split('\n')
+            .filter((line) => line !== '')
+            .map((line) => JSON.parse(line))
+        : [],
+    fail: (...planned) => writeFileSync(faults, JSON.stringify(planned)),
+  };
+};
+
+/** A script as `bd`, for those that are no bd at all. */
+export const makeBroken = (script: string): string => {
+  const path = join(temporaryFolder(), 'bd');
+  writeFileSync(path, script);
+  chmodSync(path, 0o755);
+  return path;
+};
+
+/** What a person does with bd outside of the service. */
+export const bdIn = async (bd: FakeBd, cwd: string, ...args: string[]): Promise<string> => {
+  const { stdout } = await execa(bd.path, args, { cwd, reject: false });
+  return stdout;
+};
+
+/** A project that keeps its tasks in this bd. */
+export const makeBdProject = async (bd: FakeBd): Promise<string> => {
+  const root = temporaryFolder();
+  mkdirSync(join(root, '.beads'), { mode: 0o700 });
+  await bdIn(bd, root, 'init', '--prefix=bd', '--quiet');
+  return root;
+};
