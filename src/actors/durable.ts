@@ -1,4 +1,5 @@
 import type { AnyStateMachine, EventObject, SnapshotFrom } from 'xstate';
+import { isServiceError } from '../machines/errors.ts';
 
 /** Told of every transition before any of its effects starts. Must make it durable, or throw. */
 export interface Recorder<Machine extends AnyStateMachine> {
@@ -6,8 +7,20 @@ export interface Recorder<Machine extends AnyStateMachine> {
   readonly commit: (next: SnapshotFrom<Machine>, event: EventObject, previous: SnapshotFrom<Machine> | null) => void;
 }
 
-const asData = (error: unknown): { readonly name: string; readonly message: string } =>
-  error instanceof Error ? { name: error.name, message: error.message } : { name: 'Error', message: String(error) };
+interface ErrorData {
+  readonly name: string;
+  readonly message: string;
+  /** Of our own errors, by which a chart tells what may pass from what may not. */
+  readonly code?: string;
+  readonly facts?: unknown;
+}
+
+const asData = (error: unknown): ErrorData => {
+  if (isServiceError(error)) return { name: error.name, message: error.message, code: error.code, facts: error.facts };
+  return error instanceof Error
+    ? { name: error.name, message: error.message }
+    : { name: 'Error', message: String(error) };
+};
 
 /** Puts the time on the event and turns a thrown error into data, so that what the chart sees is what the journal holds. */
 const stamp = (event: EventObject, now: () => number): EventObject => {

@@ -21,6 +21,7 @@ import type { Store } from './store/port.ts';
 import { createTaskHost, type TaskHost } from './task-host.ts';
 import { provideTaskWork } from './task-work.ts';
 import type { Tracker } from './tracker/port.ts';
+import { createTrackerWatch } from './tracker-watch.ts';
 import { createVerify } from './verify.ts';
 import type { Workspace } from './workspace/port.ts';
 
@@ -175,6 +176,8 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     },
   });
 
+  const watch = createTrackerWatch({ tracker, store, observe: host.observe, log });
+
   return {
     service: createService({
       tracker,
@@ -196,8 +199,10 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     start: async () => {
       supervisor.start();
       await host.restore();
+      watch.start();
     },
     stop: async () => {
+      watch.stop();
       supervisor.send({ type: 'drain' });
       host.stop();
       supervisor.stop();

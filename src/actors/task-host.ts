@@ -14,7 +14,7 @@ import { attemptKey, type TaskId } from '../machines/task.ts';
 import type { ObservedStatus, TaskCommand, TaskContext } from '../machines/task-context.ts';
 import type { taskMachine } from '../machines/task-machine.ts';
 import { type AgentState, type TaskView, toView } from '../machines/task-view.ts';
-import { statusInTracker, type TrackedTask } from '../machines/tracked-task.ts';
+import { holderOf, statusInTracker, type TrackedTask } from '../machines/tracked-task.ts';
 import { agentChange, taskChange } from './changes.ts';
 import { durable } from './durable.ts';
 import { createFamily } from './family.ts';
@@ -23,7 +23,7 @@ import { createRestingViews, persistedSnapshot, readSaved, savedSnapshot } from 
 import { type Store, StoreError } from './store/port.ts';
 import { createTimerWheel } from './timer-wheel.ts';
 import type { Tracker } from './tracker/port.ts';
-import { type Shown, shownOf } from './transitions.ts';
+import { observedEntries, type Shown, sameToPeople, shownIn, shownOf } from './transitions.ts';
 
 type TaskMachine = typeof taskMachine;
 type TaskSnapshot = SnapshotFrom<TaskMachine>;
@@ -68,6 +68,11 @@ export interface TaskHost {
   viewOf(tracked: TrackedTask): TaskView;
   /** Brings every pending task back to life, in a new process or after its actor broke. */
   restore(): Promise<void>;
+  /**
+   * Takes in what the watch saw of a task in the tracker: people are shown what changed of a task at rest; a task that
+   * runs is looked at again, and told when somebody else closed or took it.
+   */
+  observe(seen: TrackedTask): Promise<void>;
   refresh(taskId: TaskId): Promise<TrackedTask | null>;
   contextOf(taskId: TaskId): TaskContext | null;
   priorityOf(taskId: TaskId): number;
@@ -189,8 +194,8 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     wheel.set(`revive:${taskId}`, now() + Math.min(reviveMs * 2 ** tries, reviveAtMostMs));
   };
 
-  const enliven = async (taskId: TaskId): Promise<Live> => {
-    const tracked = await tracker.find(taskId);
+  const enliven = async (taskId: TaskId, listed?: TrackedTask): Promise<Live> => {
+    const tracked = listed ?? (await tracker.find(taskId));
     if (tracked === null) throw new ServiceError('task_not_found', { task_id: taskId });
     const saved = store.actor(taskId);
     const actor = createActor(logic, {
@@ -212,18 +217,18 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     return host;
   };
 
-  const hydrate = (taskId: TaskId): Promise<Live> => {
+  const hydrate = (taskId: TaskId, listed?: TrackedTask): Promise<Live> => {
     const present = live.get(taskId);
     if (present !== undefined) return Promise.resolve(present);
-    const coming = arriving.get(taskId) ?? enliven(taskId).finally(() => arriving.delete(taskId));
+    const coming = arriving.get(taskId) ?? enliven(taskId, listed).finally(() => arriving.delete(taskId));
     arriving.set(taskId, coming);
     return coming;
   };
 
-  const revive = async (taskId: TaskId): Promise<void> => {
+  const revive = async (taskId: TaskId, listed?: TrackedTask): Promise<void> => {
     if (stopped) return;
     try {
-      await hydrate(taskId);
+      await hydrate(taskId, listed);
       reviving.delete(taskId);
     } catch (error) {
       ports.log('a pending task could not be restored; it is tried again', { task_id: taskId, error });
@@ -239,6 +244,14 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
       return toView({ tracked, task, agent: agentIn(host, task.context.attempt), changedAt });
     }
     return resting.viewOf(tracked);
+  };
+
+  /** A task at rest that changed in the tracker: a frame for who looks on, if it shows anything new. */
+  const showResting = (seen: TrackedTask): void => {
+    const view = resting.viewOf(seen);
+    const latest = store.latest(seen.id, 'snapshot');
+    if (latest !== null && sameToPeople(shownIn(latest.data), view)) return;
+    journal.commit({ entries: observedEntries(view, now()) });
   };
 
   return {
@@ -283,7 +296,29 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     },
 
     restore: async () => {
-      for (const { taskId } of store.tasks('pending')) await revive(taskId as TaskId);
+      const pending = store.tasks('pending');
+      if (pending.length === 0) return;
+      const listed = new Map((await tracker.list().catch(() => [])).map((task) => [task.id as string, task]));
+      for (const { taskId } of pending) await revive(taskId as TaskId, listed.get(taskId));
+    },
+
+    observe: async (seen) => {
+      const host = live.get(seen.id);
+      if (host === undefined) {
+        if (!arriving.has(seen.id)) showResting(seen);
+        return;
+      }
+      // What was listed may be older than what we wrote since: only a new look counts.
+      const suspicious = seen.status === 'closed' || holderOf(seen, tracker.actor) !== null;
+      if (!suspicious || !host.actor.getSnapshot().hasTag('pending')) return;
+      const { attempt } = host.actor.getSnapshot().context;
+      const now_ = await tracker.find(seen.id);
+      if (now_ === null || live.get(seen.id) !== host || host.actor.getSnapshot().context.attempt !== attempt) return;
+      const holder = holderOf(now_, tracker.actor);
+      const status = now_.status === 'closed' ? 'complete' : 'elsewhere';
+      if (now_.status !== 'closed' && holder === null) return;
+      host.tracked = now_;
+      host.actor.send({ type: 'tracker.observed', status, holder, at: now() });
     },
 
     refresh: async (taskId) => {

@@ -127,6 +127,13 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
       reopenInTracker: fromPromise<Verdict, { taskId: TaskId }>(({ input }) =>
         afterTracker(input.taskId, tracker.reopen(input.taskId)),
       ),
+      standDown: fromPromise<void, AttemptInput & { readonly reason: string | null }>(async ({ input }) => {
+        const { taskId, attempt, role, options, reason } = input;
+        await attempts.quiesce(taskId, attempt);
+        ports.flush();
+        const failure: Failure = { code: 'internal', message: reason ?? 'overtaken', facts: {}, retryable: false };
+        await writeReport({ taskId, attempt, role, options, outcome: null, failure }).catch(() => {});
+      }),
       release: fromPromise<void, { taskId: TaskId; attempt: number; label: EndLabel }>(
         async ({ input: { taskId, attempt, label } }) => {
           await attempts.quiesce(taskId, attempt);

@@ -18,6 +18,24 @@ export const shownOf = ({ status, phase, awaiting, updated_at }: TaskView): Show
   changedAt: Date.parse(updated_at),
 });
 
+/** What people see of a task at rest; a change of anything else is no news. */
+const news = ({ status, phase, ready, title, description, priority, labels, unmet_dependencies }: TaskView): string =>
+  JSON.stringify([status, phase, ready, title, description, priority, labels, unmet_dependencies]);
+
+/** The view in the data of a `snapshot` entry. */
+export const shownIn = (data: string): TaskView => (JSON.parse(data) as { readonly task: TaskView }).task;
+
+export const sameToPeople = (before: TaskView, after: TaskView): boolean => news(before) === news(after);
+
+/** What the journal holds of a change that somebody made in the tracker, to a task that nobody of ours works on. */
+export const observedEntries = (view: TaskView, at: number): NewEntry[] => {
+  const { task_id, attempt, status, phase, progress } = view;
+  return [
+    entry(task_id, attempt, 'status_update', at, { status, phase, progress }),
+    entry(task_id, attempt, 'snapshot', at, { machine: 'tracker', value: status, tags: [], task: view }),
+  ];
+};
+
 interface Transition {
   readonly machine: 'task' | 'agent';
   readonly value: unknown;

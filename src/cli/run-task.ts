@@ -111,4 +111,8 @@ export const followRun = async (client: Client, request: RunRequest, io: Io): Pr
 
 /** A run that was accepted can still be refused when its turn comes, for instance because somebody else took the task. */
 const isRefusal = ({ type, data }: Frame): boolean =>
-  type === 'status_update' && data['status'] !== 'failed' && data['error'] !== undefined && data['error'] !== null;
+  type === 'status_update' &&
+  data['status'] !== 'failed' &&
+  data['phase'] !== 'waiting_for_tracker' &&
+  data['error'] !== undefined &&
+  data['error'] !== null;

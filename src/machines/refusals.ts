@@ -23,8 +23,13 @@ export const allowedCommands = (snapshot: TaskSnapshot): readonly TaskCommand['t
     .filter((command) => snapshot.can({ ...command, at: 0 }))
     .map(({ type }) => type);
 
-const stateName = (snapshot: TaskSnapshot): string =>
-  typeof snapshot.value === 'string' ? snapshot.value : Object.entries(snapshot.value).flat().join('.');
+const nameOf = (value: TaskSnapshot['value'] | undefined): string =>
+  typeof value === 'object'
+    ? Object.entries(value)
+        .map(([key, inner]) => `${key}.${nameOf(inner)}`)
+        .join(', ')
+    : String(value);
+const stateName = ({ value }: TaskSnapshot): string => nameOf(value);
 
 /** Why the chart does not accept a command in this state, or null when it does. */
 export const refuses = (snapshot: TaskSnapshot, command: Stamped<TaskCommand>): Refusal | null => {

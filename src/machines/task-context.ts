@@ -20,6 +20,9 @@ export interface TaskContext {
   readonly submittedAt: number | null;
   readonly startedAt: number | null;
   readonly completedAt: number | null;
+  /** Since when the tracker has not answered what this task must tell it (epoch ms), and how often it was asked. */
+  readonly trackerAwaySince: number | null;
+  readonly trackerTries: number;
   /** When the present state must be left at the latest (epoch ms). */
   readonly deadlineAt: number | null;
 }
@@ -45,7 +48,10 @@ export type TaskCommand =
   | { readonly type: 'cancel'; readonly reason: string | null };
 
 export type TaskEvent = Stamped<
-  TaskCommand | { readonly type: 'tracker.observed'; readonly status: ObservedStatus } | { readonly type: 'DEADLINE' }
+  | TaskCommand
+  /** `holder` is who has it now, when that is not this service. */
+  | { readonly type: 'tracker.observed'; readonly status: ObservedStatus; readonly holder?: string | null }
+  | { readonly type: 'DEADLINE' }
 >;
 
 /** The answer of work that a guard of the outside world may refuse. */

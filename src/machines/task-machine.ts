@@ -47,6 +47,8 @@ export const taskMachine = taskSetup.createMachine({
     submittedAt: null,
     startedAt: null,
     completedAt: null,
+    trackerAwaySince: null,
+    trackerTries: 0,
     deadlineAt: null,
   }),
   initial: 'queued',

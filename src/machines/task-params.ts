@@ -1,4 +1,4 @@
-import { type Refusal, refusal } from './errors.ts';
+import { type ErrorFacts, type Refusal, refusal } from './errors.ts';
 import type { AttemptOutcome, Failure, Finding } from './task.ts';
 import type { ObservedStatus, TaskContext, Verdict } from './task-context.ts';
 
@@ -30,6 +30,9 @@ export const waits = {
   releasing: 2 * minute,
 } as const;
 
+/** How long the tracker is waited for before an attempt is given up over it. */
+export const trackerPatienceMs = 24 * 60 * minute;
+
 export const within = (afterMs: number) => ({ type: 'setDeadline', params: { afterMs } }) as const;
 export const payload = <Event>({ event }: { event: Event }): Event => event;
 
@@ -43,6 +46,7 @@ export const attempt = ({ context }: Now) => ({
   options: context.options,
 });
 export const report = ({ context }: Now) => ({ ...attempt({ context }), outcome: context.outcome });
+export const evidence = ({ context }: Now) => ({ ...attempt({ context }), reason: context.reason });
 /** How the tracker is told of an end; a task that another attempt will follow gets no label. */
 export type EndLabel = 'agent-failed' | 'agent-cancelled' | null;
 export const ending =
@@ -66,12 +70,26 @@ export const whyFailed = ({ event }: Answered<AttemptOutcome>) => ({
 });
 export const verification = ({ event }: Answered<{ readonly failure: Failure | null }>) => event.output;
 
+/** A refusal of our own came as data, with its facts. */
+const asRefusal = (error: unknown): Refusal | null =>
+  typeof error === 'object' &&
+  error !== null &&
+  'code' in error &&
+  error.code === 'tracker_unavailable' &&
+  'facts' in error
+    ? refusal('tracker_unavailable', error.facts as ErrorFacts['tracker_unavailable'])
+    : null;
+
 export const trackerAway = ({ event }: Erred): { refusal: Refusal } => ({
-  refusal: refusal('tracker_unavailable', { detail: words(event.error), remedy: 'mend it, then ask again' }),
+  refusal:
+    asRefusal(event.error) ??
+    refusal('tracker_unavailable', { detail: words(event.error), remedy: 'mend it, then ask again' }),
 });
 export const trackerLate = (): { refusal: Refusal } => ({
   refusal: refusal('tracker_unavailable', { detail: 'it did not answer in time', remedy: 'ask again' }),
 });
+/** Whether an error says that the tracker cannot be used now, and may be later. */
+export const isAway = ({ event }: Erred): { away: boolean } => ({ away: asRefusal(event.error) !== null });
 export const broken = ({ event }: Erred) => ({ failure: failure('internal', words(event.error)) });
 export const overdue = (what: string) => () => ({ failure: failure('timed_out', `${what} took too long`) });
 export const closeRefused = ({ event }: Answered<Verdict>) => ({

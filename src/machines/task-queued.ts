@@ -15,6 +15,13 @@ const atRest = {
   ],
 } as const;
 
+/** While a run waits for its turn, somebody may do the task by hand. */
+const overtaken = {
+  guard: isSeen('complete'),
+  target: '#task.complete',
+  actions: ['recordOvertaken', 'recordEnd'],
+} as const;
+
 const cancel = { target: 'cancelling', actions: { type: 'recordReason', params: read.payload } } as const;
 const refuse = { target: 'refused', actions: { type: 'recordRefusal', params: read.trackerAway } } as const;
 const refuseLate = {
@@ -50,9 +57,9 @@ export const queued = taskSetup.createStateConfig({
         src: 'lookUp',
         input: read.wish,
         onDone: { target: 'existing', actions: { type: 'recordFinding', params: read.finding } },
-        onError: refuse,
+        onError: [{ guard: 'betweenAttempts', target: 'backingOff' }, refuse],
       },
-      on: { cancel, DEADLINE: refuseLate },
+      on: { cancel, DEADLINE: [{ guard: 'lateBetweenAttempts', target: 'backingOff' }, refuseLate] },
     },
     existing: {
       always: [
@@ -97,6 +104,7 @@ export const queued = taskSetup.createStateConfig({
       },
       on: {
         cancel,
+        'tracker.observed': overtaken,
         DEADLINE: {
           guard: 'deadlinePassed',
           target: 'releasing',
@@ -108,7 +116,7 @@ export const queued = taskSetup.createStateConfig({
       tags: ['pending', 'phase:backing_off'],
       meta: { says: 'the last attempt failed in a way that may pass; the next one follows at the deadline' },
       entry: 'setBackoff',
-      on: { cancel, DEADLINE: { guard: 'deadlinePassed', target: 'checking' } },
+      on: { cancel, 'tracker.observed': overtaken, DEADLINE: { guard: 'deadlinePassed', target: 'checking' } },
     },
     releasing: {
       tags: ['pending', 'phase:closing'],

@@ -3,7 +3,7 @@ import { type Refusal, refusal } from './errors.ts';
 import { slot } from './slot.ts';
 import type { AttemptOutcome, Failure, Finding, Role, RunOptions, TaskId } from './task.ts';
 import type { AttemptInput, ObservedStatus, TaskContext, TaskEvent, TaskInput, Verdict } from './task-context.ts';
-import { type EndLabel, willRetry } from './task-params.ts';
+import { type EndLabel, trackerPatienceMs, willRetry } from './task-params.ts';
 
 type Request = { readonly role: Role | null; readonly options: RunOptions | null; readonly maxRetries: number };
 type TaskOnly = { readonly taskId: TaskId };
@@ -28,6 +28,7 @@ export const taskSetup = setup({
       TaskOnly & { readonly attempt: number; readonly role: Role | null; readonly reason: string | null }
     >('closeInTracker'),
     reopenInTracker: slot<Verdict, TaskOnly>('reopenInTracker'),
+    standDown: slot<void, AttemptInput & { readonly reason: string | null }>('standDown'),
     release: slot<void, TaskOnly & { readonly attempt: number; readonly label: EndLabel }>('release'),
   },
   guards: {
@@ -37,7 +38,13 @@ export const taskSetup = setup({
     modelCanBeCalled: ({ context }) => context.finding?.missingCredential === null,
     queueHasRoom: ({ context }) => context.finding?.queueFullAt === null,
     hasAttemptsLeft: ({ context }) => willRetry(context),
+    lateBetweenAttempts: ({ context, event }) =>
+      context.failure !== null && context.deadlineAt !== null && event.at >= context.deadlineAt,
     deadlinePassed: ({ context, event }) => context.deadlineAt !== null && event.at >= context.deadlineAt,
+    /** The last attempt failed and another shall follow: nobody waits for an answer. */
+    betweenAttempts: ({ context }) => context.failure !== null,
+    trackerIsAway: (_, { away }: { away: boolean }) => away,
+    trackerGoneTooLong: ({ context, event }) => event.at - (context.trackerAwaySince ?? event.at) >= trackerPatienceMs,
     roleKnown: ({ context }, { role }: { role: Role | null }) => (role ?? context.role) !== null,
     accepted: (_, { refusal }: Verdict) => refusal === null,
     workDone: (_, { outcome }: { outcome: AttemptOutcome }) => outcome.status === 'done',
@@ -47,7 +54,15 @@ export const taskSetup = setup({
     observed: (_, { status, is }: { status: ObservedStatus; is: ObservedStatus }) => status === is,
   },
   actions: {
-    forgetLastRun: assign({ refusal: null, failure: null, outcome: null, reason: null, completedAt: null }),
+    forgetLastRun: assign({
+      refusal: null,
+      failure: null,
+      outcome: null,
+      reason: null,
+      completedAt: null,
+      trackerAwaySince: null,
+      trackerTries: 0,
+    }),
     requestRun: assign({
       role: ({ context }, { role }: Request) => role ?? context.role,
       options: ({ context }, { options }: Request) => options ?? context.options,
@@ -75,6 +90,31 @@ export const taskSetup = setup({
     beginAttempt: assign({ attempt: ({ context }) => context.attempt + 1, startedAt: ({ event }) => event.at }),
     recordOutcome: assign({ outcome: (_, { outcome }: { outcome: AttemptOutcome }) => outcome }),
     recordFailure: assign({ failure: (_, { failure }: { failure: Failure | null }) => failure }),
+    recordAway: assign({
+      refusal: (_, { refusal }: { refusal: Refusal | null }) => refusal,
+      trackerAwaySince: ({ context, event }) => context.trackerAwaySince ?? event.at,
+      trackerTries: ({ context }) => (context.trackerTries ?? 0) + 1,
+    }),
+    recordBack: assign({ refusal: null, trackerAwaySince: null, trackerTries: 0 }),
+    setTrackerPause: assign({
+      deadlineAt: ({ context, event }) => event.at + Math.min(1_000 * 2 ** (context.trackerTries - 1), 30_000),
+    }),
+    recordOvertaken: assign({
+      reason: 'somebody closed the task in the tracker while the attempt was at work',
+    }),
+    recordTaken: assign({
+      refusal: ({ context }, { holder }: { holder?: string | null }) =>
+        refusal('tracker_conflict', { task_id: context.taskId, holder: holder ?? 'somebody' }),
+      reason: 'somebody took the task in the tracker while the attempt was at work',
+    }),
+    recordGivenUp: assign({
+      failure: ({ context }): Failure => ({
+        code: 'internal',
+        message: 'the tracker could not be told how the attempt ended',
+        facts: { ...context.refusal },
+        retryable: false,
+      }),
+    }),
     recordReason: assign({ reason: (_, { reason }: { reason: string | null }) => reason }),
     recordEnd: assign({ completedAt: ({ event }) => event.at }),
     spendRetry: assign({ retriesLeft: ({ context }) => context.retriesLeft - 1 }),

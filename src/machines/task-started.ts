@@ -1,9 +1,35 @@
 import * as read from './task-params.ts';
 import { taskSetup } from './task-setup.ts';
 
-const { waits, within } = read;
+const { isSeen, waits, within } = read;
 
 const cancel = { target: 'cancelling', actions: { type: 'recordReason', params: read.payload } } as const;
+/** What the tracker could not be told is told again when it is back; how often and until when is `later`'s. */
+const tellLater = (what: 'claiming' | 'closing' | 'failing' | 'cancelling') =>
+  ({
+    guard: { type: 'trackerIsAway', params: read.isAway },
+    target: `telling.${what}`,
+    actions: { type: 'recordAway', params: read.trackerAway },
+  }) as const;
+const tellLateLater = (what: 'claiming' | 'closing') =>
+  ({
+    guard: 'deadlinePassed',
+    target: `telling.${what}`,
+    actions: { type: 'recordAway', params: read.trackerLate },
+  }) as const;
+
+const again = (what: 'closing' | 'failing' | 'cancelling') =>
+  [
+    { guard: 'trackerGoneTooLong', target: '#task.failed', actions: ['recordGivenUp', 'recordEnd'] },
+    { guard: 'deadlinePassed', target: `#task.started.${what}` },
+  ] as const;
+
+/** Somebody else ended or took the task in the tracker: the attempt is stopped, what it did is kept as evidence. */
+const overtaken = [
+  { guard: isSeen('complete'), target: 'standingDown', actions: 'recordOvertaken' },
+  { guard: isSeen('elsewhere'), target: 'yielding', actions: { type: 'recordTaken', params: read.payload } },
+] as const;
+
 const fail = { target: 'failing', actions: { type: 'recordFailure', params: read.broken } } as const;
 const failLate = (what: string) =>
   ({
@@ -35,12 +61,15 @@ export const started = taskSetup.createStateConfig({
         src: 'claim',
         input: read.attempt,
         onDone: [
-          { guard: { type: 'accepted', params: read.verdict }, target: 'working' },
+          { guard: { type: 'accepted', params: read.verdict }, target: 'working', actions: 'recordBack' },
           { target: '#task.queued.refused', actions: { type: 'recordRefusal', params: read.verdict } },
         ],
-        onError: { target: '#task.queued.refused', actions: { type: 'recordRefusal', params: read.trackerAway } },
+        onError: [
+          tellLater('claiming'),
+          { target: '#task.queued.refused', actions: { type: 'recordRefusal', params: read.trackerAway } },
+        ],
       },
-      on: { cancel, DEADLINE: failLate('marking the task started') },
+      on: { cancel, DEADLINE: tellLateLater('claiming') },
     },
     working: {
       tags: ['quiet', 'phase:preparing'],
@@ -71,7 +100,7 @@ export const started = taskSetup.createStateConfig({
         ],
         onError: fail,
       },
-      on: { cancel, DEADLINE: failLate('the attempt') },
+      on: { cancel, 'tracker.observed': overtaken, DEADLINE: failLate('the attempt') },
     },
     verifying: {
       tags: 'phase:verifying',
@@ -87,7 +116,7 @@ export const started = taskSetup.createStateConfig({
         ],
         onError: fail,
       },
-      on: { cancel, DEADLINE: failLate('verification') },
+      on: { cancel, 'tracker.observed': overtaken, DEADLINE: failLate('verification') },
     },
     recording: {
       tags: 'phase:closing',
@@ -108,9 +137,9 @@ export const started = taskSetup.createStateConfig({
           { guard: { type: 'accepted', params: read.verdict }, target: '#task.complete', actions: 'recordEnd' },
           { target: 'failing', actions: { type: 'recordFailure', params: read.closeRefused } },
         ],
-        onError: fail,
+        onError: [tellLater('closing'), fail],
       },
-      on: { DEADLINE: failLate('closing the task in the tracker') },
+      on: { DEADLINE: tellLateLater('closing') },
     },
     failing: {
       tags: 'phase:closing',
@@ -121,10 +150,10 @@ export const started = taskSetup.createStateConfig({
         src: 'release',
         input: read.failureEnding,
         onDone: [
-          { guard: 'hasAttemptsLeft', target: '#task.queued.backingOff', actions: 'spendRetry' },
+          { guard: 'hasAttemptsLeft', target: '#task.queued.backingOff', actions: ['recordBack', 'spendRetry'] },
           { target: '#task.failed', actions: 'recordEnd' },
         ],
-        onError: { target: '#task.failed', actions: 'recordEnd' },
+        onError: [tellLater('failing'), { target: '#task.failed', actions: 'recordEnd' }],
       },
       on: { DEADLINE: { guard: 'deadlinePassed', target: '#task.failed', actions: 'recordEnd' } },
     },
@@ -137,7 +166,10 @@ export const started = taskSetup.createStateConfig({
         src: 'release',
         input: read.ending('agent-cancelled'),
         onDone: { target: '#task.cancelled', actions: 'recordEnd' },
-        onError: { target: '#task.failed', actions: ['recordEnd', { type: 'recordFailure', params: read.broken }] },
+        onError: [
+          tellLater('cancelling'),
+          { target: '#task.failed', actions: ['recordEnd', { type: 'recordFailure', params: read.broken }] },
+        ],
       },
       on: {
         cancel: { actions: 'keep' },
@@ -145,6 +177,65 @@ export const started = taskSetup.createStateConfig({
           guard: 'deadlinePassed',
           target: '#task.failed',
           actions: ['recordEnd', { type: 'recordFailure', params: read.overdue('stopping the attempt') }],
+        },
+      },
+    },
+    standingDown: {
+      tags: 'phase:cancelling',
+      meta: { says: 'somebody closed the task in the tracker; the attempt is stopped, its results are kept' },
+      entry: within(waits.releasing),
+      invoke: {
+        id: 'standDown',
+        src: 'standDown',
+        input: read.evidence,
+        onDone: { target: '#task.complete', actions: 'recordEnd' },
+        onError: fail,
+      },
+      on: { DEADLINE: failLate('stopping the attempt') },
+    },
+    yielding: {
+      tags: 'phase:cancelling',
+      meta: { says: 'somebody took the task in the tracker; the attempt is stopped, its results are kept' },
+      entry: within(waits.releasing),
+      invoke: {
+        id: 'standDown',
+        src: 'standDown',
+        input: read.evidence,
+        onDone: '#task.queued.refused',
+        onError: fail,
+      },
+      on: { DEADLINE: failLate('stopping the attempt') },
+    },
+    telling: {
+      tags: 'phase:waiting_for_tracker',
+      meta: { says: 'the tracker cannot be used now; it is told when it is back' },
+      initial: 'claiming',
+      states: {
+        claiming: {
+          meta: { says: 'that the task is started' },
+          entry: 'setTrackerPause',
+          on: {
+            cancel: { target: '#task.started.cancelling', actions: { type: 'recordReason', params: read.payload } },
+            DEADLINE: [
+              { guard: 'trackerGoneTooLong', target: '#task.queued.refused' },
+              { guard: 'deadlinePassed', target: '#task.started.claiming' },
+            ],
+          },
+        },
+        closing: {
+          meta: { says: 'that the task is done' },
+          entry: 'setTrackerPause',
+          on: { DEADLINE: again('closing') },
+        },
+        failing: {
+          meta: { says: 'that the attempt failed' },
+          entry: 'setTrackerPause',
+          on: { DEADLINE: again('failing') },
+        },
+        cancelling: {
+          meta: { says: 'that the attempt was cancelled' },
+          entry: 'setTrackerPause',
+          on: { cancel: { actions: 'keep' }, DEADLINE: again('cancelling') },
         },
       },
     },

@@ -94,13 +94,17 @@ const progressOf = (status: string, phase: string, turns: number): number => {
 
 const ended: ReadonlySet<string> = new Set(['complete', 'failed', 'cancelled']);
 
-/** Why the last attempt failed, or why the last request was refused; the tracker may hold a refused task elsewhere. */
-const errorOf = (status: string, context: TaskContext): TaskView['error'] => {
+/**
+ * Why the last attempt failed, why the last request was refused (the tracker may hold a refused task elsewhere), or what
+ * a task that is at work waits for the tracker over.
+ */
+const errorOf = (status: string, { context, tags }: TaskState): TaskView['error'] => {
   if (status === 'failed' && context.failure !== null) {
     const { code, message, facts } = context.failure;
     return { code, message, facts: { ...facts } };
   }
-  if (!ended.has(status) && context.refusal !== null)
+  const stands = !tags.has('pending') || tags.has('phase:waiting_for_tracker');
+  if (!ended.has(status) && stands && context.refusal !== null)
     return {
       code: context.refusal.code,
       message: describeRefusal(context.refusal),
@@ -110,10 +114,10 @@ const errorOf = (status: string, context: TaskContext): TaskView['error'] => {
 };
 
 const runFields = (parts: ViewParts, status: string): Partial<TaskView> => {
-  const context = parts.task?.context;
-  if (context === undefined) return {};
-  const error = errorOf(status, context);
-  const over = parts.task?.tags.has('settled') === true && context.attempt > 0;
+  if (parts.task === null) return {};
+  const { context, tags } = parts.task;
+  const error = errorOf(status, parts.task);
+  const over = tags.has('settled') && context.attempt > 0;
   return {
     ...(context.startedAt === null ? {} : { started_at: iso(context.startedAt) }),
     ...(status === 'complete' && context.outcome?.status === 'done' ? { result: context.outcome.summary } : {}),

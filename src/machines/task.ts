@@ -23,6 +23,7 @@ export const phases = [
   'waiting_for_run',
   'waiting_for_dependencies',
   'waiting_for_slot',
+  'waiting_for_tracker',
   'preparing',
   'thinking',
   'acting',

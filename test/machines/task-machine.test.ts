@@ -4,7 +4,7 @@ import type { AttemptOutcome, Failure, TaskId } from '../../src/machines/task.ts
 import { noUsage } from '../../src/machines/task.ts';
 import type { ObservedStatus, TaskContext } from '../../src/machines/task-context.ts';
 import { taskMachine } from '../../src/machines/task-machine.ts';
-import { waits } from '../../src/machines/task-params.ts';
+import { trackerPatienceMs, waits } from '../../src/machines/task-params.ts';
 import { at, broken, done, edgeOf, edgesOf, nodesOf, pathOf, type Row, step } from './chart.ts';
 
 interface Persisted {
@@ -26,6 +26,8 @@ const resting: TaskContext = {
   submittedAt: null,
   startedAt: null,
   completedAt: null,
+  trackerAwaySince: null,
+  trackerTries: 0,
   deadlineAt: null,
 };
 const running: Partial<TaskContext> = { role: 'engineer', attempt: 1, retriesLeft: 1, startedAt: 5, deadlineAt: at };
@@ -36,7 +38,12 @@ const close = { type: 'close', reason: 'by hand', at };
 const cancel = { type: 'cancel', reason: 'not now', at };
 const reopen = { type: 'reopen', reason: null, at };
 const late = { type: 'DEADLINE', at };
-const seen = (status: ObservedStatus) => ({ type: 'tracker.observed', status, at });
+const seen = (status: ObservedStatus, holder: string | null = null) => ({
+  type: 'tracker.observed',
+  status,
+  holder,
+  at,
+});
 
 const found = { exists: true, unmet: [], holder: null, missingCredential: null, queueFullAt: null };
 const yes = { refusal: null };
@@ -46,6 +53,13 @@ const failure = (retryable: boolean): Failure => ({ code: 'model_failed', messag
 const badly: AttemptOutcome = { status: 'failed', failure: failure(false), usage: noUsage };
 const away = refusal('tracker_unavailable', { detail: 'it broke', remedy: 'mend it, then ask again' });
 const slow = refusal('tracker_unavailable', { detail: 'it did not answer in time', remedy: 'ask again' });
+const gone = refusal('tracker_unavailable', { detail: 'the database is locked', remedy: 'try again' });
+/** The error of a slot as the chart gets it: the tracker itself cannot be used now. */
+const isAway = (id: string) => ({
+  ...broken(id),
+  error: { name: 'ServiceError', message: 'away', code: gone.code, facts: gone.facts },
+});
+const longGone = { trackerAwaySince: at - trackerPatienceMs, trackerTries: 20 };
 const broke = { code: 'internal', message: 'it broke', retryable: false };
 
 const requested = { role: 'engineer', options: { maxTurns: 3 }, retriesLeft: 2, submittedAt: at, attempt: 0 };
@@ -72,6 +86,28 @@ const restRows: readonly Row[] = ['queued.idle', 'queued.refused'].flatMap((from
 ]);
 
 const queuedRows: readonly Row[] = [
+  {
+    says: 'between attempts a tracker that broke is waited for',
+    from: 'queued.checking',
+    event: broken('lookUp'),
+    given: { failure: failure(true), attempt: 1 },
+    to: 'queued.backingOff',
+    expected: { deadlineAt: at + 2_000 },
+  },
+  {
+    says: 'between attempts a tracker that is late is waited for',
+    from: 'queued.checking',
+    event: late,
+    given: { failure: failure(true), attempt: 1, deadlineAt: at },
+    to: 'queued.backingOff',
+  },
+  ...['queued.waitingForSlot', 'queued.backingOff'].map((from) => ({
+    says: 'a task that somebody did meanwhile is complete',
+    from,
+    event: seen('complete'),
+    to: 'complete',
+    expected: { completedAt: at },
+  })),
   {
     says: 'what was found admits it to the queue',
     from: 'queued.checking',
@@ -281,11 +317,94 @@ const startedRows: readonly Row[] = [
     expected: { refusal: away },
   },
   {
-    says: 'a claim that takes too long fails the attempt',
+    says: 'a claim that takes too long is made again',
     from: 'started.claiming',
     event: late,
-    to: 'started.failing',
+    to: 'started.telling.claiming',
+    expected: { refusal: slow, trackerAwaySince: at, trackerTries: 1, deadlineAt: at + 1_000 },
   },
+  {
+    says: 'a claim is made again when the tracker cannot be used',
+    from: 'started.claiming',
+    event: isAway('claim'),
+    given: { trackerAwaySince: 7, trackerTries: 2 },
+    to: 'started.telling.claiming',
+    expected: { refusal: gone, trackerAwaySince: 7, trackerTries: 3, deadlineAt: at + 4_000 },
+  },
+  { says: 'the claim again', from: 'started.telling.claiming', event: late, to: 'started.claiming' },
+  {
+    says: 'a claim that waited too long for the tracker leaves the slot',
+    from: 'started.telling.claiming',
+    event: late,
+    given: { ...longGone, refusal: gone },
+    to: 'queued.refused',
+    expected: { refusal: gone },
+  },
+  {
+    says: 'a claim that waits for the tracker can be cancelled',
+    from: 'started.telling.claiming',
+    event: cancel,
+    to: 'started.cancelling',
+    expected: { reason: 'not now' },
+  },
+  ...(['closing', 'failing', 'cancelling'] as const).flatMap((what): readonly Row[] => [
+    {
+      says: 'what the tracker cannot be told is told later',
+      from: `started.${what}`,
+      event: isAway(what === 'closing' ? 'close' : 'release'),
+      given: { trackerAwaySince: null, trackerTries: 0 },
+      to: `started.telling.${what}`,
+      expected: { refusal: gone, trackerAwaySince: at, trackerTries: 1 },
+    },
+    { says: 'told again', from: `started.telling.${what}`, event: late, to: `started.${what}` },
+    {
+      says: 'what could not be told for a day is given up by name',
+      from: `started.telling.${what}`,
+      event: late,
+      given: { ...longGone, refusal: gone },
+      to: 'failed',
+      expected: { failure: expect.objectContaining({ facts: gone }), completedAt: at },
+    },
+  ]),
+  {
+    says: 'a second cancel changes nothing',
+    from: 'started.telling.cancelling',
+    event: cancel,
+    to: 'started.telling.cancelling',
+  },
+  ...['started.working', 'started.verifying'].flatMap((from): readonly Row[] => [
+    {
+      says: 'an attempt stands down when somebody closes its task',
+      from,
+      event: seen('complete'),
+      to: 'started.standingDown',
+      expected: { reason: expect.stringContaining('closed the task') },
+    },
+    {
+      says: 'an attempt yields to who took its task',
+      from,
+      event: seen('elsewhere', 'amy'),
+      to: 'started.yielding',
+      expected: { refusal: refusal('tracker_conflict', { task_id: taskId, holder: 'amy' }) },
+    },
+  ]),
+  {
+    says: 'a task that somebody closed is complete',
+    from: 'started.standingDown',
+    event: done('standDown'),
+    to: 'complete',
+    expected: { completedAt: at },
+  },
+  ...failing('started.standingDown', 'standDown'),
+  {
+    says: 'a task that somebody took rests, with the name of who has it',
+    from: 'started.yielding',
+    event: done('standDown'),
+    given: no,
+    to: 'queued.refused',
+    expected: no,
+  },
+  ...failing('started.yielding', 'standDown'),
   { says: 'a claim can be cancelled', from: 'started.claiming', event: cancel, to: 'started.cancelling' },
   {
     says: 'good work is recorded',
@@ -354,7 +473,20 @@ const startedRows: readonly Row[] = [
     to: 'started.failing',
     expected: { failure: expect.objectContaining({ code: 'internal', facts: no.refusal }) },
   },
-  ...failing('started.closing', 'close'),
+  {
+    says: 'a close that breaks fails the attempt',
+    from: 'started.closing',
+    event: broken('close'),
+    to: 'started.failing',
+    expected: { failure: expect.objectContaining(broke) },
+  },
+  {
+    says: 'a close that takes too long is made again',
+    from: 'started.closing',
+    event: late,
+    to: 'started.telling.closing',
+    expected: { refusal: slow },
+  },
   {
     says: 'a failure that cannot pass is final',
     from: 'started.failing',

@@ -11,6 +11,7 @@ import type { RoleSettings, Settings } from '../../src/actors/settings.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { createSystem } from '../../src/actors/system.ts';
 import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
+import type { Tracker } from '../../src/actors/tracker/port.ts';
 import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
 import { buildServer } from '../../src/http/server.ts';
 import type { TaskView } from '../../src/machines/task-view.ts';
@@ -30,6 +31,8 @@ export interface Setting {
   readonly root?: string;
   readonly stateDir?: string;
   readonly model?: Model | null;
+  /** Another tracker than the embedded one. */
+  readonly tracker?: (root: string) => Tracker;
   readonly heartbeatMs?: number;
   readonly inspect?: boolean;
 }
@@ -61,11 +64,13 @@ export const startSystem = async (setting: Setting = {}) => {
   const stateDir = setting.stateDir ?? temporaryFolder();
   const scripts = setting.turns === undefined ? [] : [{ turns: setting.turns.map((turn) => ({ say: '', ...turn })) }];
   const scripted = createScriptedModel(parseScript({ scripts }));
-  const tracker = createEmbeddedTracker({
-    projectRoot: root,
-    clock: () => Date.now(),
-    random: (max) => Math.floor(Math.random() * max),
-  });
+  const tracker =
+    setting.tracker?.(root) ??
+    createEmbeddedTracker({
+      projectRoot: root,
+      clock: () => Date.now(),
+      random: (max) => Math.floor(Math.random() * max),
+    });
   const store = createSqliteStore({ file: join(stateDir, 'journal.db') });
   const logged: { message: string; facts: Readonly<Record<string, unknown>> }[] = [];
   const log = (message: string, facts: Readonly<Record<string, unknown>>): void => void logged.push({ message, facts });

@@ -87,11 +87,11 @@ export const issuesIn = (value: unknown, onBadRow: (problem: string) => void): r
   });
 };
 
-/** The ids in `blocked_by` of the issue in an answer of `bd blocked`. */
+/** `blocked_by` by issue, in an answer of `bd blocked`; a blocker may lie outside (`external:…`), only to be shown. */
 export const blockersIn = (value: unknown): ReadonlyMap<string, readonly TaskId[]> => {
   const schema = z.array(z.looseObject({ id: z.string(), blocked_by: z.array(z.string()).nullish() }));
   const rows = schema.safeParse(value ?? []).data ?? [];
-  return new Map(rows.map(({ id, blocked_by }) => [id, (blocked_by ?? []).flatMap((text) => parseTaskId(text) ?? [])]));
+  return new Map(rows.map(({ id, blocked_by }) => [id, (blocked_by ?? []) as TaskId[]]));
 };
 
 const unique = (ids: readonly TaskId[]): readonly TaskId[] => [...new Set(ids)];
