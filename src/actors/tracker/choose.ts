@@ -3,7 +3,7 @@ import { ServiceError } from '../../machines/errors.ts';
 import { createBdTracker } from './bd/bd.ts';
 import { type BdCalls, createBdCalls, usualLimits } from './bd/calls.ts';
 import { createEmbeddedTracker, type EmbeddedOptions } from './embedded.ts';
-import { signOfBd } from './ownership.ts';
+import { signOfBd, tasksInFile } from './ownership.ts';
 import type { Tracker } from './port.ts';
 
 export interface TrackerOptions extends EmbeddedOptions {
@@ -16,11 +16,11 @@ export interface TrackerOptions extends EmbeddedOptions {
 
 const defaultActor = 'agent-server';
 
-/** A project that shall be bd's and is not: nothing is asked of bd, since even a read would make a database. */
-const uninitialized = (): ServiceError =>
+/** Tasks that bd shall keep and does not yet: nothing is asked of it, since even a read would make a database. */
+const notAdopted = (count: number): ServiceError =>
   new ServiceError('tracker_unavailable', {
-    detail: 'tracker.mode is bd, but bd does not keep tasks in this project yet',
-    remedy: "set it up with 'agent init'",
+    detail: `tracker.mode is bd, but the ${count} tasks of this project are in .beads/issues.jsonl`,
+    remedy: "hand them over with 'agent init'",
   });
 
 /**
@@ -37,9 +37,11 @@ export const createTracker = (options: TrackerOptions): Tracker & { readonly bd:
 
   const isBds = (): boolean => {
     if (mode === 'embedded') return false;
-    const sign = signOfBd(folder);
-    if (mode === 'bd' && sign === undefined) throw uninitialized();
-    return sign !== undefined;
+    if (signOfBd(folder) !== undefined) return true;
+    if (mode === 'auto') return false;
+    const count = tasksInFile(projectRoot);
+    if (count > 0) throw notAdopted(count);
+    return true;
   };
 
   const use = async <Result>(work: (tracker: Tracker) => Promise<Result>): Promise<Result> => {
@@ -82,7 +84,9 @@ export const createTracker = (options: TrackerOptions): Tracker & { readonly bd:
       try {
         if (isBds()) {
           const { ok, detail } = await bd.check();
-          return { ok, detail: `${detail}; bd keeps this project's tasks (.beads/${signOfBd(folder)})` };
+          const sign = signOfBd(folder);
+          const why = sign === undefined ? 'tracker.mode is bd' : `bd keeps this project's tasks (.beads/${sign})`;
+          return { ok, detail: `${detail}; ${why}` };
         }
         const { ok, detail } = await embedded.check();
         return { ok, detail: `${detail}; ${await whyEmbedded()}` };
