@@ -28,6 +28,8 @@ export interface Settings {
   /** How many agents run at once. */
   readonly cap: number;
   readonly roles: Readonly<Record<Role, RoleSettings>>;
+  /** Whether the end of an attempt is told as a comment in the tracker. */
+  readonly notes: boolean;
   readonly queueLimit: number;
   readonly maxTurns: number;
   readonly maxTokensTotal: number | null;

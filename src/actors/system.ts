@@ -158,6 +158,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     refresh: (taskId) => host.refresh(taskId),
     contextOf: (taskId) => host.contextOf(taskId),
     priorityOf: (taskId) => host.priorityOf(taskId),
+    notes: () => settings.notes,
     flush: journal.flush,
     now,
   });

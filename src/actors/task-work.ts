@@ -42,6 +42,8 @@ export interface TaskWorkPorts {
     readonly outcome: AttemptOutcome | null;
     readonly failure: Failure | null;
   } | null;
+  /** Whether the end of an attempt is told as a comment in the tracker. */
+  readonly notes: () => boolean;
   /** Commits gathered progress, so that what follows stands after it in the journal. */
   readonly flush: () => void;
   readonly now: () => number;
@@ -52,6 +54,17 @@ const interrupted: Failure = {
   message: 'the server stopped while the attempt was at work',
   facts: { interrupted: true },
   retryable: false,
+};
+
+const noteAtMost = 2_000;
+
+/** What people who look into the tracker read of an attempt that ended. */
+const noteOf = ({ taskId, attempt, role, outcome, failure }: Report): string => {
+  const end = failure === null ? 'is done' : `failed: ${failure.code}: ${failure.message}`;
+  const summary = failure === null && outcome?.status === 'done' ? `\n\n${outcome.summary}` : '';
+  const text = `Attempt ${attempt} (${role}) ${end}${summary}`;
+  const results = `\n\nResults: .beads/tasks/task-${taskId}/30-results.md`;
+  return `${text.length > noteAtMost ? `${text.slice(0, noteAtMost)}…` : text}${results}`;
 };
 
 type Report = AttemptInput & { readonly outcome: AttemptOutcome | null; readonly failure: Failure | null };
@@ -83,6 +96,8 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
       failure,
       workLog: readWorkLog(store, taskId, attempt),
     });
+    if (ports.notes())
+      await tracker.note(taskId, noteOf({ taskId, attempt, role, options, outcome, failure })).catch(() => {});
   };
 
   /** A failed attempt leaves its results too; that they could not be written must not keep the task from failing. */

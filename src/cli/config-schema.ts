@@ -97,6 +97,8 @@ export const configSchema = z.strictObject({
   tracker: z
     .strictObject({
       mode: z.enum(['auto', 'bd', 'embedded']).default('auto'),
+      /** Leave a comment on the issue when an attempt ends. */
+      notes: z.boolean().default(false),
       bd_path: z.string().refine(isAbsolute, 'must be an absolute path').optional(),
     })
     .prefault({}),

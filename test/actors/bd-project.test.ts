@@ -70,6 +70,20 @@ test('starting a run is at most four calls of bd', async () => {
   expect(commands).toEqual(['show', 'blocked', 'start', 'update'].slice(4 - commands.length));
 });
 
+test.each([
+  ['complete', finish('all well'), 'Attempt 1 (engineer) is done\n\nall well'],
+  ['failed', finish('could not', 'failed'), 'Attempt 1 (engineer) failed: '],
+])('with tracker.notes an attempt that is %s leaves a comment', async (status, turn, words) => {
+  const { root, running, id } = await open({ turns: [turn], options: { notes: true } });
+
+  await execute(running, id);
+  await untilStatus(running, id, status);
+
+  const { comments } = JSON.parse(readFileSync(join(root, '.beads', 'beads.db'), 'utf8'));
+  expect(comments).toMatchObject([{ issue_id: id, text: expect.stringContaining(words) }]);
+  expect(comments[0].text).toContain(`Results: .beads/tasks/task-${id}/30-results.md`);
+});
+
 const down: Fault = { kind: 'says', stderr: 'Error: Dolt server appears down\n', code: 1, times: 4 };
 
 test.each<[string, Fault, string]>([

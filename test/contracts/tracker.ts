@@ -289,6 +289,16 @@ export const describeTracker = (
       expect((await find(id)).status).toBe('in_progress');
     });
 
+    test('a note changes nothing else, and none is left where there is no task', async () => {
+      const { id } = await tracker.create(aTask({ labels: ['x'] }));
+      const before = await find(id);
+
+      await tracker.note(id, '--force\n$(id) "quoted"');
+      await tracker.note(nobody, 'to nobody');
+
+      expect({ ...(await find(id)), updatedAt: '' }).toEqual({ ...before, updatedAt: '' });
+    });
+
     test('it says that it can be used', async () => {
       expect((await tracker.check()).ok).toBe(true);
     });

@@ -80,6 +80,7 @@ export const createTracker = (options: TrackerOptions): Tracker & { readonly bd:
     reopen: (id) => use((tracker) => tracker.reopen(id)),
     addDependency: (id, on) => use((tracker) => tracker.addDependency(id, on)),
     removeDependency: (id, on) => use((tracker) => tracker.removeDependency(id, on)),
+    note: (id, text) => use((tracker) => tracker.note(id, text)),
     check: async () => {
       try {
         if (isBds()) {

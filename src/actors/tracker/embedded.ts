@@ -219,6 +219,16 @@ export const createEmbeddedTracker = (options: EmbeddedOptions): Tracker => {
         return kept.length === 0 ? without(issue, 'dependencies') : { ...issue, dependencies: kept };
       }),
 
+    note: async (id, text) => {
+      await editIssue(id, (issue) => {
+        const before = Array.isArray(issue['comments']) ? issue['comments'] : [];
+        const created_at = new Date(clock()).toISOString();
+        // A number: old bd cannot import a comment whose id is text (facts/beads 12).
+        const comment = { id: before.length + 1, issue_id: id, author: actor, text, created_at };
+        return { ...issue, comments: [...before, comment] };
+      });
+    },
+
     check: async () => {
       try {
         await file.requireWritable();

@@ -56,6 +56,8 @@ export interface Tracker {
   addDependency(dependent: TaskId, prerequisite: TaskId): Promise<Verdict>;
   /** Removing what is not there succeeds. Refusal: task_not_found. */
   removeDependency(dependent: TaskId, prerequisite: TaskId): Promise<Verdict>;
+  /** Leaves a comment on a task, for people who look there; a task that does not exist gets none. */
+  note(id: TaskId, text: string): Promise<void>;
   /** Whether the tracker can be used now, in one sentence, for /health. Never rejects. */
   check(): Promise<{ readonly ok: boolean; readonly detail: string }>;
 }

@@ -200,6 +200,15 @@ describe('a bd that fails', () => {
 });
 
 describe('what is asked of bd', () => {
+  test('a reason or a note that no argument can hold is cut, not lost', async () => {
+    const { tracker } = await open();
+    const { id } = await tracker.create(aTask());
+
+    await tracker.note(id, `nul\0${'x'.repeat(200_000)}`);
+
+    expect(await tracker.close(id, `nul\0${'x'.repeat(200_000)}`)).toEqual({ refusal: null });
+  });
+
   test('bd start is tried once for a bd, and the answer remembered', async () => {
     const { bd, tracker } = await open();
     const tasks = [await tracker.create(aTask()), await tracker.create(aTask())];

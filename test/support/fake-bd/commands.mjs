@@ -325,6 +325,7 @@ const commands = {
   },
 
   'comments add': ({ state, rest: [id, text] }) => {
+    if (state.issues[id] === undefined) return { code: 1, stdout: print({ error: `no issue found matching "${id}"` }) };
     const comments = [
       ...(state.comments ?? []),
       { id: (state.comments ?? []).length + 1, issue_id: id, author: 'tester', text, created_at: now(state) },

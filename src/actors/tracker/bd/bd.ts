@@ -30,6 +30,10 @@ const pathBetween = (from: TaskId, to: TaskId, all: ReadonlyMap<string, BdIssue>
   return [from, to];
 };
 
+const wordsAtMost = 8_000;
+/** Words of people as an argument: the kernel takes no NUL and no more than 128 KiB of it. */
+const asArgument = (text: string): string => text.slice(0, wordsAtMost).replaceAll('\0', '\uFFFD');
+
 /** Failures of the tracker itself; all others are about one task. */
 const ailing: ReadonlySet<FailureKind> = new Set([
   ...(['absent', 'broken', 'not_initialized', 'stale', 'corrupt', 'newer', 'lock', 'crash'] as const),
@@ -68,7 +72,10 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
         const unmet = unmetIn(issue);
         if (unmet.length > 0) return unmetVerdict(id, unmet);
         await writes.removeEndLabels(run, id, issue.labels);
-        const answer = await run({ args: ['close', '--json', `--reason=${reason}`, by, '--', id], effect: 'repeat' });
+        const answer = await run({
+          args: ['close', '--json', `--reason=${asArgument(reason)}`, by, '--', id],
+          effect: 'repeat',
+        });
         if (await writes.shows(run, answer, id, ({ status }) => status === 'closed')) return accepted;
         const failure = failureIn(answer, 'closed');
         if (failure.kind !== 'blocked') throw unavailable(failure);
@@ -111,6 +118,15 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
         const answer = await run({ args, effect: 'repeat' });
         if (!('failure' in answer) || answer.failure.kind === 'not_found') return accepted;
         throw unavailable(answer.failure);
+      }),
+
+    note: (id, text) =>
+      calls.alone('background', async (run) => {
+        const answer = await run({
+          args: ['comments', 'add', '--json', by, '--', id, asArgument(text)],
+          effect: 'once',
+        });
+        if ('failure' in answer && answer.failure.kind !== 'not_found') throw unavailable(answer.failure);
       }),
 
     check: async () => {
