@@ -46,6 +46,7 @@ export const openSystem = async (options = {}) => {
       projectRoot: folder,
       cap: 3,
       roles,
+      onInterrupted: 'ask',
       notes: false,
       queueLimit: 1_000_000,
       maxTurns: 5,

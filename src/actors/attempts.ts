@@ -1,5 +1,5 @@
 import type { ActorRefFrom } from 'xstate';
-import type { AgentInput } from '../machines/agent-context.ts';
+import type { AgentStart } from '../machines/agent-context.ts';
 import type { Place, SupervisorFact, supervisorMachine } from '../machines/supervisor-machine.ts';
 import { type AttemptKey, type AttemptOutcome, attemptKey, type Role, type TaskId } from '../machines/task.ts';
 
@@ -10,7 +10,7 @@ export interface Attempts {
   waitForSlot(place: Place, signal: AbortSignal): Promise<void>;
   /** Never resolves: the slot is held until the signal aborts. */
   holdSlot(taskId: TaskId, role: Role, signal: AbortSignal): Promise<void>;
-  run(input: AgentInput, signal: AbortSignal): Promise<AttemptOutcome>;
+  run(input: AgentStart, signal: AbortSignal): Promise<AttemptOutcome>;
   /** Remembers work of an attempt that must have ended before the attempt counts as gone. */
   track<Result>(key: AttemptKey, work: Promise<Result>): Promise<Result>;
   /** Stops the agent and waits until none of its tracked work is left. @throws when it does not end in time. */

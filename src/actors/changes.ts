@@ -41,7 +41,10 @@ const changeOf = (
 export const taskChange = (transition: Transition<TaskSnapshot> & { readonly settledNow: boolean }): Change => {
   const { next, after, at, settledNow } = transition;
   const change = changeOf('task', next.context.taskId, next.hasTag('pending'), transition);
-  return settledNow ? { ...change, entries: [...change.entries, ...endingEntries(next, after, at)] } : change;
+  if (!settledNow) return change;
+  const { taskId, attempt } = next.context;
+  const entries = [...change.entries, ...endingEntries(next, after, at)];
+  return { ...change, entries, forgetSteps: { taskId, attempt } };
 };
 
 /** What becomes durable with one transition of an agent; a question to a person is a frame of its own. */

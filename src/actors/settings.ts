@@ -23,11 +23,16 @@ export interface RoleSettings extends RoleProfile {
 }
 
 /** Plain values that the configuration decides; all of them can be replaced while the server runs. */
+/** `ask` a person, `repeat` the call, or `fail` the attempt. */
+export type OnInterrupted = 'ask' | 'repeat' | 'fail';
+
 export interface Settings {
   readonly projectRoot: string;
   /** How many agents run at once. */
   readonly cap: number;
   readonly roles: Readonly<Record<Role, RoleSettings>>;
+  /** What happens to a tool call that was at work when a server ended. */
+  readonly onInterrupted: OnInterrupted;
   /** Whether the end of an attempt is told as a comment in the tracker. */
   readonly notes: boolean;
   readonly queueLimit: number;

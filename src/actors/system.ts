@@ -1,12 +1,14 @@
 import { createActor, type EventObject, fromPromise, type InspectionEvent, type SnapshotFrom } from 'xstate';
-import type { Acted, Thought } from '../machines/agent-context.ts';
+import type { Acted, Prepared, Thought } from '../machines/agent-context.ts';
 import { agentMachine } from '../machines/agent-machine.ts';
-import type { ActInput, Seat, ThinkInput } from '../machines/agent-setup.ts';
+import type { ActInput, PrepareInput, Seat, ThinkInput } from '../machines/agent-setup.ts';
 import { ServiceError } from '../machines/errors.ts';
 import type { Slots } from '../machines/explain.ts';
 import { supervisorMachine } from '../machines/supervisor-machine.ts';
 import type { AttemptKey, Finding, Role, RunOptions, TaskId } from '../machines/task.ts';
 import { holderOf } from '../machines/tracked-task.ts';
+import { endLeftover } from './agent/process-group.ts';
+import { createSteps } from './agent/steps.ts';
 import { type AgentWorker, createAgentWorker } from './agent/worker.ts';
 import { type Attempts, createAttempts, type Supervisor } from './attempts.ts';
 import { durable } from './durable.ts';
@@ -60,7 +62,7 @@ const free: Price = { input: 0, cachedInput: 0, output: 0 };
 const provideAgent = (worker: AgentWorker) =>
   agentMachine.provide({
     actors: {
-      prepare: fromPromise<void, Seat>(({ input, signal }) => worker.prepare(input, signal)),
+      prepare: fromPromise<Prepared, PrepareInput>(({ input, signal }) => worker.prepare(input, signal)),
       think: fromPromise<Thought, ThinkInput>(({ input, signal }) => worker.think(input, signal)),
       act: fromPromise<Acted, ActInput>(({ input, signal }) => worker.act(input, signal)),
     },
@@ -108,6 +110,8 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     track: (key, work) => attempts.track(key, work),
     environment: ports.environment,
     maxTokens: () => settings.maxTokens,
+    stepsOf: (seat) => createSteps(store, journal, seat),
+    onInterrupted: () => settings.onInterrupted,
     profileOf: (role) => settings.roles[role],
     now,
   });
@@ -159,6 +163,10 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     contextOf: (taskId) => host.contextOf(taskId),
     priorityOf: (taskId) => host.priorityOf(taskId),
     notes: () => settings.notes,
+    endLeftovers: async (taskId, attempt) => {
+      for (const { group, began } of createSteps(store, journal, { taskId, attempt }).unfinished())
+        await endLeftover(group, began);
+    },
     flush: journal.flush,
     now,
   });

@@ -15,6 +15,7 @@ import type { EndLabel } from '../machines/task-params.ts';
 import type { TrackedTask } from '../machines/tracked-task.ts';
 import type { Attempts } from './attempts.ts';
 import type { Results } from './results.ts';
+import { resumeFrom } from './resume.ts';
 import type { Store } from './store/port.ts';
 import type { Tracker } from './tracker/port.ts';
 import type { VerifyCommands } from './verify.ts';
@@ -44,17 +45,12 @@ export interface TaskWorkPorts {
   } | null;
   /** Whether the end of an attempt is told as a comment in the tracker. */
   readonly notes: () => boolean;
+  /** Ends what an earlier server left running of an attempt. */
+  readonly endLeftovers: (taskId: TaskId, attempt: number) => Promise<void>;
   /** Commits gathered progress, so that what follows stands after it in the journal. */
   readonly flush: () => void;
   readonly now: () => number;
 }
-
-const interrupted: Failure = {
-  code: 'internal',
-  message: 'the server stopped while the attempt was at work',
-  facts: { interrupted: true },
-  retryable: false,
-};
 
 const noteAtMost = 2_000;
 
@@ -72,6 +68,13 @@ type Report = AttemptInput & { readonly outcome: AttemptOutcome | null; readonly
 /** The task machine with its slots filled: each does one thing in the world and can be repeated after a restart. */
 export const provideTaskWork = (ports: TaskWorkPorts) => {
   const { tracker, store, attempts, results } = ports;
+
+  /** Nothing of the attempt runs any more, in this process or left by an earlier one, and its progress is on disk. */
+  const quiesce = async (taskId: TaskId, attempt: number): Promise<void> => {
+    await attempts.quiesce(taskId, attempt);
+    await ports.endLeftovers(taskId, attempt);
+    ports.flush();
+  };
 
   const afterTracker = async (taskId: TaskId, change: Promise<Verdict>): Promise<Verdict> => {
     const verdict = await change;
@@ -121,10 +124,13 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
       ),
       claim: fromPromise<Verdict, AttemptInput>(({ input }) => afterTracker(input.taskId, tracker.claim(input.taskId))),
       runAttempt: fromPromise<AttemptOutcome, AttemptInput>(async ({ input, signal }) => {
-        const earlier = store.actor(attemptKey(input.taskId, input.attempt));
-        if (earlier !== null) return { status: 'failed', failure: interrupted, usage: usageIn(earlier.snapshot) };
         const { taskId, attempt, role, options } = input;
-        return attempts.run({ taskId, attempt, role, options, limits: ports.limits(options, role) }, signal);
+        const limits = ports.limits(options, role);
+        const earlier = store.actor(attemptKey(taskId, attempt));
+        if (earlier === null) return attempts.run({ taskId, attempt, role, options, limits }, signal);
+        const found = resumeFrom(earlier, ports.now());
+        if ('outcome' in found) return found.outcome;
+        return attempts.run({ taskId, attempt, role, options, limits, resume: found.resume }, signal);
       }),
       verify: fromPromise<{ readonly failure: Failure | null }, AttemptInput>(({ input, signal }) =>
         attempts.track(attemptKey(input.taskId, input.attempt), ports.verify(input, signal)),
@@ -144,15 +150,13 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
       ),
       standDown: fromPromise<void, AttemptInput & { readonly reason: string | null }>(async ({ input }) => {
         const { taskId, attempt, role, options, reason } = input;
-        await attempts.quiesce(taskId, attempt);
-        ports.flush();
+        await quiesce(taskId, attempt);
         const failure: Failure = { code: 'internal', message: reason ?? 'overtaken', facts: {}, retryable: false };
         await writeReport({ taskId, attempt, role, options, outcome: null, failure }).catch(() => {});
       }),
       release: fromPromise<void, { taskId: TaskId; attempt: number; label: EndLabel }>(
         async ({ input: { taskId, attempt, label } }) => {
-          await attempts.quiesce(taskId, attempt);
-          ports.flush();
+          await quiesce(taskId, attempt);
           if (label !== 'agent-cancelled') await reportFailure(taskId, attempt);
           await tracker.release(taskId, label);
           await ports.refresh(taskId);
@@ -161,6 +165,3 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
     },
   });
 };
-
-const usageIn = (snapshot: string): AttemptOutcome['usage'] =>
-  (JSON.parse(snapshot) as { context: { usage: AttemptOutcome['usage'] } }).context.usage;

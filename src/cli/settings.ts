@@ -61,6 +61,7 @@ export const settingsFrom = (loaded: LoadedConfig, projectRoot: string): Setting
     projectRoot,
     cap: effectiveCap(loaded.config),
     roles: Object.fromEntries(roles.map((role) => [role, roleFrom(loaded, role)])) as Record<Role, RoleSettings>,
+    onInterrupted: agent.on_interrupted,
     notes: loaded.config.tracker.notes,
     queueLimit: server.queue_limit,
     maxTurns: agent.max_turns,

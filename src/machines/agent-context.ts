@@ -24,6 +24,24 @@ export interface AgentInput {
   readonly limits: AgentLimits;
 }
 
+/** Where an attempt goes on in another process, and with what it knew there. */
+export interface Resume {
+  readonly at: 'thinking' | 'acting' | 'awaitingInput' | 'awaitingApproval' | null;
+  readonly context: AgentContext;
+}
+
+/** What an agent begins with; `resume` when an earlier process had begun already. */
+export interface AgentStart extends AgentInput {
+  readonly resume?: Resume;
+}
+
+/** What came of setting the table: a call of which nobody knows whether it was made, and what is to be done about it. */
+export interface Prepared {
+  /** To a person, or null. */
+  readonly question: string | null;
+  readonly failure: Failure | null;
+}
+
 /** A tool call as people are shown it. */
 export interface ShownCall {
   readonly call_id: string;
@@ -93,6 +111,10 @@ export interface AgentContext extends AgentInput {
   readonly question: Question | null;
   /** Told to the model with its next turn, or to the tools that waited for it. */
   readonly answer: Answer | null;
+  /** Where it goes on when the table is set again, after a restart. */
+  readonly resumeAt: Resume['at'];
+  /** What a person says about a call that the end of a server left unclear. */
+  readonly decision: string | null;
   /** What was left of the attempt's time when the question was asked (ms). */
   readonly remainingMs: number;
   readonly failure: Failure | null;

@@ -1,9 +1,14 @@
-import { acted, agentSetup, broken, denial, response, seat, thought, toolsBroken } from './agent-setup.ts';
+import type { Resume } from './agent-context.ts';
+import { acted, agentSetup, broken, denial, prepared, response, seat, thought, toolsBroken } from './agent-setup.ts';
 import type { AttemptOutcome, TaskId } from './task.ts';
 import { noUsage } from './task.ts';
 
 /** Waiting for a person stops the attempt's clock; the wait has a limit of its own. */
 const unanswered = { DEADLINE: { guard: 'outOfTime', target: 'failed', actions: 'blameNobody' } } as const;
+
+/** Where an attempt goes on that an earlier process began, when the table is set as it was. */
+const goOnAt = (at: NonNullable<Resume['at']>) =>
+  ({ guard: { type: 'resumesAt', params: { at } }, target: at, actions: 'forgetResume' }) as const;
 
 /**
  * One attempt of an agent on a task: it thinks (one model call) and acts (the tool calls that the model asked for) in
@@ -34,21 +39,47 @@ export const agentMachine = agentSetup.createMachine({
     nudges: 0,
     question: null,
     answer: null,
+    decision: null,
     remainingMs: 0,
     failure: null,
     deadlineAt: input?.limits.deadlineAt ?? 0,
+    ...input?.resume?.context,
+    resumeAt: input?.resume?.at ?? null,
   }),
   initial: 'preparing',
   on: { DEADLINE: { guard: 'outOfTime', target: '.failed', actions: 'blameTime' } },
   states: {
     preparing: {
       tags: 'phase:preparing',
-      meta: { says: 'opens the workspace and writes the first message' },
+      meta: {
+        says: 'opens the workspace and writes the first message, or sets the table as an earlier process left it',
+      },
       invoke: {
         id: 'prepare',
         src: 'prepare',
-        input: seat,
-        onDone: 'considering',
+        input: ({ context }) => ({
+          ...seat({ context }),
+          turns: context.usage.turns,
+          resumeAt: context.resumeAt,
+        }),
+        onDone: [
+          {
+            guard: { type: 'mayNotGoOn', params: prepared },
+            target: 'failed',
+            actions: { type: 'refuseToGoOn', params: prepared },
+          },
+          goOnAt('awaitingInput'),
+          goOnAt('awaitingApproval'),
+          { guard: 'outOfTime', target: 'failed', actions: 'blameTime' },
+          {
+            guard: { type: 'isUnclear', params: prepared },
+            target: 'awaitingDecision',
+            actions: [{ type: 'askDecision', params: prepared }, 'stopClock'],
+          },
+          goOnAt('thinking'),
+          goOnAt('acting'),
+          { target: 'considering' },
+        ],
         onError: { target: 'failed', actions: { type: 'recordFailure', params: broken } },
       },
     },
@@ -91,7 +122,7 @@ export const agentMachine = agentSetup.createMachine({
           {
             guard: { type: 'needsApproval', params: thought },
             target: 'awaitingApproval',
-            actions: { type: 'countThought', params: thought },
+            actions: [{ type: 'countThought', params: thought }, 'askApproval', 'stopClock'],
           },
           {
             guard: { type: 'callsTools', params: thought },
@@ -114,7 +145,12 @@ export const agentMachine = agentSetup.createMachine({
       invoke: {
         id: 'act',
         src: 'act',
-        input: ({ context }) => ({ ...seat({ context }), turn: context.usage.turns, denied: denial({ context }) }),
+        input: ({ context }) => ({
+          ...seat({ context }),
+          turn: context.usage.turns,
+          denied: denial({ context }),
+          decision: context.decision,
+        }),
         onDone: [
           {
             guard: { type: 'saysDone', params: acted },
@@ -132,10 +168,7 @@ export const agentMachine = agentSetup.createMachine({
           {
             guard: { type: 'asksPerson', params: acted },
             target: 'awaitingInput',
-            actions: [
-              { type: 'countCalls', params: acted },
-              { type: 'askInput', params: acted },
-            ],
+            actions: [{ type: 'countCalls', params: acted }, { type: 'askInput', params: acted }, 'stopClock'],
           },
           { target: 'considering', actions: { type: 'countCalls', params: acted } },
         ],
@@ -145,7 +178,6 @@ export const agentMachine = agentSetup.createMachine({
     awaitingInput: {
       tags: ['awaiting', 'phase:awaiting_input'],
       meta: { says: 'the agent asked a person and goes on with the answer' },
-      entry: 'stopClock',
       on: {
         ...unanswered,
         respond: {
@@ -158,13 +190,24 @@ export const agentMachine = agentSetup.createMachine({
     awaitingApproval: {
       tags: ['awaiting', 'phase:awaiting_approval'],
       meta: { says: 'a person must allow the calls of this turn; what is denied is not made' },
-      entry: ['askApproval', 'stopClock'],
       on: {
         ...unanswered,
         respond: {
           guard: { type: 'answersQuestion', params: response },
           target: 'acting',
           actions: [{ type: 'takeAnswer', params: response }, 'startClock'],
+        },
+      },
+    },
+    awaitingDecision: {
+      tags: ['awaiting', 'phase:awaiting_input'],
+      meta: { says: 'the end of a server left unclear whether a call was made; a person says what to do' },
+      on: {
+        ...unanswered,
+        respond: {
+          guard: { type: 'answersQuestion', params: response },
+          target: 'acting',
+          actions: [{ type: 'takeDecision', params: response }, 'startClock', 'forgetResume'],
         },
       },
     },

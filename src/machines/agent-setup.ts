@@ -1,5 +1,14 @@
 import { assign, setup } from 'xstate';
-import type { Acted, AgentContext, AgentEvent, AgentInput, Response, Thought } from './agent-context.ts';
+import type {
+  Acted,
+  AgentContext,
+  AgentEvent,
+  AgentStart,
+  Prepared,
+  Response,
+  Resume,
+  Thought,
+} from './agent-context.ts';
 import { slot } from './slot.ts';
 import type { AttemptOutcome, Failure, Role, RunOptions, TaskId, Usage } from './task.ts';
 
@@ -13,7 +22,14 @@ export type Seat = {
 export type ThinkInput = Seat & { readonly turn: number; readonly nudge: boolean; readonly answer: string | null };
 /** Calls that a person did not allow, with what the model is told. */
 export type Denial = { readonly tools: readonly string[]; readonly why: string };
-export type ActInput = Seat & { readonly turn: number; readonly denied: Denial | null };
+/** `decision` is what a person says of a call that the end of a server left unclear. */
+export type ActInput = Seat & {
+  readonly turn: number;
+  readonly denied: Denial | null;
+  readonly decision: string | null;
+};
+/** How many turns were taken, and where the attempt goes on; null when it begins. */
+export type PrepareInput = Seat & { readonly turns: number; readonly resumeAt: Resume['at'] };
 
 const because = (code: Failure['code'], message: string, facts = {}): Failure => ({
   code,
@@ -37,6 +53,7 @@ export const broken = ({ event }: { event: { readonly error: unknown } }) => ({
 export const toolsBroken = ({ event }: { event: { readonly error: unknown } }) => ({
   failure: because('tool_failed', `the tools could not be run: ${words(event.error)}`),
 });
+export const prepared = ({ event }: { event: { readonly output: Prepared } }) => ({ prepared: event.output });
 export const thought = ({ event }: { event: { readonly output: Thought } }) => ({ thought: event.output });
 export const acted = ({ event }: { event: { readonly output: Acted } }) => ({ acted: event.output });
 export const denial = ({ context: { answer, limits } }: { context: AgentContext }): Denial | null =>
@@ -48,6 +65,7 @@ export const denial = ({ context: { answer, limits } }: { context: AgentContext 
       };
 export const response = ({ event }: { event: Response }) => ({ response: event });
 
+type Preparing = { prepared: Prepared };
 type Thinking = { thought: Thought };
 type Acting = { acted: Acted };
 type Responding = { response: Response };
@@ -69,12 +87,12 @@ const counted = (usage: Usage, thought: Thought): Usage => {
 export const agentSetup = setup({
   types: {
     context: {} as AgentContext,
-    input: {} as AgentInput,
+    input: {} as AgentStart,
     output: {} as AttemptOutcome,
     events: {} as AgentEvent,
   },
   actors: {
-    prepare: slot<void, Seat>('prepare'),
+    prepare: slot<Prepared, PrepareInput>('prepare'),
     think: slot<Thought, ThinkInput>('think'),
     act: slot<Acted, ActInput>('act'),
   },
@@ -90,6 +108,9 @@ export const agentSetup = setup({
       (usage.cost_usd ?? Number.POSITIVE_INFINITY) >= limits.maxCostUsd,
     repeatsItself: ({ context }) => context.repeats >= context.limits.maxRepeats,
     outOfNudges: ({ context }) => context.nudges >= context.limits.maxNudges,
+    resumesAt: ({ context }, { at }: { at: Resume['at'] }) => context.resumeAt === at,
+    isUnclear: (_, { prepared }: Preparing) => prepared.question !== null,
+    mayNotGoOn: (_, { prepared }: Preparing) => prepared.failure !== null,
     modelFailed: (_, { thought }: Thinking) => thought.kind === 'failed',
     answerTruncated: (_, { thought }: Thinking) => thought.kind === 'truncated',
     callsTools: (_, { thought }: Thinking) => thought.kind === 'calls',
@@ -117,7 +138,19 @@ export const agentSetup = setup({
       finish: (_, { acted }: Acting) => acted.finish,
       answer: ({ context: { answer } }) => (answer?.allowed === true ? answer : null),
       nudges: 0,
+      decision: null,
     }),
+    forgetResume: assign({ resumeAt: null }),
+    refuseToGoOn: assign({ failure: (_, { prepared }: Preparing) => prepared.failure }),
+    askDecision: assign({
+      question: ({ context }, { prepared }: Preparing) => ({
+        inputId: `unclear-${context.usage.turns}`,
+        kind: 'input' as const,
+        text: prepared.question ?? '',
+        calls: context.calls,
+      }),
+    }),
+    takeDecision: assign({ decision: (_, { response }: Responding) => response.text }),
     countNudge: assign({ nudges: ({ context }) => context.nudges + 1 }),
     askInput: assign({
       question: ({ context }, { acted }: Acting) => ({

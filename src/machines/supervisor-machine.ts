@@ -1,5 +1,5 @@
 import { assign, type DoneActorEvent, type ErrorActorEvent, emit, enqueueActions, setup } from 'xstate';
-import type { AgentInput } from './agent-context.ts';
+import type { AgentStart } from './agent-context.ts';
 import { agentMachine } from './agent-machine.ts';
 import type { AttemptKey, AttemptOutcome, Failure, Role, TaskId } from './task.ts';
 import { noUsage } from './task.ts';
@@ -29,7 +29,7 @@ export type SupervisorEvent =
   | { readonly type: 'slot.requested'; readonly place: Place }
   | { readonly type: 'slot.retaken'; readonly taskId: TaskId; readonly role: Role }
   | { readonly type: 'slot.returned'; readonly taskId: TaskId }
-  | { readonly type: 'agent.requested'; readonly key: AttemptKey; readonly input: AgentInput }
+  | { readonly type: 'agent.requested'; readonly key: AttemptKey; readonly input: AgentStart }
   | { readonly type: 'agent.dismissed'; readonly key: AttemptKey }
   | ({ readonly type: 'caps.changed' } & SupervisorInput)
   | { readonly type: 'drain' }
@@ -113,7 +113,7 @@ export const supervisorMachine = setup({
       });
       enqueue.emit({ type: 'slot.granted', taskId: place.taskId });
     }),
-    startAgent: enqueueActions(({ enqueue }, { key, input }: { key: AttemptKey; input: AgentInput }) => {
+    startAgent: enqueueActions(({ enqueue }, { key, input }: { key: AttemptKey; input: AgentStart }) => {
       enqueue.spawnChild('agent', { id: key, input });
     }),
     dismiss: enqueueActions(({ enqueue }, { key }: { key: string }) => {

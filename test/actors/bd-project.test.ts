@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { createTracker } from '../../src/actors/tracker/choose.ts';
@@ -104,12 +104,12 @@ test.each<[string, Fault, string]>([
 });
 
 test('a failed attempt gives its task back when bd is there again, also after a restart', async () => {
-  const { bd, root, running, id } = await open({ turns: [finish('could not', 'failed')] });
-  bd.fail({ ...down, on: 'update --json --st', times: 1_000 }, { ...down, on: 'update --json', times: 0 });
-  const claimed = vi.waitFor(async () => expect(await inBd(bd, root, id)).toMatchObject({ status: 'in_progress' }));
+  const waits = { tool: 'bash', arguments: { command: 'until [ -e go ]; do sleep 0.05; done' } };
+  const { bd, root, running, id } = await open({ turns: [{ calls: [waits] }, finish('could not', 'failed')] });
   await execute(running, id);
-  await claimed;
+  await untilPhase(running, id, 'acting');
   bd.fail({ ...down, on: 'update', times: 1_000 });
+  writeFileSync(join(root, 'go'), '');
   await untilPhase(running, id, 'waiting_for_tracker');
 
   await running.stop();

@@ -111,7 +111,17 @@ test('after kill -9 the next server takes over at once, and nothing is lost', as
   expect(serverFile().pid).not.toBe(pid);
 });
 
-test('a task that a dead server left behind is shown with a note, and fails with its reason at the next start', async () => {
+/** A process that ended and that nobody collected is not running. */
+const isRunning = (pid: number): boolean => {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return !['Z', 'X'].includes(stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3));
+  } catch {
+    return false;
+  }
+};
+
+test('a task that a dead server left behind is shown with a note, and asks at the next start how to go on', async () => {
   const { agent, configFile, stateDir, root, stopServer } = openProject();
   const script = join(stateDir, '..', 'script.json');
   const calls = [{ tool: 'bash', arguments: { command: 'echo $$ > pid; exec sleep 600' } }];
@@ -121,20 +131,24 @@ test('a task that a dead server left behind is shown with a note, and fails with
   await agent('--async', 'engineer', id);
   await until(() => existsSync(join(root, 'pid')) && readFileSync(join(root, 'pid'), 'utf8') !== '');
   await stopServer('SIGKILL');
-  process.kill(Number(readFileSync(join(root, 'pid'), 'utf8')), 'SIGKILL');
+  const pid = Number(readFileSync(join(root, 'pid'), 'utf8'));
 
   const stranded = await agent('show', id);
-  const other = (await agent('create', 'Another')).out.trim();
-  await agent('--async', 'engineer', other);
-  await until(() => readFileSync(join(root, '.beads', 'issues.jsonl'), 'utf8').includes('agent-failed'));
-  const failed = JSON.parse((await agent('show', id, '--json')).out);
+  expect(isRunning(pid)).toBe(true);
+  await agent('server', 'start');
+  let asked = await agent('show', id, '--json');
+  while (!asked.out.includes('awaiting_input')) asked = await agent('show', id, '--json');
 
   expect(stranded.err).toContain(`no server runs, so nothing is done for ${id}`);
-  expect(failed).toMatchObject({
-    status: 'failed',
-    error: { message: 'the server stopped while the attempt was at work' },
+  expect(JSON.parse(asked.out)).toMatchObject({
+    status: 'started',
+    attempt: 1,
+    awaiting: { kind: 'input', question: expect.stringContaining('The server stopped while this was at work: bash') },
   });
-  await agent('cancel', other);
+  expect(isRunning(pid)).toBe(false);
+  await agent('respond', id, 'it is done, finish');
+  expect((await agent('wait', id)).code).toBe(0);
+  expect((await agent('show', id)).out).toContain('complete');
 });
 
 test('SIGTERM ends the server with 0, and what it ran with it', async () => {

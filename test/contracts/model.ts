@@ -4,6 +4,7 @@ import type { Model, ModelEvent, ModelRequest } from '../../src/actors/model/por
 export const aRequest = (over: Partial<ModelRequest> = {}): ModelRequest => ({
   model: 'some-model',
   asker: { taskId: 'bd-a', role: 'engineer', title: 'A task', attempt: 1 },
+  idempotencyKey: 'bd-a#1/think:1',
   system: 'You are an engineer.',
   messages: [{ role: 'user', text: 'Do it.' }],
   tools: [{ name: 'read', description: 'reads', parameters: { type: 'object', properties: {} } }],

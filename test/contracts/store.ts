@@ -85,6 +85,25 @@ export const describeStore = (name: string, open: () => { store: Store; reopen: 
       expect(store.actor('bd-a')).toBeNull();
     });
 
+    test('steps are kept in the order in which they began, with what came of them, until they are forgotten', () => {
+      const step = (key: string, result: string | null = null, attempt = 1) => ({
+        taskId: 'bd-a',
+        attempt,
+        key,
+        intent: `{"is":"${key}"}`,
+        result,
+      });
+      for (const each of [step('think:1'), step('act:1:a'), step('act:1:b'), step('think:1', '"x"', 2)])
+        store.commit({ entries: [], step: each });
+      store.commit({ entries: [line('bd-a')], step: step('think:1', '{"ok":true}') });
+
+      expect(store.steps('bd-a', 1)).toEqual([step('think:1', '{"ok":true}'), step('act:1:a'), step('act:1:b')]);
+
+      store.commit({ entries: [], forgetSteps: { taskId: 'bd-a', attempt: 1 } });
+      expect(store.steps('bd-a', 1)).toEqual([]);
+      expect(opened.reopen().steps('bd-a', 2)).toEqual([step('think:1', '"x"', 2)]);
+    });
+
     test('a request is remembered with the change that it caused, its answer later', () => {
       store.commit({ entries: [line('bd-a')], request: { id: 'r1', taskId: 'bd-a' } });
       expect(store.request('r1')).toEqual({ taskId: 'bd-a', answer: null });

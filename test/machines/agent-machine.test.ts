@@ -40,6 +40,8 @@ const fresh: AgentContext = {
   nudges: 0,
   question: null,
   answer: null,
+  decision: null,
+  resumeAt: null,
   remainingMs: 0,
   failure: null,
   deadlineAt: at,
@@ -53,6 +55,7 @@ const thought = (kind: 'calls' | 'answer' | 'truncated', tools: readonly string[
   costUsd: 0.25,
 });
 const failure: Failure = { code: 'model_failed', message: 'away', facts: {}, retryable: true };
+const ready = { question: null, failure: null };
 const acted = (status: 'done' | 'failed' | null, repeats = 1, question: string | null = null) => ({
   calls: 2,
   repeats,
@@ -70,10 +73,70 @@ const turn = {
 };
 const why = (code: string) => ({ failure: expect.objectContaining({ code }) });
 
+const inTime = { deadlineAt: at + 1 };
 const late = { type: 'DEADLINE', at };
 
 const rows: readonly Row[] = [
-  { says: 'a prepared agent thinks', from: 'preparing', event: done('prepare'), to: 'thinking', target: 'considering' },
+  {
+    says: 'a prepared agent thinks',
+    from: 'preparing',
+    event: done('prepare', ready),
+    given: inTime,
+    to: 'thinking',
+    target: 'considering',
+  },
+  ...(['thinking', 'acting', 'awaitingInput', 'awaitingApproval'] as const).map((resumeAt) => ({
+    says: 'an agent that an earlier process began goes on there',
+    from: 'preparing',
+    event: done('prepare', ready),
+    given: { ...inTime, resumeAt, usage: turn, ...asked('input', 'input-1') },
+    to: resumeAt,
+    expected: { resumeAt: null, usage: turn, deadlineAt: at + 1, ...asked('input', 'input-1') },
+  })),
+  {
+    says: 'a limit of time that passed meanwhile ends it',
+    from: 'preparing',
+    event: done('prepare', { ...ready, question: 'what now?' }),
+    given: { resumeAt: 'acting' },
+    to: 'failed',
+    expected: why('timed_out'),
+  },
+  {
+    says: 'a call that nobody knows the end of is asked about',
+    from: 'preparing',
+    event: done('prepare', { ...ready, question: 'what now?' }),
+    given: { deadlineAt: at + 7, resumeAt: 'acting', usage: turn },
+    to: 'awaitingDecision',
+    expected: {
+      question: { inputId: 'unclear-1', kind: 'input', text: 'what now?', calls: [] },
+      remainingMs: 7,
+      deadlineAt: at + 1_000,
+      resumeAt: 'acting',
+    },
+  },
+  {
+    says: 'by policy it ends the attempt',
+    from: 'preparing',
+    event: done('prepare', { ...ready, failure }),
+    to: 'failed',
+    expected: { failure },
+  },
+  {
+    says: 'what a person says of it is told to the tools, and the clock goes on',
+    from: 'awaitingDecision',
+    event: respond('unclear-1', 'repeat'),
+    given: { ...asked('input', 'unclear-1'), resumeAt: 'acting' },
+    to: 'acting',
+    expected: { decision: 'repeat', question: null, deadlineAt: at + 5_000, resumeAt: null },
+  },
+  {
+    says: 'a decision that nobody makes ends it',
+    from: 'awaitingDecision',
+    event: late,
+    given: asked('input', 'unclear-1'),
+    to: 'failed',
+    expected: why('timed_out'),
+  },
   {
     says: 'a workspace that cannot be opened ends it',
     from: 'preparing',

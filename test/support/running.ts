@@ -80,6 +80,7 @@ export const startSystem = async (setting: Setting = {}) => {
       projectRoot: root,
       cap: 3,
       roles: rolesWith(setting.role),
+      onInterrupted: 'ask',
       notes: false,
       queueLimit: 100,
       maxTurns: 20,

@@ -15,6 +15,8 @@ export interface Command extends Bounds {
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
+  /** Told of the process group when it has begun. Must not throw. */
+  readonly onGroup?: (group: number) => void;
   /** All output as it comes, never cut inside a character. Must not throw. */
   readonly onOutput?: (text: string, stream: OutputStream) => void;
 }
@@ -104,6 +106,7 @@ const notStarted = (output: string, aborted: boolean): CommandResult => ({
 
 const supervise = async (child: Child, group: number, command: Command): Promise<CommandResult> => {
   const release = bindToThisProcess(group);
+  command.onGroup?.(group);
   const kept = createBoundedText(command);
   const take = (stream: OutputStream) => (text: string) => {
     kept.push(text);

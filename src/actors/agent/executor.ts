@@ -12,22 +12,25 @@ export interface CallObserver {
   /** `args` are the parsed arguments, or the text as the model wrote it when that is not JSON. */
   start(call: ToolCall, args: unknown): void;
   output(call: ToolCall, chunk: string): void;
-  end(result: CallResult): void;
+  /** A command of the call runs in this process group. */
+  group?(call: ToolCall, group: number): void;
+  end(call: ToolCall, result: CallResult): void;
 }
 
 export interface ExecutorOptions {
   /** The tools that the role may use; a name that no tool has grants nothing. */
   readonly tools: readonly string[];
-  readonly context: Omit<ToolContext, 'emit'>;
+  readonly context: Omit<ToolContext, 'emit' | 'onGroup'>;
   /** Calls that a person did not allow: they are answered with the reason. */
   readonly denied?: Denial | null;
   readonly observe: CallObserver;
+  /** What came of a call in an earlier process; null when it is to be made. */
+  readonly recall?: (call: ToolCall) => CallResult | null;
   /** Milliseconds of any clock that only rises. */
   readonly now?: () => number;
 }
 
 export interface Executor {
-  readonly specs: readonly ToolSpec[];
   /**
    * Runs the calls of one model answer: reading ones next to each other at once, the others one by one, and answers in
    * the order of the calls, exactly once for every call id (a call that repeats an id is not run). After a valid `finish` and after an abort nothing more runs.
@@ -50,6 +53,10 @@ const specOf = (tool: Tool): ToolSpec => {
   specs.set(tool, spec);
   return spec;
 };
+
+/** What the model is told of the tools that a role may use, in the order of the toolbox. */
+export const toolSpecs = (tools: readonly string[]): readonly ToolSpec[] =>
+  toolbox.filter(({ name }) => tools.includes(name)).map(specOf);
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
@@ -128,7 +135,8 @@ const perform = (call: ToolCall, prepared: Prepared, { context, observe }: Execu
   if (prepared.tool === null) return Promise.resolve(failed(prepared.refusal));
   if (context.signal.aborted) return Promise.resolve(failed('cancelled'));
   const emit = (chunk: string) => tell(() => observe.output(call, withoutNul(chunk)));
-  return prepared.tool.run(prepared.args, { ...context, emit });
+  const onGroup = (group: number) => tell(() => observe.group?.(call, group));
+  return prepared.tool.run(prepared.args, { ...context, emit, onGroup });
 };
 
 /** A `start` that throws keeps the call from running: what could not be recorded must not happen. */
@@ -154,6 +162,8 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
   const allowed = toolbox.filter(({ name }) => tools.includes(name));
 
   const execute = async (call: ToolCall, isOver: boolean): Promise<CallResult> => {
+    const known = options.recall?.(call) ?? null;
+    if (known !== null) return known;
     const startedAt = now();
     const prepared = prepare(call, allowed, options.denied);
     const { ok, text } = await attempt(call, prepared, isOver, options);
@@ -166,7 +176,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
       finish: ok && call.tool === finishTool.name ? finishSchema.parse(prepared.args) : null,
       question: ok && call.tool === askTool.name ? askSchema.parse(prepared.args).question : null,
     };
-    tell(() => observe.end(result));
+    tell(() => observe.end(call, result));
     return result;
   };
 
@@ -180,5 +190,5 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
     return results;
   };
 
-  return { specs: allowed.map(specOf), run };
+  return { run };
 };

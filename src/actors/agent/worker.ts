@@ -1,17 +1,22 @@
-import type { Acted, ShownCall, Thought } from '../../machines/agent-context.ts';
-import type { ActInput, Seat, ThinkInput } from '../../machines/agent-setup.ts';
+import type { Acted, Prepared, ShownCall, Thought } from '../../machines/agent-context.ts';
+import type { ActInput, PrepareInput, Seat, ThinkInput } from '../../machines/agent-setup.ts';
 import { type AttemptKey, attemptKey, type Failure, type Role, type TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { EventType } from '../events.ts';
+import { beginningOf } from '../is-alive.ts';
 import type { Model, ModelEvent, ModelRequest, ModelUsage, ToolCall } from '../model/port.ts';
-import { costOf, type Price } from '../settings.ts';
+import { costOf, type OnInterrupted, type Price } from '../settings.ts';
 import type { Workspace } from '../workspace/port.ts';
-import { type Conversation, createConversation } from './conversation.ts';
-import { createExecutor, type Executor } from './executor.ts';
-import { systemPrompt, taskPrompt } from './prompt.ts';
+import { type Desk, setDesk, unclearCalls } from './desk.ts';
+import { type CallObserver, createExecutor, toolSpecs } from './executor.ts';
+import { interrupted, isRepeat, questionAbout, unknownEnd } from './interrupted.ts';
+import { endLeftover } from './process-group.ts';
+import { taskPrompt } from './prompt.ts';
 import type { RoleProfile } from './roles.ts';
+import type { Answered, BegunCall, Steps } from './steps.ts';
 import { createTextGatherer } from './text-gatherer.ts';
 import type { CallResult } from './tools/port.ts';
+import { repeatableTools } from './tools/toolbox.ts';
 
 export interface WorkerPorts {
   readonly workspace: Workspace;
@@ -28,24 +33,20 @@ export interface WorkerPorts {
   readonly track: <Result>(key: AttemptKey, work: Promise<Result>) => Promise<Result>;
   readonly environment: Readonly<Record<string, string>>;
   readonly maxTokens: () => number;
+  /** What the attempt has done so far, in this process or an earlier one. */
+  readonly stepsOf: (seat: Pick<Seat, 'taskId' | 'attempt'>) => Steps;
+  /** What happens to a call that was at work when a server ended. */
+  readonly onInterrupted: () => OnInterrupted;
   readonly now: () => number;
 }
 
 /** The three slots of the agent machine: what an attempt does between its transitions. */
 export interface AgentWorker {
-  prepare(seat: Seat, signal: AbortSignal): Promise<void>;
+  prepare(input: PrepareInput, signal: AbortSignal): Promise<Prepared>;
   think(input: ThinkInput, signal: AbortSignal): Promise<Thought>;
   act(input: ActInput, signal: AbortSignal): Promise<Acted>;
   /** Forgets the conversation of an attempt that is over. */
   forget(key: AttemptKey): void;
-}
-
-interface Desk {
-  readonly task: TrackedTask;
-  readonly profile: RoleProfile;
-  readonly root: string;
-  readonly system: string;
-  readonly conversation: Conversation;
 }
 
 const nudgeText = 'You answered without calling a tool. Go on with the task, or call finish when you are done.';
@@ -59,7 +60,7 @@ const shown = ({ id, tool, arguments: text }: ToolCall): ShownCall => ({
   arguments: text.slice(0, shownArguments),
 });
 
-const kindOf = ({ truncated, calls }: Extract<ModelEvent, { type: 'answered' }>) => {
+const kindOf = ({ truncated, calls }: Answered) => {
   if (truncated) return 'truncated' as const;
   return calls.length > 0 ? ('calls' as const) : ('answer' as const);
 };
@@ -89,34 +90,63 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
     Promise.all(
       task.dependencies.map(async (id) => ({
         id,
-        title: (await ports.findTask(id))?.title ?? id,
+        title: (await ports.findTask(id).catch(() => null))?.title ?? id,
         results: await ports.readResults(id),
       })),
     );
 
-  const executorFor = (seat: Seat, desk: Desk, signal: AbortSignal, denied: ActInput['denied'] = null): Executor =>
-    createExecutor({
-      tools: desk.profile.tools,
-      denied,
-      context: { root: desk.root, signal, env: ports.environment },
-      observe: {
-        start: (call, args) =>
-          ports.emit(seat, 'tool_start', {
-            call_id: call.id,
-            tool: call.tool,
-            arguments: JSON.stringify(args ?? call.arguments).slice(0, shownArguments),
-          }),
-        output: (call, chunk) => ports.emit(seat, 'tool_output', { call_id: call.id, tool: call.tool, chunk }),
-        end: (result) =>
-          ports.emit(seat, 'tool_end', {
-            call_id: result.callId,
-            tool: result.tool,
-            ok: result.ok,
-            duration_ms: result.durationMs,
-            output: result.text.slice(0, shownArguments),
-          }),
+  const firstMessage = async (task: TrackedTask, steps: Steps): Promise<string> => {
+    const known = steps.prompt();
+    if (known !== null) return known;
+    const { id, title, description } = task;
+    const text = taskPrompt({ id, title, description, dependencies: await prerequisites(task) });
+    steps.keepPrompt(text);
+    return text;
+  };
+
+  /** Each call is a step: begun before it is made, ended before anything follows; frames tell of both. */
+  const observer = (input: ActInput, { steps }: Desk, signal: AbortSignal): CallObserver => {
+    const { turn, ...seat } = input;
+    const begun = new Set<string>();
+    return {
+      start: (call, args) => {
+        const text = JSON.stringify(args ?? call.arguments).slice(0, shownArguments);
+        ports.emit(seat, 'tool_start', { call_id: call.id, tool: call.tool, arguments: text });
+        // What is not begun because the server stops is made by the next one.
+        if (signal.aborted) return;
+        steps.act(turn, call);
+        begun.add(call.id);
       },
-    });
+      output: (call, chunk) => ports.emit(seat, 'tool_output', { call_id: call.id, tool: call.tool, chunk }),
+      group: (call, group) => steps.act(turn, call, { group, began: beginningOf(group) }),
+      end: (call, { callId, tool, ok, durationMs, text, ...more }) => {
+        const output = text.slice(0, shownArguments);
+        ports.emit(seat, 'tool_end', { call_id: callId, tool, ok, duration_ms: durationMs, output });
+        if (begun.has(call.id)) steps.actEnded(turn, call, { callId, tool, ok, durationMs, text, ...more });
+      },
+    };
+  };
+
+  /** What is known of a call from an earlier process: its result, or what a person said about one without. */
+  const recall = ({ turn, decision }: ActInput, { steps }: Desk) => {
+    return (call: ToolCall): CallResult | null => {
+      const begun = steps.call(turn, call.id);
+      if (begun === null || begun.result !== null) return begun?.result ?? null;
+      if (repeatableTools.has(call.tool) || ports.onInterrupted() === 'repeat' || isRepeat(decision)) return null;
+      const text = `${unknownEnd}${decision === null ? '' : ` A person says: ${decision}`}`;
+      return { callId: call.id, tool: call.tool, ok: false, text, durationMs: 0, finish: null, question: null };
+    };
+  };
+
+  /** Calls that were at work when a server ended: what is left of them is ended, then policy says how to go on. */
+  const unclear = async (calls: readonly BegunCall[]): Promise<Prepared> => {
+    for (const { group, began } of calls) await endLeftover(group, began);
+    const policy = ports.onInterrupted();
+    if (calls.length === 0 || policy === 'repeat') return { question: null, failure: null };
+    const what = calls.map(({ call }) => `${call.tool} ${call.arguments.slice(0, shownArguments)}`).join('; ');
+    if (policy === 'ask') return { question: questionAbout(what), failure: null };
+    return { question: null, failure: { ...interrupted, facts: { interrupted: true, calls: what } } };
+  };
 
   const ask = async (seat: Seat, request: ModelRequest, model: Model, signal: AbortSignal) => {
     const text = createTextGatherer((delta) => ports.emit(seat, 'text_delta', { text: delta }));
@@ -132,64 +162,71 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
     return last;
   };
 
+  /** One call of the model, as a step: an answer is durable before anything follows from it. */
+  const call = async (desk: Desk, seat: Seat, turn: number, said: readonly string[], signal: AbortSignal) => {
+    const { model, name, price } = ports.chooseModel(seat);
+    const startedAt = ports.now();
+    const key = attemptKey(seat.taskId, seat.attempt);
+    ports.emit(seat, 'api_call_start', { turn, model: name });
+    desk.steps.think(turn, said);
+    const request: ModelRequest = {
+      model: name,
+      asker: { taskId: seat.taskId, role: seat.role, title: desk.task.title, attempt: seat.attempt },
+      idempotencyKey: `${key}/think:${turn}`,
+      system: desk.system,
+      messages: desk.conversation.messages,
+      tools: toolSpecs(desk.profile.tools),
+      maxTokens: ports.maxTokens(),
+    };
+    const last = await ports.track(key, ask(seat, request, model, signal));
+    const finished = { turn, model: name, duration_ms: ports.now() - startedAt };
+    if (last?.type !== 'answered') {
+      const failure = last?.type === 'failed' ? last.failure : silent;
+      ports.emit(seat, 'api_call_complete', { ...finished, ok: false, error: failure });
+      return { type: 'failed' as const, failure };
+    }
+    const spent = spentOn(last.usage, costOf(price, last.usage));
+    ports.emit(seat, 'api_call_complete', { ...finished, ok: true, ...spent });
+    ports.emit(seat, 'usage', { turn, ...spent });
+    desk.steps.thinkEnded(turn, said, last);
+    return last;
+  };
+
   return {
-    prepare: async (seat) => {
+    prepare: async ({ turns, resumeAt, ...seat }) => {
       const task = await ports.findTask(seat.taskId);
       if (task === null) throw new Error(`task ${seat.taskId} is gone from the tracker`);
       const { root } = await ports.workspace.open(seat);
-      const profile = ports.profileOf(seat.role);
-      desks.set(attemptKey(seat.taskId, seat.attempt), {
-        task,
-        profile,
-        root,
-        system: systemPrompt(profile, profile.tools),
-        conversation: createConversation(
-          taskPrompt({
-            id: task.id,
-            title: task.title,
-            description: task.description,
-            dependencies: await prerequisites(task),
-          }),
-        ),
-      });
+      const steps = ports.stepsOf(seat);
+      const setting = { task, profile: ports.profileOf(seat.role), root, steps, turns, resumeAt };
+      desks.set(attemptKey(seat.taskId, seat.attempt), setDesk(setting, await firstMessage(task, steps)));
+      return unclear(unclearCalls(setting));
     },
 
     think: async ({ turn, nudge, answer, ...seat }, signal) => {
       const desk = deskOf(seat);
-      const { model, name, price } = ports.chooseModel(seat);
-      if (nudge) desk.conversation.say(nudgeText);
-      if (answer !== null) desk.conversation.say(`A person answers:\n\n${answer}`);
-      const startedAt = ports.now();
-      ports.emit(seat, 'api_call_start', { turn, model: name });
-      const request: ModelRequest = {
-        model: name,
-        asker: { taskId: seat.taskId, role: seat.role, title: desk.task.title, attempt: seat.attempt },
-        system: desk.system,
-        messages: desk.conversation.messages,
-        tools: executorFor(seat, desk, signal).specs,
-        maxTokens: ports.maxTokens(),
-      };
-      const last = await ports.track(attemptKey(seat.taskId, seat.attempt), ask(seat, request, model, signal));
-      const finished = { turn, model: name, duration_ms: ports.now() - startedAt };
-      if (last?.type !== 'answered') {
-        const failure = last?.type === 'failed' ? last.failure : silent;
-        ports.emit(seat, 'api_call_complete', { ...finished, ok: false, error: failure });
-        return { kind: 'failed', failure };
-      }
-      const calls = last.truncated ? [] : last.calls;
-      desk.conversation.answer(last.text, calls);
-      const costUsd = costOf(price, last.usage);
-      const spent = spentOn(last.usage, costUsd);
-      ports.emit(seat, 'api_call_complete', { ...finished, ok: true, ...spent });
-      ports.emit(seat, 'usage', { turn, ...spent });
-      return { kind: kindOf(last), calls: calls.map(shown), ...last.usage, costUsd };
+      const said = [...(nudge ? [nudgeText] : []), ...(answer === null ? [] : [`A person answers:\n\n${answer}`])];
+      for (const text of said) desk.conversation.say(text);
+      const known = desk.steps.thought(turn)?.answer ?? null;
+      const taken = known ?? (await call(desk, seat, turn, said, signal));
+      if (taken.type === 'failed') return { kind: 'failed', failure: taken.failure };
+      const calls = taken.truncated ? [] : taken.calls;
+      desk.conversation.answer(taken.text, calls);
+      const costUsd = costOf(ports.chooseModel(seat).price, taken.usage);
+      return { kind: kindOf(taken), calls: calls.map(shown), ...taken.usage, costUsd };
     },
 
-    act: async ({ turn: _, denied, ...seat }, signal) => {
-      const desk = deskOf(seat);
+    act: async (input, signal) => {
+      const desk = deskOf(input);
       const calls = desk.conversation.pendingCalls();
-      const work = executorFor(seat, desk, signal, denied).run(calls);
-      const results = await ports.track(attemptKey(seat.taskId, seat.attempt), work);
+      const executor = createExecutor({
+        tools: desk.profile.tools,
+        denied: input.denied,
+        context: { root: desk.root, signal, env: ports.environment },
+        recall: recall(input, desk),
+        observe: observer(input, desk, signal),
+      });
+      const results = await ports.track(attemptKey(input.taskId, input.attempt), executor.run(calls));
       desk.conversation.results(results);
       return {
         calls: calls.length,

@@ -12,7 +12,8 @@ export const createOpenAiChatModel = (options: OpenAiChatOptions): Model => {
   const host = hostOf(options.baseURL);
   const field = options.maxTokensField ?? (host === 'api.openai.com' ? 'max_completion_tokens' : 'max_tokens');
   return createOpenAiCall<ChatCompletionChunk>(options, {
-    open: (client, request, signal) => client.chat.completions.create(encodeRequest(request, field), { signal }),
+    open: (client, request, signal) =>
+      client.chat.completions.create(encodeRequest(request, field), { signal, idempotencyKey: request.idempotencyKey }),
     createAssembly,
   });
 };

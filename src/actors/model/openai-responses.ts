@@ -11,7 +11,8 @@ export const createOpenAiResponsesModel = (options: OpenAiOptions): Model =>
   createOpenAiCall<ResponseStreamEvent>(
     { ...options, timeouts: { idleMs: thinkingMs, ...options.timeouts } },
     {
-      open: (client, request, signal) => client.responses.create(encodeRequest(request), { signal }),
+      open: (client, request, signal) =>
+        client.responses.create(encodeRequest(request), { signal, idempotencyKey: request.idempotencyKey }),
       createAssembly,
     },
   );

@@ -30,6 +30,8 @@ export interface ModelRequest {
   readonly model: string;
   /** The task and role that ask; the scripted model chooses its script by them, others ignore them. */
   readonly asker: { readonly taskId: string; readonly role: string; readonly title: string; readonly attempt: number };
+  /** The same for the same call, so that a provider which knows it does not do it twice. */
+  readonly idempotencyKey: string;
   readonly system: string;
   readonly messages: readonly Message[];
   readonly tools: readonly ToolSpec[];

@@ -28,10 +28,26 @@ export interface SavedActor {
   readonly snapshot: string;
 }
 
+/** One thing that an attempt does once: what it is about to do, and what came of it. */
+export interface Step {
+  readonly taskId: string;
+  readonly attempt: number;
+  /** Unique within the attempt, and the same in every process: `think:1`, `act:1:call_7`. */
+  readonly key: string;
+  /** JSON text. */
+  readonly intent: string;
+  /** JSON text; null while nobody knows. */
+  readonly result: string | null;
+}
+
 /** What becomes durable together, or not at all. */
 export interface Change {
   readonly actor?: SavedActor;
   readonly entries: readonly NewEntry[];
+  /** Begun, or ended with its result. */
+  readonly step?: Step;
+  /** The steps of an attempt that is over, and of those before it, are no longer needed. */
+  readonly forgetSteps?: { readonly taskId: string; readonly attempt: number };
   /** Remembers that this request led to this task, so that it is never carried out twice. */
   readonly request?: { readonly id: string; readonly taskId: string };
 }
@@ -65,6 +81,8 @@ export interface Store {
   /** The highest seq, or 0. */
   lastSeq(): number;
   actor(id: string): SavedActor | null;
+  /** The steps of an attempt in the order in which they began. */
+  steps(taskId: string, attempt: number): readonly Step[];
   /** The task actors (not their agents), all or only the pending ones. */
   tasks(filter: 'all' | 'pending'): readonly SavedActor[];
   /** The task that a request led to, and the answer that it got, if that was remembered. */

@@ -6,6 +6,7 @@ import {
   type NewEntry,
   type ReadOptions,
   type SavedActor,
+  type Step,
   type Store,
   StoreError,
 } from './port.ts';
@@ -30,6 +31,15 @@ create table if not exists actors (
   snapshot text not null
 ) without rowid;
 create index if not exists actors_pending on actors (id) where pending = 1;
+create table if not exists steps (
+  position integer primary key,
+  task_id text not null,
+  attempt integer not null,
+  key text not null,
+  intent text not null,
+  result text,
+  unique (task_id, attempt, key)
+);
 create table if not exists requests (
   id text primary key,
   task_id text not null,
@@ -57,6 +67,14 @@ const actorOf = (row: Row): SavedActor => ({
   pending: Number(row['pending']) === 1,
   changedAt: Number(row['changed_at']),
   snapshot: text(row, 'snapshot'),
+});
+
+const stepOf = (row: Row): Step => ({
+  taskId: text(row, 'task_id'),
+  attempt: Number(row['attempt']),
+  key: text(row, 'key'),
+  intent: text(row, 'intent'),
+  result: row['result'] === null ? null : text(row, 'result'),
 });
 
 export interface SqliteOptions {
@@ -88,6 +106,12 @@ const prepare = (db: Database.Database) => ({
      on conflict (id) do update set version = excluded.version, pending = excluded.pending,
        changed_at = excluded.changed_at, snapshot = excluded.snapshot`,
   ),
+  saveStep: db.prepare(
+    `insert into steps (task_id, attempt, key, intent, result) values (?, ?, ?, ?, ?)
+     on conflict (task_id, attempt, key) do update set intent = excluded.intent, result = excluded.result`,
+  ),
+  forgetSteps: db.prepare('delete from steps where task_id = ? and attempt <= ?'),
+  steps: db.prepare('select * from steps where task_id = ? and attempt = ? order by position'),
   addRequest: db.prepare('insert or ignore into requests (id, task_id) values (?, ?)'),
   readAll: db.prepare('select * from journal where seq > ? order by seq limit ?'),
   readTask: db.prepare('select * from journal where task_id = ? and seq > ? order by seq limit ?'),
@@ -114,11 +138,16 @@ export const createSqliteStore = (options: SqliteOptions): Store => {
     const { lastInsertRowid } = sql.addEntry.run(entry.taskId, entry.attempt, entry.type, entry.at, data, cause);
     return { ...entry, data, cause, seq: Number(lastInsertRowid) };
   };
-  const apply = ({ actor, entries, request }: Change): readonly Entry[] => {
+  const apply = ({ actor, entries, step, forgetSteps, request }: Change): readonly Entry[] => {
     if (actor !== undefined) {
       const { id, taskId, version, pending, changedAt, snapshot } = actor;
       sql.saveActor.run(id, taskId, version, pending ? 1 : 0, changedAt, redact(snapshot));
     }
+    if (step !== undefined) {
+      const { taskId, attempt, key, intent, result } = step;
+      sql.saveStep.run(taskId, attempt, key, redact(intent), result === null ? null : redact(result));
+    }
+    if (forgetSteps !== undefined) sql.forgetSteps.run(forgetSteps.taskId, forgetSteps.attempt);
     if (request !== undefined) sql.addRequest.run(request.id, request.taskId);
     return entries.map(add);
   };
@@ -155,6 +184,7 @@ export const createSqliteStore = (options: SqliteOptions): Store => {
     latest: (taskId, type) => all(sql.latest.all(taskId, type)).map(entryOf)[0] ?? null,
     lastSeq: () => Number(all(sql.lastSeq.all())[0]?.['seq'] ?? 0),
     actor: (id) => all(sql.actor.all(id)).map(actorOf)[0] ?? null,
+    steps: (taskId, attempt) => all(sql.steps.all(taskId, attempt)).map(stepOf),
     tasks: (filter) => all(filter === 'all' ? sql.tasks.all() : sql.pending.all()).map(actorOf),
     request: (id) => {
       const row = all(sql.request.all(id))[0];

@@ -3,7 +3,7 @@ import { closeSync, linkSync, openSync, readFileSync, renameSync, statSync, unli
 import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import { isAlive } from '../is-alive.ts';
+import { beginningOf, isAlive } from '../is-alive.ts';
 
 const holderSchema = z.object({ pid: z.int().positive(), host: z.string(), started: z.string(), token: z.string() });
 type Holder = z.infer<typeof holderSchema>;
@@ -16,17 +16,7 @@ export class LockedError extends Error {
   override readonly name = 'LockedError';
 }
 
-/** When the process began, so that a process id that was used again is not taken for its predecessor. */
-const startOf = (pid: number): string => {
-  try {
-    const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return text.slice(text.lastIndexOf(')') + 2).split(' ')[19] ?? '';
-  } catch {
-    return '';
-  }
-};
-
-const ownStart = startOf(process.pid);
+const ownStart = beginningOf(process.pid);
 
 const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : null);
 
@@ -42,7 +32,7 @@ const isStale = (path: string, text: string): boolean => {
   const holder = parse(text);
   if (holder === null || holder.host !== hostname()) return Date.now() - statSync(path).mtimeMs > foreignStaleMs;
   if (!isAlive(holder.pid)) return true;
-  const started = startOf(holder.pid);
+  const started = beginningOf(holder.pid);
   // The start of another user's process may be hidden: what cannot be read proves nothing.
   return holder.started !== '' && started !== '' && started !== holder.started;
 };

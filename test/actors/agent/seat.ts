@@ -1,4 +1,4 @@
-import { createExecutor } from '../../../src/actors/agent/executor.ts';
+import { createExecutor, toolSpecs } from '../../../src/actors/agent/executor.ts';
 import { roleProfiles } from '../../../src/actors/agent/roles.ts';
 import type { ToolCall } from '../../../src/actors/model/port.ts';
 import type { Role } from '../../../src/machines/task.ts';
@@ -23,8 +23,8 @@ export const createSeat = async (role: Role = 'engineer') => {
     observe: {
       start: ({ id }) => void told.push(`start ${id}`),
       output: ({ id }, chunk) => void told.push(`output ${id} ${chunk.trim()}`),
-      end: ({ callId, ok }) => void told.push(`end ${callId} ${ok}`),
+      end: (_, { callId, ok }) => void told.push(`end ${callId} ${ok}`),
     },
   });
-  return { ...bench, ...executor, told };
+  return { ...bench, ...executor, specs: toolSpecs(roleProfiles[role].tools), told };
 };

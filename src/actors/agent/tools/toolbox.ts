@@ -20,5 +20,11 @@ export const toolbox: readonly Tool[] = [
   finishTool,
 ];
 
+/** Tools that can be used again when it is not known whether they were: the second time does no more than the first. */
+export const repeatableTools: ReadonlySet<string> = new Set([
+  ...[readTool.name, grepTool.name, findTool.name],
+  ...[writeTool.name, askTool.name, finishTool.name],
+]);
+
 /** Tools that change nothing, so that several may run at once. */
 export const readOnlyTools: ReadonlySet<string> = new Set([readTool.name, grepTool.name, findTool.name]);

@@ -1,0 +1,114 @@
+import { z } from 'zod';
+import type { TaskId } from '../../machines/task.ts';
+import type { Journal } from '../journal.ts';
+import type { ModelEvent, ToolCall } from '../model/port.ts';
+import type { Store } from '../store/port.ts';
+import type { CallResult } from './tools/port.ts';
+
+/** An answer of the model as it was taken. */
+export type Answered = Extract<ModelEvent, { type: 'answered' }>;
+
+const callSchema = z.object({ id: z.string(), tool: z.string(), arguments: z.string() });
+const promptSchema = z.object({ text: z.string() });
+const thinkSchema = z.object({ said: z.array(z.string()) });
+const answeredSchema = z.object({
+  type: z.literal('answered'),
+  text: z.string(),
+  calls: z.array(callSchema),
+  truncated: z.boolean(),
+  usage: z.object({ inputTokens: z.number(), outputTokens: z.number(), cachedTokens: z.number() }),
+});
+const actSchema = z.object({ call: callSchema, group: z.number().nullable(), began: z.string() });
+const resultSchema = z.object({
+  callId: z.string(),
+  tool: z.string(),
+  ok: z.boolean(),
+  text: z.string(),
+  durationMs: z.number(),
+  finish: z
+    .object({ status: z.enum(['done', 'failed']), summary: z.string(), artifacts: z.array(z.string()) })
+    .nullable(),
+  question: z.string().nullable(),
+});
+
+/** A process group of a call, and when its first process began: an id alone may have been given to another. */
+export interface Group {
+  readonly group: number;
+  readonly began: string;
+}
+
+/** A tool call that was begun; without a result nobody knows what it did. */
+export interface BegunCall extends Group {
+  readonly call: ToolCall;
+  readonly result: CallResult | null;
+}
+
+/**
+ * What an attempt does once (DESIGN 3.2): every call of the model and of a tool is a step, its intent durable before it
+ * happens and its result before anything follows from it. A step with a result is never done again.
+ */
+export interface Steps {
+  /** The first message, if it was written. */
+  prompt(): string | null;
+  keepPrompt(text: string): void;
+  /** What was said to the model before a turn, and what it answered; null when it was never asked. */
+  thought(turn: number): { readonly said: readonly string[]; readonly answer: Answered | null } | null;
+  think(turn: number, said: readonly string[]): void;
+  thinkEnded(turn: number, said: readonly string[], answer: Answered): void;
+  /** The calls of a turn, in the order in which they began. */
+  calls(turn: number): readonly BegunCall[];
+  call(turn: number, callId: string): BegunCall | null;
+  /** Calls of any turn without a result. */
+  unfinished(): readonly BegunCall[];
+  act(turn: number, call: ToolCall, group?: Group): void;
+  actEnded(turn: number, call: ToolCall, result: CallResult): void;
+}
+
+export const createSteps = (
+  store: Pick<Store, 'steps'>,
+  journal: Pick<Journal, 'commit'>,
+  { taskId, attempt }: { readonly taskId: TaskId; readonly attempt: number },
+): Steps => {
+  const known = new Map(store.steps(taskId, attempt).map(({ key, intent, result }) => [key, { intent, result }]));
+
+  const write = (key: string, intent: unknown, result: unknown = null): void => {
+    const texts = { intent: JSON.stringify(intent), result: result === null ? null : JSON.stringify(result) };
+    // With it become durable what was gathered before it: the frames that tell of it.
+    journal.commit({ entries: [], step: { taskId, attempt, key, ...texts } });
+    known.set(key, texts);
+  };
+  const intentOf = <Shape>(key: string, schema: z.ZodType<Shape>): Shape | null => {
+    const step = known.get(key);
+    return step === undefined ? null : schema.parse(JSON.parse(step.intent));
+  };
+  const resultOf = <Shape>(key: string, schema: z.ZodType<Shape>): Shape | null => {
+    const text = known.get(key)?.result ?? null;
+    return text === null ? null : schema.parse(JSON.parse(text));
+  };
+  const callAt = (key: string): BegunCall | null => {
+    const intent = intentOf(key, actSchema);
+    if (intent === null) return null;
+    return { call: intent.call, group: intent.group ?? 0, began: intent.began, result: resultOf(key, resultSchema) };
+  };
+  const nobody = { group: null, began: '' };
+
+  return {
+    prompt: () => intentOf('prompt', promptSchema)?.text ?? null,
+    keepPrompt: (text) => write('prompt', { text }),
+    thought: (turn) => {
+      const intent = intentOf(`think:${turn}`, thinkSchema);
+      return intent === null ? null : { said: intent.said, answer: resultOf(`think:${turn}`, answeredSchema) };
+    },
+    think: (turn, said) => write(`think:${turn}`, { said }),
+    thinkEnded: (turn, said, answer) => write(`think:${turn}`, { said }, answer),
+    calls: (turn) =>
+      [...known.keys()].filter((key) => key.startsWith(`act:${turn}:`)).flatMap((key) => callAt(key) ?? []),
+    unfinished: () =>
+      [...known]
+        .filter(([key, { result }]) => key.startsWith('act:') && result === null)
+        .flatMap(([key]) => callAt(key) ?? []),
+    call: (turn, callId) => callAt(`act:${turn}:${callId}`),
+    act: (turn, call, group) => write(`act:${turn}:${call.id}`, { call, ...(group ?? nobody) }),
+    actEnded: (turn, call, result) => write(`act:${turn}:${call.id}`, { call, ...nobody }, result),
+  };
+};

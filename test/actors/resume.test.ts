@@ -1,0 +1,271 @@
+import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { execa } from 'execa';
+import Database from 'libsql';
+import { expect, test, vi } from 'vitest';
+import { beginningOf } from '../../src/actors/is-alive.ts';
+import type { Model, ModelEvent, ModelRequest } from '../../src/actors/model/port.ts';
+import type { OnInterrupted } from '../../src/actors/settings.ts';
+import { finish, type Running, type Setting, startSystem, type Turn, untilStatus } from '../support/running.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+const bash = (command: string): Turn => ({ calls: [{ tool: 'bash', arguments: { command } }] });
+const write = (path: string, content: string) => ({ tool: 'write', arguments: { path, content } });
+/** A call that leaves a mark each time it is made, and ends only when it is killed. */
+const marked = bash('echo made >> marks; exec sleep 600');
+
+/** A model that plays these turns, and keeps what it was asked. */
+const watched = (turns: readonly Turn[], requests: ModelRequest[]): Model => ({
+  name: 'watched',
+  disclaimer: null,
+  async *ask(request): AsyncGenerator<ModelEvent> {
+    const turn = request.messages.filter(({ role }) => role === 'assistant').length;
+    requests.push({ ...request, messages: [...request.messages] });
+    const calls = (turns[turn] ?? finish('the end')).calls.map(({ tool, arguments: args }, index) => ({
+      id: `call_${turn}_${index}`,
+      tool,
+      arguments: JSON.stringify(args),
+    }));
+    const usage = { inputTokens: 10, outputTokens: 1, cachedTokens: 0 };
+    yield { type: 'answered', text: `turn ${turn}`, calls, truncated: false, usage };
+  },
+});
+
+const open = async (turns: readonly Turn[], options: Setting['options'] = {}) => {
+  const requests: ModelRequest[] = [];
+  const setting: Setting = { model: watched(turns, requests), options };
+  const first = await startSystem(setting);
+  const { task_id: id } = await first.service.create({ description: 'a task' });
+  await first.service.execute({ task: id, role: 'engineer', options: {} });
+  return { first, id, requests, setting };
+};
+
+/** What a power cut or kill -9 leaves: the files as they are at this moment, without a word from who wrote them. */
+const crash = async (running: Running, setting: Setting) => {
+  const [root, stateDir] = [temporaryFolder(), temporaryFolder()];
+  cpSync(running.root, root, { recursive: true });
+  cpSync(running.stateDir, stateDir, { recursive: true });
+  await running.stop();
+  return { ...setting, root, stateDir };
+};
+
+const openJournal = (stateDir: string) => new Database(join(stateDir, 'journal.db'));
+
+const marks = (root: string) =>
+  existsSync(join(root, 'marks')) ? readFileSync(join(root, 'marks'), 'utf8').trim().split('\n').length : 0;
+
+const untilMarked = ({ root }: Running) => vi.waitFor(() => expect(marks(root)).toBe(1), { timeout: 10_000 });
+
+const untilAsked = ({ service }: Running, id: string) =>
+  vi.waitFor(
+    async () => {
+      const { awaiting } = await service.status(id);
+      expect(awaiting).toBeDefined();
+      return awaiting as NonNullable<typeof awaiting>;
+    },
+    { timeout: 10_000 },
+  );
+
+const respond = (
+  { service }: Running,
+  id: string,
+  inputId: string,
+  text: string | null,
+  decision: 'deny' | null = null,
+) => service.respond(id, 1, { type: 'respond', inputId, text, decision });
+
+test('after a crash an attempt goes on with its conversation, and what was done is not done again', async () => {
+  const turns = [
+    { calls: [write('one', '1'), { tool: 'read', arguments: { path: 'one' } }] },
+    bash('cat one >> log; echo ran'),
+    marked,
+    finish('all of it'),
+  ];
+  const { first, id, requests, setting } = await open(turns);
+  await untilMarked(first);
+  const next = await startSystem(await crash(first, setting));
+
+  const { input_id, question } = await untilAsked(next, id);
+  await respond(next, id, input_id, 'the mark is there, go on');
+  const view = await untilStatus(next, id, 'complete');
+
+  expect(question).toMatch(/at work: bash .*echo made/);
+  expect(view).toMatchObject({
+    attempt: 1,
+    result: 'all of it',
+    usage: { turns: 4, model_calls: 4, input_tokens: 40 },
+  });
+  expect(readFileSync(join(next.root, 'log'), 'utf8')).toBe('1');
+  expect(marks(next.root)).toBe(1);
+  // The last question holds all that went before, once, and word for word as before the crash.
+  const [before, after] = [requests[2], requests[3]];
+  expect(after?.messages.slice(0, before?.messages.length)).toEqual(before?.messages);
+  expect(after?.messages.at(-1)).toMatchObject({
+    role: 'tool',
+    ok: false,
+    text: expect.stringMatching(/not known whether.*A person says: the mark is there, go on/),
+  });
+  expect(requests.map(({ idempotencyKey }) => idempotencyKey)).toEqual(
+    [1, 2, 3, 4].map((turn) => `${id}#1/think:${turn}`),
+  );
+});
+
+test.each<[OnInterrupted, string | null, number]>([
+  ['ask', 'repeat', 2],
+  ['repeat', null, 2],
+])('with the policy %s and the answer %s an unclear call is made again', async (onInterrupted, answer, expected) => {
+  const { first, id, setting } = await open([marked, finish('made')], { onInterrupted });
+  await untilMarked(first);
+  const image = await crash(first, setting);
+  const next = await startSystem(image);
+  if (answer !== null) await respond(next, id, (await untilAsked(next, id)).input_id, answer);
+
+  await vi.waitFor(() => expect(marks(next.root)).toBe(expected), { timeout: 10_000 });
+  expect((await next.service.status(id)).phase).toBe('acting');
+});
+
+test('with the policy fail an unclear call ends the attempt by name', async () => {
+  const { first, id, setting } = await open([marked], { onInterrupted: 'fail' });
+  await untilMarked(first);
+  const next = await startSystem(await crash(first, setting));
+
+  expect((await untilStatus(next, id, 'failed')).error).toMatchObject({
+    code: 'internal',
+    facts: { interrupted: true, calls: expect.stringContaining('echo made') },
+  });
+  expect(marks(next.root)).toBe(1);
+});
+
+test('calls of one turn that have a result keep it, the others are made', async () => {
+  const turn = { calls: [write('a', 'first'), ...marked.calls, write('b', 'last')] };
+  const { first, id, setting, requests } = await open([turn, finish('both')]);
+  await untilMarked(first);
+  const image = await crash(first, setting);
+  writeFileSync(join(image.root, 'a'), 'changed since');
+  const next = await startSystem(image);
+
+  await respond(next, id, (await untilAsked(next, id)).input_id, 'leave it');
+  await untilStatus(next, id, 'complete');
+
+  expect(readFileSync(join(next.root, 'a'), 'utf8')).toBe('changed since');
+  expect(readFileSync(join(next.root, 'b'), 'utf8')).toBe('last');
+  expect(requests.at(-1)?.messages.filter(({ role }) => role === 'tool')).toMatchObject([
+    { callId: 'call_0_0', ok: true },
+    { callId: 'call_0_1', ok: false },
+    { callId: 'call_0_2', ok: true },
+  ]);
+});
+
+test('a model call that was not answered is made again with the same key, one that was is not', async () => {
+  const requests: ModelRequest[] = [];
+  const silent: Model = {
+    ...watched([], []),
+    async *ask(request, signal): AsyncGenerator<ModelEvent> {
+      requests.push(request);
+      if (requests.length === 1) {
+        const call = { id: 'c', tool: 'read', arguments: '{"path":"."}' };
+        const usage = { inputTokens: 5, outputTokens: 1, cachedTokens: 0 };
+        yield { type: 'answered', text: '', calls: [call], truncated: false, usage };
+        return;
+      }
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      yield { type: 'failed', failure: { code: 'model_failed', message: 'cut', facts: {}, retryable: true } };
+    },
+  };
+  const first = await startSystem({ model: silent });
+  const { task_id: id } = await first.service.create({ description: 'a task' });
+  await first.service.execute({ task: id, role: 'engineer', options: {} });
+  await vi.waitFor(() => expect(requests).toHaveLength(2));
+  const image = await crash(first, {});
+  const next = await startSystem({ ...image, model: watched([finish(), finish('again')], requests) });
+
+  expect(await untilStatus(next, id, 'complete')).toMatchObject({ result: 'again', usage: { turns: 2 } });
+  expect(requests.map(({ idempotencyKey }) => idempotencyKey)).toEqual([
+    `${id}#1/think:1`,
+    `${id}#1/think:2`,
+    `${id}#1/think:2`,
+  ]);
+});
+
+test('a question to a person survives, also twice, and its answer reaches the model', async () => {
+  const asking: Turn = { calls: [{ tool: 'ask', arguments: { question: 'left or right?' } }] };
+  const { first, id, setting, requests } = await open([asking, finish('went left')]);
+  const { deadline } = await untilAsked(first, id);
+  const second = await startSystem(await crash(first, setting));
+  await untilAsked(second, id);
+  const third = await startSystem(await crash(second, setting));
+
+  const again = await untilAsked(third, id);
+  await respond(third, id, again.input_id, 'left');
+  await untilStatus(third, id, 'complete');
+
+  expect(again).toMatchObject({ question: 'left or right?', deadline });
+  expect(requests.at(-1)?.messages.at(-1)).toMatchObject({ role: 'user', text: expect.stringContaining('left') });
+});
+
+test('a call that a person denied stays denied after a crash', async () => {
+  const turn = {
+    calls: [
+      ...bash('echo denied > denied').calls,
+      { tool: 'edit', arguments: { path: 'x', old_text: 'a', new_text: 'b' } },
+    ],
+  };
+  const { first, id, setting } = await open([turn, finish('well')], {});
+  const role = { approvals: ['bash'] };
+  await first.stop();
+  const asked = await startSystem({ ...setting, role });
+  const { task_id: other } = await asked.service.create({ description: 'another' });
+  await asked.service.execute({ task: other, role: 'engineer', options: {} });
+  const { input_id } = await untilAsked(asked, other);
+  const image = await crash(asked, { ...setting, role });
+  const next = await startSystem(image);
+  await untilAsked(next, other);
+
+  await respond(next, other, input_id, null, 'deny');
+  await untilStatus(next, other, 'complete');
+
+  expect(id).not.toBe(other);
+  expect(existsSync(join(next.root, 'denied'))).toBe(false);
+});
+
+test('a limit of time that passed while nothing ran is kept', async () => {
+  const { first, id, setting } = await open([marked], {});
+  await untilMarked(first);
+  const image = await crash(first, setting);
+  const db = openJournal(image.stateDir);
+  const [row] = db.prepare('select snapshot from actors where id = ?').all(`${id}#1`) as { snapshot: string }[];
+  const snapshot = JSON.parse(row?.snapshot ?? '{}');
+  snapshot.context.deadlineAt = Date.now() - 1;
+  db.prepare('update actors set snapshot = ? where id = ?').run(JSON.stringify(snapshot), `${id}#1`);
+  db.close();
+  const next = await startSystem(image);
+
+  expect((await untilStatus(next, id, 'failed')).error).toMatchObject({ code: 'timed_out' });
+});
+
+test('what an attempt did is forgotten when its task is over', async () => {
+  const { first, id } = await open([bash('true'), finish()]);
+  await untilStatus(first, id, 'complete');
+
+  expect(first.store.steps(id, 1)).toEqual([]);
+});
+
+test('a cancel that a crash cut short ends what the earlier process left running', async () => {
+  const left = execa('sleep', ['600'], { detached: true, reject: false });
+  const group = left.pid as number;
+  const { first, id, setting } = await open([bash('trap "" TERM; echo made >> marks; sleep 600')]);
+  await untilMarked(first);
+  const cancelled = first.service.cancel(id, null);
+  await vi.waitFor(async () => expect((await first.service.status(id)).phase).toBe('cancelling'));
+  const image = await crash(first, setting);
+  await cancelled.catch(() => {});
+  const db = openJournal(image.stateDir);
+  const intent = { call: { id: 'call_0_0', tool: 'bash', arguments: '{}' }, group, began: beginningOf(group) };
+  db.prepare("update steps set intent = ?, result = null where key like 'act:%'").run(JSON.stringify(intent));
+  db.close();
+
+  const next = await startSystem(image);
+  await untilStatus(next, id, 'cancelled');
+
+  expect((await left).signal).toMatch(/SIGTERM|SIGKILL/);
+});
