@@ -25,7 +25,15 @@ export const cpuMs = (since) => {
   return (user + system) / 1_000;
 };
 
-const plain = { model: null, maxTurns: null, maxTokensTotal: null, maxCostUsd: null, approvals: [], concurrency: null };
+const plain = {
+  model: null,
+  maxTurns: null,
+  maxTokensTotal: null,
+  maxCostUsd: null,
+  approvals: [],
+  verify: [],
+  concurrency: null,
+};
 const roles = Object.fromEntries(
   Object.entries(roleProfiles).map(([role, profile]) => [role, { ...profile, ...plain }]),
 );
@@ -55,6 +63,7 @@ export const openSystem = async (options = {}) => {
       answerMs: 60_000,
       prices: {},
       maxRetries: 0,
+      maxModelRetries: 0,
       maxTokens: 100,
       defaultModel: 'scripted',
       credentialVariable: 'OPENAI_API_KEY',

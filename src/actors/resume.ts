@@ -11,6 +11,8 @@ const savedSchema = z.looseObject({
   output: z.unknown().optional(),
 });
 
+type Feedback = { readonly round: number; readonly text: string };
+
 /** In which state of the chart an earlier process left an agent, and where the next one goes on. */
 const restart: Readonly<Record<string, (context: AgentContext) => Resume['at']>> = {
   preparing: ({ resumeAt }) => resumeAt,
@@ -20,7 +22,20 @@ const restart: Readonly<Record<string, (context: AgentContext) => Resume['at']>>
   awaitingInput: () => 'awaitingInput',
   awaitingApproval: () => 'awaitingApproval',
   awaitingDecision: () => 'acting',
+  pausing: () => 'thinking',
 };
+
+/** When its time is up, as if it had not waited: for a person, or for the model. */
+const deadlineOf = (value: string, { deadlineAt, remainingMs, limitAt }: AgentContext, now: number): number => {
+  if (value === 'awaitingDecision') return now + remainingMs;
+  return value === 'pausing' ? (limitAt ?? deadlineAt) : deadlineAt;
+};
+
+/** An agent that had finished, and whose work is sent back to it. */
+const sentBack = (context: AgentContext, { round, text }: Feedback): Resume => ({
+  at: null,
+  context: { ...context, round, finish: null, repeats: 0, answer: { from: 'check', text, allowed: true } },
+});
 
 /**
  * What becomes of an agent that an earlier process began (DESIGN 3.5): it goes on where it was, or, when it had ended
@@ -28,13 +43,17 @@ const restart: Readonly<Record<string, (context: AgentContext) => Resume['at']>>
  */
 export const resumeFrom = (
   saved: SavedActor,
+  feedback: Feedback | null,
   now: number,
 ): { readonly resume: Resume } | { readonly outcome: AttemptOutcome } => {
   const { status, value, context, output } = savedSchema.parse(persistedSnapshot(saved));
-  if (status === 'done') return { outcome: output as AttemptOutcome };
   const known = context as unknown as AgentContext;
+  if (status === 'done')
+    return feedback !== null && known.round < feedback.round && known.failure === null
+      ? { resume: sentBack(known, feedback) }
+      : { outcome: output as AttemptOutcome };
   const at = restart[value];
   if (at === undefined) throw new Error(`the state ${value} of ${saved.id} is not known to this server`);
-  const deadlineAt = value === 'awaitingDecision' ? now + known.remainingMs : known.deadlineAt;
-  return { resume: { at: at(known), context: { ...known, deadlineAt } } };
+  const deadlineAt = deadlineOf(value, known, now);
+  return { resume: { at: at(known), context: { ...known, deadlineAt, limitAt: null } } };
 };

@@ -48,6 +48,8 @@ export interface ServicePorts {
   readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
   /** @throws invalid_params when a limit of cost cannot be kept */
   readonly requirePrice: (options: RunOptions, role: Role) => void;
+  /** The options of a run with what its role asks of every task. */
+  readonly optionsFor: (options: RunOptions, role: Role) => RunOptions;
   readonly load: () => Slots;
   /** How often a retryable failure is followed by another attempt. */
   readonly maxRetries: () => number;
@@ -57,7 +59,7 @@ export interface ServicePorts {
 const atRest: ReadonlySet<string> = new Set(['waiting_for_run', 'waiting_for_dependencies']);
 
 export const createService = (ports: ServicePorts): TaskService => {
-  const { tracker, store, host, lookUp, load, requirePrice, maxRetries } = ports;
+  const { tracker, store, host, lookUp, load, requirePrice, optionsFor, maxRetries } = ports;
   const running = new Map<string, Promise<Execution>>();
 
   const catalogue = createCatalogue({ tracker, store, viewOf: host.viewOf });
@@ -79,7 +81,11 @@ export const createService = (ports: ServicePorts): TaskService => {
       ? ((await catalogue.create({ description: task })).task_id as TaskId)
       : requireId(task);
     return executionOf(
-      await host.ask(taskId, { type: 'run', role, options, maxRetries: maxRetries() }, requestId),
+      await host.ask(
+        taskId,
+        { type: 'run', role, options: optionsFor(options, role), maxRetries: maxRetries() },
+        requestId,
+      ),
       role,
     );
   };
@@ -121,8 +127,10 @@ export const createService = (ports: ServicePorts): TaskService => {
     retry: async (taskId, role, options) => {
       const id = requireId(taskId);
       const last = host.snapshotOf(id).context;
-      requirePrice(options ?? last.options, role ?? last.role ?? 'engineer');
-      return host.ask(id, { type: 'retry', role, options, maxRetries: maxRetries() });
+      const next = role ?? last.role;
+      requirePrice(options ?? last.options, next ?? 'engineer');
+      const wanted = options === null || next === null ? options : optionsFor(options, next);
+      return host.ask(id, { type: 'retry', role, options: wanted, maxRetries: maxRetries() });
     },
   };
 };

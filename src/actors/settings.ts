@@ -18,14 +18,16 @@ export interface RoleSettings extends RoleProfile {
   readonly maxCostUsd: number | null;
   /** Tools whose calls a person must allow first. */
   readonly approvals: readonly string[];
+  /** Commands that must pass before a task of the role may complete. */
+  readonly verify: readonly string[];
   /** How many agents of the role may run at once. */
   readonly concurrency: number | null;
 }
 
-/** Plain values that the configuration decides; all of them can be replaced while the server runs. */
 /** `ask` a person, `repeat` the call, or `fail` the attempt. */
 export type OnInterrupted = 'ask' | 'repeat' | 'fail';
 
+/** Plain values that the configuration decides; all of them can be replaced while the server runs. */
 export interface Settings {
   readonly projectRoot: string;
   /** How many agents run at once. */
@@ -42,6 +44,8 @@ export interface Settings {
   /** How long a question to a person may stay unanswered (ms). */
   readonly answerMs: number;
   readonly maxRetries: number;
+  /** How often a call of the model that failed in a way that may pass is made again within an attempt. */
+  readonly maxModelRetries: number;
   /** Tokens of one answer. */
   readonly maxTokens: number;
   readonly defaultModel: string;
@@ -73,6 +77,7 @@ export const limitsFor = (settings: Settings, run: RunOptions, role: Role, now: 
     answerMs: settings.answerMs,
     maxRepeats,
     maxNudges,
+    maxModelRetries: settings.maxModelRetries,
     approvals: own.approvals,
   };
 };

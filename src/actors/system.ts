@@ -1,4 +1,4 @@
-import { createActor, type EventObject, fromPromise, type InspectionEvent, type SnapshotFrom } from 'xstate';
+import { createActor, type EventObject, fromPromise, type InspectionEvent, type SnapshotFrom, waitFor } from 'xstate';
 import type { Acted, Prepared, Thought } from '../machines/agent-context.ts';
 import { agentMachine } from '../machines/agent-machine.ts';
 import type { ActInput, PrepareInput, Seat, ThinkInput } from '../machines/agent-setup.ts';
@@ -51,6 +51,8 @@ export interface System {
   readonly settings: () => Settings;
   /** Takes up what an earlier process left pending. */
   start(): Promise<void>;
+  /** Gives no more slots, and lets who runs go on for so long (ms). */
+  drain(ms: number): Promise<void>;
   /** Gives no more slots, stops what runs and commits what was gathered; pending tasks stay pending. */
   stop(): Promise<void>;
 }
@@ -195,6 +197,10 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       lookUp,
       load,
       requirePrice,
+      optionsFor: (options, role) => {
+        const verify = [...settings.roles[role].verify, ...(options.verify ?? [])];
+        return verify.length === 0 ? options : { ...options, verify };
+      },
       maxRetries: () => settings.maxRetries,
     }),
     journal,
@@ -209,6 +215,12 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       supervisor.start();
       await host.restore();
       watch.start();
+    },
+    drain: async (ms) => {
+      supervisor.send({ type: 'drain' });
+      if (ms === 0) return;
+      const isIdle = ({ context }: SnapshotFrom<typeof supervisorMachine>): boolean => context.holding.length === 0;
+      await waitFor(supervisor, isIdle, { timeout: ms }).catch(() => {});
     },
     stop: async () => {
       watch.stop();

@@ -123,12 +123,15 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
         attempts.holdSlot(input.taskId, input.role, signal),
       ),
       claim: fromPromise<Verdict, AttemptInput>(({ input }) => afterTracker(input.taskId, tracker.claim(input.taskId))),
-      runAttempt: fromPromise<AttemptOutcome, AttemptInput>(async ({ input, signal }) => {
-        const { taskId, attempt, role, options } = input;
+      runAttempt: fromPromise<
+        AttemptOutcome,
+        AttemptInput & { readonly feedback: { readonly round: number; readonly text: string } | null }
+      >(async ({ input, signal }) => {
+        const { taskId, attempt, role, options, feedback } = input;
         const limits = ports.limits(options, role);
         const earlier = store.actor(attemptKey(taskId, attempt));
         if (earlier === null) return attempts.run({ taskId, attempt, role, options, limits }, signal);
-        const found = resumeFrom(earlier, ports.now());
+        const found = resumeFrom(earlier, feedback, ports.now());
         if ('outcome' in found) return found.outcome;
         return attempts.run({ taskId, attempt, role, options, limits, resume: found.resume }, signal);
       }),

@@ -18,6 +18,12 @@ const parser = yargs(hideBin(process.argv))
     host: { type: 'string', requiresArg: true, describe: 'localhost, 127.0.0.1 or ::1' },
     'max-concurrent': { type: 'number', requiresArg: true, describe: 'agents at once' },
     inspect: { type: 'boolean', default: false, describe: "show the live machines to XState's inspector" },
+    'drain-timeout': {
+      type: 'number',
+      default: 0,
+      requiresArg: true,
+      describe: 'seconds that running agents may go on after a signal; then they are parked until the next start',
+    },
     project: { type: 'string', requiresArg: true, describe: 'project folder' },
   })
   .example('$0 --server', 'serve the project of this folder on port 8080')
@@ -75,7 +81,11 @@ const main = async (): Promise<void> => {
   load();
   const project = findProject(args.project, process.cwd(), process.env);
   const { runServer } = await import('./server/run-server.ts');
-  const starting = runServer({ project, load, env: process.env, inspect: args.inspect });
+  const drain = args['drain-timeout'];
+  if (!Number.isFinite(drain) || drain < 0 || drain > 86_400)
+    throw new UsageError('--drain-timeout: expected seconds, 0 to 86400');
+  const drainMs = drain * 1_000;
+  const starting = runServer({ project, load, env: process.env, inspect: args.inspect, drainMs });
   obeySignals(starting);
   await starting;
 };

@@ -34,6 +34,8 @@ const role = z.strictObject({
     .refine((names) => names.includes('finish'), 'must hold finish, or the role could never end')
     .optional(),
   require_approval: z.array(tool).optional(),
+  /** Commands that must pass before a task of the role may complete. */
+  verify: z.array(z.string().min(1).max(4_000)).max(20).optional(),
   model: z.string().min(1).max(200).optional(),
   max_turns: positive.max(1_000).optional(),
   max_tokens_total: positive.optional(),
@@ -92,6 +94,8 @@ export const configSchema = z.strictObject({
       require_approval: z.array(tool).default([]),
       max_turns: positive.max(1_000).default(50),
       max_tokens_total: positive.default(1_000_000),
+      /** How often a call of the model that failed in a way that may pass is made again within an attempt. */
+      max_model_retries: z.int().min(0).max(20).default(5),
       max_retries: z.int().min(0).max(10).default(2),
     })
     .prefault({}),

@@ -32,6 +32,7 @@ const roleFrom = ({ config, file }: LoadedConfig, role: Role): RoleSettings => {
     maxTokensTotal: given.max_tokens_total ?? null,
     maxCostUsd: given.max_cost_usd ?? null,
     approvals: given.require_approval ?? config.agent.require_approval,
+    verify: given.verify ?? [],
     concurrency: given.concurrency ?? null,
   };
 };
@@ -69,6 +70,7 @@ export const settingsFrom = (loaded: LoadedConfig, projectRoot: string): Setting
     maxCostUsd: agent.max_cost_usd ?? null,
     answerMs: agent.answer_timeout_seconds * 1_000,
     maxRetries: agent.max_retries,
+    maxModelRetries: agent.max_model_retries,
     maxTokens: api.max_tokens,
     defaultModel: scripted ? 'scripted' : api.provider_model,
     prices: Object.fromEntries(Object.entries(api.prices).map(([model, price]) => [model, priceFrom(price)])),

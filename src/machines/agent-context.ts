@@ -12,6 +12,8 @@ export interface AgentLimits {
   readonly maxRepeats: number;
   /** How often an answer without a tool call is asked to go on. */
   readonly maxNudges: number;
+  /** How often a call of the model that failed in a way that may pass is made again. */
+  readonly maxModelRetries: number;
   /** Tools whose calls a person must allow first. */
   readonly approvals: readonly string[];
 }
@@ -86,8 +88,9 @@ export interface Question {
   readonly calls: readonly ShownCall[];
 }
 
-/** A person's answer: words for the model, and for calls whether they may be made. */
+/** What is told to the model with its next turn: a person's answer, or what a check of its work said. */
 export interface Answer {
+  readonly from: 'person' | 'check';
   readonly text: string | null;
   readonly allowed: boolean;
 }
@@ -111,6 +114,12 @@ export interface AgentContext extends AgentInput {
   readonly question: Question | null;
   /** Told to the model with its next turn, or to the tools that waited for it. */
   readonly answer: Answer | null;
+  /** How often the call of this turn has failed. */
+  readonly modelTries: number;
+  /** The limit of time behind a pause that ends earlier, or null. */
+  readonly limitAt: number | null;
+  /** How often its finished work was sent back to it. */
+  readonly round: number;
   /** Where it goes on when the table is set again, after a restart. */
   readonly resumeAt: Resume['at'];
   /** What a person says about a call that the end of a server left unclear. */

@@ -30,6 +30,7 @@ export const agentMachine = agentSetup.createMachine({
       answerMs: 0,
       maxRepeats: 0,
       maxNudges: 0,
+      maxModelRetries: 0,
       approvals: [],
     },
     usage: noUsage,
@@ -40,6 +41,9 @@ export const agentMachine = agentSetup.createMachine({
     question: null,
     answer: null,
     decision: null,
+    modelTries: 0,
+    limitAt: null,
+    round: 0,
     remainingMs: 0,
     failure: null,
     deadlineAt: input?.limits.deadlineAt ?? 0,
@@ -103,9 +107,17 @@ export const agentMachine = agentSetup.createMachine({
           ...seat({ context }),
           turn: context.usage.turns + 1,
           nudge: context.nudges > 0,
-          answer: context.answer?.text ?? null,
+          answer: context.answer,
         }),
         onDone: [
+          {
+            guard: { type: 'mayAskAgain', params: thought },
+            target: 'pausing',
+            actions: [
+              { type: 'countThought', params: thought },
+              { type: 'setPause', params: thought },
+            ],
+          },
           {
             guard: { type: 'modelFailed', params: thought },
             target: 'failed',
@@ -137,6 +149,16 @@ export const agentMachine = agentSetup.createMachine({
           { target: 'considering', actions: [{ type: 'countThought', params: thought }, 'countNudge'] },
         ],
         onError: { target: 'failed', actions: { type: 'recordFailure', params: broken } },
+      },
+    },
+    pausing: {
+      tags: 'phase:backing_off',
+      meta: { says: 'the call of the model failed in a way that may pass; it is made again' },
+      on: {
+        DEADLINE: [
+          { guard: 'pauseIsOver', target: 'thinking', actions: 'endPause' },
+          { guard: 'outOfTime', target: 'failed', actions: 'blameTime' },
+        ],
       },
     },
     acting: {

@@ -4,12 +4,14 @@ import type {
   AgentContext,
   AgentEvent,
   AgentStart,
+  Answer,
   Prepared,
   Response,
   Resume,
   Thought,
 } from './agent-context.ts';
 import { slot } from './slot.ts';
+import { spread } from './spread.ts';
 import type { AttemptOutcome, Failure, Role, RunOptions, TaskId, Usage } from './task.ts';
 
 export type Seat = {
@@ -18,8 +20,8 @@ export type Seat = {
   readonly role: Role;
   readonly options: RunOptions;
 };
-/** A turn of the model; `nudge` asks it to go on, `answer` is what a person said since the last turn. */
-export type ThinkInput = Seat & { readonly turn: number; readonly nudge: boolean; readonly answer: string | null };
+/** A turn of the model; `nudge` asks it to go on, `answer` is what was said to it since the last turn. */
+export type ThinkInput = Seat & { readonly turn: number; readonly nudge: boolean; readonly answer: Answer | null };
 /** Calls that a person did not allow, with what the model is told. */
 export type Denial = { readonly tools: readonly string[]; readonly why: string };
 /** `decision` is what a person says of a call that the end of a server left unclear. */
@@ -39,6 +41,16 @@ const because = (code: Failure['code'], message: string, facts = {}): Failure =>
 });
 const words = (error: unknown): string =>
   typeof error === 'object' && error !== null && 'message' in error ? String(error.message) : String(error);
+
+/** A provider that wants to be left alone for longer has the attempt end instead. */
+export const longestPauseMs = 5 * 60_000;
+
+/** What the provider asked for, else 1, 2, 4 … 60 s; a little more for some than for others, so that they do not come back together. */
+const pauseAfter = ({ facts }: Failure, { taskId, attempt, modelTries }: AgentContext): number => {
+  const wanted = facts['retry_after_ms'];
+  const pause = typeof wanted === 'number' ? wanted : Math.min(1_000 * 2 ** modelTries, 60_000);
+  return Math.round(pause * (1 + spread(`${taskId}#${attempt}/${modelTries}`) / 4));
+};
 
 /** How the chart reads its events. */
 export const seat = ({ context: { taskId, attempt, role, options } }: { context: AgentContext }): Seat => ({
@@ -111,6 +123,12 @@ export const agentSetup = setup({
     resumesAt: ({ context }, { at }: { at: Resume['at'] }) => context.resumeAt === at,
     isUnclear: (_, { prepared }: Preparing) => prepared.question !== null,
     mayNotGoOn: (_, { prepared }: Preparing) => prepared.failure !== null,
+    mayAskAgain: ({ context }, { thought }: Thinking) =>
+      thought.kind === 'failed' &&
+      thought.failure.retryable &&
+      context.modelTries < context.limits.maxModelRetries &&
+      pauseAfter(thought.failure, context) <= longestPauseMs,
+    pauseIsOver: ({ context, event }) => event.at >= context.deadlineAt && event.at < (context.limitAt ?? 0),
     modelFailed: (_, { thought }: Thinking) => thought.kind === 'failed',
     answerTruncated: (_, { thought }: Thinking) => thought.kind === 'truncated',
     callsTools: (_, { thought }: Thinking) => thought.kind === 'calls',
@@ -127,8 +145,19 @@ export const agentSetup = setup({
     countThought: assign({
       calls: (_, { thought }: Thinking) => (thought.kind === 'failed' ? [] : thought.calls),
       usage: ({ context }, { thought }: Thinking) => counted(context.usage, thought),
-      answer: null,
+      // What the model did not hear is said again.
+      answer: ({ context }, { thought }: Thinking) => (thought.kind === 'failed' ? context.answer : null),
+      modelTries: ({ context }, { thought }: Thinking) => (thought.kind === 'failed' ? context.modelTries : 0),
     }),
+    setPause: assign(({ context, event }, { thought }: Thinking) => {
+      const failure = thought.kind === 'failed' ? thought.failure : null;
+      return {
+        modelTries: context.modelTries + 1,
+        limitAt: context.deadlineAt,
+        deadlineAt: Math.min(context.deadlineAt, event.at + (failure === null ? 0 : pauseAfter(failure, context))),
+      };
+    }),
+    endPause: assign({ deadlineAt: ({ context }) => context.limitAt ?? context.deadlineAt, limitAt: null }),
     countCalls: assign({
       usage: ({ context: { usage } }, { acted }: Acting) => ({
         ...usage,
@@ -174,7 +203,11 @@ export const agentSetup = setup({
     }),
     startClock: assign({ deadlineAt: ({ context, event }) => event.at + context.remainingMs, question: null }),
     takeAnswer: assign({
-      answer: (_, { response }: Responding) => ({ text: response.text, allowed: response.decision !== 'deny' }),
+      answer: (_, { response }: Responding) => ({
+        from: 'person' as const,
+        text: response.text,
+        allowed: response.decision !== 'deny',
+      }),
     }),
     recordFailure: assign({ failure: (_, { failure }: { failure: Failure }) => failure }),
     recordModelFailure: assign({

@@ -14,6 +14,8 @@ export interface TaskContext {
   /** Why the last request was refused. */
   readonly refusal: Refusal | null;
   readonly outcome: AttemptOutcome | null;
+  /** What the work was sent back with, and how often it was. */
+  readonly feedback: { readonly round: number; readonly text: string } | null;
   readonly failure: Failure | null;
   readonly reason: string | null;
   /** When the task asked for a slot: its place in the queue (epoch ms). */

@@ -42,6 +42,7 @@ export const taskMachine = taskSetup.createMachine({
     finding: null,
     refusal: null,
     outcome: null,
+    feedback: null,
     failure: null,
     reason: null,
     submittedAt: null,

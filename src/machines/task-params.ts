@@ -30,6 +30,8 @@ export const waits = {
   releasing: 2 * minute,
 } as const;
 
+/** How often work that does not pass is sent back to its agent. */
+export const roundsAtMost = 2;
 /** How long the tracker is waited for before an attempt is given up over it. */
 export const trackerPatienceMs = 24 * 60 * minute;
 
@@ -45,6 +47,7 @@ export const attempt = ({ context }: Now) => ({
   attempt: context.attempt,
   options: context.options,
 });
+export const work = ({ context }: Now) => ({ ...attempt({ context }), feedback: context.feedback });
 export const report = ({ context }: Now) => ({ ...attempt({ context }), outcome: context.outcome });
 export const evidence = ({ context }: Now) => ({ ...attempt({ context }), reason: context.reason });
 /** How the tracker is told of an end; a task that another attempt will follow gets no label. */

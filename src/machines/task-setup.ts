@@ -3,7 +3,7 @@ import { type Refusal, refusal } from './errors.ts';
 import { slot } from './slot.ts';
 import type { AttemptOutcome, Failure, Finding, Role, RunOptions, TaskId } from './task.ts';
 import type { AttemptInput, ObservedStatus, TaskContext, TaskEvent, TaskInput, Verdict } from './task-context.ts';
-import { type EndLabel, trackerPatienceMs, willRetry } from './task-params.ts';
+import { type EndLabel, roundsAtMost, trackerPatienceMs, willRetry } from './task-params.ts';
 
 type Request = { readonly role: Role | null; readonly options: RunOptions | null; readonly maxRetries: number };
 type TaskOnly = { readonly taskId: TaskId };
@@ -20,7 +20,7 @@ export const taskSetup = setup({
     waitForSlot: slot<void, TaskOnly & { readonly role: Role; readonly submittedAt: number }>('waitForSlot'),
     holdSlot: slot<void, TaskOnly & { readonly role: Role }>('holdSlot'),
     claim: slot<Verdict, AttemptInput>('claim'),
-    runAttempt: slot<AttemptOutcome, AttemptInput>('runAttempt'),
+    runAttempt: slot<AttemptOutcome, AttemptInput & { readonly feedback: TaskContext['feedback'] }>('runAttempt'),
     verify: slot<{ readonly failure: Failure | null }, AttemptInput>('verify'),
     recordResults: slot<void, AttemptInput & { readonly outcome: AttemptOutcome | null }>('recordResults'),
     closeInTracker: slot<
@@ -50,6 +50,7 @@ export const taskSetup = setup({
     workDone: (_, { outcome }: { outcome: AttemptOutcome }) => outcome.status === 'done',
     mustVerify: ({ context }, { outcome }: { outcome: AttemptOutcome }) =>
       outcome.status === 'done' && (context.options.verify?.length ?? 0) > 0,
+    mayMendIt: ({ context }) => (context.feedback?.round ?? 0) < roundsAtMost,
     verified: (_, { failure }: { failure: Failure | null }) => failure === null,
     observed: (_, { status, is }: { status: ObservedStatus; is: ObservedStatus }) => status === is,
   },
@@ -87,7 +88,17 @@ export const taskSetup = setup({
       refusal: ({ context }) => refusal('queue_full', { limit: context.finding?.queueFullAt ?? 0 }),
     }),
     recordRefusal: assign({ refusal: (_, { refusal }: { refusal: Refusal | null }) => refusal }),
-    beginAttempt: assign({ attempt: ({ context }) => context.attempt + 1, startedAt: ({ event }) => event.at }),
+    beginAttempt: assign({
+      attempt: ({ context }) => context.attempt + 1,
+      startedAt: ({ event }) => event.at,
+      feedback: null,
+    }),
+    sendBack: assign({
+      feedback: ({ context }, { failure }: { failure: Failure | null }) => ({
+        round: (context.feedback?.round ?? 0) + 1,
+        text: [failure?.message, failure?.facts['output']].filter((text) => text).join('. Its output ends with:\n\n'),
+      }),
+    }),
     recordOutcome: assign({ outcome: (_, { outcome }: { outcome: AttemptOutcome }) => outcome }),
     recordFailure: assign({ failure: (_, { failure }: { failure: Failure | null }) => failure }),
     recordAway: assign({

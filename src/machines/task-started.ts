@@ -78,7 +78,7 @@ export const started = taskSetup.createStateConfig({
       invoke: {
         id: 'work',
         src: 'runAttempt',
-        input: read.attempt,
+        input: read.work,
         onDone: [
           {
             guard: { type: 'mustVerify', params: read.outcome },
@@ -112,6 +112,11 @@ export const started = taskSetup.createStateConfig({
         input: read.attempt,
         onDone: [
           { guard: { type: 'verified', params: read.verification }, target: 'recording' },
+          {
+            guard: 'mayMendIt',
+            target: 'working',
+            actions: { type: 'sendBack', params: read.verification },
+          },
           { target: 'failing', actions: { type: 'recordFailure', params: read.verification } },
         ],
         onError: fail,

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -149,6 +149,50 @@ test('a task that a dead server left behind is shown with a note, and asks at th
   await agent('respond', id, 'it is done, finish');
   expect((await agent('wait', id)).code).toBe(0);
   expect((await agent('show', id)).out).toContain('complete');
+});
+
+test('SIGTERM with --drain-timeout lets a running agent finish first; a second one does not wait', async () => {
+  const { agent, configFile, stateDir, root, start, serverFile } = openProject();
+  const script = join(stateDir, '..', 'script.json');
+  const waits = { tool: 'bash', arguments: { command: 'echo > at-work; until [ -e go ]; do sleep 0.05; done' } };
+  writeFileSync(script, JSON.stringify({ scripts: [{ turns: [{ calls: [waits] }] }] }));
+  writeFileSync(configFile, JSON.stringify({ server: { port: 0 }, api: { backend: 'scripted', script } }));
+  const run = async () => {
+    rmSync(join(root, 'at-work'), { force: true });
+    const server = start('agent-server', ['--server', '--drain-timeout', '60']);
+    const ended = new Promise((resolve) => server.once('exit', resolve));
+    await until(() => serverFile()?.pid === server.pid);
+    const id = (await agent('create', 'Do it')).out.trim();
+    await agent('--async', 'engineer', id);
+    await until(() => existsSync(join(root, 'at-work')));
+    server.kill('SIGTERM');
+    // Two signals that come at once are one to the kernel.
+    const { url } = serverFile();
+    while ((await fetch(`${url}/health`)).status !== 503);
+    return { id, server, ended };
+  };
+
+  const patient = await run();
+  writeFileSync(join(root, 'go'), '');
+  const code = await patient.ended;
+  rmSync(join(root, 'go'));
+  const hasty = await run();
+  hasty.server.kill('SIGTERM');
+
+  expect(code).toBe(0);
+  expect((await agent('show', patient.id)).out).toContain('complete');
+  expect(await hasty.ended).toBe(1);
+  await agent('server', 'start');
+  await agent('cancel', hasty.id);
+});
+
+test('a --drain-timeout that is no time is refused', async () => {
+  const { server } = openProject();
+
+  expect(await server('--server', '--drain-timeout', 'soon')).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('--drain-timeout: expected seconds'),
+  });
 });
 
 test('SIGTERM ends the server with 0, and what it ran with it', async () => {

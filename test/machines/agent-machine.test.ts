@@ -12,6 +12,7 @@ const limits = {
   answerMs: 1_000,
   maxRepeats: 3,
   maxNudges: 1,
+  maxModelRetries: 2,
   approvals: ['bash'],
 };
 const callsOf = (...tools: readonly string[]) =>
@@ -41,6 +42,9 @@ const fresh: AgentContext = {
   question: null,
   answer: null,
   decision: null,
+  modelTries: 0,
+  limitAt: null,
+  round: 0,
   resumeAt: null,
   remainingMs: 0,
   failure: null,
@@ -73,6 +77,7 @@ const turn = {
 };
 const why = (code: string) => ({ failure: expect.objectContaining({ code }) });
 
+const asking = { from: 'person' as const, text: 'left', allowed: true };
 const inTime = { deadlineAt: at + 1 };
 const late = { type: 'DEADLINE', at };
 
@@ -152,9 +157,48 @@ const rows: readonly Row[] = [
     expected: { usage: turn, calls: callsOf('read', 'find') },
   },
   {
-    says: 'a model that failed ends it with its failure',
+    says: 'a model call that may pass is made again after a pause',
     from: 'thinking',
     event: done('think', { kind: 'failed', failure }),
+    given: { deadlineAt: at + 60_000, answer: asking },
+    to: 'pausing',
+    expected: { modelTries: 1, limitAt: at + 60_000, answer: asking, usage: { ...noUsage, model_calls: 1 } },
+  },
+  {
+    says: 'a model call that cannot pass ends it',
+    from: 'thinking',
+    event: done('think', { kind: 'failed', failure: { ...failure, retryable: false } }),
+    to: 'failed',
+    expected: why('model_failed'),
+  },
+  {
+    says: 'a provider that wants to be left alone for long ends it',
+    from: 'thinking',
+    event: done('think', { kind: 'failed', failure: { ...failure, facts: { retry_after_ms: 3_600_000 } } }),
+    to: 'failed',
+    expected: why('model_failed'),
+  },
+  {
+    says: 'after the pause it thinks on, with what is left of its time',
+    from: 'pausing',
+    event: late,
+    given: { limitAt: at + 60_000, modelTries: 1 },
+    to: 'thinking',
+    expected: { deadlineAt: at + 60_000, limitAt: null, modelTries: 1 },
+  },
+  {
+    says: 'a pause that its time does not allow ends it',
+    from: 'pausing',
+    event: late,
+    given: { limitAt: at },
+    to: 'failed',
+    expected: why('timed_out'),
+  },
+  {
+    says: 'a model that failed too often ends it with its failure',
+    from: 'thinking',
+    event: done('think', { kind: 'failed', failure }),
+    given: { modelTries: 2 },
     to: 'failed',
     expected: { failure, usage: { ...noUsage, model_calls: 1 } },
   },
@@ -343,7 +387,7 @@ test('the wall limit does not end it a millisecond early', () => {
 
 test('its output is the outcome of the attempt', () => {
   const well = step(agentMachine, 'acting', fresh, done('act', acted('done')));
-  const badly = step(agentMachine, 'thinking', fresh, done('think', { kind: 'failed', failure }));
+  const badly = step(agentMachine, 'thinking', { ...fresh, modelTries: 2 }, done('think', { kind: 'failed', failure }));
 
   expect(well.output).toEqual({
     status: 'done',

@@ -117,6 +117,7 @@ const input = (id: string): AgentInput => ({
     deadlineAt: 9e15,
     answerMs: 0,
     maxRepeats: 9,
+    maxModelRetries: 0,
     maxNudges: 0,
     approvals: [],
   },

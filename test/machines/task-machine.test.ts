@@ -4,7 +4,7 @@ import type { AttemptOutcome, Failure, TaskId } from '../../src/machines/task.ts
 import { noUsage } from '../../src/machines/task.ts';
 import type { ObservedStatus, TaskContext } from '../../src/machines/task-context.ts';
 import { taskMachine } from '../../src/machines/task-machine.ts';
-import { trackerPatienceMs, waits } from '../../src/machines/task-params.ts';
+import { roundsAtMost, trackerPatienceMs, waits } from '../../src/machines/task-params.ts';
 import { at, broken, done, edgeOf, edgesOf, nodesOf, pathOf, type Row, step } from './chart.ts';
 
 interface Persisted {
@@ -21,6 +21,7 @@ const resting: TaskContext = {
   finding: null,
   refusal: null,
   outcome: null,
+  feedback: null,
   failure: null,
   reason: null,
   submittedAt: null,
@@ -444,9 +445,17 @@ const startedRows: readonly Row[] = [
     to: 'started.recording',
   },
   {
-    says: 'work that does not pass fails',
+    says: 'work that does not pass goes back to its agent',
+    from: 'started.verifying',
+    event: done('verify', { failure: { ...failure(false), facts: { output: 'red' } } }),
+    to: 'started.working',
+    expected: { feedback: { round: 1, text: 'away. Its output ends with:\n\nred' } },
+  },
+  {
+    says: 'work that does not pass too often fails',
     from: 'started.verifying',
     event: done('verify', { failure: failure(false) }),
+    given: { feedback: { round: roundsAtMost, text: 'red' } },
     to: 'started.failing',
     expected: { failure: failure(false) },
   },

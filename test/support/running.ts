@@ -50,6 +50,7 @@ const ownSettings = {
   maxTokensTotal: null,
   maxCostUsd: null,
   approvals: [],
+  verify: [],
   concurrency: null,
 };
 
@@ -89,6 +90,7 @@ export const startSystem = async (setting: Setting = {}) => {
       answerMs: 60_000,
       prices: {},
       maxRetries: 0,
+      maxModelRetries: 0,
       maxTokens: 1_000,
       defaultModel: 'scripted',
       credentialVariable: 'OPENAI_API_KEY',

@@ -4,7 +4,8 @@ import type { CallResult } from './tools/port.ts';
 /** The append-only conversation of one attempt, with what the guards ask of it. */
 export interface Conversation {
   readonly messages: readonly Message[];
-  say(text: string): void;
+  /** What is said before a turn; a turn that is taken again hears it once. */
+  hear(turn: number, said: readonly string[]): void;
   answer(text: string, calls: readonly ToolCall[]): void;
   results(results: readonly CallResult[]): void;
   /** The tool calls of the last answer. */
@@ -18,6 +19,7 @@ export const createConversation = (first: string): Conversation => {
   let pending: readonly ToolCall[] = [];
   let last = '';
   let repeats = 0;
+  let heard = 0;
 
   const count = (result: CallResult): void => {
     const call = pending.find(({ id }) => id === result.callId);
@@ -28,8 +30,10 @@ export const createConversation = (first: string): Conversation => {
 
   return {
     messages,
-    say: (text) => {
-      messages.push({ role: 'user', text });
+    hear: (turn, said) => {
+      if (turn <= heard) return;
+      heard = turn;
+      for (const text of said) messages.push({ role: 'user', text });
     },
     answer: (text, calls) => {
       messages.push({ role: 'assistant', text, calls });

@@ -32,7 +32,7 @@ const rebuilt = (first: string, { steps, turns, resumeAt }: Setting): Conversati
   for (let turn = 1; turn <= turns; turn += 1) {
     const thought = steps.thought(turn);
     if (thought?.answer == null) throw new Error(`turn ${turn} of this attempt is not in the journal`);
-    for (const text of thought.said) conversation.say(text);
+    conversation.hear(turn, thought.said);
     const calls = thought.answer.truncated ? [] : thought.answer.calls;
     conversation.answer(thought.answer.text, calls);
     const isOpen = turn === turns && (resumeAt === 'acting' || resumeAt === 'awaitingApproval');

@@ -50,6 +50,10 @@ export interface AgentWorker {
 }
 
 const nudgeText = 'You answered without calling a tool. Go on with the task, or call finish when you are done.';
+const spoken = {
+  person: (text: string) => `A person answers:\n\n${text}`,
+  check: (text: string) => `Your work is not accepted yet. ${text}\n\nMend it, then call finish again.`,
+} as const;
 const shownArguments = 2_000;
 
 const silent: Failure = { code: 'model_failed', message: 'the model did not answer', facts: {}, retryable: true };
@@ -205,8 +209,8 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
 
     think: async ({ turn, nudge, answer, ...seat }, signal) => {
       const desk = deskOf(seat);
-      const said = [...(nudge ? [nudgeText] : []), ...(answer === null ? [] : [`A person answers:\n\n${answer}`])];
-      for (const text of said) desk.conversation.say(text);
+      const said = [...(nudge ? [nudgeText] : []), ...(answer?.text == null ? [] : [spoken[answer.from](answer.text)])];
+      desk.conversation.hear(turn, said);
       const known = desk.steps.thought(turn)?.answer ?? null;
       const taken = known ?? (await call(desk, seat, turn, said, signal));
       if (taken.type === 'failed') return { kind: 'failed', failure: taken.failure };

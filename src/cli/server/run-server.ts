@@ -30,7 +30,7 @@ export interface RunningServer {
   readonly url: string;
   /** Reads the configuration again and takes what can change while it runs; a bad file changes nothing. */
   reload(): void;
-  /** Ends streams, stops what runs, commits, lets go of the project. */
+  /** Lets what runs go on for as long as was said, then ends streams, stops it, commits, lets go of the project. */
   stop(): Promise<void>;
 }
 
@@ -41,6 +41,8 @@ export interface ServerOptions {
   readonly env: NodeJS.ProcessEnv;
   /** Whether XState's inspector may look on, at GET /inspect. */
   readonly inspect: boolean;
+  /** How long running attempts may go on after a signal (ms); then they are parked until the next start. */
+  readonly drainMs: number;
 }
 
 const heartbeatMs = 15_000;
@@ -73,6 +75,7 @@ interface Parts {
   readonly redact: (text: string) => string;
   readonly logger: Logger;
   readonly inspection: Inspection | null;
+  readonly drainMs: number;
 }
 
 const assemble = ({ project, current, redact, logger, inspection }: Parts) => {
@@ -100,7 +103,7 @@ type Assembled = ReturnType<typeof assemble>;
  * it says so.
  * @throws ConfigError, PrivateFileError, AlreadyServedError, PortInUseError
  */
-export const runServer = async ({ project, load, env, inspect }: ServerOptions): Promise<RunningServer> => {
+export const runServer = async ({ project, load, env, inspect, drainMs }: ServerOptions): Promise<RunningServer> => {
   const loaded = load();
   settingsFrom(loaded, project.root);
   const key = takeKey(env);
@@ -112,7 +115,7 @@ export const runServer = async ({ project, load, env, inspect }: ServerOptions):
     const redact = createRedactor([key, token()]);
     const logger = createLogger(loaded.config.logging, redact);
     const inspection = inspect ? createInspection(redact) : null;
-    const parts: Parts = { project, current, token, redact, logger, inspection };
+    const parts: Parts = { project, current, token, redact, logger, inspection, drainMs };
     assembled = assemble(parts);
     const serving = await serve(parts, assembled, lock);
     return { ...serving, reload: () => reload(parts, assembled as Assembled, load, key) };
@@ -147,7 +150,7 @@ const handlerLine = async (wanted: boolean): Promise<string> =>
   wanted ? (await registerHandler(thisProgram())).line : 'not registered: server.register_protocol_handler is false';
 
 const serve = async (
-  { project, current, token, logger, inspection }: Parts,
+  { project, current, token, logger, inspection, drainMs }: Parts,
   { tracker, store, system }: Assembled,
   lock: ProjectLock,
 ): Promise<Omit<RunningServer, 'reload'>> => {
@@ -208,6 +211,7 @@ const serve = async (
   );
   const stop = async (): Promise<void> => {
     draining = true;
+    await system.drain(drainMs);
     removeServerFile(files.server, process.pid);
     await system.stop();
     await app.close();
