@@ -28,7 +28,9 @@ const [done, pending] = [rowsOf(one), rowsOf(other)];
 
 const root = mkdtempSync(join(tmpdir(), 'agent-bench-restart-'));
 const stateDir = join(root, '.state');
-const lines = readFileSync(join(folder, '.beads', 'issues.jsonl'), 'utf8').trim().split('\n');
+const lines = readFileSync(join(folder, '.beads', 'issues.jsonl'), 'utf8')
+  .trim()
+  .split('\n');
 await close();
 const { mkdirSync } = await import('node:fs');
 mkdirSync(stateDir, { mode: 0o700 });
@@ -68,7 +70,10 @@ const bare = await timed(() => {
 });
 
 const config = join(root, 'config.json');
-writeFileSync(config, JSON.stringify({ server: { port: 0, register_protocol_handler: false }, api: { backend: 'scripted' } }));
+writeFileSync(
+  config,
+  JSON.stringify({ server: { port: 0, register_protocol_handler: false }, api: { backend: 'scripted' } }),
+);
 const program = fileURLToPath(new URL('../dist/cli/agent-server.js', import.meta.url));
 const env = { ...process.env, AGENT_STATE_DIR: stateDir };
 let server;

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { createActor, type EventObject, fromPromise, type InspectionEvent, type SnapshotFrom, waitFor } from 'xstate';
 import type { Acted, Prepared, Thought } from '../machines/agent-context.ts';
 import { agentMachine } from '../machines/agent-machine.ts';
@@ -5,9 +6,16 @@ import type { ActInput, PrepareInput, Seat, ThinkInput } from '../machines/agent
 import { ServiceError } from '../machines/errors.ts';
 import type { Slots } from '../machines/explain.ts';
 import { supervisorMachine } from '../machines/supervisor-machine.ts';
-import type { AttemptKey, Finding, Role, RunOptions, TaskId } from '../machines/task.ts';
+import {
+  type AttemptKey,
+  attemptKey,
+  type Finding,
+  type Role,
+  type RunOptions,
+  type TaskId,
+} from '../machines/task.ts';
 import { holderOf } from '../machines/tracked-task.ts';
-import { endLeftover } from './agent/process-group.ts';
+import { endMarked } from './agent/marked.ts';
 import { createSteps } from './agent/steps.ts';
 import { type AgentWorker, createAgentWorker } from './agent/worker.ts';
 import { type Attempts, createAttempts, type Supervisor } from './attempts.ts';
@@ -58,6 +66,8 @@ export interface System {
 }
 
 const stopMs = 8_000;
+/** In the environment of every command of an attempt: by it is found what an earlier server left running. */
+const markVariable = 'ATS_ATTEMPT';
 const free: Price = { input: 0, cachedInput: 0, output: 0 };
 
 /** The agent machine with its slots filled. */
@@ -103,6 +113,18 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     throw new ServiceError('invalid_params', { fields: [{ path: 'options.max_cost_usd', problem }] });
   };
 
+  /** Two projects may have a task of the same id. */
+  const project = createHash('sha256').update(initial.projectRoot).digest('hex').slice(0, 12);
+  const markOf = (taskId: TaskId, attempt: number): string => `${project}/${attemptKey(taskId, attempt)}`;
+  const environmentOf = ({ taskId, attempt }: Pick<Seat, 'taskId' | 'attempt'>) => ({
+    ...ports.environment,
+    [markVariable]: markOf(taskId, attempt),
+  });
+  const endLeftovers = async (taskId: TaskId, attempt: number): Promise<void> => {
+    const count = await endMarked(markVariable, markOf(taskId, attempt));
+    if (count > 0) log('processes that an earlier server left were ended', { task_id: taskId, attempt, count });
+  };
+
   const worker = createAgentWorker({
     workspace,
     chooseModel: requireModel,
@@ -110,7 +132,8 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     readResults: results.read,
     emit,
     track: (key, work) => attempts.track(key, work),
-    environment: ports.environment,
+    environmentOf,
+    endLeftovers,
     maxTokens: () => settings.maxTokens,
     stepsOf: (seat) => createSteps(store, journal, seat),
     onInterrupted: () => settings.onInterrupted,
@@ -154,7 +177,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     store,
     attempts,
     results,
-    verify: createVerify({ workspace, environment: ports.environment, emit }),
+    verify: createVerify({ workspace, environmentOf, emit }),
     limits: (run, role) => limitsFor(settings, run, role, now()),
     lookUp,
     modelOf: (run, role) => {
@@ -165,10 +188,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     contextOf: (taskId) => host.contextOf(taskId),
     priorityOf: (taskId) => host.priorityOf(taskId),
     notes: () => settings.notes,
-    endLeftovers: async (taskId, attempt) => {
-      for (const { group, began } of createSteps(store, journal, { taskId, attempt }).unfinished())
-        await endLeftover(group, began);
-    },
+    endLeftovers,
     flush: journal.flush,
     now,
   });

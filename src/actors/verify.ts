@@ -16,7 +16,7 @@ const shownOutput = 2_000;
 export const createVerify =
   (ports: {
     readonly workspace: Workspace;
-    readonly environment: Readonly<Record<string, string>>;
+    readonly environmentOf: (attempt: AttemptInput) => Readonly<Record<string, string>>;
     readonly emit: (attempt: AttemptInput, type: EventType, data: unknown) => void;
   }): VerifyCommands =>
   async (attempt, signal) => {
@@ -25,7 +25,7 @@ export const createVerify =
       const { exitCode, output, timedOut } = await runCommand({
         argv: ['/bin/sh', '-c', command],
         cwd: root,
-        env: ports.environment,
+        env: ports.environmentOf(attempt),
         timeoutMs,
         signal,
         onOutput: () => {},

@@ -1,9 +1,9 @@
+import { createHash } from 'node:crypto';
 import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import Database from 'libsql';
 import { expect, test, vi } from 'vitest';
-import { beginningOf } from '../../src/actors/is-alive.ts';
 import type { Model, ModelEvent, ModelRequest } from '../../src/actors/model/port.ts';
 import type { OnInterrupted } from '../../src/actors/settings.ts';
 import { finish, type Running, type Setting, startSystem, type Turn, untilStatus } from '../support/running.ts';
@@ -251,21 +251,21 @@ test('what an attempt did is forgotten when its task is over', async () => {
 });
 
 test('a cancel that a crash cut short ends what the earlier process left running', async () => {
-  const left = execa('sleep', ['600'], { detached: true, reject: false });
-  const group = left.pid as number;
   const { first, id, setting } = await open([bash('trap "" TERM; echo made >> marks; sleep 600')]);
   await untilMarked(first);
   const cancelled = first.service.cancel(id, null);
   await vi.waitFor(async () => expect((await first.service.status(id)).phase).toBe('cancelling'));
   const image = await crash(first, setting);
   await cancelled.catch(() => {});
-  const db = openJournal(image.stateDir);
-  const intent = { call: { id: 'call_0_0', tool: 'bash', arguments: '{}' }, group, began: beginningOf(group) };
-  db.prepare("update steps set intent = ?, result = null where key like 'act:%'").run(JSON.stringify(intent));
-  db.close();
+  const mark = createHash('sha256').update(image.root).digest('hex').slice(0, 12);
+  const env = { ATS_ATTEMPT: `${mark}/${id}#1` };
+  const left = execa('sleep', ['600'], { detached: true, reject: false, env });
+  const other = execa('sleep', ['600'], { detached: true, reject: false, env: { ATS_ATTEMPT: `${mark}/${id}#12` } });
 
   const next = await startSystem(image);
   await untilStatus(next, id, 'cancelled');
 
   expect((await left).signal).toMatch(/SIGTERM|SIGKILL/);
+  expect(other.exitCode).toBeNull();
+  other.kill();
 });

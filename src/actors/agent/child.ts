@@ -1,9 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
 import { type Bounds, createBoundedText } from './bounded-text.ts';
+import { endMarked } from './marked.ts';
 import { bindToThisProcess, endGroup } from './process-group.ts';
 
 export type OutputStream = 'stdout' | 'stderr';
@@ -15,8 +17,6 @@ export interface Command extends Bounds {
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** Told of the process group when it has begun. Must not throw. */
-  readonly onGroup?: (group: number) => void;
   /** All output as it comes, never cut inside a character. Must not throw. */
   readonly onOutput?: (text: string, stream: OutputStream) => void;
 }
@@ -49,10 +49,13 @@ const patienceMs = 200;
 /** A process that left the group may hold the pipe open for ever. */
 const drainMs = 500;
 
-const start = ({ argv: [file, ...args], cwd, env }: Command) =>
+/** In the environment of every command, and of no other process: by it is found what left its process group. */
+const markVariable = 'ATS_COMMAND';
+
+const start = ({ argv: [file, ...args], cwd, env }: Command, mark: string) =>
   execa(file, args, {
     cwd,
-    env,
+    env: { ...env, [markVariable]: mark },
     extendEnv: false,
     stdin: 'ignore',
     detached: true,
@@ -104,9 +107,8 @@ const notStarted = (output: string, aborted: boolean): CommandResult => ({
   truncatedBytes: 0,
 });
 
-const supervise = async (child: Child, group: number, command: Command): Promise<CommandResult> => {
+const supervise = async (child: Child, group: number, mark: string, command: Command): Promise<CommandResult> => {
   const release = bindToThisProcess(group);
-  command.onGroup?.(group);
   const kept = createBoundedText(command);
   const take = (stream: OutputStream) => (text: string) => {
     kept.push(text);
@@ -118,6 +120,7 @@ const supervise = async (child: Child, group: number, command: Command): Promise
 
   const ending = await firstEnding(child, command);
   const { byItself } = await endGroup(group, ending === 'itself' ? patienceMs : 0);
+  const escaped = await endMarked(markVariable, mark);
   release();
   await drain(child, closed);
 
@@ -126,23 +129,24 @@ const supervise = async (child: Child, group: number, command: Command): Promise
     exitCode: ending === 'itself' ? exitCodeOf(child) : null,
     timedOut: ending === 'timeout',
     aborted: ending === 'abort',
-    leftProcesses: ending === 'itself' && !byItself,
+    leftProcesses: ending === 'itself' && (!byItself || escaped > 0),
     output: text,
     truncatedBytes,
   };
 };
 
 /**
- * Runs a command in a process group of its own and resolves when no process of the group runs any more, whether it
+ * Runs a command in a process group of its own and resolves when no process of it runs any more, nor one that left it, whether it
  * ended, timed out or was aborted. Never rejects for a failure of the command. Keeps `headBytes` + `tailBytes` of output.
  */
 export const runCommand = async (command: Command): Promise<CommandResult> => {
   if (command.signal.aborted) return notStarted('', true);
   try {
-    const child = start(command);
+    const mark = randomUUID();
+    const child = start(command, mark);
     return child.pid === undefined
       ? notStarted((await child).shortMessage ?? 'the command could not start', false)
-      : await supervise(child, child.pid, command);
+      : await supervise(child, child.pid, mark, command);
   } catch (error) {
     return notStarted(error instanceof Error ? error.message : String(error), false);
   }

@@ -12,15 +12,13 @@ export interface CallObserver {
   /** `args` are the parsed arguments, or the text as the model wrote it when that is not JSON. */
   start(call: ToolCall, args: unknown): void;
   output(call: ToolCall, chunk: string): void;
-  /** A command of the call runs in this process group. */
-  group?(call: ToolCall, group: number): void;
   end(call: ToolCall, result: CallResult): void;
 }
 
 export interface ExecutorOptions {
   /** The tools that the role may use; a name that no tool has grants nothing. */
   readonly tools: readonly string[];
-  readonly context: Omit<ToolContext, 'emit' | 'onGroup'>;
+  readonly context: Omit<ToolContext, 'emit'>;
   /** Calls that a person did not allow: they are answered with the reason. */
   readonly denied?: Denial | null;
   readonly observe: CallObserver;
@@ -135,8 +133,7 @@ const perform = (call: ToolCall, prepared: Prepared, { context, observe }: Execu
   if (prepared.tool === null) return Promise.resolve(failed(prepared.refusal));
   if (context.signal.aborted) return Promise.resolve(failed('cancelled'));
   const emit = (chunk: string) => tell(() => observe.output(call, withoutNul(chunk)));
-  const onGroup = (group: number) => tell(() => observe.group?.(call, group));
-  return prepared.tool.run(prepared.args, { ...context, emit, onGroup });
+  return prepared.tool.run(prepared.args, { ...context, emit });
 };
 
 /** A `start` that throws keeps the call from running: what could not be recorded must not happen. */

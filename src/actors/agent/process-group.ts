@@ -1,6 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { beginningOf } from '../is-alive.ts';
 
 const pollMs = 20;
 const killAfterMs = 2_000;
@@ -60,11 +59,6 @@ export const endGroup = async (group: number, patienceMs: number): Promise<{ rea
   signalGroup(group, 'SIGKILL');
   await goneWithin(group, giveUpAfterMs);
   return { byItself: false };
-};
-
-/** Ends what an earlier server left running of a command, when its process group is still the same one. */
-export const endLeftover = async (group: number, began: string): Promise<void> => {
-  if (began !== '' && beginningOf(group) === began) await endGroup(group, 0);
 };
 
 const live = new Set<number>();

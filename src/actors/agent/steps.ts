@@ -18,7 +18,7 @@ const answeredSchema = z.object({
   truncated: z.boolean(),
   usage: z.object({ inputTokens: z.number(), outputTokens: z.number(), cachedTokens: z.number() }),
 });
-const actSchema = z.object({ call: callSchema, group: z.number().nullable(), began: z.string() });
+const actSchema = z.object({ call: callSchema });
 const resultSchema = z.object({
   callId: z.string(),
   tool: z.string(),
@@ -31,14 +31,8 @@ const resultSchema = z.object({
   question: z.string().nullable(),
 });
 
-/** A process group of a call, and when its first process began: an id alone may have been given to another. */
-export interface Group {
-  readonly group: number;
-  readonly began: string;
-}
-
 /** A tool call that was begun; without a result nobody knows what it did. */
-export interface BegunCall extends Group {
+export interface BegunCall {
   readonly call: ToolCall;
   readonly result: CallResult | null;
 }
@@ -58,9 +52,7 @@ export interface Steps {
   /** The calls of a turn, in the order in which they began. */
   calls(turn: number): readonly BegunCall[];
   call(turn: number, callId: string): BegunCall | null;
-  /** Calls of any turn without a result. */
-  unfinished(): readonly BegunCall[];
-  act(turn: number, call: ToolCall, group?: Group): void;
+  act(turn: number, call: ToolCall): void;
   actEnded(turn: number, call: ToolCall, result: CallResult): void;
 }
 
@@ -88,9 +80,8 @@ export const createSteps = (
   const callAt = (key: string): BegunCall | null => {
     const intent = intentOf(key, actSchema);
     if (intent === null) return null;
-    return { call: intent.call, group: intent.group ?? 0, began: intent.began, result: resultOf(key, resultSchema) };
+    return { call: intent.call, result: resultOf(key, resultSchema) };
   };
-  const nobody = { group: null, began: '' };
 
   return {
     prompt: () => intentOf('prompt', promptSchema)?.text ?? null,
@@ -103,12 +94,8 @@ export const createSteps = (
     thinkEnded: (turn, said, answer) => write(`think:${turn}`, { said }, answer),
     calls: (turn) =>
       [...known.keys()].filter((key) => key.startsWith(`act:${turn}:`)).flatMap((key) => callAt(key) ?? []),
-    unfinished: () =>
-      [...known]
-        .filter(([key, { result }]) => key.startsWith('act:') && result === null)
-        .flatMap(([key]) => callAt(key) ?? []),
     call: (turn, callId) => callAt(`act:${turn}:${callId}`),
-    act: (turn, call, group) => write(`act:${turn}:${call.id}`, { call, ...(group ?? nobody) }),
-    actEnded: (turn, call, result) => write(`act:${turn}:${call.id}`, { call, ...nobody }, result),
+    act: (turn, call) => write(`act:${turn}:${call.id}`, { call }),
+    actEnded: (turn, call, result) => write(`act:${turn}:${call.id}`, { call }, result),
   };
 };

@@ -3,14 +3,12 @@ import type { ActInput, PrepareInput, Seat, ThinkInput } from '../../machines/ag
 import { type AttemptKey, attemptKey, type Failure, type Role, type TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { EventType } from '../events.ts';
-import { beginningOf } from '../is-alive.ts';
 import type { Model, ModelEvent, ModelRequest, ModelUsage, ToolCall } from '../model/port.ts';
 import { costOf, type OnInterrupted, type Price } from '../settings.ts';
 import type { Workspace } from '../workspace/port.ts';
 import { type Desk, setDesk, unclearCalls } from './desk.ts';
 import { type CallObserver, createExecutor, toolSpecs } from './executor.ts';
 import { interrupted, isRepeat, questionAbout, unknownEnd } from './interrupted.ts';
-import { endLeftover } from './process-group.ts';
 import { taskPrompt } from './prompt.ts';
 import type { RoleProfile } from './roles.ts';
 import type { Answered, BegunCall, Steps } from './steps.ts';
@@ -31,7 +29,10 @@ export interface WorkerPorts {
   readonly emit: (key: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
   /** Work that must have ended before the attempt counts as gone. */
   readonly track: <Result>(key: AttemptKey, work: Promise<Result>) => Promise<Result>;
-  readonly environment: Readonly<Record<string, string>>;
+  /** The environment for commands of an attempt. */
+  readonly environmentOf: (seat: Pick<Seat, 'taskId' | 'attempt'>) => Readonly<Record<string, string>>;
+  /** Ends what an earlier server left running of an attempt. */
+  readonly endLeftovers: (taskId: TaskId, attempt: number) => Promise<void>;
   readonly maxTokens: () => number;
   /** What the attempt has done so far, in this process or an earlier one. */
   readonly stepsOf: (seat: Pick<Seat, 'taskId' | 'attempt'>) => Steps;
@@ -122,7 +123,6 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
         begun.add(call.id);
       },
       output: (call, chunk) => ports.emit(seat, 'tool_output', { call_id: call.id, tool: call.tool, chunk }),
-      group: (call, group) => steps.act(turn, call, { group, began: beginningOf(group) }),
       end: (call, { callId, tool, ok, durationMs, text, ...more }) => {
         const output = text.slice(0, shownArguments);
         ports.emit(seat, 'tool_end', { call_id: callId, tool, ok, duration_ms: durationMs, output });
@@ -142,9 +142,8 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
     };
   };
 
-  /** Calls that were at work when a server ended: what is left of them is ended, then policy says how to go on. */
-  const unclear = async (calls: readonly BegunCall[]): Promise<Prepared> => {
-    for (const { group, began } of calls) await endLeftover(group, began);
+  /** Calls that were at work when a server ended: policy says how to go on. */
+  const unclear = (calls: readonly BegunCall[]): Prepared => {
     const policy = ports.onInterrupted();
     if (calls.length === 0 || policy === 'repeat') return { question: null, failure: null };
     const what = calls.map(({ call }) => `${call.tool} ${call.arguments.slice(0, shownArguments)}`).join('; ');
@@ -201,6 +200,7 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
       const task = await ports.findTask(seat.taskId);
       if (task === null) throw new Error(`task ${seat.taskId} is gone from the tracker`);
       const { root } = await ports.workspace.open(seat);
+      await ports.endLeftovers(seat.taskId, seat.attempt);
       const steps = ports.stepsOf(seat);
       const setting = { task, profile: ports.profileOf(seat.role), root, steps, turns, resumeAt };
       desks.set(attemptKey(seat.taskId, seat.attempt), setDesk(setting, await firstMessage(task, steps)));
@@ -226,7 +226,7 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
       const executor = createExecutor({
         tools: desk.profile.tools,
         denied: input.denied,
-        context: { root: desk.root, signal, env: ports.environment },
+        context: { root: desk.root, signal, env: ports.environmentOf(input) },
         recall: recall(input, desk),
         observe: observer(input, desk, signal),
       });

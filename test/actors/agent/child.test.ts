@@ -138,15 +138,27 @@ describe('no process of a command outlives it', () => {
   });
 });
 
-test('a process that left the group does not keep the command from ending', async () => {
+test.each([
+  ['left the group', 'setsid sleep 300 & echo $!; sleep 0.2'],
+  ['became a daemon', "setsid sh -c 'sleep 300 & echo $!' & wait"],
+  ['is deaf to SIGTERM too', `setsid sh -c 'trap "" TERM; sleep 300' & echo $!; sleep 0.2`],
+])('a process that %s is ended with the command', async (_, script) => {
   const bench = await createWorkbench();
 
-  const result = await runCommand(commandIn(bench, 'setsid sleep 300 & echo $!'));
+  const result = await runCommand(commandIn(bench, script));
 
-  expect(result.exitCode).toBe(0);
-  for (const pid of pidsIn(result.output)) {
-    if (await isAlive(pid)) process.kill(pid, 'SIGKILL');
-  }
+  expect(result).toMatchObject({ exitCode: 0, leftProcesses: true });
+  expect(pidsIn(result.output)).toHaveLength(1);
+  expect(await Promise.all(pidsIn(result.output).map(isAlive))).toEqual([false]);
+});
+
+test('a command that runs beside another one is left alone by its end', async () => {
+  const bench = await createWorkbench();
+  const long = runCommand(commandIn(bench, 'sleep 0.5; echo whole'));
+
+  await runCommand(commandIn(bench, 'true'));
+
+  expect((await long).output).toBe('whole\n');
 });
 
 test('a flood of output is cut and does not grow our memory', async () => {

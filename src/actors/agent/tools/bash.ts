@@ -38,7 +38,7 @@ export const bashTool: Tool<z.infer<typeof schema>> = {
   description:
     'Runs a shell command and answers its output (the first 4 KiB and the last 12 KiB) and exit code. Nothing that it starts outlives the call.',
   schema,
-  run: async ({ command, timeout_seconds }, { root, env, signal, emit, onGroup }) => {
+  run: async ({ command, timeout_seconds }, { root, env, signal, emit }) => {
     const result = await runCommand({
       argv: ['/bin/sh', '-c', command],
       cwd: root,
@@ -46,7 +46,6 @@ export const bashTool: Tool<z.infer<typeof schema>> = {
       timeoutMs: timeout_seconds * 1_000,
       signal,
       onOutput: createEmitter(emit),
-      ...(onGroup === undefined ? {} : { onGroup }),
       headBytes,
       tailBytes,
     });

@@ -7,8 +7,6 @@ export interface ToolContext {
   readonly signal: AbortSignal;
   /** Output as it comes, already bounded by the tool. */
   readonly emit: (chunk: string) => void;
-  /** Told of the process group of a command when it has begun. */
-  readonly onGroup?: (group: number) => void;
   /** The environment for child processes: an allow-list, no secrets. */
   readonly env: Readonly<Record<string, string>>;
 }
