@@ -4,6 +4,7 @@ import type { Verdict } from '../machines/task-context.ts';
 import type { TaskView } from '../machines/task-view.ts';
 import type { TrackedTask } from '../machines/tracked-task.ts';
 import { frameText } from './events.ts';
+import { differenceFrom, entriesUpTo, fold, type ReplayedStep } from './replay.ts';
 import type { Store } from './store/port.ts';
 import type { Tracker } from './tracker/port.ts';
 
@@ -20,6 +21,23 @@ export interface ListRequest {
   readonly limit?: number;
   /** The id of the last task of the page before. */
   readonly cursor?: string;
+}
+
+export interface ReplayRequest {
+  readonly taskId: string;
+  /** The last seq that counts; null: all. */
+  readonly at: number | null;
+}
+
+/** The charts run over a task's journal again (CONTRACT 7, `agent replay`). */
+export interface Replayed {
+  readonly task_id: string;
+  readonly steps: readonly ReplayedStep[];
+  /** The state that they come to. */
+  readonly state: { readonly task: unknown; readonly agent: unknown };
+  readonly context: { readonly task: unknown; readonly agent: unknown };
+  /** How the saved state differs from it, when the whole journal was replayed; null when it does not. */
+  readonly difference: string | null;
 }
 
 export interface HistoryRequest {
@@ -40,6 +58,8 @@ export interface Catalogue {
   addDependency(taskId: string, dependsOn: string): Promise<TaskView>;
   /** @throws task_not_found */
   removeDependency(taskId: string, dependsOn: string): Promise<TaskView>;
+  /** @throws task_not_found */
+  replay(request: ReplayRequest): Promise<Replayed>;
   /** The journal of a task as frames, oldest first. */
   history(request: HistoryRequest): Promise<{ entries: readonly unknown[]; next_after?: number }>;
 }
@@ -47,7 +67,7 @@ export interface Catalogue {
 export interface CataloguePorts {
   readonly tracker: Tracker;
   /** Null where nothing was ever run. */
-  readonly store: Pick<Store, 'read'> | null;
+  readonly store: Pick<Store, 'read' | 'actor'> | null;
   readonly viewOf: (tracked: TrackedTask) => TaskView;
 }
 
@@ -125,6 +145,17 @@ export const createCatalogue = ({ tracker, store, viewOf }: CataloguePorts): Cat
       const tasks = matching.slice(0, limit);
       const last = tasks.at(-1);
       return matching.length > limit && last !== undefined ? { tasks, next_cursor: last.task_id } : { tasks };
+    },
+    replay: async ({ taskId, at }) => {
+      const { id } = await find(taskId);
+      const { steps, task, agent } = fold(id, store === null ? [] : entriesUpTo(store, id, at));
+      return {
+        task_id: id,
+        steps,
+        state: { task: task.value, agent: agent?.value ?? null },
+        context: { task: task.context, agent: agent?.context ?? null },
+        difference: store === null || at !== null ? null : differenceFrom(store, id),
+      };
     },
     history: async ({ taskId, after: seq = 0, limit = pageSize }) => {
       const { id } = await find(taskId);

@@ -19,6 +19,7 @@ import { agentChange, taskChange } from './changes.ts';
 import { durable } from './durable.ts';
 import { createFamily } from './family.ts';
 import type { Journal } from './journal.ts';
+import { differenceFrom } from './replay.ts';
 import { createRestingViews, persistedSnapshot, readSaved, savedSnapshot } from './saved-state.ts';
 import { type Store, StoreError } from './store/port.ts';
 import { createTimerWheel } from './timer-wheel.ts';
@@ -299,6 +300,10 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
       const pending = store.tasks('pending');
       if (pending.length === 0) return;
       const listed = new Map((await tracker.list().catch(() => [])).map((task) => [task.id as string, task]));
+      for (const { taskId } of pending) {
+        const difference = differenceFrom(store, taskId as TaskId);
+        if (difference !== null) ports.log('the journal and a saved state differ', { task_id: taskId, difference });
+      }
       for (const { taskId } of pending) await revive(taskId as TaskId, listed.get(taskId));
     },
 

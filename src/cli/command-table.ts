@@ -8,6 +8,7 @@ import * as handler from './handler/handler-commands.ts';
 import { init } from './init-command.ts';
 import * as look from './look-commands.ts';
 import { UsageError } from './project.ts';
+import { replayTask } from './replay-command.ts';
 import { type RespondArgs, respond } from './respond-command.ts';
 import { rotateToken, showToken, startServerCommand, statusOfServer, stopServerCommand } from './server-commands.ts';
 import { explainTask, wait } from './watch-commands.ts';
@@ -186,6 +187,15 @@ const watching: readonly Command[] = [
         .option('timeout', { type: 'number', requiresArg: true, describe: 'seconds; then it ends with 124' })
         .example('agent wait bd-a1 bd-b2 --timeout 600', 'in a script, after agent --async'),
     run: (context, { task_ids, timeout }) => wait(context, task_ids.map(String), timeout),
+  }),
+  command<OnTask & { readonly at: number | undefined }>({
+    command: 'replay <task_id>',
+    describe: 'run the charts over what was recorded of a task, and show where they come to',
+    builder: (parser) =>
+      onTask(parser)
+        .option('at', { type: 'number', requiresArg: true, describe: 'only up to this number of the journal' })
+        .example('agent replay bd-a1b2 --at 42', 'the task as it was then'),
+    run: (context, { task_id, at }) => replayTask(context, task_id, at),
   }),
   command<OnTask>({
     command: 'explain <task_id>',

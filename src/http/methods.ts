@@ -10,6 +10,7 @@ import {
   historySchema,
   listSchema,
   parseParams,
+  replaySchema,
   respondSchema,
   retrySchema,
   runOptions,
@@ -46,6 +47,10 @@ const createCatalogueMethods = (catalogue: Catalogue): Readonly<Record<string, M
   remove_dependency: async (params) => {
     const { task_id, depends_on } = parseParams(dependencySchema, params);
     return catalogue.removeDependency(task_id, depends_on);
+  },
+  replay: async (params) => {
+    const { task_id, at_seq } = parseParams(replaySchema, params);
+    return catalogue.replay({ taskId: task_id, at: at_seq ?? null });
   },
   history: async (params) => {
     const { task_id, after_seq, limit } = parseParams(historySchema, params);

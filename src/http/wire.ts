@@ -49,6 +49,8 @@ export const historySchema = z.strictObject({
   limit: z.int().min(1).max(1_000).optional(),
 });
 
+export const replaySchema = z.strictObject({ task_id: id, at_seq: z.int().nonnegative().optional() });
+
 export const taskSchema = z.strictObject({ task_id: id });
 export const dependencySchema = z.strictObject({ task_id: id, depends_on: id });
 export const changeSchema = z.strictObject({ task_id: id, reason });

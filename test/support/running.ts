@@ -1,12 +1,13 @@
 import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { childEnvironment } from '../../src/actors/agent/child.ts';
 import { roleProfiles } from '../../src/actors/agent/roles.ts';
 import { createInspection } from '../../src/actors/inspection.ts';
 import type { Model } from '../../src/actors/model/port.ts';
 import { parseScript } from '../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../src/actors/model/scripted.ts';
+import { differenceFrom } from '../../src/actors/replay.ts';
 import type { RoleSettings, Settings } from '../../src/actors/settings.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { createSystem } from '../../src/actors/system.ts';
@@ -14,6 +15,7 @@ import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
 import type { Tracker } from '../../src/actors/tracker/port.ts';
 import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
 import { buildServer } from '../../src/http/server.ts';
+import type { TaskId } from '../../src/machines/task.ts';
 import type { TaskView } from '../../src/machines/task-view.ts';
 import { temporaryFolder } from './temporary.ts';
 
@@ -33,6 +35,8 @@ export interface Setting {
   readonly model?: Model | null;
   /** Another tracker than the embedded one. */
   readonly tracker?: (root: string) => Tracker;
+  /** Whether the test changes what was saved, so that it is not what the journal leads to. */
+  readonly tampered?: boolean;
   readonly heartbeatMs?: number;
   readonly inspect?: boolean;
 }
@@ -114,7 +118,9 @@ export const startSystem = async (setting: Setting = {}) => {
     if (stopped) return;
     stopped = true;
     await system.stop();
+    const differences = store.tasks('all').flatMap(({ id }) => differenceFrom(store, id as TaskId) ?? []);
     store.close();
+    if (setting.tampered !== true) expect(differences).toEqual([]);
   };
   onTestFinished(stop);
   return { root, stateDir, tracker, store, system, service: system.service, inspection, logged, log, stop };
