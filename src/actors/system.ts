@@ -5,7 +5,7 @@ import { agentMachine } from '../machines/agent-machine.ts';
 import type { ActInput, PrepareInput, Seat, ThinkInput } from '../machines/agent-setup.ts';
 import { ServiceError } from '../machines/errors.ts';
 import type { Slots } from '../machines/explain.ts';
-import { supervisorMachine } from '../machines/supervisor-machine.ts';
+import { pauseOf, supervisorMachine } from '../machines/supervisor-machine.ts';
 import {
   type AttemptKey,
   attemptKey,
@@ -157,8 +157,13 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   const attempts: Attempts = createAttempts(supervisor);
 
   const load = (): Slots => {
-    const { holding, waiting, cap } = supervisor.getSnapshot().context;
-    return { running: holding.length, waiting: waiting.length, cap };
+    const snapshot = supervisor.getSnapshot();
+    const { holding, waiting, cap, streak } = snapshot.context;
+    const isPaused = (snapshot.matches('paused') || snapshot.matches('probing')) && streak !== null;
+    const paused = isPaused
+      ? `the queue is paused: one attempt after the other failed alike (${streak.message}); it is tried again every ${pauseOf(snapshot.context) / 1_000} s`
+      : null;
+    return { running: holding.length, waiting: waiting.length, cap, paused };
   };
 
   const lookUp = async (taskId: TaskId, run: RunOptions, role: Role): Promise<Finding> => {

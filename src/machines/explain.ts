@@ -28,6 +28,8 @@ export interface Slots {
   readonly running: number;
   readonly waiting: number;
   readonly cap: number;
+  /** Why nobody gets a slot for a while, or null. */
+  readonly paused: string | null;
 }
 
 const inputs: Readonly<Record<string, (context: TaskContext) => Readonly<Record<string, unknown>>>> = {
@@ -55,9 +57,15 @@ export const explain = (snapshot: SnapshotFrom<typeof taskMachine>, finding: Fin
   return {
     task_id: context.taskId,
     state: snapshot.value,
-    guards: [...explained, { guard: 'slotIsFree', value: slots.running < slots.cap, inputs: { ...slots } }],
+    guards: [
+      ...explained,
+      { guard: 'slotIsFree', value: slots.running < slots.cap && slots.paused === null, inputs: { ...slots } },
+    ],
     allowed_events: allowedCommands(snapshot),
-    reason: refusal === null ? failed : describeRefusal(refusal),
+    reason:
+      refusal === null
+        ? (failed ?? (snapshot.matches({ queued: 'waitingForSlot' }) ? slots.paused : null))
+        : describeRefusal(refusal),
     deadline: deadlineAt === null ? null : new Date(deadlineAt).toISOString(),
   };
 };

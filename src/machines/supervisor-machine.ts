@@ -19,7 +19,18 @@ export interface SupervisorInput {
   readonly roleCaps: Readonly<Partial<Record<Role, number>>>;
 }
 
+/** Attempts that failed one after the other in the same way, which is not theirs. */
+interface Streak {
+  readonly kind: string;
+  readonly count: number;
+  /** What the last of them said. */
+  readonly message: string;
+}
+
 export interface SupervisorContext extends SupervisorInput {
+  readonly streak: Streak | null;
+  /** How often the queue has been paused without a success in between. */
+  readonly pauses: number;
   /** In the order in which they will get a slot: priority first, then first come. */
   readonly waiting: readonly Place[];
   readonly holding: readonly { readonly taskId: TaskId; readonly role: Role }[];
@@ -40,6 +51,24 @@ export type SupervisorEvent =
 export type SupervisorFact =
   | { readonly type: 'slot.granted'; readonly taskId: TaskId }
   | { readonly type: 'agent.ended'; readonly key: string; readonly outcome: AttemptOutcome };
+
+/** So many attempts that fail alike say that the provider is down, not that the tasks are hard. */
+export const streakAtMost = 5;
+const firstPauseMs = 30_000;
+const longestPauseMs = 10 * 60_000;
+
+/** How long the queue stays paused (ms). */
+export const pauseOf = ({ pauses }: Pick<SupervisorContext, 'pauses'>): number =>
+  Math.min(firstPauseMs * 2 ** Math.max(0, pauses - 1), longestPauseMs);
+
+/** A failure of the provider that may pass counts; every other end proves that it answers. */
+const streakAfter = (streak: Streak | null, outcome: AttemptOutcome): Streak | null => {
+  if (outcome.status === 'done') return null;
+  const { code, retryable, facts, message } = outcome.failure;
+  if (code !== 'model_failed' || !retryable) return null;
+  const kind = String(facts['kind'] ?? '');
+  return { kind, count: streak?.kind === kind ? streak.count + 1 : 1, message };
+};
 
 const before = (one: Place, other: Place): boolean =>
   one.priority !== other.priority ? one.priority < other.priority : one.submittedAt < other.submittedAt;
@@ -84,9 +113,13 @@ export const supervisorMachine = setup({
   actors: { agent: agentMachine },
   guards: {
     hasRoom: ({ context }) => next(context) !== undefined,
+    isTripped: ({ context }) => (context.streak?.count ?? 0) >= streakAtMost,
+    hasRecovered: ({ context }) => context.streak === null,
+    mayProbe: ({ context }) => context.holding.length === 0 && next(context) !== undefined,
     holdsSlot: ({ context }, { key }: { key: string }) =>
       context.holding.some(({ taskId }) => key.startsWith(`${taskId}#`)),
   },
+  delays: { pause: ({ context }) => pauseOf(context) },
   actions: {
     enqueue: assign({ waiting: ({ context }, { place }: { place: Place }) => insert(context.waiting, place) }),
     leaveQueue: assign({
@@ -121,8 +154,15 @@ export const supervisorMachine = setup({
     }),
     reap: enqueueActions(({ enqueue }, { key, outcome }: { key: string; outcome: AttemptOutcome }) => {
       enqueue.stopChild(key);
+      enqueue.assign({ streak: ({ context }) => streakAfter(context.streak, outcome) });
       enqueue.emit({ type: 'agent.ended', key, outcome });
     }),
+    beginPause: assign({ pauses: ({ context }) => context.pauses + 1 }),
+    /** The next failure of the same kind trips it again. */
+    beginProbe: assign({
+      streak: ({ context }) => (context.streak === null ? null : { ...context.streak, count: streakAtMost - 1 }),
+    }),
+    forgetPauses: assign({ pauses: 0 }),
     refuseAgent: emit((_, { key }: { key: string }) => ({
       type: 'agent.ended' as const,
       key,
@@ -131,7 +171,14 @@ export const supervisorMachine = setup({
   },
 }).createMachine({
   id: 'supervisor',
-  context: ({ input }) => ({ cap: input?.cap ?? 0, roleCaps: input?.roleCaps ?? {}, waiting: [], holding: [] }),
+  context: ({ input }) => ({
+    cap: input?.cap ?? 0,
+    roleCaps: input?.roleCaps ?? {},
+    streak: null,
+    pauses: 0,
+    waiting: [],
+    holding: [],
+  }),
   initial: 'open',
   on: {
     'slot.retaken': { actions: { type: 'hold', params: ({ event }) => event } },
@@ -160,7 +207,33 @@ export const supervisorMachine = setup({
   states: {
     open: {
       meta: { says: 'free slots are given to those who wait' },
-      always: { guard: 'hasRoom', actions: 'grantNext' },
+      always: [
+        { guard: 'isTripped', target: 'paused' },
+        { guard: 'hasRoom', actions: 'grantNext' },
+      ],
+      on: {
+        'slot.requested': { actions: { type: 'enqueue', params: ({ event }) => event } },
+        drain: 'draining',
+      },
+    },
+    paused: {
+      meta: { says: 'the provider is down: attempt after attempt failed alike; nobody gets a slot for a while' },
+      entry: 'beginPause',
+      after: { pause: 'probing' },
+      always: { guard: 'hasRecovered', target: 'open', actions: 'forgetPauses' },
+      on: {
+        'slot.requested': { actions: { type: 'enqueue', params: ({ event }) => event } },
+        drain: 'draining',
+      },
+    },
+    probing: {
+      meta: { says: 'one gets a slot, to see whether the provider answers again' },
+      entry: 'beginProbe',
+      always: [
+        { guard: 'hasRecovered', target: 'open', actions: 'forgetPauses' },
+        { guard: 'isTripped', target: 'paused' },
+        { guard: 'mayProbe', actions: 'grantNext' },
+      ],
       on: {
         'slot.requested': { actions: { type: 'enqueue', params: ({ event }) => event } },
         drain: 'draining',

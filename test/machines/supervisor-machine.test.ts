@@ -1,10 +1,15 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createActor, fromPromise, transition } from 'xstate';
+import { createActor, fromPromise, SimulatedClock, transition } from 'xstate';
 import type { AgentInput } from '../../src/machines/agent-context.ts';
 import { agentMachine } from '../../src/machines/agent-machine.ts';
-import { type SupervisorEvent, type SupervisorFact, supervisorMachine } from '../../src/machines/supervisor-machine.ts';
-import { attemptKey, type Role, type TaskId } from '../../src/machines/task.ts';
+import {
+  type SupervisorEvent,
+  type SupervisorFact,
+  streakAtMost,
+  supervisorMachine,
+} from '../../src/machines/supervisor-machine.ts';
+import { type AttemptOutcome, attemptKey, noUsage, type Role, type TaskId } from '../../src/machines/task.ts';
 
 const place = (id: string, priority = 2, submittedAt = 0, role: Role = 'engineer') => ({
   taskId: id as TaskId,
@@ -228,4 +233,101 @@ test('in any order of events nobody is granted above the cap, and a free slot is
     }),
     { numRuns: 300 },
   );
+});
+
+/** A supervisor whose agents end at once, each with the next of these outcomes. */
+const startWith = (outcomes: AttemptOutcome[]) => {
+  const clock = new SimulatedClock();
+  const agent = fromPromise(async () => outcomes.shift()) as never;
+  const actor = createActor(supervisorMachine.provide({ actors: { agent } }), {
+    input: { cap: 3, roleCaps: {} },
+    clock,
+  });
+  const granted: TaskId[] = [];
+  actor.on('slot.granted', ({ taskId }) => {
+    granted.push(taskId);
+    queueMicrotask(() => actor.send({ type: 'agent.requested', key: key(taskId), input: input(taskId) }));
+  });
+  actor.on('agent.ended', ({ key: ended }) => {
+    queueMicrotask(() => actor.send({ type: 'slot.returned', taskId: ended.split('#')[0] as TaskId }));
+  });
+  actor.start();
+  const ask = (count: number): void => {
+    for (let n = 0; n < count; n += 1) actor.send(request(`bd-t${granted.length}x${n}`));
+  };
+  const settle = () => new Promise((resolve) => setTimeout(resolve, 10));
+  return { actor, clock, granted, ask, settle };
+};
+const down: AttemptOutcome = {
+  status: 'failed',
+  failure: { code: 'model_failed', message: 'answered 503', facts: { kind: 'http' }, retryable: true },
+  usage: noUsage,
+};
+const failed = (over: object): AttemptOutcome => ({
+  status: 'failed',
+  failure: { ...(down as { failure: object }).failure, ...over } as never,
+  usage: noUsage,
+});
+const fine: AttemptOutcome = { status: 'done', summary: '', artifacts: [], usage: noUsage };
+const times = (count: number, outcome: AttemptOutcome) => Array.from({ length: count }, () => outcome);
+
+test('when attempt after attempt fails alike the queue is paused, tried with one, and opened by a success', async () => {
+  const { actor, clock, granted, ask, settle } = startWith([...times(streakAtMost + 3, down), ...times(99, fine)]);
+  ask(30);
+  await settle();
+  const before = granted.length;
+
+  expect(actor.getSnapshot().value).toBe('paused');
+  expect(before).toBeLessThanOrEqual(streakAtMost + 3);
+  expect(actor.getSnapshot().context.streak).toMatchObject({ message: 'answered 503' });
+  clock.increment(29_999);
+  await settle();
+  expect(granted).toHaveLength(before);
+
+  // Each probe that fails doubles the pause.
+  for (let probes = 0, pause = 30_000; actor.getSnapshot().value !== 'open'; probes += 1, pause *= 2) {
+    clock.increment(pause);
+    await settle();
+    expect(probes).toBeLessThan(6);
+  }
+  await settle();
+  expect(granted).toHaveLength(30);
+  expect(actor.getSnapshot().context).toMatchObject({ pauses: 0, streak: null });
+});
+
+test.each<[string, AttemptOutcome]>([
+  ['a success', fine],
+  ['a failure of the task itself', failed({ code: 'verify_failed', retryable: false })],
+  ['a failure of the provider that cannot pass', failed({ retryable: false })],
+])('%s in between keeps the queue open', async (_, other) => {
+  const { actor, granted, ask, settle } = startWith([
+    ...times(streakAtMost - 1, down),
+    other,
+    ...times(streakAtMost - 1, down),
+    ...times(99, fine),
+  ]);
+
+  ask(20);
+  await settle();
+
+  expect(actor.getSnapshot().value).toBe('open');
+  expect(granted).toHaveLength(20);
+});
+
+test('failures of different kinds are not one streak, and a paused queue can be drained', async () => {
+  const mixed = Array.from({ length: 20 }, (_, n) => failed({ facts: { kind: `kind-${n}` } }));
+  const open = startWith([...mixed, ...times(9, fine)]);
+  open.ask(20);
+  await open.settle();
+  const paused = startWith(times(99, down));
+  paused.ask(20);
+  await paused.settle();
+
+  paused.actor.send({ type: 'drain' });
+  paused.clock.increment(3_600_000);
+  await paused.settle();
+
+  expect(open.actor.getSnapshot().value).toBe('open');
+  expect(paused.actor.getSnapshot().value).toBe('draining');
+  expect(paused.granted.length).toBeLessThan(20);
 });

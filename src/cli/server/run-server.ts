@@ -170,8 +170,8 @@ const serve = async (
     proofToken: token,
     tokenHint: `the token of this project is in ${files.token}`,
     modelCheck: () => ({
-      ok: current.selectModel(config().api.provider_model) !== null,
-      detail: modelNote(config(), current.selectModel),
+      ok: current.selectModel(config().api.provider_model) !== null && system.load().paused === null,
+      detail: system.load().paused ?? modelNote(config(), current.selectModel),
     }),
     inspection,
     heartbeatMs,

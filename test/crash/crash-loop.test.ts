@@ -1,0 +1,161 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import Database from 'libsql';
+import { expect, test } from 'vitest';
+import { differenceFrom } from '../../src/actors/replay.ts';
+import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
+import type { TaskId } from '../../src/machines/task.ts';
+import { openProject } from '../support/cli.ts';
+import { isLong } from '../support/long.ts';
+
+const kills = Number(process.env['AGENT_TEST_KILLS'] ?? (isLong ? 500 : 12));
+const seed = Number(process.env['AGENT_TEST_SEED'] ?? Date.now() % 1_000_000);
+
+/** Numbers from 0 to below 1 that are the same for the same seed. */
+const randomFrom = (start: number): (() => number) => {
+  let state = start;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+};
+
+/** A command that says when it begins and ends, and when another one of its attempt runs beside it. */
+const command = [
+  'id=$(basename "$ATS_ATTEMPT")',
+  'exec 9> "lock.$id"',
+  'flock -n 9 || echo "twice $id" >> log',
+  'echo "begin $id" >> log',
+  'sleep 0.0$(($$ % 9))',
+  'echo "end $id" >> log',
+].join('; ');
+
+interface View {
+  readonly task_id: string;
+  readonly status: string;
+  readonly attempt: number;
+}
+
+test(
+  `a server that is killed ${kills} times under load loses nothing (seed ${seed})`,
+  async () => {
+    const random = randomFrom(seed);
+    const { root, stateDir, configFile, start, serverFile, agent } = openProject();
+    const script = join(stateDir, '..', 'script.json');
+    const work = { calls: [{ tool: 'bash', arguments: { command } }] };
+    const end = { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'done' } }] };
+    writeFileSync(script, JSON.stringify({ turn_ms: 5, scripts: [{ turns: [work, work, end] }] }));
+    const config = {
+      server: { port: 0, register_protocol_handler: false, max_concurrent_agents: 4 },
+      api: { backend: 'scripted', script },
+      agent: { on_interrupted: 'repeat' },
+      logging: { level: 'silent' },
+    };
+    writeFileSync(configFile, JSON.stringify(config));
+
+    const boot = async () => {
+      const server = start('agent-server', ['--server']);
+      while (serverFile()?.pid !== server.pid) await delay(5);
+      const { url } = serverFile();
+      const token = readFileSync(join(stateDir, 'token'), 'utf8').trim();
+      const call = async (method: string, params: object) => {
+        const response = await fetch(`${url}/a2a/execute`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+          body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+        });
+        return ((await response.json()) as { result?: never }).result;
+      };
+      return { server, call, gone: new Promise((resolve) => server.once('exit', resolve)) };
+    };
+
+    const acknowledged = { created: new Set<string>(), executed: new Set<string>() };
+    let requests = 0;
+    for (let kill = 0; kill < kills; kill += 1) {
+      const { server, call, gone } = await boot();
+      const load = async (): Promise<void> => {
+        for (;;) {
+          const task = (await call('create', { description: `task ${requests}` })) as View | undefined;
+          if (task !== undefined) acknowledged.created.add(task.task_id);
+          requests += 1;
+          const request_id = `request-${requests}`;
+          const execution = (await call('execute', { task_id: task?.task_id, role: 'engineer', request_id })) as
+            | View
+            | undefined;
+          if (execution !== undefined) acknowledged.executed.add(execution.task_id);
+          await delay(random() * 60);
+        }
+      };
+      const loading = load().catch(() => {});
+      await delay(20 + random() * 400);
+      server.kill('SIGKILL');
+      await gone;
+      await loading;
+    }
+
+    const { call, server, gone } = await boot();
+    const all = async () => ((await call('list', { limit: 1_000 })) as unknown as { tasks: View[] }).tasks;
+    let [views, changed] = [await all(), Date.now()];
+    const busy = (view: View): boolean => view.status === 'started' || acknowledged.executed.has(view.task_id);
+    const isOver = ({ status }: View): boolean => ['complete', 'failed', 'cancelled'].includes(status);
+    while (views.some((view) => busy(view) && !isOver(view)) && Date.now() - changed < 10_000) {
+      await delay(50);
+      const now = await all();
+      if (JSON.stringify(now) !== JSON.stringify(views)) changed = Date.now();
+      views = now;
+    }
+    server.kill('SIGTERM');
+    await gone;
+
+    const byId = new Map(views.map((view) => [view.task_id, view]));
+    const lost = [...acknowledged.created].filter((id) => !byId.has(id));
+    const stuck = views.filter((view) => busy(view) && !isOver(view));
+    const wrong = views.filter(({ status }) => status === 'failed' || status === 'cancelled');
+    const log = existsSync(join(root, 'log')) ? readFileSync(join(root, 'log'), 'utf8').split('\n') : [];
+    const store = createSqliteStore({ file: join(stateDir, 'journal.db') });
+    const differences = store.tasks('all').flatMap(({ id }) => differenceFrom(store, id as TaskId) ?? []);
+    store.close();
+    const lines = readFileSync(join(root, '.beads', 'issues.jsonl'), 'utf8')
+      .trim()
+      .split('\n');
+    const closed = new Set(
+      lines
+        .map((line) => JSON.parse(line))
+        .filter(({ status }) => status === 'closed')
+        .map(({ id }) => id),
+    );
+    const disagreeing = views.filter(({ task_id, status }) => closed.has(task_id) !== (status === 'complete'));
+    const db = new Database(join(stateDir, 'journal.db'), { readonly: true });
+    const ends = db
+      .prepare("select task_id, count(*) as n from journal where type = 'completed' group by task_id")
+      .all();
+    db.close();
+
+    process.stdout.write(
+      `seed ${seed}: ${kills} kills, ${acknowledged.created.size} tasks created, ${acknowledged.executed.size} runs acknowledged, ${ends.length} completed\n`,
+    );
+    expect({
+      lost,
+      stuck,
+      wrong,
+      twice: log.filter((line) => line.startsWith('twice')),
+      differences,
+      disagreeing,
+      endedTwice: (ends as { n: number }[]).filter(({ n }) => n > 1),
+      attempts: views.filter(({ attempt }) => attempt > 1),
+    }).toEqual({
+      lost: [],
+      stuck: [],
+      wrong: [],
+      twice: [],
+      differences: [],
+      disagreeing: [],
+      endedTwice: [],
+      attempts: [],
+    });
+    expect(acknowledged.executed.size).toBeGreaterThan(kills / 2);
+    expect((await agent('list', '--json')).code).toBe(0);
+  },
+  kills * 3_600 + 60_000,
+);
