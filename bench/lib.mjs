@@ -55,6 +55,7 @@ export const openSystem = async (options = {}) => {
       cap: 3,
       roles,
       onInterrupted: 'ask',
+      onDependencyFailure: 'wait',
       notes: false,
       queueLimit: 1_000_000,
       maxTurns: 5,

@@ -75,6 +75,14 @@ export const createService = (ports: ServicePorts): TaskService => {
     created_at: view.created_at,
   });
 
+  /** How a task that another waits for stands: `bd-a1 (failed: no luck)`. */
+  const standing = async (id: TaskId): Promise<string> => {
+    const tracked = await tracker.find(id);
+    if (tracked === null) return `${id} (which does not exist)`;
+    const { status, error } = host.viewOf(tracked);
+    return `${id} (${status}${error === undefined ? '' : `: ${error.message}`})`;
+  };
+
   const run = async ({ task, role, options, requestId }: ExecuteRequest): Promise<Execution> => {
     requirePrice(options, role);
     const taskId = isFreeText(task)
@@ -115,7 +123,8 @@ export const createService = (ports: ServicePorts): TaskService => {
       const { task_id } = await catalogue.status(taskId);
       const snapshot = host.snapshotOf(task_id as TaskId);
       const { options, role } = snapshot.context;
-      return explain(snapshot, await lookUp(task_id as TaskId, options, role ?? 'engineer'), load());
+      const finding = await lookUp(task_id as TaskId, options, role ?? 'engineer');
+      return explain(snapshot, finding, load(), await Promise.all(finding.unmet.map(standing)));
     },
     close: async (taskId, reason) => host.ask(requireId(taskId), { type: 'close', reason }),
     reopen: async (taskId, reason) => host.ask(requireId(taskId), { type: 'reopen', reason }),

@@ -35,6 +35,8 @@ export interface Settings {
   readonly roles: Readonly<Record<Role, RoleSettings>>;
   /** What happens to a tool call that was at work when a server ended. */
   readonly onInterrupted: OnInterrupted;
+  /** What becomes of tasks that depend on one that failed: they wait, or fail too. */
+  readonly onDependencyFailure: 'wait' | 'fail';
   /** Whether the end of an attempt is told as a comment in the tracker. */
   readonly notes: boolean;
   readonly queueLimit: number;

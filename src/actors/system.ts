@@ -19,6 +19,7 @@ import { endMarked } from './agent/marked.ts';
 import { createSteps } from './agent/steps.ts';
 import { type AgentWorker, createAgentWorker } from './agent/worker.ts';
 import { type Attempts, createAttempts, type Supervisor } from './attempts.ts';
+import { failDependents } from './dependents.ts';
 import { durable } from './durable.ts';
 import { type EventType, entry } from './events.ts';
 import { createJournal, type Journal } from './journal.ts';
@@ -153,6 +154,12 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     ...inspected,
   });
   supervisor.subscribe({ error: (error) => log('the supervisor broke', { error }) });
+  let pause: NodeJS.Timeout | undefined;
+  supervisor.on('queue.paused', ({ ms }) => {
+    log('the queue is paused: one attempt after the other failed alike', { pause_ms: ms });
+    clearTimeout(pause);
+    pause = setTimeout(() => supervisor.send({ type: 'pause.over' }), ms).unref();
+  });
   supervisor.on('agent.ended', ({ key }) => worker.forget(key as AttemptKey));
   const attempts: Attempts = createAttempts(supervisor);
 
@@ -212,6 +219,13 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     },
   });
 
+  failDependents({
+    tracker,
+    journal,
+    policy: () => settings.onDependencyFailure,
+    failWith: host.failWith,
+    log,
+  });
   const watch = createTrackerWatch({ tracker, store, observe: host.observe, log });
 
   return {
@@ -252,6 +266,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       supervisor.send({ type: 'drain' });
       host.stop();
       supervisor.stop();
+      clearTimeout(pause);
       await attempts.settle(stopMs);
       journal.flush();
     },

@@ -74,6 +74,8 @@ export interface TaskHost {
    * runs is looked at again, and told when somebody else closed or took it.
    */
   observe(seen: TrackedTask): Promise<void>;
+  /** Tells a task at rest that one it depends on has failed. */
+  failWith(taskId: TaskId, dependency: TaskId, why: string): Promise<void>;
   refresh(taskId: TaskId): Promise<TrackedTask | null>;
   contextOf(taskId: TaskId): TaskContext | null;
   priorityOf(taskId: TaskId): number;
@@ -237,6 +239,20 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     }
   };
 
+  /** The actor of a task stays alive while somebody works with it. */
+  const held = async <Result>(taskId: TaskId, work: (host: Live) => Promise<Result>): Promise<Result> => {
+    asking.set(taskId, (asking.get(taskId) ?? 0) + 1);
+    try {
+      return await work(await hydrate(taskId));
+    } finally {
+      const others = (asking.get(taskId) ?? 1) - 1;
+      if (others === 0) asking.delete(taskId);
+      else asking.set(taskId, others);
+      const host = live.get(taskId);
+      if (host !== undefined) evict(taskId, host);
+    }
+  };
+
   const viewOf = (tracked: TrackedTask): TaskView => {
     const host = live.get(tracked.id);
     if (host !== undefined) {
@@ -262,27 +278,21 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     contextOf: (taskId) => live.get(taskId)?.actor.getSnapshot().context ?? null,
 
     ask: async (taskId, command, requestId) => {
-      asking.set(taskId, (asking.get(taskId) ?? 0) + 1);
       try {
-        const host = await hydrate(taskId);
-        const event = { ...command, at: now() };
-        const refusal = refuses(host.actor.getSnapshot(), event);
-        if (refusal !== null) throw ServiceError.from(refusal);
-        host.requestId = requestId ?? null;
-        host.actor.send(event);
-        const answer = await answerOf(host.actor);
-        makeDurable(taskId, host);
-        if (answer.hasTag('refused') && answer.context.refusal !== null)
-          throw ServiceError.from(answer.context.refusal);
-        return viewOf(host.tracked);
+        return await held(taskId, async (host) => {
+          const event = { ...command, at: now() };
+          const refusal = refuses(host.actor.getSnapshot(), event);
+          if (refusal !== null) throw ServiceError.from(refusal);
+          host.requestId = requestId ?? null;
+          host.actor.send(event);
+          const answer = await answerOf(host.actor);
+          makeDurable(taskId, host);
+          if (answer.hasTag('refused') && answer.context.refusal !== null)
+            throw ServiceError.from(answer.context.refusal);
+          return viewOf(host.tracked);
+        });
       } catch (error) {
         throw asAnswer(error);
-      } finally {
-        const others = (asking.get(taskId) ?? 1) - 1;
-        if (others === 0) asking.delete(taskId);
-        else asking.set(taskId, others);
-        const host = live.get(taskId);
-        if (host !== undefined) evict(taskId, host);
       }
     },
 
@@ -325,6 +335,12 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
       host.tracked = now_;
       host.actor.send({ type: 'tracker.observed', status, holder, at: now() });
     },
+
+    failWith: (taskId, dependency, why) =>
+      held(taskId, async ({ actor }) => {
+        if (actor.getSnapshot().hasTag('pending')) return;
+        actor.send({ type: 'dependency.failed', dependency, why, at: now() });
+      }),
 
     refresh: async (taskId) => {
       const tracked = await tracker.find(taskId);

@@ -90,6 +90,8 @@ export const configSchema = z.strictObject({
       ...limits,
       /** What happens to a tool call that was at work when the server ended. */
       on_interrupted: z.enum(['ask', 'repeat', 'fail']).default('ask'),
+      /** What becomes of tasks that depend on one that failed. */
+      on_dependency_failure: z.enum(['wait', 'fail']).default('wait'),
       answer_timeout_seconds: positive.max(86_400).default(3_600),
       require_approval: z.array(tool).default([]),
       max_turns: positive.max(1_000).default(50),

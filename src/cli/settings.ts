@@ -63,6 +63,7 @@ export const settingsFrom = (loaded: LoadedConfig, projectRoot: string): Setting
     cap: effectiveCap(loaded.config),
     roles: Object.fromEntries(roles.map((role) => [role, roleFrom(loaded, role)])) as Record<Role, RoleSettings>,
     onInterrupted: agent.on_interrupted,
+    onDependencyFailure: agent.on_dependency_failure,
     notes: loaded.config.tracker.notes,
     queueLimit: server.queue_limit,
     maxTurns: agent.max_turns,

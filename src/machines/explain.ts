@@ -43,8 +43,28 @@ const inputs: Readonly<Record<string, (context: TaskContext) => Readonly<Record<
 
 type Guard = (args: { context: TaskContext; event: { type: string; at: number } }, params: never) => boolean;
 
-/** Evaluates the chart's own guards on the task and on a fresh look at the world; changes nothing. */
-export const explain = (snapshot: SnapshotFrom<typeof taskMachine>, finding: Finding, slots: Slots): Explanation => {
+/** Why nothing happens, where no refusal and no failure says it. */
+const idleBecause = (
+  snapshot: SnapshotFrom<typeof taskMachine>,
+  slots: Slots,
+  blockers: readonly string[],
+): string | null => {
+  if (snapshot.matches({ queued: 'waitingForSlot' }))
+    return slots.paused ?? `it waits for one of ${slots.cap} slots; ${slots.waiting} wait`;
+  if (!snapshot.hasTag('resting')) return null;
+  return blockers.length === 0 ? 'nobody has asked for a run' : `it waits for ${blockers.join(', ')}`;
+};
+
+/**
+ * Evaluates the chart's own guards on the task and on a fresh look at the world; changes nothing. `blockers` say how the
+ * tasks stand that it waits for.
+ */
+export const explain = (
+  snapshot: SnapshotFrom<typeof taskMachine>,
+  finding: Finding,
+  slots: Slots,
+  blockers: readonly string[],
+): Explanation => {
   const context: TaskContext = { ...snapshot.context, finding };
   const guards = taskMachine.implementations.guards as Readonly<Record<string, Guard>>;
   const explained = Object.entries(inputs).map(([guard, inputsOf]) => ({
@@ -53,6 +73,9 @@ export const explain = (snapshot: SnapshotFrom<typeof taskMachine>, finding: Fin
     inputs: inputsOf(context),
   }));
   const { refusal, failure, deadlineAt } = snapshot.context;
+  // Since it was refused for them, the tasks that it waits for may have come further.
+  const since = refusal?.code === 'dependencies_unmet' && blockers.length > 0 ? `; now: ${blockers.join(', ')}` : '';
+  const refused = refusal === null ? null : `${describeRefusal(refusal)}${since}`;
   const failed = failure === null ? null : `${failure.code}: ${failure.message}`;
   return {
     task_id: context.taskId,
@@ -62,10 +85,7 @@ export const explain = (snapshot: SnapshotFrom<typeof taskMachine>, finding: Fin
       { guard: 'slotIsFree', value: slots.running < slots.cap && slots.paused === null, inputs: { ...slots } },
     ],
     allowed_events: allowedCommands(snapshot),
-    reason:
-      refusal === null
-        ? (failed ?? (snapshot.matches({ queued: 'waitingForSlot' }) ? slots.paused : null))
-        : describeRefusal(refusal),
+    reason: refused ?? failed ?? idleBecause(snapshot, slots, blockers),
     deadline: deadlineAt === null ? null : new Date(deadlineAt).toISOString(),
   };
 };

@@ -43,13 +43,17 @@ export type SupervisorEvent =
   | { readonly type: 'agent.requested'; readonly key: AttemptKey; readonly input: AgentStart }
   | { readonly type: 'agent.dismissed'; readonly key: AttemptKey }
   | ({ readonly type: 'caps.changed' } & SupervisorInput)
+  /** The time that was told with `queue.paused` has passed. */
+  | { readonly type: 'pause.over' }
   | { readonly type: 'drain' }
   | DoneActorEvent<AttemptOutcome>
   | ErrorActorEvent;
 
-/** What observers wait for: a task got its slot, an agent ended. */
+/** What observers wait for: a task got its slot, nobody gets one for a while, an agent ended. */
 export type SupervisorFact =
   | { readonly type: 'slot.granted'; readonly taskId: TaskId }
+  /** To be answered with `pause.over` after so many ms. */
+  | { readonly type: 'queue.paused'; readonly ms: number }
   | { readonly type: 'agent.ended'; readonly key: string; readonly outcome: AttemptOutcome };
 
 /** So many attempts that fail alike say that the provider is down, not that the tasks are hard. */
@@ -119,7 +123,6 @@ export const supervisorMachine = setup({
     holdsSlot: ({ context }, { key }: { key: string }) =>
       context.holding.some(({ taskId }) => key.startsWith(`${taskId}#`)),
   },
-  delays: { pause: ({ context }) => pauseOf(context) },
   actions: {
     enqueue: assign({ waiting: ({ context }, { place }: { place: Place }) => insert(context.waiting, place) }),
     leaveQueue: assign({
@@ -158,6 +161,7 @@ export const supervisorMachine = setup({
       enqueue.emit({ type: 'agent.ended', key, outcome });
     }),
     beginPause: assign({ pauses: ({ context }) => context.pauses + 1 }),
+    tellPause: emit(({ context }) => ({ type: 'queue.paused' as const, ms: pauseOf(context) })),
     /** The next failure of the same kind trips it again. */
     beginProbe: assign({
       streak: ({ context }) => (context.streak === null ? null : { ...context.streak, count: streakAtMost - 1 }),
@@ -218,10 +222,10 @@ export const supervisorMachine = setup({
     },
     paused: {
       meta: { says: 'the provider is down: attempt after attempt failed alike; nobody gets a slot for a while' },
-      entry: 'beginPause',
-      after: { pause: 'probing' },
+      entry: ['beginPause', 'tellPause'],
       always: { guard: 'hasRecovered', target: 'open', actions: 'forgetPauses' },
       on: {
+        'pause.over': 'probing',
         'slot.requested': { actions: { type: 'enqueue', params: ({ event }) => event } },
         drain: 'draining',
       },

@@ -53,6 +53,8 @@ export type TaskEvent = Stamped<
   | TaskCommand
   /** `holder` is who has it now, when that is not this service. */
   | { readonly type: 'tracker.observed'; readonly status: ObservedStatus; readonly holder?: string | null }
+  /** A task that this one depends on has failed, and nobody will run this one because of it. */
+  | { readonly type: 'dependency.failed'; readonly dependency: TaskId; readonly why: string }
   | { readonly type: 'DEADLINE' }
 >;
 

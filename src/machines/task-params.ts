@@ -1,5 +1,5 @@
 import { type ErrorFacts, type Refusal, refusal } from './errors.ts';
-import type { AttemptOutcome, Failure, Finding } from './task.ts';
+import type { AttemptOutcome, Failure, Finding, TaskId } from './task.ts';
 import type { ObservedStatus, TaskContext, Verdict } from './task-context.ts';
 
 /** How the chart reads its events: each helper turns what arrived into the params of a guard, an action or a slot. */
@@ -94,6 +94,11 @@ export const trackerLate = (): { refusal: Refusal } => ({
 /** Whether an error says that the tracker cannot be used now, and may be later. */
 export const isAway = ({ event }: Erred): { away: boolean } => ({ away: asRefusal(event.error) !== null });
 export const broken = ({ event }: Erred) => ({ failure: failure('internal', words(event.error)) });
+export const dependencyFailed = ({ event }: { event: { readonly dependency: TaskId; readonly why: string } }) => ({
+  failure: failure('internal', `it depends on ${event.dependency}, which failed: ${event.why}`, {
+    dependency: event.dependency,
+  }),
+});
 export const overdue = (what: string) => () => ({ failure: failure('timed_out', `${what} took too long`) });
 export const closeRefused = ({ event }: Answered<Verdict>) => ({
   failure: failure('internal', 'the tracker refused to close the task', { ...event.output.refusal }),

@@ -8,6 +8,10 @@ const atRest = {
   run: { target: '#task.queued.checking', actions: ['forgetLastRun', { type: 'requestRun', params: read.payload }] },
   close: { target: '#task.queued.closing', actions: { type: 'recordReason', params: read.payload } },
   cancel: { target: '#task.queued.cancelling', actions: { type: 'recordReason', params: read.payload } },
+  'dependency.failed': {
+    target: '#task.queued.releasing',
+    actions: { type: 'recordFailure', params: read.dependencyFailed },
+  },
   'tracker.observed': [
     { guard: isSeen('complete'), target: '#task.complete' },
     { guard: isSeen('failed'), target: '#task.failed' },
@@ -120,7 +124,7 @@ export const queued = taskSetup.createStateConfig({
     },
     releasing: {
       tags: ['pending', 'phase:closing'],
-      meta: { says: 'the wait for a slot failed; the tracker is told' },
+      meta: { says: 'it failed before it had a slot; the tracker is told' },
       entry: within(waits.releasing),
       invoke: {
         id: 'release',

@@ -138,7 +138,7 @@ test('no more tasks hold a slot than the cap allows, and who waits stays open in
   await untilTool(running, ids[0] ?? '');
   await untilTool(running, ids[1] ?? '');
 
-  expect(running.system.load()).toEqual({ running: 2, waiting: 2, cap: 2 });
+  expect(running.system.load()).toEqual({ running: 2, waiting: 2, cap: 2, paused: null });
   const statuses = (await running.tracker.list()).map(({ id, status }) => [id, status]);
   expect(Object.fromEntries(statuses)).toEqual({
     [ids[0] ?? '']: 'in_progress',
@@ -154,7 +154,7 @@ test('no more tasks hold a slot than the cap allows, and who waits stays open in
 
   await running.service.cancel(ids[0] ?? '', null);
   await untilTool(running, ids[2] ?? '');
-  expect(running.system.load()).toEqual({ running: 2, waiting: 1, cap: 2 });
+  expect(running.system.load()).toEqual({ running: 2, waiting: 1, cap: 2, paused: null });
   for (const id of ids.slice(1)) await running.service.cancel(id, null);
 });
 
@@ -496,4 +496,33 @@ test('a run whose acceptance cannot be written is refused, and does not begin la
   expect(await running.service.execute({ task: id, role: 'engineer', options: {} })).toMatchObject({
     phase: 'waiting_for_slot',
   });
+});
+
+test('what waits for a failed task says so, and by policy fails with it, down the line', async () => {
+  const turns = [finish('no luck', 'failed')];
+  const waiting = await startSystem({ turns });
+  const failing = await startSystem({ turns, options: { onDependencyFailure: 'fail' } });
+  const chain = async (running: Running) => {
+    const first = await newTask(running);
+    const second = await newTask(running, 'second', [first]);
+    const third = await newTask(running, 'third', [second]);
+    await run(running, first);
+    await untilStatus(running, first, 'failed');
+    return [first, second, third] as const;
+  };
+
+  const [first, second] = await chain(waiting);
+  const [head, next, last] = await chain(failing);
+  const lost = await untilStatus(failing, last, 'failed');
+
+  expect((await waiting.service.explain(second)).reason).toBe(
+    `it waits for ${first} (failed: the agent gave up: no luck)`,
+  );
+  expect((await waiting.service.status(second)).status).toBe('queued');
+  expect((await failing.service.status(next)).error).toMatchObject({
+    message: `it depends on ${head}, which failed: the agent gave up: no luck`,
+    facts: { dependency: head },
+  });
+  expect(lost.error?.message).toContain(`it depends on ${next}, which failed: it depends on ${head}`);
+  expect(await failing.tracker.find(last as never)).toMatchObject({ status: 'open', labels: ['agent-failed'] });
 });

@@ -9,7 +9,7 @@ import type { TaskId } from '../../src/machines/task.ts';
 import { openProject } from '../support/cli.ts';
 import { isLong } from '../support/long.ts';
 
-const kills = Number(process.env['AGENT_TEST_KILLS'] ?? (isLong ? 500 : 12));
+const kills = Number(process.env['AGENT_TEST_KILLS'] ?? (isLong ? 500 : 6));
 const seed = Number(process.env['AGENT_TEST_SEED'] ?? Date.now() % 1_000_000);
 
 /** Numbers from 0 to below 1 that are the same for the same seed. */

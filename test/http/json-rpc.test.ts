@@ -100,7 +100,7 @@ test.each([
   expect(error).toMatchObject({ code, data: { code: name } });
   expect(error.message).toContain(message);
   expect(await tracker.list()).toEqual([]);
-  expect(store.lastSeq()).toBe(0);
+  expect(store.read({ after: 0, limit: 10 }).filter(({ cause }) => cause !== null)).toEqual([]);
 });
 
 test('a run of a task with an unmet dependency is refused with the ids', async () => {
@@ -225,16 +225,16 @@ test('explain evaluates the guards on what is true now, and changes nothing', as
       { guard: 'modelCanBeCalled', value: true, inputs: { missing_credential: null } },
       { guard: 'queueHasRoom', value: true, inputs: { full_at: null } },
       { guard: 'hasAttemptsLeft', value: false, inputs: { retries_left: 0, retryable: null } },
-      { guard: 'slotIsFree', value: true, inputs: { running: 0, waiting: 0, cap: 3 } },
+      { guard: 'slotIsFree', value: true, inputs: { running: 0, waiting: 0, cap: 3, paused: null } },
     ],
     allowed_events: ['run', 'close', 'cancel'],
-    reason: null,
+    reason: `it waits for ${first.task_id} (queued)`,
     deadline: null,
   });
   expect(store.lastSeq()).toBe(0);
   await call('execute', { task_id: second.task_id, role: 'engineer' });
   expect((await call('explain', { task_id: second.task_id })).result.reason).toBe(
-    `task has unmet dependencies [${first.task_id}]`,
+    `task has unmet dependencies [${first.task_id}]; now: ${first.task_id} (queued)`,
   );
 });
 

@@ -84,6 +84,16 @@ const restRows: readonly Row[] = ['queued.idle', 'queued.refused'].flatMap((from
   { says: 'closed elsewhere is complete', from, event: seen('complete'), to: 'complete' },
   { says: 'failed elsewhere is failed', from, event: seen('failed'), to: 'failed' },
   { says: 'cancelled elsewhere is cancelled', from, event: seen('cancelled'), to: 'cancelled' },
+  {
+    says: 'by policy it fails with what it depends on',
+    from,
+    event: { type: 'dependency.failed', dependency: 'bd-b', why: 'no luck', at },
+    to: 'queued.releasing',
+    expected: {
+      failure: expect.objectContaining({ message: 'it depends on bd-b, which failed: no luck' }),
+      deadlineAt: at + waits.releasing,
+    },
+  },
 ]);
 
 const queuedRows: readonly Row[] = [

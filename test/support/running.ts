@@ -86,6 +86,7 @@ export const startSystem = async (setting: Setting = {}) => {
       cap: 3,
       roles: rolesWith(setting.role),
       onInterrupted: 'ask',
+      onDependencyFailure: 'wait',
       notes: false,
       queueLimit: 100,
       maxTurns: 20,
