@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { roleProfiles } from '../dist/actors/agent/roles.js';
 import { createScriptedModel } from '../dist/actors/model/scripted.js';
+import { createNoSandbox } from '../dist/actors/sandbox/off.js';
 import { createSqliteStore } from '../dist/actors/store/sqlite.js';
 import { createSystem } from '../dist/actors/system.js';
 import { createEmbeddedTracker } from '../dist/actors/tracker/embedded.js';
@@ -74,6 +75,7 @@ export const openSystem = async (options = {}) => {
       tracker,
       store,
       workspace: createSharedWorkspace({ projectRoot: folder }),
+      sandbox: createNoSandbox(),
       selectModel: () => nullAgent,
       environment: {},
       redact: (text) => text,

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { createBubblewrap } from '../dist/actors/sandbox/bubblewrap.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const cli = join(root, 'dist', 'cli', 'agent.js');
@@ -15,6 +16,8 @@ const state = join(folder, 'state');
 const config = join(folder, 'config.json');
 const { OPENAI_API_KEY: _key, ...inherited } = process.env;
 const env = { ...inherited, AGENT_STATE_DIR: state, AGENT_SERVER_CONFIG: config };
+/** On a machine without a sandbox the demo shows the rest, and says so; a server of your own would refuse commands. */
+const held = createBubblewrap({ readPaths: [], network: false }).check();
 const began = Date.now();
 const commandMs = 60_000;
 
@@ -78,10 +81,16 @@ const main = async () => {
     config,
     JSON.stringify({
       server: { register_protocol_handler: false },
+      sandbox: { mode: held.ok ? 'auto' : 'off' },
       api: { backend: 'scripted', script: join(root, 'examples', 'demo-script.json') },
     }),
   );
   console.log(`A git repository with a failing test: ${project}`);
+  console.log(
+    held.ok
+      ? `Their commands run in a sandbox (${held.detail}).`
+      : `Their commands run as you, in that folder: ${held.detail}.`,
+  );
   console.log('The agents are played by the scripted model: no language model is called, no key is needed.');
 
   say('Three tasks; each depends on the one before.');

@@ -26,6 +26,7 @@ import { createJournal, type Journal } from './journal.ts';
 import { createMetrics, type Tally } from './metrics.ts';
 import type { Model } from './model/port.ts';
 import { createResults } from './results.ts';
+import type { Sandbox } from './sandbox/port.ts';
 import { createService, type TaskService } from './service.ts';
 import { limitsFor, modelNameFor, type Price, roleCapsOf, type Settings } from './settings.ts';
 import type { Store } from './store/port.ts';
@@ -40,6 +41,7 @@ export interface SystemPorts {
   readonly tracker: Tracker;
   readonly store: Store;
   readonly workspace: Workspace;
+  readonly sandbox: Sandbox;
   /** The model for a requested name, or null when it cannot be called for want of a credential. */
   readonly selectModel: (requested: string) => Model | null;
   readonly environment: Readonly<Record<string, string>>;
@@ -87,7 +89,7 @@ const provideAgent = (worker: AgentWorker) =>
  */
 export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   let settings = initial;
-  const { tracker, store, workspace, now, log } = ports;
+  const { tracker, store, workspace, sandbox, now, log } = ports;
   const journal = createJournal(store, { onError: (error) => log('progress could not be committed', { error }) });
   const results = createResults(initial.projectRoot, ports.redact);
   const emit = ({ taskId, attempt }: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown): void =>
@@ -128,6 +130,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
 
   const worker = createAgentWorker({
     workspace,
+    sandbox,
     chooseModel: requireModel,
     findTask: (taskId) => tracker.find(taskId),
     readResults: results.read,
@@ -189,7 +192,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     store,
     attempts,
     results,
-    verify: createVerify({ workspace, environmentOf, emit }),
+    verify: createVerify({ workspace, sandbox, environmentOf, emit }),
     limits: (run, role) => limitsFor(settings, run, role, now()),
     lookUp,
     modelOf: (run, role) => {

@@ -1,7 +1,8 @@
 import type { Failure } from '../machines/task.ts';
 import type { AttemptInput } from '../machines/task-context.ts';
-import { runCommand } from './agent/child.ts';
+import { runConfined } from './agent/run-confined.ts';
 import type { EventType } from './events.ts';
+import type { Sandbox } from './sandbox/port.ts';
 import type { Workspace } from './workspace/port.ts';
 
 /** Runs the commands of `options.verify` in the attempt's workspace, one after the other, until one fails. */
@@ -13,25 +14,36 @@ export type VerifyCommands = (
 const timeoutMs = 10 * 60_000;
 const shownOutput = 2_000;
 
+const refused = (command: string, refusal: string): Failure => ({
+  code: 'verify_failed',
+  message: `the command that must pass, ${JSON.stringify(command)}, was not run: ${refusal}`,
+  facts: { command },
+  retryable: false,
+});
+
 export const createVerify =
   (ports: {
     readonly workspace: Workspace;
+    readonly sandbox: Sandbox;
     readonly environmentOf: (attempt: AttemptInput) => Readonly<Record<string, string>>;
     readonly emit: (attempt: AttemptInput, type: EventType, data: unknown) => void;
   }): VerifyCommands =>
   async (attempt, signal) => {
     const { root } = await ports.workspace.open(attempt);
     for (const command of attempt.options.verify ?? []) {
-      const { exitCode, output, timedOut } = await runCommand({
+      const env = ports.environmentOf(attempt);
+      const result = await runConfined(ports.sandbox, {
         argv: ['/bin/sh', '-c', command],
-        cwd: root,
-        env: ports.environmentOf(attempt),
+        root,
+        env,
         timeoutMs,
         signal,
         onOutput: () => {},
         headBytes: shownOutput,
         tailBytes: shownOutput,
       });
+      if ('refusal' in result) return { failure: refused(command, result.refusal) };
+      const { exitCode, output, timedOut } = result;
       ports.emit(attempt, 'log', { level: 'info', message: `verify: ${command}`, exit_code: exitCode });
       if (exitCode === 0) continue;
       const why = timedOut ? 'ran into its time limit' : `ended with exit code ${exitCode}`;

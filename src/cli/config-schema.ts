@@ -110,6 +110,16 @@ export const configSchema = z.strictObject({
       bd_path: z.string().refine(isAbsolute, 'must be an absolute path').optional(),
     })
     .prefault({}),
+  sandbox: z
+    .strictObject({
+      /** `auto`: commands run in a sandbox or not at all; `required`: nor does the server start without one; `off`: as you. */
+      mode: z.enum(['auto', 'required', 'off']).default('auto'),
+      /** Whether commands may reach the network. */
+      network: z.boolean().default(false),
+      /** Further folders that commands may read. */
+      read_paths: z.array(z.string().refine(isAbsolute, 'must be an absolute path')).max(50).default([]),
+    })
+    .prefault({}),
   workspace: z.strictObject({ mode: z.enum(['shared']).default('shared') }).prefault({}),
   logging: z
     .strictObject({

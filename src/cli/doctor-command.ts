@@ -5,6 +5,7 @@ import { loadConfig } from './config.ts';
 import type { Config } from './config-schema.ts';
 import { exitCodes } from './exit-codes.ts';
 import { findServer } from './find-server.ts';
+import { sandboxFor } from './sandbox.ts';
 import { settingsFrom } from './settings.ts';
 import { trackerFor } from './tracker.ts';
 import { version } from './version.ts';
@@ -33,6 +34,16 @@ const tracker = async ({ project }: CommandContext, config: Config): Promise<Che
   } catch (error) {
     const words = error instanceof Error ? error.message : String(error);
     return { check: 'tracker', status: 'problem', detail: `${chosen.name}: ${words}` };
+  }
+};
+
+const sandbox = (config: Config): Check => {
+  try {
+    const { ok, detail } = sandboxFor(config).check();
+    const status = !ok ? 'problem' : config.sandbox.mode === 'off' ? 'note' : 'ok';
+    return { check: 'sandbox', status, detail };
+  } catch (error) {
+    return { check: 'sandbox', status: 'problem', detail: error instanceof Error ? error.message : String(error) };
   }
 };
 
@@ -73,6 +84,7 @@ export const doctor = async (context: CommandContext, configFile: string | undef
     model,
     await tracker(context, config),
     await server(context),
+    sandbox(config),
     program('git', 'needed by most projects', false),
     program('grep', 'needed by the tool grep', true),
     await bd(context, config),

@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { openProject } from '../support/cli.ts';
+import { openProject, plain } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const until = async (what: () => boolean): Promise<void> => {
@@ -126,7 +126,7 @@ test('a task that a dead server left behind is shown with a note, and asks at th
   const script = join(stateDir, '..', 'script.json');
   const calls = [{ tool: 'bash', arguments: { command: 'echo $$ > pid; exec sleep 600' } }];
   writeFileSync(script, JSON.stringify({ scripts: [{ turns: [{ calls }] }] }));
-  writeFileSync(configFile, JSON.stringify({ server: { port: 0 }, api: { backend: 'scripted', script } }));
+  writeFileSync(configFile, JSON.stringify({ ...plain, api: { backend: 'scripted', script } }));
   const id = (await agent('create', 'Do it')).out.trim();
   await agent('--async', 'engineer', id);
   await until(() => existsSync(join(root, 'pid')) && readFileSync(join(root, 'pid'), 'utf8') !== '');
@@ -156,7 +156,7 @@ test('SIGTERM with --drain-timeout lets a running agent finish first; a second o
   const script = join(stateDir, '..', 'script.json');
   const waits = { tool: 'bash', arguments: { command: 'echo > at-work; until [ -e go ]; do sleep 0.05; done' } };
   writeFileSync(script, JSON.stringify({ scripts: [{ turns: [{ calls: [waits] }] }] }));
-  writeFileSync(configFile, JSON.stringify({ server: { port: 0 }, api: { backend: 'scripted', script } }));
+  writeFileSync(configFile, JSON.stringify({ ...plain, api: { backend: 'scripted', script } }));
   const run = async () => {
     rmSync(join(root, 'at-work'), { force: true });
     const server = start('agent-server', ['--server', '--drain-timeout', '60']);
@@ -200,7 +200,7 @@ test('SIGTERM ends the server with 0, and what it ran with it', async () => {
   const script = join(stateDir, '..', 'script.json');
   const calls = [{ tool: 'bash', arguments: { command: 'echo $$ > pid; exec sleep 600' } }];
   writeFileSync(script, JSON.stringify({ scripts: [{ turns: [{ calls }] }] }));
-  writeFileSync(configFile, JSON.stringify({ server: { port: 0 }, api: { backend: 'scripted', script } }));
+  writeFileSync(configFile, JSON.stringify({ ...plain, api: { backend: 'scripted', script } }));
   const id = (await agent('create', 'Do it')).out.trim();
   await agent('--async', 'engineer', id);
   await until(() => existsSync(join(root, 'pid')) && readFileSync(join(root, 'pid'), 'utf8') !== '');
@@ -320,7 +320,7 @@ test('the provider key reaches no child process, log or journal', async () => {
       ],
     }),
   );
-  writeFileSync(configFile, JSON.stringify({ server: { port: 0 }, api: { backend: 'scripted', script } }));
+  writeFileSync(configFile, JSON.stringify({ ...plain, api: { backend: 'scripted', script } }));
   const id = (await agent('create', `Do it with ${key}`)).out.trim();
 
   await agentWith({ OPENAI_API_KEY: key }, 'engineer', id);

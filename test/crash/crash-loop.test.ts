@@ -48,6 +48,7 @@ test(
     writeFileSync(script, JSON.stringify({ turn_ms: 5, scripts: [{ turns: [work, work, end] }] }));
     const config = {
       server: { port: 0, register_protocol_handler: false, max_concurrent_agents: 4 },
+      sandbox: { mode: 'off' },
       api: { backend: 'scripted', script },
       agent: { on_interrupted: 'repeat' },
       logging: { level: 'silent' },

@@ -7,6 +7,9 @@ import { temporaryFolder } from './temporary.ts';
 
 const bin = (name: string): string => fileURLToPath(new URL(`../../dist/cli/${name}.js`, import.meta.url));
 
+/** What a test's own configuration begins with: any port, and commands as they are outside of a sandbox. */
+export const plain = { server: { port: 0 }, sandbox: { mode: 'off' } } as const;
+
 export interface Ended {
   readonly code: number | null;
   readonly out: string;
@@ -43,7 +46,8 @@ export const openProject = (config: object = { api: { backend: 'scripted' } }) =
   const root = temporaryFolder();
   const stateDir = join(temporaryFolder(), 'state');
   const configFile = join(temporaryFolder(), 'config.json');
-  writeFileSync(configFile, JSON.stringify({ server: { port: 0 }, ...config }));
+  // Tests look for processes by their ids, which are others inside of a sandbox; `sandbox.test.ts` has its own.
+  writeFileSync(configFile, JSON.stringify({ ...plain, ...config }));
   const { OPENAI_API_KEY: _, DISPLAY: __, WAYLAND_DISPLAY: ___, ...inherited } = process.env;
   // A home of its own: a server that starts registers agent:// links there, not for who runs the tests.
   const env = { ...inherited, HOME: temporaryFolder(), AGENT_STATE_DIR: stateDir, AGENT_SERVER_CONFIG: configFile };

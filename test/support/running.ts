@@ -8,6 +8,8 @@ import type { Model } from '../../src/actors/model/port.ts';
 import { parseScript } from '../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../src/actors/model/scripted.ts';
 import { differenceFrom } from '../../src/actors/replay.ts';
+import { createNoSandbox } from '../../src/actors/sandbox/off.ts';
+import type { Sandbox } from '../../src/actors/sandbox/port.ts';
 import type { RoleSettings, Settings } from '../../src/actors/settings.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { createSystem } from '../../src/actors/system.ts';
@@ -37,6 +39,7 @@ export interface Setting {
   readonly tracker?: (root: string) => Tracker;
   /** Whether the test changes what was saved, so that it is not what the journal leads to. */
   readonly tampered?: boolean;
+  readonly sandbox?: Sandbox;
   readonly heartbeatMs?: number;
   readonly inspect?: boolean;
 }
@@ -105,6 +108,7 @@ export const startSystem = async (setting: Setting = {}) => {
       tracker,
       store,
       workspace: createSharedWorkspace({ projectRoot: root }),
+      sandbox: setting.sandbox ?? createNoSandbox(),
       selectModel: () => (setting.model === undefined ? scripted : setting.model),
       environment: childEnvironment(process.env),
       redact: (text) => text,

@@ -4,6 +4,7 @@ import { type AttemptKey, attemptKey, type Failure, type Role, type TaskId } fro
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { EventType } from '../events.ts';
 import type { Model, ModelEvent, ModelRequest, ModelUsage, ToolCall } from '../model/port.ts';
+import type { Sandbox } from '../sandbox/port.ts';
 import { costOf, type OnInterrupted, type Price } from '../settings.ts';
 import type { Workspace } from '../workspace/port.ts';
 import { type Desk, setDesk, unclearCalls } from './desk.ts';
@@ -18,6 +19,7 @@ import { repeatableTools } from './tools/toolbox.ts';
 
 export interface WorkerPorts {
   readonly workspace: Workspace;
+  readonly sandbox: Sandbox;
   readonly chooseModel: (seat: Seat) => {
     readonly model: Model;
     readonly name: string;
@@ -226,7 +228,7 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
       const executor = createExecutor({
         tools: desk.profile.tools,
         denied: input.denied,
-        context: { root: desk.root, signal, env: ports.environmentOf(input) },
+        context: { root: desk.root, signal, env: ports.environmentOf(input), sandbox: ports.sandbox },
         recall: recall(input, desk),
         observe: observer(input, desk, signal),
       });

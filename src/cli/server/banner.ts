@@ -7,6 +7,8 @@ export interface BannerFacts {
   readonly tracker: string;
   readonly model: string;
   readonly projectRoot: string;
+  /** What holds commands, or that nothing does. */
+  readonly sandbox: string;
   /** How the registration of `agent://` links ended. */
   readonly handler: string;
   readonly notes: readonly string[];
@@ -22,6 +24,7 @@ export const banner = ({
   tracker,
   model,
   projectRoot,
+  sandbox,
   handler,
   notes,
 }: BannerFacts): string =>
@@ -37,6 +40,7 @@ export const banner = ({
     `                  parallel execution (max ${cap} concurrent)`,
     `                  tracker integration (${tracker})`,
     `  model           ${model}`,
+    `  sandbox         ${sandbox}`,
     ...notes.map((note) => `  note            ${note}`),
     `  agent:// links  ${handler}`,
     '',

@@ -7,6 +7,8 @@ const fixed = [
   'server.register_protocol_handler',
   'tracker.mode',
   'tracker.bd_path',
+  'sandbox.mode',
+  'sandbox.network',
 ] as const;
 
 const valueAt = (config: Config, path: string): unknown =>

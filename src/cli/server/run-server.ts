@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { childEnvironment } from '../../actors/agent/child.ts';
 import { createInspection, type Inspection } from '../../actors/inspection.ts';
 import type { Model } from '../../actors/model/port.ts';
+import type { Sandbox } from '../../actors/sandbox/port.ts';
 import type { ProjectLock } from '../../actors/store/project-lock.ts';
 import { createSqliteStore } from '../../actors/store/sqlite.ts';
 import { createSystem } from '../../actors/system.ts';
@@ -12,6 +13,7 @@ import type { LoadedConfig } from '../config.ts';
 import { registerHandler } from '../handler/register.ts';
 import { thisProgram } from '../handler/this-program.ts';
 import { type Project, stateFiles } from '../project.ts';
+import { sandboxFor } from '../sandbox.ts';
 import { settingsFrom } from '../settings.ts';
 import { trackerFor } from '../tracker.ts';
 import { serverName, version } from '../version.ts';
@@ -76,9 +78,10 @@ interface Parts {
   readonly logger: Logger;
   readonly inspection: Inspection | null;
   readonly drainMs: number;
+  readonly sandbox: Sandbox;
 }
 
-const assemble = ({ project, current, redact, logger, inspection }: Parts) => {
+const assemble = ({ project, current, redact, logger, inspection, sandbox }: Parts) => {
   const now = (): number => Date.now();
   const tracker = trackerFor(current.loaded.config, project.root, logger.log);
   const store = createSqliteStore({ file: stateFiles(project.stateDir).journal, redact });
@@ -86,6 +89,7 @@ const assemble = ({ project, current, redact, logger, inspection }: Parts) => {
     tracker,
     store,
     workspace: createSharedWorkspace({ projectRoot: project.root }),
+    sandbox,
     selectModel: (requested) => current.selectModel(requested),
     environment: childEnvironment(process.env),
     redact,
@@ -106,6 +110,7 @@ type Assembled = ReturnType<typeof assemble>;
 export const runServer = async ({ project, load, env, inspect, drainMs }: ServerOptions): Promise<RunningServer> => {
   const loaded = load();
   settingsFrom(loaded, project.root);
+  const sandbox = sandboxFor(loaded.config);
   const key = takeKey(env);
   const current: Current = { loaded, selectModel: modelsFor(loaded.config, key) };
   const lock = await claimProject(project);
@@ -115,7 +120,7 @@ export const runServer = async ({ project, load, env, inspect, drainMs }: Server
     const redact = createRedactor([key, token()]);
     const logger = createLogger(loaded.config.logging, redact);
     const inspection = inspect ? createInspection(redact) : null;
-    const parts: Parts = { project, current, token, redact, logger, inspection, drainMs };
+    const parts: Parts = { project, current, token, redact, logger, inspection, drainMs, sandbox };
     assembled = assemble(parts);
     const serving = await serve(parts, assembled, lock);
     return { ...serving, reload: () => reload(parts, assembled as Assembled, load, key) };
@@ -146,11 +151,16 @@ const reload = (
   }
 };
 
+const sandboxLine = (sandbox: Sandbox): string => {
+  const { ok } = sandbox.check();
+  return ok ? sandbox.describe() : `none, so commands are refused: ${sandbox.describe()}`;
+};
+
 const handlerLine = async (wanted: boolean): Promise<string> =>
   wanted ? (await registerHandler(thisProgram())).line : 'not registered: server.register_protocol_handler is false';
 
 const serve = async (
-  { project, current, token, logger, inspection, drainMs }: Parts,
+  { project, current, token, logger, inspection, drainMs, sandbox }: Parts,
   { tracker, store, system }: Assembled,
   lock: ProjectLock,
 ): Promise<Omit<RunningServer, 'reload'>> => {
@@ -201,6 +211,7 @@ const serve = async (
       tracker: tracker.name,
       model: modelNote(config(), current.selectModel),
       projectRoot: project.root,
+      sandbox: sandboxLine(sandbox),
       handler: await handlerLine(config().server.register_protocol_handler),
       notes: [
         ...(listening.note === null ? [] : [listening.note]),

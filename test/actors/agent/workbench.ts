@@ -5,6 +5,7 @@ import { onTestFinished } from 'vitest';
 import { childEnvironment } from '../../../src/actors/agent/child.ts';
 import { groupRuns } from '../../../src/actors/agent/process-group.ts';
 import type { ToolContext } from '../../../src/actors/agent/tools/port.ts';
+import { createNoSandbox } from '../../../src/actors/sandbox/off.ts';
 
 /** A workspace in a temporary folder, with a folder beside it that no tool may reach. */
 export interface Workbench {
@@ -34,7 +35,7 @@ export const createWorkbench = async (): Promise<Workbench> => {
     outside,
     emitted,
     abort,
-    context: { root, signal: abort.signal, emit, env: childEnvironment(process.env) },
+    context: { root, signal: abort.signal, emit, env: childEnvironment(process.env), sandbox: createNoSandbox() },
     put: async (path, content) => {
       await mkdir(dirname(join(root, path)), { recursive: true });
       await writeFile(join(root, path), content);

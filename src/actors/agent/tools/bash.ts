@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { type CommandResult, runCommand } from '../child.ts';
+import type { CommandResult } from '../child.ts';
+import { runConfined } from '../run-confined.ts';
 import type { Tool } from './port.ts';
 
 /** Together with the closing line below the 16 KiB of a result, so that nothing is cut twice. */
@@ -32,16 +33,19 @@ const closingLine = (result: CommandResult, timeoutSeconds: number): string => {
   return `[exit code ${result.exitCode}${left}]`;
 };
 
+const quarantineLine = (name: string): string =>
+  `[${name} is protected: agents may not make it; it was moved to .beads/quarantine]`;
+
 /** Runs a shell command in its own process group and ends all of it with the call. */
 export const bashTool: Tool<z.infer<typeof schema>> = {
   name: 'bash',
   description:
     'Runs a shell command and answers its output (the first 4 KiB and the last 12 KiB) and exit code. Nothing that it starts outlives the call.',
   schema,
-  run: async ({ command, timeout_seconds }, { root, env, signal, emit }) => {
-    const result = await runCommand({
+  run: async ({ command, timeout_seconds }, { root, env, sandbox, signal, emit }) => {
+    const result = await runConfined(sandbox, {
       argv: ['/bin/sh', '-c', command],
-      cwd: root,
+      root,
       env,
       timeoutMs: timeout_seconds * 1_000,
       signal,
@@ -49,7 +53,9 @@ export const bashTool: Tool<z.infer<typeof schema>> = {
       headBytes,
       tailBytes,
     });
+    if ('refusal' in result) return { ok: false, text: result.refusal };
     const output = result.output.trimEnd() === '' ? '(no output)' : result.output.trimEnd();
-    return { ok: result.exitCode === 0, text: `${output}\n${closingLine(result, timeout_seconds)}` };
+    const lines = [output, ...result.quarantined.map(quarantineLine), closingLine(result, timeout_seconds)];
+    return { ok: result.exitCode === 0 && result.quarantined.length === 0, text: lines.join('\n') };
   },
 };

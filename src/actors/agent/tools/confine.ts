@@ -1,5 +1,6 @@
 import { lstat, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { protectedNames } from '../../protected-names.ts';
 
 /** A value, or why there is none, as a text for the model. */
 export type Checked<Value> =
@@ -15,22 +16,6 @@ export interface Place {
 }
 
 type Access = 'read' | 'write';
-
-const protectedNames = new Set([
-  '.git',
-  '.beads',
-  '.gitmodules',
-  '.vscode',
-  '.idea',
-  '.mcp.json',
-  '.claude',
-  '.codex',
-  '.gemini',
-  '.cursor',
-  '.opencode',
-  '.envrc',
-  '.husky',
-]);
 
 const reasons: Readonly<Record<string, string>> = {
   ENOENT: 'does not exist',
@@ -62,7 +47,7 @@ export const refuseFor = (path: string, error: unknown): { readonly ok: false; r
 const protectedNameIn = (parts: readonly string[]): string | null => {
   const names = parts.map((part) => part.toLowerCase());
   const workflows = names.findIndex((name, index) => name === '.github' && names[index + 1] === 'workflows');
-  return workflows >= 0 ? '.github/workflows' : (names.find((name) => protectedNames.has(name)) ?? null);
+  return workflows >= 0 ? '.github/workflows' : (names.find((name) => protectedNames.includes(name)) ?? null);
 };
 
 const partsFrom = (root: string, path: string): readonly string[] =>

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { Sandbox } from '../../sandbox/port.ts';
 
 /** What a tool gets besides its arguments. */
 export interface ToolContext {
@@ -7,6 +8,8 @@ export interface ToolContext {
   readonly signal: AbortSignal;
   /** Output as it comes, already bounded by the tool. */
   readonly emit: (chunk: string) => void;
+  /** What holds the commands that a tool runs. */
+  readonly sandbox: Sandbox;
   /** The environment for child processes: an allow-list, no secrets. */
   readonly env: Readonly<Record<string, string>>;
 }

@@ -1,0 +1,42 @@
+// A command in the sandbox beside the same command without it.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { childEnvironment } from '../dist/actors/agent/child.js';
+import { runConfined } from '../dist/actors/agent/run-confined.js';
+import { createBubblewrap } from '../dist/actors/sandbox/bubblewrap.js';
+import { createNoSandbox } from '../dist/actors/sandbox/off.js';
+import { median, report, timed } from './lib.mjs';
+
+const runs = Number(process.env.RUNS ?? 40);
+const goalMs = 25;
+const sandbox = createBubblewrap({ readPaths: [], network: false });
+const { ok, detail } = sandbox.check();
+if (!ok) {
+  console.log(`a command in the sandbox: not measured, ${detail}`);
+  process.exit();
+}
+const root = mkdtempSync(join(tmpdir(), 'agent-bench-sandbox-'));
+const run = (given) =>
+  runConfined(given, {
+    argv: ['/bin/sh', '-c', 'true'],
+    root,
+    env: childEnvironment(process.env),
+    timeoutMs: 10_000,
+    signal: new AbortController().signal,
+    headBytes: 100,
+    tailBytes: 100,
+  });
+const [held, free] = [[], []];
+for (let n = 0; n < runs; n += 1) {
+  free.push(await timed(() => run(createNoSandbox())));
+  held.push(await timed(() => run(sandbox)));
+}
+rmSync(root, { recursive: true });
+const more = median(held) - median(free);
+report('a command in the sandbox / without it (p50)', {
+  ours: median(held),
+  limit: median(free),
+  ratio: median(held) / median(free),
+});
+report('  what it costs more, of 25 ms', { ours: more, limit: goalMs, ratio: more / goalMs, goal: 1 });

@@ -1,0 +1,16 @@
+/** Names in a workspace that other programs obey, or that are the tracker's: agents may read them and not write to them. */
+export const protectedNames: readonly string[] = [
+  '.git',
+  '.beads',
+  '.gitmodules',
+  '.vscode',
+  '.idea',
+  '.mcp.json',
+  '.claude',
+  '.codex',
+  '.gemini',
+  '.cursor',
+  '.opencode',
+  '.envrc',
+  '.husky',
+];

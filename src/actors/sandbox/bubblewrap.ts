@@ -1,0 +1,156 @@
+import { existsSync, lstatSync } from 'node:fs';
+import { delimiter, dirname, isAbsolute, join } from 'node:path';
+import { execaSync } from 'execa';
+import { protectedNames } from '../protected-names.ts';
+import type { Sandbox, Wanted } from './port.ts';
+
+export interface BubblewrapOptions {
+  /** Further folders that commands may read, absolute. */
+  readonly readPaths: readonly string[];
+  /** Whether commands may reach the network. */
+  readonly network: boolean;
+  /** Where bwrap is; another one only in tests. */
+  readonly bwrap?: string;
+  /** Where temporary files of a command go, a file system of its own. */
+  readonly temporary?: string;
+}
+
+/** Ubuntu lets only this path make user namespaces (facts/security-reliability 4). */
+const usualPath = '/usr/bin/bwrap';
+const trialMs = 5_000;
+const temporaryBytes = 512 * 1024 * 1024;
+
+/** Of the system, what programs need to run; of /etc, nothing that is a secret. */
+const system = ['/usr', '/opt'];
+const links = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'];
+const settings = [
+  ...['ssl', 'ca-certificates', 'alternatives', 'ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'passwd', 'group'],
+  ...[
+    'nsswitch.conf',
+    'localtime',
+    'timezone',
+    'mime.types',
+    'gitconfig',
+    'hosts',
+    'resolv.conf',
+    'protocols',
+    'services',
+  ],
+].map((name) => `/etc/${name}`);
+
+/** What other programs would later obey, outside of the sandbox: a command may read it and not change it. */
+const heldNames = [...protectedNames.filter((name) => name !== '.git'), '.github/workflows'];
+/** The repository's own settings, which git would obey. */
+const gitSettings = ['hooks', 'config', 'config.worktree', 'info', 'modules'].map((name) => join('.git', name));
+
+const limits = { fsize: 1024 ** 3, nofile: 4_096, nproc: 1_024, core: 0 };
+
+const there = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+const readOnly = (paths: readonly string[]): string[] =>
+  paths.filter(there).flatMap((path) => ['--ro-bind', path, path]);
+
+/** Programs outside the system's folders, such as a Node of one's own: the folder of PATH, and for Node what belongs to it. */
+const programFolders = (path: string): readonly string[] => {
+  const own = dirname(dirname(process.execPath));
+  const folders = path.split(delimiter).filter((folder) => isAbsolute(folder) && existsSync(folder));
+  const outside = [...folders, ...(own === '/' ? [] : [own])].filter(
+    (folder) => ![...system, ...links].some((known) => folder === known || folder.startsWith(`${known}/`)),
+  );
+  return [...new Set(outside)];
+};
+
+const gitMounts = (root: string): string[] => {
+  const folder = join(root, '.git');
+  const stat = lstatSync(folder, { throwIfNoEntry: false });
+  if (stat === undefined) return [];
+  // As a mount point it cannot be moved away and replaced; a file that points elsewhere must not be rewritten.
+  if (!stat.isDirectory()) return ['--ro-bind', folder, folder];
+  return ['--bind', folder, folder, ...readOnly(gitSettings.map((name) => join(root, name)))];
+};
+
+const mounts = ({ root, env }: Wanted, temporary: string, readPaths: readonly string[]): string[] => [
+  ...readOnly(system),
+  ...links.filter(there).flatMap((path) => ['--ro-bind', path, path]),
+  ...readOnly(settings),
+  ...['--proc', '/proc', '--dev', '/dev'],
+  ...['--size', String(temporaryBytes), '--tmpfs', temporary, '--dir', `${temporary}/home`],
+  ...readOnly(programFolders(env['PATH'] ?? '')),
+  ...readOnly(readPaths),
+  ...['--bind', root, root],
+  ...gitMounts(root),
+  ...readOnly(heldNames.map((name) => join(root, name))),
+  ...['--remount-ro', '/'],
+];
+
+const limitsBefore = (): string[] => {
+  if (!existsSync('/usr/bin/prlimit')) return [];
+  return ['/usr/bin/prlimit', ...Object.entries(limits).map(([name, value]) => `--${name}=${value}`), '--'];
+};
+
+/**
+ * Commands in namespaces of their own (Linux): they see the system's programs and the workspace, change only the
+ * workspace, have no network unless it is allowed, and end with the server. What this leaves to the kernel: there is no
+ * system call filter.
+ */
+export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
+  const { readPaths, network, bwrap = usualPath, temporary = '/tmp' } = options;
+  let tried: { readonly ok: boolean; readonly detail: string } | null = null;
+
+  const isolation = [
+    ...['--unshare-user', '--unshare-all', ...(network ? ['--share-net'] : []), '--disable-userns'],
+    ...['--die-with-parent', '--new-session', '--cap-drop', 'ALL'],
+  ];
+
+  const tryOnce = (): { readonly ok: boolean; readonly detail: string } => {
+    if (!existsSync(bwrap))
+      return { ok: false, detail: `bubblewrap is not installed (${bwrap}); install it with: apt install bubblewrap` };
+    const args = [...isolation, ...readOnly(system), ...readOnly(links), '--proc', '/proc', '--', '/usr/bin/true'];
+    const { exitCode, stderr } = execaSync(bwrap, args, {
+      reject: false,
+      timeout: trialMs,
+      env: {},
+      extendEnv: false,
+    });
+    const said = String(stderr).trim().split('\n')[0] ?? '';
+    return exitCode === 0
+      ? { ok: true, detail: `bubblewrap, network ${network ? 'on' : 'off'}` }
+      : { ok: false, detail: `bubblewrap cannot be used here: ${said || 'it did not run'}; allow user namespaces` };
+  };
+  const check = () => {
+    // What fails may be mended while we run; what works stays.
+    if (tried?.ok !== true) tried = tryOnce();
+    return tried;
+  };
+
+  return {
+    describe: () => check().detail,
+    check,
+    confine: (wanted) => {
+      const { ok, detail } = check();
+      if (!ok)
+        return {
+          refusal: `no command is run without a sandbox: ${detail}, or set sandbox.mode to off to run commands as you`,
+        };
+      const { argv, root, env } = wanted;
+      const inside = { ...env, HOME: `${temporary}/home`, TMPDIR: temporary };
+      const variables = Object.entries(inside).flatMap(([name, value]) => ['--setenv', name, value]);
+      return {
+        argv: [
+          bwrap,
+          ...isolation,
+          '--clearenv',
+          ...variables,
+          ...mounts(wanted, temporary, readPaths),
+          ...['--chdir', root, '--'],
+          ...limitsBefore(),
+          ...argv,
+        ],
+        cwd: '/',
+        // The tracker's own folder may come into being meanwhile, by the server.
+        forbidden: heldNames.filter((name) => name !== '.beads' && !there(join(root, name))),
+        // Its own environment shows inside, in /proc/1/environ.
+        env: {},
+      };
+    },
+  };
+};

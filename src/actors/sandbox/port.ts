@@ -1,0 +1,27 @@
+/** A command as a tool wants it run. */
+export interface Wanted {
+  readonly argv: readonly [string, ...string[]];
+  /** The workspace: the one folder that the command may change. Absolute, symlinks resolved. */
+  readonly root: string;
+  /** The whole environment of the command. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** What is really spawned. */
+export interface Confined {
+  readonly argv: readonly [string, ...string[]];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** Names in the workspace that are not there, and that the command must not make (CVE-2026-25725). */
+  readonly forbidden: readonly string[];
+}
+
+/** Where the commands of agents run (DESIGN 4). */
+export interface Sandbox {
+  /** For the banner and doctor: what holds commands, or that nothing does. */
+  readonly describe: () => string;
+  /** Whether commands can be run at all; `detail` says what to install. */
+  check(): { readonly ok: boolean; readonly detail: string };
+  /** How a command is spawned so that it is held, or why it is refused. Never runs it unheld when it should be held. */
+  confine(wanted: Wanted): Confined | { readonly refusal: string };
+}

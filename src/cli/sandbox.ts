@@ -1,0 +1,14 @@
+import { createBubblewrap } from '../actors/sandbox/bubblewrap.ts';
+import { createNoSandbox } from '../actors/sandbox/off.ts';
+import type { Sandbox } from '../actors/sandbox/port.ts';
+import { ConfigError } from './config.ts';
+import type { Config } from './config-schema.ts';
+
+/** What holds the commands of agents, as the user's configuration wants it. @throws ConfigError when it is required and cannot be */
+export const sandboxFor = ({ sandbox: { mode, network, read_paths } }: Config): Sandbox => {
+  if (mode === 'off') return createNoSandbox();
+  const sandbox = createBubblewrap({ readPaths: read_paths, network });
+  const { ok, detail } = sandbox.check();
+  if (mode === 'required' && !ok) throw new ConfigError(`sandbox.mode is required, but ${detail}`);
+  return sandbox;
+};

@@ -1,0 +1,175 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { childEnvironment } from '../../src/actors/agent/child.ts';
+import { runConfined } from '../../src/actors/agent/run-confined.ts';
+import { createBubblewrap } from '../../src/actors/sandbox/bubblewrap.ts';
+import type { Sandbox } from '../../src/actors/sandbox/port.ts';
+import { finish, startSystem, untilStatus } from '../support/running.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+const { ok, detail } = createBubblewrap({ readPaths: [], network: false }).check();
+const reason = ok ? '' : ` (skipped: ${detail})`;
+
+/** A repository with settings, hooks and tools' files, as an agent finds it. */
+const makeWorkspace = () => {
+  const root = temporaryFolder();
+  for (const folder of ['.git/hooks', '.git/info', '.beads', '.vscode', '.github/workflows', 'src'])
+    mkdirSync(join(root, folder), { recursive: true });
+  for (const file of ['.git/config', '.git/HEAD', '.beads/issues.jsonl', '.vscode/tasks.json', 'src/a.txt'])
+    writeFileSync(join(root, file), 'as it was\n');
+  return root;
+};
+
+const runIn = async (
+  root: string,
+  script: string,
+  sandbox: Sandbox = createBubblewrap({ readPaths: [], network: false }),
+) => {
+  const result = await runConfined(sandbox, {
+    argv: ['/bin/sh', '-c', script],
+    root,
+    env: childEnvironment({ ...process.env, OPENAI_API_KEY: 'sk-canary-canary' }),
+    timeoutMs: 15_000,
+    signal: new AbortController().signal,
+    headBytes: 8_192,
+    tailBytes: 8_192,
+  });
+  if ('refusal' in result) throw new Error(result.refusal);
+  return result;
+};
+
+describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
+  test('works in the workspace with the programs of the system', async () => {
+    const root = makeWorkspace();
+
+    const result = await runIn(root, 'pwd; cat src/a.txt; echo new > src/b.txt; node -e "console.log(1+1)"; exit 7');
+
+    expect(result).toMatchObject({ exitCode: 7, output: `${root}\nas it was\n2\n` });
+    expect(readFileSync(join(root, 'src/b.txt'), 'utf8')).toBe('new\n');
+  });
+
+  test.each<[string, string]>([
+    ['write to /etc', 'touch /etc/canary'],
+    ['write to /usr', 'touch /usr/canary'],
+    ['write beside the workspace', 'echo x > ../canary-beside; false'],
+    ['read another project', 'cat "$OTHER/secret"'],
+    [
+      'read the home of the user',
+      'test -e "$REAL_HOME/.bashrc" || test -e "$REAL_HOME/.profile" || ls "$REAL_HOME/.ssh"',
+    ],
+    ['follow a link out of the workspace', 'cat out/secret'],
+    ['write through a link out of the workspace', 'echo x > out/canary'],
+    ['make a hard link to what is outside', 'ln "$OTHER/secret" hard'],
+    ['change the settings of git', 'echo x >> .git/config'],
+    ['make a hook', 'echo x > .git/hooks/pre-commit'],
+    ['move .git away', 'mv .git .git2'],
+    ['close its own task', 'echo x > .beads/issues.jsonl'],
+    ['change the tasks of an editor', 'echo x > .vscode/tasks.json'],
+    ['add a workflow', 'touch .github/workflows/ci.yml'],
+    ['mount', 'mount -t tmpfs none src'],
+    ['remount what is read-only', 'mount -o remount,rw /usr'],
+    ['unmount a protected folder', 'umount .beads'],
+    ['make a namespace', 'unshare -Ur true'],
+    ['see processes of the host', 'test "$(ls /proc | grep -c "^[0-9]")" -gt 20'],
+    ['signal a process of the host', 'kill -0 "$HOST_PID"'],
+    ['read memory of the host', 'cat "/proc/$HOST_PID/environ"'],
+    ['reach the server', 'exec 3<> "/dev/tcp/127.0.0.1/$PORT"'],
+    ['reach the network', "node -e \"require('net').connect(80, '1.1.1.1').on('error', () => process.exit(9))\""],
+    ['gain a capability', 'grep CapEff /proc/self/status | grep -v 0000000000000000'],
+    ['see the key', 'env | grep canary; cat /proc/*/environ | tr "\\0" "\\n" | grep canary'],
+    ['make a device', 'mknod src/disk b 8 0'],
+    ['open a raw disk', 'cat /dev/sda /dev/vda /dev/nvme0n1'],
+    ['write a file without end', 'head -c 2000000000 /dev/zero > src/huge'],
+    ['fill the temporary folder of the host', 'head -c 600000000 /dev/zero > /tmp/huge'],
+  ])('cannot %s', async (_, script) => {
+    const root = makeWorkspace();
+    const other = temporaryFolder();
+    writeFileSync(join(other, 'secret'), 'canary of another project');
+    symlinkSync(other, join(root, 'out'));
+    const server = createServer((_request, response) => response.end('canary'));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const words = `OTHER='${other}' REAL_HOME='${homedir()}' PORT=${port} HOST_PID=${process.pid}`;
+
+    const { exitCode, output } = await runIn(root, `export ${words}; bash -c '${script.replaceAll("'", `'\\''`)}'`);
+
+    expect(exitCode).not.toBe(0);
+    expect(output).not.toMatch(/canary of|sk-canary/);
+    for (const file of ['.git/config', '.git/HEAD', '.beads/issues.jsonl', '.vscode/tasks.json'])
+      expect(readFileSync(join(root, file), 'utf8')).toBe('as it was\n');
+    expect(readdirSync(other)).toEqual(['secret']);
+    expect(existsSync(join(root, '..', 'canary-beside'))).toBe(false);
+  });
+
+  test('leaves nothing behind, however it was started', async () => {
+    const root = makeWorkspace();
+    const mark = `sandbox-${process.pid}-${Math.random()}`;
+
+    await runIn(root, `(exec -a ${mark} sleep 300) & setsid bash -c 'exec -a ${mark} sleep 300' & trap '' TERM; echo`);
+
+    const commands = readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .map((pid) => (existsSync(`/proc/${pid}/cmdline`) ? readFileSync(`/proc/${pid}/cmdline`, 'latin1') : ''));
+    expect(commands.filter((line) => line.startsWith(mark))).toEqual([]);
+  });
+
+  test('what it makes that other programs would obey is moved out of the way, by name', async () => {
+    const root = makeWorkspace();
+
+    const result = await runIn(root, 'echo evil > .mcp.json; mkdir .claude; echo evil > .claude/settings.json');
+
+    expect(result.quarantined.toSorted()).toEqual(['.claude', '.mcp.json']);
+    expect(existsSync(join(root, '.mcp.json'))).toBe(false);
+    const [folder] = readdirSync(join(root, '.beads', 'quarantine'));
+    expect(readFileSync(join(root, '.beads', 'quarantine', folder as string, '.mcp.json'), 'utf8')).toBe('evil\n');
+  });
+
+  test('reads what the user names, and reaches the network where the user allows it', async () => {
+    const root = makeWorkspace();
+    const other = temporaryFolder();
+    writeFileSync(join(other, 'library'), 'shared');
+    const server = createServer((_request, response) => response.end('hello'));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const open = createBubblewrap({ readPaths: [other], network: true });
+    const fetching = `fetch("http://127.0.0.1:${port}").then((r) => r.text()).then(console.log)`;
+
+    const result = await runIn(root, `cat ${other}/library; node -e '${fetching}'; touch ${other}/new`, open);
+
+    expect(result.output).toMatch(/^sharedhello\n.*Read-only/);
+  });
+
+  test('an agent works in it from its first command to its checks', async () => {
+    const bash = (command: string) => ({ calls: [{ tool: 'bash', arguments: { command } }] });
+    const sandbox = createBubblewrap({ readPaths: [], network: false });
+    const running = await startSystem({ turns: [bash('echo $PPID > parent; touch ../escaped'), finish()], sandbox });
+    const { task_id: id } = await running.service.create({ description: 'a task' });
+    const verify = ['test "$HOME" = /tmp/home'];
+
+    await running.service.execute({ task: id, role: 'engineer', options: { verify } });
+
+    expect(await untilStatus(running, id, 'complete')).toMatchObject({ status: 'complete' });
+    expect(readFileSync(join(running.root, 'parent'), 'utf8').trim()).toMatch(/^[0-9]$/);
+    expect(existsSync(join(running.root, '..', 'escaped'))).toBe(false);
+  });
+});
+
+test('without a sandbox commands and checks are refused with what to install, and nothing is run', async () => {
+  const sandbox = createBubblewrap({ readPaths: [], network: false, bwrap: '/nowhere/bwrap' });
+  const turns = [{ calls: [{ tool: 'bash', arguments: { command: 'touch ran' } }] }, finish()];
+  const running = await startSystem({ turns, sandbox });
+  const { task_id: id } = await running.service.create({ description: 'a task' });
+
+  await running.service.execute({ task: id, role: 'engineer', options: { verify: ['touch checked'] } });
+  const view = await untilStatus(running, id, 'failed');
+
+  expect(view.error?.message).toMatch(/not run: no command is run without a sandbox: .*apt install bubblewrap/);
+  expect(existsSync(join(running.root, 'ran'))).toBe(false);
+  expect(existsSync(join(running.root, 'checked'))).toBe(false);
+});

@@ -1,0 +1,56 @@
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { createBubblewrap } from '../../src/actors/sandbox/bubblewrap.ts';
+import { openProject } from '../support/cli.ts';
+
+const { ok } = createBubblewrap({ readPaths: [], network: false }).check();
+
+test('banner and doctor say what holds commands, or that nothing does', async () => {
+  const project = openProject({ api: { backend: 'scripted' }, sandbox: { mode: 'auto' } });
+  const off = openProject();
+
+  const held = (await project.agent('doctor')).out;
+  const open = (await off.agent('doctor')).out;
+  const server = off.start('agent-server', ['--server']);
+  let banner = '';
+  server.stdout?.on('data', (chunk) => {
+    banner += chunk;
+  });
+  while (!banner.includes('agent:// links')) await new Promise((resolve) => setTimeout(resolve, 20));
+
+  expect(held).toMatch(ok ? /ok +sandbox +bubblewrap, network off/ : /problem +sandbox +bubblewrap/);
+  expect(open).toMatch(/note +sandbox +off, by sandbox\.mode/);
+  expect(banner).toMatch(/sandbox +off: commands run as you, unconfined/);
+});
+
+test('a sandbox that is required and cannot be keeps the server from starting', async () => {
+  const { server, agent } = openProject({ sandbox: { mode: 'required' } });
+  if (ok) {
+    expect((await agent('server', 'start')).code).toBe(0);
+    return;
+  }
+  expect(await server('--server')).toMatchObject({
+    code: 78,
+    err: expect.stringContaining('sandbox.mode is required'),
+  });
+});
+
+test('nothing in the project can turn the sandbox off', async () => {
+  const project = openProject({ api: { backend: 'scripted' }, sandbox: { mode: 'auto' } });
+  const { writeFileSync, mkdirSync } = await import('node:fs');
+  for (const folder of ['configs', '.agent', '.beads']) mkdirSync(join(project.root, folder), { recursive: true });
+  for (const path of ['configs/agent-server.json', '.agent/config.json', '.beads/config.json'])
+    writeFileSync(join(project.root, path), '{"sandbox":{"mode":"off"}}');
+
+  const { out } = await project.agent('doctor', '--json');
+
+  expect(existsSync(join(project.root, 'configs/agent-server.json'))).toBe(true);
+  expect(JSON.parse(out).config.sandbox).toEqual({ mode: 'auto', network: false, read_paths: [] });
+});
+
+test.each([{ mode: 'none' }, { read_paths: ['src'] }, { netwrk: true }])('%j is refused by name', async (sandbox) => {
+  const { agent } = openProject({ sandbox });
+
+  expect(await agent('doctor')).toMatchObject({ code: 78, err: expect.stringContaining('sandbox') });
+});
