@@ -1,14 +1,14 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { openProject } from '../support/cli.ts';
+import { openProject, plain } from '../support/cli.ts';
 import { startModelServer } from '../support/model-server.ts';
 
 const scripted = (turns: readonly object[]) => {
   const project = openProject();
   const script = join(project.stateDir, '..', 'script.json');
   writeFileSync(script, JSON.stringify({ scripts: [{ turns }] }));
-  writeFileSync(project.configFile, JSON.stringify({ server: { port: 0 }, api: { backend: 'scripted', script } }));
+  writeFileSync(project.configFile, JSON.stringify({ ...plain, api: { backend: 'scripted', script } }));
   return project;
 };
 const finish = (status: string, summary: string) => ({

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { loadConfig } from '../../src/cli/config.ts';
 import { settingsFrom } from '../../src/cli/settings.ts';
 import { makeCertificate, withoutOpenssl } from '../support/certificate.ts';
-import { openProject } from '../support/cli.ts';
+import { openProject, plain } from '../support/cli.ts';
 import { startModelServer } from '../support/model-server.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -180,7 +180,11 @@ test('SIGHUP takes a new configuration while agents run, and keeps a bad file ou
 
   writeFileSync(
     project.configFile,
-    JSON.stringify({ server: { port: 9, max_concurrent_agents: 4 }, api: { backend: 'scripted' } }),
+    JSON.stringify({
+      sandbox: plain.sandbox,
+      server: { port: 9, max_concurrent_agents: 4 },
+      api: { backend: 'scripted' },
+    }),
   );
   process.kill(pid, 'SIGHUP');
   await until(async () => (await cap()) === 4);
