@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { differenceFrom } from '../../src/actors/replay.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import type { TaskId } from '../../src/machines/task.ts';
+import { bdIn, type FakeBd, makeBd } from '../support/bd.ts';
 import { openProject } from '../support/cli.ts';
 import { isLong } from '../support/long.ts';
 
@@ -31,16 +32,33 @@ const command = [
   'echo "end $id" >> log',
 ].join('; ');
 
+const isClosed = ({ status }: { status: string }): boolean => status === 'closed';
+type Issue = { readonly id: string; readonly status: string };
+
+const closedInFile = (root: string): ReadonlySet<string> => {
+  const lines = readFileSync(join(root, '.beads', 'issues.jsonl'), 'utf8')
+    .trim()
+    .split('\n');
+  const issues: Issue[] = lines.map((line) => JSON.parse(line));
+  return new Set(issues.filter(isClosed).map(({ id }) => id));
+};
+
+const closedInBd = async (bd: FakeBd, root: string): Promise<ReadonlySet<string>> => {
+  const issues: Issue[] = JSON.parse(await bdIn(bd, root, 'list', '--all', '--json', '--limit=0'));
+  return new Set(issues.filter(isClosed).map(({ id }) => id));
+};
+
 interface View {
   readonly task_id: string;
   readonly status: string;
   readonly attempt: number;
 }
 
-test(
-  `a server that is killed ${kills} times under load loses nothing (seed ${seed})`,
-  async () => {
+test.each(['embedded', 'bd'] as const)(
+  `with the tracker %s a server that is killed ${kills} times under load loses nothing (seed ${seed})`,
+  async (tracker) => {
     const random = randomFrom(seed);
+    const bd = makeBd('A-direct');
     const { root, stateDir, configFile, start, serverFile, agent } = openProject();
     const script = join(stateDir, '..', 'script.json');
     const work = { calls: [{ tool: 'bash', arguments: { command } }] };
@@ -51,9 +69,12 @@ test(
       sandbox: { mode: 'off' },
       api: { backend: 'scripted', script },
       agent: { on_interrupted: 'repeat' },
+      tracker: { mode: tracker, ...(tracker === 'bd' ? { bd_path: bd.path } : {}) },
       logging: { level: 'silent' },
     };
     writeFileSync(configFile, JSON.stringify(config));
+
+    if (tracker === 'bd') await bdIn(bd, root, 'init', '--prefix=bd', '--quiet');
 
     const boot = async () => {
       const server = start('agent-server', ['--server']);
@@ -89,7 +110,7 @@ test(
         }
       };
       const loading = load().catch(() => {});
-      await delay(20 + random() * 400);
+      await delay(20 + random() * (tracker === 'bd' ? 900 : 400));
       server.kill('SIGKILL');
       await gone;
       await loading;
@@ -100,7 +121,7 @@ test(
     let [views, changed] = [await all(), Date.now()];
     const busy = (view: View): boolean => view.status === 'started' || acknowledged.executed.has(view.task_id);
     const isOver = ({ status }: View): boolean => ['complete', 'failed', 'cancelled'].includes(status);
-    while (views.some((view) => busy(view) && !isOver(view)) && Date.now() - changed < 10_000) {
+    while (views.some((view) => busy(view) && !isOver(view)) && Date.now() - changed < 15_000) {
       await delay(50);
       const now = await all();
       if (JSON.stringify(now) !== JSON.stringify(views)) changed = Date.now();
@@ -117,15 +138,7 @@ test(
     const store = createSqliteStore({ file: join(stateDir, 'journal.db') });
     const differences = store.tasks('all').flatMap(({ id }) => differenceFrom(store, id as TaskId) ?? []);
     store.close();
-    const lines = readFileSync(join(root, '.beads', 'issues.jsonl'), 'utf8')
-      .trim()
-      .split('\n');
-    const closed = new Set(
-      lines
-        .map((line) => JSON.parse(line))
-        .filter(({ status }) => status === 'closed')
-        .map(({ id }) => id),
-    );
+    const closed = tracker === 'bd' ? await closedInBd(bd, root) : closedInFile(root);
     const disagreeing = views.filter(({ task_id, status }) => closed.has(task_id) !== (status === 'complete'));
     const db = new Database(join(stateDir, 'journal.db'), { readonly: true });
     const ends = db
@@ -134,7 +147,7 @@ test(
     db.close();
 
     process.stdout.write(
-      `seed ${seed}: ${kills} kills, ${acknowledged.created.size} tasks created, ${acknowledged.executed.size} runs acknowledged, ${ends.length} completed\n`,
+      `${tracker}, seed ${seed}: ${kills} kills, ${acknowledged.created.size} tasks created, ${acknowledged.executed.size} runs acknowledged, ${ends.length} completed\n`,
     );
     expect({
       lost,
@@ -155,7 +168,7 @@ test(
       endedTwice: [],
       attempts: [],
     });
-    expect(acknowledged.executed.size).toBeGreaterThan(kills / 2);
+    expect(acknowledged.executed.size).toBeGreaterThan(kills / 3);
     expect((await agent('list', '--json')).code).toBe(0);
   },
   kills * 3_600 + 60_000,
