@@ -105,6 +105,11 @@ export const configSchema = z.strictObject({
   tracker: z
     .strictObject({
       mode: z.enum(['auto', 'bd', 'embedded']).default('auto'),
+      /** Who claims; of several services on one database each needs a name of its own. */
+      actor: z
+        .string()
+        .regex(/^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/, 'expected letters, digits and . _ @ -')
+        .default('agent-server'),
       /** Leave a comment on the issue when an attempt ends. */
       notes: z.boolean().default(false),
       bd_path: z.string().refine(isAbsolute, 'must be an absolute path').optional(),

@@ -145,6 +145,17 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect(result.output).toMatch(/^sharedhello\n.*Read-only/);
   });
 
+  test('a folder of PATH that holds the home is not shown', async () => {
+    const sandbox = createBubblewrap({ readPaths: [], network: false });
+    const wanted = { argv: ['true'] as [string], root: makeWorkspace(), env: { PATH: `${homedir()}:/:/usr/bin` } };
+
+    const confined = sandbox.confine(wanted);
+
+    if ('refusal' in confined) throw new Error(confined.refusal);
+    expect(confined.argv).not.toContain(homedir());
+    expect(confined.argv.join(' ')).not.toContain('--ro-bind / /');
+  });
+
   test('an agent works in it from its first command to its checks', async () => {
     const bash = (command: string) => ({ calls: [{ tool: 'bash', arguments: { command } }] });
     const sandbox = createBubblewrap({ readPaths: [], network: false });

@@ -155,6 +155,17 @@ test('tracker.mode bd asks for init first, and tracker.bd_path names another pro
   expect((await project.agent('list')).out).toContain('ours');
 });
 
+test('a name of one’s own claims in bd', async () => {
+  const bd = makeBd('A-direct');
+  const project = openProject({ api: { backend: 'scripted' }, tracker: { bd_path: bd.path, actor: 'laptop-1' } });
+  await project.agent('init');
+
+  await project.agent('engineer', 'do a thing');
+
+  const [issue] = JSON.parse(await bdIn(bd, project.root, 'list', '--all', '--json', '--limit=0'));
+  expect(issue).toMatchObject({ status: 'closed', assignee: 'laptop-1' });
+});
+
 test('a tracker.bd_path that is not absolute is refused by name', async () => {
   const project = openProject({ tracker: { bd_path: 'bin/bd' } });
 

@@ -1,4 +1,5 @@
 import { existsSync, lstatSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { execaSync } from 'execa';
 import { protectedNames } from '../protected-names.ts';
@@ -51,10 +52,14 @@ const readOnly = (paths: readonly string[]): string[] =>
 
 /** Programs outside the system's folders, such as a Node of one's own: the folder of PATH, and for Node what belongs to it. */
 const programFolders = (path: string): readonly string[] => {
+  const home = homedir();
+  // The whole home is never shown, even when a program lies right in it.
+  const holdsHome = (folder: string): boolean => `${home}/`.startsWith(folder === '/' ? '/' : `${folder}/`);
   const own = dirname(dirname(process.execPath));
   const folders = path.split(delimiter).filter((folder) => isAbsolute(folder) && existsSync(folder));
-  const outside = [...folders, ...(own === '/' ? [] : [own])].filter(
-    (folder) => ![...system, ...links].some((known) => folder === known || folder.startsWith(`${known}/`)),
+  const outside = [...folders, own].filter(
+    (folder) =>
+      !holdsHome(folder) && ![...system, ...links].some((known) => folder === known || folder.startsWith(`${known}/`)),
   );
   return [...new Set(outside)];
 };

@@ -7,6 +7,7 @@ const fixed = [
   'server.register_protocol_handler',
   'tracker.mode',
   'tracker.bd_path',
+  'tracker.actor',
   'sandbox.mode',
   'sandbox.network',
 ] as const;

@@ -35,17 +35,8 @@ interface Edge {
   readonly status: string | null;
 }
 
-export interface BdIssue {
-  readonly id: TaskId;
-  readonly title: string;
-  readonly description: string;
-  readonly status: string;
-  readonly priority: number;
-  readonly labels: readonly string[];
-  readonly assignee: string | null;
-  readonly createdAt: string;
-  readonly updatedAt: string;
-  readonly closedAt: string | null;
+/** What bd says of an issue by itself; what it depends on are edges, whose meaning needs the issues at their ends. */
+export interface BdIssue extends Omit<TrackedTask, 'dependencies' | 'unmet' | 'ready'> {
   readonly edges: readonly Edge[];
 }
 
@@ -122,20 +113,6 @@ export const toTracked = (
   issue: BdIssue,
   { unmet, ready }: { readonly unmet: readonly TaskId[]; readonly ready: boolean },
 ): TrackedTask => {
-  const { id, title, description, status, priority, labels, assignee, createdAt, updatedAt, closedAt } = issue;
-  return {
-    id,
-    title,
-    description,
-    status,
-    priority,
-    labels,
-    assignee,
-    dependencies: blockersOf(issue),
-    unmet,
-    ready,
-    createdAt,
-    updatedAt,
-    closedAt,
-  };
+  const { edges: _, ...own } = issue;
+  return { ...own, dependencies: blockersOf(issue), unmet, ready };
 };
