@@ -62,6 +62,18 @@ describe('a bd that fails', () => {
     expect((await tracker.list()).map(({ title }) => title)).toEqual(['once']);
   });
 
+  test('that stays stale is read all the same where it has the flag, and is not written to', async () => {
+    const { bd, tracker } = await open();
+    const { id } = await tracker.create(aTask());
+    bd.fail({ kind: 'stale', on: 'list', times: 99 }, { kind: 'stale', on: 'update', times: 99 });
+
+    expect(await tracker.list()).toHaveLength(1);
+    expect((await failure(tracker.claim(id))).message).toMatch(/out of sync with JSONL.*bd import/);
+    const late = await open('C');
+    late.bd.fail({ kind: 'stale', on: 'list', times: 99 });
+    expect((await failure(late.tracker.list())).message).toContain('out of sync');
+  }, 30_000);
+
   test('that is killed between effect and answer has claimed, and is asked what is true', async () => {
     const { bd, tracker } = await open();
     const { id } = await tracker.create(aTask());

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 const usage = "Usage:\n  bd [flags]\n  bd [command]\n\nRun 'bd --help' for usage.\n";
 const flags = {
   create: ['json', 'title=', 'body-file=', 'description=', 'type=', 'priority=', 'labels=', 'actor=', 'deps='],
-  show: ['json'],
-  list: ['json', 'all', 'limit=', 'flat', 'status='],
-  ready: ['json', 'limit='],
+  show: ['json', 'allow-stale'],
+  list: ['json', 'allow-stale', 'all', 'limit=', 'flat', 'status='],
+  ready: ['json', 'allow-stale', 'limit='],
   blocked: ['json'],
   update: ['json', 'claim', 'status=', 'assignee=', 'actor=', 'title='],
   close: ['json', 'reason=', 'actor=', 'force'],

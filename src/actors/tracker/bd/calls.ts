@@ -104,9 +104,19 @@ export const createBdCalls = ({ projectRoot, bdPath, processEnv, limits }: Calls
       last = 'failure' in answer ? answer.failure : null;
       if (!('failure' in answer)) return answer;
       const { failure } = answer;
-      if (tries >= (triesAgain[failure.kind] ?? 0) || !mayRepeat(call, failure)) return answer;
+      if (tries >= (triesAgain[failure.kind] ?? 0) || !mayRepeat(call, failure))
+        return failure.kind === 'stale' ? readStale(call, answer) : answer;
       await delay(pauseMs(tries));
     }
+  };
+
+  /** A database that stays behind its file can still be read, in the versions that have the flag (facts/beads 10). */
+  const readStale = async (call: Call, answer: Answer): Promise<Answer> => {
+    const found = await detect();
+    const can = found.state === 'ok' && capabilitiesOf(found.version).allowStale;
+    if (!can || call.effect !== 'read') return answer;
+    const [command = '', ...args] = call.args;
+    return runOnce({ ...call, args: [command, '--allow-stale', ...args] });
   };
 
   return {

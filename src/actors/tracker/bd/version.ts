@@ -19,6 +19,8 @@ export interface Capabilities {
   readonly bodyFile: boolean;
   /** `list --json` prints a tree without `--flat`. */
   readonly flat: boolean;
+  /** `--allow-stale`: read although the file is newer than the database. */
+  readonly allowStale: boolean;
   readonly initFromJsonl: boolean;
   readonly initSkipAgents: boolean;
   readonly initNonInteractive: boolean;
@@ -34,6 +36,7 @@ export const capabilitiesOf = (version: Version | null): Capabilities => {
   return {
     bodyFile: version === null || has('0.30.3'),
     flat: has('0.59.0') && !has('0.60.0'),
+    allowStale: version !== null && !has('0.59.0'),
     initFromJsonl: has('0.41.0'),
     initSkipAgents: has('0.61.0'),
     initNonInteractive: has('1.0.0'),
