@@ -1,6 +1,7 @@
 import { assign, setup } from 'xstate';
 import { type Refusal, refusal } from './errors.ts';
 import { slot } from './slot.ts';
+import { spread } from './spread.ts';
 import type { AttemptOutcome, Failure, Finding, Role, RunOptions, TaskId } from './task.ts';
 import type { AttemptInput, ObservedStatus, TaskContext, TaskEvent, TaskInput, Verdict } from './task-context.ts';
 import { type EndLabel, roundsAtMost, trackerPatienceMs, willRetry } from './task-params.ts';
@@ -130,7 +131,11 @@ export const taskSetup = setup({
     recordEnd: assign({ completedAt: ({ event }) => event.at }),
     spendRetry: assign({ retriesLeft: ({ context }) => context.retriesLeft - 1 }),
     setDeadline: assign({ deadlineAt: ({ event }, { afterMs }: { afterMs: number }) => event.at + afterMs }),
-    setBackoff: assign({ deadlineAt: ({ context, event }) => event.at + 1000 * Math.min(2 ** context.attempt, 300) }),
+    /** 2, 4, 8 … 300 s, and up to a quarter more: tasks that failed together do not come back together. */
+    setBackoff: assign({
+      deadlineAt: ({ context: { attempt, taskId }, event }) =>
+        event.at + Math.round(1_000 * Math.min(2 ** attempt, 300) * (1 + spread(`${taskId}#${attempt}`) / 4)),
+    }),
     clearDeadline: assign({ deadlineAt: null }),
     keep: () => {},
   },

@@ -1,0 +1,154 @@
+import { expect, test } from 'vitest';
+import { createActor, type EventObject, type SnapshotFrom, transition } from 'xstate';
+import { refusal } from '../../src/machines/errors.ts';
+import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
+import { type AttemptOutcome, noUsage, type TaskId } from '../../src/machines/task.ts';
+import { taskMachine } from '../../src/machines/task-machine.ts';
+import { broken, done, nodesOf, pathOf } from './chart.ts';
+
+/** Every state that can be reached by these events, each looked at once, with how it was reached. */
+const explore = <Snapshot>(
+  first: Snapshot,
+  keyOf: (snapshot: Snapshot) => string,
+  next: (snapshot: Snapshot) => readonly (readonly [event: string, snapshot: Snapshot])[],
+  check: (snapshot: Snapshot, by: string, before: Snapshot | null) => void,
+): number => {
+  const seen = new Set([keyOf(first)]);
+  const queue: Snapshot[] = [first];
+  check(first, 'the beginning', null);
+  for (const snapshot of queue)
+    for (const [event, after] of next(snapshot)) {
+      check(after, `${event} in ${keyOf(snapshot)}`, snapshot);
+      if (seen.has(keyOf(after))) continue;
+      seen.add(keyOf(after));
+      queue.push(after);
+    }
+  return seen.size;
+};
+
+test.each([1, 2, 3])(
+  'four tasks and %s slots: in no state that can be reached is a slot given twice or wasted',
+  (cap) => {
+    type Snapshot = SnapshotFrom<typeof supervisorMachine>;
+    const ids = ['bd-a', 'bd-b', 'bd-c', 'bd-d'] as TaskId[];
+    const keyOf = ({ value, context }: Snapshot): string =>
+      JSON.stringify([value, context.waiting.map(({ taskId }) => taskId), context.holding.map(({ taskId }) => taskId)]);
+    const next = (snapshot: Snapshot) => {
+      const { holding } = snapshot.context;
+      const events = ids.flatMap((taskId, index) => [
+        ...(holding.some((holder) => holder.taskId === taskId)
+          ? []
+          : [{ type: 'slot.requested', place: { taskId, role: 'engineer', priority: index % 2, submittedAt: index } }]),
+        { type: 'slot.returned', taskId },
+      ]);
+      return [...events, { type: 'drain' }].map(
+        (event) => [JSON.stringify(event), transition(supervisorMachine, snapshot, event as never)[0]] as const,
+      );
+    };
+    const first = createActor(supervisorMachine, { input: { cap, roleCaps: {} } }).getSnapshot();
+
+    const count = explore(first, keyOf, next, ({ value, context: { holding, waiting } }, by) => {
+      const everyone = [...holding, ...waiting].map(({ taskId }) => taskId);
+      expect(holding.length, by).toBeLessThanOrEqual(cap);
+      expect(new Set(everyone).size, by).toBe(everyone.length);
+      expect(value === 'draining' || holding.length === cap || waiting.length === 0, by).toBe(true);
+      const order = waiting.map(({ priority, submittedAt }) => priority * 10 + submittedAt);
+      expect(order, by).toEqual(order.toSorted((one, other) => one - other));
+    });
+
+    expect(count).toBeGreaterThan(50);
+  },
+);
+
+test('one task: in no state that can be reached is it stuck, started without an attempt, or over without an end', () => {
+  type Snapshot = SnapshotFrom<typeof taskMachine>;
+  const taskId = 'bd-a' as TaskId;
+  const at = 1_000_000;
+  const found = { exists: true, unmet: [], holder: null, missingCredential: null, queueFullAt: null };
+  const failure = (retryable: boolean) => ({ code: 'model_failed', message: 'x', facts: {}, retryable }) as const;
+  const well: AttemptOutcome = { status: 'done', summary: '', artifacts: [], usage: noUsage };
+  const away = {
+    name: 'ServiceError',
+    message: 'away',
+    code: 'tracker_unavailable',
+    facts: { detail: 'locked', remedy: 'wait' },
+  };
+  const no = { refusal: refusal('tracker_conflict', { task_id: taskId, holder: 'amy' }) };
+  const outputs: Readonly<Record<string, readonly unknown[]>> = {
+    lookUp: [found, { ...found, exists: false }, { ...found, unmet: ['bd-b'] }],
+    waitForSlot: [undefined],
+    claim: [{ refusal: null }, no],
+    work: [
+      well,
+      ...[true, false].map((retryable) => ({ status: 'failed', failure: failure(retryable), usage: noUsage })),
+    ],
+    verify: [{ failure: null }, { failure: failure(false) }],
+    record: [undefined],
+    close: [{ refusal: null }, no],
+    reopen: [{ refusal: null }, no],
+    release: [undefined],
+    standDown: [undefined],
+  };
+  const nodes = new Map(nodesOf(taskMachine.root).map((node) => [node.path.join('.'), node]));
+  const invoked = (path: string): readonly string[] => (nodes.get(path)?.invoke ?? []).map(({ id }) => id as string);
+  const options = { verify: ['true'] };
+  const commands = [
+    { type: 'run', role: 'engineer', options, maxRetries: 1 },
+    { type: 'retry', role: null, options: null, maxRetries: 1 },
+    ...['close', 'reopen', 'cancel'].map((type) => ({ type, reason: null })),
+    ...['open', 'complete', 'failed', 'cancelled', 'elsewhere'].map((status) => ({ type: 'tracker.observed', status })),
+    { type: 'dependency.failed', dependency: 'bd-b', why: 'x' },
+  ].map((event): EventObject => Object.assign({ at }, event));
+  const endings = (id: string): readonly EventObject[] => [
+    ...(outputs[id] ?? []).map((output) => done(id, output)),
+    broken(id),
+    { ...broken(id), error: away } as EventObject,
+  ];
+  /** On time, and after the last patience with the tracker. */
+  const deadlines = ({ context }: Snapshot): readonly EventObject[] =>
+    [0, 10 ** 9].map((late) => ({ type: 'DEADLINE', at: (context.deadlineAt ?? at) + late }) as EventObject);
+  const attempts = (context: Snapshot['context']): number => Math.min(context.attempt, 3);
+  const keyOf = (snapshot: Snapshot): string => {
+    const { context } = snapshot;
+    const marks = [attempts(context), Math.min(context.retriesLeft, 1), context.failure?.retryable ?? null];
+    return JSON.stringify([
+      pathOf(snapshot),
+      ...marks,
+      context.feedback?.round ?? 0,
+      context.role,
+      context.refusal?.code,
+    ]);
+  };
+  const next = (snapshot: Snapshot) =>
+    [...commands, ...deadlines(snapshot), ...invoked(pathOf(snapshot)).flatMap(endings)]
+      .filter((event) => snapshot.can(event as never))
+      .map((event) => [event.type, transition(taskMachine, snapshot, event as never)[0]] as const);
+  const first = createActor(taskMachine, { input: { taskId } }).getSnapshot();
+  const visited = new Set<string>();
+
+  const count = explore(first, keyOf, next, (snapshot, by, before) => {
+    const { context } = snapshot;
+    visited.add(pathOf(snapshot));
+    if (snapshot.hasTag('pending')) expect(context.deadlineAt, by).toEqual(expect.any(Number));
+    if (snapshot.hasTag('live')) expect(context.attempt, by).toBeGreaterThan(0);
+    if (pathOf(snapshot) === 'queued.refused') expect(context.refusal, by).not.toBeNull();
+    if (snapshot.hasTag('failed') && context.attempt > 0 && before?.hasTag('pending') === true)
+      expect([context.failure === null, context.completedAt === null], by).toEqual([false, false]);
+    if (before !== null) {
+      const began = context.attempt - before.context.attempt;
+      expect(began, by).toBe(!before.hasTag('live') && snapshot.hasTag('live') ? 1 : 0);
+    }
+    // Whatever happens, somebody or its deadline can move it on.
+    expect(next(snapshot).length, by).toBeGreaterThan(0);
+  });
+
+  const leaves = [...nodes.values()].filter(({ states }) => Object.keys(states).length === 0);
+  const passing = leaves.filter(({ always, path }) => (always ?? []).length > 0 && path.length > 0);
+  expect(
+    leaves
+      .filter((leaf) => !passing.includes(leaf))
+      .map(({ path }) => path.join('.'))
+      .filter((path) => !visited.has(path)),
+  ).toEqual([]);
+  expect(count).toBeGreaterThan(200);
+});
