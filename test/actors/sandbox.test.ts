@@ -3,8 +3,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { execa } from 'execa';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { childEnvironment } from '../../src/actors/agent/child.ts';
+import { gitIdentity } from '../../src/actors/agent/git-identity.ts';
 import { runConfined } from '../../src/actors/agent/run-confined.ts';
 import { createBubblewrap } from '../../src/actors/sandbox/bubblewrap.ts';
 import type { Sandbox } from '../../src/actors/sandbox/port.ts';
@@ -28,11 +30,12 @@ const runIn = async (
   root: string,
   script: string,
   sandbox: Sandbox = createBubblewrap({ readPaths: [], network: false }),
+  more: Readonly<Record<string, string>> = {},
 ) => {
   const result = await runConfined(sandbox, {
     argv: ['/bin/sh', '-c', script],
     root,
-    env: childEnvironment({ ...process.env, OPENAI_API_KEY: 'sk-canary-canary' }),
+    env: { ...childEnvironment({ ...process.env, OPENAI_API_KEY: 'sk-canary-canary' }), ...more },
     timeoutMs: 15_000,
     signal: new AbortController().signal,
     headBytes: 8_192,
@@ -143,6 +146,34 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     const result = await runIn(root, `cat ${other}/library; node -e '${fetching}'; touch ${other}/new`, open);
 
     expect(result.output).toMatch(/^sharedhello\n.*Read-only/);
+  });
+
+  test('commits go by the name of the user, whose home it does not see', async () => {
+    const root = temporaryFolder();
+    const home = temporaryFolder();
+    writeFileSync(
+      join(home, '.gitconfig'),
+      '[user]\n\tname = Amy\n\temail = amy@localhost\n[url "https://token@x"]\n\tinsteadOf = y\n',
+    );
+    const git = (...args: string[]) => execa('git', args, { cwd: root, env: { HOME: home } });
+    await git('init', '--quiet');
+    vi.stubEnv('HOME', home);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const identity = gitIdentity(root);
+    vi.unstubAllEnvs();
+
+    const result = await runIn(
+      root,
+      'git commit --quiet --allow-empty -m one && cat ~/.gitconfig',
+      undefined,
+      identity,
+    );
+    await git('config', 'user.name', 'The Project');
+
+    expect(result.output).not.toContain('token');
+    expect((await git('log', '--format=%an %ae %cn')).stdout).toBe('Amy amy@localhost Amy');
+    vi.stubEnv('HOME', home);
+    expect(gitIdentity(root)).toEqual({ GIT_AUTHOR_EMAIL: 'amy@localhost', GIT_COMMITTER_EMAIL: 'amy@localhost' });
   });
 
   test('a folder of PATH that holds the home is not shown', async () => {

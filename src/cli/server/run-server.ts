@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import type { FastifyInstance } from 'fastify';
 import { childEnvironment } from '../../actors/agent/child.ts';
+import { gitIdentity } from '../../actors/agent/git-identity.ts';
 import { createInspection, type Inspection } from '../../actors/inspection.ts';
 import type { Model } from '../../actors/model/port.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
@@ -91,7 +92,7 @@ const assemble = ({ project, current, redact, logger, inspection, sandbox }: Par
     workspace: createSharedWorkspace({ projectRoot: project.root }),
     sandbox,
     selectModel: (requested) => current.selectModel(requested),
-    environment: childEnvironment(process.env),
+    environment: { ...childEnvironment(process.env), ...gitIdentity(project.root) },
     redact,
     now,
     log: logger.log,
