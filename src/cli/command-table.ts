@@ -3,7 +3,7 @@ import { roles } from '../machines/task.ts';
 import * as commands from './commands.ts';
 import { completion, type Shell, shells } from './completion-command.ts';
 import { changeDependency, dependencyTree } from './dependency-commands.ts';
-import { doctor } from './doctor-command.ts';
+import { doctor, probeSandbox } from './doctor-command.ts';
 import * as handler from './handler/handler-commands.ts';
 import { init } from './init-command.ts';
 import * as look from './look-commands.ts';
@@ -221,11 +221,18 @@ const housekeeping: readonly Command[] = [
         .example('agent init', 'runs bd init --prefix=bd, or makes .beads/issues.jsonl'),
     run: (context, { tracker, config }) => init(context, tracker, config),
   }),
-  command<Common>({
+  command<Common & { readonly sandbox: boolean }>({
     command: 'doctor',
     describe: 'say what is used, why, and what is missing; prints the effective configuration',
-    builder: (parser) => parser.example('agent doctor --json', 'for a bug report'),
-    run: (context, { config }) => doctor(context, config),
+    builder: (parser) =>
+      parser
+        .option('sandbox', {
+          type: 'boolean',
+          default: false,
+          describe: 'try to break out of the sandbox instead, in every way that we know of',
+        })
+        .example('agent doctor --json', 'for a bug report'),
+    run: (context, { config, sandbox }) => (sandbox ? probeSandbox(context, config) : doctor(context, config)),
   }),
   command<Common & { readonly action: keyof typeof serverActions }>({
     command: 'server <action>',

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
+import { runProbes } from '../actors/sandbox/probes.ts';
 import type { CommandContext } from './commands.ts';
 import { loadConfig } from './config.ts';
 import type { Config } from './config-schema.ts';
@@ -95,4 +96,24 @@ export const doctor = async (context: CommandContext, configFile: string | undef
     io.out(`\neffective configuration:\n${JSON.stringify(config, null, 2)}`);
   }
   return checks.some(({ status }) => status === 'problem') ? exitCodes.failed : exitCodes.done;
+};
+
+/** Runs the escape probes in the sandbox and prints each; exit code 1 when one got out, or there is none to try. */
+export const probeSandbox = async ({ io, json }: CommandContext, configFile: string | undefined): Promise<number> => {
+  const { config } = loadConfig({ config: configFile }, process.env);
+  const held = sandboxFor(config);
+  const { ok, detail } = held.check();
+  if (!ok || config.sandbox.mode === 'off') {
+    if (json) io.out(JSON.stringify({ sandbox: detail, probes: [] }));
+    io.err(`agent: there is no sandbox to try: ${detail}`);
+    return exitCodes.failed;
+  }
+  const probes = await runProbes(held);
+  const escaped = probes.filter((probe) => !probe.held);
+  if (json) io.out(JSON.stringify({ sandbox: detail, probes }));
+  else {
+    for (const { name, held: isHeld } of probes) io.out(`${isHeld ? 'held   ' : 'ESCAPED'}  ${name}`);
+    io.out(`${probes.length - escaped.length} of ${probes.length} held (${detail})`);
+  }
+  return escaped.length === 0 ? exitCodes.done : exitCodes.failed;
 };

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { homedir } from 'node:os';
@@ -9,7 +9,9 @@ import { childEnvironment } from '../../src/actors/agent/child.ts';
 import { gitIdentity } from '../../src/actors/agent/git-identity.ts';
 import { runConfined } from '../../src/actors/agent/run-confined.ts';
 import { createBubblewrap } from '../../src/actors/sandbox/bubblewrap.ts';
+import { createNoSandbox } from '../../src/actors/sandbox/off.ts';
 import type { Sandbox } from '../../src/actors/sandbox/port.ts';
+import { runProbes } from '../../src/actors/sandbox/probes.ts';
 import { finish, startSystem, untilStatus } from '../support/running.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -55,58 +57,23 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect(readFileSync(join(root, 'src/b.txt'), 'utf8')).toBe('new\n');
   });
 
-  test.each<[string, string]>([
-    ['write to /etc', 'touch /etc/canary'],
-    ['write to /usr', 'touch /usr/canary'],
-    ['write beside the workspace', 'echo x > ../canary-beside; false'],
-    ['read another project', 'cat "$OTHER/secret"'],
-    [
-      'read the home of the user',
-      'test -e "$REAL_HOME/.bashrc" || test -e "$REAL_HOME/.profile" || ls "$REAL_HOME/.ssh"',
-    ],
-    ['follow a link out of the workspace', 'cat out/secret'],
-    ['write through a link out of the workspace', 'echo x > out/canary'],
-    ['make a hard link to what is outside', 'ln "$OTHER/secret" hard'],
-    ['change the settings of git', 'echo x >> .git/config'],
-    ['make a hook', 'echo x > .git/hooks/pre-commit'],
-    ['move .git away', 'mv .git .git2'],
-    ['close its own task', 'echo x > .beads/issues.jsonl'],
-    ['change the tasks of an editor', 'echo x > .vscode/tasks.json'],
-    ['add a workflow', 'touch .github/workflows/ci.yml'],
-    ['mount', 'mount -t tmpfs none src'],
-    ['remount what is read-only', 'mount -o remount,rw /usr'],
-    ['unmount a protected folder', 'umount .beads'],
-    ['make a namespace', 'unshare -Ur true'],
-    ['see processes of the host', 'test "$(ls /proc | grep -c "^[0-9]")" -gt 20'],
-    ['signal a process of the host', 'kill -0 "$HOST_PID"'],
-    ['read memory of the host', 'cat "/proc/$HOST_PID/environ"'],
-    ['reach the server', 'exec 3<> "/dev/tcp/127.0.0.1/$PORT"'],
-    ['reach the network', "node -e \"require('net').connect(80, '1.1.1.1').on('error', () => process.exit(9))\""],
-    ['gain a capability', 'grep CapEff /proc/self/status | grep -v 0000000000000000'],
-    ['see the key', 'env | grep canary; cat /proc/*/environ | tr "\\0" "\\n" | grep canary'],
-    ['make a device', 'mknod src/disk b 8 0'],
-    ['open a raw disk', 'cat /dev/sda /dev/vda /dev/nvme0n1'],
-    ['write a file without end', 'head -c 2000000000 /dev/zero > src/huge'],
-    ['fill the temporary folder of the host', 'head -c 600000000 /dev/zero > /tmp/huge'],
-  ])('cannot %s', async (_, script) => {
+  test('cannot break out in any way that we know of', async () => {
+    process.env['AGENT_PROBE'] = 'probe-canary';
+    onTestFinished(() => void delete process.env['AGENT_PROBE']);
+
+    const probes = await runProbes(createBubblewrap({ readPaths: [], network: false }));
+
+    expect(probes.filter(({ held }) => !held)).toEqual([]);
+    expect(probes.length).toBeGreaterThan(25);
+  }, 60_000);
+
+  test('cannot do what the two that need the network or the disk would show', async () => {
     const root = makeWorkspace();
-    const other = temporaryFolder();
-    writeFileSync(join(other, 'secret'), 'canary of another project');
-    symlinkSync(other, join(root, 'out'));
-    const server = createServer((_request, response) => response.end('canary'));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    onTestFinished(() => void server.close());
-    const { port } = server.address() as AddressInfo;
-    const words = `OTHER='${other}' REAL_HOME='${homedir()}' PORT=${port} HOST_PID=${process.pid}`;
+    const net = "node -e \"require('net').connect(80, '1.1.1.1').on('error', () => process.exit(9))\"";
 
-    const { exitCode, output } = await runIn(root, `export ${words}; bash -c '${script.replaceAll("'", `'\\''`)}'`);
-
-    expect(exitCode).not.toBe(0);
-    expect(output).not.toMatch(/canary of|sk-canary/);
-    for (const file of ['.git/config', '.git/HEAD', '.beads/issues.jsonl', '.vscode/tasks.json'])
-      expect(readFileSync(join(root, file), 'utf8')).toBe('as it was\n');
-    expect(readdirSync(other)).toEqual(['secret']);
-    expect(existsSync(join(root, '..', 'canary-beside'))).toBe(false);
+    expect((await runIn(root, net)).exitCode).toBe(9);
+    expect((await runIn(root, 'head -c 600000000 /dev/zero > /tmp/huge')).exitCode).not.toBe(0);
+    expect((await runIn(root, 'env | grep canary')).exitCode).toBe(1);
   });
 
   test('leaves nothing behind, however it was started', async () => {
@@ -201,6 +168,25 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect(existsSync(join(running.root, '..', 'escaped'))).toBe(false);
   });
 });
+
+test('the probes find out what holds nothing', async () => {
+  // Only what harms nobody: as root, most of them would really be done.
+  const escaped: string[] = [];
+  const toothless: Sandbox = {
+    ...createNoSandbox(),
+    confine: ({ argv, root, env }) => {
+      const harmless = /\$OTHER\/|out\/|\.git|\.beads|\.vscode|\.github|127\.0\.0\.1/.test(argv.at(-1) ?? '');
+      return harmless ? { argv, cwd: root, env, forbidden: [] } : { refusal: 'not tried' };
+    },
+  };
+
+  for (const { name, held } of await runProbes(toothless)) if (!held) escaped.push(name);
+
+  expect(escaped).toEqual(
+    expect.arrayContaining(['read another project', 'make a hook of git', 'reach a server of this machine']),
+  );
+  expect(escaped.length).toBeGreaterThan(10);
+}, 60_000);
 
 test('without a sandbox commands and checks are refused with what to install, and nothing is run', async () => {
   const sandbox = createBubblewrap({ readPaths: [], network: false, bwrap: '/nowhere/bwrap' });

@@ -36,6 +36,19 @@ test('a sandbox that is required and cannot be keeps the server from starting', 
   });
 });
 
+test('doctor --sandbox prints each probe, and has nothing to try where there is none', async () => {
+  const held = await openProject({ sandbox: { mode: 'auto' } }).agent('doctor', '--sandbox');
+  const off = await openProject().agent('doctor', '--sandbox', '--json');
+
+  if (ok)
+    expect([held.code, held.out]).toEqual([
+      0,
+      expect.stringMatching(/held +read another project[\s\S]*(\d+) of \1 held/),
+    ]);
+  else expect([held.code, held.err]).toEqual([1, expect.stringContaining('no sandbox to try')]);
+  expect([off.code, JSON.parse(off.out).probes]).toEqual([1, []]);
+}, 60_000);
+
 test('nothing in the project can turn the sandbox off', async () => {
   const project = openProject({ api: { backend: 'scripted' }, sandbox: { mode: 'auto' } });
   const { writeFileSync, mkdirSync } = await import('node:fs');

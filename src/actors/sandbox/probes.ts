@@ -1,0 +1,105 @@
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { childEnvironment } from '../agent/child.ts';
+import { runConfined } from '../agent/run-confined.ts';
+import type { Sandbox } from './port.ts';
+
+/** Something that a held command cannot do: the script ends with 0 when it could. `$OTHER` is a folder outside. */
+const attempts: readonly (readonly [name: string, script: string])[] = [
+  ['write to /etc', 'touch /etc/agent-probe'],
+  ['write to /usr', 'touch /usr/agent-probe'],
+  ['write to another project', 'echo x > "$OTHER/new"'],
+  ['read another project', 'cat "$OTHER/secret"'],
+  ['read the home of the user', 'find "$REAL_HOME" -maxdepth 1 -type f -readable | grep -q .'],
+  ['follow a link out of the workspace', 'cat out/secret'],
+  ['write through a link out of the workspace', 'echo x > out/new'],
+  ['make a hard link to what is outside', 'ln "$OTHER/secret" hard'],
+  ['change the settings of git', 'echo x >> .git/config'],
+  ['make a hook of git', 'echo x > .git/hooks/pre-commit'],
+  ['change the modules of git', 'echo x > .git/info/attributes'],
+  ['move .git away', 'mv .git .git2'],
+  ['change the tasks of the project', 'echo x > .beads/issues.jsonl'],
+  ['change the tasks of an editor', 'echo x > .vscode/tasks.json'],
+  ['add a workflow', 'touch .github/workflows/ci.yml'],
+  ['mount a file system', 'mount -t tmpfs none src'],
+  ['make a read-only mount writable', 'mount -o remount,rw /usr && touch /usr/agent-probe'],
+  ['unmount a protected folder', 'umount .beads'],
+  ['make a namespace of its own', 'unshare -Ur true'],
+  ['see processes of the host', 'test -d "/proc/$HOST_PID" && grep -q node "/proc/$HOST_PID/comm"'],
+  ['signal a process of the host', 'test "$(cat /proc/$HOST_PID/comm)" = node && kill -0 "$HOST_PID"'],
+  ['read the environment of the host', 'tr "\\0" "\\n" < "/proc/$HOST_PID/environ" | grep -q PATH='],
+  ['reach a server of this machine', 'exec 3<> "/dev/tcp/127.0.0.1/$PORT"'],
+  ['use a capability', '! grep -q "CapEff:.0000000000000000" /proc/self/status'],
+  ['see a key of the server', 'cat /proc/*/environ | tr "\\0" "\\n" | grep -q probe-canary'],
+  ['make a device', 'mknod src/disk b 8 0'],
+  ['write a file without end', 'head -c 1200000000 /dev/zero > src/huge'],
+];
+
+export interface Probe {
+  readonly name: string;
+  readonly held: boolean;
+}
+
+/** A repository with what a command must not change, and a folder beside it that it must not see. */
+const makeWorkspace = () => {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'agent-probe-')));
+  const [root, other] = [join(folder, 'workspace'), join(folder, 'other')];
+  for (const each of ['.git/hooks', '.git/info', '.beads', '.vscode', '.github/workflows', 'src'])
+    mkdirSync(join(root, each), { recursive: true });
+  mkdirSync(other);
+  for (const file of ['.git/config', '.git/HEAD', '.beads/issues.jsonl', '.vscode/tasks.json'])
+    writeFileSync(join(root, file), 'as it was\n');
+  writeFileSync(join(other, 'secret'), 'canary');
+  symlinkSync(other, join(root, 'out'));
+  return { folder, root, other };
+};
+
+const textOf = (path: string): string | null => {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return null;
+  }
+};
+
+const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+
+/** Tries to break out of a sandbox in every way that we know of, each in a workspace of its own (A18). */
+export const runProbes = async (sandbox: Sandbox): Promise<readonly Probe[]> => {
+  const server = createServer((_request, response) => response.end('reached'));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  const probe = async ([name, script]: readonly [string, string]): Promise<Probe> => {
+    const { folder, root, other } = makeWorkspace();
+    const facts = { OTHER: other, REAL_HOME: homedir(), HOST_PID: String(process.pid), PORT: String(port) };
+    const words = Object.entries(facts).map(([key, value]) => `${key}=${quoted(value)}`);
+    try {
+      const result = await runConfined(sandbox, {
+        argv: ['/bin/sh', '-c', `${words.join(' ')} bash -c ${quoted(script)}`],
+        root,
+        env: childEnvironment(process.env),
+        timeoutMs: 20_000,
+        signal: new AbortController().signal,
+        headBytes: 1_000,
+        tailBytes: 1_000,
+      });
+      const failed = 'refusal' in result || result.exitCode !== 0;
+      const untouched = ['.git/config', '.beads/issues.jsonl', '.vscode/tasks.json'].every(
+        (file) => textOf(join(root, file)) === 'as it was\n',
+      );
+      return { name, held: failed && untouched };
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  };
+  try {
+    const probes: Probe[] = [];
+    for (const attempt of attempts) probes.push(await probe(attempt));
+    return probes;
+  } finally {
+    server.close();
+  }
+};
