@@ -139,6 +139,8 @@ test('no more tasks hold a slot than the cap allows, and who waits stays open in
   await untilTool(running, ids[1] ?? '');
 
   expect(running.system.load()).toEqual({ running: 2, waiting: 2, cap: 2, paused: null });
+  expect((await running.service.explain(ids[3] ?? '')).reason).toBe('it waits for one of 2 slots; 2 wait');
+  expect((await running.service.explain(ids[0] ?? '')).reason).toBeNull();
   const statuses = (await running.tracker.list()).map(({ id, status }) => [id, status]);
   expect(Object.fromEntries(statuses)).toEqual({
     [ids[0] ?? '']: 'in_progress',
