@@ -69,6 +69,8 @@ export interface CataloguePorts {
   /** Null where nothing was ever run. */
   readonly store: Pick<Store, 'read' | 'actor'> | null;
   readonly viewOf: (tracked: TrackedTask) => TaskView;
+  /** A task that runs, as the tracker had it last: it can be shown while the tracker is away. */
+  readonly knownTask?: (taskId: TaskId) => TrackedTask | null;
 }
 
 const titleBytes = 500;
@@ -108,9 +110,14 @@ const after = (every: readonly TrackedTask[], cursor: string | undefined): reado
   throw new ServiceError('invalid_params', { fields: [{ path: 'cursor', problem }] });
 };
 
-export const createCatalogue = ({ tracker, store, viewOf }: CataloguePorts): Catalogue => {
+export const createCatalogue = ({ tracker, store, viewOf, knownTask }: CataloguePorts): Catalogue => {
   const find = async (taskId: string): Promise<TrackedTask> => {
-    const tracked = await tracker.find(requireId(taskId));
+    const id = requireId(taskId);
+    const tracked = await tracker.find(id).catch((error: unknown) => {
+      const known = knownTask?.(id) ?? null;
+      if (known === null) throw error;
+      return known;
+    });
     if (tracked === null) throw new ServiceError('task_not_found', { task_id: taskId });
     return tracked;
   };

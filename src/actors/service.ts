@@ -62,7 +62,7 @@ export const createService = (ports: ServicePorts): TaskService => {
   const { tracker, store, host, lookUp, load, requirePrice, optionsFor, maxRetries } = ports;
   const running = new Map<string, Promise<Execution>>();
 
-  const catalogue = createCatalogue({ tracker, store, viewOf: host.viewOf });
+  const catalogue = createCatalogue({ tracker, store, viewOf: host.viewOf, knownTask: host.knownTask });
 
   const executionOf = (view: TaskView, role: Role): Execution => ({
     task_id: view.task_id,

@@ -78,6 +78,8 @@ export interface TaskHost {
   failWith(taskId: TaskId, dependency: TaskId, why: string): Promise<void>;
   refresh(taskId: TaskId): Promise<TrackedTask | null>;
   contextOf(taskId: TaskId): TaskContext | null;
+  /** A live task as the tracker had it last, for when the tracker is away. */
+  knownTask(taskId: TaskId): TrackedTask | null;
   priorityOf(taskId: TaskId): number;
   /** The state of a task, live or not. */
   snapshotOf(taskId: TaskId): TaskSnapshot;
@@ -275,6 +277,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     viewOf,
     snapshotOf: (taskId) => live.get(taskId)?.actor.getSnapshot() ?? savedSnapshot(store, taskId),
     priorityOf: (taskId) => live.get(taskId)?.tracked.priority ?? 2,
+    knownTask: (taskId) => live.get(taskId)?.tracked ?? null,
     contextOf: (taskId) => live.get(taskId)?.actor.getSnapshot().context ?? null,
 
     ask: async (taskId, command, requestId) => {

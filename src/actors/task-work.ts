@@ -34,6 +34,8 @@ export interface TaskWorkPorts {
   readonly modelOf: (options: RunOptions, role: Role) => { readonly name: string; readonly disclaimer: string | null };
   /** Keeps what the tracker says now for the views; called before a transition that depends on it. */
   readonly refresh: (taskId: TaskId) => Promise<TrackedTask | null>;
+  /** The task as the tracker had it last: what was done is recorded also while the tracker is away. */
+  readonly knownTask: (taskId: TaskId) => TrackedTask | null;
   /** 0 (first) to 4, as the tracker said last. */
   readonly priorityOf: (taskId: TaskId) => number;
   readonly contextOf: (taskId: TaskId) => {
@@ -83,7 +85,7 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
   };
 
   const writeReport = async ({ taskId, attempt, role, options, outcome, failure }: Report): Promise<void> => {
-    const task = await ports.refresh(taskId);
+    const task = await ports.refresh(taskId).catch(() => ports.knownTask(taskId));
     if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
     ports.flush();
     const model = ports.modelOf(options, role);

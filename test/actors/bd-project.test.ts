@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { createTracker } from '../../src/actors/tracker/choose.ts';
@@ -101,6 +101,24 @@ test.each<[string, Fault, string]>([
   expect(waiting.error?.message).toMatch(/server appears down; start the database server/);
   expect(await inBd(bd, root, id)).toMatchObject({ status: 'closed' });
   expect(await running.service.status(id)).not.toHaveProperty('error');
+});
+
+test('what was done while bd was away altogether is recorded, and told when it is back', async () => {
+  const waits = { tool: 'bash', arguments: { command: 'until [ -e go ]; do sleep 0.05; done' } };
+  const { bd, root, running, id } = await open({ turns: [{ calls: [waits] }, finish('all of it')] });
+  await execute(running, id);
+  await untilPhase(running, id, 'acting');
+
+  renameSync(bd.path, `${bd.path}.away`);
+  writeFileSync(join(root, 'go'), '');
+  const waiting = await untilPhase(running, id, 'waiting_for_tracker');
+  renameSync(`${bd.path}.away`, bd.path);
+  const view = await untilStatus(running, id, 'complete', 'failed');
+
+  expect(waiting.error?.message).toContain('bd is not there');
+  expect(view).toMatchObject({ status: 'complete', result: 'all of it' });
+  expect(await inBd(bd, root, id)).toMatchObject({ status: 'closed' });
+  expect(readFileSync(join(root, view.results_path as string), 'utf8')).toContain('all of it');
 });
 
 test('a failed attempt gives its task back when bd is there again, also after a restart', async () => {
