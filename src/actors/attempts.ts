@@ -8,7 +8,7 @@ export type Supervisor = ActorRefFrom<typeof supervisorMachine>;
 /** The slots and agents of the supervisor, as promises: each one is given up when its signal aborts. */
 export interface Attempts {
   waitForSlot(place: Place, signal: AbortSignal): Promise<void>;
-  /** Never resolves: the slot is held until the signal aborts. */
+  /** Never resolves: the slot is held until the signal aborts, and further while what was committed says so. */
   holdSlot(taskId: TaskId, role: Role, signal: AbortSignal): Promise<void>;
   run(input: AgentStart, signal: AbortSignal): Promise<AttemptOutcome>;
   /** Remembers work of an attempt that must have ended before the attempt counts as gone. */
@@ -29,7 +29,8 @@ const within = async (work: Promise<unknown>, ms: number, what: string): Promise
   await Promise.race([work, late]).finally(() => clearTimeout(timer));
 };
 
-export const createAttempts = (supervisor: Supervisor): Attempts => {
+/** `holdsSlot` tells from what was committed: an actor that broke comes back, and has its slot still. */
+export const createAttempts = (supervisor: Supervisor, holdsSlot: (taskId: TaskId) => boolean): Attempts => {
   const granted = new Map<TaskId, () => void>();
   const ended = new Map<string, (outcome: AttemptOutcome) => void>();
   const working = new Map<string, Set<Promise<unknown>>>();
@@ -55,7 +56,9 @@ export const createAttempts = (supervisor: Supervisor): Attempts => {
       }),
     holdSlot: (taskId, role, signal) =>
       new Promise(() => {
-        signal.addEventListener('abort', () => supervisor.send({ type: 'slot.returned', taskId }));
+        signal.addEventListener('abort', () => {
+          if (!holdsSlot(taskId)) supervisor.send({ type: 'slot.returned', taskId });
+        });
         supervisor.send({ type: 'slot.retaken', taskId, role });
       }),
     run: (input, signal) =>

@@ -1,7 +1,7 @@
 import { createActor, type SnapshotFrom } from 'xstate';
 import { z } from 'zod';
 import { agentMachine } from '../machines/agent-machine.ts';
-import { attemptKey, type TaskId } from '../machines/task.ts';
+import { attemptKey, type Role, type TaskId } from '../machines/task.ts';
 import { taskMachine } from '../machines/task-machine.ts';
 import { type AgentState, type TaskState, type TaskView, toView } from '../machines/task-view.ts';
 import type { TrackedTask } from '../machines/tracked-task.ts';
@@ -52,6 +52,15 @@ export const savedSnapshot = (store: Store, taskId: TaskId): SnapshotFrom<typeof
   if (saved === null) return createActor(taskMachine, { input: { taskId } }).getSnapshot();
   const { value, context } = parse(saved);
   return taskMachine.resolveState({ value, context } as never);
+};
+
+/** The slot that a task holds by what was committed of it, or null; nobody else may get it, whatever becomes of its actor. */
+export const savedSeat = (store: Pick<Store, 'actor'>, taskId: TaskId): { readonly role: Role } | null => {
+  const saved = store.actor(taskId);
+  const parsed = saved?.version === machineVersion && saved.pending ? parse(saved) : null;
+  if (parsed === null) return null;
+  const task = taskMachine.resolveState(parsed as never);
+  return task.hasTag('live') ? { role: task.context.role ?? 'engineer' } : null;
 };
 
 /** The view of a task that is not live. */

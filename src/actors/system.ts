@@ -15,7 +15,6 @@ import {
   type TaskId,
 } from '../machines/task.ts';
 import { holderOf } from '../machines/tracked-task.ts';
-import { endMarked } from './agent/marked.ts';
 import { createSteps } from './agent/steps.ts';
 import { type AgentWorker, createAgentWorker } from './agent/worker.ts';
 import { type Attempts, createAttempts, type Supervisor } from './attempts.ts';
@@ -25,8 +24,9 @@ import { type EventType, entry } from './events.ts';
 import { createJournal, type Journal } from './journal.ts';
 import { createMetrics, type Tally } from './metrics.ts';
 import type { Model } from './model/port.ts';
-import { createResults } from './results.ts';
+import type { Results } from './results.ts';
 import type { Sandbox } from './sandbox/port.ts';
+import { savedSeat } from './saved-state.ts';
 import { createService, type TaskService } from './service.ts';
 import { limitsFor, modelNameFor, type Price, roleCapsOf, type Settings } from './settings.ts';
 import type { Store } from './store/port.ts';
@@ -45,7 +45,9 @@ export interface SystemPorts {
   /** The model for a requested name, or null when it cannot be called for want of a credential. */
   readonly selectModel: (requested: string) => Model | null;
   readonly environment: Readonly<Record<string, string>>;
-  readonly redact: (text: string) => string;
+  readonly results: Results;
+  /** Ends every process that began with this variable in its environment, and says how many there were. */
+  readonly endMarked: (variable: string, value: string) => Promise<number>;
   readonly now: () => number;
   /** Sees every actor, or is absent: looking costs time (facts/runtime 3). */
   readonly inspect?: (event: InspectionEvent) => void;
@@ -89,9 +91,8 @@ const provideAgent = (worker: AgentWorker) =>
  */
 export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   let settings = initial;
-  const { tracker, store, workspace, sandbox, now, log } = ports;
+  const { tracker, store, workspace, sandbox, results, now, log } = ports;
   const journal = createJournal(store, { onError: (error) => log('progress could not be committed', { error }) });
-  const results = createResults(initial.projectRoot, ports.redact);
   const emit = ({ taskId, attempt }: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown): void =>
     journal.append(entry(taskId, attempt, type, now(), data));
 
@@ -124,7 +125,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     [markVariable]: markOf(taskId, attempt),
   });
   const endLeftovers = async (taskId: TaskId, attempt: number): Promise<void> => {
-    const count = await endMarked(markVariable, markOf(taskId, attempt));
+    const count = await ports.endMarked(markVariable, markOf(taskId, attempt));
     if (count > 0) log('processes that an earlier server left were ended', { task_id: taskId, attempt, count });
   };
 
@@ -164,7 +165,8 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     pause = setTimeout(() => supervisor.send({ type: 'pause.over' }), ms).unref();
   });
   supervisor.on('agent.ended', ({ key }) => worker.forget(key as AttemptKey));
-  const attempts: Attempts = createAttempts(supervisor);
+  const holdsSlot = (taskId: TaskId): boolean => savedSeat(store, taskId) !== null;
+  const attempts: Attempts = createAttempts(supervisor, holdsSlot);
 
   const load = (): Slots => {
     const snapshot = supervisor.getSnapshot();
@@ -219,7 +221,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     onCrash: (taskId) => {
       const own = Object.keys(supervisor.getSnapshot().children).filter((key) => key.startsWith(`${taskId}#`));
       for (const key of own) supervisor.send({ type: 'agent.dismissed', key: key as AttemptKey });
-      supervisor.send({ type: 'slot.returned', taskId });
+      if (!holdsSlot(taskId)) supervisor.send({ type: 'slot.returned', taskId });
     },
   });
 
@@ -256,6 +258,11 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     },
     start: async () => {
       supervisor.start();
+      // Before anybody who waits is given one.
+      for (const { taskId } of store.tasks('pending')) {
+        const seat = savedSeat(store, taskId as TaskId);
+        if (seat !== null) supervisor.send({ type: 'slot.retaken', taskId: taskId as TaskId, ...seat });
+      }
       await host.restore();
       watch.start();
     },

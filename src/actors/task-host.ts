@@ -24,7 +24,7 @@ import { createRestingViews, persistedSnapshot, readSaved, savedSnapshot } from 
 import { type Store, StoreError } from './store/port.ts';
 import { createTimerWheel } from './timer-wheel.ts';
 import type { Tracker } from './tracker/port.ts';
-import { observedEntries, type Shown, sameToPeople, shownIn, shownOf } from './transitions.ts';
+import { observedEntries, type Shown, sameToPeople, shownIn, shownOf, trackedFrom } from './transitions.ts';
 
 type TaskMachine = typeof taskMachine;
 type TaskSnapshot = SnapshotFrom<TaskMachine>;
@@ -72,8 +72,9 @@ export interface TaskHost {
   /**
    * Takes in what the watch saw of a task in the tracker: people are shown what changed of a task at rest; a task that
    * runs is looked at again, and told when somebody else closed or took it.
+   * @returns false when it is at work, so that what is news of it will be known only later
    */
-  observe(seen: TrackedTask): Promise<void>;
+  observe(seen: TrackedTask): Promise<boolean>;
   /** Tells a task at rest that one it depends on has failed. */
   failWith(taskId: TaskId, dependency: TaskId, why: string): Promise<void>;
   refresh(taskId: TaskId): Promise<TrackedTask | null>;
@@ -103,6 +104,9 @@ const asAnswer = (cause: unknown): ServiceError =>
   isServiceError(cause)
     ? cause
     : new ServiceError('internal', { detail: cause instanceof StoreError ? cause.message : null }, { cause });
+
+const stopping = (): ServiceError =>
+  new ServiceError('internal', { detail: 'the server is stopping; ask again when it is back' });
 
 /** The snapshot in which a request is answered; a chart that takes longer is answered with where it is. */
 const answerOf = async (actor: Live['actor']): Promise<TaskSnapshot> => {
@@ -199,9 +203,17 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     wheel.set(`revive:${taskId}`, now() + Math.min(reviveMs * 2 ** tries, reviveAtMostMs));
   };
 
+  /** What is at work goes on also while the tracker is away, and when it has lost the task. */
+  const lookFor = async (taskId: TaskId, isPending: boolean): Promise<TrackedTask | null> => {
+    const latest = isPending ? store.latest(taskId, 'snapshot') : null;
+    if (latest === null) return tracker.find(taskId);
+    return (await tracker.find(taskId).catch(() => null)) ?? trackedFrom(shownIn(latest.data), tracker.actor);
+  };
+
   const enliven = async (taskId: TaskId, listed?: TrackedTask): Promise<Live> => {
-    const tracked = listed ?? (await tracker.find(taskId));
+    const tracked = listed ?? (await lookFor(taskId, store.actor(taskId)?.pending === true));
     if (tracked === null) throw new ServiceError('task_not_found', { task_id: taskId });
+    if (stopped) throw stopping();
     const saved = store.actor(taskId);
     const actor = createActor(logic, {
       id: taskId,
@@ -245,7 +257,11 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
   const held = async <Result>(taskId: TaskId, work: (host: Live) => Promise<Result>): Promise<Result> => {
     asking.set(taskId, (asking.get(taskId) ?? 0) + 1);
     try {
-      return await work(await hydrate(taskId));
+      const host = await hydrate(taskId);
+      const { status, error } = host.actor.getSnapshot();
+      if (status === 'error') throw asAnswer(error);
+      if (stopped) throw stopping();
+      return await work(host);
     } finally {
       const others = (asking.get(taskId) ?? 1) - 1;
       if (others === 0) asking.delete(taskId);
@@ -265,13 +281,22 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     return resting.viewOf(tracked);
   };
 
-  /** A task at rest that changed in the tracker: a frame for who looks on, if it shows anything new. */
-  const showResting = (seen: TrackedTask): void => {
-    const view = resting.viewOf(seen);
+  /** Whether a task at rest would now be shown as another one than it was last. */
+  const isNews = (seen: TrackedTask): boolean => {
     const latest = store.latest(seen.id, 'snapshot');
-    if (latest !== null && sameToPeople(shownIn(latest.data), view)) return;
-    journal.commit({ entries: observedEntries(view, now()) });
+    return latest === null || !sameToPeople(shownIn(latest.data), resting.viewOf(seen));
   };
+
+  /** A task at rest that changed in the tracker: a frame for who looks on, if it shows anything new. */
+  const showResting = async (seen: TrackedTask): Promise<void> => {
+    if (!isNews(seen)) return;
+    // What was listed may be older than what we wrote since.
+    const fresh = await tracker.find(seen.id);
+    if (fresh === null || isPending(seen.id) || !isNews(fresh)) return;
+    journal.commit({ entries: observedEntries(resting.viewOf(fresh), now()) });
+  };
+
+  const isPending = (taskId: TaskId): boolean => live.get(taskId)?.actor.getSnapshot().hasTag('pending') === true;
 
   return {
     viewOf,
@@ -322,21 +347,23 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
 
     observe: async (seen) => {
       const host = live.get(seen.id);
-      if (host === undefined) {
-        if (!arriving.has(seen.id)) showResting(seen);
-        return;
+      if (host === undefined || !isPending(seen.id)) {
+        await showResting(seen);
+        return !isPending(seen.id);
       }
       // What was listed may be older than what we wrote since: only a new look counts.
       const suspicious = seen.status === 'closed' || holderOf(seen, tracker.actor) !== null;
-      if (!suspicious || !host.actor.getSnapshot().hasTag('pending')) return;
+      if (!suspicious) return false;
       const { attempt } = host.actor.getSnapshot().context;
       const now_ = await tracker.find(seen.id);
-      if (now_ === null || live.get(seen.id) !== host || host.actor.getSnapshot().context.attempt !== attempt) return;
+      if (now_ === null || live.get(seen.id) !== host || host.actor.getSnapshot().context.attempt !== attempt)
+        return false;
       const holder = holderOf(now_, tracker.actor);
       const status = now_.status === 'closed' ? 'complete' : 'elsewhere';
-      if (now_.status !== 'closed' && holder === null) return;
+      if (now_.status !== 'closed' && holder === null) return false;
       host.tracked = now_;
       host.actor.send({ type: 'tracker.observed', status, holder, at: now() });
+      return false;
     },
 
     failWith: (taskId, dependency, why) =>

@@ -1,7 +1,8 @@
 import type { TaskId } from '../machines/task.ts';
-import type { TrackedTask } from '../machines/tracked-task.ts';
+import { statusInTracker, type TrackedTask } from '../machines/tracked-task.ts';
 import type { Store } from './store/port.ts';
 import type { Tracker } from './tracker/port.ts';
+import { shownIn } from './transitions.ts';
 
 /** Looks at the tracker again and again, all tasks at once, and tells what others changed there. */
 export interface TrackerWatch {
@@ -12,8 +13,8 @@ export interface TrackerWatch {
 export interface WatchPorts {
   readonly tracker: Tracker;
   readonly store: Store;
-  /** Told of each task that is new or changed since the last look. */
-  readonly observe: (task: TrackedTask) => Promise<void>;
+  /** Told of each task that is new or changed since the last look; false: it is at work, and must be looked at again. */
+  readonly observe: (task: TrackedTask) => Promise<boolean>;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -28,7 +29,10 @@ const essence = ({ id: _, createdAt: __, updatedAt: ___, ...rest }: TrackedTask)
 
 export const createTrackerWatch = ({ tracker, store, observe, log }: WatchPorts): TrackerWatch => {
   let last: readonly TrackedTask[] | null = null;
-  let known = new Map<TaskId, string>();
+  const known = new Map<TaskId, string>();
+  /** Tasks at work that changed there: what of it is news will be known when they rest. */
+  const waiting = new Set<TaskId>();
+  let begun = false;
   let timer: NodeJS.Timeout | null = null;
   let stopped = true;
   let failures = 0;
@@ -48,14 +52,31 @@ export const createTrackerWatch = ({ tracker, store, observe, log }: WatchPorts)
     }
   };
 
+  /** Whether its state is another one than people were shown last, by an earlier server. */
+  const changedMeanwhile = (task: TrackedTask): boolean => {
+    const latest = store.latest(task.id, 'snapshot');
+    return latest !== null && shownIn(latest.data).status !== statusInTracker(task);
+  };
+
+  /** What could not be told, because the tracker went away or the task is at work, is told after a later look. */
   const compare = async (tasks: readonly TrackedTask[]): Promise<void> => {
-    if (tasks === last) return;
-    const before = last === null ? null : known;
-    const now = new Map(tasks.map((task) => [task.id, essence(task)]));
+    const isSame = tasks === last;
+    if (isSame && waiting.size === 0) return;
+    if (!begun) await freeForgotten(tasks);
+    for (const task of isSame ? tasks.filter(({ id }) => waiting.has(id)) : tasks) {
+      const now = essence(task);
+      const before = known.get(task.id);
+      const isNews = before === undefined && !begun ? changedMeanwhile(task) : before !== now;
+      const isTaken = !(isNews || waiting.has(task.id)) || (await observe(task));
+      if (isTaken) waiting.delete(task.id);
+      else waiting.add(task.id);
+      known.set(task.id, now);
+    }
+    const listed = new Set(tasks.map(({ id }) => id));
+    for (const id of known.keys()) if (!listed.has(id)) known.delete(id);
+    for (const id of waiting) if (!listed.has(id)) waiting.delete(id);
+    begun = true;
     last = tasks;
-    known = now;
-    if (before === null) return freeForgotten(tasks);
-    for (const task of tasks) if (before.get(task.id) !== now.get(task.id)) await observe(task);
   };
 
   const look = async (): Promise<number> => {

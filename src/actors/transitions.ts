@@ -1,4 +1,6 @@
+import type { TaskId } from '../machines/task.ts';
 import type { TaskState, TaskView } from '../machines/task-view.ts';
+import type { TrackedTask } from '../machines/tracked-task.ts';
 import { entry } from './events.ts';
 import type { NewEntry } from './store/port.ts';
 
@@ -24,6 +26,25 @@ const news = ({ status, phase, ready, title, description, priority, labels, unme
 
 /** The view in the data of a `snapshot` entry. */
 export const shownIn = (data: string): TaskView => (JSON.parse(data) as { readonly task: TaskView }).task;
+
+const asId = (id: string): TaskId => id as TaskId;
+
+/** A task that is at work as it was shown last, for when its tracker cannot be asked or has lost it. */
+export const trackedFrom = (view: TaskView, actor: string): TrackedTask => ({
+  id: asId(view.task_id),
+  title: view.title,
+  description: view.description,
+  status: view.status === 'started' ? 'in_progress' : 'open',
+  priority: view.priority,
+  labels: view.labels,
+  assignee: view.status === 'started' ? actor : null,
+  dependencies: view.dependencies.map(asId),
+  unmet: view.unmet_dependencies.map(asId),
+  ready: view.ready,
+  createdAt: view.created_at,
+  updatedAt: view.updated_at,
+  closedAt: null,
+});
 
 export const sameToPeople = (before: TaskView, after: TaskView): boolean => news(before) === news(after);
 

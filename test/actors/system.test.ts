@@ -434,7 +434,7 @@ test('a transition that cannot be committed changes nothing, and the task goes o
   expect((await untilStatus(running, id, 'complete')).status).toBe('complete');
 });
 
-test('a task whose commit fails at work stops its agent, gives its slot back, and goes on later', async () => {
+test('a task whose commit fails at work stops its agent, keeps its slot, and goes on later', async () => {
   const running = await startSystem({ turns: [hang, finish('went on')] });
   const id = await newTask(running);
   await run(running, id);
@@ -445,7 +445,7 @@ test('a task whose commit fails at work stops its agent, gives its slot back, an
   };
 
   await expect(running.service.cancel(id, null)).rejects.toMatchObject({ code: 'internal' });
-  expect(running.system.load().running).toBe(0);
+  expect(running.system.load().running).toBe(1);
   while (alive(pid)) await new Promise(setImmediate);
   running.store.commit = commit;
 

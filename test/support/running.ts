@@ -2,12 +2,14 @@ import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { expect, onTestFinished } from 'vitest';
 import { childEnvironment } from '../../src/actors/agent/child.ts';
+import { endMarked } from '../../src/actors/agent/marked.ts';
 import { roleProfiles } from '../../src/actors/agent/roles.ts';
 import { createInspection } from '../../src/actors/inspection.ts';
 import type { Model } from '../../src/actors/model/port.ts';
 import { parseScript } from '../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../src/actors/model/scripted.ts';
 import { differenceFrom } from '../../src/actors/replay.ts';
+import { createResults } from '../../src/actors/results.ts';
 import { createNoSandbox } from '../../src/actors/sandbox/off.ts';
 import type { Sandbox } from '../../src/actors/sandbox/port.ts';
 import type { RoleSettings, Settings } from '../../src/actors/settings.ts';
@@ -111,7 +113,8 @@ export const startSystem = async (setting: Setting = {}) => {
       sandbox: setting.sandbox ?? createNoSandbox(),
       selectModel: () => (setting.model === undefined ? scripted : setting.model),
       environment: childEnvironment(process.env),
-      redact: (text) => text,
+      results: createResults(root, (text) => text),
+      endMarked,
       now: () => Date.now(),
       log,
       ...(inspection === null ? {} : { inspect: inspection.observe }),

@@ -13,7 +13,7 @@ import {
   toTracked,
   unmetOf,
 } from './issue.ts';
-import { createIssuesFile } from './issues-file.ts';
+import { createIssuesFile, type IssuesFile } from './issues-file.ts';
 import type { IssuesDocument } from './issues-text.ts';
 import { blocks, newId, newIssue, requireFits } from './new-issue.ts';
 import type { NewTask, TrackedTask, Tracker } from './port.ts';
@@ -54,9 +54,11 @@ const withLabels = (issue: Issue, labels: readonly string[]): Issue =>
 const keptLabels = ({ labels = [] }: Issue): readonly string[] => labels.filter((label) => !endLabels.includes(label));
 
 /** The tracker of a project without bd: `.beads/issues.jsonl` in bd's form (facts/beads 12). */
-export const createEmbeddedTracker = (options: EmbeddedOptions): Tracker => {
-  const { projectRoot, actor = 'agent-server', clock, random } = options;
-  const file = createIssuesFile(projectRoot);
+export const createEmbeddedTracker = (
+  options: EmbeddedOptions,
+  file: IssuesFile = createIssuesFile(options.projectRoot),
+): Tracker => {
+  const { actor = 'agent-server', clock, random } = options;
   let waiting: Waiting[] = [];
   let writing = false;
   const lists = new WeakMap<IssuesDocument, readonly TrackedTask[]>();

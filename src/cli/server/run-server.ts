@@ -2,8 +2,10 @@ import { statSync } from 'node:fs';
 import type { FastifyInstance } from 'fastify';
 import { childEnvironment } from '../../actors/agent/child.ts';
 import { gitIdentity } from '../../actors/agent/git-identity.ts';
+import { endMarked } from '../../actors/agent/marked.ts';
 import { createInspection, type Inspection } from '../../actors/inspection.ts';
 import type { Model } from '../../actors/model/port.ts';
+import { createResults } from '../../actors/results.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
 import type { ProjectLock } from '../../actors/store/project-lock.ts';
 import { createSqliteStore } from '../../actors/store/sqlite.ts';
@@ -93,7 +95,8 @@ const assemble = ({ project, current, redact, logger, inspection, sandbox }: Par
     sandbox,
     selectModel: (requested) => current.selectModel(requested),
     environment: { ...childEnvironment(process.env), ...gitIdentity(project.root) },
-    redact,
+    results: createResults(project.root, redact),
+    endMarked,
     now,
     log: logger.log,
     ...(inspection === null ? {} : { inspect: inspection.observe }),
