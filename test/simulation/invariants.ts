@@ -1,0 +1,206 @@
+import type { Change, Entry, Store } from '../../src/actors/store/port.ts';
+
+/** As much of a task's saved state as the invariants speak of. */
+interface TaskRow {
+  readonly value: unknown;
+  readonly context: {
+    readonly attempt: number;
+    readonly deadlineAt: number | null;
+    readonly role: string | null;
+    readonly refusal: unknown;
+    readonly failure: unknown;
+  };
+  readonly pending: boolean;
+}
+
+export interface Rules {
+  readonly cap: number;
+  readonly roleCap: number;
+  readonly maxRetries: number;
+  readonly onInterrupted: 'ask' | 'repeat' | 'fail';
+}
+
+/** Looks at everything that is committed and done, and says which invariant of DESIGN 3 does not hold. */
+export interface Invariants {
+  /** After each commit of the store. */
+  committed(changes: readonly Change[], entries: readonly Entry[]): void;
+  /** A call of the model begins; what is given back is called when it has ended. */
+  asked(taskId: string, attempt: number, step: string): () => void;
+  /** A command of an agent is about to run. */
+  ran(taskId: string, attempt: number, callId: string): void;
+  /** The tracker is about to be told. */
+  told(taskId: string, what: 'claim' | 'close'): void;
+  wroteResults(taskId: string, attempt: number): void;
+  /** The server is dead: nothing of it is at work any more. */
+  died(): void;
+  /** A person said that unclear calls of an attempt shall be made again. */
+  mayRepeat(taskId: string): void;
+  /** How many requests to run a task were ever committed. */
+  runsOf(taskId: string): number;
+  rowOf(taskId: string): TaskRow | null;
+  readonly taskIds: () => readonly string[];
+  readonly violations: readonly string[];
+  violated(what: string): void;
+}
+
+const settledValues: ReadonlySet<unknown> = new Set(['complete', 'failed', 'cancelled']);
+const progress: ReadonlySet<string> = new Set([
+  'text_delta',
+  'tool_start',
+  'tool_output',
+  'tool_end',
+  'api_call_start',
+  'usage',
+]);
+const endings: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
+const reopening: ReadonlySet<string> = new Set(['retry', 'reopen', 'close', 'tracker.observed', 'cancel']);
+
+const isLive = (row: TaskRow | null): boolean =>
+  typeof row?.value === 'object' && row.value !== null && 'started' in row.value;
+const isSettled = (row: TaskRow | null): boolean => settledValues.has(row?.value);
+
+/** The type of the event behind the transition of the task in a change. */
+const causeOf = ({ entries }: Change): string => {
+  const { cause } = entries.find(({ type }) => type === 'snapshot') ?? { cause: null };
+  return cause === null ? '' : (JSON.parse(cause) as { type: string }).type;
+};
+
+export const createInvariants = (rules: Rules, store: Pick<Store, 'steps'>): Invariants => {
+  const rows = new Map<string, TaskRow>();
+  const violations: string[] = [];
+  const thinking = new Map<string, Set<number>>();
+  const finished = new Set<string>();
+  const executed = new Set<string>();
+  const repeatable = new Set<string>();
+  const runs = new Map<string, number>();
+  const closedStreams = new Map<string, number>();
+  const results = new Map<string, number>();
+  let lastSeq = 0;
+
+  const violated = (what: string): void => {
+    if (violations.length < 10) violations.push(what);
+  };
+  const require = (holds: boolean, what: () => string): void => {
+    if (!holds) violated(what());
+  };
+
+  const taskMoved = (taskId: string, before: TaskRow | null, after: TaskRow, change: Change): void => {
+    const cause = causeOf(change);
+    const moved = `${taskId} went by ${cause} from ${JSON.stringify(before?.value)} to ${JSON.stringify(after.value)}`;
+    const began = isLive(after) && !isLive(before);
+    const earlier = before?.context.attempt ?? 0;
+    require(after.context.attempt === earlier + (began ? 1 : 0), () =>
+      `I12 attempt ${earlier} became ${after.context.attempt}: ${moved}`);
+    if (after.pending) require(Number.isFinite(after.context.deadlineAt), () => `I5 no deadline: ${moved}`);
+    if (isSettled(before) && !isSettled(after)) require(reopening.has(cause), () => `I4 left its end: ${moved}`);
+    if (isSettled(before) && isSettled(after) && before?.value !== after.value)
+      require(cause === 'tracker.observed' || cause === 'close', () => `I4 another end: ${moved}`);
+    if (JSON.stringify(after.value) === '{"queued":"refused"}')
+      require(after.context.refusal !== null, () => `I13 refused without a reason: ${moved}`);
+    if (cause === 'run' || cause === 'retry') runs.set(taskId, (runs.get(taskId) ?? 0) + 1);
+    const bound = (runs.get(taskId) ?? 0) * (1 + rules.maxRetries);
+    require(after.context.attempt <= bound, () => `I9 attempt ${after.context.attempt} of at most ${bound}: ${moved}`);
+    const ends = change.entries.filter(({ type }) => endings.has(type)).length;
+    require(ends === (isSettled(after) && !isSettled(before) ? 1 : 0), () => `I11 ${ends} last frames: ${moved}`);
+    if (ends > 0)
+      require((thinking.get(taskId)?.size ?? 0) === 0, () => `I6 it ended while its agent was at work: ${moved}`);
+  };
+
+  const countLive = (): void => {
+    const live = [...rows.values()].filter(isLive);
+    require(live.length <= rules.cap, () => `I2 ${live.length} hold a slot, the cap is ${rules.cap}`);
+    const engineers = live.filter(({ context }) => context.role === 'engineer').length;
+    require(engineers <= rules.roleCap, () => `I2 ${engineers} engineers, their cap is ${rules.roleCap}`);
+  };
+
+  /** A step that has a result keeps it until its attempt is over. */
+  const stepped = ({ step, forgetSteps }: Change): void => {
+    if (forgetSteps !== undefined)
+      for (const key of finished) if (key.startsWith(`${forgetSteps.taskId}#`)) finished.delete(key);
+    if (step === undefined) return;
+    const key = `${step.taskId}#${step.attempt} ${step.key}`;
+    require(!finished.has(key), () => `I10 ${key} was finished and is done again`);
+    if (step.result !== null) finished.add(key);
+  };
+
+  const agentMoved = (id: string, taskId: string): void => {
+    const row = rows.get(taskId) ?? null;
+    require(isLive(row) && id === `${taskId}#${row?.context.attempt}`, () =>
+      `I3 agent ${id} moved while the task is ${JSON.stringify(row?.value)} in attempt ${row?.context.attempt}`);
+  };
+
+  const framed = ({ seq, taskId, attempt, type }: Entry): void => {
+    require(seq === lastSeq + 1, () => `I11 frame ${seq} came after ${lastSeq}`);
+    lastSeq = seq;
+    if (type === 'stream_closed') closedStreams.set(taskId, attempt);
+    if (progress.has(type))
+      require(attempt > (closedStreams.get(taskId) ?? 0), () => `I3 ${type} of ${taskId}#${attempt} after its end`);
+  };
+
+  return {
+    violations,
+    violated,
+    taskIds: () => [...rows.keys()],
+    rowOf: (taskId) => rows.get(taskId) ?? null,
+    runsOf: (taskId) => runs.get(taskId) ?? 0,
+    committed: (changes, entries) => {
+      for (const change of changes) {
+        const { actor } = change;
+        stepped(change);
+        if (actor === undefined) continue;
+        if (actor.id !== actor.taskId) agentMoved(actor.id, actor.taskId);
+        else {
+          const before = rows.get(actor.id) ?? null;
+          const after = { ...(JSON.parse(actor.snapshot) as Omit<TaskRow, 'pending'>), pending: actor.pending };
+          rows.set(actor.id, after);
+          taskMoved(actor.id, before, after, change);
+        }
+      }
+      countLive();
+      for (const entry of entries) framed(entry);
+    },
+    asked: (taskId, attempt, step) => {
+      const row = rows.get(taskId) ?? null;
+      const at = `${taskId}#${attempt} ${step}`;
+      require(JSON.stringify(row?.value) === '{"started":"working"}', () =>
+        `I1 ${at} while the task is ${JSON.stringify(row?.value)}`);
+      require(row?.context.attempt === attempt, () => `I1 ${at} while attempt ${row?.context.attempt} is live`);
+      const known = store.steps(taskId, attempt).find(({ key }) => key === step);
+      require(known !== undefined, () => `DESIGN 3.2 ${at} was done before it was written down`);
+      require(known?.result == null, () => `I10 ${at} was finished and is done again`);
+      const others = thinking.get(taskId) ?? new Set();
+      require(others.size === 0, () => `I1 ${at} beside attempt ${[...others]}`);
+      thinking.set(taskId, others.add(attempt));
+      return () => void others.delete(attempt);
+    },
+    ran: (taskId, attempt, callId) => {
+      const row = rows.get(taskId) ?? null;
+      const at = `${taskId}#${attempt} ${callId}`;
+      require(isLive(row) && row?.context.attempt === attempt, () =>
+        `I1 ${at} ran while the task is ${JSON.stringify(row?.value)}`);
+      const known = store.steps(taskId, attempt).find(({ key }) => key.endsWith(`:${callId}`));
+      require(known !== undefined, () => `DESIGN 3.2 ${at} was done before it was written down`);
+      require(known?.result == null, () => `I10 ${at} was finished and is done again`);
+      const again = executed.has(at) && rules.onInterrupted !== 'repeat' && !repeatable.has(taskId);
+      require(!again, () => `I10 ${at} was at work when the server died and is done again, unasked`);
+      executed.add(at);
+    },
+    mayRepeat: (taskId) => void repeatable.add(taskId),
+    told: (taskId, what) => {
+      const row = rows.get(taskId) ?? null;
+      const text = JSON.stringify(row?.value);
+      const fits = what === 'claim' ? text === '{"started":"claiming"}' : text.endsWith('"closing"}');
+      require(fits, () => `DESIGN 3.2 the tracker is told to ${what} ${taskId} while it is ${text}`);
+      if (what === 'close' && isLive(row))
+        require(results.get(taskId) === row?.context.attempt, () =>
+          `Spec 2.1 ${taskId} is closed before its results are there`);
+    },
+    wroteResults: (taskId, attempt) => {
+      const row = rows.get(taskId) ?? null;
+      require(row?.context.attempt === attempt, () =>
+        `I3 results of ${taskId}#${attempt} while attempt ${row?.context.attempt} counts`);
+      results.set(taskId, attempt);
+    },
+    died: () => thinking.clear(),
+  };
+};

@@ -1,0 +1,129 @@
+import { roleProfiles } from '../../src/actors/agent/roles.ts';
+import type { Settings } from '../../src/actors/settings.ts';
+import { createSystem, type System } from '../../src/actors/system.ts';
+import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
+import type { Tracker } from '../../src/actors/tracker/port.ts';
+import type { Role } from '../../src/machines/task.ts';
+import type { Rules } from './invariants.ts';
+import { issuesFileOf, type Life, modelOf, resultsOf, sandboxOf, storeOf, verifyCommand, type World } from './world.ts';
+
+/** A server of the simulated world, from its start to its end. */
+export interface Server extends Life {
+  readonly system: System;
+}
+
+const own = {
+  model: null,
+  maxTurns: null,
+  maxTokensTotal: null,
+  maxCostUsd: null,
+  approvals: [] as readonly string[],
+  verify: [] as readonly string[],
+  concurrency: null as number | null,
+};
+
+export interface Plan extends Rules {
+  readonly maxModelRetries: number;
+  readonly onDependencyFailure: 'wait' | 'fail';
+  readonly approvals: boolean;
+  readonly verifies: boolean;
+}
+
+const settingsFor = (plan: Plan): Settings => {
+  const roleSettings = Object.fromEntries(
+    Object.entries(roleProfiles).map(([role, profile]) => [
+      role,
+      {
+        ...profile,
+        ...own,
+        timeoutMs: 60_000,
+        ...(role === 'tester' && plan.verifies ? { verify: [verifyCommand] } : {}),
+        ...(role === 'engineer' ? { concurrency: plan.roleCap, approvals: plan.approvals ? ['bash'] : [] } : {}),
+      },
+    ]),
+  ) as unknown as Record<Role, Settings['roles'][Role]>;
+  return {
+    projectRoot: '/simulated',
+    cap: plan.cap,
+    roles: roleSettings,
+    onInterrupted: plan.onInterrupted,
+    onDependencyFailure: plan.onDependencyFailure,
+    notes: false,
+    queueLimit: 100,
+    maxTurns: 12,
+    maxTokensTotal: null,
+    maxCostUsd: null,
+    answerMs: 90_000,
+    prices: {},
+    maxRetries: plan.maxRetries,
+    maxModelRetries: plan.maxModelRetries,
+    maxTokens: 1_000,
+    defaultModel: 'simulated',
+    credentialVariable: 'OPENAI_API_KEY',
+  };
+};
+
+const trackerOf = (world: World, life: Life): Tracker => {
+  const { clock, random, invariants } = world;
+  const tracker = createEmbeddedTracker(
+    { projectRoot: '/simulated', clock: clock.now, random: random.below },
+    issuesFileOf(world, life),
+  );
+  const watched = (what: 'claim' | 'close', id: string): void => {
+    if (life.alive) invariants.told(id, what);
+  };
+  return {
+    ...tracker,
+    claim: (id) => {
+      watched('claim', id);
+      return tracker.claim(id);
+    },
+    close: (id, reason) => {
+      watched('close', id);
+      return tracker.close(id, reason);
+    },
+  };
+};
+
+/** Faults that the server may meet and must say; all others are its own. */
+const expected: ReadonlySet<string> = new Set([
+  'the actor of a task broke; it is restored from what was committed last',
+  'a pending task could not be restored; it is tried again',
+  'progress could not be committed',
+  'the queue is paused: one attempt after the other failed alike',
+  'the tracker cannot be used; it is asked again',
+  'the tracker can be used again',
+  'a task was still marked as started; it is open again',
+  'what depends on a failed task could not be told',
+]);
+
+/** A new process over what the earlier ones left. */
+export const startServer = (world: World, plan: Plan, onDeath: (server: Server) => void): Server => {
+  const life: Life = {
+    alive: true,
+    crash: () => {
+      if (!life.alive) return;
+      life.alive = false;
+      world.invariants.died();
+      world.clock.forgetServer();
+      onDeath(server);
+    },
+  };
+  const system = createSystem(settingsFor(plan), {
+    tracker: trackerOf(world, life),
+    store: storeOf(world, life),
+    workspace: { mode: 'shared', open: async () => ({ root: '/simulated' }) },
+    sandbox: sandboxOf(world, life),
+    selectModel: () => modelOf(world, life),
+    environment: {},
+    results: resultsOf(world, life),
+    endMarked: async () => 0,
+    now: world.clock.now,
+    log: (message, facts) => {
+      if (!life.alive || expected.has(message)) return;
+      world.invariants.violated(`the server says: ${message} ${JSON.stringify(facts)} ${facts['error'] ?? ''}`);
+    },
+  });
+  const server: Server = Object.assign(life, { system });
+  return server;
+};

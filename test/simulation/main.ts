@@ -1,0 +1,22 @@
+import { type Report, simulate } from './simulate.ts';
+
+/**
+ * Simulates the seeds from the first argument to before the second and prints one line of JSON for each: its report,
+ * with the journal only for a single seed. The first seed that breaks something is the last.
+ */
+const [from = 1, to = from + 1] = process.argv.slice(2).map(Number);
+
+const failed = (seed: number, error: unknown): Partial<Report> => ({
+  seed,
+  violations: [`the simulation broke: ${error instanceof Error ? error.stack : error}`],
+});
+
+process.on('unhandledRejection', (error) => {
+  process.stdout.write(`${JSON.stringify(failed(-1, error))}\n`);
+});
+
+for (let seed = from; seed < to; seed += 1) {
+  const report = await simulate(seed).catch((error: unknown) => failed(seed, error));
+  process.stdout.write(`${JSON.stringify(to - from === 1 ? report : { ...report, log: [] })}\n`);
+  if (report.violations?.length !== 0) break;
+}

@@ -1,0 +1,118 @@
+import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { temporaryFolder } from '../support/temporary.ts';
+import { copyPatched, type Patch, transpileInto } from '../support/transpiled.ts';
+import { runSeeds } from './run-seeds.ts';
+
+/** A fault as somebody could bring it in, and what the simulation must say of it. */
+interface Planted extends Patch {
+  readonly says: RegExp;
+}
+
+const bugs: Readonly<Record<string, Planted>> = {
+  'effects begin before the transition is committed': {
+    file: 'src/actors/durable.ts',
+    find: 'if (changed(snapshot, next)) recorder.commit(next, stamped, snapshot);',
+    put: 'if (changed(snapshot, next)) setTimeout(() => recorder.commit(next, stamped, snapshot), 5);',
+    says: /./,
+  },
+  'a request is acknowledged before it is on disk': {
+    file: 'src/actors/task-host.ts',
+    find: '          makeDurable(taskId, host);\n',
+    put: '',
+    says: /I10 a run of .* was acknowledged and is not in the journal/,
+  },
+  'one slot more than the cap is given': {
+    file: 'src/machines/supervisor-machine.ts',
+    find: 'context.holding.length < context.cap ?',
+    put: 'context.holding.length <= context.cap ?',
+    says: /I2 \d hold a slot/,
+  },
+  'after a restart who waits gets the slot of who ran': {
+    file: 'src/actors/system.ts',
+    find: "if (seat !== null) supervisor.send({ type: 'slot.retaken'",
+    put: "if (seat === undefined) supervisor.send({ type: 'slot.retaken'",
+    says: /I2/,
+  },
+  'a retry costs nothing': {
+    file: 'src/machines/task-setup.ts',
+    find: 'context.retriesLeft - 1',
+    put: 'context.retriesLeft',
+    says: /I9 attempt/,
+  },
+  'deadlines are forgotten at a restart': {
+    file: 'src/actors/task-host.ts',
+    find: 'if (rows !== null && saved?.pending === true) wheel.set(taskId, rows.task.context.deadlineAt);',
+    put: '',
+    says: /stuck/,
+  },
+  'pending tasks are not taken up at a restart': {
+    file: 'src/actors/system.ts',
+    find: '      await host.restore();\n',
+    put: '',
+    says: /stuck|I2|I14/,
+  },
+  'an answer of the model that is in the journal is asked for again': {
+    file: 'src/actors/agent/worker.ts',
+    find: 'const known = desk.steps.thought(turn)?.answer ?? null;',
+    put: 'const known = null;',
+    says: /I10 .* was finished and is done again/,
+  },
+  'a command that was at work in a crash is run again unasked': {
+    file: 'src/actors/agent/worker.ts',
+    find: "if (repeatableTools.has(call.tool) || ports.onInterrupted() === 'repeat' || isRepeat(decision)) return null;",
+    put: 'if (begun !== null) return null;',
+    says: /I10 .* done again, unasked/,
+  },
+  'a cancelled agent is not waited for': {
+    file: 'src/actors/attempts.ts',
+    find: 'await within(Promise.allSettled([...(working.get(key) ?? [])]), quiesceMs, `the work of attempt ${attempt}`);',
+    put: '',
+    says: /I6/,
+  },
+  'the tracker is not told of an end': {
+    file: 'src/actors/task-work.ts',
+    find: '          await tracker.release(taskId, label);\n',
+    put: '',
+    says: /I14/,
+  },
+  'a task is closed before its results are written': {
+    file: 'src/actors/task-work.ts',
+    find: '    await results.write({',
+    put: '    void results.write({',
+    says: /Spec 2\.1/,
+  },
+  'a change in the tracker while the server is away is never shown': {
+    file: 'src/actors/tracker-watch.ts',
+    find: 'before === undefined && !begun ? changedMeanwhile(task) : before !== now;',
+    put: 'before === undefined && !begun ? false : before !== now;',
+    says: /I14 .* is shown as/,
+  },
+  'an interrupted write of the tracker is not made again': {
+    file: 'src/machines/task-started.ts',
+    find: "onError: [tellLater('closing'), fail],",
+    put: "onError: [{ target: '#task.complete' as const, actions: 'recordEnd' as const }, fail],",
+    says: /I14/,
+  },
+};
+
+const seedsAtMost = 600;
+let sound: string;
+beforeAll(() => {
+  sound = realpathSync(mkdtempSync(join(tmpdir(), 'agent-test-')));
+  transpileInto(sound);
+  return () => rmSync(sound, { recursive: true, force: true });
+});
+
+test.each(Object.entries(bugs))('a planted bug is caught: %s', { timeout: 60_000 }, async (_, { says, ...patch }) => {
+  const folder = temporaryFolder();
+  copyPatched(sound, folder, patch);
+
+  const reports = await runSeeds(folder, 1, 1 + seedsAtMost);
+
+  const last = reports.at(-1);
+  process.stdout.write(`seed ${last?.seed}: ${last?.violations[0] ?? 'nothing'}\n`);
+  expect(last?.violations.join('\n')).toMatch(says);
+});

@@ -1,0 +1,191 @@
+import { createHash } from 'node:crypto';
+import { differenceFrom } from '../../src/actors/replay.ts';
+import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
+import { toTracked } from '../../src/actors/tracker/issue.ts';
+import { shownIn } from '../../src/actors/transitions.ts';
+import type { TaskId } from '../../src/machines/task.ts';
+import { statusInTracker } from '../../src/machines/tracked-task.ts';
+import { createClock } from './clock.ts';
+import { createInvariants } from './invariants.ts';
+import { type Plan, type Server, startServer } from './life.ts';
+import { createPeople } from './people.ts';
+import { randomFrom } from './random.ts';
+import type { World } from './world.ts';
+
+/** What came of one seed. */
+export interface Report {
+  readonly seed: number;
+  /** What was broken, or nothing. */
+  readonly violations: readonly string[];
+  readonly entries: number;
+  readonly lives: number;
+  readonly attempts: number;
+  readonly completed: number;
+  /** How much time passed in the simulated world (ms). */
+  readonly virtualMs: number;
+  /** Of the whole journal: the same seed gives the same one. */
+  readonly hash: string;
+  readonly log: readonly string[];
+}
+
+const start = Date.UTC(2026, 0, 1);
+const minute = 60_000;
+/** So long after everything has become calm, nothing may be on its way any more. */
+const patienceMs = 60 * minute;
+
+/** One world, played from its beginning to its end; everything that chance decides follows from the seed. */
+export const simulate = async (seed: number): Promise<Report> => {
+  const random = randomFrom(seed);
+  const clock = createClock(start);
+  const restoreTime = clock.install();
+  const plan: Plan = {
+    cap: 1 + random.below(3),
+    roleCap: 1 + random.below(3),
+    maxRetries: random.below(3),
+    maxModelRetries: random.below(3),
+    onInterrupted: random.pick(['ask', 'repeat', 'fail']),
+    onDependencyFailure: random.pick(['wait', 'fail']),
+    approvals: random.chance(0.2),
+    verifies: random.chance(0.3),
+  };
+  const crash = random.pick([0, 0.001, 0.004, 0.02]);
+  const maxTasks = 2 + random.below(7);
+  const horizonMs = minute * (1 + random.below(4));
+  const store = createSqliteStore({ file: ':memory:' });
+  const world: World = {
+    clock,
+    random,
+    store,
+    weather: { trackerAway: false, diskFull: false, providerDown: false, crash, calm: false },
+    invariants: createInvariants(plan, store),
+    document: { issues: new Map(), others: [], broken: [], torn: false },
+    results: new Map(),
+  };
+  const { invariants, weather } = world;
+  let server = null as Server | null;
+  let lives = 0;
+  const people = createPeople(world, () => server, maxTasks);
+
+  const boot = (): void => {
+    lives += 1;
+    const born = startServer(world, plan, () => {
+      server = null;
+      clock.after('world', 100 + random.delay(20_000), boot);
+    });
+    server = born;
+    born.system.start().then(
+      () => {
+        if (born.alive) people.askAgain();
+      },
+      (error: unknown) => {
+        if (born.alive)
+          invariants.violated(`the server did not start: ${error instanceof Error ? error.stack : error}`);
+      },
+    );
+  };
+  /** As by SIGTERM: it stops in its own time. */
+  const stopAndStart = (): void => {
+    const ending = server;
+    if (ending === null) return;
+    const end = async (): Promise<void> => {
+      await ending.system.drain(random.chance(0.5) ? 0 : 5_000);
+      await ending.system.stop();
+    };
+    end().then(
+      () => ending.crash(),
+      (error: unknown) => {
+        if (ending.alive)
+          invariants.violated(`the server did not stop: ${error instanceof Error ? error.stack : error}`);
+      },
+    );
+  };
+  const badWeather = (): void => {
+    const kind = random.pick(['trackerAway', 'trackerAway', 'providerDown', 'diskFull'] as const);
+    weather[kind] = true;
+    clock.after('world', random.delay(kind === 'diskFull' ? 3_000 : 40_000), () => {
+      weather[kind] = false;
+    });
+  };
+
+  const play = async (until: () => boolean): Promise<void> => {
+    while (invariants.violations.length === 0 && !until()) {
+      if (!clock.step()) break;
+      await clock.settle();
+      if (server === null) clock.forgetServer();
+    }
+  };
+
+  try {
+    boot();
+    for (let n = 2 + random.below(maxTasks); n > 0; n -= 1) clock.after('world', random.delay(5_000), people.create);
+    for (let n = 20 + random.below(60); n > 0; n -= 1) clock.after('world', random.below(horizonMs), people.act);
+    for (let n = random.below(4); n > 0; n -= 1) clock.after('world', random.below(horizonMs), badWeather);
+    if (random.chance(0.3)) clock.after('world', random.below(horizonMs), stopAndStart);
+    await play(() => clock.now() >= start + horizonMs);
+
+    Object.assign(weather, { trackerAway: false, diskFull: false, providerDown: false, crash: 0, calm: true });
+    const isQuiet = (): boolean => server !== null && store.tasks('pending').length === 0;
+    const playFor = async (ms: number): Promise<void> => {
+      const end = clock.now() + ms;
+      await play(() => clock.now() >= end);
+    };
+    // First what was still under way arrives, at last the watch sees what came of it.
+    await playFor(30_000);
+    for (
+      const end = clock.now() + patienceMs;
+      !isQuiet() && clock.now() < end && invariants.violations.length === 0;
+    ) {
+      people.answerAll();
+      await playFor(20_000);
+    }
+    await playFor(30_000);
+    if (invariants.violations.length === 0) judge();
+  } finally {
+    server?.crash();
+    await clock.settle();
+    restoreTime();
+  }
+
+  function judge(): void {
+    for (const { taskId, snapshot } of store.tasks('pending'))
+      invariants.violated(
+        `stuck: ${taskId} is still ${JSON.stringify(JSON.parse(snapshot).value)} an hour after all is calm`,
+      );
+    for (const { taskId } of store.tasks('all')) {
+      const difference = differenceFrom(store, taskId as TaskId);
+      if (difference !== null) invariants.violated(`fold(journal) of ${taskId}: ${difference}`);
+    }
+    for (const id of people.created) {
+      const issue = world.document.issues.get(id);
+      if (issue === undefined) {
+        invariants.violated(`I10 ${id} is lost`);
+        continue;
+      }
+      const tracked = toTracked(issue, world.document.issues);
+      if (tracked.status === 'in_progress' && tracked.assignee === 'agent-server')
+        invariants.violated(`I14 the tracker says that ${id} is started, and nothing of it runs`);
+      const latest = store.latest(id, 'snapshot');
+      const shown = latest === null ? null : shownIn(latest.data).status;
+      if (shown !== null && shown !== statusInTracker(tracked))
+        invariants.violated(`I14 ${id} is shown as ${shown} and is ${statusInTracker(tracked)} in the tracker`);
+    }
+  }
+
+  const entries = store.read({ after: 0, limit: 100_000 });
+  const log = entries.map(
+    ({ seq, at, taskId, attempt, type, data }) => `${seq} ${at - start} ${taskId}#${attempt} ${type} ${data}`,
+  );
+  const attempts = invariants.taskIds().reduce((sum, id) => sum + (invariants.rowOf(id)?.context.attempt ?? 0), 0);
+  store.close();
+  return {
+    seed,
+    violations: invariants.violations,
+    entries: entries.length,
+    lives,
+    attempts,
+    completed: entries.filter(({ type }) => type === 'completed').length,
+    virtualMs: clock.now() - start,
+    hash: createHash('sha256').update(log.join('\n')).digest('hex').slice(0, 16),
+    log,
+  };
+};

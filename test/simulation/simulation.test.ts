@@ -1,0 +1,47 @@
+import { writeFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { isLong } from '../support/long.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+import { transpileInto } from '../support/transpiled.ts';
+import { runSeeds, runSeedsEverywhere } from './run-seeds.ts';
+import type { Report } from './simulate.ts';
+
+const minutes = 60_000;
+/** One seed, to be looked at closely: its journal goes to a file. */
+const wanted = process.env['AGENT_TEST_SEED'];
+const count = wanted === undefined ? (isLong ? 10_000 : 400) : 1;
+const first = wanted === undefined ? 1 + (Date.now() % 1_000_000) : Number(wanted);
+
+const sum = (reports: readonly Report[], of: 'entries' | 'lives' | 'attempts' | 'completed' | 'virtualMs'): number =>
+  reports.reduce((total, report) => total + (report[of] ?? 0), 0);
+
+const found = ({ seed, violations }: Report): string =>
+  `seed ${seed} (again: AGENT_TEST_SEED=${seed} npx vitest run test/simulation/simulation.test.ts): ${violations.join('\n')}`;
+
+test(`${count} simulated worlds from seed ${first}: whatever crashes, is late or comes twice, every invariant holds`, {
+  timeout: 10 * minutes,
+}, async () => {
+  const folder = temporaryFolder();
+  transpileInto(folder);
+
+  const reports = await runSeedsEverywhere(folder, first, count);
+
+  const days = Math.round(sum(reports, 'virtualMs') / 86_400_000);
+  process.stdout.write(
+    `seeds from ${first}: ${reports.length} worlds, ${days} days of their time, ${sum(reports, 'lives')} servers, ${sum(reports, 'attempts')} attempts, ${sum(reports, 'completed')} completed, ${sum(reports, 'entries')} frames\n`,
+  );
+  if (wanted !== undefined) writeFileSync(`simulation-${wanted}.log`, reports[0]?.log.join('\n') ?? '');
+  expect(reports.filter(({ violations }) => violations.length > 0).map(found)).toEqual([]);
+  expect(reports).toHaveLength(count);
+  if (count > 1) expect(Math.min(sum(reports, 'completed'), sum(reports, 'lives') - count)).toBeGreaterThan(count / 2);
+});
+
+test('the same seed gives the same journal', async () => {
+  const folder = temporaryFolder();
+  transpileInto(folder);
+
+  const [once, again] = [await runSeeds(folder, first, first + 10), await runSeeds(folder, first, first + 10)];
+
+  expect(again.map(({ hash }) => hash)).toEqual(once.map(({ hash }) => hash));
+  expect(new Set(once.map(({ hash }) => hash)).size).toBeGreaterThan(5);
+});

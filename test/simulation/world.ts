@@ -1,0 +1,216 @@
+import type { Model, ModelEvent, ModelRequest, ToolCall } from '../../src/actors/model/port.ts';
+import type { Results } from '../../src/actors/results.ts';
+import type { Sandbox } from '../../src/actors/sandbox/port.ts';
+import { type Change, type Store, StoreError } from '../../src/actors/store/port.ts';
+import { draftOf } from '../../src/actors/tracker/draft-issues.ts';
+import type { IssuesFile } from '../../src/actors/tracker/issues-file.ts';
+import type { IssuesDocument } from '../../src/actors/tracker/issues-text.ts';
+import { ServiceError } from '../../src/machines/errors.ts';
+import type { Clock } from './clock.ts';
+import type { Invariants } from './invariants.ts';
+import type { Random } from './random.ts';
+
+/** What goes wrong around the server, as it changes with time. */
+export interface Weather {
+  trackerAway: boolean;
+  diskFull: boolean;
+  providerDown: boolean;
+  /** How likely each act of the server is its last. */
+  crash: number;
+  /** Nothing goes wrong any more, and agents come to an end. */
+  calm: boolean;
+}
+
+/** What outlives every server: the disk, the tracker's file, and what happens to them. */
+export interface World {
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly weather: Weather;
+  readonly store: Store;
+  readonly invariants: Invariants;
+  document: IssuesDocument;
+  readonly results: Map<string, string>;
+}
+
+/** One life of the server; when it is dead, nothing that it does has an effect. */
+export interface Life {
+  alive: boolean;
+  crash(): void;
+}
+
+class CrashError extends Error {
+  override readonly name = 'CrashError';
+}
+
+const never = <Result>(): Promise<Result> => new Promise(() => {});
+
+/** Something asked of the world: it takes time to arrive, is done at one moment, and the answer takes time again. */
+const through = <Result>(
+  { clock, random, weather }: World,
+  life: Life,
+  atMostMs: number,
+  act: () => Result,
+): Promise<Result> => {
+  if (!life.alive) return never();
+  // What another process was asked for happens also when the asker has died in the meantime.
+  const owner = random.chance(0.2) ? 'world' : 'server';
+  return new Promise((resolve, reject) => {
+    clock.after(owner, random.delay(atMostMs), () => {
+      if (life.alive && random.chance(weather.crash)) return life.crash();
+      let answer: () => void;
+      try {
+        const result = act();
+        answer = () => resolve(result);
+      } catch (error) {
+        answer = () => reject(error);
+      }
+      if (!life.alive) return;
+      if (random.chance(weather.crash)) return life.crash();
+      clock.after('server', random.delay(atMostMs), answer);
+    });
+  });
+};
+
+export const storeOf = (world: World, life: Life): Store => {
+  const { store, weather, random, invariants } = world;
+  return {
+    ...store,
+    commit: (...changes: readonly Change[]) => {
+      if (!life.alive) throw new CrashError();
+      if (random.chance(weather.crash)) {
+        life.crash();
+        throw new CrashError();
+      }
+      if (weather.diskFull) throw new StoreError('the disk is full');
+      const entries = store.commit(...changes);
+      invariants.committed(changes, entries);
+      if (random.chance(weather.crash)) {
+        life.crash();
+        throw new CrashError();
+      }
+      return entries;
+    },
+  };
+};
+
+export const issuesFileOf = (world: World, life: Life): IssuesFile => {
+  const available = (): void => {
+    if (world.weather.trackerAway)
+      throw new ServiceError('tracker_unavailable', { detail: 'it is away', remedy: 'wait' });
+  };
+  return {
+    read: () =>
+      through(world, life, 40, () => {
+        available();
+        return world.document;
+      }),
+    requireWritable: () => through(world, life, 40, available),
+    change: (edit) =>
+      through(world, life, 400, () => {
+        available();
+        const draft = draftOf(world.document.issues);
+        if (edit(draft)) world.document = { ...world.document, issues: draft.merged() };
+        // Done, but the answer is lost: the server must ask again.
+        if (!world.weather.calm && world.random.chance(0.03)) {
+          throw new ServiceError('tracker_unavailable', { detail: 'it did not answer', remedy: 'ask again' });
+        }
+      }),
+  };
+};
+
+export const resultsOf = (world: World, life: Life): Results => ({
+  read: (taskId) => through(world, life, 20, () => world.results.get(taskId) ?? null),
+  write: ({ task, attempt }) =>
+    through(world, life, 200, () => {
+      if (world.weather.diskFull) throw new Error('ENOSPC: no space left on device');
+      world.invariants.wroteResults(task.id, attempt);
+      world.results.set(task.id, `results of attempt ${attempt}`);
+    }),
+});
+
+/** Must pass before a task may complete, and never does: the work is sent back, and fails at last. */
+export const verifyCommand = 'npm test';
+
+/** Commands are not run: that they were about to be is all that counts here. */
+export const sandboxOf = ({ invariants, random, weather }: World, life: Life): Sandbox => ({
+  describe: () => 'simulated',
+  check: () => ({ ok: true, detail: 'simulated' }),
+  confine: ({ argv, env }) => {
+    if (!life.alive) throw new CrashError();
+    const mark = (env['ATS_ATTEMPT'] ?? '').split('/').at(-1) ?? '';
+    const [taskId = '', attempt = ''] = mark.split('#');
+    const command = argv.at(-1) ?? '';
+    if (command !== verifyCommand) invariants.ran(taskId, Number(attempt), command);
+    // Between what is done and its result in the journal is where a crash hurts most.
+    if (random.chance(5 * weather.crash)) {
+      life.crash();
+      throw new CrashError();
+    }
+    return { refusal: 'it is not really run' };
+  },
+});
+
+const usage = { inputTokens: 100, outputTokens: 10, cachedTokens: 0 };
+const answered = (...calls: readonly ToolCall[]): ModelEvent => ({
+  type: 'answered',
+  text: '',
+  calls,
+  truncated: false,
+  usage,
+});
+const failed = (retryable: boolean): ModelEvent => ({
+  type: 'failed',
+  failure: { code: 'model_failed', message: 'overloaded', facts: { kind: 'overloaded' }, retryable },
+});
+
+export const modelOf = (world: World, life: Life): Model => {
+  const { clock, random, weather, invariants } = world;
+  const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
+    new Promise((resolve) => {
+      const timer = clock.after('server', ms, resolve);
+      signal?.addEventListener('abort', () => {
+        clock.cancel(timer);
+        // It ends promptly, but not at once.
+        clock.after('server', random.delay(2_000), resolve);
+      });
+    });
+  const call = (tool: string, id: string, args: object): ToolCall => ({ id, tool, arguments: JSON.stringify(args) });
+  const commands = (key: string): ModelEvent =>
+    answered(
+      ...Array.from({ length: 1 + random.below(2) }, (_, n) => call('bash', `${key}/${n}`, { command: `${key}/${n}` })),
+    );
+
+  const answer = (key: string): ModelEvent | 'nothing' => {
+    if (weather.providerDown) return failed(true);
+    const draw = random.below(100) - (weather.calm ? 30 : 0);
+    if (draw < 32) return answered(call('finish', key, { status: 'done', summary: 'done' }));
+    if (draw < 70) return commands(key);
+    if (draw < 78) return answered(call('ask', key, { question: 'Which one?' }));
+    if (draw < 84) return failed(true);
+    if (draw < 88) return answered(call('finish', key, { status: 'failed', summary: 'no' }));
+    if (draw < 92) return answered();
+    return draw < 96 ? failed(false) : 'nothing';
+  };
+
+  return {
+    name: 'simulated',
+    disclaimer: 'no model was called',
+    async *ask({ idempotencyKey, asker }: ModelRequest, signal: AbortSignal) {
+      if (!life.alive) await never();
+      const step = idempotencyKey.slice(idempotencyKey.indexOf('/') + 1);
+      const ended = invariants.asked(asker.taskId, asker.attempt, step);
+      try {
+        await sleep(random.delay(8_000), signal);
+        if (signal.aborted) return;
+        const event = answer(idempotencyKey);
+        if (event === 'nothing') await sleep(10 ** 9, signal);
+        else {
+          yield { type: 'text', delta: 'I look.' };
+          yield event;
+        }
+      } finally {
+        if (life.alive) ended();
+      }
+    },
+  };
+};

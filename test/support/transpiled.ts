@@ -1,0 +1,44 @@
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import ts from 'typescript';
+
+const root = join(import.meta.dirname, '..', '..');
+
+/** A change of one file of ours, as text. */
+export interface Patch {
+  readonly file: string;
+  readonly find: string;
+  readonly put: string;
+}
+
+const compilerOptions: ts.CompilerOptions = {
+  module: ts.ModuleKind.ESNext,
+  target: ts.ScriptTarget.ES2023,
+  verbatimModuleSyntax: true,
+  rewriteRelativeImportExtensions: true,
+};
+
+const transpile = (path: string, folder: string, change: (text: string) => string): void => {
+  const { outputText } = ts.transpileModule(change(readFileSync(join(root, path), 'utf8')), { compilerOptions });
+  const target = join(folder, path.replace(/\.ts$/, '.js'));
+  mkdirSync(dirname(target), { recursive: true });
+  writeFileSync(target, outputText);
+};
+
+/** Puts the sources and the simulation into an empty folder, as JavaScript. */
+export const transpileInto = (folder: string): void => {
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  for (const part of ['src/machines', 'src/actors', 'test/simulation'])
+    for (const name of readdirSync(join(root, part), { recursive: true, encoding: 'utf8' }))
+      if (name.endsWith('.ts') && !name.endsWith('.test.ts')) transpile(join(part, name), folder, (text) => text);
+};
+
+/** Puts a copy of such a folder, with one change, into an empty one. @throws when the text is not there exactly once */
+export const copyPatched = (from: string, to: string, { file, find, put }: Patch): void => {
+  cpSync(from, to, { recursive: true, verbatimSymlinks: true });
+  transpile(file, to, (text) => {
+    if (text.split(find).length !== 2) throw new Error(`${file} must have this exactly once: ${find}`);
+    return text.replace(find, () => put);
+  });
+};
