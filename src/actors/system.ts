@@ -279,7 +279,11 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       supervisor.stop();
       clearTimeout(pause);
       await attempts.settle(stopMs);
-      journal.flush();
+      try {
+        journal.flush();
+      } catch (error) {
+        log('progress could not be committed', { error });
+      }
     },
   };
 };
