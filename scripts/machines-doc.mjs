@@ -1,5 +1,6 @@
 // Writes docs/machines.md from the built machines; with --check, fails when the file has drifted.
 import { agentMachine } from '../dist/machines/agent-machine.js';
+import { agentRestart, taskRestart } from '../dist/machines/restart.js';
 import { supervisorMachine } from '../dist/machines/supervisor-machine.js';
 import { taskMachine } from '../dist/machines/task-machine.js';
 import { generate } from './generated.mjs';
@@ -77,17 +78,28 @@ const diagram = (machine) => {
 
 const cell = (text) => text.replaceAll('|', '\\|');
 
+const resumes = (at) => (at === null ? 'resume' : `resume (${at})`);
+const onAgentRestart = (row) => {
+  if (typeof row === 'function') return 'resume (where it was to)';
+  return row === 'over' ? 'rest' : resumes(row);
+};
+const restarts = {
+  task: (state) => taskRestart[state] ?? '',
+  agent: (state) => (state in agentRestart ? onAgentRestart(agentRestart[state]) : ''),
+  supervisor: () => 'new',
+};
+
 const stateTable = (machine) =>
   [
-    '| state | what it means | works | leaves by |',
-    '|---|---|---|---|',
+    '| state | what it means | works | leaves by | restart |',
+    '|---|---|---|---|---|',
     ...states(machine.root)
       .slice(1)
       .map((node) => {
         const works = node.invoke.map(({ id, src }) => (id === src ? id : `${id} (${src})`)).join(', ');
         const leaves = [...new Set(transitions(node).map(({ type }) => eventName(type)))].join(', ');
         const says = node.meta?.says ?? (node.always?.length > 0 ? 'decides at once' : '');
-        return `| \`${path(node)}\` | ${cell(says)} | ${cell(works)} | ${cell(leaves)} |`;
+        return `| \`${path(node)}\` | ${cell(says)} | ${cell(works)} | ${cell(leaves)} | ${restarts[machine.id](path(node))} |`;
       }),
   ].join('\n');
 
@@ -114,6 +126,10 @@ const text = [
   'Generated from `src/machines` by `npm run docs`; `npm run check` fails when this file has drifted.\n',
   'An edge says its event and, in brackets, its guard. `x done` and `x error` are the ends of the work `x` that the state',
   'invokes; `always` is decided at once; `DEADLINE` comes from the timer wheel at an absolute time.\n',
+  'The last column is the table of `src/machines/restart.ts`: what the start of a server does with what an earlier one left',
+  'in the state. `rest`: nothing; `repeat`: its work is begun again; `resume`: its agent goes on where it was; `wait`: until',
+  'its absolute deadline; `never`: nobody is left in it. The supervisor begins anew: who holds a slot and who waits for one',
+  'follows from the tasks.\n',
   section(
     'Task',
     'One actor per task that is being run or was asked for. `started` means exactly: a slot is held and an attempt is live.',

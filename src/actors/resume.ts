@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { AgentContext, Resume } from '../machines/agent-context.ts';
+import { agentRestart } from '../machines/restart.ts';
 import type { AttemptOutcome } from '../machines/task.ts';
 import { persistedSnapshot } from './saved-state.ts';
 import type { SavedActor } from './store/port.ts';
@@ -13,16 +14,11 @@ const savedSchema = z.looseObject({
 
 type Feedback = { readonly round: number; readonly text: string };
 
-/** In which state of the chart an earlier process left an agent, and where the next one goes on. */
-const restart: Readonly<Record<string, (context: AgentContext) => Resume['at']>> = {
-  preparing: ({ resumeAt }) => resumeAt,
-  considering: () => null,
-  thinking: () => 'thinking',
-  acting: () => 'acting',
-  awaitingInput: () => 'awaitingInput',
-  awaitingApproval: () => 'awaitingApproval',
-  awaitingDecision: () => 'acting',
-  pausing: () => 'thinking',
+/** Where the chart's own table says that it goes on. @throws when the state is not of this server's chart */
+const placeOf = (value: string, context: AgentContext, id: string): Resume['at'] => {
+  const row = Object.entries(agentRestart).find(([state]) => state === value)?.[1];
+  if (row === undefined || row === 'over') throw new Error(`the state ${value} of ${id} is not known to this server`);
+  return typeof row === 'function' ? row(context) : row;
 };
 
 /** When its time is up, as if it had not waited: for a person, or for the model. */
@@ -52,8 +48,7 @@ export const resumeFrom = (
     return feedback !== null && known.round < feedback.round && known.failure === null
       ? { resume: sentBack(known, feedback) }
       : { outcome: output as AttemptOutcome };
-  const at = restart[value];
-  if (at === undefined) throw new Error(`the state ${value} of ${saved.id} is not known to this server`);
+  const at = placeOf(value, known, saved.id);
   const deadlineAt = deadlineOf(value, known, now);
-  return { resume: { at: at(known), context: { ...known, deadlineAt, limitAt: null } } };
+  return { resume: { at, context: { ...known, deadlineAt, limitAt: null } } };
 };

@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest';
+import { createActor, fromPromise } from 'xstate';
+import { agentMachine } from '../../src/machines/agent-machine.ts';
+import { agentRestart, type OnRestart, taskRestart } from '../../src/machines/restart.ts';
+import type { TaskId } from '../../src/machines/task.ts';
+import { taskMachine } from '../../src/machines/task-machine.ts';
+import { nodesOf, pathOf, step } from './chart.ts';
+
+const leavesOf = (machine: typeof taskMachine | typeof agentMachine): readonly string[] =>
+  nodesOf(machine.root)
+    .filter(({ states, path }) => Object.keys(states).length === 0 && path.length > 0)
+    .map(({ path }) => path.join('.'));
+
+const context = createActor(taskMachine, { input: { taskId: 'bd-a' as TaskId } }).getSnapshot().context;
+
+/** What really happens when an actor is made from a task that was saved in a state. */
+const restarted = (state: string): { works: readonly string[]; ends: string; pending: boolean } => {
+  const works: string[] = [];
+  const begins = (name: string) =>
+    fromPromise<never, never>(() => {
+      works.push(name);
+      return new Promise(() => {});
+    });
+  const names = Object.keys(taskMachine.implementations.actors) as never[];
+  const machine = taskMachine.provide({ actors: Object.fromEntries(names.map((name) => [name, begins(name)])) });
+  const saved = step(machine, state, { ...context, attempt: 1, deadlineAt: 1 }, { type: 'nothing' });
+  // As XState saves it: with the works that were going on.
+  const inside = nodesOf(machine.root).filter(({ path }) => `${state}.`.startsWith(`${path.join('.')}.`));
+  const snapshot = { status: 'active', input: {} };
+  const children = inside.flatMap(({ invoke }) =>
+    invoke.map(({ id, src }) => [id, { src, snapshot, syncSnapshot: false }]),
+  );
+  const persisted = { ...machine.getPersistedSnapshot(saved as never), children: Object.fromEntries(children) };
+  const actor = createActor(machine, {
+    snapshot: JSON.parse(JSON.stringify(persisted)),
+    input: { taskId: 'bd-a' as TaskId },
+  });
+  actor.start();
+  const found = actor.getSnapshot();
+  actor.stop();
+  return { works, ends: pathOf(found), pending: found.hasTag('pending') };
+};
+
+const shouldBe: Readonly<Record<OnRestart, (given: ReturnType<typeof restarted>) => boolean>> = {
+  rest: ({ works, pending }) => works.length === 0 && !pending,
+  repeat: ({ works, pending }) => works.some((work) => work !== 'holdSlot') && !works.includes('runAttempt') && pending,
+  resume: ({ works }) => works.includes('runAttempt'),
+  wait: ({ works, pending }) => works.every((work) => work === 'holdSlot') && pending,
+  never: () => true,
+};
+
+test('the tables have every state of the charts, and no other', () => {
+  expect(Object.keys(taskRestart).toSorted()).toEqual(leavesOf(taskMachine).toSorted());
+  expect(Object.keys(agentRestart).toSorted()).toEqual(leavesOf(agentMachine).toSorted());
+});
+
+test.each(Object.entries(taskRestart))(
+  'a task that was left %s does after a restart what the table says: %s',
+  (state, does) => {
+    const node = nodesOf(taskMachine.root).find(({ path }) => path.join('.') === state);
+    if (does === 'never') expect(node?.always).not.toEqual([]);
+    else {
+      const after = restarted(state);
+      expect(after.ends).toBe(state);
+      expect([state, after.works, shouldBe[does](after)]).toEqual([state, after.works, true]);
+      if (state.startsWith('started.')) expect(after.works).toContain('holdSlot');
+    }
+  },
+);
