@@ -1,9 +1,10 @@
-import { mkdir, readFile, realpath, rename } from 'node:fs/promises';
+import { link, readFile, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { AttemptOutcome, Failure, Role, TaskId } from '../machines/task.ts';
 import type { TrackedTask } from '../machines/tracked-task.ts';
 import { writeFileAtomically } from './atomic-write.ts';
+import { makeFolderDurably, syncNames } from './durable-folder.ts';
 
 /** What the files of one attempt are made of (CONTRACT 1). */
 export interface AttemptReport {
@@ -83,10 +84,12 @@ const attemptOnDisk = async (folder: string): Promise<number> => {
   }
 };
 
+/** A second name, on disk before the first one is given to the new attempt: no power cut takes both. */
 const keepEarlier = async (folder: string, attempt: number): Promise<void> => {
   const earlier = join(folder, 'attempts', String(attempt));
-  await mkdir(earlier, { recursive: true });
-  for (const file of files) await rename(join(folder, file), join(earlier, file)).catch(() => {});
+  makeFolderDurably(earlier);
+  for (const file of files) await link(join(folder, file), join(earlier, file)).catch(() => {});
+  syncNames(earlier);
 };
 
 /** The results files of a project, below `.beads/tasks/`. `redact` takes secrets out of every text. */
@@ -96,7 +99,7 @@ export const createResults = (projectRoot: string, redact: (text: string) => str
     read: (taskId) => readText(join(folderOf(taskId), '30-results.md')),
     write: async (report) => {
       const folder = folderOf(report.task.id);
-      await mkdir(folder, { recursive: true, mode: 0o700 });
+      makeFolderDurably(folder);
       const real = await realpath(folder);
       if (real !== join(await realpath(projectRoot), '.beads', 'tasks', `task-${report.task.id}`))
         throw new Error(`${folder} leads elsewhere through a symbolic link; remove the link`);

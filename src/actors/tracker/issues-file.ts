@@ -1,8 +1,9 @@
-import { linkSync, mkdirSync, readdirSync, statSync, unlinkSync } from 'node:fs';
+import { linkSync, readdirSync, statSync, unlinkSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ServiceError } from '../../machines/errors.ts';
 import { writeFileAtomically } from '../atomic-write.ts';
+import { makeFolderDurably } from '../durable-folder.ts';
 import { appendDurably } from './append.ts';
 import { type DraftIssues, draftOf } from './draft-issues.ts';
 import { LockedError, withFileLock } from './file-lock.ts';
@@ -175,7 +176,7 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
     change: async (edit) => {
       try {
         if (changesNothing(edit)) return;
-        mkdirSync(folder, { mode: 0o700, recursive: true });
+        makeFolderDurably(folder);
         await withFileLock(join(folder, '.issues.lock'), () => changeAlone(edit));
       } catch (error) {
         asUnavailable(folder)(error);

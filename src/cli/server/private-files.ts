@@ -7,12 +7,12 @@ import {
   fstatSync,
   fsyncSync,
   lstatSync,
-  mkdirSync,
   openSync,
   readFileSync,
   statSync,
   writeSync,
 } from 'node:fs';
+import { makeFolderDurably } from '../../actors/durable-folder.ts';
 
 /** A file or folder that only its owner may touch is not so; the message says what to do. */
 export class PrivateFileError extends Error {
@@ -35,7 +35,7 @@ const requireOurs = (folder: string): void => {
 };
 
 const requireWritable = (folder: string): void => {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeFolderDurably(folder);
   const { mode } = statSync(folder);
   if ((mode & 0o077) !== 0) chmodSync(folder, 0o700);
   accessSync(folder, constants.W_OK | constants.X_OK);
