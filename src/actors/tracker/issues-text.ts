@@ -6,7 +6,7 @@ export interface IssuesDocument {
   /** `_schema` header and `_type` lines of other kinds, kept word for word. */
   readonly others: readonly string[];
   readonly broken: readonly { readonly line: number; readonly problem: string }[];
-  /** Set when the last line was cut off in the middle of a write. */
+  /** Set when a write was cut off: half a last line, or zeros that a power cut left where its data should be. */
   readonly torn: boolean;
 }
 
@@ -56,7 +56,7 @@ export const parseIssues = (text: string): IssuesDocument => {
     const parsed = parseLine(line);
     if ('issue' in parsed) issues.set(parsed.issue.id, parsed.issue);
     else if ('other' in parsed) others.push(parsed.other);
-    else if (index === lines.length - 1 && !parsed.json) torn = true;
+    else if (!parsed.json && (index === lines.length - 1 || line.includes('\0'))) torn = true;
     else broken.push({ line: index + 1, problem: parsed.problem });
   }
   return { issues, others, broken, torn };

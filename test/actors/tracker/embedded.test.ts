@@ -270,6 +270,18 @@ test('a last line that was cut off costs only itself', async () => {
   }
 });
 
+test('zeros that a power cut left in place of lines cost only what was being written', async () => {
+  const { file, tracker, root } = setUp();
+  await tracker.create(aTask({ title: 'one' }));
+  appendFileSync(file, `${'\0'.repeat(512)}ee"}\n${line('bd-late')}\n`);
+  const late = openAt(root);
+
+  await late.create(aTask({ title: 'two' }));
+
+  expect(await titlesOf(openAt(root))).toEqual(['bd-late', 'one', 'two']);
+  expect(readFileSync(file, 'utf8')).not.toContain('\0');
+});
+
 const titlesOf = async (tracker: Tracker) => (await tracker.list()).map(({ title }) => title).sort();
 
 test('half a line that another program left behind undoes nothing that was acknowledged', async () => {
