@@ -9,18 +9,9 @@ import type { TaskId } from '../../src/machines/task.ts';
 import { bdIn, type FakeBd, makeBd } from '../support/bd.ts';
 import { openProject } from '../support/cli.ts';
 import { isLong } from '../support/long.ts';
+import { randomFrom, seed } from '../support/random.ts';
 
 const kills = Number(process.env['AGENT_TEST_KILLS'] ?? (isLong ? 500 : 6));
-const seed = Number(process.env['AGENT_TEST_SEED'] ?? Date.now() % 1_000_000);
-
-/** Numbers from 0 to below 1 that are the same for the same seed. */
-const randomFrom = (start: number): (() => number) => {
-  let state = start;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-};
 
 /** A command that says when it begins and ends, and when another one of its attempt runs beside it. */
 const command = [

@@ -53,12 +53,16 @@ export const openProject = (config: object = { api: { backend: 'scripted' } }) =
   const env = { ...inherited, HOME: temporaryFolder(), AGENT_STATE_DIR: stateDir, AGENT_SERVER_CONFIG: configFile };
   writeFileSync(join(root, '.git'), '');
 
-  const start = (name: 'agent' | 'agent-server', args: readonly string[], more: NodeJS.ProcessEnv = {}): ChildProcess =>
-    spawn(process.execPath, [bin(name), ...args], {
-      cwd: root,
-      env: { ...env, ...more },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+  /** `through`: a program, with its arguments, that runs the binary. */
+  const start = (
+    name: 'agent' | 'agent-server',
+    args: readonly string[],
+    more: NodeJS.ProcessEnv = {},
+    through: readonly string[] = [],
+  ): ChildProcess => {
+    const [command = '', ...rest] = [...through, process.execPath, bin(name), ...args];
+    return spawn(command, rest, { cwd: root, env: { ...env, ...more }, stdio: ['ignore', 'pipe', 'pipe'] });
+  };
   const serverFile = () =>
     existsSync(join(stateDir, 'server.json')) ? JSON.parse(readFileSync(join(stateDir, 'server.json'), 'utf8')) : null;
   const stopServer = async (signal: NodeJS.Signals = 'SIGTERM'): Promise<void> => {

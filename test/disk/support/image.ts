@@ -1,0 +1,116 @@
+import { existsSync, readFileSync, utimesSync } from 'node:fs';
+import { join } from 'node:path';
+import { differenceFrom } from '../../../src/actors/replay.ts';
+import type { Entry, Store } from '../../../src/actors/store/port.ts';
+import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
+import { createEmbeddedTracker } from '../../../src/actors/tracker/embedded.ts';
+import type { TaskId } from '../../../src/machines/task.ts';
+
+/** What was acknowledged before the power failed. */
+export interface Promised {
+  readonly created: readonly string[];
+  readonly executed: readonly string[];
+  /** The highest id of a frame that somebody saw. */
+  readonly shown: number;
+}
+
+/** The journal as it became without a power cut. */
+export type Truth = readonly Entry[];
+
+const everything = { after: 0, limit: 1_000_000 };
+
+export const truthOf = (file: string): Truth => {
+  const store = createSqliteStore({ file });
+  const entries = store.read(everything);
+  store.close();
+  return entries;
+};
+
+const reading = <Result>(work: () => Result): Result | Error => {
+  try {
+    return work();
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+};
+
+const journalProblems = (store: Store, promised: Promised, truth: Truth): readonly string[] => {
+  const entries = store.read(everything);
+  const other = entries.find((entry, index) => JSON.stringify(entry) !== JSON.stringify(truth[index]));
+  return [
+    ...(entries.length < promised.shown ? [`${entries.length} entries, but ${promised.shown} were shown`] : []),
+    ...(other === undefined ? [] : [`entry ${other.seq} is not the one that was written`]),
+    ...promised.executed.filter((id) => store.actor(id) === null).map((id) => `the run of ${id} is lost`),
+    ...promised.executed
+      .filter((id) => store.request(`run-${id}`)?.taskId !== id)
+      .map((id) => `the request that ran ${id} is forgotten`),
+    ...store.tasks('all').flatMap(({ id }) => differenceFrom(store, id as TaskId) ?? []),
+  ];
+};
+
+const line = { taskId: 'bd-next', attempt: 0, type: 'log', at: 1, data: '{}', cause: null };
+
+const nextCommit = (file: string): readonly string[] => {
+  const store = createSqliteStore({ file });
+  const [entry] = store.commit({ entries: [line] });
+  store.close();
+  const again = createSqliteStore({ file });
+  const kept = again.latest('bd-next', 'log')?.seq === entry?.seq;
+  again.close();
+  return kept ? [] : ['what was committed next is lost'];
+};
+
+const checkJournal = (file: string, promised: Promised, truth: Truth): readonly string[] => {
+  const store = reading(() => createSqliteStore({ file }));
+  if (store instanceof Error) return [`the journal does not open: ${store.message}`];
+  const problems = reading(() => journalProblems(store, promised, truth));
+  store.close();
+  const next = reading(() => nextCommit(file));
+  return [problems, next].flatMap((found) => (found instanceof Error ? [String(found)] : found));
+};
+
+/** The results of every attempt that was shown as complete: the newest in the task's folder, earlier ones below it. */
+const lostResults = (projectRoot: string, ends: readonly Entry[]): readonly string[] =>
+  ends.flatMap(({ taskId, attempt }) => {
+    const folder = join(projectRoot, '.beads', 'tasks', `task-${taskId}`);
+    const kept = [folder, join(folder, 'attempts', String(attempt))]
+      .map((place) => join(place, '30-results.md'))
+      .some((file) => existsSync(file) && readFileSync(file, 'utf8').includes(`- Attempt: ${attempt}\n`));
+    return kept ? [] : [`the results of attempt ${attempt} of ${taskId} are lost`];
+  });
+
+const checkTracker = async (projectRoot: string, promised: Promised, truth: Truth): Promise<readonly string[]> => {
+  const open = () =>
+    createEmbeddedTracker({ projectRoot, clock: () => 1, random: (max) => Math.floor(Math.random() * max) });
+  const reopened = new Set(truth.filter(({ cause }) => cause?.includes('"type":"reopen"')).map(({ taskId }) => taskId));
+  const lock = join(projectRoot, '.beads', '.issues.lock');
+  // A machine needs its time to start; a lock that was cut off counts for half a minute.
+  if (existsSync(lock)) utimesSync(lock, 1, 1);
+  const listed = new Map((await open().list()).map((task) => [task.id as string, task]));
+  const ends = truth.filter(({ type, seq }) => type === 'completed' && seq <= promised.shown);
+  // A task that was opened again after its end may be anything.
+  const closed = new Set(ends.filter(({ taskId }) => !reopened.has(taskId)).map(({ taskId }) => taskId));
+  const problems = [
+    ...promised.created.filter((id) => !listed.has(id)).map((id) => `task ${id} is lost`),
+    ...[...closed]
+      .filter((id) => listed.get(id)?.status !== 'closed')
+      .map((id) => `${id} was shown as complete and is ${listed.get(id)?.status}`),
+    ...lostResults(projectRoot, ends),
+  ];
+  const made = await open()
+    .create({ title: 'next', description: 'next', dependencies: [], priority: 2, labels: [] })
+    .catch((error: unknown) => String(error));
+  if (typeof made === 'string') return [...problems, made];
+  return (await open().find(made.id)) === null ? [...problems, 'what was created next is lost'] : problems;
+};
+
+/** What is wrong with an image, when the real store and the real tracker open it and go on with it. */
+export const problemsOf = async (folder: string, promised: Promised, truth: Truth): Promise<readonly string[]> => {
+  const state = join(folder, 'top', 'state');
+  const journal = existsSync(state)
+    ? checkJournal(join(state, 'journal.db'), promised, truth)
+    : promised.shown > 0
+      ? ['the state folder is gone']
+      : [];
+  return [...journal, ...(await checkTracker(join(folder, 'project'), promised, truth))];
+};
