@@ -1,5 +1,6 @@
 import { fromPromise } from 'xstate';
 import type { AgentLimits } from '../machines/agent-context.ts';
+import { ServiceError } from '../machines/errors.ts';
 import {
   type AttemptOutcome,
   attemptKey,
@@ -63,6 +64,17 @@ const noteOf = ({ taskId, attempt, role, outcome, failure }: Report): string => 
   const text = `Attempt ${attempt} (${role}) ${end}${summary}`;
   const results = `\n\nResults: .beads/tasks/task-${taskId}/30-results.md`;
   return `${text.length > noteAtMost ? `${text.slice(0, noteAtMost)}…` : text}${results}`;
+};
+
+/** A disk that is full, or may not be written, is no fault of the attempt: its results are written when that has passed. */
+const unwritable = (error: unknown): never => {
+  if (!(error instanceof Error && 'errno' in error)) throw error;
+  const detail = `the results cannot be written: ${error.message}`;
+  throw new ServiceError(
+    'tracker_unavailable',
+    { detail, remedy: 'make room, or make .beads writable' },
+    { cause: error },
+  );
 };
 
 type Report = AttemptInput & { readonly outcome: AttemptOutcome | null; readonly failure: Failure | null };
@@ -141,7 +153,7 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
         attempts.track(attemptKey(input.taskId, input.attempt), ports.verify(input, signal)),
       ),
       recordResults: fromPromise<void, AttemptInput & { readonly outcome: AttemptOutcome | null }>(({ input }) =>
-        writeReport({ ...input, failure: null }),
+        writeReport({ ...input, failure: null }).catch(unwritable),
       ),
       closeInTracker: fromPromise<
         Verdict,

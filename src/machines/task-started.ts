@@ -5,7 +5,7 @@ const { isSeen, waits, within } = read;
 
 const cancel = { target: 'cancelling', actions: { type: 'recordReason', params: read.payload } } as const;
 /** What the tracker could not be told is told again when it is back; how often and until when is `later`'s. */
-const tellLater = (what: 'claiming' | 'closing' | 'failing' | 'cancelling') =>
+const tellLater = (what: 'claiming' | 'recording' | 'closing' | 'failing' | 'cancelling') =>
   ({
     guard: { type: 'trackerIsAway', params: read.isAway },
     target: `telling.${what}`,
@@ -18,7 +18,7 @@ const tellLateLater = (what: 'claiming' | 'closing') =>
     actions: { type: 'recordAway', params: read.trackerLate },
   }) as const;
 
-const again = (what: 'closing' | 'failing' | 'cancelling') =>
+const again = (what: 'recording' | 'closing' | 'failing' | 'cancelling') =>
   [
     { guard: 'trackerGoneTooLong', target: '#task.failed', actions: ['recordGivenUp', 'recordEnd'] },
     { guard: 'deadlinePassed', target: `#task.started.${what}` },
@@ -127,7 +127,13 @@ export const started = taskSetup.createStateConfig({
       tags: 'phase:closing',
       meta: { says: 'Spec 2.1: writes the results file' },
       entry: within(waits.recording),
-      invoke: { id: 'record', src: 'recordResults', input: read.report, onDone: 'closing', onError: fail },
+      invoke: {
+        id: 'record',
+        src: 'recordResults',
+        input: read.report,
+        onDone: { target: 'closing', actions: 'recordBack' },
+        onError: [tellLater('recording'), fail],
+      },
       on: { DEADLINE: failLate('writing the results') },
     },
     closing: {
@@ -226,6 +232,11 @@ export const started = taskSetup.createStateConfig({
               { guard: 'deadlinePassed', target: '#task.started.claiming' },
             ],
           },
+        },
+        recording: {
+          meta: { says: 'the results, which cannot be written now' },
+          entry: 'setTrackerPause',
+          on: { DEADLINE: again('recording') },
         },
         closing: {
           meta: { says: 'that the task is done' },

@@ -360,11 +360,11 @@ const startedRows: readonly Row[] = [
     to: 'started.cancelling',
     expected: { reason: 'not now' },
   },
-  ...(['closing', 'failing', 'cancelling'] as const).flatMap((what): readonly Row[] => [
+  ...(['recording', 'closing', 'failing', 'cancelling'] as const).flatMap((what): readonly Row[] => [
     {
       says: 'what the tracker cannot be told is told later',
       from: `started.${what}`,
-      event: isAway(what === 'closing' ? 'close' : 'release'),
+      event: isAway({ recording: 'record', closing: 'close', failing: 'release', cancelling: 'release' }[what]),
       given: { trackerAwaySince: null, trackerTries: 0 },
       to: `started.telling.${what}`,
       expected: { refusal: gone, trackerAwaySince: at, trackerTries: 1 },
@@ -477,7 +477,9 @@ const startedRows: readonly Row[] = [
     says: 'the tracker is closed only after the results are on disk',
     from: 'started.recording',
     event: done('record'),
+    given: { refusal: gone, trackerAwaySince: 7, trackerTries: 2 },
     to: 'started.closing',
+    expected: { refusal: null, trackerAwaySince: null, trackerTries: 0 },
   },
   ...failing('started.recording', 'record'),
   {
