@@ -19,6 +19,24 @@ const synced = async (path: string, flags: string, mode: number, write: (file: n
 /** Makes the name of a new or renamed file durable. */
 const syncFolder = (folder: string): Promise<void> => synced(folder, 'r', 0, () => {});
 
+const removeQuietly = (path: string): void => {
+  try {
+    unlinkSync(path);
+  } catch {
+    // It was never made; the error that counts is the first.
+  }
+};
+
+/** Whether so many bytes can be written into a folder now: they are, and taken away again. @throws what the system says */
+export const tryToWrite = async (folder: string, bytes: number): Promise<void> => {
+  const temporary = join(folder, `.~room.${randomBytes(6).toString('hex')}`);
+  try {
+    await synced(temporary, 'wx', 0o600, (file) => writeFileSync(file, Buffer.alloc(bytes)));
+  } finally {
+    removeQuietly(temporary);
+  }
+};
+
 /**
  * Replaces a file whole or not at all: temporary file in the same folder, synced, renamed over the old one, folder
  * synced. `beforeRename` runs when the new content is on disk and the old file still stands.
@@ -35,11 +53,7 @@ export const writeFileAtomically = async (
     beforeRename?.();
     renameSync(temporary, path);
   } catch (error) {
-    try {
-      unlinkSync(temporary);
-    } catch {
-      // It was never made; the error that counts is the first.
-    }
+    removeQuietly(temporary);
     throw error;
   }
   await syncFolder(folder);

@@ -164,21 +164,21 @@ export const createSqliteStore = (options: SqliteOptions): Store => {
     }
   };
 
-  let broken: StoreError | null = null;
-  const commit = (changes: readonly Change[]): readonly Entry[] => {
+  let broken = false;
+  const named = <Result>(work: () => Result): Result => {
     try {
-      const entries = write(changes);
-      broken = null;
-      return entries;
+      const result = work();
+      broken = false;
+      return result;
     } catch (cause) {
+      broken = true;
       const words = cause instanceof Error ? cause.message : String(cause);
-      broken = new StoreError(`the journal ${options.file} cannot be written: ${words}`, { cause });
-      throw broken;
+      throw new StoreError(`the journal ${options.file} cannot be written: ${words}`, { cause });
     }
   };
 
   return {
-    commit: (...changes) => commit(changes),
+    commit: (...changes) => named(() => write(changes)),
     read: ({ taskId, after, limit }: ReadOptions) =>
       all(taskId === undefined ? sql.readAll.all(after, limit) : sql.readTask.all(taskId, after, limit)).map(entryOf),
     latest: (taskId, type) => all(sql.latest.all(taskId, type)).map(entryOf)[0] ?? null,
@@ -195,9 +195,9 @@ export const createSqliteStore = (options: SqliteOptions): Store => {
     check: () => {
       try {
         sql.probe.all();
-        return broken === null
-          ? { ok: true, detail: 'the journal can be used' }
-          : { ok: false, detail: broken.message };
+        // After a write that failed only a write can tell: this one changes nothing, and goes to the disk.
+        if (broken) named(() => db.exec('pragma user_version = 0'));
+        return { ok: true, detail: 'the journal can be used' };
       } catch (error) {
         return { ok: false, detail: error instanceof Error ? error.message : String(error) };
       }

@@ -2,7 +2,7 @@ import { linkSync, readdirSync, statSync, unlinkSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ServiceError } from '../../machines/errors.ts';
-import { writeFileAtomically } from '../atomic-write.ts';
+import { tryToWrite, writeFileAtomically } from '../atomic-write.ts';
 import { makeFolderDurably } from '../durable-folder.ts';
 import { appendDurably } from './append.ts';
 import { type DraftIssues, draftOf } from './draft-issues.ts';
@@ -47,6 +47,8 @@ class MovedError extends Error {
   override readonly name = 'MovedError';
 }
 const triesAtMost = 5;
+/** For the line of one more task. */
+const roomBytes = 4096;
 
 const sizeIn = (stamp: string): number => Number(stamp.split('/')[1] ?? -1);
 
@@ -54,6 +56,8 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
   const folder = join(projectRoot, '.beads');
   const file = join(folder, 'issues.jsonl');
   const backup = `${file}.bak`;
+  /** Whether the last write did not succeed: then only another one can tell whether one would. */
+  let failed = false;
   let cached: { readonly stamp: string; readonly document: IssuesDocument } | null = null;
 
   const stampOf = (): string => {
@@ -169,6 +173,9 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
     requireWritable: async () => {
       try {
         requireOurs(await load());
+        if (!failed) return;
+        await tryToWrite(folder, Math.max(sizeIn(stampOf()), 0) + roomBytes);
+        failed = false;
       } catch (error) {
         asUnavailable(folder)(error);
       }
@@ -178,7 +185,9 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
         if (changesNothing(edit)) return;
         makeFolderDurably(folder);
         await withFileLock(join(folder, '.issues.lock'), () => changeAlone(edit));
+        failed = false;
       } catch (error) {
+        failed = !(error instanceof ServiceError);
         asUnavailable(folder)(error);
       }
     },
