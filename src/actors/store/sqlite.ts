@@ -85,7 +85,7 @@ export interface SqliteOptions {
   readonly readonly?: boolean;
 }
 
-const open = ({ file, readonly = false }: SqliteOptions): Database.Database => {
+const tryToOpen = ({ file, readonly = false }: SqliteOptions): Database.Database => {
   const db = new Database(file, { timeout: 5_000 });
   if (readonly) {
     // libsql takes the option `readonly` and ignores it.
@@ -97,6 +97,19 @@ const open = ({ file, readonly = false }: SqliteOptions): Database.Database => {
   db.exec(schema);
   if (file !== ':memory:') chmodSync(file, 0o600);
   return db;
+};
+
+/** SQLite's own words name no file: `disk I/O error` may be a full disk as well. */
+const open = (options: SqliteOptions): Database.Database => {
+  try {
+    return tryToOpen(options);
+  } catch (cause) {
+    const words = cause instanceof Error ? cause.message : String(cause);
+    throw new StoreError(
+      `the journal ${options.file} cannot be opened (${words}); is the disk full or read-only, or the file not a journal?`,
+      { cause },
+    );
+  }
 };
 
 const prepare = (db: Database.Database) => ({
@@ -125,7 +138,10 @@ const prepare = (db: Database.Database) => ({
   probe: db.prepare('select 1 as one'),
 });
 
-/** The embedded store: one SQLite file, WAL, synced at every commit. */
+/**
+ * The embedded store: one SQLite file, WAL, synced at every commit.
+ * @throws StoreError when it cannot be opened
+ */
 export const createSqliteStore = (options: SqliteOptions): Store => {
   const db = open(options);
   const sql = prepare(db);

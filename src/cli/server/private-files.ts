@@ -10,8 +10,10 @@ import {
   openSync,
   readFileSync,
   statSync,
+  unlinkSync,
   writeSync,
 } from 'node:fs';
+import { dirname } from 'node:path';
 import { makeFolderDurably } from '../../actors/durable-folder.ts';
 
 /** A file or folder that only its owner may touch is not so; the message says what to do. */
@@ -23,6 +25,14 @@ export class PrivateFileError extends Error {
 export class StateFolderError extends Error {
   override readonly name = 'StateFolderError';
 }
+
+export const stateFolderError = (folder: string, cause: unknown): StateFolderError => {
+  const words = cause instanceof Error ? cause.message : String(cause);
+  return new StateFolderError(
+    `the state folder ${folder} cannot be used (${words}); make it writable, or set AGENT_STATE_DIR to another`,
+    { cause },
+  );
+};
 
 const ours = (uid: number): boolean => process.getuid === undefined || uid === process.getuid();
 
@@ -51,11 +61,7 @@ export const ensurePrivateFolder = (folder: string): void => {
     requireWritable(folder);
   } catch (cause) {
     if (cause instanceof PrivateFileError) throw cause;
-    const words = cause instanceof Error ? cause.message : String(cause);
-    throw new StateFolderError(
-      `the state folder ${folder} cannot be used (${words}); make it writable, or set AGENT_STATE_DIR to another`,
-      { cause },
-    );
+    throw stateFolderError(folder, cause);
   }
 };
 
@@ -65,6 +71,10 @@ const create = (path: string): string => {
   try {
     writeSync(file, `${token}\n`);
     fsyncSync(file);
+  } catch (error) {
+    // Half a token would be refused by every later start.
+    unlinkSync(path);
+    throw stateFolderError(dirname(path), error);
   } finally {
     closeSync(file);
   }
@@ -73,6 +83,7 @@ const create = (path: string): string => {
 
 /**
  * The token of this project's server (rule R5), created on first use.
+ * @throws StateFolderError
  * @throws PrivateFileError when the file is a link, belongs to another, or others may read it
  */
 export const readToken = (path: string): string => {

@@ -1,9 +1,14 @@
 import { unlinkSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { writeFileAtomically } from '../../actors/atomic-write.ts';
+import { stateFolderError } from './private-files.ts';
 import { readServerFile, type ServerFile } from './server-file.ts';
 
+/** @throws StateFolderError */
 export const writeServerFile = (path: string, file: ServerFile): Promise<void> =>
-  writeFileAtomically(path, `${JSON.stringify(file, null, 2)}\n`);
+  writeFileAtomically(path, `${JSON.stringify(file, null, 2)}\n`).catch((cause: unknown) => {
+    throw stateFolderError(dirname(path), cause);
+  });
 
 /** Removes the file if it is still ours. */
 export const removeServerFile = (path: string, pid: number): void => {
