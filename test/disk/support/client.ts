@@ -5,8 +5,15 @@ import type { openProject } from '../../support/cli.ts';
 
 type Project = ReturnType<typeof openProject>;
 
+export interface View {
+  readonly task_id: string;
+  readonly status: string;
+  readonly phase: string;
+  readonly attempt: number;
+  readonly error?: { readonly code: string; readonly message: string };
+}
 export interface Answer {
-  readonly result?: { readonly task_id: string; readonly status: string; readonly phase: string };
+  readonly result?: View;
   readonly error?: { readonly code: number; readonly message: string; readonly data: { readonly code: string } };
 }
 
@@ -27,17 +34,21 @@ export const clientOf = async ({ serverFile, stateDir }: Project, pid?: number) 
       status: string;
       checks: Record<'store' | 'tracker', { status: string; detail: string }>;
     };
-  const statusOf = async (task_id: string) => (await call('status', { task_id })).result?.status;
+  const viewOf = async (task_id: string): Promise<View> => {
+    const { result, error } = await call('status', { task_id });
+    if (result === undefined) throw new Error(error?.message);
+    return result;
+  };
   return {
     url,
     headers,
     call,
     health,
-    statusOf,
+    viewOf,
     /** Waits until a task is over; the test's own time limit is the deadline. */
     ended: async (taskId: string): Promise<string> => {
       for (;;) {
-        const status = await statusOf(taskId);
+        const { status } = await viewOf(taskId);
         if (status === 'complete' || status === 'failed' || status === 'cancelled') return status;
         await delay(50);
       }
