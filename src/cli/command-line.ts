@@ -1,5 +1,6 @@
 import yargs, { type Argv } from 'yargs';
 import { hideBin } from 'yargs/helpers';
+import { StoreError } from '../actors/store/port.ts';
 import { isServiceError, ServiceError } from '../machines/errors.ts';
 import { roles } from '../machines/task.ts';
 import { CallError } from './client.ts';
@@ -95,7 +96,7 @@ const nameOf = (error: unknown): string => {
   if (isServiceError(error) || error instanceof CallError) return error.code;
   if (error instanceof ConfigError) return 'config_invalid';
   if (error instanceof PrivateFileError) return 'unauthorized';
-  if (error instanceof StateFolderError) return 'state_unavailable';
+  if (error instanceof StateFolderError || error instanceof StoreError) return 'state_unavailable';
   return error instanceof UsageError || (error instanceof Error && error.name === 'YError') ? 'usage' : 'internal';
 };
 

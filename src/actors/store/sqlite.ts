@@ -99,19 +99,6 @@ const tryToOpen = ({ file, readonly = false }: SqliteOptions): Database.Database
   return db;
 };
 
-/** SQLite's own words name no file: `disk I/O error` may be a full disk as well. */
-const open = (options: SqliteOptions): Database.Database => {
-  try {
-    return tryToOpen(options);
-  } catch (cause) {
-    const words = cause instanceof Error ? cause.message : String(cause);
-    throw new StoreError(
-      `the journal ${options.file} cannot be opened (${words}); is the disk full or read-only, or the file not a journal?`,
-      { cause },
-    );
-  }
-};
-
 const prepare = (db: Database.Database) => ({
   addEntry: db.prepare('insert into journal (task_id, attempt, type, at, data, cause) values (?, ?, ?, ?, ?, ?)'),
   saveActor: db.prepare(
@@ -138,13 +125,26 @@ const prepare = (db: Database.Database) => ({
   probe: db.prepare('select 1 as one'),
 });
 
+/** SQLite's own words name no file: `disk I/O error` may be a full disk as well. */
+const open = (options: SqliteOptions) => {
+  try {
+    const db = tryToOpen(options);
+    return { db, sql: prepare(db) };
+  } catch (cause) {
+    const words = cause instanceof Error ? cause.message : String(cause);
+    throw new StoreError(
+      `the journal ${options.file} cannot be opened (${words}); is the disk full or read-only, or the file not a journal?`,
+      { cause },
+    );
+  }
+};
+
 /**
  * The embedded store: one SQLite file, WAL, synced at every commit.
  * @throws StoreError when it cannot be opened
  */
 export const createSqliteStore = (options: SqliteOptions): Store => {
-  const db = open(options);
-  const sql = prepare(db);
+  const { db, sql } = open(options);
   const redact = options.redact ?? ((given: string) => given);
   const all = (rows: unknown): readonly Row[] => rows as readonly Row[];
 
