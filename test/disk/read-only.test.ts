@@ -1,0 +1,83 @@
+import { readdirSync, readFileSync, unlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { differencesIn, openWork } from './support/scene.ts';
+import { mountSmallDisk } from './support/small-disk.ts';
+
+const needsMount = 'needs the right to mount a small file system';
+
+test('a .beads that becomes read-only under a server is said by name, and what waits goes on when it is not', async (context) => {
+  const project = openWork();
+  const folder = join(project.root, '.beads');
+  const disk = mountSmallDisk(folder, '1m', project.stopServer);
+  if (disk === null) return context.skip(needsMount);
+  const { create, run, viewOf, call, health, ended, goOn } = await project.serve();
+  const [works, waits] = await create('works', 'waits');
+  await run(works);
+  await project.atWork();
+  while (!disk.setReadOnly(true)) await delay(20);
+  const before = readFileSync(join(folder, 'issues.jsonl'), 'utf8');
+
+  goOn();
+  const refused = await call('create', { description: 'late' });
+  const cli = await project.agent('create', 'late');
+  const accepted = await run(waits);
+  const listed = await project.agent('list');
+  const bad = await health();
+  while ((await viewOf(works)).phase !== 'waiting_for_tracker') await delay(20);
+  const after = [readFileSync(join(folder, 'issues.jsonl'), 'utf8'), readdirSync(folder).sort()];
+  disk.setReadOnly(false);
+  const mended = await health();
+
+  expect(refused.error).toMatchObject({ code: -32017, data: { code: 'tracker_unavailable' } });
+  expect(refused.error?.message).toContain('EROFS');
+  expect(cli).toMatchObject({ code: 6, out: '', err: expect.stringContaining('EROFS') });
+  expect(listed).toMatchObject({ code: 0, out: expect.stringContaining(waits) });
+  expect(accepted.result).toMatchObject({ task_id: waits, attempt: 1 });
+  expect(bad.checks).toMatchObject({ store: { status: 'ok' }, tracker: { status: 'failing' } });
+  expect(bad.checks.tracker.detail).toContain('EROFS');
+  expect(mended.checks.tracker.status).toBe('ok');
+  expect(after).toEqual([before, expect.not.arrayContaining([expect.stringMatching(/~|lock/)])]);
+  expect([await ended(works), await ended(waits)]).toEqual(['complete', 'complete']);
+  await project.stopServer();
+  expect(differencesIn(project.stateDir).differences).toEqual([]);
+}, 40_000);
+
+test('a state folder that is read-only is still read, keeps a server from starting, and is taken up when it is not', async (context) => {
+  const project = openWork();
+  const disk = mountSmallDisk(project.stateDir, '16m', project.stopServer);
+  if (disk === null) return context.skip(needsMount);
+  const first = await project.serve();
+  const [works] = await first.create('works');
+  await first.run(works);
+  await project.atWork();
+  await project.stopServer('SIGKILL');
+  disk.setReadOnly(true);
+
+  const read = [];
+  for (const words of [['show', works], ['list'], ['logs', works], ['replay', works]])
+    read.push(await project.agent(...words));
+  const made = await project.agent('create', 'late');
+  const refused = [await project.agent('server', 'start'), await project.agent('engineer', works)];
+  const served = await project.server('--server');
+  disk.setReadOnly(false);
+  unlinkSync(join(project.stateDir, 'journal.db-shm'));
+  disk.setReadOnly(true);
+  const unread = await project.agent('list');
+  disk.setReadOnly(false);
+  const { ended, goOn } = await project.serve();
+  goOn();
+
+  for (const { code, out } of read) expect([code, out]).toEqual([0, expect.stringContaining('started')]);
+  expect(made.code).toBe(0);
+  const why = expect.stringContaining(`the state folder ${project.stateDir} cannot be used (EROFS`);
+  for (const { code, err } of refused) expect([code, err]).toEqual([6, why]);
+  expect(served).toMatchObject({ code: 1, out: '', err: why });
+  // SQLite reads a journal that was not closed only with its index, which it may not make here.
+  expect(unread.code).toBe(6);
+  expect(unread.err).toContain(`the journal ${project.stateDir}/journal.db cannot be opened`);
+  expect(await ended(works)).toBe('complete');
+  await project.stopServer();
+  expect(differencesIn(project.stateDir).differences).toEqual([]);
+}, 40_000);
