@@ -46,6 +46,7 @@ export const taskRestart: Readonly<Record<TaskLeaf, OnRestart>> = {
   'started.standingDown': 'repeat',
   'started.yielding': 'repeat',
   'started.telling.claiming': 'wait',
+  'started.telling.recording': 'wait',
   'started.telling.closing': 'wait',
   'started.telling.failing': 'wait',
   'started.telling.cancelling': 'wait',

@@ -8,7 +8,7 @@ test('a change that could not be taken in is seen again by the next look', async
   const tracker = createEmbeddedTracker({ projectRoot: temporaryFolder(), clock: Date.now, random: () => 7 });
   const store = createSqliteStore({ file: ':memory:' });
   const seen: string[] = [];
-  const observe = vi.fn(async ({ title }: { title: string }) => void seen.push(title));
+  const observe = vi.fn(async ({ title }: { title: string }) => seen.push(title) > 0);
   observe.mockRejectedValueOnce(new Error('the disk is full'));
   const looks = vi.spyOn(tracker, 'list');
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });

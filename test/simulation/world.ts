@@ -122,7 +122,7 @@ export const resultsOf = (world: World, life: Life): Results => ({
   read: (taskId) => through(world, life, 20, () => world.results.get(taskId) ?? null),
   write: ({ task, attempt }) =>
     through(world, life, 200, () => {
-      if (world.weather.diskFull) throw new Error('ENOSPC: no space left on device');
+      if (world.weather.diskFull) throw Object.assign(new Error('ENOSPC: no space left on device'), { errno: -28 });
       world.invariants.wroteResults(task.id, attempt);
       world.results.set(task.id, `results of attempt ${attempt}`);
     }),
