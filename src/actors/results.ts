@@ -5,6 +5,7 @@ import type { AttemptOutcome, Failure, Role, TaskId } from '../machines/task.ts'
 import type { TrackedTask } from '../machines/tracked-task.ts';
 import { writeFileAtomically } from './atomic-write.ts';
 import { makeFolderDurably, syncNames } from './durable-folder.ts';
+import type { SavedWork } from './workspace/port.ts';
 
 /** What the files of one attempt are made of (CONTRACT 1). */
 export interface AttemptReport {
@@ -19,6 +20,8 @@ export interface AttemptReport {
   readonly outcome: AttemptOutcome | null;
   readonly failure: Failure | null;
   readonly workLog: readonly string[];
+  /** What it changed, on a branch of its own; null when nothing, or in the project's own folder. */
+  readonly work: SavedWork | null;
 }
 
 export interface Results {
@@ -32,7 +35,7 @@ const files = ['00-metadata.json', '10-plan.md', '20-work-log.md', '30-results.m
 const metadataSchema = z.looseObject({ attempt: z.int().positive() });
 const time = (at: number): string => new Date(at).toISOString();
 
-const metadata = ({ task, attempt, role, model, startedAt, endedAt, outcome, failure }: AttemptReport): string =>
+const metadata = ({ task, attempt, role, model, startedAt, endedAt, outcome, failure, work }: AttemptReport): string =>
   `${JSON.stringify(
     {
       task_id: task.id,
@@ -45,6 +48,7 @@ const metadata = ({ task, attempt, role, model, startedAt, endedAt, outcome, fai
       ended_at: time(endedAt),
       dependencies: task.dependencies,
       ...(failure === null ? {} : { error: { code: failure.code, message: failure.message } }),
+      ...(work === null ? {} : { work }),
       usage: outcome?.usage ?? null,
     },
     null,
@@ -57,8 +61,15 @@ const plan = ({ task, role }: AttemptReport): string =>
 const workLog = ({ task, attempt, workLog: lines }: AttemptReport): string =>
   `# Work log of ${task.id}, attempt ${attempt}\n\n${lines.map((line) => `- ${line}`).join('\n') || 'No tool was called.'}\n`;
 
+/** In one line: how much was changed, and where it is. */
+export const workLine = ({ branch, files, insertions, deletions }: SavedWork): string =>
+  `${files} ${files === 1 ? 'file' : 'files'} changed, ${insertions} insertions, ${deletions} deletions, on the branch ${branch}`;
+
+const changes = (taskId: TaskId, work: SavedWork): string =>
+  `## Changes\n\n${workLine(work)}.\n\n- See them: \`agent diff ${taskId}\`\n- Take them: \`agent merge ${taskId}\`\n`;
+
 const results = (report: AttemptReport): string => {
-  const { task, attempt, role, model, disclaimer, endedAt, outcome, failure } = report;
+  const { task, attempt, role, model, disclaimer, endedAt, outcome, failure, work } = report;
   const done = outcome?.status === 'done' ? outcome : null;
   const body = failure === null ? (done?.summary ?? '') : `The attempt failed: ${failure.code}: ${failure.message}`;
   const artifacts =
@@ -70,6 +81,7 @@ const results = (report: AttemptReport): string => {
     `- Task: ${task.id}\n- Role: ${role}\n- Attempt: ${attempt}\n- Status: ${failure === null ? 'complete' : 'failed'}\n- Model: ${model}\n- Ended: ${time(endedAt)}\n`,
     ...(disclaimer === null ? [] : [`> ${disclaimer}\n`]),
     `## Results\n\n${body}\n${artifacts}`,
+    ...(work === null ? [] : [changes(task.id, work)]),
   ].join('\n');
 };
 

@@ -2,6 +2,7 @@ import type { AgentLimits } from '../machines/agent-context.ts';
 import type { Role, RunOptions } from '../machines/task.ts';
 import type { RoleProfile } from './agent/roles.ts';
 import type { ModelUsage } from './model/port.ts';
+import type { MergeMode } from './workspace/port.ts';
 
 /** USD for a million tokens of a model. */
 export interface Price {
@@ -43,6 +44,8 @@ export interface Settings {
   readonly maxTurns: number;
   readonly maxTokensTotal: number | null;
   readonly maxCostUsd: number | null;
+  /** What becomes of finished work. */
+  readonly merge: MergeMode;
   /** How long a question to a person may stay unanswered (ms). */
   readonly answerMs: number;
   readonly maxRetries: number;

@@ -15,12 +15,14 @@ import { taskMachine } from '../machines/task-machine.ts';
 import type { EndLabel } from '../machines/task-params.ts';
 import type { TrackedTask } from '../machines/tracked-task.ts';
 import type { Attempts } from './attempts.ts';
-import type { Results } from './results.ts';
+import type { EventType } from './events.ts';
+import { type Results, workLine } from './results.ts';
 import { resumeFrom } from './resume.ts';
 import type { Store } from './store/port.ts';
 import type { Tracker } from './tracker/port.ts';
 import type { VerifyCommands } from './verify.ts';
 import { readWorkLog } from './work-log.ts';
+import type { Merged, MergeMode, SavedWork, Workspace } from './workspace/port.ts';
 
 /** What the slots of the task machine are made of. */
 export interface TaskWorkPorts {
@@ -29,6 +31,10 @@ export interface TaskWorkPorts {
   readonly attempts: Attempts;
   readonly results: Results;
   readonly verify: VerifyCommands;
+  readonly workspace: Workspace;
+  /** What becomes of finished work (`workspace.merge`). */
+  readonly mergeMode: () => MergeMode;
+  readonly emit: (attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
   readonly limits: (options: RunOptions, role: Role) => AgentLimits;
   /** The facts behind the guards of a run, as they are now. */
   readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
@@ -66,9 +72,12 @@ const noteOf = ({ taskId, attempt, role, outcome, failure }: Report): string => 
   return `${text.length > noteAtMost ? `${text.slice(0, noteAtMost)}…` : text}${results}`;
 };
 
+/** Of git, which says it in words. */
+const noRoom = /No space left on device|Read-only file system|Disk quota exceeded/;
+
 /** A disk that is full, or may not be written, is no fault of the attempt: its results are written when that has passed. */
 const unwritable = (error: unknown): never => {
-  if (!(error instanceof Error && 'errno' in error)) throw error;
+  if (!(error instanceof Error && ('errno' in error || noRoom.test(error.message)))) throw error;
   const detail = `the results cannot be written: ${error.message}`;
   throw new ServiceError(
     'tracker_unavailable',
@@ -77,6 +86,7 @@ const unwritable = (error: unknown): never => {
   );
 };
 
+type MergeConflict = Extract<Merged, { status: 'conflict' }>;
 type Report = AttemptInput & { readonly outcome: AttemptOutcome | null; readonly failure: Failure | null };
 
 /** The task machine with its slots filled: each does one thing in the world and can be repeated after a restart. */
@@ -96,10 +106,18 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
     return verdict;
   };
 
-  const writeReport = async ({ taskId, attempt, role, options, outcome, failure }: Report): Promise<void> => {
+  const writeReport = async ({
+    taskId,
+    attempt,
+    role,
+    options,
+    outcome,
+    failure,
+  }: Report): Promise<SavedWork | null> => {
     const task = await ports.refresh(taskId).catch(() => ports.knownTask(taskId));
     if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
     ports.flush();
+    const work = await ports.workspace.save({ taskId, attempt, role, options }, task.title);
     const model = ports.modelOf(options, role);
     await results.write({
       task,
@@ -112,9 +130,50 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
       outcome,
       failure,
       workLog: readWorkLog(store, taskId, attempt),
+      work,
     });
     if (ports.notes())
       await tracker.note(taskId, noteOf({ taskId, attempt, role, options, outcome, failure })).catch(() => {});
+    return work;
+  };
+
+  const tellOf = (attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, work: SavedWork): void =>
+    ports.emit(attempt, 'log', { level: 'info', message: workLine(work), ...work });
+
+  /** However an attempt ends, what it changed is kept. */
+  const keepWork = async (taskId: TaskId, attempt: number): Promise<void> => {
+    const context = ports.contextOf(taskId);
+    if (context?.role == null || attempt === 0) return;
+    const { role, options } = context;
+    try {
+      const work = await ports.workspace.save(
+        { taskId, attempt, role, options },
+        ports.knownTask(taskId)?.title ?? taskId,
+      );
+      if (work !== null) tellOf({ taskId, attempt }, work);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      ports.emit({ taskId, attempt }, 'log', {
+        level: 'warn',
+        message: `what was changed stays in its folder: ${why}`,
+      });
+    }
+  };
+
+  /** Somebody must put together what git could not: a task of its own says so, once. */
+  const askForMerge = async (input: AttemptInput, title: string, conflict: MergeConflict): Promise<void> => {
+    const { taskId, attempt } = input;
+    const label = `merge-of:${taskId}`;
+    const isAsked = (await tracker.list()).some(({ status, labels }) => status !== 'closed' && labels.includes(label));
+    if (isAsked) return;
+    const files = conflict.files.map((file) => `- ${file}`).join('\n');
+    await tracker.create({
+      title: `Merge the work of ${taskId}`,
+      description: `The work of ${taskId} (${title}, attempt ${attempt}) is on the branch ${conflict.branch} and was not merged: ${conflict.why}.\n${files}\nSee it with: agent diff ${taskId}\nWhen nothing is in the way any more: agent merge ${taskId}`,
+      priority: 1,
+      labels: [label],
+      dependencies: [],
+    });
   };
 
   /** A failed attempt leaves its results too; that they could not be written must not keep the task from failing. */
@@ -152,9 +211,25 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
       verify: fromPromise<{ readonly failure: Failure | null }, AttemptInput>(({ input, signal }) =>
         attempts.track(attemptKey(input.taskId, input.attempt), ports.verify(input, signal)),
       ),
-      recordResults: fromPromise<void, AttemptInput & { readonly outcome: AttemptOutcome | null }>(({ input }) =>
-        writeReport({ ...input, failure: null }).catch(unwritable),
+      recordResults: fromPromise<
+        { readonly toMerge: boolean },
+        AttemptInput & { readonly outcome: AttemptOutcome | null }
+      >(({ input }) =>
+        writeReport({ ...input, failure: null }).then((work) => {
+          if (work !== null) tellOf(input, work);
+          return { toMerge: work !== null && ports.mergeMode() !== 'none' };
+        }, unwritable),
       ),
+      mergeWork: fromPromise<void, AttemptInput>(async ({ input }) => {
+        const { taskId, attempt } = input;
+        const title = ports.knownTask(taskId)?.title ?? taskId;
+        const merged = await ports.workspace.merge(taskId, attempt, ports.mergeMode(), title);
+        if (merged.status === 'nothing') return;
+        const isMerged = merged.status === 'merged';
+        const message = isMerged ? `merged into ${merged.into}` : `not merged: ${merged.why}`;
+        ports.emit(input, 'log', { level: isMerged ? 'info' : 'warn', message });
+        if (!isMerged) await askForMerge(input, title, merged);
+      }),
       closeInTracker: fromPromise<
         Verdict,
         { taskId: TaskId; attempt: number; role: Role | null; reason: string | null }
@@ -168,12 +243,14 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
       standDown: fromPromise<void, AttemptInput & { readonly reason: string | null }>(async ({ input }) => {
         const { taskId, attempt, role, options, reason } = input;
         await quiesce(taskId, attempt);
+        await keepWork(taskId, attempt);
         const failure: Failure = { code: 'internal', message: reason ?? 'overtaken', facts: {}, retryable: false };
         await writeReport({ taskId, attempt, role, options, outcome: null, failure }).catch(() => {});
       }),
       release: fromPromise<void, { taskId: TaskId; attempt: number; label: EndLabel }>(
         async ({ input: { taskId, attempt, label } }) => {
           await quiesce(taskId, attempt);
+          await keepWork(taskId, attempt);
           if (label !== 'agent-cancelled') await reportFailure(taskId, attempt);
           await tracker.release(taskId, label);
           await ports.refresh(taskId);

@@ -29,12 +29,13 @@ export const createVerify =
     readonly emit: (attempt: AttemptInput, type: EventType, data: unknown) => void;
   }): VerifyCommands =>
   async (attempt, signal) => {
-    const { root } = await ports.workspace.open(attempt);
+    const { root, readable } = await ports.workspace.open(attempt);
     for (const command of attempt.options.verify ?? []) {
       const env = ports.environmentOf(attempt);
       const result = await runConfined(ports.sandbox, {
         argv: ['/bin/sh', '-c', command],
         root,
+        readable,
         env,
         timeoutMs,
         signal,

@@ -12,6 +12,7 @@ import { replayTask } from './replay-command.ts';
 import { type RespondArgs, respond } from './respond-command.ts';
 import { rotateToken, showToken, startServerCommand, statusOfServer, stopServerCommand } from './server-commands.ts';
 import { explainTask, wait } from './watch-commands.ts';
+import { mergeWork, showDiff, type WorkArgs } from './work-commands.ts';
 
 /** The flags that every command knows. */
 export interface Common {
@@ -177,6 +178,33 @@ const responding = command<Common & RespondArgs>({
   run: (context, args) => respond(context, args),
 });
 
+const attemptOption = {
+  attempt: { type: 'number', requiresArg: true, describe: 'of this attempt; else the latest' },
+} as const;
+
+const work: readonly Command[] = [
+  command<Common & WorkArgs>({
+    command: 'diff <task_id>',
+    describe: 'show what an attempt changed, as a patch',
+    builder: (parser) =>
+      onTask(parser).options(attemptOption).example('agent diff bd-a1b2', 'also while the attempt is at work'),
+    run: (context, args) => showDiff(context, args),
+  }),
+  command<Common & WorkArgs & { readonly squash: boolean }>({
+    command: 'merge <task_id>',
+    describe: "bring what an attempt changed into the project's branch",
+    builder: (parser) =>
+      onTask(parser)
+        .options({
+          ...attemptOption,
+          squash: { type: 'boolean', default: false, describe: 'as one commit, also when the branch has moved on' },
+        })
+        .example('agent merge bd-a1b2', 'move the branch on to it')
+        .example('agent merge bd-a1b2 --squash', 'as one commit'),
+    run: (context, args) => mergeWork(context, args),
+  }),
+];
+
 const watching: readonly Command[] = [
   command<Common & { readonly task_ids: readonly string[]; readonly timeout: number | undefined }>({
     command: 'wait <task_ids..>',
@@ -293,6 +321,7 @@ export const commandTable: readonly Command[] = [
   asking('retry', 'run a failed or cancelled task again', 'another attempt by the same role'),
   asking('reopen', 'put a complete task back into the queue', 'it was not done after all'),
   responding,
+  ...work,
   logs,
   ...watching,
   dependencies,

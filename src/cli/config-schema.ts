@@ -1,6 +1,7 @@
-import { isAbsolute } from 'node:path';
+import { isAbsolute, normalize } from 'node:path';
 import { z } from 'zod';
 import { toolbox } from '../actors/agent/tools/toolbox.ts';
+import { mergeModes } from '../actors/workspace/port.ts';
 import { roles } from '../machines/task.ts';
 
 const port = z.int().min(0).max(65_535);
@@ -14,6 +15,9 @@ export const isSafeUrl = (text: string): boolean => {
   const { protocol, hostname } = new URL(text);
   return protocol === 'https:' || ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
 };
+
+const isInside = (path: string): boolean =>
+  path !== '' && !isAbsolute(path) && !normalize(path).startsWith('..') && normalize(path).split('/')[0] !== '.git';
 
 const price = z.strictObject({
   input_per_million: z.number().nonnegative(),
@@ -125,7 +129,16 @@ export const configSchema = z.strictObject({
       read_paths: z.array(z.string().refine(isAbsolute, 'must be an absolute path')).max(50).default([]),
     })
     .prefault({}),
-  workspace: z.strictObject({ mode: z.enum(['shared']).default('shared') }).prefault({}),
+  workspace: z
+    .strictObject({
+      /** `worktree`: each attempt in a git worktree of its own, where the project is in git; `shared`: in the project's folder. */
+      mode: z.enum(['worktree', 'shared']).default('worktree'),
+      /** What becomes of finished work: it stays on its branch, moves the project's branch on, or is one commit there. */
+      merge: z.enum(mergeModes).default('none'),
+      /** What is copied into a worktree although git does not know it, such as node_modules; relative to the project. */
+      copy: z.array(z.string().refine(isInside, 'must be a path inside the project')).max(50).default([]),
+    })
+    .prefault({}),
   logging: z
     .strictObject({
       level: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),

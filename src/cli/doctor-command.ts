@@ -10,6 +10,7 @@ import { sandboxFor } from './sandbox.ts';
 import { settingsFrom } from './settings.ts';
 import { trackerFor } from './tracker.ts';
 import { version } from './version.ts';
+import { workspaceFor } from './workspace.ts';
 
 interface Check {
   readonly check: string;
@@ -46,6 +47,12 @@ const sandbox = (config: Config): Check => {
   } catch (error) {
     return { check: 'sandbox', status: 'problem', detail: error instanceof Error ? error.message : String(error) };
   }
+};
+
+const workspace = async ({ project }: CommandContext, config: Config): Promise<Check> => {
+  const detail = (await workspaceFor(config, project)).describe();
+  const isWished = config.workspace.mode === 'shared' || !detail.includes('one writer at a time');
+  return { check: 'workspace', status: isWished ? 'ok' : 'note', detail };
 };
 
 const bd = async ({ project }: CommandContext, config: Config): Promise<Check> => {
@@ -86,6 +93,7 @@ export const doctor = async (context: CommandContext, configFile: string | undef
     await tracker(context, config),
     await server(context),
     sandbox(config),
+    await workspace(context, config),
     program('git', 'needed by most projects', false),
     program('grep', 'needed by the tool grep', true),
     await bd(context, config),

@@ -56,7 +56,7 @@ const requirePrices = (settings: Settings, scripted: boolean): void => {
 
 /** What the system runs by, from the configuration. @throws ConfigError */
 export const settingsFrom = (loaded: LoadedConfig, projectRoot: string): Settings => {
-  const { agent, api, server } = loaded.config;
+  const { agent, api, server, workspace } = loaded.config;
   const scripted = api.backend === 'scripted';
   const settings: Settings = {
     projectRoot,
@@ -69,6 +69,7 @@ export const settingsFrom = (loaded: LoadedConfig, projectRoot: string): Setting
     maxTurns: agent.max_turns,
     maxTokensTotal: agent.max_tokens_total,
     maxCostUsd: agent.max_cost_usd ?? null,
+    merge: workspace.merge,
     answerMs: agent.answer_timeout_seconds * 1_000,
     maxRetries: agent.max_retries,
     maxModelRetries: agent.max_model_retries,

@@ -25,7 +25,8 @@ export const waits = {
   claiming: 2 * minute,
   working: 24 * 60 * minute,
   verifying: 30 * minute,
-  recording: minute,
+  recording: 5 * minute,
+  merging: 5 * minute,
   closing: 2 * minute,
   releasing: 2 * minute,
 } as const;
@@ -66,6 +67,7 @@ export const closing = ({ context }: Now) => ({
 });
 
 export const finding = ({ event }: Answered<Finding>) => ({ finding: event.output });
+export const recorded = ({ event }: Answered<{ readonly toMerge: boolean }>) => event.output;
 export const verdict = ({ event }: Answered<Verdict>) => event.output;
 export const outcome = ({ event }: Answered<AttemptOutcome>) => ({ outcome: event.output });
 export const whyFailed = ({ event }: Answered<AttemptOutcome>) => ({

@@ -23,7 +23,10 @@ export const taskSetup = setup({
     claim: slot<Verdict, AttemptInput>('claim'),
     runAttempt: slot<AttemptOutcome, AttemptInput & { readonly feedback: TaskContext['feedback'] }>('runAttempt'),
     verify: slot<{ readonly failure: Failure | null }, AttemptInput>('verify'),
-    recordResults: slot<void, AttemptInput & { readonly outcome: AttemptOutcome | null }>('recordResults'),
+    recordResults: slot<{ readonly toMerge: boolean }, AttemptInput & { readonly outcome: AttemptOutcome | null }>(
+      'recordResults',
+    ),
+    mergeWork: slot<void, AttemptInput>('mergeWork'),
     closeInTracker: slot<
       Verdict,
       TaskOnly & { readonly attempt: number; readonly role: Role | null; readonly reason: string | null }
@@ -51,6 +54,8 @@ export const taskSetup = setup({
     workDone: (_, { outcome }: { outcome: AttemptOutcome }) => outcome.status === 'done',
     mustVerify: ({ context }, { outcome }: { outcome: AttemptOutcome }) =>
       outcome.status === 'done' && (context.options.verify?.length ?? 0) > 0,
+    /** There is work on a branch of its own, and the configuration wants it merged. */
+    mustMerge: (_, { toMerge }: { toMerge: boolean }) => toMerge,
     mayMendIt: ({ context }) => (context.feedback?.round ?? 0) < roundsAtMost,
     verified: (_, { failure }: { failure: Failure | null }) => failure === null,
     observed: (_, { status, is }: { status: ObservedStatus; is: ObservedStatus }) => status === is,

@@ -5,7 +5,7 @@ const { isSeen, waits, within } = read;
 
 const cancel = { target: 'cancelling', actions: { type: 'recordReason', params: read.payload } } as const;
 /** What the tracker could not be told is told again when it is back; how often and until when is `later`'s. */
-const tellLater = (what: 'claiming' | 'recording' | 'closing' | 'failing' | 'cancelling') =>
+const tellLater = (what: 'claiming' | 'recording' | 'merging' | 'closing' | 'failing' | 'cancelling') =>
   ({
     guard: { type: 'trackerIsAway', params: read.isAway },
     target: `telling.${what}`,
@@ -18,7 +18,7 @@ const tellLateLater = (what: 'claiming' | 'closing') =>
     actions: { type: 'recordAway', params: read.trackerLate },
   }) as const;
 
-const again = (what: 'recording' | 'closing' | 'failing' | 'cancelling') =>
+const again = (what: 'recording' | 'merging' | 'closing' | 'failing' | 'cancelling') =>
   [
     { guard: 'trackerGoneTooLong', target: '#task.failed', actions: ['recordGivenUp', 'recordEnd'] },
     { guard: 'deadlinePassed', target: `#task.started.${what}` },
@@ -125,16 +125,32 @@ export const started = taskSetup.createStateConfig({
     },
     recording: {
       tags: 'phase:closing',
-      meta: { says: 'Spec 2.1: writes the results file' },
+      meta: { says: 'Spec 2.1: keeps what was changed on its branch and writes the results file' },
       entry: within(waits.recording),
       invoke: {
         id: 'record',
         src: 'recordResults',
         input: read.report,
-        onDone: { target: 'closing', actions: 'recordBack' },
+        onDone: [
+          { guard: { type: 'mustMerge', params: read.recorded }, target: 'merging', actions: 'recordBack' },
+          { target: 'closing', actions: 'recordBack' },
+        ],
         onError: [tellLater('recording'), fail],
       },
       on: { DEADLINE: failLate('writing the results') },
+    },
+    merging: {
+      tags: 'phase:closing',
+      meta: { says: "brings the work into the project's own branch, or makes a task that says what is in the way" },
+      entry: within(waits.merging),
+      invoke: {
+        id: 'merge',
+        src: 'mergeWork',
+        input: read.attempt,
+        onDone: { target: 'closing', actions: 'recordBack' },
+        onError: [tellLater('merging'), fail],
+      },
+      on: { DEADLINE: failLate('merging the work') },
     },
     closing: {
       tags: 'phase:closing',
@@ -237,6 +253,11 @@ export const started = taskSetup.createStateConfig({
           meta: { says: 'the results, which cannot be written now' },
           entry: 'setTrackerPause',
           on: { DEADLINE: again('recording') },
+        },
+        merging: {
+          meta: { says: 'that the work could not be merged' },
+          entry: 'setTrackerPause',
+          on: { DEADLINE: again('merging') },
         },
         closing: {
           meta: { says: 'that the task is done' },

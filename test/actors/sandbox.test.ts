@@ -37,6 +37,7 @@ const runIn = async (
   const result = await runConfined(sandbox, {
     argv: ['/bin/sh', '-c', script],
     root,
+    readable: [],
     env: { ...childEnvironment({ ...process.env, OPENAI_API_KEY: 'sk-canary-canary' }), ...more },
     timeoutMs: 15_000,
     signal: new AbortController().signal,
@@ -145,7 +146,12 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
 
   test('a folder of PATH that holds the home is not shown', async () => {
     const sandbox = createBubblewrap({ readPaths: [], network: false });
-    const wanted = { argv: ['true'] as [string], root: makeWorkspace(), env: { PATH: `${homedir()}:/:/usr/bin` } };
+    const wanted = {
+      argv: ['true'] as [string],
+      root: makeWorkspace(),
+      readable: [],
+      env: { PATH: `${homedir()}:/:/usr/bin` },
+    };
 
     const confined = sandbox.confine(wanted);
 

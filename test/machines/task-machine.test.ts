@@ -67,6 +67,14 @@ const broke = { code: 'internal', message: 'it broke', retryable: false };
 
 const requested = { role: 'engineer', options: { maxTurns: 3 }, retriesLeft: 2, submittedAt: at, attempt: 0 };
 
+const works = {
+  recording: 'record',
+  merging: 'merge',
+  closing: 'close',
+  failing: 'release',
+  cancelling: 'release',
+} as const;
+
 const restRows: readonly Row[] = ['queued.idle', 'queued.refused'].flatMap((from) => [
   { says: 'a run is checked first', from, event: run, to: 'queued.checking', expected: requested },
   {
@@ -360,11 +368,11 @@ const startedRows: readonly Row[] = [
     to: 'started.cancelling',
     expected: { reason: 'not now' },
   },
-  ...(['recording', 'closing', 'failing', 'cancelling'] as const).flatMap((what): readonly Row[] => [
+  ...(['recording', 'merging', 'closing', 'failing', 'cancelling'] as const).flatMap((what): readonly Row[] => [
     {
       says: 'what the tracker cannot be told is told later',
       from: `started.${what}`,
-      event: isAway({ recording: 'record', closing: 'close', failing: 'release', cancelling: 'release' }[what]),
+      event: isAway(works[what]),
       given: { trackerAwaySince: null, trackerTries: 0 },
       to: `started.telling.${what}`,
       expected: { refusal: gone, trackerAwaySince: at, trackerTries: 1 },
@@ -476,12 +484,29 @@ const startedRows: readonly Row[] = [
   {
     says: 'the tracker is closed only after the results are on disk',
     from: 'started.recording',
-    event: done('record'),
+    event: done('record', { toMerge: false }),
     given: { refusal: gone, trackerAwaySince: 7, trackerTries: 2 },
     to: 'started.closing',
     expected: { refusal: null, trackerAwaySince: null, trackerTries: 0 },
   },
   ...failing('started.recording', 'record'),
+  {
+    says: 'work that is to be merged is merged before the tracker is closed',
+    from: 'started.recording',
+    event: done('record', { toMerge: true }),
+    given: { refusal: gone, trackerAwaySince: 7, trackerTries: 2 },
+    to: 'started.merging',
+    expected: { refusal: null, trackerAwaySince: null, trackerTries: 0 },
+  },
+  {
+    says: 'merged, or with a task that says why not, the tracker is closed',
+    from: 'started.merging',
+    event: done('merge'),
+    given: { refusal: gone, trackerAwaySince: 7, trackerTries: 2 },
+    to: 'started.closing',
+    expected: { refusal: null, trackerAwaySince: null, trackerTries: 0 },
+  },
+  ...failing('started.merging', 'merge'),
   {
     says: 'a closed task is complete',
     from: 'started.closing',

@@ -3,6 +3,8 @@ import type { Settings } from '../../src/actors/settings.ts';
 import { createSystem, type System } from '../../src/actors/system.ts';
 import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
 import type { Tracker } from '../../src/actors/tracker/port.ts';
+import type { Workspace } from '../../src/actors/workspace/port.ts';
+import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
 import type { Role } from '../../src/machines/task.ts';
 import type { Rules } from './invariants.ts';
 import { issuesFileOf, type Life, modelOf, resultsOf, sandboxOf, storeOf, verifyCommand, type World } from './world.ts';
@@ -53,6 +55,7 @@ const settingsFor = (plan: Plan): Settings => {
     maxTurns: 12,
     maxTokensTotal: null,
     maxCostUsd: null,
+    merge: 'none',
     answerMs: 90_000,
     prices: {},
     maxRetries: plan.maxRetries,
@@ -85,6 +88,11 @@ const trackerOf = (world: World, life: Life): Tracker => {
   };
 };
 
+const workspace: Workspace = {
+  ...createSharedWorkspace({ projectRoot: '/simulated' }),
+  open: async () => ({ root: '/simulated', readable: [], notes: [] }),
+};
+
 /** Faults that the server may meet and must say; all others are its own. */
 const expected: ReadonlySet<string> = new Set([
   'the actor of a task broke; it is restored from what was committed last',
@@ -112,7 +120,7 @@ export const startServer = (world: World, plan: Plan, onDeath: (server: Server) 
   const system = createSystem(settingsFor(plan), {
     tracker: trackerOf(world, life),
     store: storeOf(world, life),
-    workspace: { mode: 'shared', open: async () => ({ root: '/simulated' }) },
+    workspace,
     sandbox: sandboxOf(world, life),
     selectModel: () => modelOf(world, life),
     environment: {},

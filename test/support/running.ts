@@ -17,6 +17,7 @@ import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { createSystem } from '../../src/actors/system.ts';
 import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
 import type { Tracker } from '../../src/actors/tracker/port.ts';
+import type { Workspace } from '../../src/actors/workspace/port.ts';
 import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
 import { buildServer } from '../../src/http/server.ts';
 import type { TaskId } from '../../src/machines/task.ts';
@@ -42,6 +43,8 @@ export interface Setting {
   /** Whether the test changes what was saved, so that it is not what the journal leads to. */
   readonly tampered?: boolean;
   readonly sandbox?: Sandbox;
+  /** Another workspace than the project's own folder. */
+  readonly workspace?: (projectRoot: string, stateDir: string) => Promise<Workspace>;
   readonly heartbeatMs?: number;
   readonly inspect?: boolean;
 }
@@ -97,6 +100,7 @@ export const startSystem = async (setting: Setting = {}) => {
       maxTurns: 20,
       maxTokensTotal: null,
       maxCostUsd: null,
+      merge: 'none',
       answerMs: 60_000,
       prices: {},
       maxRetries: 0,
@@ -109,7 +113,7 @@ export const startSystem = async (setting: Setting = {}) => {
     {
       tracker,
       store,
-      workspace: createSharedWorkspace({ projectRoot: root }),
+      workspace: (await setting.workspace?.(root, stateDir)) ?? createSharedWorkspace({ projectRoot: root }),
       sandbox: setting.sandbox ?? createNoSandbox(),
       selectModel: () => (setting.model === undefined ? scripted : setting.model),
       environment: childEnvironment(process.env),

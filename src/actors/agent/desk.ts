@@ -1,5 +1,6 @@
 import type { Resume } from '../../machines/agent-context.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
+import type { OpenWorkspace } from '../workspace/port.ts';
 import { type Conversation, createConversation } from './conversation.ts';
 import { systemPrompt } from './prompt.ts';
 import type { RoleProfile } from './roles.ts';
@@ -10,7 +11,7 @@ import { repeatableTools } from './tools/toolbox.ts';
 export interface Desk {
   readonly task: TrackedTask;
   readonly profile: RoleProfile;
-  readonly root: string;
+  readonly place: OpenWorkspace;
   readonly system: string;
   readonly conversation: Conversation;
   readonly steps: Steps;
@@ -19,7 +20,7 @@ export interface Desk {
 interface Setting {
   readonly task: TrackedTask;
   readonly profile: RoleProfile;
-  readonly root: string;
+  readonly place: OpenWorkspace;
   readonly steps: Steps;
   /** How many turns the attempt has taken, and where it goes on. */
   readonly turns: number;
@@ -45,9 +46,9 @@ const rebuilt = (first: string, { steps, turns, resumeAt }: Setting): Conversati
 };
 
 export const setDesk = (setting: Setting, first: string): Desk => {
-  const { task, profile, root, steps } = setting;
+  const { task, profile, place, steps } = setting;
   const system = systemPrompt(profile, profile.tools);
-  return { task, profile, root, system, steps, conversation: rebuilt(first, setting) };
+  return { task, profile, place, system, steps, conversation: rebuilt(first, setting) };
 };
 
 /** Calls of the last turn that were begun, whose results nobody knows, and that must not just be made again. */

@@ -5,7 +5,7 @@ import { headAndTail, maxResultBytes } from './bounded-text.ts';
 import { askSchema, askTool } from './tools/ask.ts';
 import { finishSchema, finishTool } from './tools/finish.ts';
 import type { CallResult, Tool, ToolContext, ToolResult } from './tools/port.ts';
-import { readOnlyTools, toolbox } from './tools/toolbox.ts';
+import { changingTools, readOnlyTools, toolbox } from './tools/toolbox.ts';
 
 /** Told of every call, also of one that is refused: one `start` and one `end` each, in between its output. */
 export interface CallObserver {
@@ -22,6 +22,8 @@ export interface ExecutorOptions {
   /** Calls that a person did not allow: they are answered with the reason. */
   readonly denied?: Denial | null;
   readonly observe: CallObserver;
+  /** Runs a call that changes files, where others may change the same ones. */
+  readonly alone?: <Result>(work: () => Promise<Result>) => Promise<Result>;
   /** What came of a call in an earlier process; null when it is to be made. */
   readonly recall?: (call: ToolCall) => CallResult | null;
   /** Milliseconds of any clock that only rises. */
@@ -129,11 +131,19 @@ const tell = (say: () => void): void => {
 /** NUL bytes are no text: PostgreSQL, for one, refuses them. */
 const withoutNul = (text: string): string => text.replaceAll('\0', '\uFFFD');
 
-const perform = (call: ToolCall, prepared: Prepared, { context, observe }: ExecutorOptions): Promise<ToolResult> => {
+const atOnce: NonNullable<ExecutorOptions['alone']> = (work) => work();
+
+const perform = (
+  call: ToolCall,
+  prepared: Prepared,
+  { context, observe, alone = atOnce }: ExecutorOptions,
+): Promise<ToolResult> => {
   if (prepared.tool === null) return Promise.resolve(failed(prepared.refusal));
   if (context.signal.aborted) return Promise.resolve(failed('cancelled'));
   const emit = (chunk: string) => tell(() => observe.output(call, withoutNul(chunk)));
-  return prepared.tool.run(prepared.args, { ...context, emit });
+  const { tool, args } = prepared;
+  const run = () => tool.run(args, { ...context, emit });
+  return changingTools.has(tool.name) ? alone(run) : run();
 };
 
 /** A `start` that throws keeps the call from running: what could not be recorded must not happen. */

@@ -22,9 +22,9 @@ const quarantine = (root: string, name: string): void => {
 /** Runs a command in the sandbox, or says why it is refused. */
 export const runConfined = async (
   sandbox: Sandbox,
-  { argv, root, env, ...bounds }: ConfinedCommand,
+  { argv, root, readable, env, ...bounds }: ConfinedCommand,
 ): Promise<ConfinedResult | { readonly refusal: string }> => {
-  const confined = sandbox.confine({ argv, root, env });
+  const confined = sandbox.confine({ argv, root, readable, env });
   if ('refusal' in confined) return confined;
   const { forbidden, ...spawned } = confined;
   const result = await runCommand({ ...bounds, ...spawned });

@@ -99,14 +99,15 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
         id,
         title: (await ports.findTask(id).catch(() => null))?.title ?? id,
         results: await ports.readResults(id),
+        changes: (await ports.workspace.diff(id, null).catch(() => null))?.patch ?? '',
       })),
     );
 
-  const firstMessage = async (task: TrackedTask, steps: Steps): Promise<string> => {
+  const firstMessage = async (task: TrackedTask, steps: Steps, notes: readonly string[]): Promise<string> => {
     const known = steps.prompt();
     if (known !== null) return known;
     const { id, title, description } = task;
-    const text = taskPrompt({ id, title, description, dependencies: await prerequisites(task) });
+    const text = taskPrompt({ id, title, description, notes, dependencies: await prerequisites(task) });
     steps.keepPrompt(text);
     return text;
   };
@@ -201,11 +202,12 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
     prepare: async ({ turns, resumeAt, ...seat }) => {
       const task = await ports.findTask(seat.taskId);
       if (task === null) throw new Error(`task ${seat.taskId} is gone from the tracker`);
-      const { root } = await ports.workspace.open(seat);
+      const place = await ports.workspace.open(seat, task.dependencies);
       await ports.endLeftovers(seat.taskId, seat.attempt);
       const steps = ports.stepsOf(seat);
-      const setting = { task, profile: ports.profileOf(seat.role), root, steps, turns, resumeAt };
-      desks.set(attemptKey(seat.taskId, seat.attempt), setDesk(setting, await firstMessage(task, steps)));
+      const setting = { task, profile: ports.profileOf(seat.role), place, steps, turns, resumeAt };
+      const message = await firstMessage(task, steps, place.notes);
+      desks.set(attemptKey(seat.taskId, seat.attempt), setDesk(setting, message));
       return unclear(unclearCalls(setting));
     },
 
@@ -228,7 +230,14 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
       const executor = createExecutor({
         tools: desk.profile.tools,
         denied: input.denied,
-        context: { root: desk.root, signal, env: ports.environmentOf(input), sandbox: ports.sandbox },
+        context: {
+          root: desk.place.root,
+          readable: desk.place.readable,
+          signal,
+          env: ports.environmentOf(input),
+          sandbox: ports.sandbox,
+        },
+        alone: ports.workspace.alone,
         recall: recall(input, desk),
         observe: observer(input, desk, signal),
       });

@@ -73,7 +73,7 @@ const gitMounts = (root: string): string[] => {
   return ['--bind', folder, folder, ...readOnly(gitSettings.map((name) => join(root, name)))];
 };
 
-const mounts = ({ root, env }: Wanted, temporary: string, readPaths: readonly string[]): string[] => [
+const mounts = ({ root, readable, env }: Wanted, temporary: string, readPaths: readonly string[]): string[] => [
   ...readOnly(system),
   ...links.filter(there).flatMap((path) => ['--ro-bind', path, path]),
   ...readOnly(settings),
@@ -81,6 +81,7 @@ const mounts = ({ root, env }: Wanted, temporary: string, readPaths: readonly st
   ...['--size', String(temporaryBytes), '--tmpfs', temporary, '--dir', `${temporary}/home`],
   ...readOnly(programFolders(env['PATH'] ?? '')),
   ...readOnly(readPaths),
+  ...readOnly(readable),
   ...['--bind', root, root],
   ...gitMounts(root),
   ...readOnly(heldNames.map((name) => join(root, name))),

@@ -3,6 +3,8 @@ export interface Wanted {
   readonly argv: readonly [string, ...string[]];
   /** The workspace: the one folder that the command may change. Absolute, symlinks resolved. */
   readonly root: string;
+  /** Further paths that it may read. */
+  readonly readable: readonly string[];
   /** The whole environment of the command. */
   readonly env: Readonly<Record<string, string>>;
 }

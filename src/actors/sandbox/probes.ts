@@ -78,6 +78,7 @@ export const runProbes = async (sandbox: Sandbox): Promise<readonly Probe[]> => 
     const words = Object.entries(facts).map(([key, value]) => `${key}=${quoted(value)}`);
     try {
       const result = await runConfined(sandbox, {
+        readable: [],
         argv: ['/bin/sh', '-c', `${words.join(' ')} bash -c ${quoted(script)}`],
         root,
         env: childEnvironment(process.env),

@@ -1,13 +1,54 @@
+import type { TaskId } from '../../machines/task.ts';
 import type { AttemptInput } from '../../machines/task-context.ts';
 
 /** The folder that an attempt works in. */
 export interface OpenWorkspace {
   /** Absolute, symlinks resolved. */
   readonly root: string;
+  /** Further paths that its commands may read: the repository, for `git log` and `git diff`. */
+  readonly readable: readonly string[];
+  /** What the agent must know of its folder, in sentences, or nothing. */
+  readonly notes: readonly string[];
 }
+
+/** What an attempt changed, kept where nothing of ours removes it. */
+export interface SavedWork {
+  readonly branch: string;
+  /** The commit that it began with. */
+  readonly base: string;
+  readonly commit: string;
+  readonly files: number;
+  readonly insertions: number;
+  readonly deletions: number;
+}
+
+export const mergeModes = ['none', 'ff', 'squash'] as const;
+/** How the work of an attempt comes into the project's own branch: not by itself, by moving it on, or as one commit. */
+export type MergeMode = (typeof mergeModes)[number];
+
+/** What came of a merge; `conflict` says why nothing was changed, and in which files. */
+export type Merged =
+  | { readonly status: 'merged'; readonly commit: string; readonly into: string }
+  | { readonly status: 'nothing' }
+  | { readonly status: 'conflict'; readonly branch: string; readonly why: string; readonly files: readonly string[] };
 
 /** Gives each attempt a folder to work in. Opening the same attempt again gives the same folder. */
 export interface Workspace {
   readonly mode: 'shared' | 'worktree';
-  open(attempt: AttemptInput): Promise<OpenWorkspace>;
+  /** For people: what agents work in, and why when that is not what was wished. */
+  describe(): string;
+  /** `after` are the tasks whose work it builds on. @throws an error whose message may be shown */
+  open(attempt: AttemptInput, after?: readonly TaskId[]): Promise<OpenWorkspace>;
+  /** Runs what changes files: alone, where several attempts share one folder that cannot be told apart. */
+  alone<Result>(work: () => Promise<Result>): Promise<Result>;
+  /**
+   * Keeps what the attempt changed and gives its folder up; nothing of the attempt may run any more. Saving again gives
+   * the same. @returns null when it changed nothing, or works in the project's own folder
+   * @throws when it could not be kept: then the folder stays
+   */
+  save(attempt: AttemptInput, title: string): Promise<SavedWork | null>;
+  /** Brings the saved work of an attempt into the project's own branch. Merging again gives `nothing`. */
+  merge(taskId: TaskId, attempt: number, mode: MergeMode, title: string): Promise<Merged>;
+  /** What an attempt has changed until now, as a patch; null when nobody knows of such an attempt. */
+  diff(taskId: TaskId, attempt: number | null): Promise<{ readonly attempt: number; readonly patch: string } | null>;
 }

@@ -1,8 +1,26 @@
 import { realpath } from 'node:fs/promises';
+import { createMutex } from '../mutex.ts';
 import type { Workspace } from './port.ts';
 
+export interface SharedOptions {
+  readonly projectRoot: string;
+  /** Why it is not a worktree, although that was wished; then one attempt at a time changes files. */
+  readonly fallback?: string | undefined;
+}
+
 /** Every attempt works in the project folder itself. @throws a system error when the folder does not exist. */
-export const createSharedWorkspace = ({ projectRoot }: { readonly projectRoot: string }): Workspace => ({
-  mode: 'shared',
-  open: async () => ({ root: await realpath(projectRoot) }),
-});
+export const createSharedWorkspace = ({ projectRoot, fallback }: SharedOptions): Workspace => {
+  const mutex = createMutex();
+  return {
+    mode: 'shared',
+    describe: () =>
+      fallback === undefined
+        ? 'the project folder, shared by all attempts'
+        : `the project folder, one writer at a time (${fallback})`,
+    open: async () => ({ root: await realpath(projectRoot), readable: [], notes: [] }),
+    alone: (work) => (fallback === undefined ? work() : mutex(work)),
+    save: async () => null,
+    merge: async () => ({ status: 'nothing' }),
+    diff: async () => null,
+  };
+};

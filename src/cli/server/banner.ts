@@ -9,6 +9,8 @@ export interface BannerFacts {
   readonly projectRoot: string;
   /** What holds commands, or that nothing does. */
   readonly sandbox: string;
+  /** Where attempts work. */
+  readonly workspace: string;
   /** How the registration of `agent://` links ended. */
   readonly handler: string;
   readonly notes: readonly string[];
@@ -25,6 +27,7 @@ export const banner = ({
   model,
   projectRoot,
   sandbox,
+  workspace,
   handler,
   notes,
 }: BannerFacts): string =>
@@ -41,6 +44,7 @@ export const banner = ({
     `                  tracker integration (${tracker})`,
     `  model           ${model}`,
     `  sandbox         ${sandbox}`,
+    `  workspace       ${workspace}`,
     ...notes.map((note) => `  note            ${note}`),
     `  agent:// links  ${handler}`,
     '',

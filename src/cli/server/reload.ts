@@ -10,6 +10,8 @@ const fixed = [
   'tracker.actor',
   'sandbox.mode',
   'sandbox.network',
+  'workspace.mode',
+  'workspace.copy',
 ] as const;
 
 const valueAt = (config: Config, path: string): unknown =>
@@ -17,4 +19,4 @@ const valueAt = (config: Config, path: string): unknown =>
 
 /** The keys that changed and count only after a restart. */
 export const needsRestart = (before: Config, after: Config): readonly string[] =>
-  fixed.filter((path) => valueAt(before, path) !== valueAt(after, path));
+  fixed.filter((path) => JSON.stringify(valueAt(before, path)) !== JSON.stringify(valueAt(after, path)));

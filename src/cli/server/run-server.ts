@@ -10,7 +10,7 @@ import type { Sandbox } from '../../actors/sandbox/port.ts';
 import type { ProjectLock } from '../../actors/store/project-lock.ts';
 import { createSqliteStore } from '../../actors/store/sqlite.ts';
 import { createSystem } from '../../actors/system.ts';
-import { createSharedWorkspace } from '../../actors/workspace/shared.ts';
+import type { Workspace } from '../../actors/workspace/port.ts';
 import { buildServer } from '../../http/server.ts';
 import type { LoadedConfig } from '../config.ts';
 import { registerHandler } from '../handler/register.ts';
@@ -20,6 +20,7 @@ import { sandboxFor } from '../sandbox.ts';
 import { settingsFrom } from '../settings.ts';
 import { trackerFor } from '../tracker.ts';
 import { serverName, version } from '../version.ts';
+import { workspaceFor } from '../workspace.ts';
 import { banner } from './banner.ts';
 import { claimProject } from './claim-project.ts';
 import { listenOnLoopback } from './listen.ts';
@@ -82,16 +83,17 @@ interface Parts {
   readonly inspection: Inspection | null;
   readonly drainMs: number;
   readonly sandbox: Sandbox;
+  readonly workspace: Workspace;
 }
 
-const assemble = ({ project, current, redact, logger, inspection, sandbox }: Parts) => {
+const assemble = ({ project, current, redact, logger, inspection, sandbox, workspace }: Parts) => {
   const now = (): number => Date.now();
   const tracker = trackerFor(current.loaded.config, project.root, logger.log);
   const store = createSqliteStore({ file: stateFiles(project.stateDir).journal, redact });
   const system = createSystem(settingsFrom(current.loaded, project.root), {
     tracker,
     store,
-    workspace: createSharedWorkspace({ projectRoot: project.root }),
+    workspace,
     sandbox,
     selectModel: (requested) => current.selectModel(requested),
     environment: { ...childEnvironment(process.env), ...gitIdentity(project.root) },
@@ -124,7 +126,8 @@ export const runServer = async ({ project, load, env, inspect, drainMs }: Server
     const redact = createRedactor([key, token()]);
     const logger = createLogger(loaded.config.logging, redact);
     const inspection = inspect ? createInspection(redact) : null;
-    const parts: Parts = { project, current, token, redact, logger, inspection, drainMs, sandbox };
+    const workspace = await workspaceFor(loaded.config, project);
+    const parts: Parts = { project, current, token, redact, logger, inspection, drainMs, sandbox, workspace };
     assembled = assemble(parts);
     const serving = await serve(parts, assembled, lock);
     return { ...serving, reload: () => reload(parts, assembled as Assembled, load, key) };
@@ -164,7 +167,7 @@ const handlerLine = async (wanted: boolean): Promise<string> =>
   wanted ? (await registerHandler(thisProgram())).line : 'not registered: server.register_protocol_handler is false';
 
 const serve = async (
-  { project, current, token, logger, inspection, drainMs, sandbox }: Parts,
+  { project, current, token, logger, inspection, drainMs, sandbox, workspace }: Parts,
   { tracker, store, system }: Assembled,
   lock: ProjectLock,
 ): Promise<Omit<RunningServer, 'reload'>> => {
@@ -216,6 +219,7 @@ const serve = async (
       model: modelNote(config(), current.selectModel),
       projectRoot: project.root,
       sandbox: sandboxLine(sandbox),
+      workspace: workspace.describe(),
       handler: await handlerLine(config().server.register_protocol_handler),
       notes: [
         ...(listening.note === null ? [] : [listening.note]),

@@ -35,7 +35,14 @@ export const createWorkbench = async (): Promise<Workbench> => {
     outside,
     emitted,
     abort,
-    context: { root, signal: abort.signal, emit, env: childEnvironment(process.env), sandbox: createNoSandbox() },
+    context: {
+      root,
+      readable: [],
+      signal: abort.signal,
+      emit,
+      env: childEnvironment(process.env),
+      sandbox: createNoSandbox(),
+    },
     put: async (path, content) => {
       await mkdir(dirname(join(root, path)), { recursive: true });
       await writeFile(join(root, path), content);

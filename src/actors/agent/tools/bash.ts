@@ -42,10 +42,11 @@ export const bashTool: Tool<z.infer<typeof schema>> = {
   description:
     'Runs a shell command and answers its output (the first 4 KiB and the last 12 KiB) and exit code. Nothing that it starts outlives the call.',
   schema,
-  run: async ({ command, timeout_seconds }, { root, env, sandbox, signal, emit }) => {
+  run: async ({ command, timeout_seconds }, { root, readable, env, sandbox, signal, emit }) => {
     const result = await runConfined(sandbox, {
       argv: ['/bin/sh', '-c', command],
       root,
+      readable,
       env,
       timeoutMs: timeout_seconds * 1_000,
       signal,

@@ -5,6 +5,8 @@ import type { Sandbox } from '../../sandbox/port.ts';
 export interface ToolContext {
   /** Absolute, symlinks resolved: no tool reads or writes outside. */
   readonly root: string;
+  /** Further paths that commands may read. */
+  readonly readable: readonly string[];
   readonly signal: AbortSignal;
   /** Output as it comes, already bounded by the tool. */
   readonly emit: (chunk: string) => void;

@@ -28,3 +28,6 @@ export const repeatableTools: ReadonlySet<string> = new Set([
 
 /** Tools that change nothing, so that several may run at once. */
 export const readOnlyTools: ReadonlySet<string> = new Set([readTool.name, grepTool.name, findTool.name]);
+
+/** Tools that change files, or may. */
+export const changingTools: ReadonlySet<string> = new Set([writeTool.name, editTool.name, bashTool.name]);

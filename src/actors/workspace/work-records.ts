@@ -1,0 +1,66 @@
+import { mkdir, readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { writeFileAtomically } from '../atomic-write.ts';
+
+const recordSchema = z.strictObject({
+  task_id: z.string(),
+  attempt: z.int().positive(),
+  role: z.string(),
+  branch: z.string(),
+  /** The commit that the attempt began with. */
+  base: z.string(),
+  /** Its git directory, as git made it; given to git as it is. */
+  git_dir: z.string(),
+  /** The tip of its branch when it was saved; null while it is at work, and when it changed nothing. */
+  commit: z.string().nullable(),
+  /** Whether its folder is gone, because its work is saved. */
+  closed: z.boolean(),
+  /** The commit of the project's branch that has its work, or null. */
+  merged: z.string().nullable(),
+});
+
+/** What is known of the worktree of an attempt; kept when the worktree is gone. */
+export type WorkRecord = z.infer<typeof recordSchema>;
+
+export interface WorkRecords {
+  /** Where the worktree of an attempt is, or was. */
+  folderOf(taskId: string, attempt: number): string;
+  read(taskId: string, attempt: number): Promise<WorkRecord | null>;
+  /** The latest attempt of a task that has a record. */
+  latest(taskId: string): Promise<WorkRecord | null>;
+  all(): Promise<readonly WorkRecord[]>;
+  write(record: WorkRecord): Promise<void>;
+}
+
+/** One JSON file for each attempt, beside its worktree, in the state folder. */
+export const createWorkRecords = (folder: string): WorkRecords => {
+  const nameOf = (taskId: string, attempt: number): string => `${taskId}@${attempt}`;
+  const readFrom = async (name: string): Promise<WorkRecord | null> => {
+    const text = await readFile(join(folder, name), 'utf8').catch(() => null);
+    if (text === null) return null;
+    const parsed = recordSchema.safeParse(JSON.parse(text));
+    if (!parsed.success) throw new Error(`${join(folder, name)} is not a record of a worktree; remove it`);
+    return parsed.data;
+  };
+  const names = async (): Promise<readonly string[]> =>
+    (await readdir(folder).catch(() => [])).filter((name) => name.endsWith('.json'));
+  const all = async (): Promise<readonly WorkRecord[]> =>
+    (await Promise.all((await names()).map(readFrom))).flatMap((record) => record ?? []);
+
+  return {
+    folderOf: (taskId, attempt) => join(folder, nameOf(taskId, attempt)),
+    read: (taskId, attempt) => readFrom(`${nameOf(taskId, attempt)}.json`),
+    all,
+    latest: async (taskId) => {
+      const own = (await names()).filter((name) => name.startsWith(`${taskId}@`));
+      const attempts = own.map((name) => Number.parseInt(name.slice(taskId.length + 1), 10)).filter(Number.isFinite);
+      return attempts.length === 0 ? null : readFrom(`${nameOf(taskId, Math.max(...attempts))}.json`);
+    },
+    write: async (record) => {
+      await mkdir(folder, { recursive: true, mode: 0o700 });
+      const file = join(folder, `${nameOf(record.task_id, record.attempt)}.json`);
+      await writeFileAtomically(file, `${JSON.stringify(record, null, 2)}\n`);
+    },
+  };
+};

@@ -1,0 +1,242 @@
+import { cp, lstat, mkdir, realpath, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { TaskId } from '../../machines/task.ts';
+import type { AttemptInput } from '../../machines/task-context.ts';
+import { createMutex } from '../mutex.ts';
+import { protectedNames } from '../protected-names.ts';
+import { GitError, required } from './git.ts';
+import { mergeInto } from './merge.ts';
+import type { OpenWorkspace, SavedWork, Workspace } from './port.ts';
+import { asAgent, combine, commitTree, contains, headOf, type Repository, refuseFilters } from './repository.ts';
+import { createWorkRecords, type WorkRecord } from './work-records.ts';
+
+export interface WorktreeOptions {
+  readonly repository: Repository;
+  readonly projectRoot: string;
+  /** Where the worktrees and their records are, outside the project. */
+  readonly folder: string;
+  /** What is copied into every worktree although git does not know it, such as `node_modules`; relative to the project. */
+  readonly copies: readonly string[];
+}
+
+const branchOf = (taskId: TaskId, attempt: number): string => `agent/${taskId}/${attempt}`;
+const isThere = (path: string): Promise<boolean> =>
+  lstat(path).then(
+    () => true,
+    () => false,
+  );
+
+interface Start {
+  readonly commit: string;
+  readonly notes: readonly string[];
+}
+
+/** Each attempt works in a worktree of its own, on a branch of its own, which is all that is left of it (ADR 0014). */
+export const createWorktreeWorkspace = ({ repository, projectRoot, folder, copies }: WorktreeOptions): Workspace => {
+  const { git, gitDir, commonDir, prefix } = repository;
+  const records = createWorkRecords(folder);
+  // git's own locks make the second of two at once fail instead of wait.
+  const inTurn = createMutex();
+  const inside = ({ git_dir, task_id, attempt }: WorkRecord) => ({
+    gitDir: git_dir,
+    workTree: records.folderOf(task_id, attempt),
+  });
+
+  /** The project's commit with the work of earlier tasks that it does not have yet. */
+  const startOf = async (after: readonly TaskId[]): Promise<Start> => {
+    let commit = await headOf(repository);
+    const notes: string[] = [];
+    for (const taskId of after) {
+      const record = await records.latest(taskId);
+      if (record?.commit == null) continue;
+      const { branch } = record;
+      const has = record.merged ?? record.commit;
+      if (await contains(repository, commit, has)) continue;
+      if (await contains(repository, record.commit, commit)) {
+        commit = record.commit;
+        notes.push(
+          `Your folder has the work of ${taskId} (branch ${branch}), which is not in the project's branch yet.`,
+        );
+        continue;
+      }
+      const merged = await combine(repository, commit, record.commit).catch((error: unknown) => ({
+        conflicts: [error instanceof Error ? error.message : String(error)],
+      }));
+      if ('conflicts' in merged) {
+        notes.push(
+          `The work of ${taskId} is on the branch ${branch} and could not be put into your folder: ${merged.conflicts.join(', ')}.`,
+        );
+        continue;
+      }
+      const message = `Merge the work of ${taskId}`;
+      commit = await commitTree(repository, {
+        tree: merged.tree,
+        parents: [commit, record.commit],
+        message,
+        role: record.role,
+      });
+      notes.push(`Your folder has the work of ${taskId} (branch ${branch}), which is not in the project's branch yet.`);
+    }
+    return { commit, notes };
+  };
+
+  /** A branch of that name may be left from a state folder that is gone; nobody's branch is ever moved. */
+  const freeBranch = async (taskId: TaskId, attempt: number): Promise<string> => {
+    for (let n = 1; ; n += 1) {
+      const name = n === 1 ? branchOf(taskId, attempt) : `${branchOf(taskId, attempt)}-${n}`;
+      if (!(await git(['show-ref', '--verify', '--quiet', `refs/heads/${name}`], { gitDir })).ok) return name;
+    }
+  };
+
+  const copyInto = async (top: string): Promise<void> => {
+    for (const path of copies) {
+      const [from, to] = [join(projectRoot, path), join(top, prefix, path)];
+      if ((await isThere(from)) && !(await isThere(to)))
+        await cp(from, to, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
+    }
+  };
+
+  const create = async ({ taskId, attempt, role }: AttemptInput, after: readonly TaskId[]): Promise<Start> => {
+    await refuseFilters(repository);
+    const start = await startOf(after);
+    const branch = await freeBranch(taskId, attempt);
+    const top = records.folderOf(taskId, attempt);
+    await mkdir(dirname(top), { recursive: true, mode: 0o700 });
+    // What a crash left half made, before there was a record of it.
+    await rm(top, { recursive: true, force: true });
+    await git(['worktree', 'prune'], { gitDir });
+    const add = ['worktree', 'add', '--quiet', '-b', branch, top, start.commit];
+    await required(`no worktree could be made for ${branch}`, git(add, { gitDir }));
+    const git_dir = await required(
+      'the worktree has no git directory',
+      git(['rev-parse', '--absolute-git-dir'], { cwd: top }),
+    );
+    await copyInto(top);
+    await records.write({
+      ...{ task_id: taskId, attempt, role, branch, base: start.commit, git_dir },
+      ...{ commit: null, closed: false, merged: null },
+    });
+    return start;
+  };
+
+  const openNow = async (attempt: AttemptInput, after: readonly TaskId[]): Promise<OpenWorkspace> => {
+    const top = records.folderOf(attempt.taskId, attempt.attempt);
+    const record = await records.read(attempt.taskId, attempt.attempt);
+    if (record?.closed === true)
+      throw new GitError(`attempt ${attempt.attempt} of ${attempt.taskId} is over; its work is on ${record.branch}`);
+    const isKnown = record !== null && (await isThere(top));
+    const { notes } = isKnown ? { notes: [] } : await create(attempt, after);
+    return { root: await realpath(join(top, prefix)), readable: [commonDir, join(top, '.git')], notes };
+  };
+
+  /** Everything but what other programs would obey, and the tracker's. */
+  const pathsToKeep = [prefix === '' ? '.' : prefix, ...protectedNames.map((name) => `:(exclude,top)${prefix}${name}`)];
+
+  const commitAll = async (record: WorkRecord, title: string): Promise<void> => {
+    await refuseFilters(repository);
+    const here = inside(record);
+    await required('the changes could not be added', git(['add', '--all', '--', ...pathsToKeep], here));
+    if ((await git(['diff', '--cached', '--quiet', '--no-ext-diff', '--no-textconv'], here)).ok) return;
+    const message = `${title}\n\nTask: ${record.task_id}\nAttempt: ${record.attempt}\nRole: ${record.role}\n`;
+    const commit = ['commit', '--quiet', '--no-verify', '--cleanup=verbatim', '-F', '-'];
+    await required(
+      'the changes could not be committed',
+      git(commit, { ...here, input: message, env: asAgent(record.role) }),
+    );
+  };
+
+  const remove = async (record: WorkRecord): Promise<void> => {
+    const { workTree } = inside(record);
+    const removed = await git(['worktree', 'remove', '--force', workTree], { gitDir });
+    if (!removed.ok) {
+      await rm(workTree, { recursive: true, force: true });
+      await git(['worktree', 'prune'], { gitDir });
+    }
+  };
+
+  const workOf = async ({ branch, base, commit }: WorkRecord): Promise<SavedWork | null> => {
+    if (commit === null) return null;
+    const stat = ['diff', '--numstat', '--no-renames', '--no-ext-diff', '--no-textconv', base, commit];
+    const lines = (await required('what was changed cannot be told', git(stat, { gitDir })))
+      .split('\n')
+      .filter(Boolean);
+    const sum = (column: number): number =>
+      lines.reduce((total, line) => total + (Number(line.split('\t')[column]) || 0), 0);
+    return { branch, base, commit, files: lines.length, insertions: sum(0), deletions: sum(1) };
+  };
+
+  const saveNow = async ({ taskId, attempt }: AttemptInput, title: string): Promise<SavedWork | null> => {
+    const record = await records.read(taskId, attempt);
+    if (record === null) return null;
+    if (record.closed) return workOf(record);
+    const { branch, base } = record;
+    const here = inside(record);
+    let tip: string = base;
+    if (await isThere(here.workTree)) {
+      await commitAll(record, title);
+      tip = await required('its commit is not there', git(['rev-parse', '--verify', 'HEAD^{commit}'], here));
+    } else
+      tip =
+        (await git(['rev-parse', '--verify', '--quiet', `refs/heads/${branch}^{commit}`], { gitDir })).stdout || base;
+    const commit = tip === base ? null : tip;
+    // A command without a sandbox may have left the branch; what it made is kept under the name that was promised.
+    if (commit !== null)
+      await required(
+        'its branch could not be kept',
+        git(['update-ref', '--no-deref', `refs/heads/${branch}`, commit], { gitDir }),
+      );
+    await remove(record);
+    // A branch without a change is nobody's work.
+    if (commit === null) await git(['update-ref', '-d', `refs/heads/${branch}`, base], { gitDir });
+    const closed = { ...record, commit, closed: true };
+    await records.write(closed);
+    return workOf(closed);
+  };
+
+  /** Of an attempt that is at work: as if it were saved now, in an index of its own. */
+  const liveDiff = async (record: WorkRecord): Promise<string> => {
+    await refuseFilters(repository);
+    const index = join(record.git_dir, `index-of-diff-${process.pid}`);
+    const here = { ...inside(record), env: { GIT_INDEX_FILE: index } };
+    try {
+      await required('its base cannot be read', git(['read-tree', record.base], here));
+      await required('its changes cannot be read', git(['add', '--all', '--', ...pathsToKeep], here));
+      return await required('its changes cannot be read', git([...patch, '--cached', record.base], here));
+    } finally {
+      await rm(index, { force: true });
+    }
+  };
+  const patch = ['diff', '--no-ext-diff', '--no-textconv', '--no-color', '--full-index'];
+
+  return {
+    mode: 'worktree',
+    describe: () => 'a git worktree for each attempt',
+    open: (attempt, after = []) => inTurn(() => openNow(attempt, after)),
+    alone: (work) => work(),
+    save: (attempt, title) => inTurn(() => saveNow(attempt, title)),
+    merge: (taskId, attempt, mode, title) =>
+      inTurn(async () => {
+        const record = await records.read(taskId, attempt);
+        if (record?.commit == null || mode === 'none') return { status: 'nothing' };
+        const { branch, commit, role } = record;
+        const merged = await mergeInto(repository, {
+          branch,
+          commit,
+          mode,
+          message: `${title}\n\nTask: ${taskId}\nAttempt: ${attempt}\n`,
+          role,
+        });
+        if (merged.status === 'merged') await records.write({ ...record, merged: merged.commit });
+        return merged;
+      }),
+    diff: async (taskId, attempt) => {
+      const record = attempt === null ? await records.latest(taskId) : await records.read(taskId, attempt);
+      if (record === null) return null;
+      const { base, commit, closed } = record;
+      if (!closed) return { attempt: record.attempt, patch: await inTurn(() => liveDiff(record)) };
+      if (commit === null) return { attempt: record.attempt, patch: '' };
+      const text = await required('its changes cannot be read', git([...patch, base, commit], { gitDir }));
+      return { attempt: record.attempt, patch: text };
+    },
+  };
+};

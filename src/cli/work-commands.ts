@@ -1,0 +1,77 @@
+import { requireId } from '../actors/catalogue.ts';
+import type { TaskId } from '../machines/task.ts';
+import type { TaskView } from '../machines/task-view.ts';
+import { CallError } from './client.ts';
+import type { CommandContext } from './commands.ts';
+import { loadConfig } from './config.ts';
+import { exitCodes } from './exit-codes.ts';
+import { workspaceFor } from './workspace.ts';
+
+export interface WorkArgs {
+  readonly task_id: string;
+  readonly attempt: number | undefined;
+  readonly config: string | undefined;
+}
+
+const taskOf = async ({ connection }: CommandContext, taskId: TaskId): Promise<TaskView> =>
+  (await (await connection.files()).call('status', { task_id: taskId })) as TaskView;
+
+const openFor = ({ project }: CommandContext, config: string | undefined) =>
+  workspaceFor(loadConfig({ config }, process.env).config, project);
+
+/** Prints what an attempt changed, as a patch that `git apply` takes; also while it is at work. */
+export const showDiff = async (context: CommandContext, { task_id, attempt, config }: WorkArgs): Promise<number> => {
+  const { io, json } = context;
+  const taskId = requireId(task_id);
+  await taskOf(context, taskId);
+  const workspace = await openFor(context, config);
+  const found = await workspace.diff(taskId, attempt ?? null);
+  if (found === null) {
+    const what = attempt === undefined ? 'no attempt' : `no attempt ${attempt}`;
+    const where = workspace.mode === 'shared' ? `; agents work in ${workspace.describe()}: see git diff` : '';
+    throw new CallError('nothing_to_show', `${taskId} has ${what} with a branch of its own${where}`, {
+      task_id: taskId,
+    });
+  }
+  if (json) io.out(JSON.stringify({ task_id: taskId, ...found }));
+  else if (found.patch === '') io.err(`attempt ${found.attempt} of ${taskId} changed nothing`);
+  else io.out(found.patch);
+  return exitCodes.done;
+};
+
+/** Brings the work of an attempt into the project's own branch; exit code 4 when something is in the way, and says what. */
+export const mergeWork = async (
+  context: CommandContext,
+  { task_id, attempt, config, squash }: WorkArgs & { readonly squash: boolean },
+): Promise<number> => {
+  const { io, json } = context;
+  const taskId = requireId(task_id);
+  const task = await taskOf(context, taskId);
+  const number = attempt ?? task.attempt;
+  if (number === 0) throw new CallError('nothing_to_merge', `${taskId} was never worked on`, { task_id: taskId });
+  if (task.status === 'started' && number === task.attempt)
+    throw new CallError(
+      'event_not_allowed',
+      `attempt ${number} of ${taskId} is still at work; merge it when it is over`,
+      {
+        task_id: taskId,
+        state: task.phase,
+      },
+    );
+  const merged = await (await openFor(context, config)).merge(taskId, number, squash ? 'squash' : 'ff', task.title);
+  if (json) io.out(JSON.stringify({ task_id: taskId, attempt: number, ...merged }));
+  if (merged.status === 'conflict') {
+    const files = merged.files.map((file) => `\n  ${file}`).join('');
+    const way = squash ? `put it together by hand: git merge ${merged.branch}` : 'try --squash';
+    io.err(`agent: not merged: ${merged.why}${files}\n${way}`);
+    return exitCodes.conflict;
+  }
+  if (!json) {
+    const done =
+      merged.status === 'merged'
+        ? `merged into ${merged.into} (${merged.commit.slice(0, 12)})`
+        : 'there is nothing to merge';
+    io.out(`${taskId} attempt ${number}: ${done}`);
+  }
+  return exitCodes.done;
+};

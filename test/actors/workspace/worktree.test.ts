@@ -1,0 +1,329 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { Workspace } from '../../../src/actors/workspace/port.ts';
+import type { TaskId } from '../../../src/machines/task.ts';
+import { anAttempt, describeWorkspace } from '../../contracts/workspace.ts';
+import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const id = 'bd-a1' as TaskId;
+
+describeWorkspace('worktree', () => worktreesOf(makeRepository(), temporaryFolder()));
+
+/** An attempt that changes a file, and is over. */
+const workOn = async (workspace: Workspace, file: string, text: string, taskId = 'bd-a1', after: TaskId[] = []) => {
+  const attempt = anAttempt(1, taskId);
+  const { root, notes } = await workspace.open(attempt, after);
+  writeFileSync(join(root, file), text);
+  return { root, notes, saved: await workspace.save(attempt, 'Change it') };
+};
+
+test('an attempt works on a branch of its own; the project folder and its branch stay as they are', async () => {
+  const project = makeRepository();
+  writeFileSync(join(project, 'mine.txt'), 'not committed');
+  const head = gitIn(project, 'rev-parse', 'HEAD');
+  const workspace = await worktreesOf(project, temporaryFolder());
+
+  const { root, saved } = await workOn(workspace, 'b.txt', 'new\n');
+
+  expect(saved).toMatchObject({ branch: 'agent/bd-a1/1', base: head, files: 1, insertions: 1, deletions: 0 });
+  expect(gitIn(project, 'show', 'agent/bd-a1/1:b.txt')).toBe('new');
+  expect(gitIn(project, 'log', '-1', '--format=%an|%ae|%B', 'agent/bd-a1/1')).toBe(
+    'agent-server (engineer)|agent-server@localhost|Change it\n\nTask: bd-a1\nAttempt: 1\nRole: engineer',
+  );
+  expect(gitIn(project, 'rev-parse', 'HEAD')).toBe(head);
+  expect(gitIn(project, 'status', '--porcelain')).toBe('?? mine.txt');
+  expect([existsSync(root), existsSync(join(project, 'b.txt'))]).toEqual([false, false]);
+  expect(gitIn(project, 'worktree', 'list').split('\n')).toHaveLength(1);
+});
+
+test('saving again gives the same, and an attempt that is over is not opened again', async () => {
+  const workspace = await worktreesOf(makeRepository(), temporaryFolder());
+  const { saved } = await workOn(workspace, 'b.txt', 'new\n');
+
+  expect(await workspace.save(anAttempt(), 'Change it')).toEqual(saved);
+  await expect(workspace.open(anAttempt())).rejects.toThrow('attempt 1 of bd-a1 is over; its work is on agent/bd-a1/1');
+});
+
+test('an attempt that changed nothing leaves no branch', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  await workspace.open(anAttempt());
+
+  expect(await workspace.save(anAttempt(), 'x')).toBeNull();
+  expect(gitIn(project, 'branch', '--list', 'agent/*')).toBe('');
+  expect(await workspace.diff(id, null)).toEqual({ attempt: 1, patch: '' });
+});
+
+test('a branch that is there already is never moved', async () => {
+  const project = makeRepository();
+  gitIn(project, 'branch', 'agent/bd-a1/1');
+  const before = gitIn(project, 'rev-parse', 'agent/bd-a1/1');
+
+  const { saved } = await workOn(await worktreesOf(project, temporaryFolder()), 'b.txt', 'new\n');
+
+  expect(saved?.branch).toBe('agent/bd-a1/1-2');
+  expect(gitIn(project, 'rev-parse', 'agent/bd-a1/1')).toBe(before);
+});
+
+test('another process opens the same folder, with what was not saved', async () => {
+  const [project, folder] = [makeRepository(), temporaryFolder()];
+  const { root } = await (await worktreesOf(project, folder)).open(anAttempt());
+  writeFileSync(join(root, 'b.txt'), 'half');
+
+  const again = await (await worktreesOf(project, folder)).open(anAttempt());
+
+  expect(again.root).toBe(root);
+  expect(readFileSync(join(again.root, 'b.txt'), 'utf8')).toBe('half');
+});
+
+test('what other programs would obey, and the tracker, is not committed', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const { root } = await workspace.open(anAttempt());
+  for (const folder of ['.beads', '.claude', '.husky']) {
+    mkdirSync(join(root, folder));
+    writeFileSync(join(root, folder, 'x'), 'planted');
+  }
+  writeFileSync(join(root, '.mcp.json'), '{}');
+  writeFileSync(join(root, 'b.txt'), 'new\n');
+
+  await workspace.save(anAttempt(), 'x');
+
+  expect(gitIn(project, 'ls-tree', '-r', '--name-only', 'agent/bd-a1/1')).toBe('a.txt\nb.txt');
+});
+
+test('the patch of an attempt is there while it works and when it is over', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const { root } = await workspace.open(anAttempt());
+  writeFileSync(join(root, 'a.txt'), 'one\n2\nthree\n');
+  writeFileSync(join(root, 'b.txt'), 'new\n');
+
+  const live = await workspace.diff(id, null);
+  await workspace.save(anAttempt(), 'x');
+
+  expect(live?.patch).toMatch(/-two\n\+2\n/);
+  expect(live?.patch).toContain('+++ b/b.txt');
+  expect(await workspace.diff(id, 1)).toEqual(live);
+  expect(await workspace.diff('bd-none' as TaskId, null)).toBeNull();
+});
+
+test('a task begins with the work of those it depends on, also when it is not merged, and is told so', async () => {
+  const workspace = await worktreesOf(makeRepository(), temporaryFolder());
+  await workOn(workspace, 'b.txt', 'of b\n', 'bd-b');
+  await workOn(workspace, 'c.txt', 'of c\n', 'bd-c');
+  const after = ['bd-b', 'bd-c'] as TaskId[];
+
+  const { root, notes } = await workspace.open(anAttempt(1, 'bd-d'), after);
+  const found = ['a.txt', 'b.txt', 'c.txt'].map((file) => existsSync(join(root, file)));
+  writeFileSync(join(root, 'd.txt'), 'of d\n');
+  const saved = await workspace.save(anAttempt(1, 'bd-d'), 'x');
+
+  expect(found).toEqual([true, true, true]);
+  expect(notes).toEqual([
+    "Your folder has the work of bd-b (branch agent/bd-b/1), which is not in the project's branch yet.",
+    "Your folder has the work of bd-c (branch agent/bd-c/1), which is not in the project's branch yet.",
+  ]);
+  expect(saved).toMatchObject({ files: 1, insertions: 1 });
+});
+
+test('work that contradicts is named, not forced', async () => {
+  const workspace = await worktreesOf(makeRepository(), temporaryFolder());
+  await workOn(workspace, 'a.txt', 'of b\n', 'bd-b');
+  await workOn(workspace, 'a.txt', 'of c\n', 'bd-c');
+
+  const { root, notes } = await workspace.open(anAttempt(1, 'bd-d'), ['bd-b', 'bd-c'] as TaskId[]);
+
+  expect(readFileSync(join(root, 'a.txt'), 'utf8')).toBe('of b\n');
+  expect(notes[1]).toBe('The work of bd-c is on the branch agent/bd-c/1 and could not be put into your folder: a.txt.');
+});
+
+test('files that git does not know are copied where the user says so', async () => {
+  const project = makeRepository();
+  writeFileSync(join(project, '.gitignore'), 'node_modules\n');
+  mkdirSync(join(project, 'node_modules', 'x'), { recursive: true });
+  writeFileSync(join(project, 'node_modules', 'x', 'index.js'), '1');
+
+  const workspace = await worktreesOf(project, temporaryFolder(), ['node_modules', 'not-there']);
+  const { root } = await workspace.open(anAttempt());
+
+  expect(readFileSync(join(root, 'node_modules', 'x', 'index.js'), 'utf8')).toBe('1');
+});
+
+test.each(['ff', 'squash'] as const)('%s: merged work is in the project folder, once', async (mode) => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const { saved } = await workOn(workspace, 'b.txt', 'new\n');
+
+  const merged = await workspace.merge(id, 1, mode, 'Change it');
+
+  const head = gitIn(project, 'rev-parse', 'HEAD');
+  expect(merged).toEqual({ status: 'merged', commit: head, into: 'main' });
+  expect(head === saved?.commit).toBe(mode === 'ff');
+  expect(readFileSync(join(project, 'b.txt'), 'utf8')).toBe('new\n');
+  expect(gitIn(project, 'status', '--porcelain')).toBe('');
+  expect(await workspace.merge(id, 1, mode, 'Change it')).toEqual({ status: 'nothing' });
+});
+
+test('a branch that has moved on takes the work as one commit, and is not fast-forwarded', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  await workOn(workspace, 'b.txt', 'new\n');
+  commitIn(project, 'c.txt', 'meanwhile\n');
+
+  expect(await workspace.merge(id, 1, 'ff', 'x')).toMatchObject({
+    status: 'conflict',
+    why: 'main has moved on since the attempt began; it cannot be fast-forwarded',
+  });
+  expect((await workspace.merge(id, 1, 'squash', 'Change it')).status).toBe('merged');
+  expect(gitIn(project, 'log', '--format=%s')).toBe('Change it\nchange c.txt\nchange a.txt');
+});
+
+test('a conflict changes nothing and names the files', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  await workOn(workspace, 'a.txt', 'theirs\n');
+  commitIn(project, 'a.txt', 'ours\n');
+  const head = gitIn(project, 'rev-parse', 'HEAD');
+
+  expect(await workspace.merge(id, 1, 'squash', 'x')).toEqual({
+    status: 'conflict',
+    branch: 'agent/bd-a1/1',
+    why: 'both main and agent/bd-a1/1 changed the same lines',
+    files: ['a.txt'],
+  });
+  expect([gitIn(project, 'rev-parse', 'HEAD'), gitIn(project, 'status', '--porcelain')]).toEqual([head, '']);
+});
+
+test('changes of the user that are not committed are never overwritten', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  await workOn(workspace, 'a.txt', 'theirs\n');
+  writeFileSync(join(project, 'a.txt'), 'precious\n');
+
+  expect(await workspace.merge(id, 1, 'ff', 'x')).toMatchObject({ status: 'conflict', files: ['a.txt'] });
+  expect(readFileSync(join(project, 'a.txt'), 'utf8')).toBe('precious\n');
+});
+
+test('no hook, filter, driver or monitor that a repository names is run', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const trap = join(temporaryFolder(), 'sprung');
+  const command = `touch ${trap}`;
+  for (const hook of ['post-checkout', 'pre-commit', 'post-commit', 'post-merge', 'reference-transaction'])
+    writeFileSync(join(project, '.git', 'hooks', hook), `#!/bin/sh\n${command}\n`, { mode: 0o755 });
+  gitIn(project, 'config', 'core.fsmonitor', command);
+  gitIn(project, 'config', 'core.pager', command);
+  gitIn(project, 'config', 'diff.external', command);
+  gitIn(project, 'config', 'commit.gpgSign', 'true');
+  gitIn(project, 'config', 'gpg.program', '/bin/false');
+
+  await workOn(workspace, 'b.txt', 'new\n');
+  await workspace.diff(id, 1);
+  await workspace.merge(id, 1, 'ff', 'x');
+
+  expect(existsSync(trap)).toBe(false);
+  expect(existsSync(join(project, 'b.txt'))).toBe(true);
+  gitIn(project, 'config', 'filter.x.clean', command);
+  await expect(workspace.open(anAttempt(1, 'bd-b'))).rejects.toThrow(/own configuration sets filter\.x\.clean/);
+  expect(existsSync(trap)).toBe(false);
+});
+
+test('a rewritten pointer to the repository leads nowhere', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const { root } = await workspace.open(anAttempt());
+  const evil = makeRepository();
+  const trap = join(temporaryFolder(), 'sprung');
+  gitIn(evil, 'config', 'core.fsmonitor', `touch ${trap}`);
+  writeFileSync(join(root, '.git'), `gitdir: ${join(evil, '.git')}\n`);
+  writeFileSync(join(root, 'b.txt'), 'new\n');
+
+  const saved = await workspace.save(anAttempt(), 'x');
+
+  expect(saved).toMatchObject({ branch: 'agent/bd-a1/1', files: 1 });
+  expect(gitIn(project, 'show', 'agent/bd-a1/1:b.txt')).toBe('new');
+  expect([existsSync(trap), existsSync(root)]).toEqual([false, false]);
+});
+
+test('what a command without a sandbox committed elsewhere is kept under the branch that was promised', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const { root } = await workspace.open(anAttempt());
+  gitIn(root, 'checkout', '--quiet', '-b', 'elsewhere');
+  commitIn(root, 'b.txt', 'new\n');
+
+  const saved = await workspace.save(anAttempt(), 'x');
+
+  expect(saved).toMatchObject({ branch: 'agent/bd-a1/1', files: 1 });
+  expect(gitIn(project, 'show', 'agent/bd-a1/1:b.txt')).toBe('new');
+});
+
+test('work that cannot be saved stays where it is', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const { root } = await workspace.open(anAttempt());
+  writeFileSync(join(root, 'b.txt'), 'new\n');
+  writeFileSync(join(project, '.git', 'worktrees', 'bd-a1@1', 'index.lock'), '');
+
+  await expect(workspace.save(anAttempt(), 'x')).rejects.toThrow('the changes could not be added');
+  expect(readFileSync(join(root, 'b.txt'), 'utf8')).toBe('new\n');
+
+  rmSync(join(project, '.git', 'worktrees', 'bd-a1@1', 'index.lock'));
+  expect(await workspace.save(anAttempt(), 'x')).toMatchObject({ files: 1 });
+});
+
+test('links and odd names are kept as they are', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const { root } = await workspace.open(anAttempt());
+  symlinkSync('/etc/passwd', join(root, 'link'));
+  for (const name of ['-n', 'a b', 'ü\n', ':(exclude)x']) writeFileSync(join(root, name), 'x\n');
+
+  expect(await workspace.save(anAttempt(), 'x')).toMatchObject({ files: 5 });
+  expect(gitIn(project, 'cat-file', '-p', 'agent/bd-a1/1:link')).toBe('/etc/passwd');
+});
+
+test.each([
+  ['no repository', () => temporaryFolder(), 'this project is no git repository'],
+  [
+    'no commit',
+    () => {
+      const folder = temporaryFolder();
+      gitIn(folder, 'init', '--quiet');
+      return folder;
+    },
+    'this repository has no commit yet',
+  ],
+])('a project with %s is worked on in its own folder, by one writer at a time', async (_, make, why) => {
+  const workspace = await worktreesOf(make(), temporaryFolder());
+  const seen: string[] = [];
+  const write = (name: string) => async () => {
+    seen.push(`${name} begins`);
+    await new Promise(setImmediate);
+    seen.push(`${name} ends`);
+  };
+
+  await Promise.all([workspace.alone(write('one')), workspace.alone(write('two'))]);
+
+  expect(workspace.mode).toBe('shared');
+  expect(workspace.describe()).toBe(`the project folder, one writer at a time (${why})`);
+  expect(seen).toEqual(['one begins', 'one ends', 'two begins', 'two ends']);
+});
+
+test('a project below the top of its repository is worked on below the top of the worktree', async () => {
+  const repository = makeRepository();
+  const project = join(repository, 'packages', 'one');
+  mkdirSync(project, { recursive: true });
+  commitIn(project, 'b.txt', 'b\n');
+  const workspace = await worktreesOf(project, temporaryFolder());
+
+  const { root } = await workspace.open(anAttempt());
+  writeFileSync(join(root, 'b.txt'), 'changed\n');
+  await workspace.save(anAttempt(), 'x');
+
+  expect(root.endsWith('packages/one')).toBe(true);
+  expect(gitIn(repository, 'show', 'agent/bd-a1/1:packages/one/b.txt')).toBe('changed');
+});

@@ -1,0 +1,30 @@
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { childEnvironment } from '../../src/actors/agent/child.ts';
+import { chooseWorkspace } from '../../src/actors/workspace/choose.ts';
+import type { Workspace } from '../../src/actors/workspace/port.ts';
+import { temporaryFolder } from './temporary.ts';
+
+/** The real git in a folder; its output without the last newline. */
+export const gitIn = (folder: string, ...args: readonly string[]): string =>
+  execFileSync('git', args, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trimEnd();
+
+export const commitIn = (folder: string, file: string, text: string): void => {
+  writeFileSync(join(folder, file), text);
+  gitIn(folder, 'add', '--', file);
+  gitIn(folder, 'commit', '--quiet', '-m', `change ${file}`);
+};
+
+/** A repository with one commit, of `a.txt`. */
+export const makeRepository = (): string => {
+  const folder = temporaryFolder();
+  gitIn(folder, 'init', '--quiet', '--initial-branch=main');
+  gitIn(folder, 'config', 'user.name', 'Amy');
+  gitIn(folder, 'config', 'user.email', 'amy@localhost');
+  commitIn(folder, 'a.txt', 'one\ntwo\nthree\n');
+  return folder;
+};
+
+export const worktreesOf = (projectRoot: string, folder: string, copies: readonly string[] = []): Promise<Workspace> =>
+  chooseWorkspace({ mode: 'worktree', projectRoot, folder, copies, environment: childEnvironment(process.env) });
