@@ -237,6 +237,15 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   });
   const watch = createTrackerWatch({ tracker, store, observe: host.observe, log });
 
+  /** Of attempts that are over, what could not be saved when they ended. */
+  const sweep = async (): Promise<void> => {
+    const isOver = (taskId: TaskId, attempt: number): boolean => {
+      const saved = store.actor(taskId);
+      return saved?.pending !== true || host.contextOf(taskId)?.attempt !== attempt;
+    };
+    for (const work of await workspace.sweep(isOver)) log('what an attempt changed could not be saved', { work });
+  };
+
   return {
     service: createService({
       tracker,
@@ -267,6 +276,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
         if (seat !== null) supervisor.send({ type: 'slot.retaken', taskId: taskId as TaskId, ...seat });
       }
       await host.restore();
+      sweep().catch((error: unknown) => log('the folders of earlier attempts could not be looked at', { error }));
       watch.start();
     },
     drain: async (ms) => {

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createBubblewrap } from '../../src/actors/sandbox/bubblewrap.ts';
@@ -92,6 +92,28 @@ test('an attempt that a crash cut short goes on in its folder', async () => {
   await untilStatus(next, id, 'complete');
 
   expect(gitIn(first.root, 'show', `agent/${id}/1:b.txt`)).toBe('before');
+});
+
+test('what could not be saved when an attempt ended is saved by the next server', async () => {
+  const first = await start({ turns: [write('b.txt', 'half\n'), bash('sleep 600')] });
+  const id = await create(first);
+  await run(first, id);
+  while (!readFile(first, id).includes('sleep 600')) await new Promise(setImmediate);
+  const lock = join(first.root, '.git', 'worktrees', `${id}@1`, 'index.lock');
+  writeFileSync(lock, '');
+  await first.service.cancel(id, null);
+  const folder = join(first.stateDir, 'worktrees', `${id}@1`);
+  const left = readFileSync(join(folder, 'b.txt'), 'utf8');
+  const said = messages(first, id)[0];
+  await first.stop();
+  rmSync(lock);
+
+  await startSystem({ root: first.root, stateDir: first.stateDir, workspace });
+  while (existsSync(folder)) await new Promise(setImmediate);
+
+  expect(left).toBe('half\n');
+  expect(said).toMatch(/^what was changed stays in its folder: the changes could not be added/);
+  expect(gitIn(first.root, 'show', `agent/${id}/1:b.txt`)).toBe('half');
 });
 
 test('with workspace.merge the work is in the project folder before the task is complete', async () => {

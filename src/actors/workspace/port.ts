@@ -47,6 +47,8 @@ export interface Workspace {
    * @throws when it could not be kept: then the folder stays
    */
   save(attempt: AttemptInput, title: string): Promise<SavedWork | null>;
+  /** Saves what is left of attempts that are over, which could not be saved when they ended. @returns what still cannot be */
+  sweep(isOver: (taskId: TaskId, attempt: number) => boolean): Promise<readonly string[]>;
   /** Brings the saved work of an attempt into the project's own branch. Merging again gives `nothing`. */
   merge(taskId: TaskId, attempt: number, mode: MergeMode, title: string): Promise<Merged>;
   /** What an attempt has changed until now, as a patch; null when nobody knows of such an attempt. */

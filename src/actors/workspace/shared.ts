@@ -20,6 +20,7 @@ export const createSharedWorkspace = ({ projectRoot, fallback }: SharedOptions):
     open: async () => ({ root: await realpath(projectRoot), readable: [], notes: [] }),
     alone: (work) => (fallback === undefined ? work() : mutex(work)),
     save: async () => null,
+    sweep: async () => [],
     merge: async () => ({ status: 'nothing' }),
     diff: async () => null,
   };

@@ -1,6 +1,6 @@
 import { cp, lstat, mkdir, realpath, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { TaskId } from '../../machines/task.ts';
+import type { Role, TaskId } from '../../machines/task.ts';
 import type { AttemptInput } from '../../machines/task-context.ts';
 import { createMutex } from '../mutex.ts';
 import { protectedNames } from '../protected-names.ts';
@@ -20,6 +20,7 @@ export interface WorktreeOptions {
 }
 
 const branchOf = (taskId: TaskId, attempt: number): string => `agent/${taskId}/${attempt}`;
+const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 const isThere = (path: string): Promise<boolean> =>
   lstat(path).then(
     () => true,
@@ -60,7 +61,7 @@ export const createWorktreeWorkspace = ({ repository, projectRoot, folder, copie
         continue;
       }
       const merged = await combine(repository, commit, record.commit).catch((error: unknown) => ({
-        conflicts: [error instanceof Error ? error.message : String(error)],
+        conflicts: [words(error)],
       }));
       if ('conflicts' in merged) {
         notes.push(
@@ -99,6 +100,11 @@ export const createWorktreeWorkspace = ({ repository, projectRoot, folder, copie
   const create = async ({ taskId, attempt, role }: AttemptInput, after: readonly TaskId[]): Promise<Start> => {
     await refuseFilters(repository);
     const start = await startOf(after);
+    const before = attempt > 1 ? await records.read(taskId, attempt - 1) : null;
+    const notes =
+      before?.commit == null
+        ? start.notes
+        : [...start.notes, `An earlier attempt at this task left its work on the branch ${before.branch}.`];
     const branch = await freeBranch(taskId, attempt);
     const top = records.folderOf(taskId, attempt);
     await mkdir(dirname(top), { recursive: true, mode: 0o700 });
@@ -116,7 +122,7 @@ export const createWorktreeWorkspace = ({ repository, projectRoot, folder, copie
       ...{ task_id: taskId, attempt, role, branch, base: start.commit, git_dir },
       ...{ commit: null, closed: false, merged: null },
     });
-    return start;
+    return { commit: start.commit, notes };
   };
 
   const openNow = async (attempt: AttemptInput, after: readonly TaskId[]): Promise<OpenWorkspace> => {
@@ -214,6 +220,16 @@ export const createWorktreeWorkspace = ({ repository, projectRoot, folder, copie
     open: (attempt, after = []) => inTurn(() => openNow(attempt, after)),
     alone: (work) => work(),
     save: (attempt, title) => inTurn(() => saveNow(attempt, title)),
+    sweep: async (isOver) => {
+      const failed: string[] = [];
+      for (const { task_id, attempt, role, closed } of await records.all()) {
+        const taskId = task_id as TaskId;
+        if (closed || !isOver(taskId, attempt)) continue;
+        const saved = inTurn(() => saveNow({ taskId, attempt, role: role as Role, options: {} }, `Work of ${taskId}`));
+        await saved.catch((error: unknown) => failed.push(`${taskId}#${attempt}: ${words(error)}`));
+      }
+      return failed;
+    },
     merge: (taskId, attempt, mode, title) =>
       inTurn(async () => {
         const record = await records.read(taskId, attempt);

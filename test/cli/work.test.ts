@@ -1,0 +1,78 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { openProject } from '../support/cli.ts';
+import { commitIn, gitIn } from '../support/git.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+/** A project in git whose engineer writes `b.txt`. */
+const open = (workspace: object = {}) => {
+  const script = join(temporaryFolder(), 'script.json');
+  const turns = [
+    { calls: [{ tool: 'write', arguments: { path: 'b.txt', content: 'new\n' } }] },
+    { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'done' } }] },
+  ];
+  writeFileSync(script, JSON.stringify({ scripts: [{ turns }] }));
+  const project = openProject({ api: { backend: 'scripted', script }, workspace });
+  rmSync(join(project.root, '.git'));
+  gitIn(project.root, 'init', '--quiet', '--initial-branch=main');
+  gitIn(project.root, 'config', 'user.name', 'Amy');
+  gitIn(project.root, 'config', 'user.email', 'amy@localhost');
+  commitIn(project.root, 'a.txt', 'one\n');
+  return project;
+};
+
+test('what an attempt changed is shown as a patch that git takes, and merged on demand, also without a server', async () => {
+  const { agent, root, stopServer } = open();
+  const id = (await agent('create', 'Add b')).out.trim();
+  const early = [await agent('diff', id), await agent('merge', id)];
+  const ran = await agent('engineer', id);
+
+  const diff = await agent('diff', id);
+  await stopServer();
+  const offline = await agent('diff', id, '--json');
+  const merged = await agent('merge', id);
+  const again = await agent('merge', id, '--json');
+
+  expect(ran.out).toContain(`1 file changed, 1 insertions, 0 deletions, on the branch agent/${id}/1`);
+  expect(early.map(({ code }) => code)).toEqual([1, 1]);
+  expect(early[0]?.err).toContain(`${id} has no attempt with a branch of its own`);
+  expect(early[1]?.err).toContain(`${id} was never worked on`);
+  expect(diff.out).toMatch(/^diff --git a\/b\.txt b\/b\.txt\n[\s\S]*\+new\n$/);
+  expect(JSON.parse(offline.out)).toEqual({ task_id: id, attempt: 1, patch: diff.out.trimEnd() });
+  expect([merged.code, merged.out]).toEqual([0, expect.stringMatching(`^${id} attempt 1: merged into main \\(`)]);
+  expect(gitIn(root, 'show', 'HEAD:b.txt')).toBe('new');
+  expect(JSON.parse(again.out)).toEqual({ task_id: id, attempt: 1, status: 'nothing' });
+});
+
+test('a merge that something is in the way of changes nothing, says what, and ends with exit code 4', async () => {
+  const { agent, root } = open();
+  const id = (await agent('create', 'Add b')).out.trim();
+  await agent('engineer', id);
+  commitIn(root, 'b.txt', 'mine\n');
+
+  const forward = await agent('merge', id);
+  const squash = await agent('merge', id, '--squash', '--json');
+
+  expect([forward.code, forward.err]).toEqual([4, expect.stringContaining('main has moved on')]);
+  expect(squash.code).toBe(4);
+  expect(JSON.parse(squash.out)).toMatchObject({ status: 'conflict', branch: `agent/${id}/1`, files: ['b.txt'] });
+  expect(gitIn(root, 'show', 'HEAD:b.txt')).toBe('mine');
+});
+
+test('with workspace.mode shared agents work in the project folder, and diff says so', async () => {
+  const { agent, root } = open({ mode: 'shared' });
+  const id = (await agent('create', 'Add b')).out.trim();
+  await agent('engineer', id);
+
+  const diff = await agent('diff', id);
+
+  expect(gitIn(root, 'status', '--porcelain', 'b.txt')).toBe('?? b.txt');
+  expect(diff.err).toContain('agents work in the project folder, shared by all attempts: see git diff');
+});
+
+test.each([['../x'], ['/etc'], ['.git/config'], ['']])('workspace.copy refuses %j by name', async (path) => {
+  const { code, err } = await open({ copy: [path] }).agent('doctor');
+
+  expect([code, err]).toEqual([78, expect.stringContaining('workspace.copy.0')]);
+});
