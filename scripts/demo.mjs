@@ -74,7 +74,7 @@ const stopServer = async () => {
 
 const main = async () => {
   cpSync(join(root, 'examples', 'demo'), project, { recursive: true });
-  git('init', '--quiet');
+  git('init', '--quiet', '--initial-branch=main');
   git('add', '--all');
   git('commit', '--quiet', '--message', 'a basket with a failing test');
   writeFileSync(

@@ -50,6 +50,7 @@ const settled = (text) =>
     .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, '2026-01-15T09:30:00.000Z')
     // Whether the watch over the tracker sees a new task before it runs depends on how fast the machine is.
     .replace(/^\S+ bd-\S+ queued \(waiting for run\)\n/gm, '')
+    .replace(/merged into main \([0-9a-f]{12}\)/g, 'merged into main (1f0e3dad9990)')
     .replace(/ in \d+\.\d s/g, ' in 0.9 s')
     .replace(/127\.0\.0\.1:\d+/g, '127.0.0.1:8080')
     .replace(/pid \d+/g, 'pid 4711')
@@ -89,7 +90,7 @@ const setUp = () => {
   );
   const git = (...args) =>
     execFileSync('git', ['-c', 'user.name=you', '-c', 'user.email=you@localhost', ...args], { cwd: project });
-  git('init', '--quiet');
+  git('init', '--quiet', '--initial-branch=main');
   git('add', '--all');
   git('commit', '--quiet', '--message', 'a basket with a failing test');
 };
@@ -118,8 +119,9 @@ it was; \`explain\` shows the guards of its statechart with their values.`);
   say('So, one after the other:');
   await run(`agent architect ${design}`);
   await run(`agent engineer ${build}`);
-  say('What the tests said went back to the model; the change is in the working tree:');
-  await run('git diff --stat');
+  say('What the tests said went back to the model. The change is on a branch of its own, until you take it:');
+  await run(`agent diff ${build}`);
+  await run(`agent merge ${build}`);
   say('In a script, do not watch: `--async` returns at once, and `wait` ends with 0 when all tasks are complete.');
   await run(`agent --async tester ${check}`);
   await run(`agent wait ${check} --timeout 60`);
