@@ -80,12 +80,12 @@ export const createTrackerWatch = ({ tracker, store, observe, log }: WatchPorts)
   };
 
   const look = async (): Promise<number> => {
-    const began = Date.now();
+    const began = performance.now();
     try {
       await compare(await tracker.list('background'));
       if (failures > 0) log('the tracker can be used again', { after_failures: failures });
       failures = 0;
-      return Math.min(pauseMs + share * Math.max(0, Date.now() - began - 200), pauseAtMostMs);
+      return Math.min(pauseMs + share * Math.max(0, performance.now() - began - 200), pauseAtMostMs);
     } catch (error) {
       failures += 1;
       if (failures === 1) log('the tracker cannot be used; it is asked again', { error });

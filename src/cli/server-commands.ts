@@ -43,7 +43,7 @@ export const stopServerCommand = async ({ project, io }: CommandContext): Promis
     return exitCodes.done;
   }
   process.kill(file.pid, 'SIGTERM');
-  for (const deadline = Date.now() + stopMs; Date.now() < deadline; await delay(pollMs)) {
+  for (const deadline = performance.now() + stopMs; performance.now() < deadline; await delay(pollMs)) {
     if (isAlive(file.pid)) continue;
     io.out(`the server (pid ${file.pid}) is stopped`);
     return exitCodes.done;

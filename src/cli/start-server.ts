@@ -62,7 +62,7 @@ export const startServer = async (project: Project, config: string | undefined):
     ended = true;
   });
   child.unref();
-  for (const deadline = Date.now() + startMs; Date.now() < deadline; await delay(pollMs)) {
+  for (const deadline = performance.now() + startMs; performance.now() < deadline; await delay(pollMs)) {
     const address = await findServer(project);
     if (address !== null) return address;
     if (ended && !(await lateWinner(project))) break;

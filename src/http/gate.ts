@@ -77,7 +77,7 @@ const refuseToken = (
 
 /** The one hook that every request passes before routing, also one that leads nowhere: Host, Origin, site, token. */
 export const createGate = (options: GateOptions) => {
-  const throttle = createThrottle(Date.now);
+  const throttle = createThrottle(() => performance.now());
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     reply.headers(headers);
     const check = refusedBy(request, options.hosts());

@@ -78,8 +78,8 @@ const lastEventId = (request: FastifyRequest, store: Store): number | null => {
 export const buildServer = async (options: ServerOptions): Promise<FastifyInstance> => {
   const { system, store, tracker, log, draining } = options;
   const { service, journal } = system;
-  const startedAt = Date.now();
-  const uptime = (): number => (Date.now() - startedAt) / 1000;
+  const startedAt = performance.now();
+  const uptime = (): number => (performance.now() - startedAt) / 1000;
   const app = Fastify(limits);
 
   app.addHook('onRequest', createGate(options));

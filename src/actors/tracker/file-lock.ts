@@ -85,11 +85,11 @@ const heldBy = (path: string, text: string | null): LockedError => {
 };
 
 const take = async (path: string, text: string, waitMs: number): Promise<void> => {
-  const deadline = Date.now() + waitMs;
+  const deadline = performance.now() + waitMs;
   for (let pause = 5; !tryTake(path, text); pause = Math.min(pause * 2, 100)) {
     const found = quietly(() => readFileSync(path, 'utf8'));
     if (found !== null && quietly(() => isStale(path, found)) === true) takeAway(path, found);
-    else if (Date.now() >= deadline) throw heldBy(path, found);
+    else if (performance.now() >= deadline) throw heldBy(path, found);
     else await delay(pause);
   }
 };

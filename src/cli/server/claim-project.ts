@@ -19,13 +19,13 @@ const lockPollMs = 50;
 export const claimProject = async ({ stateDir, root }: Project): Promise<ProjectLock> => {
   ensurePrivateFolder(stateDir);
   const files = stateFiles(stateDir);
-  const deadline = Date.now() + lockMs;
+  const deadline = performance.now() + lockMs;
   for (;;) {
     const lock = lockProject(files.lock);
     if (lock !== null) return lock;
     const other = readServerFile(files.server);
     const named = other !== null && isAlive(other.pid);
-    if (!named && Date.now() < deadline) {
+    if (!named && performance.now() < deadline) {
       await delay(lockPollMs);
       continue;
     }

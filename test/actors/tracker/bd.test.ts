@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createBdTracker } from '../../../src/actors/tracker/bd/bd.ts';
 import { createBdCalls, usualLimits } from '../../../src/actors/tracker/bd/calls.ts';
 import { isServiceError } from '../../../src/machines/errors.ts';
@@ -260,6 +260,23 @@ describe('what is asked of bd', () => {
     await Promise.all([tracker.list(), tracker.list(), tracker.list()]);
 
     expect(commandsOf(bd, before)).toEqual(['list', 'ready']);
+  });
+
+  test('what was read is asked for again after its moment also when the clock was set back', async () => {
+    const { bd, tracker } = await open();
+    const { id } = await tracker.create(aTask());
+    await tracker.find(id);
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 3 * 3_600_000 });
+    onTestFinished(() => void vi.useRealTimers());
+    const before = bd.calls().length;
+
+    await vi.waitFor(
+      async () => {
+        await tracker.find(id);
+        expect(commandsOf(bd, before)).toContain(`show ${id}`);
+      },
+      { timeout: 5_000 },
+    );
   });
 
   test('two calls are never made at once', async () => {

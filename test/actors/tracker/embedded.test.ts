@@ -14,7 +14,7 @@ import {
 import { mkdtemp, rm } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createEmbeddedTracker } from '../../../src/actors/tracker/embedded.ts';
 import { withFileLock } from '../../../src/actors/tracker/file-lock.ts';
 import type { Tracker } from '../../../src/actors/tracker/port.ts';
@@ -443,6 +443,17 @@ test('a lock that is held names its holder when the wait is over, and stays', as
   await expect(withFileLock(path, ran, { waitMs: 0 })).rejects.toThrow('held by process 7 on elsewhere');
   await expect(withFileLock(mine, ran, { waitMs: 0 })).rejects.toThrow(`held by process ${process.pid} on`);
   expect(existsSync(path) && existsSync(mine)).toBe(true);
+});
+
+test('the wait for a lock ends in its time also when the clock is set back', async () => {
+  const path = lockFile({});
+  vi.useFakeTimers({ toFake: ['Date'] });
+  onTestFinished(() => void vi.useRealTimers());
+
+  const waiting = withFileLock(path, ran, { waitMs: 100 });
+  vi.setSystemTime(Date.now() - 3 * 3_600_000);
+
+  await expect(waiting).rejects.toThrow('held by process 7 on elsewhere');
 });
 
 test('a lock of another machine is taken over when it is older than half a minute', async () => {

@@ -64,13 +64,13 @@ export const createBdReads = (
   let epoch = 0;
 
   const isFresh = <Value>(kept: Kept<Value> | null | undefined): kept is Kept<Value> =>
-    kept != null && Date.now() - kept.at < keptMs;
+    kept != null && performance.now() - kept.at < keptMs;
   const badRow = (problem: string): void => log('a task that bd printed cannot be read; it is left out', { problem });
 
   const keep = (task: TrackedTask, since: number): void => {
     if (since !== epoch) return;
     for (const [id, kept] of found) if (!isFresh(kept)) found.delete(id);
-    found.set(task.id, { at: Date.now(), value: task });
+    found.set(task.id, { at: performance.now(), value: task });
   };
 
   const showAll = async (run: Run, ids: readonly TaskId[]): Promise<readonly BdIssue[]> => {
@@ -87,7 +87,7 @@ export const createBdReads = (
     if (!isFresh(blocked)) {
       const since = epoch;
       const value = blockersIn(jsonOf(await run({ args: ['blocked', '--json'], effect: 'read' })));
-      blocked = since === epoch ? { at: Date.now(), value } : null;
+      blocked = since === epoch ? { at: performance.now(), value } : null;
       return value.get(id) ?? [];
     }
     return blocked.value.get(id) ?? [];
