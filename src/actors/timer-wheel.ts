@@ -5,7 +5,8 @@ export interface TimerWheel {
   stop(): void;
 }
 
-const longestTimeoutMs = 2 ** 31 - 1;
+/** Timers do not see that the time of day jumped ahead, or that the machine slept: it is looked at this often. */
+const lookAgainMs = 2_000;
 
 const earliest = (deadlines: ReadonlyMap<string, number>): number => {
   let first = Number.POSITIVE_INFINITY;
@@ -23,7 +24,7 @@ export const createTimerWheel = (now: () => number, fire: (key: string) => void)
     timer = null;
     armedFor = earliest(deadlines);
     if (armedFor === Number.POSITIVE_INFINITY) return;
-    timer = setTimeout(ring, Math.min(Math.max(0, armedFor - now()), longestTimeoutMs));
+    timer = setTimeout(ring, Math.min(Math.max(0, armedFor - now()), lookAgainMs));
     timer.unref();
   };
   const ring = (): void => {

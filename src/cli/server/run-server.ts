@@ -7,6 +7,8 @@ import { createInspection, type Inspection } from '../../actors/inspection.ts';
 import type { Model } from '../../actors/model/port.ts';
 import { createResults } from '../../actors/results.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
+import { createSteadyClock } from '../../actors/steady-clock.ts';
+import type { Store } from '../../actors/store/port.ts';
 import type { ProjectLock } from '../../actors/store/project-lock.ts';
 import { createSqliteStore } from '../../actors/store/sqlite.ts';
 import { createSystem } from '../../actors/system.ts';
@@ -86,10 +88,14 @@ interface Parts {
   readonly workspace: Workspace;
 }
 
+/** While something is pending its deadlines count by the clock of the server that set them. */
+const lastMomentOf = (store: Store): number =>
+  store.tasks('pending').length === 0 ? 0 : (store.read({ after: store.lastSeq() - 1, limit: 1 })[0]?.at ?? 0);
+
 const assemble = ({ project, current, redact, logger, inspection, sandbox, workspace }: Parts) => {
-  const now = (): number => Date.now();
   const tracker = trackerFor(current.loaded.config, project.root, logger.log);
   const store = createSqliteStore({ file: stateFiles(project.stateDir).journal, redact });
+  const now = createSteadyClock({ wall: Date.now, steady: () => performance.now(), notBefore: lastMomentOf(store) });
   const system = createSystem(settingsFrom(current.loaded, project.root), {
     tracker,
     store,
