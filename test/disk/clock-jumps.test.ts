@@ -140,7 +140,7 @@ test('a clock that was set back while no server ran keeps no task beyond its tim
   if (clock === null) return context.skip(needs);
   const project = await openTasks();
   const first = await project.serve(clock.env);
-  const limited = await first.begin('hangs', { timeout_seconds: 3 });
+  const limited = await first.begin('hangs', { timeout_seconds: 2 });
   await first.reached(limited, 'acting');
   await project.stopServer('SIGKILL');
   clock.set(-3 * hour);

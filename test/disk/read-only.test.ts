@@ -41,7 +41,9 @@ test('a .beads that becomes read-only under a server is said by name, and what w
   expect(after).toEqual([before, expect.not.arrayContaining([expect.stringMatching(/~|lock/)])]);
   expect([await ended(works), await ended(waits)]).toEqual(['complete', 'complete']);
   await project.stopServer();
-  expect(differencesIn(project.stateDir).differences).toEqual([]);
+  const { entries, differences } = differencesIn(project.stateDir);
+  expect(differences).toEqual([]);
+  process.stdout.write(`read-only .beads: 2 tasks ended after it, ${entries} entries without a gap\n`);
 }, 40_000);
 
 test('a state folder that is read-only is still read, keeps a server from starting, and is taken up when it is not', async (context) => {
@@ -79,5 +81,7 @@ test('a state folder that is read-only is still read, keeps a server from starti
   expect(unread.err).toContain(`the journal ${project.stateDir}/journal.db cannot be opened`);
   expect(await ended(works)).toBe('complete');
   await project.stopServer();
-  expect(differencesIn(project.stateDir).differences).toEqual([]);
+  const { entries, differences } = differencesIn(project.stateDir);
+  expect(differences).toEqual([]);
+  process.stdout.write(`read-only state folder: 1 task ended after it, ${entries} entries without a gap\n`);
 }, 40_000);
