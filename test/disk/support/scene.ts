@@ -13,7 +13,6 @@ const work = 'echo $ATS_ATTEMPT >> log; touch at-work; until [ -e go ]; do sleep
 const scripts = [
   { title: 'asks', turns: [turn('ask', { question: 'red or blue?' }), finish] },
   { title: 'works', turns: [turn('bash', { command: work }), turn('bash', { command: 'true' }), finish] },
-  { title: 'gives up', turns: [] },
   { turns: [finish] },
 ];
 
