@@ -143,6 +143,7 @@ test('a clock that was set back while no server ran keeps no task beyond its tim
   const limited = await first.begin('hangs', { timeout_seconds: 2 });
   await first.reached(limited, 'acting');
   await project.stopServer('SIGKILL');
+  clock.forget(first.pid);
   clock.set(-3 * hour);
 
   const { ended, viewOf } = await project.serve(clock.env);

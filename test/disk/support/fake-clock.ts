@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -31,5 +31,10 @@ export const createFakeClock = () => {
   const { stdout } = spawnSync(process.execPath, ['-p', 'Date.now()'], { env: { ...process.env, ...env } });
   const works = Math.abs(Number(stdout) + 86_400_000 - Date.now()) < 60_000;
   set(0);
-  return works ? { set, env } : null;
+  /** What the library leaves in memory of a process that is killed. */
+  const forget = (pid: number): void => {
+    for (const name of [`faketime_shm_${pid}`, `sem.faketime_sem_${pid}`])
+      rmSync(join('/dev/shm', name), { force: true });
+  };
+  return works ? { set, env, forget } : null;
 };
