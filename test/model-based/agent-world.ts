@@ -1,0 +1,190 @@
+import { expect } from 'vitest';
+import { createActor, type EventObject, type SnapshotFrom } from 'xstate';
+import type { Acted, AgentInput, Question, Resume, Thought } from '../../src/machines/agent-context.ts';
+import { agentMachine } from '../../src/machines/agent-machine.ts';
+import { longestPauseMs } from '../../src/machines/agent-setup.ts';
+import type { Failure, TaskId } from '../../src/machines/task.ts';
+import { at, broken, done } from '../machines/chart.ts';
+import type { Move, Start, World } from './world.ts';
+
+type Snapshot = SnapshotFrom<typeof agentMachine>;
+
+const limits = {
+  maxTurns: 2,
+  maxTokensTotal: 100,
+  maxCostUsd: 1,
+  deadlineAt: at + 100_000,
+  answerMs: 1_000,
+  maxRepeats: 2,
+  maxNudges: 1,
+  maxModelRetries: 1,
+  approvals: ['bash'],
+};
+const input: AgentInput = { taskId: 'bd-a' as TaskId, attempt: 1, role: 'engineer', options: {}, limits };
+
+const failure = (retryable: boolean, facts: Failure['facts'] = {}): Failure => ({
+  code: 'model_failed',
+  message: 'x',
+  facts,
+  retryable,
+});
+const thought = (kind: 'calls' | 'answer' | 'truncated', tool: string | null = null, spent: object = {}): Thought => ({
+  kind,
+  calls: tool === null ? [] : [{ call_id: 'call', tool, arguments: '{}' }],
+  inputTokens: 1,
+  outputTokens: 1,
+  cachedTokens: 0,
+  costUsd: 0.01,
+  ...spent,
+});
+const acted = (more: Partial<Acted>): Acted => ({ calls: 1, finish: null, question: null, repeats: 1, ...more });
+const finish = (status: 'done' | 'failed') => ({ finish: { status, summary: 'so', artifacts: [] } });
+
+const answers: Readonly<Record<string, readonly [id: string, outputs: readonly unknown[]]>> = {
+  preparing: [
+    'prepare',
+    [
+      { question: null, failure: null },
+      { question: 'what now?', failure: null },
+      { question: null, failure: failure(false) },
+    ],
+  ],
+  thinking: [
+    'think',
+    [
+      thought('calls', 'read'),
+      thought('calls', 'bash'),
+      thought('calls', 'read', { inputTokens: limits.maxTokensTotal }),
+      thought('calls', 'read', { costUsd: null }),
+      thought('answer'),
+      thought('truncated'),
+      { kind: 'failed', failure: failure(true) },
+      { kind: 'failed', failure: failure(true, { retry_after_ms: 2 * longestPauseMs }) },
+      { kind: 'failed', failure: failure(false) },
+    ],
+  ],
+  acting: [
+    'act',
+    [
+      acted({}),
+      acted(finish('done')),
+      acted(finish('failed')),
+      acted({ question: 'red or blue?' }),
+      acted({ repeats: limits.maxRepeats }),
+    ],
+  ],
+};
+
+const endings = ({ value, context }: Snapshot): readonly EventObject[] => {
+  const [id, outputs] = answers[String(value)] ?? ['', []];
+  if (id === '') return [];
+  const late = { ...done(id, outputs[0]), comes: 'too late', at: context.deadlineAt } as EventObject;
+  return [...outputs.map((output) => done(id, output)), broken(id), ...(id === 'prepare' ? [late] : [])];
+};
+
+/** Too early, on time, and when the time of the whole attempt is over. */
+const deadlines = ({ context: { deadlineAt, limitAt } }: Snapshot): readonly EventObject[] =>
+  Object.entries({ early: deadlineAt - 1, punctual: deadlineAt, last: limitAt ?? deadlineAt }).map(
+    ([comes, time]): EventObject => Object.assign({ type: 'DEADLINE' }, { comes, at: time }),
+  );
+
+const responses = ({ context: { question } }: Snapshot): readonly EventObject[] =>
+  [
+    { inputId: 'right', text: 'x', decision: 'allow' },
+    { inputId: 'right', text: 'x', decision: 'deny' },
+    { inputId: 'right', text: null, decision: question?.kind === 'input' ? 'allow' : null },
+    { inputId: 'wrong', text: 'x', decision: 'allow' },
+  ].map(
+    ({ inputId, ...said }): EventObject =>
+      Object.assign(
+        { type: 'respond', asks: inputId },
+        { ...said, inputId: inputId === 'right' ? (question?.inputId ?? 'none') : inputId, at },
+      ),
+  );
+
+const fresh = createActor(agentMachine, { input }).getSnapshot().context;
+const asked = (kind: Question['kind']) => ({
+  question: { inputId: 'input-0', kind, text: '?', calls: [] },
+  deadlineAt: at + limits.answerMs,
+  remainingMs: limits.deadlineAt - at,
+});
+const resume = (where: Resume['at'], more: object = {}): Start => ({
+  says: `an earlier process left it ${where}`,
+  input: { ...input, resume: { at: where, context: { ...fresh, ...more } } },
+});
+
+const judgeEnd = ({ before, event, after: { value, context } }: Move<Snapshot>): void => {
+  if (value === 'done') expect(context.finish?.status, 'who is done has called finish').toBe('done');
+  expect(context.failure !== null, 'what failed says why').toBe(value === 'failed');
+  if (value === 'failed' && event.type === 'DEADLINE') expect(context.failure?.code).toBe('timed_out');
+  expect(before.status, 'an end is final').toBe('active');
+};
+
+const judgeClock = ({ before, after: { value, context, tags } }: Move<Snapshot>): void => {
+  if (tags.has('awaiting')) {
+    expect(context.question, 'who waits for a person has asked something').not.toBeNull();
+    expect(context.deadlineAt - at, 'the wait has its own limit').toBe(limits.answerMs);
+  } else if (value === 'pausing') {
+    expect(context.limitAt, 'a pause does not move the limit').toBe(limits.deadlineAt);
+    expect(context.deadlineAt).toBeLessThanOrEqual(limits.deadlineAt);
+  } else if (value !== 'preparing' && before.value !== 'preparing' && !tags.has('ended'))
+    expect(context.deadlineAt, 'neither a wait nor a pause costs or gives time').toBe(limits.deadlineAt);
+};
+
+const judge = (move: Move<Snapshot>): void => {
+  const { before, event, after } = move;
+  const [was, { usage, nudges, modelTries }] = [before.context, after.context];
+  const called = event.type === 'xstate.done.actor.think' ? 1 : 0;
+  expect(usage.model_calls - was.usage.model_calls, 'each call of the model is counted once').toBe(called);
+  expect(usage.turns, 'no more turns than allowed').toBeLessThanOrEqual(limits.maxTurns);
+  expect(usage.turns - was.usage.turns).toBeLessThanOrEqual(called);
+  expect(nudges).toBeLessThanOrEqual(limits.maxNudges);
+  expect(modelTries).toBeLessThanOrEqual(limits.maxModelRetries);
+  if (before.value === 'thinking' && after.value === 'acting')
+    expect(
+      after.context.calls.map(({ tool }) => tool),
+      'a call that needs leave is made with leave only',
+    ).not.toContain('bash');
+  judgeEnd(move);
+  judgeClock(move);
+};
+
+const starts: readonly Start[] = [
+  { says: 'the beginning', input },
+  resume('thinking'),
+  resume('acting', { calls: [{ call_id: 'call', tool: 'read', arguments: '{}' }] }),
+  resume('awaitingInput', asked('input')),
+  resume('awaitingApproval', asked('approval')),
+];
+
+/** One attempt of two turns, with every answer of the model, the tools, a person and the clock. */
+export const agentWorld: World<Snapshot, null> = {
+  machine: agentMachine,
+  starts,
+  tours: starts,
+  events: (snapshot) =>
+    snapshot.status === 'active' ? [...endings(snapshot), ...deadlines(snapshot), ...responses(snapshot)] : [],
+  keyOf: ({ value, context }) => {
+    const { usage, repeats, nudges, modelTries, question, answer, decision, resumeAt } = context;
+    return JSON.stringify([
+      value,
+      usage.turns,
+      usage.input_tokens >= limits.maxTokensTotal,
+      usage.cost_usd === undefined,
+      repeats,
+      nudges,
+      modelTries,
+      question?.inputId ?? null,
+      answer?.allowed ?? null,
+      decision,
+      resumeAt,
+    ]);
+  },
+  isRest: ({ status }) => status === 'done',
+  sortOf: ({ value }) => String(value),
+  begin: null,
+  follow: (memory, move) => {
+    judge(move);
+    return memory;
+  },
+};

@@ -1,0 +1,122 @@
+import { expect } from 'vitest';
+import type { EventObject, SnapshotFrom } from 'xstate';
+import { streakAtMost, supervisorMachine } from '../../src/machines/supervisor-machine.ts';
+import { type AttemptOutcome, noUsage, type TaskId } from '../../src/machines/task.ts';
+import { broken, done } from '../machines/chart.ts';
+import type { Move, World } from './world.ts';
+
+type Snapshot = SnapshotFrom<typeof supervisorMachine>;
+
+const tasks = [
+  { taskId: 'bd-a' as TaskId, role: 'engineer', priority: 2, submittedAt: 1 },
+  { taskId: 'bd-b' as TaskId, role: 'tester', priority: 1, submittedAt: 2 },
+] as const;
+const input = { cap: 1, roleCaps: {} };
+const key = 'bd-a#1';
+const well: AttemptOutcome = { status: 'done', summary: '', artifacts: [], usage: noUsage };
+const down: AttemptOutcome = {
+  status: 'failed',
+  failure: { code: 'model_failed', message: 'down', facts: { kind: 'server' }, retryable: true },
+  usage: noUsage,
+};
+const providerFails = done(key, down);
+
+const holds = ({ context }: Snapshot, taskId: TaskId): boolean =>
+  context.holding.some((holder) => holder.taskId === taskId);
+const waits = ({ context }: Snapshot, taskId: TaskId): boolean =>
+  context.waiting.some((place) => place.taskId === taskId);
+
+/** Who holds a slot asks for none, and who waits for one has none to take again. */
+const ofTasks = (snapshot: Snapshot): readonly EventObject[] =>
+  tasks.flatMap((place): readonly EventObject[] => {
+    const { taskId, role } = place;
+    const request = { type: 'slot.requested', place } as EventObject;
+    const retake = { type: 'slot.retaken', taskId, role } as EventObject;
+    const giveBack = { type: 'slot.returned', taskId } as EventObject;
+    if (holds(snapshot, taskId)) return [retake, giveBack];
+    return waits(snapshot, taskId) ? [request, giveBack] : [request, retake];
+  });
+
+const ofAgents: readonly EventObject[] = [
+  { type: 'agent.requested', key, input: {} } as EventObject,
+  { type: 'agent.dismissed', key } as EventObject,
+  providerFails,
+  done(key, well),
+  broken(key),
+];
+
+/** The move gave somebody a slot, who had waited for it. */
+const grants = ({ before, after }: Move<Snapshot>): readonly TaskId[] =>
+  tasks.map(({ taskId }) => taskId).filter((taskId) => !holds(before, taskId) && holds(after, taskId));
+
+const judge = (move: Move<Snapshot>): void => {
+  const { before, event, after } = move;
+  const { holding, waiting, cap, streak, pauses } = after.context;
+  const everyone = [...holding, ...waiting].map(({ taskId }) => taskId);
+  expect(new Set(everyone).size, 'nobody waits or holds twice').toBe(everyone.length);
+  const granted = event.type === 'slot.retaken' ? [] : grants(move);
+  if (granted.length > 0) {
+    expect(holding.length, 'a slot is given below the cap only').toBeLessThanOrEqual(cap);
+    expect(after.value, 'slots are given while it is open or probes').toMatch(/^(open|probing)$/);
+  }
+  if (granted.length > 0 && after.value === 'probing')
+    expect(
+      before.context.holding.length + granted.length - (event.type === 'slot.returned' ? 1 : 0),
+      'one probes',
+    ).toBe(1);
+  if (before.value !== after.value) {
+    expect(before.value, 'a server that drains goes on to do so').not.toBe('draining');
+    if (after.value === 'paused') {
+      expect(streak?.count, 'it pauses after so many failures alike').toBeGreaterThanOrEqual(streakAtMost);
+      expect(pauses).toBe(before.context.pauses + 1);
+    }
+    if (after.value === 'open') expect([streak, pauses], 'an answer ends the trouble').toEqual([null, 0]);
+  }
+};
+
+const failures = Array.from({ length: streakAtMost - 1 }, () => providerFails);
+const isTrouble: ReadonlySet<string> = new Set([providerFails.type, broken(key).type, 'pause.over']);
+
+/** Two tasks that want one slot, an agent that ends in every way, and a provider that may go down. */
+export const supervisorWorld: World<Snapshot, null> = {
+  machine: supervisorMachine,
+  starts: [
+    { says: 'the beginning', input },
+    {
+      says: 'all but the last failure that pauses the queue',
+      input,
+      prelude: failures,
+    },
+  ],
+  tours: [
+    { says: 'a time without trouble', input, without: ({ type }) => isTrouble.has(type) },
+    {
+      says: 'a time of trouble with one task',
+      input,
+      prelude: failures,
+      without: (event) => event.type === 'caps.changed' || JSON.stringify(event).includes('bd-b'),
+    },
+  ],
+  events: (snapshot) => [
+    ...ofTasks(snapshot),
+    ...ofAgents,
+    { type: 'caps.changed', cap: 2, roleCaps: {} } as EventObject,
+    { type: 'pause.over' },
+    { type: 'drain' },
+  ],
+  keyOf: ({ value, context: { waiting, holding, streak, cap } }) =>
+    JSON.stringify([
+      value,
+      waiting.map(({ taskId }) => taskId),
+      holding.map(({ taskId }) => taskId).toSorted(),
+      Math.min(streak?.count ?? 0, streakAtMost),
+      cap,
+    ]),
+  isRest: ({ value }) => value === 'draining' || value === 'paused',
+  sortOf: ({ value }) => String(value),
+  begin: null,
+  follow: (memory, move) => {
+    judge(move);
+    return memory;
+  },
+};

@@ -1,0 +1,164 @@
+import { expect } from 'vitest';
+import type { EventObject, SnapshotFrom } from 'xstate';
+import { refusal } from '../../src/machines/errors.ts';
+import { type AttemptOutcome, noUsage, type TaskId } from '../../src/machines/task.ts';
+import { taskMachine } from '../../src/machines/task-machine.ts';
+import { roundsAtMost, trackerPatienceMs } from '../../src/machines/task-params.ts';
+import { at, broken, done, nodesOf, pathOf } from '../machines/chart.ts';
+import type { Move, World } from './world.ts';
+
+type Snapshot = SnapshotFrom<typeof taskMachine>;
+
+const taskId = 'bd-a' as TaskId;
+const found = { exists: true, unmet: [], holder: null, missingCredential: null, queueFullAt: null };
+const failure = (retryable: boolean) => ({ code: 'model_failed', message: 'x', facts: {}, retryable }) as const;
+const well: AttemptOutcome = { status: 'done', summary: 'ok', artifacts: [], usage: noUsage };
+const badly = (retryable: boolean): AttemptOutcome => ({
+  status: 'failed',
+  failure: failure(retryable),
+  usage: noUsage,
+});
+const away = { code: 'tracker_unavailable', message: 'away', facts: { detail: 'locked', remedy: 'wait' } };
+const verdicts = [{ refusal: null }, { refusal: refusal('tracker_conflict', { task_id: taskId, holder: 'amy' }) }];
+
+/** What each work may answer; every one may also break, and find the tracker away. */
+const answers: Readonly<Record<string, readonly unknown[]>> = {
+  lookUp: [
+    found,
+    { ...found, exists: false },
+    { ...found, unmet: ['bd-b'] },
+    { ...found, holder: 'amy' },
+    { ...found, missingCredential: 'OPENAI_API_KEY' },
+    { ...found, queueFullAt: 1 },
+  ],
+  waitForSlot: [undefined],
+  holdSlot: [undefined],
+  claim: verdicts,
+  work: [well, badly(true), badly(false)],
+  verify: [{ failure: null }, { failure: failure(false) }],
+  record: [undefined],
+  close: verdicts,
+  reopen: verdicts,
+  release: [undefined],
+  standDown: [undefined],
+};
+
+const commands: readonly EventObject[] = [
+  { type: 'run', role: 'engineer', options: {}, maxRetries: 1 },
+  { type: 'run', role: 'engineer', options: { verify: ['true'] }, maxRetries: 1 },
+  { type: 'retry', role: null, options: null, maxRetries: 1 },
+  ...['close', 'reopen', 'cancel'].map((type) => ({ type, reason: null })),
+  ...['open', 'complete', 'failed', 'cancelled', 'elsewhere'].map((status) => ({ type: 'tracker.observed', status })),
+  { type: 'dependency.failed', dependency: 'bd-b', why: 'x' },
+].map((event): EventObject => Object.assign({ at }, event));
+
+const nodes = new Map(nodesOf(taskMachine.root).map((node) => [node.path.join('.'), node]));
+
+/** Every work that goes on in a state: its own and that of the states around it. */
+const workIn = (path: string): readonly string[] => {
+  const own = (nodes.get(path)?.invoke ?? []).map(({ id }) => id as string);
+  return path.includes('.') ? [...own, ...workIn(path.slice(0, path.lastIndexOf('.')))] : own;
+};
+
+const endingsOf = (id: string): readonly EventObject[] => [
+  ...(answers[id] ?? []).map((output) => done(id, output)),
+  broken(id),
+  { ...broken(id), error: away } as EventObject,
+];
+
+/** Too early, on time, and after the last patience with the tracker. */
+const deadlines = ({ context }: Snapshot): readonly EventObject[] => {
+  const deadlineAt = context.deadlineAt ?? at;
+  const patience = Math.max(deadlineAt, (context.trackerAwaySince ?? 0) + trackerPatienceMs);
+  const times = { early: deadlineAt - 1, punctual: deadlineAt, 'much too late': patience };
+  return Object.entries(times).map(
+    ([comes, time]): EventObject => Object.assign({ type: 'DEADLINE' }, { comes, at: time }),
+  );
+};
+
+interface Memory {
+  /** Attempts that began since somebody asked for a run. */
+  readonly attempts: number;
+  /** Whether the results of the attempt are on disk. */
+  readonly recorded: boolean;
+  /** Whether what the attempt ran was ended, or nothing of it ever began. */
+  readonly ended: boolean;
+  /** Whether somebody cancelled it, and it has not come to rest since. */
+  readonly cancelled: boolean;
+}
+
+const maxRetries = 1;
+const asks: ReadonlySet<string> = new Set(['run', 'retry']);
+const leavesRest: ReadonlySet<string> = new Set(['run', 'retry', 'close', 'reopen', 'cancel', 'tracker.observed']);
+const endings: ReadonlySet<string> = new Set(['xstate.done.actor.release', 'xstate.done.actor.standDown']);
+
+/** Whether a move ends the work of an attempt: it is stopped, it closed its task, or it never got hold of it. */
+const endsWork = ({ before, event }: Move<Snapshot>): boolean =>
+  endings.has(event.type) ||
+  ['started.closing', 'started.claiming', 'started.telling.claiming'].includes(pathOf(before));
+
+const remember = (memory: Memory, move: Move<Snapshot>): Memory => {
+  const { before, event, after } = move;
+  const begins = !before.hasTag('live') && after.hasTag('live');
+  const isAsked = asks.has(event.type) && pathOf(before) !== pathOf(after);
+  return {
+    attempts: (isAsked ? 0 : memory.attempts) + (begins ? 1 : 0),
+    recorded: !begins && (memory.recorded || event.type === 'xstate.done.actor.record'),
+    ended: begins ? false : memory.ended || endsWork(move),
+    cancelled: after.hasTag('pending') && (memory.cancelled || event.type === 'cancel'),
+  };
+};
+
+/** What must hold on every path, whatever happens in the world. */
+const judge = (memory: Memory, { before, event, after }: Move<Snapshot>): void => {
+  const { context } = after;
+  const [from, to] = [pathOf(before), pathOf(after)];
+  const began = context.attempt - before.context.attempt;
+  expect(began, 'an attempt is counted when it begins, and never else').toBe(
+    !before.hasTag('live') && after.hasTag('live') ? 1 : 0,
+  );
+  if (began === 1) expect(memory.ended, 'the attempt before has ended').toBe(true);
+  expect(memory.attempts + began, 'retries are bounded').toBeLessThanOrEqual(1 + maxRetries);
+  if (after.hasTag('pending') && from !== to)
+    expect(context.deadlineAt, 'who waits has a deadline to come').toBeGreaterThan((event as { at?: number }).at ?? at);
+  if (!after.hasTag('pending')) expect(context.deadlineAt, 'who rests has none').toBeNull();
+  if (before.hasTag('settled') && from !== to)
+    expect(leavesRest.has(event.type), "an end is left on somebody's word only").toBe(true);
+  if (to === 'complete' && from === 'started.closing')
+    expect(memory.recorded, 'it is closed after its results are on disk').toBe(true);
+  if (to === 'queued.refused') expect(context.refusal, 'a refusal says why').not.toBeNull();
+  if (after.hasTag('failed') && before.hasTag('pending')) expect(context.failure, 'a failure says why').not.toBeNull();
+  if (after.hasTag('settled') && before.hasTag('pending'))
+    expect(context.completedAt, 'an end has a time').toEqual(expect.any(Number));
+  if (memory.cancelled && after.hasTag('pending'))
+    expect(to, 'what is cancelled is not taken up again').toMatch(/(cancelling|failing)$/);
+  expect(context.feedback?.round ?? 0, 'work is sent back so often only').toBeLessThanOrEqual(roundsAtMost);
+};
+
+const beginning = { says: 'the beginning', input: { taskId } };
+
+/** One task with one retry, in a world in which everything may happen. */
+export const taskWorld: World<Snapshot, Memory> = {
+  machine: taskMachine,
+  starts: [beginning],
+  tours: [beginning],
+  events: (snapshot) => [...commands, ...deadlines(snapshot), ...workIn(pathOf(snapshot)).flatMap(endingsOf)],
+  keyOf: (snapshot) => {
+    const { role, options, retriesLeft, failure, feedback } = snapshot.context;
+    return JSON.stringify([
+      pathOf(snapshot),
+      failure === null ? null : failure.retryable,
+      retriesLeft,
+      feedback?.round ?? 0,
+      role === null,
+      (options.verify ?? []).length > 0,
+    ]);
+  },
+  isRest: (snapshot) => !snapshot.hasTag('pending'),
+  sortOf: (rest) => JSON.stringify([pathOf(rest), rest.context.role]),
+  begin: { attempts: 0, recorded: false, ended: true, cancelled: false },
+  follow: (memory, move) => {
+    judge(memory, move);
+    return remember(memory, move);
+  },
+};
