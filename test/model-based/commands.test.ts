@@ -1,0 +1,69 @@
+import fc from 'fast-check';
+import { test } from 'vitest';
+import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
+import { isLong } from '../support/long.ts';
+import { startServer } from '../support/running.ts';
+import { counts, everyCommand } from './commands.ts';
+import { createExpected, newTask } from './expected.ts';
+import { createHeldModel } from './held-model.ts';
+import type { Real } from './settle.ts';
+import { requireStreams } from './streams.ts';
+
+const cap = 2;
+const queueLimit = 2;
+const runs = Number(process.env['AGENT_TEST_RUNS'] ?? (isLong ? 1_000 : 30));
+const seed = Number(process.env['AGENT_TEST_SEED'] ?? Date.now() % 1_000_000);
+/** What a failure printed, to make only that one run again. */
+const path = process.env['AGENT_TEST_PATH'];
+const replayPath = process.env['AGENT_TEST_REPLAY'];
+/** Runs wait for the clock now and then: several at once keep the machine busy. */
+const lanes = path === undefined ? 3 : 1;
+
+const boot = async (maxRetries: number) => {
+  const held = createHeldModel(cap);
+  const server = await startServer({ model: held.model, options: { cap, queueLimit, maxRetries } });
+  const as = (actor: string) =>
+    createEmbeddedTracker({ projectRoot: server.root, actor, clock: () => Date.now(), random: () => 0 });
+  const real: Real = { server, held, amy: as('amy'), thief: as('agent-server') };
+  const model = createExpected(cap, queueLimit, maxRetries);
+  for (const priority of [2, 2, 1]) {
+    const { result } = await server.call('create', { description: 'something', priority });
+    model.tasks.push(newTask(result.task_id, priority, []));
+  }
+  return { model, real };
+};
+
+const obeys = fc.asyncProperty(
+  fc.constantFrom(0, 1),
+  fc.commands(everyCommand, { maxCommands: 40, size: 'max', ...(replayPath === undefined ? {} : { replayPath }) }),
+  async (maxRetries, commands) => {
+    const { model, real } = await boot(maxRetries);
+    try {
+      await fc.asyncModelRun(() => ({ model, real }), commands);
+      await requireStreams(model, real);
+    } finally {
+      await real.server.stop();
+      await real.server.app.close();
+    }
+  },
+);
+
+test(
+  `whatever is asked in whatever order, the service answers as a small model of it says (seed ${seed})`,
+  async () => {
+    const lane = (number: number) =>
+      fc.assert(obeys, {
+        seed: seed + number,
+        numRuns: Math.ceil(runs / lanes),
+        endOnFailure: !isLong,
+        ...(path === undefined ? {} : { path, numRuns: 1 }),
+      });
+
+    const ended = await Promise.allSettled(Array.from({ length: lanes }, (_, number) => lane(number)));
+
+    const carriedOut = [...counts].map(([kind, count]) => `${count} ${kind}`).join(', ');
+    process.stdout.write(`commands, seed ${seed}, ${lanes} lanes: ${runs} runs; ${carriedOut}\n`);
+    for (const each of ended) if (each.status === 'rejected') throw each.reason;
+  },
+  runs * 2_000 + 60_000,
+);

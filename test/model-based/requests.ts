@@ -1,0 +1,109 @@
+import { type Expected, type ExpectedTask, end, followTracker, isLive, rest, unmetOf } from './expected.ts';
+
+/** What the service may answer to a request: `ok`, or the names of errors. The model is moved on when it says ok. */
+export interface Prediction {
+  readonly answers: readonly string[];
+  /** What the request leads to when it is answered so. */
+  readonly lead: (answer: string) => void;
+}
+
+const only = (answer: string, lead: () => void = () => {}): Prediction => ({
+  answers: [answer],
+  lead: (given) => given === 'ok' && lead(),
+});
+const refused = (...answers: readonly string[]): Prediction => ({ answers, lead: () => {} });
+
+const waitingIn = ({ tasks }: Expected): number =>
+  tasks.filter(({ stand, hasSlot }) => stand === 'asked' && !hasSlot).length;
+
+/** The way into the queue: a task that is refused there rests. */
+const enter = (model: Expected, task: ExpectedTask, maxTurns: number | null): Prediction => {
+  const reason = (): readonly string[] => {
+    if (unmetOf(model, task).length > 0) return ['dependencies_unmet'];
+    if (task.tracked.heldByAmy) return ['tracker_conflict'];
+    const full = waitingIn(model) >= model.queueLimit;
+    // A task that comes back from its pause by itself may be in the queue already, or have left it.
+    const unsure = model.tasks.some(({ stand }) => stand === 'pausing');
+    if (unsure) return ['ok', 'queue_full'];
+    return [full ? 'queue_full' : 'ok'];
+  };
+  return {
+    answers: reason(),
+    lead: (answer) => {
+      if (answer !== 'ok') return rest(task);
+      model.orders += 1;
+      task.stand = 'asked';
+      task.order = model.orders;
+      task.hasRole = true;
+      task.retriesLeft = model.maxRetries;
+      if (maxTurns !== null) task.maxTurns = maxTurns;
+    },
+  };
+};
+
+export const execute = (model: Expected, task: ExpectedTask, maxTurns: number | null): Prediction => {
+  followTracker(task);
+  if (isLive(task)) return refused('already_running');
+  if (task.stand !== 'resting') return refused('event_not_allowed');
+  return enter(model, task, maxTurns ?? Number.POSITIVE_INFINITY);
+};
+
+export const retry = (model: Expected, task: ExpectedTask, hasRole: boolean): Prediction => {
+  followTracker(task);
+  if (task.stand !== 'failed' && task.stand !== 'cancelled') return refused('event_not_allowed');
+  if (hasRole || task.hasRole) return enter(model, task, null);
+  return only('ok', () => {
+    task.tracked = { word: 'open', heldByAmy: false };
+    rest(task);
+  });
+};
+
+export const close = (model: Expected, task: ExpectedTask): Prediction => {
+  followTracker(task);
+  if (isLive(task)) return refused('event_not_allowed');
+  if (task.stand === 'complete') return only('ok');
+  const closedAlready = task.tracked.word === 'closed';
+  if (!closedAlready && unmetOf(model, task).length > 0)
+    return { answers: ['dependencies_unmet'], lead: () => rest(task) };
+  return only('ok', () => {
+    task.tracked = { word: 'closed', heldByAmy: false };
+    rest(task);
+    end(task, 'complete');
+  });
+};
+
+export const reopen = (task: ExpectedTask): Prediction => {
+  followTracker(task);
+  if (task.stand !== 'complete') return refused('event_not_allowed');
+  return only('ok', () => {
+    task.tracked = { word: 'open', heldByAmy: false };
+    rest(task);
+  });
+};
+
+export const cancel = (task: ExpectedTask): Prediction => {
+  followTracker(task);
+  if (task.stand === 'cancelled') return only('ok');
+  if (task.stand === 'complete' || task.stand === 'failed') return refused('event_not_allowed');
+  return only('ok', () => {
+    if (!task.tracked.heldByAmy) task.tracked = { word: 'cancelled', heldByAmy: false };
+    end(task, 'cancelled');
+  });
+};
+
+export type Fit = 'right' | 'stale attempt' | 'wrong input';
+
+export const respond = (task: ExpectedTask, fit: Fit): Prediction => {
+  const isAtWork = task.stand === 'asked' && task.hasSlot;
+  const mayHaveBegun = task.stand === 'pausing' ? ['stale_attempt'] : [];
+  if (!isAtWork) return refused('event_not_allowed', ...mayHaveBegun);
+  if (fit === 'stale attempt') return refused('stale_attempt');
+  if (!task.asking) return refused('event_not_allowed');
+  if (fit === 'wrong input') return refused('invalid_params');
+  return only('ok', () => {
+    task.asking = false;
+    if (task.turns < task.maxTurns) return;
+    task.tracked = { word: 'failed', heldByAmy: false };
+    end(task, 'failed');
+  });
+};

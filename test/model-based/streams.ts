@@ -1,0 +1,38 @@
+import { expect } from 'vitest';
+import { readFrames } from '../support/sse.ts';
+import type { Expected, ExpectedTask } from './expected.ts';
+import type { Real } from './settle.ts';
+
+const terminal: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
+type Entry = { readonly type: string; readonly seq: number; readonly attempt: number };
+
+/** Reads the stream of a task from its beginning: every frame of the journal once, in order, and each end once. */
+const requireStream = async (task: ExpectedTask, { server }: Real): Promise<void> => {
+  const { entries } = (await server.call('history', { task_id: task.id })).result as { entries: readonly Entry[] };
+  const told = entries.filter(({ type }) => type !== 'stream_closed');
+  const last = told.at(-1);
+  if (last === undefined) return expect(task.ends).toEqual([]);
+  const isOver = entries.at(-1)?.type === 'stream_closed';
+
+  const frames = await readFrames(
+    `${server.base}/stream/${task.id}?after=0`,
+    server.headers,
+    ({ id, event }) => event === 'stream_closed' || (!isOver && id === last.seq),
+  );
+
+  const seen = frames.filter(({ id, event }) => id !== null && event !== 'stream_closed');
+  expect(
+    seen.map(({ id }) => id),
+    task.id,
+  ).toEqual(told.map(({ seq }) => seq));
+  expect(entries.every(({ seq }, index) => seq > (entries[index - 1]?.seq ?? 0))).toBe(true);
+  expect(entries.every(({ attempt }, index) => attempt >= (entries[index - 1]?.attempt ?? 0))).toBe(true);
+  expect(
+    seen.flatMap(({ event }) => (terminal.has(event) ? [event] : [])),
+    task.id,
+  ).toEqual(task.ends);
+};
+
+export const requireStreams = async ({ tasks }: Expected, real: Real): Promise<void> => {
+  for (const task of tasks) await requireStream(task, real);
+};
