@@ -121,7 +121,8 @@ export const createService = (ports: ServicePorts): TaskService => {
     },
     explain: async (taskId) => {
       const { task_id } = await catalogue.status(taskId);
-      const snapshot = host.snapshotOf(task_id as TaskId);
+      const tracked = await tracker.find(task_id as TaskId).catch(() => null);
+      const snapshot = host.snapshotOf(task_id as TaskId, tracked);
       const { options, role } = snapshot.context;
       const finding = await lookUp(task_id as TaskId, options, role ?? 'engineer');
       return explain(snapshot, finding, load(), await Promise.all(finding.unmet.map(standing)));

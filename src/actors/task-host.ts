@@ -4,6 +4,7 @@ import {
   type EventObject,
   type InspectionEvent,
   type SnapshotFrom,
+  transition,
   waitFor,
 } from 'xstate';
 import type { AgentEvent, Response } from '../machines/agent-context.ts';
@@ -82,8 +83,8 @@ export interface TaskHost {
   /** A live task as the tracker had it last, for when the tracker is away. */
   knownTask(taskId: TaskId): TrackedTask | null;
   priorityOf(taskId: TaskId): number;
-  /** The state of a task, live or not. */
-  snapshotOf(taskId: TaskId): TaskSnapshot;
+  /** The state of a task, live or not; one at rest follows what the tracker says of it, when that is given. */
+  snapshotOf(taskId: TaskId, tracked?: TrackedTask | null): TaskSnapshot;
   /** Called by the durable agent machine for every transition of an agent. */
   commitAgent(next: AgentSnapshot, event: EventObject, persisted: () => unknown): void;
   stop(): void;
@@ -166,6 +167,9 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     wheel.set(taskId, next.hasTag('pending') ? deadlineAt : null);
   };
 
+  const observation = (tracked: TrackedTask) =>
+    ({ type: 'tracker.observed', status: observedStatus(tracked), at: now() }) as const;
+
   const agentIn = (host: Live, attempt: number): AgentState | null =>
     host.agent?.context.attempt === attempt ? host.agent : null;
 
@@ -230,7 +234,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     });
     if (rows !== null && saved?.pending === true) wheel.set(taskId, rows.task.context.deadlineAt);
     actor.start();
-    if (saved?.pending !== true) actor.send({ type: 'tracker.observed', status: observedStatus(tracked), at: now() });
+    if (saved?.pending !== true) actor.send(observation(tracked));
     return host;
   };
 
@@ -300,7 +304,11 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
 
   return {
     viewOf,
-    snapshotOf: (taskId) => live.get(taskId)?.actor.getSnapshot() ?? savedSnapshot(store, taskId),
+    snapshotOf: (taskId, tracked = null) => {
+      const snapshot = live.get(taskId)?.actor.getSnapshot() ?? savedSnapshot(store, taskId);
+      if (tracked === null || snapshot.hasTag('pending')) return snapshot;
+      return transition(machine, snapshot, observation(tracked))[0];
+    },
     priorityOf: (taskId) => live.get(taskId)?.tracked.priority ?? 2,
     knownTask: (taskId) => live.get(taskId)?.tracked ?? null,
     contextOf: (taskId) => live.get(taskId)?.actor.getSnapshot().context ?? null,

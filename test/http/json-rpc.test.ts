@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
 import { createMethods } from '../../src/http/methods.ts';
 import { describedMethods, type openApiDocument } from '../../src/http/openapi.ts';
 import { executionSchema } from '../../src/http/wire.ts';
@@ -236,6 +237,21 @@ test('explain evaluates the guards on what is true now, and changes nothing', as
   expect((await call('explain', { task_id: second.task_id })).result.reason).toBe(
     `task has unmet dependencies [${first.task_id}]; now: ${first.task_id} (queued)`,
   );
+});
+
+test('explain names what is allowed now of a task that somebody closed and opened in the tracker', async () => {
+  const { call, root } = await startServer({ turns: [finish()] });
+  const { result: task } = await call('create', { description: 'by hand' });
+  const amy = createEmbeddedTracker({ projectRoot: root, actor: 'amy', clock: () => Date.now(), random: () => 0 });
+  const allowed = async () => (await call('explain', { task_id: task.task_id })).result.allowed_events;
+
+  await amy.close(task.task_id, 'done by amy');
+  const closed = await allowed();
+  await amy.reopen(task.task_id);
+  const opened = await allowed();
+
+  expect(closed).toEqual(['close', 'reopen']);
+  expect(opened).toEqual(['run', 'close', 'cancel']);
 });
 
 test('dependencies are added and removed, a cycle is refused by name', async () => {
