@@ -19,9 +19,10 @@ const restart: Readonly<Record<string, (context: AgentContext) => Resume['at']>>
   considering: () => null,
   thinking: () => 'thinking',
   acting: () => 'acting',
+  delegating: () => 'delegating',
   awaitingInput: () => 'awaitingInput',
   awaitingApproval: () => 'awaitingApproval',
-  awaitingDecision: () => 'acting',
+  awaitingDecision: ({ resumeAt }) => resumeAt ?? 'acting',
   pausing: () => 'thinking',
 };
 

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { expect, onTestFinished } from 'vitest';
 import { childEnvironment } from '../../src/actors/agent/child.ts';
 import { roleProfiles } from '../../src/actors/agent/roles.ts';
+import { type Assistants, noAssistants } from '../../src/actors/backends/assistants.ts';
 import { createInspection } from '../../src/actors/inspection.ts';
 import type { Model } from '../../src/actors/model/port.ts';
 import { parseScript } from '../../src/actors/model/script.ts';
@@ -40,6 +41,8 @@ export interface Setting {
   /** Whether the test changes what was saved, so that it is not what the journal leads to. */
   readonly tampered?: boolean;
   readonly sandbox?: Sandbox;
+  /** Programs that can do the work instead of our own loop; none unless a test brings some. */
+  readonly assistants?: Assistants;
   readonly heartbeatMs?: number;
   readonly inspect?: boolean;
 }
@@ -52,6 +55,7 @@ export const finish = (summary = 'done', status = 'done'): Turn => ({
 export const hang: Turn = { calls: [{ tool: 'bash', arguments: { command: 'echo $$ > pid; exec sleep 600' } }] };
 
 const ownSettings = {
+  backend: null,
   model: null,
   maxTurns: null,
   maxTokensTotal: null,
@@ -88,6 +92,7 @@ export const startSystem = async (setting: Setting = {}) => {
       projectRoot: root,
       cap: 3,
       roles: rolesWith(setting.role),
+      backend: 'builtin',
       onInterrupted: 'ask',
       onDependencyFailure: 'wait',
       notes: false,
@@ -109,6 +114,7 @@ export const startSystem = async (setting: Setting = {}) => {
       store,
       workspace: createSharedWorkspace({ projectRoot: root }),
       sandbox: setting.sandbox ?? createNoSandbox(),
+      assistants: setting.assistants ?? noAssistants,
       selectModel: () => (setting.model === undefined ? scripted : setting.model),
       environment: childEnvironment(process.env),
       redact: (text) => text,
