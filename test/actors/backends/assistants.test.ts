@@ -1,8 +1,9 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import type { Settings } from '../../../src/actors/settings.ts';
 import { fakeAssistants, runsIn } from '../../support/assistants.ts';
+import { processesWith } from '../../support/processes.ts';
 import { type Running, type Setting, startSystem, untilStatus } from '../../support/running.ts';
 
 type Name = 'codex' | 'claude' | 'command';
@@ -33,15 +34,6 @@ const isAlive = (pid: number): boolean => {
     return false;
   }
 };
-/** Processes that began with this in their environment. */
-const marked = (mark: Buffer): readonly string[] =>
-  readdirSync('/proc').filter((pid) => {
-    try {
-      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`).includes(mark);
-    } catch {
-      return false;
-    }
-  });
 const untilRunning = async ({ root }: Running, count = 1) =>
   vi.waitFor(() => expect(runsIn(root)).toHaveLength(count), { timeout: 10_000 });
 
@@ -209,13 +201,13 @@ test.each(['hang', 'stubborn', 'daemon'])(
     await vi.waitFor(() =>
       expect(play !== 'daemon' || readFileSync(join(running.root, 'daemon'), 'utf8')).toBeTruthy(),
     );
-    const mark = Buffer.from(`ATS_ATTEMPT=${runsIn(running.root)[0]?.env['ATS_ATTEMPT']}`);
-    expect(marked(mark)).not.toEqual([]);
+    const mark = new RegExp(`\0ATS_ATTEMPT=${runsIn(running.root)[0]?.env['ATS_ATTEMPT']}\0`);
+    expect(processesWith(mark)).not.toEqual([]);
 
     await running.service.cancel(id, null);
     await untilStatus(running, id, 'cancelled');
 
-    expect(marked(mark)).toEqual([]);
+    expect(processesWith(mark)).toEqual([]);
   },
   20_000,
 );
