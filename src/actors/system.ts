@@ -3,7 +3,6 @@ import { createActor, type EventObject, fromPromise, type InspectionEvent, type 
 import type { Acted, AgentEvent, Delegated, Prepared, Thought } from '../machines/agent-context.ts';
 import { agentMachine } from '../machines/agent-machine.ts';
 import type { ActInput, DelegateInput, PrepareInput, Seat, ThinkInput } from '../machines/agent-setup.ts';
-import { ServiceError } from '../machines/errors.ts';
 import type { Slots } from '../machines/explain.ts';
 import { pauseOf, supervisorMachine } from '../machines/supervisor-machine.ts';
 import {
@@ -20,7 +19,8 @@ import { createSteps } from './agent/steps.ts';
 import { type AgentWorker, createAgentWorker } from './agent/worker.ts';
 import { type Attempts, createAttempts, type Supervisor } from './attempts.ts';
 import type { Assistants } from './backends/assistants.ts';
-import { type Chosen, choose, missing } from './backends/choose.ts';
+import { missing } from './backends/choose.ts';
+import { createChooser } from './backends/chooser.ts';
 import { createDelegation, type Delegation } from './backends/delegation.ts';
 import { failDependents } from './dependents.ts';
 import { durable } from './durable.ts';
@@ -31,7 +31,7 @@ import type { Model } from './model/port.ts';
 import { createResults } from './results.ts';
 import type { Sandbox } from './sandbox/port.ts';
 import { createService, type TaskService } from './service.ts';
-import { costOf, limitsFor, modelNameFor, type Price, roleCapsOf, type Settings } from './settings.ts';
+import { costOf, limitsFor, roleCapsOf, type Settings } from './settings.ts';
 import type { Store } from './store/port.ts';
 import { createTaskHost, type TaskHost } from './task-host.ts';
 import { provideTaskWork } from './task-work.ts';
@@ -76,7 +76,6 @@ export interface System {
 const stopMs = 8_000;
 /** In the environment of every command of an attempt: by it is found what an earlier server left running. */
 const markVariable = 'ATS_ATTEMPT';
-const free: Price = { input: 0, cachedInput: 0, output: 0 };
 
 /** The agent machine with its slots filled. */
 const provideAgent = (worker: AgentWorker, delegation: Delegation) =>
@@ -103,31 +102,8 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   const emit = ({ taskId, attempt }: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown): void =>
     journal.append(entry(taskId, attempt, type, now(), data));
 
-  const { selectModel, assistants } = ports;
-  const chosenFor = (run: RunOptions, role: Role): Chosen => choose({ settings, selectModel, assistants }, run, role);
-  /** For an attempt of our own loop, whatever is chosen by now. */
-  const requireModel = ({ options, role }: Seat) => {
-    const requested = settings.roles[role].backend === 'scripted' ? 'scripted' : modelNameFor(settings, options, role);
-    const model = selectModel(requested);
-    if (model === null) throw new Error(`${settings.credentialVariable} is not set`);
-    const name = model.disclaimer === null ? requested : model.name;
-    return { model, name, price: priceOf(model, name) };
-  };
-  const priceOf = (model: Model | null, name: string): Price | undefined =>
-    model?.disclaimer == null ? settings.prices[name] : free;
-  const knowsCost = (chosen: Chosen): boolean =>
-    chosen.backend === 'builtin'
-      ? chosen.model === null || priceOf(chosen.model, chosen.name) !== undefined
-      : assistants.of(chosen.backend)?.saysCost === true || settings.prices[chosen.model ?? ''] !== undefined;
-  /** A limit of money is a promise: without the price of the model it could not be kept. */
-  const requirePrice = (run: RunOptions, role: Role): void => {
-    const { maxCostUsd } = limitsFor(settings, run, role, now());
-    const chosen = chosenFor(run, role);
-    if (maxCostUsd === null || knowsCost(chosen)) return;
-    const problem = `the price of ${chosen.name} is not known; set api.prices, or leave out the limit of cost`;
-    throw new ServiceError('invalid_params', { fields: [{ path: 'options.max_cost_usd', problem }] });
-  };
-
+  const { assistants } = ports;
+  const chooser = createChooser({ settings: () => settings, selectModel: ports.selectModel, assistants });
   /** Two projects may have a task of the same id. */
   const project = createHash('sha256').update(initial.projectRoot).digest('hex').slice(0, 12);
   const markOf = (taskId: TaskId, attempt: number): string => `${project}/${attemptKey(taskId, attempt)}`;
@@ -155,7 +131,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   const worker = createAgentWorker({
     ...own,
     sandbox,
-    chooseModel: requireModel,
+    chooseModel: chooser.requireModel,
     environmentOf,
     maxTokens: () => settings.maxTokens,
   });
@@ -204,17 +180,9 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     return { running: holding.length, waiting: waiting.length, cap, paused };
   };
 
-  /** Somebody may have logged in since. */
-  const chosenAfterLook = async (run: RunOptions, role: Role): Promise<Chosen> => {
-    const chosen = chosenFor(run, role);
-    if (chosen.backend !== 'builtin' || chosen.model !== null) return chosen;
-    await assistants.lookAgain();
-    return chosenFor(run, role);
-  };
-
   const lookUp = async (taskId: TaskId, run: RunOptions, role: Role): Promise<Finding> => {
     const task = await host.refresh(taskId);
-    const chosen = await chosenAfterLook(run, role);
+    const chosen = await chooser.afterLook(run, role);
     return {
       exists: task !== null,
       unmet: task?.unmet ?? [],
@@ -233,11 +201,11 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     limits: (run, role) => limitsFor(settings, run, role, now()),
     lookUp,
     modelOf: (run, role) => {
-      const chosen = chosenFor(run, role);
+      const chosen = chooser.now(run, role);
       const disclaimer = chosen.backend === 'builtin' ? (chosen.model?.disclaimer ?? null) : null;
       return { name: chosen.name, disclaimer };
     },
-    backendOf: (run, role) => chosenFor(run, role).backend,
+    backendOf: (run, role) => chooser.now(run, role).backend,
     refresh: (taskId) => host.refresh(taskId),
     contextOf: (taskId) => host.contextOf(taskId),
     knownTask: (taskId) => host.knownTask(taskId),
@@ -278,7 +246,10 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       host,
       lookUp,
       load,
-      requirePrice,
+      requirePrice: async (run, role) => {
+        const { maxCostUsd } = limitsFor(settings, run, role, now());
+        if (maxCostUsd !== null) await chooser.requireCost(run, role);
+      },
       optionsFor: (options, role) => {
         const verify = [...settings.roles[role].verify, ...(options.verify ?? [])];
         return verify.length === 0 ? options : { ...options, verify };
