@@ -6,7 +6,7 @@ import type { Assistant } from './port.ts';
 
 /** The assistants that can do work here. */
 export interface Assistants {
-  /** As the user configured it, or null for a command that is not configured. */
+  /** As the user configured it, its program with its place; null for a command that is not configured. */
   of(name: AssistantName): Assistant | null;
   /** Why it cannot be used, or null. */
   problem(name: AssistantName): string | null;
@@ -47,10 +47,12 @@ const isProgram = (path: string): boolean => {
   }
 };
 
-const isFound = (program: string, path: string): boolean =>
-  isAbsolute(program)
-    ? isProgram(program)
-    : path.split(delimiter).some((folder) => isAbsolute(folder) && isProgram(join(folder, program)));
+/** Where a program is, or null; a relative entry of PATH could be the project's own folder and is passed over. */
+const find = (program: string, path: string): string | null => {
+  if (isAbsolute(program)) return isProgram(program) ? program : null;
+  const folder = path.split(delimiter).find((each) => isAbsolute(each) && isProgram(join(each, program)));
+  return folder === undefined ? null : join(folder, program);
+};
 
 const programOf = (assistant: Assistant): string =>
   assistant.argv({ model: null, session: null, promptFile: '', taskId: '', role: '', moneyLeftUsd: null })[0];
@@ -60,18 +62,19 @@ export const createAssistants = (options: AssistantsOptions): Assistants => {
   let found: AssistantName | null = null;
   let askedAt: number | null = null;
 
+  const findFor = (assistant: Assistant) => find(programOf(assistant), environment['PATH'] ?? '');
   const environmentOf = ({ variables }: Assistant) =>
     Object.fromEntries(Object.entries(secrets).filter(([name]) => [...variables, ...passed].includes(name)));
   const problem = (name: AssistantName): string | null => {
     const assistant = options[name];
     if (assistant === null) return 'api.command is not configured';
     const program = programOf(assistant);
-    if (isFound(program, environment['PATH'] ?? '')) return null;
+    if (findFor(assistant) !== null) return null;
     return isAbsolute(program) ? `${program} is not a program` : `${program} is not on PATH`;
   };
   const isLoggedIn = async (name: 'codex' | 'claude'): Promise<boolean> => {
     const assistant = options[name];
-    const { exitCode } = await execa(programOf(assistant), statusCommands[name], {
+    const { exitCode } = await execa(findFor(assistant) ?? programOf(assistant), statusCommands[name], {
       env: { ...environment, ...environmentOf(assistant) },
       extendEnv: false,
       stdin: 'ignore',
@@ -85,7 +88,12 @@ export const createAssistants = (options: AssistantsOptions): Assistants => {
   };
 
   return {
-    of: (name) => options[name],
+    of: (name) => {
+      const assistant = options[name];
+      const path = assistant === null ? null : findFor(assistant);
+      if (assistant === null || path === null) return assistant;
+      return { ...assistant, argv: (start) => [path, ...assistant.argv(start).slice(1)] };
+    },
     problem,
     loggedIn: () => (found === null || problem(found) !== null ? null : found),
     lookAgain: async () => {

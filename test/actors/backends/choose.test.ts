@@ -1,7 +1,9 @@
+import { mkdirSync, symlinkSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { childEnvironment } from '../../../src/actors/agent/child.ts';
 import { createCodex } from '../../../src/actors/backends/codex.ts';
-import { fakeAssistants, runsIn } from '../../support/assistants.ts';
+import { fakeAssistants, fakeProgram, runsIn } from '../../support/assistants.ts';
 import { finish, type Setting, startSystem, untilStatus } from '../../support/running.ts';
 
 /** The fakes, of which these say that they are logged in. */
@@ -84,6 +86,16 @@ test('an assistant that is named and not there refuses the run by name', async (
     value: false,
     inputs: { missing_credential: 'OPENAI_API_KEY', problem: '/nowhere/codex is not a program' },
   });
+});
+
+test('a program of the project is not taken for an assistant, however PATH is set', async () => {
+  const environment = { ...childEnvironment(process.env), PATH: `.${delimiter}bin${delimiter}/usr/bin` };
+  const assistants = fakeAssistants({ environment, codex: createCodex() });
+  const { running, run } = await begin({ assistants, options: { backend: 'codex' } });
+  mkdirSync(join(running.root, 'bin'));
+  for (const place of ['codex', 'bin/codex']) symlinkSync(fakeProgram('codex'), join(running.root, place));
+
+  await expect(run()).rejects.toMatchObject({ facts: { problem: 'codex is not on PATH' } });
 });
 
 test('who logs in while the server runs is found at the next run, asked for no more often than each 10 s', async () => {
