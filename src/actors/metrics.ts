@@ -33,6 +33,13 @@ const callSchema = z.looseObject({
   input_tokens: z.number().default(0),
   output_tokens: z.number().default(0),
 });
+/** Of an assistant, whose calls are not frames of their own. */
+const usageSchema = z.looseObject({
+  assistant: z.string().optional(),
+  model_calls: z.number().default(0),
+  input_tokens: z.number().default(0),
+  output_tokens: z.number().default(0),
+});
 const endSchema = z.looseObject({ execution_seconds: z.number().default(0) });
 
 const folds: Readonly<Record<string, (tally: Tally, data: unknown) => Tally>> = {
@@ -42,6 +49,16 @@ const folds: Readonly<Record<string, (tally: Tally, data: unknown) => Tally>> = 
       ...tally,
       callsTotal: tally.callsTotal + 1,
       callsFailed: tally.callsFailed + (ok ? 0 : 1),
+      inputTokens: tally.inputTokens + input_tokens,
+      outputTokens: tally.outputTokens + output_tokens,
+    };
+  },
+  usage: (tally, data) => {
+    const { assistant, model_calls, input_tokens, output_tokens } = usageSchema.parse(data);
+    if (assistant === undefined) return tally;
+    return {
+      ...tally,
+      callsTotal: tally.callsTotal + model_calls,
       inputTokens: tally.inputTokens + input_tokens,
       outputTokens: tally.outputTokens + output_tokens,
     };

@@ -47,7 +47,7 @@ export interface ServicePorts {
   readonly host: TaskHost;
   readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
   /** @throws invalid_params when a limit of cost cannot be kept */
-  readonly requirePrice: (options: RunOptions, role: Role) => void;
+  readonly requirePrice: (options: RunOptions, role: Role) => Promise<void>;
   /** The options of a run with what its role asks of every task. */
   readonly optionsFor: (options: RunOptions, role: Role) => RunOptions;
   readonly load: () => Slots;
@@ -84,7 +84,7 @@ export const createService = (ports: ServicePorts): TaskService => {
   };
 
   const run = async ({ task, role, options, requestId }: ExecuteRequest): Promise<Execution> => {
-    requirePrice(options, role);
+    await requirePrice(options, role);
     const taskId = isFreeText(task)
       ? ((await catalogue.create({ description: task })).task_id as TaskId)
       : requireId(task);
@@ -138,7 +138,7 @@ export const createService = (ports: ServicePorts): TaskService => {
       const id = requireId(taskId);
       const last = host.snapshotOf(id).context;
       const next = role ?? last.role;
-      requirePrice(options ?? last.options, next ?? 'engineer');
+      await requirePrice(options ?? last.options, next ?? 'engineer');
       const wanted = options === null || next === null ? options : optionsFor(options, next);
       return host.ask(id, { type: 'retry', role, options: wanted, maxRetries: maxRetries() });
     },

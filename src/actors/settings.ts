@@ -1,4 +1,4 @@
-import type { AgentLimits } from '../machines/agent-context.ts';
+import type { AgentLimits, Backend } from '../machines/agent-context.ts';
 import type { Role, RunOptions } from '../machines/task.ts';
 import type { RoleProfile } from './agent/roles.ts';
 import type { ModelUsage } from './model/port.ts';
@@ -11,8 +11,12 @@ export interface Price {
   readonly output: number;
 }
 
+/** Who does the work: as `auto`, our loop where there is a key for it, else an assistant that is logged in. */
+export type BackendChoice = 'auto' | 'scripted' | Backend;
+
 /** A role as it is configured; null means: as for every role. */
 export interface RoleSettings extends RoleProfile {
+  readonly backend: BackendChoice | null;
   readonly model: string | null;
   readonly maxTurns: number | null;
   readonly maxTokensTotal: number | null;
@@ -34,6 +38,7 @@ export interface Settings {
   /** How many agents run at once. */
   readonly cap: number;
   readonly roles: Readonly<Record<Role, RoleSettings>>;
+  readonly backend: BackendChoice;
   /** What happens to a tool call that was at work when a server ended. */
   readonly onInterrupted: OnInterrupted;
   /** What becomes of tasks that depend on one that failed: they wait, or fail too. */

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { createActor, type EventObject, fromPromise, type InspectionEvent, type SnapshotFrom, waitFor } from 'xstate';
-import type { Acted, Prepared, Thought } from '../machines/agent-context.ts';
+import type { Acted, AgentEvent, Delegated, Prepared, Thought } from '../machines/agent-context.ts';
 import { agentMachine } from '../machines/agent-machine.ts';
-import type { ActInput, PrepareInput, Seat, ThinkInput } from '../machines/agent-setup.ts';
-import { ServiceError } from '../machines/errors.ts';
+import type { ActInput, DelegateInput, PrepareInput, Seat, ThinkInput } from '../machines/agent-setup.ts';
 import type { Slots } from '../machines/explain.ts';
 import { pauseOf, supervisorMachine } from '../machines/supervisor-machine.ts';
 import {
@@ -18,6 +17,10 @@ import { holderOf } from '../machines/tracked-task.ts';
 import { createSteps } from './agent/steps.ts';
 import { type AgentWorker, createAgentWorker } from './agent/worker.ts';
 import { type Attempts, createAttempts, type Supervisor } from './attempts.ts';
+import type { Assistants } from './backends/assistants.ts';
+import { missing } from './backends/choose.ts';
+import { createChooser } from './backends/chooser.ts';
+import { createDelegation, type Delegation } from './backends/delegation.ts';
 import { failDependents } from './dependents.ts';
 import { durable } from './durable.ts';
 import { type EventType, entry } from './events.ts';
@@ -28,7 +31,7 @@ import type { Results } from './results.ts';
 import type { Sandbox } from './sandbox/port.ts';
 import { savedSeat } from './saved-state.ts';
 import { createService, type TaskService } from './service.ts';
-import { limitsFor, modelNameFor, type Price, roleCapsOf, type Settings } from './settings.ts';
+import { costOf, limitsFor, roleCapsOf, type Settings } from './settings.ts';
 import type { Store } from './store/port.ts';
 import { createTaskHost, type TaskHost } from './task-host.ts';
 import { provideTaskWork } from './task-work.ts';
@@ -44,6 +47,8 @@ export interface SystemPorts {
   readonly sandbox: Sandbox;
   /** The model for a requested name, or null when it cannot be called for want of a credential. */
   readonly selectModel: (requested: string) => Model | null;
+  /** Programs that can do the work instead of our own loop. */
+  readonly assistants: Assistants;
   readonly environment: Readonly<Record<string, string>>;
   readonly results: Results;
   /** Ends every process that began with this variable in its environment, and says how many there were. */
@@ -73,13 +78,15 @@ export interface System {
 const stopMs = 8_000;
 /** In the environment of every command of an attempt: by it is found what an earlier server left running. */
 const markVariable = 'ATS_ATTEMPT';
-const free: Price = { input: 0, cachedInput: 0, output: 0 };
 
 /** The agent machine with its slots filled. */
-const provideAgent = (worker: AgentWorker) =>
+const provideAgent = (worker: AgentWorker, delegation: Delegation) =>
   agentMachine.provide({
     actors: {
-      prepare: fromPromise<Prepared, PrepareInput>(({ input, signal }) => worker.prepare(input, signal)),
+      prepare: fromPromise<Prepared, PrepareInput>(({ input, signal }) =>
+        input.backend === 'builtin' ? worker.prepare(input, signal) : delegation.prepare(input),
+      ),
+      delegate: fromPromise<Delegated, DelegateInput>(({ input, signal }) => delegation.delegate(input, signal)),
       think: fromPromise<Thought, ThinkInput>(({ input, signal }) => worker.think(input, signal)),
       act: fromPromise<Acted, ActInput>(({ input, signal }) => worker.act(input, signal)),
     },
@@ -96,27 +103,8 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   const emit = ({ taskId, attempt }: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown): void =>
     journal.append(entry(taskId, attempt, type, now(), data));
 
-  const chooseModel = (run: RunOptions, role: Role) => {
-    const name = modelNameFor(settings, run, role);
-    const model = ports.selectModel(name);
-    return { model, name: model?.disclaimer == null ? name : model.name };
-  };
-  const requireModel = ({ options, role }: Seat) => {
-    const { model, name } = chooseModel(options, role);
-    if (model === null) throw new Error(`${settings.credentialVariable} is not set`);
-    return { model, name, price: priceOf(model, name) };
-  };
-  const priceOf = (model: Model | null, name: string): Price | undefined =>
-    model?.disclaimer == null ? settings.prices[name] : free;
-  /** A limit of money is a promise: without the price of the model it could not be kept. */
-  const requirePrice = (run: RunOptions, role: Role): void => {
-    const { maxCostUsd } = limitsFor(settings, run, role, now());
-    const { model, name } = chooseModel(run, role);
-    if (maxCostUsd === null || model === null || priceOf(model, name) !== undefined) return;
-    const problem = `the price of ${name} is not known; set api.prices, or leave out the limit of cost`;
-    throw new ServiceError('invalid_params', { fields: [{ path: 'options.max_cost_usd', problem }] });
-  };
-
+  const { assistants } = ports;
+  const chooser = createChooser({ settings: () => settings, selectModel: ports.selectModel, assistants });
   /** Two projects may have a task of the same id. */
   const project = createHash('sha256').update(initial.projectRoot).digest('hex').slice(0, 12);
   const markOf = (taskId: TaskId, attempt: number): string => `${project}/${attemptKey(taskId, attempt)}`;
@@ -129,25 +117,41 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     if (count > 0) log('processes that an earlier server left were ended', { task_id: taskId, attempt, count });
   };
 
-  const worker = createAgentWorker({
+  const own = {
     workspace,
-    sandbox,
-    chooseModel: requireModel,
-    findTask: async (taskId) => host.knownTask(taskId) ?? tracker.find(taskId),
+    findTask: async (taskId: TaskId) => host.knownTask(taskId) ?? tracker.find(taskId),
     readResults: results.read,
     emit,
-    track: (key, work) => attempts.track(key, work),
-    environmentOf,
+    track: <Result>(key: AttemptKey, work: Promise<Result>) => attempts.track(key, work),
     endLeftovers,
-    maxTokens: () => settings.maxTokens,
-    stepsOf: (seat) => createSteps(store, journal, seat),
+    stepsOf: (seat: Pick<Seat, 'taskId' | 'attempt'>) => createSteps(store, journal, seat),
     onInterrupted: () => settings.onInterrupted,
-    profileOf: (role) => settings.roles[role],
+    profileOf: (role: Role) => settings.roles[role],
     now,
+  };
+  const worker = createAgentWorker({
+    ...own,
+    sandbox,
+    chooseModel: chooser.requireModel,
+    environmentOf,
+    maxTokens: () => settings.maxTokens,
+  });
+  const tellAgent = (key: string, event: AgentEvent): void => supervisor.getSnapshot().children[key]?.send(event);
+  const delegation = createDelegation({
+    ...own,
+    assistant: (name) => {
+      const assistant = assistants.of(name);
+      if (assistant === null) throw new Error(`${name} is not configured as a backend`);
+      return assistant;
+    },
+    modelFor: ({ options, role }) => options.model ?? settings.roles[role].model,
+    costOf: (model, used) => costOf(settings.prices[model ?? ''], used),
+    environmentOf: (seat, assistant) => ({ ...environmentOf(seat), ...assistants.environmentOf(assistant) }),
+    report: (key, event) => tellAgent(key, { ...event, at: now() }),
   });
 
   const inspected = ports.inspect === undefined ? {} : { inspect: ports.inspect };
-  const agents = provideAgent(worker);
+  const agents = provideAgent(worker, delegation);
   const agentLogic: typeof agents = durable(agents, {
     now,
     commit: (next: SnapshotFrom<typeof agents>, event: EventObject) =>
@@ -180,11 +184,12 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
 
   const lookUp = async (taskId: TaskId, run: RunOptions, role: Role): Promise<Finding> => {
     const task = await host.refresh(taskId);
+    const chosen = await chooser.afterLook(run, role);
     return {
       exists: task !== null,
       unmet: task?.unmet ?? [],
       holder: task === null ? null : holderOf(task, tracker.actor),
-      missingCredential: chooseModel(run, role).model === null ? settings.credentialVariable : null,
+      ...missing(chosen, settings.credentialVariable),
       queueFullAt: load().waiting >= settings.queueLimit ? settings.queueLimit : null,
     };
   };
@@ -201,9 +206,11 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     limits: (run, role) => limitsFor(settings, run, role, now()),
     lookUp,
     modelOf: (run, role) => {
-      const { model, name } = chooseModel(run, role);
-      return { name, disclaimer: model?.disclaimer ?? null };
+      const chosen = chooser.now(run, role);
+      const disclaimer = chosen.backend === 'builtin' ? (chosen.model?.disclaimer ?? null) : null;
+      return { name: chosen.name, disclaimer };
     },
+    backendOf: (run, role) => chooser.now(run, role).backend,
     refresh: (taskId) => host.refresh(taskId),
     contextOf: (taskId) => host.contextOf(taskId),
     knownTask: (taskId) => host.knownTask(taskId),
@@ -220,7 +227,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     now,
     log,
     inspected,
-    tellAgent: (key, event) => supervisor.getSnapshot().children[key]?.send(event),
+    tellAgent,
     onCrash: (taskId) => {
       const own = Object.keys(supervisor.getSnapshot().children).filter((key) => key.startsWith(`${taskId}#`));
       for (const key of own) supervisor.send({ type: 'agent.dismissed', key: key as AttemptKey });
@@ -253,7 +260,10 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       host,
       lookUp,
       load,
-      requirePrice,
+      requirePrice: async (run, role) => {
+        const { maxCostUsd } = limitsFor(settings, run, role, now());
+        if (maxCostUsd !== null) await chooser.requireCost(run, role);
+      },
       optionsFor: (options, role) => {
         const verify = [...settings.roles[role].verify, ...(options.verify ?? [])];
         return verify.length === 0 ? options : { ...options, verify };

@@ -1,5 +1,5 @@
 import { fromPromise } from 'xstate';
-import type { AgentLimits } from '../machines/agent-context.ts';
+import type { AgentLimits, Backend } from '../machines/agent-context.ts';
 import { ServiceError } from '../machines/errors.ts';
 import {
   type AttemptOutcome,
@@ -38,6 +38,7 @@ export interface TaskWorkPorts {
   readonly limits: (options: RunOptions, role: Role) => AgentLimits;
   /** The facts behind the guards of a run, as they are now. */
   readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
+  readonly backendOf: (options: RunOptions, role: Role) => Backend;
   readonly modelOf: (options: RunOptions, role: Role) => { readonly name: string; readonly disclaimer: string | null };
   /** Keeps what the tracker says now for the views; called before a transition that depends on it. */
   readonly refresh: (taskId: TaskId) => Promise<TrackedTask | null>;
@@ -203,7 +204,8 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
         const { taskId, attempt, role, options, feedback } = input;
         const limits = ports.limits(options, role);
         const earlier = store.actor(attemptKey(taskId, attempt));
-        if (earlier === null) return attempts.run({ taskId, attempt, role, options, limits }, signal);
+        const backend = ports.backendOf(options, role);
+        if (earlier === null) return attempts.run({ taskId, attempt, role, backend, options, limits }, signal);
         const found = resumeFrom(earlier, feedback, ports.now());
         if ('outcome' in found) return found.outcome;
         return attempts.run({ taskId, attempt, role, options, limits, resume: found.resume }, signal);

@@ -31,7 +31,13 @@ const limits = {
   max_cost_usd: usd.optional(),
 };
 
+const backend = z.enum(['auto', 'builtin', 'scripted', 'codex', 'claude', 'command']);
+const program = z.string().refine(isAbsolute, 'must be an absolute path');
+const extraArguments = z.array(z.string().max(4_000)).max(50).default([]);
+
 const role = z.strictObject({
+  /** Who does the work of the role; as for every role when it is absent. */
+  backend: backend.optional(),
   ...limits,
   tools: z
     .array(tool)
@@ -48,8 +54,7 @@ const role = z.strictObject({
   concurrency: positive.max(1_000).optional(),
 });
 
-/** The configuration file (Spec 2.2, CONTRACT 8): every key known, every value in range, every default stated. */
-export const configSchema = z.strictObject({
+const sections = z.strictObject({
   server: z
     .strictObject({
       port: port.default(8080),
@@ -81,7 +86,19 @@ export const configSchema = z.strictObject({
       /** The whole of one model call. */
       timeout_seconds: positive.max(3_600).optional(),
       prices: z.record(z.string().min(1), price).default({}),
-      backend: z.enum(['auto', 'builtin', 'scripted']).default('auto'),
+      /** `auto`: our own loop when there is a key, else a coding assistant that is logged in. */
+      backend: backend.default('auto'),
+      codex_path: program.optional(),
+      codex_args: extraArguments,
+      claude_path: program.optional(),
+      claude_args: extraArguments,
+      /** The command of the backend `command`; {prompt_file}, {task_id}, {role} and {model} are filled in. */
+      command: z.array(z.string().min(1).max(4_000)).min(1).max(100).optional(),
+      /** Names of environment variables that assistants get, beside their own credentials. */
+      pass_environment: z
+        .array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'expected the name of a variable'))
+        .max(50)
+        .default([]),
       script: z.string().min(1).optional(),
     })
     .refine(({ mode, proxy }) => mode !== 'proxy' || proxy.base_url !== undefined, {
@@ -146,4 +163,10 @@ export const configSchema = z.strictObject({
     })
     .prefault({}),
 });
+/** The configuration file (Spec 2.2, CONTRACT 8): every key known, every value in range, every default stated. */
+export const configSchema = sections.refine(
+  ({ api, roles }) =>
+    api.command !== undefined || ![api.backend, ...Object.values(roles).map((own) => own?.backend)].includes('command'),
+  { path: ['api', 'command'], message: 'is needed when a backend is command' },
+);
 export type Config = z.infer<typeof configSchema>;

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { runProbes } from '../actors/sandbox/probes.ts';
+import { backendChecks, type Check } from './backend-checks.ts';
 import type { CommandContext } from './commands.ts';
 import { loadConfig } from './config.ts';
 import type { Config } from './config-schema.ts';
@@ -11,12 +12,6 @@ import { settingsFrom } from './settings.ts';
 import { trackerFor } from './tracker.ts';
 import { version } from './version.ts';
 import { workspaceFor } from './workspace.ts';
-
-interface Check {
-  readonly check: string;
-  readonly status: 'ok' | 'note' | 'problem';
-  readonly detail: string;
-}
 
 const onPath = (program: string): boolean =>
   (process.env['PATH'] ?? '').split(delimiter).some((folder) => folder !== '' && existsSync(join(folder, program)));
@@ -72,24 +67,13 @@ export const doctor = async (context: CommandContext, configFile: string | undef
   const loaded = loadConfig({ config: configFile }, process.env);
   const { cap } = settingsFrom(loaded, project.root);
   const { config, file } = loaded;
-  const scripted = config.api.backend === 'scripted';
-  const key = (process.env['OPENAI_API_KEY'] ?? '') !== '';
-  const model: Check = scripted
-    ? { check: 'model', status: 'note', detail: 'the scripted model; no language model is called' }
-    : key
-      ? { check: 'model', status: 'ok', detail: `${config.api.provider_model}; OPENAI_API_KEY is set` }
-      : {
-          check: 'model',
-          status: 'problem',
-          detail: 'OPENAI_API_KEY is not set; set it, or run with --model scripted',
-        };
   const checks: readonly Check[] = [
     { check: 'version', status: 'ok', detail: `agent-task-server ${version}, node ${process.version}` },
     { check: 'project', status: 'ok', detail: project.root },
     { check: 'state', status: 'ok', detail: project.stateDir },
     { check: 'config', status: 'ok', detail: file ?? 'defaults (no file)' },
     { check: 'agents', status: 'ok', detail: `at most ${cap} at once` },
-    model,
+    ...(await backendChecks(config, process.env)),
     await tracker(context, config),
     await server(context),
     sandbox(config),

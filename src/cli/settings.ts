@@ -27,6 +27,7 @@ const roleFrom = ({ config, file }: LoadedConfig, role: Role): RoleSettings => {
     ...(given.tools === undefined ? {} : { tools: given.tools }),
     ...(seconds === undefined ? {} : { timeoutMs: seconds * 1_000 }),
     ...(given.prompt_file === undefined ? {} : { prompt: promptFrom(given.prompt_file, file, role) }),
+    backend: given.backend ?? null,
     model: given.model ?? null,
     maxTurns: given.max_turns ?? null,
     maxTokensTotal: given.max_tokens_total ?? null,
@@ -43,12 +44,26 @@ const priceFrom = (given: Config['api']['prices'][string]): Price => ({
   output: given.output_per_million,
 });
 
+const isAssistant = (backend: string): boolean => ['codex', 'claude', 'command'].includes(backend);
+
+/** An assistant cannot ask a person for leave: a promise that could not be kept is not made. */
+const requireNoApprovals = ({ roles: own, backend }: Settings): void => {
+  for (const { role, backend: named, approvals } of Object.values(own))
+    if (isAssistant(named ?? backend) && approvals.length > 0)
+      throw new ConfigError(
+        `require_approval: the ${role} works with ${named ?? backend}, which cannot ask for leave; name another backend, or leave it out`,
+      );
+};
+
 /** A limit of cost for a model without a price would be found out only when somebody runs it. */
 const requirePrices = (settings: Settings, scripted: boolean): void => {
   if (scripted) return;
   const { prices, defaultModel, maxCostUsd } = settings;
   for (const own of Object.values(settings.roles)) {
-    const model = own.model ?? defaultModel;
+    const backend = own.backend ?? settings.backend;
+    // Who says what it cost needs no price.
+    if (backend === 'claude' || backend === 'scripted') continue;
+    const model = own.model ?? (isAssistant(backend) ? backend : defaultModel);
     if ((own.maxCostUsd ?? maxCostUsd) !== null && prices[model] === undefined && model !== 'scripted')
       throw new ConfigError(`max_cost_usd: the ${own.role} runs ${model}, whose price is not in api.prices`);
   }
@@ -62,6 +77,7 @@ export const settingsFrom = (loaded: LoadedConfig, projectRoot: string): Setting
     projectRoot,
     cap: effectiveCap(loaded.config),
     roles: Object.fromEntries(roles.map((role) => [role, roleFrom(loaded, role)])) as Record<Role, RoleSettings>,
+    backend: api.backend,
     onInterrupted: agent.on_interrupted,
     onDependencyFailure: agent.on_dependency_failure,
     notes: loaded.config.tracker.notes,
@@ -79,5 +95,6 @@ export const settingsFrom = (loaded: LoadedConfig, projectRoot: string): Setting
     credentialVariable: keyVariable,
   };
   requirePrices(settings, scripted);
+  requireNoApprovals(settings);
   return settings;
 };

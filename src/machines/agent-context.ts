@@ -18,17 +18,23 @@ export interface AgentLimits {
   readonly approvals: readonly string[];
 }
 
+/** Who does the work of an attempt: our loop over a model, or an assistant program with a loop of its own. */
+export type Backend = 'builtin' | Assistant;
+export type Assistant = 'codex' | 'claude' | 'command';
+
 export interface AgentInput {
   readonly taskId: TaskId;
   readonly attempt: number;
   readonly role: Role;
+  /** Absent means built in. */
+  readonly backend?: Backend;
   readonly options: RunOptions;
   readonly limits: AgentLimits;
 }
 
 /** Where an attempt goes on in another process, and with what it knew there. */
 export interface Resume {
-  readonly at: 'thinking' | 'acting' | 'awaitingInput' | 'awaitingApproval' | null;
+  readonly at: 'thinking' | 'acting' | 'delegating' | 'awaitingInput' | 'awaitingApproval' | null;
   readonly context: AgentContext;
 }
 
@@ -80,6 +86,28 @@ export interface Acted {
   readonly repeats: number;
 }
 
+/** What an assistant spent since it was last counted. */
+export interface Spent {
+  readonly modelCalls: number;
+  readonly toolCalls: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly cachedTokens: number;
+  /** Null where it is not known, or not yet. */
+  readonly costUsd: number | null;
+}
+
+/** How the work of an assistant ended; `spent` is what it had not reported. */
+export type Delegated =
+  | { readonly kind: 'done'; readonly summary: string; readonly artifacts: readonly string[]; readonly spent: Spent }
+  | { readonly kind: 'failed'; readonly failure: Failure; readonly spent: Spent };
+
+/** An assistant at work says what it spent. */
+export interface Reported {
+  readonly type: 'assistant.reported';
+  readonly spent: Spent;
+}
+
 /** What an attempt waits for a person for: an answer in words, or leave to make the calls of its last turn. */
 export interface Question {
   readonly inputId: string;
@@ -103,9 +131,10 @@ export interface Response {
   readonly decision: 'allow' | 'deny' | null;
 }
 
-export type AgentEvent = Stamped<{ readonly type: 'DEADLINE' } | Response>;
+export type AgentEvent = Stamped<{ readonly type: 'DEADLINE' } | Response | Reported>;
 
 export interface AgentContext extends AgentInput {
+  readonly backend: Backend;
   readonly usage: Usage;
   readonly calls: readonly ShownCall[];
   readonly finish: Acted['finish'];

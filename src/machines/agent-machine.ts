@@ -1,4 +1,5 @@
 import type { Resume } from './agent-context.ts';
+import { delegating } from './agent-delegating.ts';
 import { acted, agentSetup, broken, denial, prepared, response, seat, thought, toolsBroken } from './agent-setup.ts';
 import type { AttemptOutcome, TaskId } from './task.ts';
 import { noUsage } from './task.ts';
@@ -12,8 +13,8 @@ const goOnAt = (at: NonNullable<Resume['at']>) =>
 
 /**
  * One attempt of an agent on a task: it thinks (one model call) and acts (the tool calls that the model asked for) in
- * turns until it calls `finish`, and waits for a person when it asks or must ask. Turns, tokens, money, wall time and
- * repeated calls are guards, so the chart shows why it ended.
+ * turns until it calls `finish`, and waits for a person when it asks or must ask; or an assistant program works with a
+ * loop of its own. Turns, tokens, money, wall time and repeated calls are guards, so the chart shows why it ended.
  */
 export const agentMachine = agentSetup.createMachine({
   id: 'agent',
@@ -21,6 +22,7 @@ export const agentMachine = agentSetup.createMachine({
     taskId: input?.taskId ?? ('' as TaskId),
     attempt: input?.attempt ?? 0,
     role: input?.role ?? 'engineer',
+    backend: input?.backend ?? 'builtin',
     options: input?.options ?? {},
     limits: input?.limits ?? {
       maxTurns: 0,
@@ -63,6 +65,8 @@ export const agentMachine = agentSetup.createMachine({
         src: 'prepare',
         input: ({ context }) => ({
           ...seat({ context }),
+          backend: context.backend,
+          round: context.round,
           turns: context.usage.turns,
           resumeAt: context.resumeAt,
         }),
@@ -82,6 +86,7 @@ export const agentMachine = agentSetup.createMachine({
           },
           goOnAt('thinking'),
           goOnAt('acting'),
+          goOnAt('delegating'),
           { target: 'considering' },
         ],
         onError: { target: 'failed', actions: { type: 'recordFailure', params: broken } },
@@ -94,6 +99,7 @@ export const agentMachine = agentSetup.createMachine({
         { guard: 'outOfTokens', target: 'failed', actions: 'blameTokens' },
         { guard: 'outOfMoney', target: 'failed', actions: 'blameMoney' },
         { guard: 'repeatsItself', target: 'failed', actions: 'blameLoop' },
+        { guard: 'isDelegated', target: 'delegating' },
         { target: 'thinking' },
       ],
     },
@@ -197,6 +203,7 @@ export const agentMachine = agentSetup.createMachine({
         onError: { target: 'failed', actions: { type: 'recordFailure', params: toolsBroken } },
       },
     },
+    delegating,
     awaitingInput: {
       tags: ['awaiting', 'phase:awaiting_input'],
       meta: { says: 'the agent asked a person and goes on with the answer' },
@@ -223,17 +230,28 @@ export const agentMachine = agentSetup.createMachine({
     },
     awaitingDecision: {
       tags: ['awaiting', 'phase:awaiting_input'],
-      meta: { says: 'the end of a server left unclear whether a call was made; a person says what to do' },
+      meta: { says: 'the end of a server left unclear what a call or an assistant did; a person says what to do' },
       on: {
         ...unanswered,
-        respond: {
-          guard: { type: 'answersQuestion', params: response },
-          target: 'acting',
-          actions: [{ type: 'takeDecision', params: response }, 'startClock', 'forgetResume'],
-        },
+        respond: [
+          {
+            guard: { type: 'decidesOnAssistant', params: response },
+            target: 'delegating',
+            actions: [{ type: 'takeDecision', params: response }, 'startClock', 'forgetResume'],
+          },
+          {
+            guard: { type: 'answersQuestion', params: response },
+            target: 'acting',
+            actions: [{ type: 'takeDecision', params: response }, 'startClock', 'forgetResume'],
+          },
+        ],
       },
     },
-    done: { type: 'final', tags: ['ended', 'phase:closing'], meta: { says: 'the agent called finish' } },
+    done: {
+      type: 'final',
+      tags: ['ended', 'phase:closing'],
+      meta: { says: 'the agent called finish, or the assistant gave its result' },
+    },
     failed: {
       type: 'final',
       tags: ['ended', 'phase:closing'],

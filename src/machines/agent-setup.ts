@@ -5,9 +5,13 @@ import type {
   AgentEvent,
   AgentStart,
   Answer,
+  Backend,
+  Delegated,
   Prepared,
+  Reported,
   Response,
   Resume,
+  Spent,
   Thought,
 } from './agent-context.ts';
 import { slot } from './slot.ts';
@@ -31,7 +35,23 @@ export type ActInput = Seat & {
   readonly decision: string | null;
 };
 /** How many turns were taken, and where the attempt goes on; null when it begins. */
-export type PrepareInput = Seat & { readonly turns: number; readonly resumeAt: Resume['at'] };
+export type PrepareInput = Seat & {
+  readonly backend: Backend;
+  readonly round: number;
+  readonly turns: number;
+  readonly resumeAt: Resume['at'];
+};
+/** `round` counts how often work was sent back; `answer` says why, `decision` what a person says of a run cut short. */
+export type DelegateInput = Seat & {
+  readonly backend: Backend;
+  readonly round: number;
+  readonly answer: Answer | null;
+  readonly decision: string | null;
+  /** What was counted of the attempt so far. */
+  readonly usage: Usage;
+  /** What of the limit of cost is left, or null when there is none. */
+  readonly moneyLeftUsd: number | null;
+};
 
 const because = (code: Failure['code'], message: string, facts = {}): Failure => ({
   code,
@@ -75,12 +95,42 @@ export const denial = ({ context: { answer, limits } }: { context: AgentContext 
         tools: limits.approvals,
         why: `a person did not allow this call${answer.text === null ? '' : `: ${answer.text}`}`,
       };
+export const delegated = ({ event }: { event: { readonly output: Delegated } }) => ({ delegated: event.output });
+export const reported = ({ event }: { event: Reported }) => ({ spent: event.spent });
+export const order = ({ context }: { context: AgentContext }): DelegateInput => ({
+  ...seat({ context }),
+  backend: context.backend,
+  round: context.round,
+  answer: context.answer,
+  decision: context.decision,
+  usage: context.usage,
+  moneyLeftUsd: context.limits.maxCostUsd === null ? null : context.limits.maxCostUsd - (context.usage.cost_usd ?? 0),
+});
 export const response = ({ event }: { event: Response }) => ({ response: event });
 
 type Preparing = { prepared: Prepared };
 type Thinking = { thought: Thought };
 type Acting = { acted: Acted };
+type Delegating = { delegated: Delegated };
+type Spending = { spent: Spent };
 type Responding = { response: Response };
+
+/** The usage with what an assistant spent: each of its model calls is a turn. */
+const withSpent = (usage: Usage, spent: Spent): Usage => ({
+  input_tokens: usage.input_tokens + spent.inputTokens,
+  output_tokens: usage.output_tokens + spent.outputTokens,
+  cached_tokens: usage.cached_tokens + spent.cachedTokens,
+  model_calls: usage.model_calls + spent.modelCalls,
+  tool_calls: usage.tool_calls + spent.toolCalls,
+  turns: usage.turns + spent.modelCalls,
+  ...(usage.cost_usd === undefined && spent.costUsd === null
+    ? {}
+    : { cost_usd: (usage.cost_usd ?? 0) + (spent.costUsd ?? 0) }),
+});
+
+const answers = ({ question }: AgentContext, response: Response): boolean =>
+  question?.inputId === response.inputId &&
+  (question.kind === 'approval' ? response.decision !== null : response.text !== null);
 
 const counted = (usage: Usage, thought: Thought): Usage => {
   const called = { ...usage, model_calls: usage.model_calls + 1 };
@@ -107,6 +157,7 @@ export const agentSetup = setup({
     prepare: slot<Prepared, PrepareInput>('prepare'),
     think: slot<Thought, ThinkInput>('think'),
     act: slot<Acted, ActInput>('act'),
+    delegate: slot<Delegated, DelegateInput>('delegate'),
   },
   guards: {
     outOfTime: ({ context, event }) => event.at >= context.deadlineAt,
@@ -137,9 +188,20 @@ export const agentSetup = setup({
     saysDone: (_, { acted }: Acting) => acted.finish?.status === 'done',
     saysFailed: (_, { acted }: Acting) => acted.finish?.status === 'failed',
     asksPerson: (_, { acted }: Acting) => acted.question !== null,
-    answersQuestion: ({ context: { question } }, { response }: Responding) =>
-      question?.inputId === response.inputId &&
-      (question.kind === 'approval' ? response.decision !== null : response.text !== null),
+    answersQuestion: ({ context }, { response }: Responding) => answers(context, response),
+    decidesOnAssistant: ({ context }, { response }: Responding) =>
+      context.resumeAt === 'delegating' && answers(context, response),
+    isDelegated: ({ context }) => context.backend !== 'builtin',
+    assistantFailed: (_, { delegated }: Delegating) => delegated.kind === 'failed',
+    /** It is at work on a turn that it may not take. */
+    overTurns: ({ context: { usage, limits } }, { spent }: Spending) => withSpent(usage, spent).turns > limits.maxTurns,
+    overTokens: ({ context: { usage, limits } }, { spent }: Spending) => {
+      const { input_tokens, output_tokens } = withSpent(usage, spent);
+      return limits.maxTokensTotal !== null && input_tokens + output_tokens >= limits.maxTokensTotal;
+    },
+    /** Some say what they cost only in the end: a cost that is not known yet is not too much yet. */
+    overMoney: ({ context: { usage, limits } }, { spent }: Spending) =>
+      limits.maxCostUsd !== null && (withSpent(usage, spent).cost_usd ?? 0) >= limits.maxCostUsd,
   },
   actions: {
     countThought: assign({
@@ -170,6 +232,17 @@ export const agentSetup = setup({
       decision: null,
     }),
     forgetResume: assign({ resumeAt: null }),
+    countSpent: assign({ usage: ({ context }, { spent }: Spending) => withSpent(context.usage, spent) }),
+    takeDelegated: assign({
+      usage: ({ context }, { delegated }: Delegating) => withSpent(context.usage, delegated.spent),
+      finish: (_, { delegated }: Delegating) =>
+        delegated.kind === 'failed'
+          ? null
+          : { status: 'done' as const, summary: delegated.summary, artifacts: delegated.artifacts },
+      failure: (_, { delegated }: Delegating) => (delegated.kind === 'failed' ? delegated.failure : null),
+      answer: null,
+      decision: null,
+    }),
     refuseToGoOn: assign({ failure: (_, { prepared }: Preparing) => prepared.failure }),
     askDecision: assign({
       question: ({ context }, { prepared }: Preparing) => ({

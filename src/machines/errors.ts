@@ -10,7 +10,8 @@ export interface ErrorFacts {
   event_not_allowed: { task_id: TaskId; event: string; state: string; allowed: readonly string[] };
   role_unknown: { role: string };
   queue_full: { limit: number };
-  credential_missing: { variable: string };
+  /** `problem`: why an assistant that was asked for cannot be used. */
+  credential_missing: { variable: string; problem?: string };
   tracker_unavailable: { detail: string; remedy: string };
   tracker_conflict: { task_id: TaskId; holder: string };
   stale_attempt: { task_id: TaskId; attempt: number; live_attempt: number };
@@ -30,8 +31,8 @@ const describe: { readonly [Code in ErrorCode]: (facts: ErrorFacts[Code]) => str
     `task ${task_id} is ${state}: ${event} is not allowed now; allowed: ${allowed.join(', ') || 'nothing'}`,
   role_unknown: ({ role }) => `unknown role ${JSON.stringify(role)}; the roles are ${roles.join(', ')}`,
   queue_full: ({ limit }) => `the queue holds its limit of ${limit} tasks; try again when some have finished`,
-  credential_missing: ({ variable }) =>
-    `${variable} is not set: set it to your provider's key, or run with '--model scripted' to play the built-in fake model`,
+  credential_missing: ({ variable, problem }) =>
+    `${variable} is not set${problem === undefined ? '' : ` and ${problem}`}: set it to your provider's key, log in to a coding assistant ('codex login' or 'claude auth login'), or run with '--model scripted' to play the built-in fake model`,
   tracker_unavailable: ({ detail, remedy }) => `the task tracker cannot be used: ${detail}; ${remedy}`,
   tracker_conflict: ({ task_id, holder }) =>
     `task ${task_id} is held by ${holder} in the tracker; release it there first`,

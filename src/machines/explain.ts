@@ -36,7 +36,10 @@ const inputs: Readonly<Record<string, (context: TaskContext) => Readonly<Record<
   taskExists: ({ finding }) => ({ exists: finding?.exists }),
   dependenciesComplete: ({ finding }) => ({ unmet: finding?.unmet }),
   heldByNobodyElse: ({ finding }) => ({ holder: finding?.holder }),
-  modelCanBeCalled: ({ finding }) => ({ missing_credential: finding?.missingCredential }),
+  modelCanBeCalled: ({ finding }) => ({
+    missing_credential: finding?.missingCredential,
+    ...(finding?.assistantProblem === undefined ? {} : { problem: finding.assistantProblem }),
+  }),
   queueHasRoom: ({ finding }) => ({ full_at: finding?.queueFullAt }),
   hasAttemptsLeft: ({ retriesLeft, failure }) => ({ retries_left: retriesLeft, retryable: failure?.retryable ?? null }),
 };

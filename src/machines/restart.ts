@@ -68,9 +68,10 @@ export const agentRestart: Readonly<
   thinking: 'thinking',
   pausing: 'thinking',
   acting: 'acting',
+  delegating: 'delegating',
   awaitingInput: 'awaitingInput',
   awaitingApproval: 'awaitingApproval',
-  awaitingDecision: 'acting',
+  awaitingDecision: ({ resumeAt }) => resumeAt ?? 'acting',
   done: 'over',
   failed: 'over',
 };

@@ -87,8 +87,11 @@ export const taskSetup = setup({
         refusal('tracker_conflict', { task_id: context.taskId, holder: context.finding?.holder ?? 'somebody' }),
     }),
     refuseModel: assign({
-      refusal: ({ context }) =>
-        refusal('credential_missing', { variable: context.finding?.missingCredential ?? 'OPENAI_API_KEY' }),
+      refusal: ({ context: { finding } }) =>
+        refusal('credential_missing', {
+          variable: finding?.missingCredential ?? 'OPENAI_API_KEY',
+          ...(finding?.assistantProblem === undefined ? {} : { problem: finding.assistantProblem }),
+        }),
     }),
     refuseFull: assign({
       refusal: ({ context }) => refusal('queue_full', { limit: context.finding?.queueFullAt ?? 0 }),

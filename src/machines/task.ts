@@ -74,6 +74,8 @@ export interface Finding {
   readonly holder: string | null;
   /** The variable that would hold the missing credential of the model, or null when the model can be called. */
   readonly missingCredential: string | null;
+  /** Why the assistant that was asked for cannot be used. */
+  readonly assistantProblem?: string;
   /** The limit of the queue when it is full, or null. */
   readonly queueFullAt: number | null;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { AgentContext, Thought } from '../../src/machines/agent-context.ts';
+import type { AgentContext, Delegated, Thought } from '../../src/machines/agent-context.ts';
 import { agentMachine } from '../../src/machines/agent-machine.ts';
 import { type Failure, noUsage, type TaskId } from '../../src/machines/task.ts';
 import { at, broken, done, edgeOf, edgesOf, pathOf, type Row, step } from './chart.ts';
@@ -32,6 +32,7 @@ const fresh: AgentContext = {
   taskId: 'bd-a1' as TaskId,
   attempt: 1,
   role: 'engineer',
+  backend: 'builtin',
   options: {},
   limits,
   usage: noUsage,
@@ -75,6 +76,22 @@ const turn = {
   cached_tokens: 2,
   cost_usd: 0.25,
 };
+const spent = (over: object = {}) => ({
+  modelCalls: 1,
+  toolCalls: 2,
+  inputTokens: 10,
+  outputTokens: 5,
+  cachedTokens: 2,
+  costUsd: 0.25,
+  ...over,
+});
+const delegated = (over: object = {}): Delegated => ({
+  kind: 'done',
+  summary: 'it says so',
+  artifacts: ['b.txt'],
+  spent: spent(over),
+});
+const reports = (over: object = {}) => ({ type: 'assistant.reported', spent: spent(over), at });
 const why = (code: string) => ({ failure: expect.objectContaining({ code }) });
 
 const asking = { from: 'person' as const, text: 'left', allowed: true };
@@ -90,7 +107,7 @@ const rows: readonly Row[] = [
     to: 'thinking',
     target: 'considering',
   },
-  ...(['thinking', 'acting', 'awaitingInput', 'awaitingApproval'] as const).map((resumeAt) => ({
+  ...(['thinking', 'acting', 'delegating', 'awaitingInput', 'awaitingApproval'] as const).map((resumeAt) => ({
     says: 'an agent that an earlier process began goes on there',
     from: 'preparing',
     event: done('prepare', ready),
@@ -133,6 +150,90 @@ const rows: readonly Row[] = [
     given: { ...asked('input', 'unclear-1'), resumeAt: 'acting' },
     to: 'acting',
     expected: { decision: 'repeat', question: null, deadlineAt: at + 5_000, resumeAt: null },
+  },
+  {
+    says: 'what a person says of an assistant is told to the assistant',
+    from: 'awaitingDecision',
+    event: respond('unclear-1', 'repeat'),
+    given: { ...asked('input', 'unclear-1'), resumeAt: 'delegating' },
+    to: 'delegating',
+    expected: { decision: 'repeat', question: null, deadlineAt: at + 5_000, resumeAt: null },
+  },
+  {
+    says: 'a prepared task of an assistant is handed to it',
+    from: 'preparing',
+    event: done('prepare', ready),
+    given: { ...inTime, backend: 'codex' },
+    to: 'delegating',
+    target: 'considering',
+  },
+  {
+    says: 'what an assistant reports is counted while it works',
+    from: 'delegating',
+    event: reports(),
+    given: { usage: { ...turn, tool_calls: 1, cost_usd: 0.1 } },
+    to: 'delegating',
+    expected: {
+      usage: {
+        ...noUsage,
+        turns: 2,
+        model_calls: 2,
+        tool_calls: 3,
+        input_tokens: 20,
+        output_tokens: 10,
+        cached_tokens: 4,
+        cost_usd: 0.35,
+      },
+    },
+  },
+  {
+    says: 'an assistant that takes a turn too many is ended',
+    from: 'delegating',
+    event: reports(),
+    given: { usage: { ...noUsage, turns: 3 } },
+    to: 'failed',
+    expected: { ...why('budget_exceeded'), usage: { turns: 4 } },
+  },
+  {
+    says: 'an assistant that uses too many tokens is ended',
+    from: 'delegating',
+    event: reports({ inputTokens: 95 }),
+    to: 'failed',
+    expected: { failure: { facts: { limit: 'max_tokens_total' } }, usage: { input_tokens: 95 } },
+  },
+  {
+    says: 'an assistant that costs too much is ended',
+    from: 'delegating',
+    event: reports({ costUsd: 0.5 }),
+    to: 'failed',
+    expected: { failure: { facts: { limit: 'max_cost_usd', cost_usd: 0.5 } } },
+  },
+  {
+    says: 'the result of an assistant ends it well',
+    from: 'delegating',
+    event: done('delegate', delegated()),
+    given: { answer: asking, decision: 'repeat' },
+    to: 'done',
+    expected: {
+      usage: { ...turn, tool_calls: 2 },
+      finish: { status: 'done', summary: 'it says so', artifacts: ['b.txt'] },
+      answer: null,
+      decision: null,
+    },
+  },
+  {
+    says: 'the failure of an assistant ends it, with what it spent',
+    from: 'delegating',
+    event: done('delegate', { kind: 'failed', failure, spent: spent({ costUsd: null }) }),
+    to: 'failed',
+    expected: { failure, finish: null, usage: { turns: 1, tool_calls: 2 } },
+  },
+  {
+    says: 'an assistant that could not be run ends it',
+    from: 'delegating',
+    event: broken('delegate'),
+    to: 'failed',
+    expected: why('internal'),
   },
   {
     says: 'a decision that nobody makes ends it',
@@ -323,7 +424,7 @@ const rows: readonly Row[] = [
     to: 'failed',
     expected: why('tool_failed'),
   },
-  ...['preparing', 'thinking', 'acting'].map((from) => ({
+  ...['preparing', 'thinking', 'acting', 'delegating'].map((from) => ({
     says: 'the wall limit ends it',
     from,
     event: { type: 'DEADLINE', at },
@@ -377,6 +478,31 @@ test.each([
 
   expect(pathOf(next)).toBe(to);
   expect(next.context.failure?.code ?? null).toBe(to === 'failed' ? 'loop_detected' : null);
+});
+
+test.each([
+  ['its last turn', { modelCalls: 3 }, {}, 'delegating'],
+  ['a cost that is not known yet', { costUsd: null }, {}, 'delegating'],
+  ['one token left', { inputTokens: 94 }, {}, 'delegating'],
+  ['no limit of tokens', { inputTokens: 999 }, { maxTokensTotal: null }, 'delegating'],
+  ['no limit of cost', { costUsd: 9 }, { maxCostUsd: null }, 'delegating'],
+  ['no token left', { inputTokens: 95 }, {}, 'failed'],
+])('with %s an assistant goes on or is ended', (_, spending, own, to) => {
+  const next = step(agentMachine, 'delegating', { ...fresh, limits: { ...limits, ...own } }, reports(spending));
+
+  expect(pathOf(next)).toBe(to);
+});
+
+test('an assistant is told what of the money is left', () => {
+  const of = (usage: object, maxCostUsd: number | null) =>
+    step(
+      agentMachine,
+      'preparing',
+      { ...fresh, ...inTime, backend: 'claude', usage: { ...noUsage, ...usage }, limits: { ...limits, maxCostUsd } },
+      done('prepare', ready),
+    ).children['delegate']?.getSnapshot().input.moneyLeftUsd;
+
+  expect([of({}, 0.5), of({ cost_usd: 0.2 }, 0.5), of({}, null)]).toEqual([0.5, 0.3, null]);
 });
 
 test('the wall limit does not end it a millisecond early', () => {

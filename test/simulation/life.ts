@@ -1,4 +1,5 @@
 import { roleProfiles } from '../../src/actors/agent/roles.ts';
+import { noAssistants } from '../../src/actors/backends/assistants.ts';
 import type { Settings } from '../../src/actors/settings.ts';
 import { createSystem, type System } from '../../src/actors/system.ts';
 import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
@@ -22,6 +23,7 @@ const own = {
   approvals: [] as readonly string[],
   verify: [] as readonly string[],
   concurrency: null as number | null,
+  backend: null,
 };
 
 export interface Plan extends Rules {
@@ -55,6 +57,7 @@ const settingsFor = (plan: Plan): Settings => {
     maxTurns: 12,
     maxTokensTotal: null,
     maxCostUsd: null,
+    backend: 'builtin',
     merge: 'none',
     answerMs: 90_000,
     prices: {},
@@ -121,6 +124,7 @@ export const startServer = (world: World, plan: Plan, onDeath: (server: Server) 
     tracker: trackerOf(world, life),
     store: storeOf(world, life),
     workspace,
+    assistants: noAssistants,
     sandbox: sandboxOf(world, life),
     selectModel: () => modelOf(world, life),
     environment: {},

@@ -128,6 +128,7 @@ const lastResponse = (finish: string, usage: Usage | null) => {
   const counts = usage && {
     input_tokens: usage.prompt_tokens,
     output_tokens: usage.completion_tokens,
+    total_tokens: usage.prompt_tokens + usage.completion_tokens,
     input_tokens_details: usage.prompt_tokens_details ?? { cached_tokens: 0 },
   };
   const whole = ['stop', 'tool_calls'].includes(finish);

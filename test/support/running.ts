@@ -4,6 +4,7 @@ import { expect, onTestFinished } from 'vitest';
 import { childEnvironment } from '../../src/actors/agent/child.ts';
 import { endMarked } from '../../src/actors/agent/marked.ts';
 import { roleProfiles } from '../../src/actors/agent/roles.ts';
+import { type Assistants, noAssistants } from '../../src/actors/backends/assistants.ts';
 import { createInspection } from '../../src/actors/inspection.ts';
 import type { Model } from '../../src/actors/model/port.ts';
 import { parseScript } from '../../src/actors/model/script.ts';
@@ -45,6 +46,8 @@ export interface Setting {
   readonly sandbox?: Sandbox;
   /** Another workspace than the project's own folder. */
   readonly workspace?: (projectRoot: string, stateDir: string) => Promise<Workspace>;
+  /** Programs that can do the work instead of our own loop; none unless a test brings some. */
+  readonly assistants?: Assistants;
   readonly heartbeatMs?: number;
   readonly inspect?: boolean;
 }
@@ -57,6 +60,7 @@ export const finish = (summary = 'done', status = 'done'): Turn => ({
 export const hang: Turn = { calls: [{ tool: 'bash', arguments: { command: 'echo $$ > pid; exec sleep 600' } }] };
 
 const ownSettings = {
+  backend: null,
   model: null,
   maxTurns: null,
   maxTokensTotal: null,
@@ -93,6 +97,7 @@ export const startSystem = async (setting: Setting = {}) => {
       projectRoot: root,
       cap: 3,
       roles: rolesWith(setting.role),
+      backend: 'builtin',
       onInterrupted: 'ask',
       onDependencyFailure: 'wait',
       notes: false,
@@ -115,6 +120,7 @@ export const startSystem = async (setting: Setting = {}) => {
       store,
       workspace: (await setting.workspace?.(root, stateDir)) ?? createSharedWorkspace({ projectRoot: root }),
       sandbox: setting.sandbox ?? createNoSandbox(),
+      assistants: setting.assistants ?? noAssistants,
       selectModel: () => (setting.model === undefined ? scripted : setting.model),
       environment: childEnvironment(process.env),
       results: createResults(root, (text) => text),

@@ -15,6 +15,8 @@ export interface Command extends Bounds {
   readonly cwd: string;
   /** The whole environment of the command: nothing is inherited. */
   readonly env: Readonly<Record<string, string>>;
+  /** What the command reads from its standard input; nothing when absent. Either way it comes to an end. */
+  readonly stdinFile?: string;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
   /** All output as it comes, never cut inside a character. Must not throw. */
@@ -52,12 +54,12 @@ const drainMs = 500;
 /** In the environment of every command, and of no other process: by it is found what left its process group. */
 const markVariable = 'ATS_COMMAND';
 
-const start = ({ argv: [file, ...args], cwd, env }: Command, mark: string) =>
+const start = ({ argv: [file, ...args], cwd, env, stdinFile }: Command, mark: string) =>
   execa(file, args, {
     cwd,
     env: { ...env, [markVariable]: mark },
     extendEnv: false,
-    stdin: 'ignore',
+    stdin: stdinFile === undefined ? 'ignore' : { file: stdinFile },
     detached: true,
     buffer: false,
     reject: false,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import type { TaskId } from '../../machines/task.ts';
+import type { Delegated } from '../../machines/agent-context.ts';
+import { failureCodes, type TaskId } from '../../machines/task.ts';
 import type { Journal } from '../journal.ts';
 import type { ModelEvent, ToolCall } from '../model/port.ts';
 import type { Store } from '../store/port.ts';
@@ -31,6 +32,38 @@ const resultSchema = z.object({
   question: z.string().nullable(),
 });
 
+const usedSchema = z.object({
+  modelCalls: z.number(),
+  toolCalls: z.number(),
+  inputTokens: z.number(),
+  outputTokens: z.number(),
+  cachedTokens: z.number(),
+  costUsd: z.number().nullable(),
+});
+const delegatedSchema = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('done'), summary: z.string(), artifacts: z.array(z.string()), spent: usedSchema }),
+  z.object({
+    kind: z.literal('failed'),
+    failure: z.object({
+      code: z.enum(failureCodes),
+      message: z.string(),
+      facts: z.record(z.string(), z.unknown()),
+      retryable: z.boolean(),
+    }),
+    spent: usedSchema,
+  }),
+]);
+const runSchema = z.object({ session: z.string().nullable() });
+const runEndSchema = z.object({ delegated: delegatedSchema.nullable() });
+
+/** A run of an assistant that was begun. */
+export interface BegunRun {
+  /** By which it can be gone on with, if it was said. */
+  readonly session: string | null;
+  /** Without an end nobody knows what it did; `delegated` is null when it was stopped in good order. */
+  readonly end: { readonly delegated: Delegated | null } | null;
+}
+
 /** A tool call that was begun; without a result nobody knows what it did. */
 export interface BegunCall {
   readonly call: ToolCall;
@@ -54,6 +87,10 @@ export interface Steps {
   call(turn: number, callId: string): BegunCall | null;
   act(turn: number, call: ToolCall): void;
   actEnded(turn: number, call: ToolCall, result: CallResult): void;
+  /** The run of an assistant; there is one for each time that its work was sent back, and the first. */
+  run(round: number): BegunRun | null;
+  beginRun(round: number, session: string | null): void;
+  endRun(round: number, session: string | null, delegated: Delegated | null): void;
 }
 
 export const createSteps = (
@@ -97,5 +134,11 @@ export const createSteps = (
     call: (turn, callId) => callAt(`act:${turn}:${callId}`),
     act: (turn, call) => write(`act:${turn}:${call.id}`, { call }),
     actEnded: (turn, call, result) => write(`act:${turn}:${call.id}`, { call }, result),
+    run: (round) => {
+      const intent = intentOf(`run:${round}`, runSchema);
+      return intent === null ? null : { session: intent.session, end: resultOf(`run:${round}`, runEndSchema) };
+    },
+    beginRun: (round, session) => write(`run:${round}`, { session }),
+    endRun: (round, session, delegated) => write(`run:${round}`, { session }, { delegated }),
   };
 };

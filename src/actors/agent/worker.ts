@@ -1,24 +1,21 @@
 import type { Acted, Prepared, ShownCall, Thought } from '../../machines/agent-context.ts';
 import type { ActInput, PrepareInput, Seat, ThinkInput } from '../../machines/agent-setup.ts';
 import { type AttemptKey, attemptKey, type Failure, type Role, type TaskId } from '../../machines/task.ts';
-import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { EventType } from '../events.ts';
 import type { Model, ModelEvent, ModelRequest, ModelUsage, ToolCall } from '../model/port.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import { costOf, type OnInterrupted, type Price } from '../settings.ts';
-import type { Workspace } from '../workspace/port.ts';
 import { type Desk, setDesk, unclearCalls } from './desk.ts';
 import { type CallObserver, createExecutor, toolSpecs } from './executor.ts';
 import { interrupted, isRepeat, questionAbout, unknownEnd } from './interrupted.ts';
-import { taskPrompt } from './prompt.ts';
+import { type OpeningPorts, open } from './opening.ts';
 import type { RoleProfile } from './roles.ts';
-import type { Answered, BegunCall, Steps } from './steps.ts';
+import type { Answered, BegunCall } from './steps.ts';
 import { createTextGatherer } from './text-gatherer.ts';
 import type { CallResult } from './tools/port.ts';
 import { repeatableTools } from './tools/toolbox.ts';
 
-export interface WorkerPorts {
-  readonly workspace: Workspace;
+export interface WorkerPorts extends OpeningPorts {
   readonly sandbox: Sandbox;
   readonly chooseModel: (seat: Seat) => {
     readonly model: Model;
@@ -26,8 +23,6 @@ export interface WorkerPorts {
     readonly price: Price | undefined;
   };
   readonly profileOf: (role: Role) => RoleProfile;
-  readonly findTask: (taskId: TaskId) => Promise<TrackedTask | null>;
-  readonly readResults: (taskId: TaskId) => Promise<string | null>;
   readonly emit: (key: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
   /** Work that must have ended before the attempt counts as gone. */
   readonly track: <Result>(key: AttemptKey, work: Promise<Result>) => Promise<Result>;
@@ -36,8 +31,6 @@ export interface WorkerPorts {
   /** Ends what an earlier server left running of an attempt. */
   readonly endLeftovers: (taskId: TaskId, attempt: number) => Promise<void>;
   readonly maxTokens: () => number;
-  /** What the attempt has done so far, in this process or an earlier one. */
-  readonly stepsOf: (seat: Pick<Seat, 'taskId' | 'attempt'>) => Steps;
   /** What happens to a call that was at work when a server ended. */
   readonly onInterrupted: () => OnInterrupted;
   readonly now: () => number;
@@ -91,25 +84,6 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
     const desk = desks.get(attemptKey(taskId, attempt));
     if (desk === undefined) throw new Error(`attempt ${attempt} of ${taskId} was not prepared in this process`);
     return desk;
-  };
-
-  const prerequisites = async (task: TrackedTask) =>
-    Promise.all(
-      task.dependencies.map(async (id) => ({
-        id,
-        title: (await ports.findTask(id).catch(() => null))?.title ?? id,
-        results: await ports.readResults(id),
-        changes: (await ports.workspace.diff(id, null).catch(() => null))?.patch ?? '',
-      })),
-    );
-
-  const firstMessage = async (task: TrackedTask, steps: Steps, notes: readonly string[]): Promise<string> => {
-    const known = steps.prompt();
-    if (known !== null) return known;
-    const { id, title, description } = task;
-    const text = taskPrompt({ id, title, description, notes, dependencies: await prerequisites(task) });
-    steps.keepPrompt(text);
-    return text;
   };
 
   /** Each call is a step: begun before it is made, ended before anything follows; frames tell of both. */
@@ -200,14 +174,10 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
 
   return {
     prepare: async ({ turns, resumeAt, ...seat }) => {
-      const task = await ports.findTask(seat.taskId);
-      if (task === null) throw new Error(`task ${seat.taskId} is gone from the tracker`);
-      const place = await ports.workspace.open(seat, task.dependencies);
+      const { first, ...opened } = await open(seat, ports);
       await ports.endLeftovers(seat.taskId, seat.attempt);
-      const steps = ports.stepsOf(seat);
-      const setting = { task, profile: ports.profileOf(seat.role), place, steps, turns, resumeAt };
-      const message = await firstMessage(task, steps, place.notes);
-      desks.set(attemptKey(seat.taskId, seat.attempt), setDesk(setting, message));
+      const setting = { ...opened, profile: ports.profileOf(seat.role), turns, resumeAt };
+      desks.set(attemptKey(seat.taskId, seat.attempt), setDesk(setting, first));
       return unclear(unclearCalls(setting));
     },
 

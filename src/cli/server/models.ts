@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import type { Assistants } from '../../actors/backends/assistants.ts';
 import { selectModel } from '../../actors/model/credentials.ts';
 import { createOpenAiModel } from '../../actors/model/openai.ts';
 import type { Model } from '../../actors/model/port.ts';
@@ -8,13 +9,6 @@ import { createScriptedModel } from '../../actors/model/scripted.ts';
 import { ConfigError } from '../config.ts';
 import type { Config } from '../config-schema.ts';
 import { keyVariable } from '../settings.ts';
-
-/** Takes the provider's key out of the environment, so that no child process can inherit it (rule R24). */
-export const takeKey = (env: NodeJS.ProcessEnv): string | null => {
-  const key = env[keyVariable] || null;
-  delete env[keyVariable];
-  return key;
-};
 
 const scriptOf = ({ api }: Config) => {
   if (api.script === undefined) return parseScript({ scripts: [] });
@@ -35,10 +29,30 @@ export const modelsFor = (config: Config, key: string | null): ((requested: stri
   return (requested) => (api.backend === 'scripted' ? scripted : selectModel({ scripted, remote }, requested));
 };
 
-export const modelNote = (config: Config, selectModel: (requested: string) => Model | null): string => {
-  const model = selectModel(config.api.provider_model);
-  if (model === null) return `none: ${keyVariable} is not set; runs are refused unless they name --model scripted`;
-  return model.disclaimer === null
-    ? `${config.api.provider_model} at ${model.name}`
-    : 'scripted (the built-in fake model; no language model is called)';
+/** Who does the work where no role says otherwise, in one line; `ok` is false when runs would be refused. */
+export const modelNote = (
+  { api }: Config,
+  { selectModel, assistants }: { selectModel: (requested: string) => Model | null; assistants: Assistants },
+): { readonly ok: boolean; readonly detail: string } => {
+  if (api.backend === 'codex' || api.backend === 'claude' || api.backend === 'command') {
+    const problem = assistants.problem(api.backend);
+    const detail = `${api.backend}, by api.backend`;
+    return { ok: problem === null, detail: problem === null ? detail : `none: ${detail}, but ${problem}` };
+  }
+  const model = selectModel(api.provider_model);
+  if (model !== null)
+    return {
+      ok: true,
+      detail:
+        model.disclaimer === null
+          ? `${api.provider_model} at ${model.name}`
+          : 'scripted (the built-in fake model; no language model is called)',
+    };
+  const other = api.backend === 'auto' ? assistants.loggedIn() : null;
+  if (other !== null) return { ok: true, detail: `${other}, which is logged in (${keyVariable} is not set)` };
+  const nobody = api.backend === 'auto' ? ' and no coding assistant is logged in' : '';
+  return {
+    ok: false,
+    detail: `none: ${keyVariable} is not set${nobody}; runs are refused unless they name --model scripted`,
+  };
 };

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import { childEnvironment } from '../../actors/agent/child.ts';
 import { gitIdentity } from '../../actors/agent/git-identity.ts';
 import { endMarked } from '../../actors/agent/marked.ts';
+import type { Assistants } from '../../actors/backends/assistants.ts';
 import { createInspection, type Inspection } from '../../actors/inspection.ts';
 import type { Model } from '../../actors/model/port.ts';
 import { createResults } from '../../actors/results.ts';
@@ -19,15 +20,16 @@ import { registerHandler } from '../handler/register.ts';
 import { thisProgram } from '../handler/this-program.ts';
 import { type Project, stateFiles } from '../project.ts';
 import { sandboxFor } from '../sandbox.ts';
-import { settingsFrom } from '../settings.ts';
+import { keyVariable, settingsFrom } from '../settings.ts';
 import { trackerFor } from '../tracker.ts';
 import { serverName, version } from '../version.ts';
 import { workspaceFor } from '../workspace.ts';
+import { assistantsFor, latest, type Surroundings, secretsIn, takeCredentials } from './assistants.ts';
 import { banner } from './banner.ts';
 import { claimProject } from './claim-project.ts';
 import { listenOnLoopback } from './listen.ts';
 import { createLogger, type Logger } from './logger.ts';
-import { modelNote, modelsFor, takeKey } from './models.ts';
+import { modelNote, modelsFor } from './models.ts';
 import { notesOf } from './notes.ts';
 import { readToken } from './private-files.ts';
 import { createRedactor } from './redact.ts';
@@ -74,6 +76,7 @@ const hostNames = (port: number): readonly string[] =>
 interface Current {
   loaded: LoadedConfig;
   selectModel: (requested: string) => Model | null;
+  assistants: Assistants;
 }
 
 interface Parts {
@@ -86,13 +89,15 @@ interface Parts {
   readonly drainMs: number;
   readonly sandbox: Sandbox;
   readonly workspace: Workspace;
+  /** The environment of every child process. */
+  readonly environment: Readonly<Record<string, string>>;
 }
 
 /** While something is pending its deadlines count by the clock of the server that set them. */
 const lastMomentOf = (store: Store): number =>
   store.tasks('pending').length === 0 ? 0 : (store.read({ after: store.lastSeq() - 1, limit: 1 })[0]?.at ?? 0);
 
-const assemble = ({ project, current, redact, logger, inspection, sandbox, workspace }: Parts) => {
+const assemble = ({ project, current, redact, logger, inspection, sandbox, workspace, environment }: Parts) => {
   const tracker = trackerFor(current.loaded.config, project.root, logger.log);
   const store = createSqliteStore({ file: stateFiles(project.stateDir).journal, redact });
   const now = createSteadyClock({ wall: Date.now, steady: () => performance.now(), notBefore: lastMomentOf(store) });
@@ -102,7 +107,8 @@ const assemble = ({ project, current, redact, logger, inspection, sandbox, works
     workspace,
     sandbox,
     selectModel: (requested) => current.selectModel(requested),
-    environment: { ...childEnvironment(process.env), ...gitIdentity(project.root) },
+    assistants: latest(() => current.assistants),
+    environment,
     results: createResults(project.root, redact),
     endMarked,
     now,
@@ -123,20 +129,34 @@ export const runServer = async ({ project, load, env, inspect, drainMs }: Server
   const loaded = load();
   settingsFrom(loaded, project.root);
   const sandbox = sandboxFor(loaded.config);
-  const key = takeKey(env);
-  const current: Current = { loaded, selectModel: modelsFor(loaded.config, key) };
+  const environment = { ...childEnvironment(env), ...gitIdentity(project.root) };
+  const credentials = takeCredentials(env);
+  const take = takeFrom({ credentials, environment, env });
+  const current: Current = take(loaded);
+  if (!modelNote(loaded.config, current).ok) await current.assistants.lookAgain();
   const lock = await claimProject(project);
   let assembled: Assembled | null = null;
   try {
     const token = tokenReader(stateFiles(project.stateDir).token);
-    const redact = createRedactor([key, token()]);
+    const redact = createRedactor([...secretsIn(loaded.config, credentials, env), token()]);
     const logger = createLogger(loaded.config.logging, redact);
     const inspection = inspect ? createInspection(redact) : null;
     const workspace = await workspaceFor(loaded.config, project);
-    const parts: Parts = { project, current, token, redact, logger, inspection, drainMs, sandbox, workspace };
+    const parts: Parts = {
+      project,
+      current,
+      token,
+      redact,
+      logger,
+      inspection,
+      drainMs,
+      sandbox,
+      workspace,
+      environment,
+    };
     assembled = assemble(parts);
     const serving = await serve(parts, assembled, lock);
-    return { ...serving, reload: () => reload(parts, assembled as Assembled, load, key) };
+    return { ...serving, reload: () => reload(parts, assembled as Assembled, () => take(load())) };
   } catch (error) {
     assembled?.store.close();
     lock.release();
@@ -144,18 +164,22 @@ export const runServer = async ({ project, load, env, inspect, drainMs }: Server
   }
 };
 
-const reload = (
-  { project, current, logger }: Parts,
-  { system }: Assembled,
-  load: () => LoadedConfig,
-  key: string | null,
-) => {
+/** What counts of a configuration, with what was taken from the environment when the server started. */
+const takeFrom =
+  (surroundings: Surroundings) =>
+  (loaded: LoadedConfig): Current => ({
+    loaded,
+    selectModel: modelsFor(loaded.config, surroundings.credentials[keyVariable] ?? null),
+    assistants: assistantsFor(loaded.config, surroundings),
+  });
+
+const reload = ({ project, current, logger }: Parts, { system }: Assembled, take: () => Current) => {
   try {
-    const loaded = load();
+    const next = take();
+    const { loaded } = next;
     const settings = settingsFrom(loaded, project.root);
-    const selectModel = modelsFor(loaded.config, key);
     const kept = needsRestart(current.loaded.config, loaded.config);
-    Object.assign(current, { loaded, selectModel });
+    Object.assign(current, next);
     system.reconfigure(settings);
     logger.configure(loaded.config.logging);
     logger.log('the configuration was read again', { file: loaded.file, needs_restart: kept });
@@ -192,10 +216,10 @@ const serve = async (
     token: () => (config().server.auth === 'none' ? null : token()),
     proofToken: token,
     tokenHint: `the token of this project is in ${files.token}`,
-    modelCheck: () => ({
-      ok: current.selectModel(config().api.provider_model) !== null && system.load().paused === null,
-      detail: system.load().paused ?? modelNote(config(), current.selectModel),
-    }),
+    modelCheck: () => {
+      const { paused } = system.load();
+      return paused === null ? modelNote(config(), current) : { ok: false, detail: paused };
+    },
     inspection,
     heartbeatMs,
     draining: () => draining,
@@ -222,7 +246,7 @@ const serve = async (
       port: listening.port,
       cap: system.settings().cap,
       tracker: tracker.name,
-      model: modelNote(config(), current.selectModel),
+      model: modelNote(config(), current).detail,
       projectRoot: project.root,
       sandbox: sandboxLine(sandbox),
       workspace: workspace.describe(),

@@ -1,0 +1,145 @@
+import { z } from 'zod';
+import type { Assistant, AssistantEvent } from './port.ts';
+import { jsonIn, mayPass, type Program, sessionSchema } from './program.ts';
+
+const tokens = z.number().nonnegative().nullish();
+const usageSchema = z.looseObject({
+  input_tokens: tokens,
+  output_tokens: tokens,
+  cache_read_input_tokens: tokens,
+  cache_creation_input_tokens: tokens,
+});
+const blockSchema = z.looseObject({
+  type: z.string(),
+  text: z.string().optional(),
+  id: z.string().optional(),
+  name: z.string().optional(),
+  input: z.unknown().optional(),
+  tool_use_id: z.string().optional(),
+  content: z.unknown().optional(),
+  is_error: z.boolean().nullish(),
+});
+type Block = z.infer<typeof blockSchema>;
+
+const assistantSchema = z.looseObject({
+  type: z.literal('assistant'),
+  message: z.looseObject({ id: z.string(), content: z.array(blockSchema), usage: usageSchema.optional() }),
+  /** Set when an agent of the agent says it. */
+  parent_tool_use_id: z.string().nullish(),
+});
+const resultSchema = z.looseObject({
+  type: z.literal('result'),
+  subtype: z.string().default(''),
+  is_error: z.boolean().default(false),
+  result: z.string().optional(),
+  errors: z.array(z.string()).default([]),
+  usage: usageSchema.optional(),
+  total_cost_usd: z.number().nonnegative().optional(),
+});
+const lineSchema = z.discriminatedUnion('type', [
+  z.looseObject({ type: z.literal('system'), subtype: z.string(), session_id: sessionSchema.optional() }),
+  assistantSchema,
+  z.looseObject({ type: z.literal('user'), message: z.looseObject({ content: z.unknown() }) }),
+  resultSchema,
+]);
+
+/** What it reads from its cache, and writes there, is input too. */
+const usedIn = (usage: z.infer<typeof usageSchema>) => ({
+  inputTokens:
+    (usage.input_tokens ?? 0) + (usage.cache_read_input_tokens ?? 0) + (usage.cache_creation_input_tokens ?? 0),
+  outputTokens: usage.output_tokens ?? 0,
+  cachedTokens: usage.cache_read_input_tokens ?? 0,
+});
+
+const writing = z.looseObject({ file_path: z.string() });
+const writers: ReadonlySet<string> = new Set(['Write', 'Edit', 'MultiEdit', 'NotebookEdit']);
+
+const said = ({ type, text, id, name = '', input }: Block): readonly AssistantEvent[] => {
+  if (type === 'text' && text !== undefined) return [{ type: 'text', text }];
+  if (type !== 'tool_use' || id === undefined) return [];
+  const file = writers.has(name) ? writing.safeParse(input).data?.file_path : undefined;
+  return [
+    { type: 'tool_started', callId: id, tool: name, arguments: JSON.stringify(input ?? {}) },
+    ...(file === undefined ? [] : [{ type: 'changed' as const, path: file }]),
+  ];
+};
+
+const heard = ({ message, parent_tool_use_id }: z.infer<typeof assistantSchema>): readonly AssistantEvent[] => {
+  const { id, content, usage } = message;
+  const blocks = parent_tool_use_id == null ? content : content.filter(({ type }) => type !== 'text');
+  return [
+    ...(usage === undefined ? [] : [{ type: 'called' as const, id, used: usedIn(usage) }]),
+    ...blocks.flatMap(said),
+  ];
+};
+
+const textSchema = z.array(z.looseObject({ text: z.string().default('') }));
+const textIn = (content: unknown): string =>
+  typeof content === 'string' ? content : (textSchema.safeParse(content).data ?? []).map(({ text }) => text).join('\n');
+
+const results = (content: unknown): readonly AssistantEvent[] =>
+  (z.array(blockSchema).safeParse(content).data ?? []).flatMap(({ type, tool_use_id, content: output, is_error }) =>
+    type === 'tool_result' && tool_use_id !== undefined
+      ? [{ type: 'tool_ended' as const, callId: tool_use_id, ok: is_error !== true, output: textIn(output) }]
+      : [],
+  );
+
+const ending = (line: z.infer<typeof resultSchema>): readonly AssistantEvent[] => {
+  const { subtype, is_error, result, errors, usage, total_cost_usd } = line;
+  const message = [...errors, ...(result === undefined ? [] : [result])].join('; ') || subtype;
+  return [
+    subtype === 'success' && !is_error
+      ? { type: 'result', text: result ?? null }
+      : {
+          type: 'failed',
+          code: /max_(budget|turns)/.test(subtype) ? 'budget_exceeded' : 'model_failed',
+          message,
+          retryable: mayPass(message),
+        },
+    ...(usage === undefined ? [] : [{ type: 'used' as const, since: 'run' as const, used: usedIn(usage) }]),
+    // Also after a resume it counts from the beginning of the session (checked with 2.1.329); the tokens do not.
+    ...(total_cost_usd === undefined ? [] : [{ type: 'cost' as const, usd: total_cost_usd }]),
+  ];
+};
+
+const eventsOf = (line: z.infer<typeof lineSchema>): readonly AssistantEvent[] => {
+  switch (line.type) {
+    case 'system':
+      return line.subtype === 'init' && line.session_id !== undefined ? [{ type: 'session', id: line.session_id }] : [];
+    case 'assistant':
+      return heard(line);
+    case 'user':
+      return results(line.message.content);
+    case 'result':
+      return ending(line);
+  }
+};
+
+/**
+ * `claude -p --output-format stream-json`. It edits files of the workspace without asking; what else would need leave
+ * is not done. Settings and servers that the project brings do not count: they could change where model calls go.
+ */
+export const createClaude = ({ path = 'claude', args = [] }: Program = {}): Assistant => ({
+  name: 'claude',
+  variables: [
+    ...['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'ANTHROPIC_BASE_URL'],
+    ...['CLAUDE_CODE_OAUTH_TOKEN', 'CLAUDE_CONFIG_DIR'],
+  ],
+  saysCost: true,
+  resumes: true,
+  endsByExit: false,
+  argv: ({ model, session, moneyLeftUsd }) => [
+    path,
+    '-p',
+    ...['--output-format', 'stream-json', '--verbose'],
+    ...['--permission-mode', 'acceptEdits', '--setting-sources', 'user', '--strict-mcp-config'],
+    ...(model === null ? [] : ['--model', model]),
+    ...(moneyLeftUsd === null ? [] : ['--max-budget-usd', String(moneyLeftUsd)]),
+    ...args,
+    ...(session === null ? [] : ['--resume', session]),
+  ],
+  read: (text) => {
+    const line = lineSchema.safeParse(jsonIn(text));
+    return line.success ? eventsOf(line.data) : [];
+  },
+});

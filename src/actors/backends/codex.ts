@@ -1,0 +1,115 @@
+import { z } from 'zod';
+import type { Assistant, AssistantEvent } from './port.ts';
+import { jsonIn, mayPass, type Program, sessionSchema } from './program.ts';
+
+const itemSchema = z.looseObject({
+  id: z.string(),
+  type: z.string(),
+  text: z.string().optional(),
+  message: z.string().optional(),
+  command: z.string().optional(),
+  aggregated_output: z.string().optional(),
+  exit_code: z.number().nullish(),
+  status: z.string().optional(),
+  changes: z.array(z.looseObject({ path: z.string(), kind: z.string().optional() })).optional(),
+  server: z.string().optional(),
+  tool: z.string().optional(),
+  arguments: z.unknown().optional(),
+  query: z.string().optional(),
+});
+type Item = z.infer<typeof itemSchema>;
+
+const tokens = z.number().nonnegative().default(0);
+const usageSchema = z.looseObject({ input_tokens: tokens, cached_input_tokens: tokens, output_tokens: tokens });
+const lineSchema = z.discriminatedUnion('type', [
+  z.looseObject({ type: z.literal('thread.started'), thread_id: sessionSchema }),
+  z.looseObject({ type: z.literal('item.started'), item: itemSchema }),
+  z.looseObject({ type: z.literal('item.completed'), item: itemSchema }),
+  z.looseObject({ type: z.literal('turn.completed'), usage: usageSchema.optional() }),
+  z.looseObject({ type: z.literal('turn.failed'), error: z.looseObject({ message: z.string() }).optional() }),
+  z.looseObject({ type: z.literal('error'), message: z.string() }),
+]);
+
+const argumentsOf = ({ type, command, changes, server, tool, arguments: given, query }: Item): object => {
+  if (type === 'command_execution') return { command };
+  if (type === 'file_change') return { changes };
+  return type === 'web_search' ? { query } : { server, tool, arguments: given };
+};
+
+/** Items that are work on something; what else there is (reasoning, plans) is not shown. */
+const tools: Readonly<Record<string, string>> = {
+  command_execution: 'command',
+  file_change: 'file_change',
+  mcp_tool_call: 'mcp',
+  web_search: 'web_search',
+};
+
+const started = (item: Item): readonly AssistantEvent[] => {
+  const tool = tools[item.type];
+  if (tool === undefined) return [];
+  return [{ type: 'tool_started', callId: item.id, tool, arguments: JSON.stringify(argumentsOf(item)) }];
+};
+
+const ended = (item: Item): readonly AssistantEvent[] => {
+  if (item.type === 'agent_message') return [{ type: 'text', text: item.text ?? '' }];
+  if (item.type === 'error') return [{ type: 'note', level: 'warn', message: item.message ?? '' }];
+  if (tools[item.type] === undefined) return [];
+  const ok = item.status === undefined || item.status === 'completed';
+  const changed = ok ? (item.changes ?? []).filter(({ kind }) => kind !== 'delete') : [];
+  return [
+    { type: 'tool_ended', callId: item.id, ok, output: item.aggregated_output ?? '' },
+    ...changed.map(({ path }) => ({ type: 'changed' as const, path })),
+  ];
+};
+
+const eventsOf = (line: z.infer<typeof lineSchema>): readonly AssistantEvent[] => {
+  switch (line.type) {
+    case 'thread.started':
+      return [{ type: 'session', id: line.thread_id }];
+    case 'item.started':
+      return started(line.item);
+    case 'item.completed':
+      return ended(line.item);
+    case 'error':
+      return [{ type: 'note', level: 'warn', message: line.message }];
+    case 'turn.failed': {
+      const message = line.error?.message ?? 'it does not say why';
+      return [{ type: 'failed', code: 'model_failed', message, retryable: mayPass(message) }];
+    }
+    case 'turn.completed': {
+      const { input_tokens = 0, output_tokens = 0, cached_input_tokens = 0 } = line.usage ?? {};
+      const used = { inputTokens: input_tokens, outputTokens: output_tokens, cachedTokens: cached_input_tokens };
+      // Also after a resume it counts from the beginning of the session (checked with 0.169).
+      return [
+        { type: 'result', text: null },
+        { type: 'used', since: 'session', used },
+      ];
+    }
+  }
+};
+
+/**
+ * `codex exec --json`. Its own sandbox holds its commands to the workspace and keeps keys out of their environment; its
+ * own rules let no project choose the provider.
+ */
+export const createCodex = ({ path = 'codex', args = [] }: Program = {}): Assistant => ({
+  name: 'codex',
+  variables: ['CODEX_HOME', 'CODEX_API_KEY', 'OPENAI_API_KEY'],
+  saysCost: false,
+  resumes: true,
+  endsByExit: false,
+  argv: ({ model, session }) => [
+    path,
+    'exec',
+    ...['--json', '--skip-git-repo-check', '--sandbox', 'workspace-write'],
+    ...['-c', 'shell_environment_policy.ignore_default_excludes=false'],
+    ...(model === null ? [] : ['--model', model]),
+    ...args,
+    ...(session === null ? [] : ['resume', session]),
+    '-',
+  ],
+  read: (text) => {
+    const line = lineSchema.safeParse(jsonIn(text));
+    return line.success ? eventsOf(line.data) : [];
+  },
+});

@@ -1,0 +1,19 @@
+import type { Assistant, Start } from './port.ts';
+
+const filled = (part: string, { promptFile, taskId, role, model }: Start): string =>
+  part
+    .replaceAll('{prompt_file}', promptFile)
+    .replaceAll('{task_id}', taskId)
+    .replaceAll('{role}', role)
+    .replaceAll('{model}', model ?? '');
+
+/** Any program: it reads the prompt, and the end of what it writes is the result when it ends with exit code 0. */
+export const createCommand = ([program, ...args]: readonly [string, ...string[]]): Assistant => ({
+  name: 'command',
+  variables: [],
+  saysCost: false,
+  resumes: false,
+  endsByExit: true,
+  argv: (start) => [program, ...args.map((part) => filled(part, start))],
+  read: (line) => [{ type: 'text', text: `${line}\n` }],
+});

@@ -1,0 +1,133 @@
+import type { Assistant as AssistantName, Delegated, Prepared, Reported } from '../../machines/agent-context.ts';
+import type { DelegateInput, PrepareInput, Seat } from '../../machines/agent-setup.ts';
+import { type AttemptKey, attemptKey, noUsage, type Role } from '../../machines/task.ts';
+import { interrupted } from '../agent/interrupted.ts';
+import { type OpeningPorts, open } from '../agent/opening.ts';
+import type { RoleProfile } from '../agent/roles.ts';
+import type { Steps } from '../agent/steps.ts';
+import type { EventType } from '../events.ts';
+import type { OnInterrupted } from '../settings.ts';
+import { runAssistant } from './driver.ts';
+import { createFrames } from './frames.ts';
+import { createEnding } from './outcome.ts';
+import type { Assistant, AssistantEvent, Used } from './port.ts';
+import { assistantPrompt, wordsFor } from './prompt.ts';
+import { createTally } from './tally.ts';
+
+export interface DelegationPorts extends OpeningPorts {
+  /** As it is configured now. @throws when it is not */
+  readonly assistant: (name: AssistantName) => Assistant;
+  /** The model that the user named for the assistant, or null for the assistant's own choice. */
+  readonly modelFor: (seat: Seat) => string | null;
+  readonly costOf: (model: string | null, used: Used) => number | null;
+  readonly profileOf: (role: Role) => RoleProfile;
+  readonly emit: (key: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
+  readonly report: (key: AttemptKey, event: Reported) => void;
+  /** Work that must have ended before the attempt counts as gone. */
+  readonly track: <Result>(key: AttemptKey, work: Promise<Result>) => Promise<Result>;
+  readonly environmentOf: (
+    seat: Pick<Seat, 'taskId' | 'attempt'>,
+    assistant: Assistant,
+  ) => Readonly<Record<string, string>>;
+  readonly endLeftovers: (taskId: Seat['taskId'], attempt: number) => Promise<void>;
+  /** What happens to a run that was at work when a server ended. */
+  readonly onInterrupted: () => OnInterrupted;
+  readonly now: () => number;
+}
+
+/** The slots of the agent machine for attempts whose work an assistant does. */
+export interface Delegation {
+  prepare(input: PrepareInput): Promise<Prepared>;
+  delegate(input: DelegateInput, signal: AbortSignal): Promise<Delegated>;
+}
+
+/** The session that the attempt has by now, from this run or an earlier one. */
+const sessionOf = (steps: Steps, round: number): string | null => {
+  for (let at = round; at >= 0; at -= 1) {
+    const session = steps.run(at)?.session ?? null;
+    if (session !== null) return session;
+  }
+  return null;
+};
+
+export const createDelegation = (ports: DelegationPorts): Delegation => {
+  /** Policy for a run of which nobody knows how far it came; one that was stopped in good order just goes on. */
+  const unclear = (assistant: Assistant, steps: Steps, round: number): Prepared => {
+    const begun = steps.run(round);
+    const isClear = begun === null || (begun.end !== null && (begun.end.delegated !== null || assistant.resumes));
+    const policy = ports.onInterrupted();
+    if (isClear || policy === 'repeat') return { question: null, failure: null };
+    const { name } = assistant;
+    if (policy === 'fail')
+      return { question: null, failure: { ...interrupted, facts: { interrupted: true, assistant: name } } };
+    const again =
+      begun.session === null ? 'to let it begin again' : `to let it go on with its session ${begun.session}`;
+    const question = `The server stopped while ${name} was at work. It is not known how far it came. Answer 'repeat' ${again}, or say in your words what it shall know as well.`;
+    return { question, failure: null };
+  };
+
+  const run = async (input: DelegateInput, signal: AbortSignal): Promise<Delegated> => {
+    const { backend, round, answer, decision, usage, moneyLeftUsd, ...seat } = input;
+    const assistant = ports.assistant(backend as AssistantName);
+    const {
+      place: { root },
+      steps,
+      first,
+    } = await open(seat, ports);
+    const begun = steps.run(round);
+    if (begun?.end?.delegated != null) return begun.end.delegated;
+
+    let session = assistant.resumes ? sessionOf(steps, round) : null;
+    const whole = assistantPrompt(ports.profileOf(seat.role), first);
+    const told = { first: whole, goesOn: session !== null, wasCutShort: begun !== null, answer, decision };
+    const model = ports.modelFor(seat);
+    const before = session === null ? noUsage : usage;
+    const tally = createTally({ before, costOf: (used) => ports.costOf(model, used) });
+    const emit = (type: EventType, data: unknown): void => ports.emit(seat, type, data);
+    const frames = createFrames({ root, round, emit, now: ports.now });
+    const ending = createEnding(assistant);
+    const key = attemptKey(seat.taskId, seat.attempt);
+
+    const spend = () => {
+      const spent = tally.take();
+      const { modelCalls, inputTokens, outputTokens, cachedTokens, costUsd } = spent;
+      const tokens = { input_tokens: inputTokens, output_tokens: outputTokens, cached_tokens: cachedTokens };
+      const cost = costUsd === null ? {} : { cost_usd: costUsd };
+      if (modelCalls + inputTokens + outputTokens > 0)
+        emit('usage', { assistant: assistant.name, model_calls: modelCalls, ...tokens, ...cost });
+      return spent;
+    };
+    const take = (event: AssistantEvent): void => {
+      frames.show(event);
+      tally.hear(event);
+      ending.hear(event);
+      if (event.type === 'session' && assistant.resumes && event.id !== session) {
+        session = event.id;
+        steps.beginRun(round, session);
+      }
+      // What comes with the end is told with the end.
+      if (tally.isDue() && !ending.isSaid()) ports.report(key, { type: 'assistant.reported', spent: spend() });
+    };
+
+    steps.beginRun(round, session);
+    emit('log', { level: 'info', message: `${assistant.name} ${session === null ? 'begins' : 'goes on'}` });
+    const start = { model, session, taskId: seat.taskId, role: seat.role, moneyLeftUsd };
+    const env = ports.environmentOf(seat, assistant);
+    const end = await runAssistant({ assistant, start, prompt: wordsFor(told), root, env, signal, onEvent: take });
+    frames.end();
+    if (end.leftProcesses) emit('log', { level: 'warn', message: 'processes that it left behind were ended' });
+    const delegated: Delegated = { ...ending.outcome(end, frames.artifacts()), spent: spend() };
+    steps.endRun(round, session, end.how === 'stopped' ? null : delegated);
+    return delegated;
+  };
+
+  return {
+    prepare: async ({ backend, round, turns: _, resumeAt, ...seat }) => {
+      const assistant = ports.assistant(backend as AssistantName);
+      const { steps } = await open(seat, ports);
+      await ports.endLeftovers(seat.taskId, seat.attempt);
+      return resumeAt === 'delegating' ? unclear(assistant, steps, round) : { question: null, failure: null };
+    },
+    delegate: (input, signal) => ports.track(attemptKey(input.taskId, input.attempt), run(input, signal)),
+  };
+};

@@ -1,0 +1,72 @@
+import type { Delegated } from '../../machines/agent-context.ts';
+import type { Failure } from '../../machines/task.ts';
+import type { RunEnd } from './driver.ts';
+import type { Assistant, AssistantEvent } from './port.ts';
+import { mayPass } from './program.ts';
+import { reasonIn } from './prompt.ts';
+
+type Outcome =
+  | Omit<Extract<Delegated, { kind: 'done' }>, 'spent'>
+  | Omit<Extract<Delegated, { kind: 'failed' }>, 'spent'>;
+
+/** What a run comes to, from what it said and how it ended. Only a result in words is success. */
+export interface Ending {
+  hear(event: AssistantEvent): void;
+  /** Whether it has said how it ended. */
+  isSaid(): boolean;
+  outcome(end: RunEnd, artifacts: readonly string[]): Outcome;
+}
+
+const longestSummary = 16 * 1024;
+
+const failed = (message: string, more: Partial<Failure> = {}): Outcome => ({
+  kind: 'failed',
+  failure: { code: 'model_failed', message, facts: {}, retryable: false, ...more },
+});
+
+const resultFrom = (name: string, text: string, artifacts: readonly string[]): Outcome => {
+  const summary = text.trim().slice(-longestSummary);
+  if (summary === '') return failed(`${name} ended without a result`);
+  const reason = reasonIn(summary);
+  if (reason === null) return { kind: 'done', summary, artifacts };
+  return failed(`the agent gave up: ${reason}`, { facts: { gave_up: true } });
+};
+
+/** It ended without a word of how. */
+const silentEnd = ({ name, endsByExit }: Assistant, end: RunEnd, artifacts: readonly string[]): Outcome => {
+  const { how, exitCode, stdout, stderr } = end;
+  const tail = stderr.trim();
+  if (how === 'stopped') return failed(`${name} was stopped`);
+  if (how === 'not_started') return failed(`${name} could not be started: ${tail}`, { code: 'tool_failed' });
+  if (how === 'timeout') return failed(`${name} did not end in a day`, { code: 'timed_out' });
+  if (exitCode === 0)
+    return endsByExit ? resultFrom(name, stdout, artifacts) : failed(`${name} ended without a result`);
+  const facts = { exit_code: exitCode, stderr: tail };
+  const last = tail.split('\n').at(-1) ?? '';
+  const words = `${name} ended with exit code ${exitCode}${last === '' ? '' : `: ${last.slice(0, 500)}`}`;
+  return failed(words, { facts, retryable: mayPass(tail) });
+};
+
+export const createEnding = (assistant: Assistant): Ending => {
+  const { name } = assistant;
+  let lastText = '';
+  let result: { readonly text: string } | null = null;
+  let failure: Extract<AssistantEvent, { type: 'failed' }> | null = null;
+
+  return {
+    hear: (event) => {
+      if (event.type === 'text') lastText = event.text;
+      if (event.type === 'result') result = { text: event.text || lastText };
+      if (event.type === 'failed') failure = event;
+    },
+    isSaid: () => result !== null || failure !== null,
+    outcome: (end, artifacts) => {
+      if (end.how === 'flooded') return failed(`${name} wrote more than 64 MiB and was ended`);
+      if (failure !== null) {
+        const { code, message, retryable } = failure;
+        return failed(`${name} failed: ${message}`, { code, retryable });
+      }
+      return result === null ? silentEnd(assistant, end, artifacts) : resultFrom(name, result.text, artifacts);
+    },
+  };
+};

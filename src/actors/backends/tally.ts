@@ -1,0 +1,98 @@
+import type { Spent } from '../../machines/agent-context.ts';
+import type { Usage } from '../../machines/task.ts';
+import type { AssistantEvent, Used } from './port.ts';
+
+/** Counts what a run of an assistant spends. */
+export interface Tally {
+  hear(event: AssistantEvent): void;
+  /** Whether there is something new to report: a call of the model, or tokens. */
+  isDue(): boolean;
+  /** What was spent since the last time. */
+  take(): Spent;
+}
+
+export interface TallyOptions {
+  /** What was counted of the session before this run. */
+  readonly before: Usage;
+  /** What tokens cost, where that is known and the assistant does not say it. */
+  readonly costOf: (used: Used) => number | null;
+}
+
+const none: Used = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
+const each = (one: Used, other: Used, join: (a: number, b: number) => number): Used => ({
+  inputTokens: join(one.inputTokens, other.inputTokens),
+  outputTokens: join(one.outputTokens, other.outputTokens),
+  cachedTokens: join(one.cachedTokens, other.cachedTokens),
+});
+const sum = (a: number, b: number): number => a + b;
+/** What was counted is not taken back. */
+const less = (a: number, b: number): number => Math.max(0, a - b);
+
+/**
+ * Counts calls of the model: those that the assistant names, else what is said between one batch of tool results and
+ * the next, which is one call.
+ */
+const createCallCount = () => {
+  const named = new Map<string, Used>();
+  const running = new Set<string>();
+  let unnamed = 0;
+  let isNew = true;
+
+  const speak = (): void => {
+    if (isNew) unnamed += 1;
+    isNew = false;
+  };
+  return {
+    hear: (event: AssistantEvent): void => {
+      if (event.type === 'called') named.set(event.id, event.used);
+      if (event.type === 'text' || event.type === 'tool_started') speak();
+      if (event.type === 'tool_started') running.add(event.callId);
+      if (event.type === 'tool_ended' && running.delete(event.callId)) isNew = running.size === 0;
+    },
+    count: (): number => (named.size > 0 ? named.size : unnamed),
+    used: (): Used => [...named.values()].reduce((all, used) => each(all, used, sum), none),
+  };
+};
+
+export const createTally = ({ before, costOf }: TallyOptions): Tally => {
+  const calls = createCallCount();
+  const counted: Used = {
+    inputTokens: before.input_tokens,
+    outputTokens: before.output_tokens,
+    cachedTokens: before.cached_tokens,
+  };
+  let said: Used = none;
+  let saidUsd: number | null = null;
+  let tools = 0;
+  let taken: Spent = { modelCalls: 0, toolCalls: 0, ...none, costUsd: null };
+
+  const now = (): Spent => {
+    const used = each(said, calls.used(), Math.max);
+    const own = costOf(used);
+    return { modelCalls: calls.count(), toolCalls: tools, ...used, costUsd: saidUsd ?? own };
+  };
+
+  return {
+    hear: (event) => {
+      calls.hear(event);
+      if (event.type === 'tool_started') tools += 1;
+      if (event.type === 'used') said = event.since === 'run' ? event.used : each(event.used, counted, less);
+      if (event.type === 'cost') saidUsd = less(event.usd, before.cost_usd ?? 0);
+    },
+    isDue: () => {
+      const { modelCalls, inputTokens, outputTokens } = now();
+      return modelCalls > taken.modelCalls || inputTokens > taken.inputTokens || outputTokens > taken.outputTokens;
+    },
+    take: () => {
+      const all = now();
+      const spent: Spent = {
+        ...each(all, taken, less),
+        modelCalls: all.modelCalls - taken.modelCalls,
+        toolCalls: all.toolCalls - taken.toolCalls,
+        costUsd: all.costUsd === null ? null : less(all.costUsd, taken.costUsd ?? 0),
+      };
+      taken = { ...all, ...each(all, taken, Math.max), costUsd: all.costUsd ?? taken.costUsd };
+      return spent;
+    },
+  };
+};

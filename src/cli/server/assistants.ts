@@ -1,0 +1,62 @@
+import { type Assistants, createAssistants } from '../../actors/backends/assistants.ts';
+import { createClaude } from '../../actors/backends/claude.ts';
+import { createCodex } from '../../actors/backends/codex.ts';
+import { createCommand } from '../../actors/backends/command.ts';
+import type { Config } from '../config-schema.ts';
+
+const known = [createCodex(), createClaude()].flatMap(({ variables }) => variables);
+/** Places, not secrets. */
+const places: ReadonlySet<string> = new Set(['CODEX_HOME', 'CLAUDE_CONFIG_DIR', 'ANTHROPIC_BASE_URL']);
+
+/** Takes every credential out of the environment, so that no child process can inherit it unasked (rule R24). */
+export const takeCredentials = (env: NodeJS.ProcessEnv): Readonly<Record<string, string>> => {
+  const given = known.flatMap((name) => (env[name] ? [[name, env[name]] as const] : []));
+  for (const [name] of given) delete env[name];
+  return Object.fromEntries(given);
+};
+
+/** The values that must not be seen anywhere. */
+export const secretsIn = (
+  { api }: Config,
+  credentials: Readonly<Record<string, string>>,
+  env: NodeJS.ProcessEnv,
+): readonly string[] => [
+  ...Object.entries(credentials).flatMap(([name, value]) => (places.has(name) ? [] : [value])),
+  ...api.pass_environment.filter((name) => /KEY|TOKEN|SECRET|PASSW/i.test(name)).flatMap((name) => env[name] ?? []),
+];
+
+export interface Surroundings {
+  readonly credentials: Readonly<Record<string, string>>;
+  /** The environment of every child process. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** The environment of the server. */
+  readonly env: NodeJS.ProcessEnv;
+}
+
+const at = (path: string | undefined) => (path === undefined ? {} : { path });
+
+/** The assistants as they are configured; with a proxy, no other way is taken unless it is named. */
+export const assistantsFor = ({ api }: Config, { credentials, environment, env }: Surroundings): Assistants => {
+  const passed = api.pass_environment.filter((name) => !name.startsWith('AGENT_') && !name.startsWith('ATS_'));
+  const more = passed.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
+  const [program, ...args] = api.command ?? [];
+  return createAssistants({
+    codex: createCodex({ ...at(api.codex_path), args: api.codex_args }),
+    claude: createClaude({ ...at(api.claude_path), args: api.claude_args }),
+    command: program === undefined ? null : createCommand([program, ...args]),
+    candidates: api.mode === 'proxy' ? [] : ['codex', 'claude'],
+    environment,
+    secrets: { ...credentials, ...Object.fromEntries(more) },
+    passed,
+    now: () => performance.now(),
+  });
+};
+
+/** Those of the newest configuration. */
+export const latest = (current: () => Assistants): Assistants => ({
+  of: (name) => current().of(name),
+  problem: (name) => current().problem(name),
+  loggedIn: () => current().loggedIn(),
+  lookAgain: () => current().lookAgain(),
+  environmentOf: (assistant) => current().environmentOf(assistant),
+});

@@ -1,0 +1,96 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { createCodex } from '../../../src/actors/backends/codex.ts';
+import { fakeAssistants } from '../../support/assistants.ts';
+import { isLong } from '../../support/long.ts';
+import { type Answer, startModelServer } from '../../support/model-server.ts';
+import { processesWith } from '../../support/processes.ts';
+import { realCodex } from '../../support/real-codex.ts';
+import { startSystem, untilStatus } from '../../support/running.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const command = (cmd: string, number: number): Answer => ({
+  kind: 'answer',
+  calls: [{ id: `call_${number}`, name: 'exec_command', arguments: JSON.stringify({ cmd }) }],
+});
+
+/** What the model says, call by call: two runs, for the work of the first one does not pass its check. */
+const said: readonly Answer[] = [
+  command('echo wrong > made.txt; env', 1),
+  { kind: 'answer', text: 'I made it ☃.' },
+  command('echo right > made.txt', 3),
+  { kind: 'answer', text: 'I mended it.' },
+];
+
+const key = 'sk-a-key-that-no-command-may-see';
+
+/** A home of its own that names our provider; codex makes its helpers only outside of the folder for temporary files. */
+const homeFor = (baseURL: string) => {
+  const [home, temporary] = [temporaryFolder(), join(temporaryFolder(), 'tmp')];
+  mkdirSync(temporary);
+  const provider = `name = "scripted"\nbase_url = "${baseURL}"\nwire_api = "responses"\nenv_key = "CODEX_API_KEY"\n`;
+  const quiet = 'check_for_update_on_startup = false\n[analytics]\nenabled = false\n';
+  const text = `model_provider = "scripted"\nmodel = "gpt-5.1"\n${quiet}[model_providers.scripted]\n${provider}`;
+  writeFileSync(join(home, 'config.toml'), text);
+  return { CODEX_HOME: home, HOME: home, TMPDIR: temporary, CODEX_API_KEY: key };
+};
+
+test.skipIf(!isLong)(
+  'the real codex does a task with our scripted model, is sent back, and goes on in its session',
+  async ({ skip }) => {
+    const codex = await realCodex();
+    if ('reason' in codex) return skip(codex.reason);
+    const provider = await startModelServer((_, number) => said[number - 1] ?? { kind: 'status', status: 400 });
+    const secrets = homeFor(provider.baseURL);
+    const running = await startSystem({
+      assistants: fakeAssistants({ codex: createCodex(codex), secrets, passed: ['HOME', 'TMPDIR'] }),
+      options: { backend: 'codex' },
+    });
+    const { task_id: id } = await running.service.create({ description: 'make the file' });
+    const verify = ['grep -q right made.txt || { echo it is wrong; exit 1; }'];
+    await running.service.execute({ task: id, role: 'engineer', options: { verify } });
+
+    const view = await untilStatus(running, id, 'complete', 'failed');
+    const asked = provider.requests.map(({ body }) => JSON.stringify(body));
+
+    expect(view).toMatchObject({ status: 'complete', attempt: 1, result: 'I mended it.' });
+    expect(readFileSync(join(running.root, 'made.txt'), 'utf8')).toBe('right\n');
+    expect(asked).toHaveLength(4);
+    expect(asked[0]).toContain('You are an engineer.');
+    expect(asked[2]).toContain('it is wrong');
+    expect(asked[2]).toContain('I made it ☃.');
+    expect(asked.join()).not.toContain(key);
+    expect(provider.requests[0]?.headers['authorization']).toBe(`Bearer ${key}`);
+    // 11 tokens in and 7 out for each call, as the provider says.
+    expect(view.usage).toMatchObject({ model_calls: 4, turns: 4, tool_calls: 2, input_tokens: 44, output_tokens: 28 });
+  },
+  300_000,
+);
+
+test.skipIf(!isLong)(
+  'cancel leaves nothing alive of the real codex and of the command in its sandbox',
+  async ({ skip }) => {
+    const codex = await realCodex();
+    if ('reason' in codex) return skip(codex.reason);
+    const provider = await startModelServer(() => command('sleep 611', 1));
+    const running = await startSystem({
+      assistants: fakeAssistants({
+        codex: createCodex(codex),
+        secrets: homeFor(provider.baseURL),
+        passed: ['HOME', 'TMPDIR'],
+      }),
+      options: { backend: 'codex' },
+    });
+    const { task_id: id } = await running.service.create({ description: 'sleep' });
+    await running.service.execute({ task: id, role: 'engineer', options: {} });
+    const mark = new RegExp(`\0ATS_ATTEMPT=[0-9a-f]{12}/${id}#1\0`);
+    await vi.waitFor(() => expect(processesWith(mark).join()).toContain('sleep 611'), { timeout: 60_000 });
+
+    await running.service.cancel(id, null);
+    await untilStatus(running, id, 'cancelled');
+
+    expect(processesWith(mark)).toEqual([]);
+  },
+  300_000,
+);

@@ -1,0 +1,109 @@
+import { readFileSync, symlinkSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { expect, test } from 'vitest';
+import { fakeProgram, runsIn } from '../support/assistants.ts';
+import { openProject, plain } from '../support/cli.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+/** A PATH on which the fakes are found by the names of the real ones. */
+const pathWith = (...names: readonly ('codex' | 'claude')[]): string => {
+  const folder = temporaryFolder();
+  for (const name of names) symlinkSync(fakeProgram(name), join(folder, name));
+  return [folder, process.env['PATH']].join(delimiter);
+};
+
+const passed = { pass_environment: ['FAKE_LOGGED_IN'] };
+
+test('without a key, a codex that is logged in does the work, and everybody says so', async () => {
+  const project = openProject({ ...plain, api: passed });
+  const env = { PATH: pathWith('codex', 'claude'), FAKE_LOGGED_IN: 'codex,claude' };
+  const before = await project.agentWith(env, 'doctor');
+  await project.agentWith(env, 'server', 'start');
+  const id = (await project.agentWith(env, 'create', 'play: well')).out.trim().split(/\s+/)[0] ?? '';
+
+  const ran = await project.agentWith(env, 'engineer', id);
+  const log = readFileSync(join(project.stateDir, 'server.log'), 'utf8');
+
+  expect(before.out).toMatch(/ok +model +codex, which is logged in \(OPENAI_API_KEY is not set\)/);
+  expect(log).toMatch(/model +codex, which is logged in/);
+  expect(ran).toMatchObject({ code: 0, out: expect.stringMatching(/I begin ☃\.[\s\S]*command[\s\S]*made/) });
+  expect(runsIn(project.root)).toHaveLength(1);
+});
+
+test('a codex that is not logged in is no credential, and the refusal says what would be one', async () => {
+  const project = openProject({ ...plain, api: passed });
+  const env = { PATH: pathWith('codex', 'claude'), FAKE_LOGGED_IN: '' };
+  const id = (await project.agentWith(env, 'create', 'play: well')).out.trim().split(/\s+/)[0] ?? '';
+
+  const [doctor, ran] = [await project.agentWith(env, 'doctor'), await project.agentWith(env, 'engineer', id)];
+
+  expect(doctor.out).toMatch(/problem +model +OPENAI_API_KEY is not set and no coding assistant is logged in/);
+  expect(ran).toMatchObject({ code: 7, err: expect.stringMatching(/OPENAI_API_KEY is not set.*codex login/) });
+});
+
+test('a proxy gets every call: no assistant is taken instead unless it is named', async () => {
+  const proxy = { mode: 'proxy', proxy: { base_url: 'http://127.0.0.1:9' } };
+  const env = { PATH: pathWith('codex'), FAKE_LOGGED_IN: 'codex' };
+  const doctorOf = (api: object) => openProject({ ...plain, api }).agentWith(env, 'doctor');
+
+  const [auto, named] = [
+    await doctorOf({ ...passed, ...proxy }),
+    await doctorOf({ ...passed, ...proxy, backend: 'codex' }),
+  ];
+
+  expect(auto.out).toMatch(/problem +model/);
+  expect(named.out).toMatch(/ok +model +codex, by api\.backend/);
+});
+
+test('doctor names the backend of each role that has one, and what is wrong with it', async () => {
+  const roles = { tester: { backend: 'claude' }, reviewer: { backend: 'codex' } };
+  const project = openProject({ ...plain, api: { backend: 'scripted', codex_path: '/nowhere/codex' }, roles });
+
+  const { out, code } = await project.agentWith({ PATH: pathWith('claude') }, 'doctor');
+
+  expect(out).toMatch(/ok +tester +claude, by roles\.tester\.backend/);
+  expect(out).toMatch(/problem +reviewer +codex, by roles\.reviewer\.backend, but \/nowhere\/codex is not a program/);
+  expect(code).toBe(1);
+});
+
+test('no credential and no setting of the server reaches a command that is the backend', async () => {
+  const project = openProject({ ...plain, api: { backend: 'command', command: [fakeProgram('command')] } });
+  const env = { OPENAI_API_KEY: 'sk-one-two-three', ANTHROPIC_API_KEY: 'sk-ant-four', AGENT_SECRET: 'five' };
+  const id = (await project.agentWith(env, 'create', 'play: well')).out.trim().split(/\s+/)[0] ?? '';
+
+  const ran = await project.agentWith(env, 'engineer', id);
+  const names = Object.keys(runsIn(project.root)[0]?.env ?? {});
+
+  expect(ran.code).toBe(0);
+  expect(names).toContain('PATH');
+  expect(names.filter((name) => /KEY|SECRET|^AGENT_/.test(name))).toEqual([]);
+});
+
+test.each<[string, object, string]>([
+  ['a command that is not named', { api: { backend: 'command' } }, 'api.command: is needed'],
+  ['a role without its command', { roles: { tester: { backend: 'command' } } }, 'api.command: is needed'],
+  ['a backend that nobody knows', { api: { backend: 'gemini' } }, 'api.backend: '],
+  ['a program without a folder', { api: { codex_path: 'codex' } }, 'api.codex_path: must be an absolute path'],
+  ['a variable with a value', { api: { pass_environment: ['A=b'] } }, 'api.pass_environment.0: '],
+])('%s is refused by its key', async (_, config, message) => {
+  const server = await openProject({ ...plain, ...config }).server('--server');
+
+  expect(server).toMatchObject({ code: 78, err: expect.stringContaining(message) });
+});
+
+test.each<[string, object, string]>([
+  [
+    'leave that nobody could give',
+    { agent: { require_approval: ['bash'] }, api: { backend: 'codex' } },
+    'require_approval: the engineer works with codex',
+  ],
+  [
+    'a limit of cost without a price',
+    { agent: { max_cost_usd: 1 }, api: { backend: 'codex' } },
+    'max_cost_usd: the engineer runs codex, whose price',
+  ],
+])('with an assistant %s is refused before the server starts', async (_, config, message) => {
+  const server = await openProject({ ...plain, ...config }).server('--server');
+
+  expect(server).toMatchObject({ code: 78, err: expect.stringContaining(message) });
+});

@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { childEnvironment } from '../../src/actors/agent/child.ts';
+import { type Assistants, type AssistantsOptions, createAssistants } from '../../src/actors/backends/assistants.ts';
+import { createClaude } from '../../src/actors/backends/claude.ts';
+import { createCodex } from '../../src/actors/backends/codex.ts';
+import { createCommand } from '../../src/actors/backends/command.ts';
+
+export const fakeProgram = (name: 'codex' | 'claude' | 'command'): string =>
+  fileURLToPath(new URL(`./fake-assistants/${name}.mjs`, import.meta.url));
+
+/** Fakes of the assistants, or the programs that a test brings. */
+export const fakeAssistants = (more: Partial<AssistantsOptions> = {}): Assistants =>
+  createAssistants({
+    codex: createCodex({ path: fakeProgram('codex') }),
+    claude: createClaude({ path: fakeProgram('claude') }),
+    command: createCommand([fakeProgram('command'), '--prompt', '{prompt_file}', '--for', '{role}/{task_id}']),
+    candidates: ['codex', 'claude'],
+    environment: childEnvironment(process.env),
+    secrets: {},
+    passed: [],
+    now: () => performance.now(),
+    ...more,
+  });
+
+export interface FakeRun {
+  readonly argv: readonly string[];
+  readonly prompt: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly id: string;
+}
+
+/** How the fakes were started in a workspace, oldest first. */
+export const runsIn = (root: string): readonly FakeRun[] => {
+  try {
+    return readFileSync(join(root, 'runs.jsonl'), 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as FakeRun);
+  } catch {
+    return [];
+  }
+};

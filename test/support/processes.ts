@@ -1,0 +1,15 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+const read = (pid: string, file: string): string => {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+  } catch {
+    return '';
+  }
+};
+
+/** The command lines of the processes whose environment held this when they began; empty of those that have ended. */
+export const processesWith = (variable: RegExp): readonly string[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && variable.test(`\0${read(name, 'environ')}`))
+    .map((pid) => read(pid, 'cmdline').replaceAll('\0', ' ').trim());
