@@ -8,7 +8,7 @@ export interface Clocks {
 }
 
 /**
- * Epoch ms that never run backwards (ADR 0013): when the time of day is set back, time goes on from where it was; when it
+ * Epoch ms that never run backwards (ADR 0015): when the time of day is set back, time goes on from where it was; when it
  * jumps ahead, as after a machine slept, so does this.
  */
 export const createSteadyClock = ({ wall, steady, notBefore }: Clocks): (() => number) => {
