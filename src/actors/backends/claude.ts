@@ -133,7 +133,7 @@ export const createClaude = ({ path = 'claude', args = [] }: Program = {}): Assi
     '-p',
     ...['--output-format', 'stream-json', '--verbose'],
     ...['--permission-mode', 'acceptEdits', '--setting-sources', 'user', '--strict-mcp-config'],
-    ...(model === null ? [] : ['--model', model]),
+    ...(model === null ? [] : [`--model=${model}`]),
     ...(moneyLeftUsd === null ? [] : ['--max-budget-usd', String(moneyLeftUsd)]),
     ...args,
     ...(session === null ? [] : ['--resume', session]),

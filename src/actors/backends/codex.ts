@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { watchThread } from './codex-usage.ts';
 import type { Assistant, AssistantEvent } from './port.ts';
 import { jsonIn, mayPass, type Program, sessionSchema } from './program.ts';
 
@@ -88,6 +89,10 @@ const eventsOf = (line: z.infer<typeof lineSchema>): readonly AssistantEvent[] =
   }
 };
 
+/** codex takes such a word once; the user's counts. */
+const choosesSandbox = (args: readonly string[]): boolean =>
+  args.some((arg) => /^(-s|--sandbox(=.*)?|--dangerously-bypass-approvals-and-sandbox|--approve-for-me)$/.test(arg));
+
 /**
  * `codex exec --json`. Its own sandbox holds its commands to the workspace and keeps keys out of their environment; its
  * own rules let no project choose the provider.
@@ -98,12 +103,14 @@ export const createCodex = ({ path = 'codex', args = [] }: Program = {}): Assist
   saysCost: false,
   resumes: true,
   endsByExit: false,
+  watch: watchThread,
   argv: ({ model, session }) => [
     path,
     'exec',
-    ...['--json', '--skip-git-repo-check', '--sandbox', 'workspace-write'],
+    ...['--json', '--skip-git-repo-check'],
+    ...(choosesSandbox(args) ? [] : ['--sandbox', 'workspace-write']),
     ...['-c', 'shell_environment_policy.ignore_default_excludes=false'],
-    ...(model === null ? [] : ['--model', model]),
+    ...(model === null ? [] : [`--model=${model}`]),
     ...args,
     ...(session === null ? [] : ['resume', session]),
     '-',

@@ -1,11 +1,12 @@
 import type { Assistant, Start } from './port.ts';
 
+/** The model is a caller's word: it must not become an option. */
 const filled = (part: string, { promptFile, taskId, role, model }: Start): string =>
   part
     .replaceAll('{prompt_file}', promptFile)
     .replaceAll('{task_id}', taskId)
     .replaceAll('{role}', role)
-    .replaceAll('{model}', model ?? '');
+    .replaceAll('{model}', model?.replace(/^-+/, '') ?? '');
 
 /** Any program: it reads the prompt, and the end of what it writes is the result when it ends with exit code 0. */
 export const createCommand = ([program, ...args]: readonly [string, ...string[]]): Assistant => ({

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createBoundedText } from '../agent/bounded-text.ts';
 import { type CommandResult, runCommand } from '../agent/child.ts';
 import { createLines } from './lines.ts';
-import type { Assistant, AssistantEvent, Start } from './port.ts';
+import type { Assistant, AssistantEvent, Start, Used } from './port.ts';
 
 export interface Run {
   readonly assistant: Assistant;
@@ -46,8 +46,11 @@ const runWith = async (promptFile: string, run: Run): Promise<RunEnd> => {
   const stderr = createBoundedText({ headBytes: 0, tailBytes: errorBytes });
   let written = 0;
   let grace: NodeJS.Timeout | undefined;
+  let stopWatching: (() => void) | undefined;
 
+  const onUsed = (used: Used): void => onEvent({ type: 'used', since: 'session', used });
   const take = (event: AssistantEvent): void => {
+    if (event.type === 'session') stopWatching ??= assistant.watch?.({ session: event.id, env, onUsed });
     if (event.type === 'result') grace ??= setTimeout(() => enough.abort(), patienceMs);
     onEvent(event);
   };
@@ -75,6 +78,7 @@ const runWith = async (promptFile: string, run: Run): Promise<RunEnd> => {
     tailBytes: errorBytes,
   });
   clearTimeout(grace);
+  stopWatching?.();
   if (!signal.aborted) lines.end();
   const how = written > outputAtMost ? 'flooded' : howItEnded(result, signal.aborted);
   const { exitCode, leftProcesses } = result;

@@ -44,6 +44,15 @@ export interface Start {
   readonly moneyLeftUsd: number | null;
 }
 
+/** Looks what a session uses while it is at work, until the returned function is called. */
+export type Watch = (watched: {
+  readonly session: string;
+  /** The environment of the assistant. */
+  readonly env: Readonly<Record<string, string>>;
+  /** All that the session used so far. */
+  readonly onUsed: (used: Used) => void;
+}) => () => void;
+
 /** A program that does the work of an attempt with a loop of its own. */
 export interface Assistant {
   readonly name: AssistantName;
@@ -56,6 +65,8 @@ export interface Assistant {
   argv(start: Start): readonly [string, ...string[]];
   /** What a line of its standard output says; nothing when it says nothing that we know. Pure, and never throws. */
   read(line: string): readonly AssistantEvent[];
+  /** For one that says what it used only when it ends. */
+  readonly watch?: Watch;
   /** Whether an end with exit code 0 and without a result is one, with the end of its output as the result. */
   readonly endsByExit: boolean;
 }

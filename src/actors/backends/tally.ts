@@ -76,7 +76,10 @@ export const createTally = ({ before, costOf }: TallyOptions): Tally => {
     hear: (event) => {
       calls.hear(event);
       if (event.type === 'tool_started') tools += 1;
-      if (event.type === 'used') said = event.since === 'run' ? event.used : each(event.used, counted, less);
+      if (event.type === 'used') {
+        const used = event.since === 'run' ? event.used : each(event.used, counted, less);
+        said = each(said, used, Math.max);
+      }
       if (event.type === 'cost') saidUsd = less(event.usd, before.cost_usd ?? 0);
     },
     isDue: () => {

@@ -5,6 +5,7 @@ import type { Settings } from '../../../src/actors/settings.ts';
 import { fakeAssistants, runsIn } from '../../support/assistants.ts';
 import { processesWith } from '../../support/processes.ts';
 import { type Running, type Setting, startSystem, untilStatus } from '../../support/running.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 
 type Name = 'codex' | 'claude' | 'command';
 const talkers = ['codex', 'claude'] as const;
@@ -82,7 +83,7 @@ test('an assistant is told its role, the rules and the task, by its standard inp
 
   expect(only?.prompt).toMatch(/^You are an engineer\.[\s\S]*How you work:[\s\S]*Do this task\.[\s\S]*play: well/);
   expect(only?.argv.join(' ')).toBe(
-    'exec --json --skip-git-repo-check --sandbox workspace-write -c shell_environment_policy.ignore_default_excludes=false --model gpt-x -',
+    'exec --json --skip-git-repo-check --sandbox workspace-write -c shell_environment_policy.ignore_default_excludes=false --model=gpt-x -',
   );
 });
 
@@ -182,6 +183,16 @@ test.each([
   expect(view.error).toMatchObject({ code: 'budget_exceeded', facts: { limit } });
   expect(view.usage.turns).toBeLessThanOrEqual(5);
 });
+
+test('codex, which says what it used only in the end, is ended by the file of its thread', async () => {
+  const assistants = fakeAssistants({ secrets: { CODEX_HOME: temporaryFolder() } });
+  const { running, id } = await run('codex', 'spends', { assistants }, { maxTokensTotal: 400, maxTurns: 900 });
+
+  const view = await untilStatus(running, id, 'complete', 'failed');
+
+  expect(view.error).toMatchObject({ code: 'budget_exceeded', facts: { limit: 'max_tokens_total' } });
+  expect(view.usage.input_tokens).toBeGreaterThanOrEqual(400);
+}, 20_000);
 
 test.each(['hang', 'stubborn'])(
   'the limit of time ends an assistant that plays "%s"',

@@ -36,61 +36,80 @@ const homeFor = (baseURL: string) => {
   return { CODEX_HOME: home, HOME: home, TMPDIR: temporary, CODEX_API_KEY: key };
 };
 
-test.skipIf(!isLong)(
-  'the real codex does a task with our scripted model, is sent back, and goes on in its session',
-  async ({ skip }) => {
-    const codex = await realCodex();
-    if ('reason' in codex) return skip(codex.reason);
-    const provider = await startModelServer((_, number) => said[number - 1] ?? { kind: 'status', status: 400 });
-    const secrets = homeFor(provider.baseURL);
-    const running = await startSystem({
-      assistants: fakeAssistants({ codex: createCodex(codex), secrets, passed: ['HOME', 'TMPDIR'] }),
-      options: { backend: 'codex' },
-    });
-    const { task_id: id } = await running.service.create({ description: 'make the file' });
-    const verify = ['grep -q right made.txt || { echo it is wrong; exit 1; }'];
-    await running.service.execute({ task: id, role: 'engineer', options: { verify } });
+test('the real codex does a task with our scripted model, is sent back, and goes on in its session', async ({
+  skip,
+}) => {
+  if (!isLong) return skip('npm run test:long runs the real codex');
+  const codex = await realCodex();
+  if ('reason' in codex) return skip(codex.reason);
+  const provider = await startModelServer((_, number) => said[number - 1] ?? { kind: 'status', status: 400 });
+  const secrets = homeFor(provider.baseURL);
+  const running = await startSystem({
+    assistants: fakeAssistants({ codex: createCodex(codex), secrets, passed: ['HOME', 'TMPDIR'] }),
+    options: { backend: 'codex' },
+  });
+  const { task_id: id } = await running.service.create({ description: 'make the file' });
+  const verify = ['grep -q right made.txt || { echo it is wrong; exit 1; }'];
+  await running.service.execute({ task: id, role: 'engineer', options: { verify } });
 
-    const view = await untilStatus(running, id, 'complete', 'failed');
-    const asked = provider.requests.map(({ body }) => JSON.stringify(body));
+  const view = await untilStatus(running, id, 'complete', 'failed');
+  const asked = provider.requests.map(({ body }) => JSON.stringify(body));
 
-    expect(view).toMatchObject({ status: 'complete', attempt: 1, result: 'I mended it.' });
-    expect(readFileSync(join(running.root, 'made.txt'), 'utf8')).toBe('right\n');
-    expect(asked).toHaveLength(4);
-    expect(asked[0]).toContain('You are an engineer.');
-    expect(asked[2]).toContain('it is wrong');
-    expect(asked[2]).toContain('I made it ☃.');
-    expect(asked.join()).not.toContain(key);
-    expect(provider.requests[0]?.headers['authorization']).toBe(`Bearer ${key}`);
-    // 11 tokens in and 7 out for each call, as the provider says.
-    expect(view.usage).toMatchObject({ model_calls: 4, turns: 4, tool_calls: 2, input_tokens: 44, output_tokens: 28 });
-  },
-  300_000,
-);
+  expect(view).toMatchObject({ status: 'complete', attempt: 1, result: 'I mended it.' });
+  expect(readFileSync(join(running.root, 'made.txt'), 'utf8')).toBe('right\n');
+  expect(asked).toHaveLength(4);
+  expect(asked[0]).toContain('You are an engineer.');
+  expect(asked[2]).toContain('it is wrong');
+  expect(asked[2]).toContain('I made it ☃.');
+  expect(asked.join()).not.toContain(key);
+  expect(provider.requests[0]?.headers['authorization']).toBe(`Bearer ${key}`);
+  // 11 tokens in and 7 out for each call, as the provider says.
+  expect(view.usage).toMatchObject({ model_calls: 4, turns: 4, tool_calls: 2, input_tokens: 44, output_tokens: 28 });
+}, 300_000);
 
-test.skipIf(!isLong)(
-  'cancel leaves nothing alive of the real codex and of the command in its sandbox',
-  async ({ skip }) => {
-    const codex = await realCodex();
-    if ('reason' in codex) return skip(codex.reason);
-    const provider = await startModelServer(() => command('sleep 611', 1));
-    const running = await startSystem({
-      assistants: fakeAssistants({
-        codex: createCodex(codex),
-        secrets: homeFor(provider.baseURL),
-        passed: ['HOME', 'TMPDIR'],
-      }),
-      options: { backend: 'codex' },
-    });
-    const { task_id: id } = await running.service.create({ description: 'sleep' });
-    await running.service.execute({ task: id, role: 'engineer', options: {} });
-    const mark = new RegExp(`\0ATS_ATTEMPT=[0-9a-f]{12}/${id}#1\0`);
-    await vi.waitFor(() => expect(processesWith(mark).join()).toContain('sleep 611'), { timeout: 60_000 });
+test('cancel leaves nothing alive of the real codex and of the command in its sandbox', async ({ skip }) => {
+  if (!isLong) return skip('npm run test:long runs the real codex');
+  const codex = await realCodex();
+  if ('reason' in codex) return skip(codex.reason);
+  const provider = await startModelServer(() => command('sleep 611', 1));
+  const running = await startSystem({
+    assistants: fakeAssistants({
+      codex: createCodex(codex),
+      secrets: homeFor(provider.baseURL),
+      passed: ['HOME', 'TMPDIR'],
+    }),
+    options: { backend: 'codex' },
+  });
+  const { task_id: id } = await running.service.create({ description: 'sleep' });
+  await running.service.execute({ task: id, role: 'engineer', options: {} });
+  const mark = new RegExp(`\0ATS_ATTEMPT=[0-9a-f]{12}/${id}#1\0`);
+  await vi.waitFor(() => expect(processesWith(mark).join()).toContain('sleep 611'), { timeout: 60_000 });
 
-    await running.service.cancel(id, null);
-    await untilStatus(running, id, 'cancelled');
+  await running.service.cancel(id, null);
+  await untilStatus(running, id, 'cancelled');
 
-    expect(processesWith(mark)).toEqual([]);
-  },
-  300_000,
-);
+  expect(processesWith(mark)).toEqual([]);
+}, 300_000);
+
+test('the real codex is ended at its limit of tokens while it works', async ({ skip }) => {
+  if (!isLong) return skip('npm run test:long runs the real codex');
+  const codex = await realCodex();
+  if ('reason' in codex) return skip(codex.reason);
+  const provider = await startModelServer((_, number) => command('sleep 0.3', number));
+  const running = await startSystem({
+    assistants: fakeAssistants({
+      codex: createCodex(codex),
+      secrets: homeFor(provider.baseURL),
+      passed: ['HOME', 'TMPDIR'],
+    }),
+    options: { backend: 'codex' },
+  });
+  const { task_id: id } = await running.service.create({ description: 'go on for ever' });
+  await running.service.execute({ task: id, role: 'engineer', options: { maxTokensTotal: 60, maxTurns: 1_000 } });
+
+  const view = await untilStatus(running, id, 'complete', 'failed');
+
+  expect(view.error).toMatchObject({ code: 'budget_exceeded', facts: { limit: 'max_tokens_total' } });
+  expect(view.usage.input_tokens % 11).toBe(0);
+  expect(provider.requests.length).toBeLessThan(30);
+}, 300_000);
