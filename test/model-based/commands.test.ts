@@ -19,6 +19,8 @@ const replayPath = process.env['AGENT_TEST_REPLAY'];
 /** Runs wait for the clock now and then: several at once keep the machine busy. */
 const lanes = path === undefined ? 3 : 1;
 
+const runLimitMs = 20_000;
+
 const boot = async (maxRetries: number) => {
   const held = createHeldModel(cap);
   const server = await startServer({ model: held.model, options: { cap, queueLimit, maxRetries } });
@@ -56,6 +58,7 @@ test(
         seed: seed + number,
         numRuns: Math.ceil(runs / lanes),
         endOnFailure: !isLong,
+        timeout: runLimitMs,
         ...(path === undefined ? {} : { path, numRuns: 1 }),
       });
 
@@ -65,5 +68,5 @@ test(
     process.stdout.write(`commands, seed ${seed}, ${lanes} lanes: ${runs} runs; ${carriedOut}\n`);
     for (const each of ended) if (each.status === 'rejected') throw each.reason;
   },
-  runs * 2_000 + 60_000,
+  runs * 2_000 + 2 * runLimitMs,
 );
