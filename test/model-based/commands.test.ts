@@ -17,7 +17,7 @@ const seed = Number(process.env['AGENT_TEST_SEED'] ?? Date.now() % 1_000_000);
 const path = process.env['AGENT_TEST_PATH'];
 const replayPath = process.env['AGENT_TEST_REPLAY'];
 /** Runs wait for the clock now and then: several at once keep the machine busy. */
-const lanes = path === undefined ? 3 : 1;
+const lanes = path === undefined ? 6 : 1;
 
 const runLimitMs = 20_000;
 

@@ -159,7 +159,8 @@ const explaining = (index: number): Command =>
     `${index}`,
     () => true,
     async (model, { server }) => {
-      const task = pick(model, index);
+      // It looks, and changes nothing.
+      const task = { ...pick(model, index), ends: [] };
       followTracker(task);
       const { result } = await server.call('explain', { task_id: task.id });
       expect(result.allowed_events, `${task.id}, which is ${task.stand}`).toEqual(allowedIn(task));

@@ -78,7 +78,7 @@ const takeSlots = (model: Expected, views: ReadonlyMap<string, TaskView>, pausin
 /** Waits until the service is as it must be; what it must always be is asked at every look. */
 export const settle = async (model: Expected, real: Real): Promise<void> => {
   const pausing = new Set(model.tasks.filter(({ stand }) => stand === 'pausing').map(({ id }) => id));
-  for (const began = Date.now(); ; await delay(2)) {
+  for (const began = Date.now(); ; await delay(4)) {
     const { tasks } = (await real.server.call('list', {})).result as { tasks: readonly TaskView[] };
     const views = new Map(tasks.map((view) => [view.task_id, view]));
     requireSound(model, views, real);
