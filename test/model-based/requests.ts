@@ -30,13 +30,14 @@ const enter = (model: Expected, task: ExpectedTask, maxTurns: number | null): Pr
   return {
     answers: reason(),
     lead: (answer) => {
+      // A request that is refused is remembered: a retry without a role asks for the same again.
+      task.hasRole = true;
+      if (maxTurns !== null) task.maxTurns = maxTurns;
       if (answer !== 'ok') return rest(task);
       model.orders += 1;
       task.stand = 'asked';
       task.order = model.orders;
-      task.hasRole = true;
       task.retriesLeft = model.maxRetries;
-      if (maxTurns !== null) task.maxTurns = maxTurns;
     },
   };
 };
