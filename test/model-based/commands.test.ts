@@ -6,11 +6,12 @@ import { startServer } from '../support/running.ts';
 import { counts, everyCommand } from './commands.ts';
 import { createExpected, newTask } from './expected.ts';
 import { createHeldModel } from './held-model.ts';
-import type { Real } from './settle.ts';
+import { execute } from './requests.ts';
+import { type Real, settle } from './settle.ts';
 import { requireStreams } from './streams.ts';
 
 const cap = 2;
-const queueLimit = 2;
+const queueLimit = 3;
 const runs = Number(process.env['AGENT_TEST_RUNS'] ?? (isLong ? 1_000 : 30));
 const seed = Number(process.env['AGENT_TEST_SEED'] ?? Date.now() % 1_000_000);
 /** What a failure printed, to make only that one run again. */
@@ -21,25 +22,32 @@ const lanes = path === undefined ? 6 : 1;
 
 const runLimitMs = 20_000;
 
-const boot = async (maxRetries: number) => {
+/** A project with five tasks; in a crowd, four of them are asked to run, so that two wait. */
+const boot = async (maxRetries: number, isCrowded: boolean) => {
   const held = createHeldModel(cap);
   const server = await startServer({ model: held.model, options: { cap, queueLimit, maxRetries } });
   const as = (actor: string) =>
     createEmbeddedTracker({ projectRoot: server.root, actor, clock: () => Date.now(), random: () => 0 });
   const real: Real = { server, held, amy: as('amy'), thief: as('agent-server') };
   const model = createExpected(cap, queueLimit, maxRetries);
-  for (const priority of [2, 2, 1]) {
+  for (const priority of [2, 2, 2, 2, 1]) {
     const { result } = await server.call('create', { description: 'something', priority });
     model.tasks.push(newTask(result.task_id, priority, []));
+  }
+  for (const task of isCrowded ? model.tasks.slice(0, 4) : []) {
+    await server.call('execute', { task_id: task.id, role: 'engineer' });
+    execute(model, task, null).lead('ok');
+    await settle(model, real);
   }
   return { model, real };
 };
 
 const obeys = fc.asyncProperty(
   fc.constantFrom(0, 1),
+  fc.boolean(),
   fc.commands(everyCommand, { maxCommands: 40, size: 'max', ...(replayPath === undefined ? {} : { replayPath }) }),
-  async (maxRetries, commands) => {
-    const { model, real } = await boot(maxRetries);
+  async (maxRetries, isCrowded, commands) => {
+    const { model, real } = await boot(maxRetries, isCrowded);
     try {
       await fc.asyncModelRun(() => ({ model, real }), commands);
       await requireStreams(model, real);

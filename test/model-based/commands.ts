@@ -19,7 +19,7 @@ import { cancel, close, execute, type Fit, type Prediction, reopen, respond, ret
 import { type Real, settle } from './settle.ts';
 
 type Command = fc.AsyncCommand<Expected, Real>;
-const tasksAtMost = 6;
+const tasksAtMost = 7;
 const streakAtMost = 3;
 
 /** How often each kind of command was carried out, over all runs. */
@@ -75,12 +75,14 @@ const request = (
   );
 
 const maxTurnsOf = { few: 1, many: null } as const;
-const executing = (index: number, turns: keyof typeof maxTurnsOf): Command =>
+const executing = (index: number, turns: keyof typeof maxTurnsOf, anyTask: boolean): Command =>
   request(
     'execute',
     index,
     () => ({ role: 'engineer', options: maxTurnsOf[turns] === null ? {} : { max_turns: maxTurnsOf[turns] } }),
     (model, task) => execute(model, task, maxTurnsOf[turns]),
+    () => true,
+    ({ stand }) => anyTask || stand === 'resting',
   );
 const retrying = (index: number, withRole: boolean): Command =>
   request(
@@ -281,8 +283,8 @@ const methods = ['execute', 'status', 'explain', 'close', 'reopen', 'cancel', 'r
 
 /** Everything that people, the model and others may do; what is listed twice happens twice as often. */
 export const everyCommand: fc.Arbitrary<Command>[] = [
-  ...[1, 2, 3].map(() =>
-    fc.tuple(index, fc.constantFrom('many', 'many', 'few')).map(([i, turns]) => executing(i, turns)),
+  ...[true, false, false].map((anyTask) =>
+    fc.tuple(index, fc.constantFrom('many', 'many', 'few')).map(([i, turns]) => executing(i, turns, anyTask)),
   ),
   ...[1, 2].map(() => index.map((i) => ending(i, 'finish'))),
   ...(['giveUp', 'refuse', 'beBusy', 'ask'] as const).map((how) => index.map((i) => ending(i, how))),

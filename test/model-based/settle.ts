@@ -78,7 +78,8 @@ const takeSlots = (model: Expected, views: ReadonlyMap<string, TaskView>, pausin
 /** Waits until the service is as it must be; what it must always be is asked at every look. */
 export const settle = async (model: Expected, real: Real): Promise<void> => {
   const pausing = new Set(model.tasks.filter(({ stand }) => stand === 'pausing').map(({ id }) => id));
-  for (const began = Date.now(); ; await delay(4)) {
+  const began = Date.now();
+  for (let pauseMs = 2; ; pauseMs = Math.min(pauseMs * 1.5, 60)) {
     const { tasks } = (await real.server.call('list', {})).result as { tasks: readonly TaskView[] };
     const views = new Map(tasks.map((view) => [view.task_id, view]));
     requireSound(model, views, real);
@@ -90,6 +91,7 @@ export const settle = async (model: Expected, real: Real): Promise<void> => {
       ...(running === Math.min(model.cap, asked.length) ? [] : [`${running} of ${asked.length} run`]),
     ];
     if (wrong.length === 0) return takeSlots(model, views, pausing);
+    await delay(pauseMs);
     if (Date.now() - began > settleMs) throw new Error(`it does not come about: ${wrong.join('; ')}`);
   }
 };

@@ -125,6 +125,9 @@ const judge = (memory: Memory, { before, event, after }: Move<Snapshot>): void =
   );
   if (began === 1) expect(memory.ended, 'the attempt before has ended').toBe(true);
   expect(memory.attempts + began, 'retries are bounded').toBeLessThanOrEqual(1 + maxRetries);
+  if (to === 'queued.backingOff' && before.hasTag('live'))
+    expect(context.retriesLeft, 'another attempt costs a retry').toBe(before.context.retriesLeft - 1);
+  expect(context.retriesLeft).toBeGreaterThanOrEqual(0);
   if (after.hasTag('pending') && from !== to)
     expect(context.deadlineAt, 'who waits has a deadline to come').toBeGreaterThanOrEqual(
       ((event as { at?: number }).at ?? at) + shortestWaitMs,
@@ -155,10 +158,9 @@ export const taskWorld: World<Snapshot, Memory> = {
     ...deadlines(snapshot),
   ],
   keyOf: (snapshot) => {
-    const { role, options, attempt, retriesLeft, failure, feedback } = snapshot.context;
+    const { role, options, retriesLeft, failure, feedback } = snapshot.context;
     return JSON.stringify([
       pathOf(snapshot),
-      Math.min(attempt, 3),
       failure === null ? null : failure.retryable,
       retriesLeft,
       feedback?.round ?? 0,
