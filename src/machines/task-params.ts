@@ -106,6 +106,14 @@ export const closeRefused = ({ event }: Answered<Verdict>) => ({
   failure: failure('internal', 'the tracker refused to close the task', { ...event.output.refusal }),
 });
 
+const longestWantedMs = 24 * 60 * minute;
+
+/** How long the provider wants to be left alone (ms), a day at most; 0 when it did not say. */
+export const wantedPause = (failure: Failure | null): number => {
+  const wanted = failure?.facts['retry_after_ms'];
+  return typeof wanted === 'number' ? Math.min(wanted, longestWantedMs) : 0;
+};
+
 /** The guard `observed` for one word of the tracker. */
 export const isSeen = (is: ObservedStatus) =>
   ({

@@ -4,7 +4,7 @@ import { slot } from './slot.ts';
 import { spread } from './spread.ts';
 import type { AttemptOutcome, Failure, Finding, Role, RunOptions, TaskId } from './task.ts';
 import type { AttemptInput, ObservedStatus, TaskContext, TaskEvent, TaskInput, Verdict } from './task-context.ts';
-import { type EndLabel, roundsAtMost, trackerPatienceMs, willRetry } from './task-params.ts';
+import { type EndLabel, roundsAtMost, trackerPatienceMs, wantedPause, willRetry } from './task-params.ts';
 
 type Request = { readonly role: Role | null; readonly options: RunOptions | null; readonly maxRetries: number };
 type TaskOnly = { readonly taskId: TaskId };
@@ -139,10 +139,15 @@ export const taskSetup = setup({
     recordEnd: assign({ completedAt: ({ event }) => event.at }),
     spendRetry: assign({ retriesLeft: ({ context }) => context.retriesLeft - 1 }),
     setDeadline: assign({ deadlineAt: ({ event }, { afterMs }: { afterMs: number }) => event.at + afterMs }),
-    /** 2, 4, 8 … 300 s, and up to a quarter more: tasks that failed together do not come back together. */
+    /**
+     * 2, 4, 8 … 300 s, or what the provider asked for, and up to a quarter more: tasks that failed together do not come
+     * back together.
+     */
     setBackoff: assign({
-      deadlineAt: ({ context: { attempt, taskId }, event }) =>
-        event.at + Math.round(1_000 * Math.min(2 ** attempt, 300) * (1 + spread(`${taskId}#${attempt}`) / 4)),
+      deadlineAt: ({ context: { attempt, taskId, failure }, event }) => {
+        const pause = Math.max(1_000 * Math.min(2 ** attempt, 300), wantedPause(failure));
+        return event.at + Math.round(pause * (1 + spread(`${taskId}#${attempt}`) / 4));
+      },
     }),
     clearDeadline: assign({ deadlineAt: null }),
     keep: () => {},

@@ -754,3 +754,15 @@ test('the pause between attempts doubles and has a ceiling', () => {
     expect(within(least)(at + (pauses[index] ?? 0))).toBe(true);
   expect(pauses).toEqual([1, 2, 3, 20].map(pause));
 });
+
+test.each([
+  [1_000, 2_000],
+  [3_600_000, 3_600_000],
+  [10 ** 12, 86_400_000],
+])('a provider that wants to be left alone for %d ms is, for at least %d ms', (wanted, least) => {
+  const context = { ...resting, ...running, failure: { ...failure(true), facts: { retry_after_ms: wanted } } };
+
+  const { deadlineAt } = step(taskMachine, 'started.failing', context, done('release')).context;
+
+  expect(within(least)(deadlineAt)).toBe(true);
+});
