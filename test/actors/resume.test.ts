@@ -6,6 +6,7 @@ import Database from 'libsql';
 import { expect, test, vi } from 'vitest';
 import type { Model, ModelEvent, ModelRequest } from '../../src/actors/model/port.ts';
 import type { OnInterrupted } from '../../src/actors/settings.ts';
+import type { TaskId } from '../../src/machines/task.ts';
 import { finish, type Running, type Setting, startSystem, type Turn, untilStatus } from '../support/running.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -268,4 +269,34 @@ test('a cancel that a crash cut short ends what the earlier process left running
   expect((await left).signal).toMatch(/SIGTERM|SIGKILL/);
   expect(other.exitCode).toBeNull();
   other.kill();
+});
+
+test.each([
+  ['before the tracker heard of it', false],
+  ['after the tracker closed the task', true],
+])('a crash between the results and the end, %s, closes the task once and does nothing again', async (_, heard) => {
+  const { first, id, requests, setting } = await open([bash('echo once >> log'), finish('all of it')]);
+  const { close } = first.tracker;
+  const reached = new Promise<void>((resolve) => {
+    first.tracker.close = async (...args) => {
+      if (heard) await close(...args);
+      resolve();
+      return new Promise<never>(() => {});
+    };
+  });
+  await reached;
+  const closedAt = (await first.tracker.find(id as TaskId))?.closedAt ?? null;
+  const image = await crash(first, setting);
+  const next = await startSystem(image);
+
+  const view = await untilStatus(next, id, 'complete');
+
+  const tracked = await next.tracker.find(id as TaskId);
+  expect(view).toMatchObject({ attempt: 1, result: 'all of it' });
+  expect(requests).toHaveLength(2);
+  expect(readFileSync(join(next.root, 'log'), 'utf8')).toBe('once\n');
+  expect(tracked).toMatchObject({ status: 'closed', ...(heard ? { closedAt } : {}) });
+  expect(closedAt === null).toBe(!heard);
+  const frames = next.store.read({ taskId: id, after: 0, limit: 1_000 });
+  expect(frames.filter(({ type }) => type === 'completed')).toHaveLength(1);
 });

@@ -179,7 +179,7 @@ test('a cancel stops the agent, its processes and nothing else, and is answered 
   await run(running, id);
   const pid = await pidIn(running.root);
 
-  const answers = await Promise.all([1, 2, 3].map(() => running.service.cancel(id, 'not now')));
+  const answers = await Promise.all(Array.from({ length: 10 }, () => running.service.cancel(id, 'not now')));
 
   expect(alive(pid)).toBe(false);
   for (const view of answers) expect(view).toMatchObject({ status: 'cancelled', phase: 'cancelled', attempt: 1 });

@@ -1,4 +1,6 @@
-import { expect, test } from 'vitest';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
 import { finish, hang, startServer, untilStatus } from '../support/running.ts';
 import { readFrames } from '../support/sse.ts';
 
@@ -86,13 +88,45 @@ test.each([
   if (!made) expect(JSON.parse(end?.data ?? '{}').output).toBe('a person did not allow this call');
 });
 
-test('a question that nobody answers fails the attempt in time', async () => {
-  const server = await startServer({ turns: [question, finish()], options: { answerMs: 50 } });
+test.each([
+  ['a question', question, { question: 'red or blue?' }],
+  ['a request for leave', command('touch made'), { question: expect.stringContaining('May it?') }],
+])('%s that nobody answers fails the attempt in time, says so, and nothing is done', async (_, asking, facts) => {
+  const server = await startServer({
+    turns: [asking, finish()],
+    options: { answerMs: 50 },
+    role: { approvals: ['bash'] },
+  });
   const id = await running(server);
 
   const view = await untilStatus(server, id, 'failed');
 
-  expect(view.error).toMatchObject({ code: 'timed_out', facts: { question: 'red or blue?' } });
+  expect(view.error).toMatchObject({ code: 'timed_out', message: expect.stringContaining('nobody answered'), facts });
+  expect(existsSync(join(server.root, 'made'))).toBe(false);
+});
+
+test('an answer to an attempt that is over does not reach the next one, which asks the same', async () => {
+  const server = await startServer({ turns: [question, finish('so it is')] });
+  const id = await running(server);
+  await untilAsked(server, id, 'input_required');
+  await server.call('cancel', { task_id: id });
+  await server.call('retry', { task_id: id });
+  await vi.waitFor(async () =>
+    expect((await server.call('status', { task_id: id })).result).toMatchObject({
+      attempt: 2,
+      awaiting: { input_id: 'input-1' },
+    }),
+  );
+  const respond = (attempt: number) =>
+    server.call('respond', { task_id: id, attempt, input_id: 'input-1', text: 'blue' });
+
+  const { error } = await respond(1);
+  const still = (await server.call('status', { task_id: id })).result;
+  await respond(2);
+
+  expect(error).toMatchObject({ code: -32019, data: { code: 'stale_attempt', attempt: 1, live_attempt: 2 } });
+  expect(still).toMatchObject({ phase: 'awaiting_input', attempt: 2 });
+  expect(await untilStatus(server, id, 'complete')).toMatchObject({ attempt: 2, result: 'so it is' });
 });
 
 test('a task that waits for a person can be cancelled', async () => {
