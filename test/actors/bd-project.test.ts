@@ -103,6 +103,24 @@ test.each<[string, Fault, string]>([
   expect(await running.service.status(id)).not.toHaveProperty('error');
 });
 
+test('a run that is asked for while bd cannot be asked is refused by name, and nothing begins', async () => {
+  const { bd, root, running, id } = await open();
+  await running.stop();
+  bd.fail({ ...down, on: 'show', times: 1_000 });
+  const next = await startSystem({ turns: [hang], root, stateDir: running.stateDir, tracker: trackerOf(bd) });
+
+  const refused = execute(next, id);
+
+  await expect(refused).rejects.toMatchObject({
+    code: 'tracker_unavailable',
+    message: expect.stringContaining('server appears down'),
+  });
+  expect(next.store.latest(id, 'tool_start')).toBeNull();
+  expect(next.system.load()).toMatchObject({ running: 0, waiting: 0 });
+  bd.fail();
+  expect(await inBd(bd, root, id)).toMatchObject({ status: 'open' });
+});
+
 test('what was done while bd was away altogether is recorded, and told when it is back', async () => {
   const waits = { tool: 'bash', arguments: { command: 'until [ -e go ]; do sleep 0.05; done' } };
   const { bd, root, running, id } = await open({ turns: [{ calls: [waits] }, finish('all of it')] });

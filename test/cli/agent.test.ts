@@ -474,3 +474,30 @@ test.each([
 
   expect(await agent(...words)).toMatchObject({ code: 2, out: '', err: expect.stringContaining(message) });
 });
+
+test('from a folder inside and with --project from elsewhere it is the same project', async () => {
+  const { shell, root } = scripted([finish('done', 'from afar')]);
+  const id = (await shell('mkdir -p deep/er && cd deep/er && $AGENT create "Do it"')).out.trim();
+
+  const run = await shell(`cd deep/er && $AGENT engineer ${id}`);
+  const elsewhere = await shell(`cd / && $AGENT show ${id} --json --project ${JSON.stringify(root)}`);
+
+  expect(run).toMatchObject({ code: 0, out: expect.stringContaining('from afar') });
+  expect(JSON.parse(elsewhere.out)).toMatchObject({ task_id: id, status: 'complete' });
+  expect(existsSync(join(root, '.beads', 'tasks', `task-${id}`, '30-results.md'))).toBe(true);
+  expect(existsSync(join(root, 'deep', 'er', '.beads'))).toBe(false);
+});
+
+test('a run whose server dies is not said to have gone well', async () => {
+  const { agent, root, stopServer } = scripted([hang]);
+  const id = (await agent('create', 'Do it')).out.trim();
+  const run = agent('engineer', id);
+  await until(() => existsSync(join(root, 'pid')) && readFileSync(join(root, 'pid'), 'utf8') !== '');
+
+  await stopServer('SIGKILL');
+
+  const { code, err } = await run;
+  expect(code).toBe(6);
+  expect(err).toMatch(/server/);
+  process.kill(Number(readFileSync(join(root, 'pid'), 'utf8')), 'SIGKILL');
+});

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
 import { createMethods } from '../../src/http/methods.ts';
@@ -158,6 +159,29 @@ test.each([
 
   expect(answer).toMatchObject({ status, body: { jsonrpc: '2.0', error: { code, data: { code: name } } } });
 });
+
+test('whatever a body holds is answered, never as a fault of the server, and the server goes on', async () => {
+  const { post, base } = await startServer();
+  const method = fc.constantFrom(...servedMethods.filter((name) => name !== 'discovery'), 'constructor', '__proto__');
+  const key = fc.constantFrom('task_id', 'task', 'role', 'description', 'options', 'limit', 'attempt', '__proto__');
+  const params = fc.oneof(fc.jsonValue(), fc.dictionary(key, fc.jsonValue(), { maxKeys: 4 }));
+  const body = fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.jsonValue().map((value) => JSON.stringify(value)),
+    fc.tuple(method, params).map(([name, given]) => JSON.stringify(rpc(name, given))),
+  );
+
+  await fc.assert(
+    fc.asyncProperty(body, async (text) => {
+      const answer = await post(text);
+      expect([200, 204, 400]).toContain(answer.status);
+      for (const { error } of [answer.body ?? {}].flat()) expect(error?.code).not.toBe(-32603);
+    }),
+    { numRuns: 300 },
+  );
+
+  expect((await fetch(`${base}/health`)).status).toBe(200);
+}, 30_000);
 
 test('a notification is carried out and answered with nothing', async () => {
   const { post, tracker } = await startServer();
