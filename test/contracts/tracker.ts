@@ -91,6 +91,15 @@ export const describeTracker = (
       expect((await find(second.id)).unmet).toEqual([first.id]);
     });
 
+    test('a dependency on a closed task is met as soon as it is added', async () => {
+      const [closed, later] = [await tracker.create(aTask()), await tracker.create(aTask())];
+      await tracker.close(closed.id, 'Completed by agent-server');
+
+      await tracker.addDependency(later.id, closed.id);
+
+      expect(await find(later.id)).toMatchObject({ dependencies: [closed.id], unmet: [], ready: true });
+    });
+
     test('adding a dependency again and removing what is not there succeed', async () => {
       const [one, other] = [await tracker.create(aTask()), await tracker.create(aTask())];
       await tracker.addDependency(one.id, other.id);
