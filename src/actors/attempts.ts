@@ -10,6 +10,9 @@ export interface Attempts {
   waitForSlot(place: Place, signal: AbortSignal): Promise<void>;
   /** Never resolves: the slot is held until the signal aborts, and further while what was committed says so. */
   holdSlot(taskId: TaskId, role: Role, signal: AbortSignal): Promise<void>;
+  /** While a person is waited for, somebody else may have the slot. */
+  lendSlot(taskId: TaskId): Promise<void>;
+  regainSlot(taskId: TaskId, signal: AbortSignal): Promise<void>;
   run(input: AgentStart, signal: AbortSignal): Promise<AttemptOutcome>;
   /** Remembers work of an attempt that must have ended before the attempt counts as gone. */
   track<Result>(key: AttemptKey, work: Promise<Result>): Promise<Result>;
@@ -32,12 +35,17 @@ const within = async (work: Promise<unknown>, ms: number, what: string): Promise
 /** `holdsSlot` tells from what was committed: an actor that broke comes back, and has its slot still. */
 export const createAttempts = (supervisor: Supervisor, holdsSlot: (taskId: TaskId) => boolean): Attempts => {
   const granted = new Map<TaskId, () => void>();
+  const regained = new Map<TaskId, () => void>();
   const ended = new Map<string, (outcome: AttemptOutcome) => void>();
   const working = new Map<string, Set<Promise<unknown>>>();
 
   supervisor.on('slot.granted', ({ taskId }: Extract<SupervisorFact, { type: 'slot.granted' }>) => {
     granted.get(taskId)?.();
     granted.delete(taskId);
+  });
+  supervisor.on('slot.regained', ({ taskId }: Extract<SupervisorFact, { type: 'slot.regained' }>) => {
+    regained.get(taskId)?.();
+    regained.delete(taskId);
   });
   supervisor.on('agent.ended', ({ key, outcome }: Extract<SupervisorFact, { type: 'agent.ended' }>) => {
     ended.get(key)?.(outcome);
@@ -60,6 +68,16 @@ export const createAttempts = (supervisor: Supervisor, holdsSlot: (taskId: TaskI
           if (!holdsSlot(taskId)) supervisor.send({ type: 'slot.returned', taskId });
         });
         supervisor.send({ type: 'slot.retaken', taskId, role });
+      }),
+    lendSlot: (taskId) => {
+      supervisor.send({ type: 'slot.lent', taskId });
+      return new Promise(() => {});
+    },
+    regainSlot: (taskId, signal) =>
+      new Promise((resolve) => {
+        regained.set(taskId, resolve);
+        signal.addEventListener('abort', () => regained.delete(taskId));
+        supervisor.send({ type: 'slot.wanted', taskId });
       }),
     run: (input, signal) =>
       new Promise((resolve) => {

@@ -1,5 +1,6 @@
 import { createActor, type SnapshotFrom } from 'xstate';
 import { z } from 'zod';
+import type { AgentContext } from '../machines/agent-context.ts';
 import { agentMachine } from '../machines/agent-machine.ts';
 import { attemptKey, type Role, type TaskId } from '../machines/task.ts';
 import { taskMachine } from '../machines/task-machine.ts';
@@ -54,13 +55,26 @@ export const savedSnapshot = (store: Store, taskId: TaskId): SnapshotFrom<typeof
   return taskMachine.resolveState({ value, context } as never);
 };
 
+/** Whether an agent waits for a person, or for its slot after that; also when it was about to do so in another process. */
+const hasLent = (saved: SavedActor | null): boolean => {
+  const agent = saved?.version === machineVersion ? agentOf(saved) : null;
+  const { resumeAt } = (agent?.context ?? { resumeAt: null }) as Pick<AgentContext, 'resumeAt'>;
+  const goesToWait = resumeAt !== null && ['awaitingInput', 'awaitingApproval', 'returning'].includes(resumeAt);
+  return agent?.tags.has('lent') === true || (goesToWait && agent?.tags.has('phase:preparing') === true);
+};
+
 /** The slot that a task holds by what was committed of it, or null; nobody else may get it, whatever becomes of its actor. */
-export const savedSeat = (store: Pick<Store, 'actor'>, taskId: TaskId): { readonly role: Role } | null => {
+export const savedSeat = (
+  store: Pick<Store, 'actor'>,
+  taskId: TaskId,
+): { readonly role: Role; readonly lent: boolean } | null => {
   const saved = store.actor(taskId);
   const parsed = saved?.version === machineVersion && saved.pending ? parse(saved) : null;
   if (parsed === null) return null;
   const task = taskMachine.resolveState(parsed as never);
-  return task.hasTag('live') ? { role: task.context.role ?? 'engineer' } : null;
+  if (!task.hasTag('live')) return null;
+  const agent = store.actor(attemptKey(taskId, task.context.attempt));
+  return { role: task.context.role ?? 'engineer', lent: task.matches({ started: 'working' }) && hasLent(agent) };
 };
 
 /** The view of a task that is not live. */

@@ -4,7 +4,7 @@ import type { Acted, AgentEvent, Delegated, Prepared, Thought } from '../machine
 import { agentMachine } from '../machines/agent-machine.ts';
 import type { ActInput, DelegateInput, PrepareInput, Seat, ThinkInput } from '../machines/agent-setup.ts';
 import type { Slots } from '../machines/explain.ts';
-import { pauseOf, supervisorMachine } from '../machines/supervisor-machine.ts';
+import { atWork, pauseOf, supervisorMachine } from '../machines/supervisor-machine.ts';
 import {
   type AttemptKey,
   attemptKey,
@@ -80,7 +80,11 @@ const stopMs = 8_000;
 const markVariable = 'ATS_ATTEMPT';
 
 /** The agent machine with its slots filled. */
-const provideAgent = (worker: AgentWorker, delegation: Delegation) =>
+const provideAgent = (
+  worker: AgentWorker,
+  delegation: Delegation,
+  slots: () => Pick<Attempts, 'lendSlot' | 'regainSlot'>,
+) =>
   agentMachine.provide({
     actors: {
       prepare: fromPromise<Prepared, PrepareInput>(({ input, signal }) =>
@@ -89,6 +93,10 @@ const provideAgent = (worker: AgentWorker, delegation: Delegation) =>
       delegate: fromPromise<Delegated, DelegateInput>(({ input, signal }) => delegation.delegate(input, signal)),
       think: fromPromise<Thought, ThinkInput>(({ input, signal }) => worker.think(input, signal)),
       act: fromPromise<Acted, ActInput>(({ input, signal }) => worker.act(input, signal)),
+      lendSlot: fromPromise<void, Pick<Seat, 'taskId'>>(({ input }) => slots().lendSlot(input.taskId)),
+      regainSlot: fromPromise<void, Pick<Seat, 'taskId'>>(({ input, signal }) =>
+        slots().regainSlot(input.taskId, signal),
+      ),
     },
   });
 
@@ -151,7 +159,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   });
 
   const inspected = ports.inspect === undefined ? {} : { inspect: ports.inspect };
-  const agents = provideAgent(worker, delegation);
+  const agents = provideAgent(worker, delegation, () => attempts);
   const agentLogic: typeof agents = durable(agents, {
     now,
     commit: (next: SnapshotFrom<typeof agents>, event: EventObject) =>
@@ -174,12 +182,12 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
 
   const load = (): Slots => {
     const snapshot = supervisor.getSnapshot();
-    const { holding, waiting, cap, streak } = snapshot.context;
+    const { waiting, cap, streak } = snapshot.context;
     const isPaused = (snapshot.matches('paused') || snapshot.matches('probing')) && streak !== null;
     const paused = isPaused
       ? `the queue is paused: one attempt after the other failed alike (${streak.message}); it is tried again every ${pauseOf(snapshot.context) / 1_000} s`
       : null;
-    return { running: holding.length, waiting: waiting.length, cap, paused };
+    return { running: atWork(snapshot.context).length, waiting: waiting.length, cap, paused };
   };
 
   const lookUp = async (taskId: TaskId, run: RunOptions, role: Role): Promise<Finding> => {
@@ -292,7 +300,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     drain: async (ms) => {
       supervisor.send({ type: 'drain' });
       if (ms === 0) return;
-      const isIdle = ({ context }: SnapshotFrom<typeof supervisorMachine>): boolean => context.holding.length === 0;
+      const isIdle = ({ context }: SnapshotFrom<typeof supervisorMachine>): boolean => atWork(context).length === 0;
       await waitFor(supervisor, isIdle, { timeout: ms }).catch(() => {});
     },
     stop: async () => {

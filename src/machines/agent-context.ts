@@ -32,9 +32,12 @@ export interface AgentInput {
   readonly limits: AgentLimits;
 }
 
+/** What follows the answer of a person. */
+export type GoesOnAt = 'considering' | 'acting' | 'delegating';
+
 /** Where an attempt goes on in another process, and with what it knew there. */
 export interface Resume {
-  readonly at: 'thinking' | 'acting' | 'delegating' | 'awaitingInput' | 'awaitingApproval' | null;
+  readonly at: 'thinking' | 'acting' | 'delegating' | 'awaitingInput' | 'awaitingApproval' | 'returning' | null;
   readonly context: AgentContext;
 }
 
@@ -151,6 +154,8 @@ export interface AgentContext extends AgentInput {
   readonly round: number;
   /** Where it goes on when the table is set again, after a restart. */
   readonly resumeAt: Resume['at'];
+  /** Where it goes on when it has its slot again, after a person answered. */
+  readonly goesOnAt: GoesOnAt | null;
   /** What a person says about a call that the end of a server left unclear. */
   readonly decision: string | null;
   /** What was left of the attempt's time when the question was asked (ms). */

@@ -1,11 +1,9 @@
+import { awaitingApproval, awaitingDecision, awaitingInput, returning } from './agent-awaiting.ts';
 import type { Resume } from './agent-context.ts';
 import { delegating } from './agent-delegating.ts';
-import { acted, agentSetup, broken, denial, prepared, response, seat, thought, toolsBroken } from './agent-setup.ts';
+import { acted, agentSetup, broken, denial, prepared, seat, tableAt, thought, toolsBroken } from './agent-setup.ts';
 import type { AttemptOutcome, TaskId } from './task.ts';
 import { noUsage } from './task.ts';
-
-/** Waiting for a person stops the attempt's clock; the wait has a limit of its own. */
-const unanswered = { DEADLINE: { guard: 'outOfTime', target: 'failed', actions: 'blameNobody' } } as const;
 
 /** Where an attempt goes on that an earlier process began, when the table is set as it was. */
 const goOnAt = (at: NonNullable<Resume['at']>) =>
@@ -43,6 +41,7 @@ export const agentMachine = agentSetup.createMachine({
     question: null,
     answer: null,
     decision: null,
+    goesOnAt: null,
     modelTries: 0,
     limitAt: null,
     round: 0,
@@ -68,7 +67,7 @@ export const agentMachine = agentSetup.createMachine({
           backend: context.backend,
           round: context.round,
           turns: context.usage.turns,
-          resumeAt: context.resumeAt,
+          resumeAt: tableAt({ context }),
         }),
         onDone: [
           {
@@ -78,6 +77,7 @@ export const agentMachine = agentSetup.createMachine({
           },
           goOnAt('awaitingInput'),
           goOnAt('awaitingApproval'),
+          goOnAt('returning'),
           { guard: 'outOfTime', target: 'failed', actions: 'blameTime' },
           {
             guard: { type: 'isUnclear', params: prepared },
@@ -204,49 +204,10 @@ export const agentMachine = agentSetup.createMachine({
       },
     },
     delegating,
-    awaitingInput: {
-      tags: ['awaiting', 'phase:awaiting_input'],
-      meta: { says: 'the agent asked a person and goes on with the answer' },
-      on: {
-        ...unanswered,
-        respond: {
-          guard: { type: 'answersQuestion', params: response },
-          target: 'considering',
-          actions: [{ type: 'takeAnswer', params: response }, 'startClock'],
-        },
-      },
-    },
-    awaitingApproval: {
-      tags: ['awaiting', 'phase:awaiting_approval'],
-      meta: { says: 'a person must allow the calls of this turn; what is denied is not made' },
-      on: {
-        ...unanswered,
-        respond: {
-          guard: { type: 'answersQuestion', params: response },
-          target: 'acting',
-          actions: [{ type: 'takeAnswer', params: response }, 'startClock'],
-        },
-      },
-    },
-    awaitingDecision: {
-      tags: ['awaiting', 'phase:awaiting_input'],
-      meta: { says: 'the end of a server left unclear what a call or an assistant did; a person says what to do' },
-      on: {
-        ...unanswered,
-        respond: [
-          {
-            guard: { type: 'decidesOnAssistant', params: response },
-            target: 'delegating',
-            actions: [{ type: 'takeDecision', params: response }, 'startClock', 'forgetResume'],
-          },
-          {
-            guard: { type: 'answersQuestion', params: response },
-            target: 'acting',
-            actions: [{ type: 'takeDecision', params: response }, 'startClock', 'forgetResume'],
-          },
-        ],
-      },
-    },
+    awaitingInput,
+    awaitingApproval,
+    awaitingDecision,
+    returning,
     done: {
       type: 'final',
       tags: ['ended', 'phase:closing'],

@@ -7,6 +7,7 @@ import type {
   Answer,
   Backend,
   Delegated,
+  GoesOnAt,
   Prepared,
   Reported,
   Response,
@@ -62,6 +63,9 @@ const because = (code: Failure['code'], message: string, facts = {}): Failure =>
 const words = (error: unknown): string =>
   typeof error === 'object' && error !== null && 'message' in error ? String(error.message) : String(error);
 
+/** How long an attempt that was answered waits for a slot. */
+export const slotPatienceMs = 24 * 60 * 60_000;
+
 /** A provider that wants to be left alone for longer has the attempt end instead. */
 export const longestPauseMs = 5 * 60_000;
 
@@ -106,6 +110,11 @@ export const order = ({ context }: { context: AgentContext }): DelegateInput => 
   usage: context.usage,
   moneyLeftUsd: context.limits.maxCostUsd === null ? null : context.limits.maxCostUsd - (context.usage.cost_usd ?? 0),
 });
+/** How the table is set: as it was left, or, for one that was answered and waits for its slot, as for what follows. */
+export const tableAt = ({ context: { resumeAt, goesOnAt } }: { context: AgentContext }): Resume['at'] => {
+  if (resumeAt !== 'returning') return resumeAt;
+  return goesOnAt === 'considering' ? 'awaitingInput' : 'awaitingApproval';
+};
 export const response = ({ event }: { event: Response }) => ({ response: event });
 
 type Preparing = { prepared: Prepared };
@@ -158,6 +167,8 @@ export const agentSetup = setup({
     think: slot<Thought, ThinkInput>('think'),
     act: slot<Acted, ActInput>('act'),
     delegate: slot<Delegated, DelegateInput>('delegate'),
+    lendSlot: slot<void, Pick<Seat, 'taskId'>>('lendSlot'),
+    regainSlot: slot<void, Pick<Seat, 'taskId'>>('regainSlot'),
   },
   guards: {
     outOfTime: ({ context, event }) => event.at >= context.deadlineAt,
@@ -189,6 +200,7 @@ export const agentSetup = setup({
     saysFailed: (_, { acted }: Acting) => acted.finish?.status === 'failed',
     asksPerson: (_, { acted }: Acting) => acted.question !== null,
     answersQuestion: ({ context }, { response }: Responding) => answers(context, response),
+    goesOn: ({ context }, { at }: { at: GoesOnAt }) => context.goesOnAt === at,
     decidesOnAssistant: ({ context }, { response }: Responding) =>
       context.resumeAt === 'delegating' && answers(context, response),
     isDelegated: ({ context }) => context.backend !== 'builtin',
@@ -274,7 +286,13 @@ export const agentSetup = setup({
       remainingMs: ({ context, event }) => Math.max(0, context.deadlineAt - event.at),
       deadlineAt: ({ context, event }) => event.at + context.limits.answerMs,
     }),
-    startClock: assign({ deadlineAt: ({ context, event }) => event.at + context.remainingMs, question: null }),
+    startClock: assign({ deadlineAt: ({ context, event }) => event.at + context.remainingMs, goesOnAt: null }),
+    /** The clock stands still until there is a slot again; the wait for it has a limit of its own. */
+    goOnLater: assign({
+      goesOnAt: (_, { at }: { at: GoesOnAt }) => at,
+      deadlineAt: ({ event }) => event.at + slotPatienceMs,
+      question: null,
+    }),
     takeAnswer: assign({
       answer: (_, { response }: Responding) => ({
         from: 'person' as const,
@@ -320,6 +338,10 @@ export const agentSetup = setup({
           question: context.question?.text,
         }),
     }),
+    blameQueue: assign({
+      failure: because('timed_out', `no slot became free within ${slotPatienceMs / 3_600_000} h after the answer`),
+    }),
+    keep: () => {},
     blameLoop: assign({
       failure: ({ context }) =>
         because('loop_detected', `the same call with the same result was made ${context.repeats} times in a row`, {

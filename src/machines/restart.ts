@@ -71,6 +71,7 @@ export const agentRestart: Readonly<
   delegating: 'delegating',
   awaitingInput: 'awaitingInput',
   awaitingApproval: 'awaitingApproval',
+  returning: 'returning',
   awaitingDecision: ({ resumeAt }) => resumeAt ?? 'acting',
   done: 'over',
   failed: 'over',

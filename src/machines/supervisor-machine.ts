@@ -27,18 +27,29 @@ interface Streak {
   readonly message: string;
 }
 
+/** A task that has a slot; while a person is waited for it is lent to whoever is next. */
+export interface Holder {
+  readonly taskId: TaskId;
+  readonly role: Role;
+  readonly lent: boolean;
+}
+
 export interface SupervisorContext extends SupervisorInput {
   readonly streak: Streak | null;
   /** How often the queue has been paused without a success in between. */
   readonly pauses: number;
   /** In the order in which they will get a slot: priority first, then first come. */
   readonly waiting: readonly Place[];
-  readonly holding: readonly { readonly taskId: TaskId; readonly role: Role }[];
+  readonly holding: readonly Holder[];
+  /** Those who lent their slot and want it again, in the order in which they asked. */
+  readonly returning: readonly TaskId[];
 }
 
 export type SupervisorEvent =
   | { readonly type: 'slot.requested'; readonly place: Place }
-  | { readonly type: 'slot.retaken'; readonly taskId: TaskId; readonly role: Role }
+  | { readonly type: 'slot.retaken'; readonly taskId: TaskId; readonly role: Role; readonly lent?: boolean }
+  | { readonly type: 'slot.lent'; readonly taskId: TaskId }
+  | { readonly type: 'slot.wanted'; readonly taskId: TaskId }
   | { readonly type: 'slot.returned'; readonly taskId: TaskId }
   | { readonly type: 'agent.requested'; readonly key: AttemptKey; readonly input: AgentStart }
   | { readonly type: 'agent.dismissed'; readonly key: AttemptKey }
@@ -52,6 +63,8 @@ export type SupervisorEvent =
 /** What observers wait for: a task got its slot, nobody gets one for a while, an agent ended. */
 export type SupervisorFact =
   | { readonly type: 'slot.granted'; readonly taskId: TaskId }
+  /** Who lent its slot has it again. */
+  | { readonly type: 'slot.regained'; readonly taskId: TaskId }
   /** To be answered with `pause.over` after so many ms. */
   | { readonly type: 'queue.paused'; readonly ms: number }
   | { readonly type: 'agent.ended'; readonly key: string; readonly outcome: AttemptOutcome };
@@ -83,13 +96,28 @@ const insert = (waiting: readonly Place[], place: Place): readonly Place[] => {
   return index < 0 ? [...others, place] : [...others.slice(0, index), place, ...others.slice(index)];
 };
 
+/** Who holds a slot and has not lent it: no more than the cap at any instant. */
+export const atWork = ({ holding }: Pick<SupervisorContext, 'holding'>): readonly Holder[] =>
+  holding.filter(({ lent }) => !lent);
+
 const roomFor = (context: SupervisorContext, role: Role): boolean =>
-  context.holding.filter((holder) => holder.role === role).length <
+  atWork(context).filter((holder) => holder.role === role).length <
   (context.roleCaps[role] ?? Number.POSITIVE_INFINITY);
 
 /** The first of the queue whose role has room, when a slot is free. */
 const next = (context: SupervisorContext): Place | undefined =>
-  context.holding.length < context.cap ? context.waiting.find(({ role }) => roomFor(context, role)) : undefined;
+  atWork(context).length < context.cap ? context.waiting.find(({ role }) => roomFor(context, role)) : undefined;
+
+/** The first of those who want their slot again; they come before the queue, for they have begun. */
+const nextBack = (context: SupervisorContext): Holder | undefined =>
+  atWork(context).length < context.cap
+    ? context.returning
+        .flatMap((taskId) => context.holding.filter((holder) => holder.taskId === taskId))
+        .find(({ role }) => roomFor(context, role))
+    : undefined;
+
+const withLent = (holding: readonly Holder[], taskId: TaskId, lent: boolean): readonly Holder[] =>
+  holding.map((holder) => (holder.taskId === taskId ? { ...holder, lent } : holder));
 
 const crashed = (error: unknown): AttemptOutcome => {
   const failure: Failure = {
@@ -102,8 +130,8 @@ const crashed = (error: unknown): AttemptOutcome => {
 };
 
 /**
- * Who waits, who holds a slot, and the agents at work (Spec 1.5, Spec 8). No more tasks than the cap hold a slot at any
- * instant; a free slot goes to the highest priority, then to who came first. It spawns the agents of the holders, reaps
+ * Who waits, who holds a slot, and the agents at work (Spec 1.5, Spec 8). No more tasks than the cap are at work at any
+ * instant; who waits for a person lends its slot (ADR 0017); a free slot goes to the highest priority, then to who came first. It spawns the agents of the holders, reaps
  * them when they end, and outlives every one of them.
  */
 export const supervisorMachine = setup({
@@ -117,9 +145,11 @@ export const supervisorMachine = setup({
   actors: { agent: agentMachine },
   guards: {
     hasRoom: ({ context }) => next(context) !== undefined,
+    mayReturn: ({ context }) => nextBack(context) !== undefined,
     isTripped: ({ context }) => (context.streak?.count ?? 0) >= streakAtMost,
     hasRecovered: ({ context }) => context.streak === null,
-    mayProbe: ({ context }) => context.holding.length === 0 && next(context) !== undefined,
+    mayProbeAgain: ({ context }) => atWork(context).length === 0 && nextBack(context) !== undefined,
+    mayProbe: ({ context }) => atWork(context).length === 0 && next(context) !== undefined,
     holdsSlot: ({ context }, { key }: { key: string }) =>
       context.holding.some(({ taskId }) => key.startsWith(`${taskId}#`)),
   },
@@ -130,14 +160,34 @@ export const supervisorMachine = setup({
         context.waiting.filter((place) => place.taskId !== taskId),
     }),
     hold: assign({
-      holding: ({ context }, { taskId, role }: { taskId: TaskId; role: Role }) => [
-        ...context.holding.filter((holder) => holder.taskId !== taskId),
-        { taskId, role },
-      ],
+      holding: ({ context }, { taskId, role, lent = false }: { taskId: TaskId; role: Role; lent?: boolean }) =>
+        context.holding.some((holder) => holder.taskId === taskId)
+          ? context.holding
+          : [...context.holding, { taskId, role, lent }],
+    }),
+    lend: assign({
+      holding: ({ context }, { taskId }: { taskId: TaskId }) => withLent(context.holding, taskId, true),
+    }),
+    want: enqueueActions(({ context, enqueue }, { taskId }: { taskId: TaskId }) => {
+      const holder = context.holding.find((each) => each.taskId === taskId);
+      if (holder?.lent === false) enqueue.emit({ type: 'slot.regained', taskId });
+      else if (holder !== undefined && !context.returning.includes(taskId))
+        enqueue.assign({ returning: [...context.returning, taskId] });
+    }),
+    giveSlotAgain: enqueueActions(({ context, enqueue }) => {
+      const holder = nextBack(context);
+      if (holder === undefined) return;
+      const { taskId } = holder;
+      enqueue.assign({
+        returning: context.returning.filter((each) => each !== taskId),
+        holding: withLent(context.holding, taskId, false),
+      });
+      enqueue.emit({ type: 'slot.regained', taskId });
     }),
     giveBack: assign({
       holding: ({ context }, { taskId }: { taskId: TaskId }) =>
         context.holding.filter((holder) => holder.taskId !== taskId),
+      returning: ({ context }, { taskId }: { taskId: TaskId }) => context.returning.filter((each) => each !== taskId),
     }),
     setCaps: assign((_, { cap, roleCaps }: SupervisorInput) => ({ cap, roleCaps })),
     grantNext: enqueueActions(({ context, enqueue }) => {
@@ -145,7 +195,7 @@ export const supervisorMachine = setup({
       if (place === undefined) return;
       enqueue.assign({
         waiting: context.waiting.filter(({ taskId }) => taskId !== place.taskId),
-        holding: [...context.holding, { taskId: place.taskId, role: place.role }],
+        holding: [...context.holding, { taskId: place.taskId, role: place.role, lent: false }],
       });
       enqueue.emit({ type: 'slot.granted', taskId: place.taskId });
     }),
@@ -182,10 +232,13 @@ export const supervisorMachine = setup({
     pauses: 0,
     waiting: [],
     holding: [],
+    returning: [],
   }),
   initial: 'open',
   on: {
     'slot.retaken': { actions: { type: 'hold', params: ({ event }) => event } },
+    'slot.lent': { actions: { type: 'lend', params: ({ event }) => event } },
+    'slot.wanted': { actions: { type: 'want', params: ({ event }) => event } },
     'slot.returned': {
       actions: [
         { type: 'leaveQueue', params: ({ event }) => event },
@@ -213,6 +266,7 @@ export const supervisorMachine = setup({
       meta: { says: 'free slots are given to those who wait' },
       always: [
         { guard: 'isTripped', target: 'paused' },
+        { guard: 'mayReturn', actions: 'giveSlotAgain' },
         { guard: 'hasRoom', actions: 'grantNext' },
       ],
       on: {
@@ -236,6 +290,7 @@ export const supervisorMachine = setup({
       always: [
         { guard: 'hasRecovered', target: 'open', actions: 'forgetPauses' },
         { guard: 'isTripped', target: 'paused' },
+        { guard: 'mayProbeAgain', actions: 'giveSlotAgain' },
         { guard: 'mayProbe', actions: 'grantNext' },
       ],
       on: {
@@ -245,6 +300,7 @@ export const supervisorMachine = setup({
     },
     draining: {
       meta: { says: 'the server is stopping: who holds a slot goes on, nobody gets one' },
+      always: { guard: 'mayReturn', actions: 'giveSlotAgain' },
       on: { 'slot.requested': { actions: { type: 'enqueue', params: ({ event }) => event } } },
     },
   },

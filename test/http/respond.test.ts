@@ -34,7 +34,7 @@ test('an agent that asks waits for the answer and goes on with it', async () => 
 
   expect(asked).toMatchObject({ input_id: 'input-1', kind: 'input', question: 'red or blue?' });
   expect(waiting).toMatchObject({ status: 'started', phase: 'awaiting_input', awaiting: asked });
-  expect(answer.result).toMatchObject({ task_id: id, status: 'started', phase: 'thinking' });
+  expect(answer.result).toMatchObject({ task_id: id, status: 'started', phase: 'waiting_for_slot' });
   expect(answer.result.awaiting).toBeUndefined();
   expect(done.result).toBe('so blue');
 });

@@ -28,6 +28,11 @@ const respond = (inputId: string, text: string | null, decision: 'allow' | 'deny
   decision,
   at,
 });
+const waitsForSlot = (goesOnAt: 'considering' | 'acting' | 'delegating') => ({
+  goesOnAt,
+  question: null,
+  deadlineAt: at + 24 * 3_600_000,
+});
 const fresh: AgentContext = {
   taskId: 'bd-a1' as TaskId,
   attempt: 1,
@@ -43,6 +48,7 @@ const fresh: AgentContext = {
   question: null,
   answer: null,
   decision: null,
+  goesOnAt: null,
   modelTries: 0,
   limitAt: null,
   round: 0,
@@ -107,14 +113,16 @@ const rows: readonly Row[] = [
     to: 'thinking',
     target: 'considering',
   },
-  ...(['thinking', 'acting', 'delegating', 'awaitingInput', 'awaitingApproval'] as const).map((resumeAt) => ({
-    says: 'an agent that an earlier process began goes on there',
-    from: 'preparing',
-    event: done('prepare', ready),
-    given: { ...inTime, resumeAt, usage: turn, ...asked('input', 'input-1') },
-    to: resumeAt,
-    expected: { resumeAt: null, usage: turn, deadlineAt: at + 1, ...asked('input', 'input-1') },
-  })),
+  ...(['thinking', 'acting', 'delegating', 'awaitingInput', 'awaitingApproval', 'returning'] as const).map(
+    (resumeAt) => ({
+      says: 'an agent that an earlier process began goes on there',
+      from: 'preparing',
+      event: done('prepare', ready),
+      given: { ...inTime, resumeAt, usage: turn, ...asked('input', 'input-1') },
+      to: resumeAt,
+      expected: { resumeAt: null, usage: turn, deadlineAt: at + 1, ...asked('input', 'input-1') },
+    }),
+  ),
   {
     says: 'a limit of time that passed meanwhile ends it',
     from: 'preparing',
@@ -144,20 +152,20 @@ const rows: readonly Row[] = [
     expected: { failure },
   },
   {
-    says: 'what a person says of it is told to the tools, and the clock goes on',
+    says: 'what a person says of it waits for a slot',
     from: 'awaitingDecision',
     event: respond('unclear-1', 'repeat'),
     given: { ...asked('input', 'unclear-1'), resumeAt: 'acting' },
-    to: 'acting',
-    expected: { decision: 'repeat', question: null, deadlineAt: at + 5_000, resumeAt: null },
+    to: 'returning',
+    expected: { ...waitsForSlot('acting'), decision: 'repeat', resumeAt: null },
   },
   {
-    says: 'what a person says of an assistant is told to the assistant',
+    says: 'what a person says of an assistant waits for a slot',
     from: 'awaitingDecision',
     event: respond('unclear-1', 'repeat'),
     given: { ...asked('input', 'unclear-1'), resumeAt: 'delegating' },
-    to: 'delegating',
-    expected: { decision: 'repeat', question: null, deadlineAt: at + 5_000, resumeAt: null },
+    to: 'returning',
+    expected: { ...waitsForSlot('delegating'), decision: 'repeat', resumeAt: null },
   },
   {
     says: 'a prepared task of an assistant is handed to it',
@@ -377,12 +385,12 @@ const rows: readonly Row[] = [
     },
   },
   {
-    says: 'leave lets the calls be made, and the clock goes on',
+    says: 'leave waits for a slot',
     from: 'awaitingApproval',
     event: respond('approval-1', null, 'allow'),
     given: asked('approval', 'approval-1'),
-    to: 'acting',
-    expected: { answer: { text: null, allowed: true }, question: null, deadlineAt: at + 5_000 },
+    to: 'returning',
+    expected: { ...waitsForSlot('acting'), answer: { text: null, allowed: true } },
   },
   {
     says: 'nobody gives leave in time',
@@ -401,14 +409,46 @@ const rows: readonly Row[] = [
     expected: { question: { inputId: 'input-1', kind: 'input', text: 'which one?' }, deadlineAt: at + 1_000 },
   },
   {
-    says: 'the answer leads to the next turn',
+    says: 'the answer waits for a slot',
     from: 'awaitingInput',
     event: respond('input-1', 'the second'),
     given: asked('input', 'input-1'),
-    to: 'thinking',
-    target: 'considering',
-    expected: { answer: { text: 'the second', allowed: true }, question: null, deadlineAt: at + 5_000 },
+    to: 'returning',
+    expected: { ...waitsForSlot('considering'), answer: { text: 'the second', allowed: true } },
   },
+  ...(['acting', 'delegating', 'considering'] as const).map((goesOnAt) => ({
+    says: `with a slot it goes on at ${goesOnAt}, and so does the clock`,
+    from: 'returning',
+    event: done('regain'),
+    given: { goesOnAt, remainingMs: 5_000 },
+    to: goesOnAt === 'considering' ? 'thinking' : goesOnAt,
+    target: goesOnAt,
+    expected: { goesOnAt: null, deadlineAt: at + 5_000 },
+  })),
+  {
+    says: 'no slot became free in a day',
+    from: 'returning',
+    event: late,
+    to: 'failed',
+    expected: { failure: { code: 'timed_out', message: 'no slot became free within 24 h after the answer' } },
+  },
+  {
+    says: 'a slot that cannot be had ends it',
+    from: 'returning',
+    event: broken('regain'),
+    to: 'failed',
+    expected: why('internal'),
+  },
+  ...(['awaitingInput', 'awaitingApproval', 'awaitingDecision'] as const).flatMap((from) => [
+    { says: 'a slot that is lent changes nothing', from, event: done('lend'), to: from },
+    {
+      says: 'a slot that cannot be lent ends it',
+      from,
+      event: broken('lend'),
+      to: 'failed',
+      expected: why('internal'),
+    },
+  ]),
   {
     says: 'nobody answers in time',
     from: 'awaitingInput',
@@ -544,13 +584,14 @@ test.each([
 });
 
 test('a denial is told to the calls that needed leave, and only once', () => {
-  const acting = step(
+  const returning = step(
     agentMachine,
     'awaitingApproval',
     { ...fresh, ...asked('approval', 'approval-1') },
     respond('approval-1', 'use the script', 'deny') as never,
   );
 
+  const acting = step(agentMachine, 'returning', returning.context, done('regain'));
   expect(acting.children['act']?.getSnapshot().input).toMatchObject({
     denied: { tools: ['bash'], why: 'a person did not allow this call: use the script' },
   });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createActor, type EventObject, type SnapshotFrom, transition } from 'xstate';
 import { refusal } from '../../src/machines/errors.ts';
-import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
+import { atWork, supervisorMachine } from '../../src/machines/supervisor-machine.ts';
 import { type AttemptOutcome, noUsage, type TaskId } from '../../src/machines/task.ts';
 import { taskMachine } from '../../src/machines/task-machine.ts';
 import { broken, done, nodesOf, pathOf } from './chart.ts';
@@ -32,12 +32,20 @@ test.each([1, 2, 3])(
     type Snapshot = SnapshotFrom<typeof supervisorMachine>;
     const ids = ['bd-a', 'bd-b', 'bd-c', 'bd-d'] as TaskId[];
     const keyOf = ({ value, context }: Snapshot): string =>
-      JSON.stringify([value, context.waiting.map(({ taskId }) => taskId), context.holding.map(({ taskId }) => taskId)]);
+      JSON.stringify([
+        value,
+        context.waiting.map(({ taskId }) => taskId),
+        context.holding.map(({ taskId, lent }) => [taskId, lent]),
+        context.returning,
+      ]);
     const next = (snapshot: Snapshot) => {
       const { holding } = snapshot.context;
       const events = ids.flatMap((taskId, index) => [
         ...(holding.some((holder) => holder.taskId === taskId)
-          ? []
+          ? [
+              { type: 'slot.lent', taskId },
+              { type: 'slot.wanted', taskId },
+            ]
           : [{ type: 'slot.requested', place: { taskId, role: 'engineer', priority: index % 2, submittedAt: index } }]),
         { type: 'slot.returned', taskId },
       ]);
@@ -47,11 +55,15 @@ test.each([1, 2, 3])(
     };
     const first = createActor(supervisorMachine, { input: { cap, roleCaps: {} } }).getSnapshot();
 
-    const count = explore(first, keyOf, next, ({ value, context: { holding, waiting } }, by) => {
+    const count = explore(first, keyOf, next, ({ value, context }, by) => {
+      const { holding, waiting, returning } = context;
       const everyone = [...holding, ...waiting].map(({ taskId }) => taskId);
-      expect(holding.length, by).toBeLessThanOrEqual(cap);
+      const busy = atWork(context).length;
+      expect(busy, by).toBeLessThanOrEqual(cap);
       expect(new Set(everyone).size, by).toBe(everyone.length);
-      expect(value === 'draining' || holding.length === cap || waiting.length === 0, by).toBe(true);
+      expect(value === 'draining' || busy === cap || waiting.length === 0, by).toBe(true);
+      expect(busy === cap || returning.length === 0, by).toBe(true);
+      for (const taskId of returning) expect(holding, by).toContainEqual({ taskId, role: 'engineer', lent: true });
       const order = waiting.map(({ priority, submittedAt }) => priority * 10 + submittedAt);
       expect(order, by).toEqual(order.toSorted((one, other) => one - other));
     });

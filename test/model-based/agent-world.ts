@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { createActor, type EventObject, type SnapshotFrom } from 'xstate';
 import type { Acted, AgentInput, Question, Resume, Spent, Thought } from '../../src/machines/agent-context.ts';
 import { agentMachine } from '../../src/machines/agent-machine.ts';
-import { longestPauseMs } from '../../src/machines/agent-setup.ts';
+import { longestPauseMs, slotPatienceMs } from '../../src/machines/agent-setup.ts';
 import type { Failure, TaskId } from '../../src/machines/task.ts';
 import { at, broken, done } from '../machines/chart.ts';
 import type { Move, Start, World } from './world.ts';
@@ -85,6 +85,10 @@ const answers: Readonly<Record<string, readonly [id: string, outputs: readonly u
       acted({ repeats: limits.maxRepeats }),
     ],
   ],
+  returning: ['regain', [undefined]],
+  awaitingInput: ['lend', [undefined]],
+  awaitingApproval: ['lend', [undefined]],
+  awaitingDecision: ['lend', [undefined]],
   delegating: [
     'delegate',
     [
@@ -144,6 +148,8 @@ const judgeClock = ({ before, after: { value, context, tags } }: Move<Snapshot>)
   if (tags.has('awaiting')) {
     expect(context.question, 'who waits for a person has asked something').not.toBeNull();
     expect(context.deadlineAt - at, 'the wait has its own limit').toBe(limits.answerMs);
+  } else if (value === 'returning') {
+    expect(context.deadlineAt - at, 'the wait for a slot has its own limit').toBe(slotPatienceMs);
   } else if (value === 'pausing') {
     expect(context.limitAt, 'a pause does not move the limit').toBe(limits.deadlineAt);
     expect(context.deadlineAt).toBeLessThanOrEqual(limits.deadlineAt);
@@ -178,6 +184,11 @@ const starts: readonly Start[] = [
   resume('acting', { calls: [{ call_id: 'call', tool: 'read', arguments: '{}' }] }),
   resume('awaitingInput', asked('input')),
   resume('awaitingApproval', asked('approval')),
+  resume('returning', {
+    goesOnAt: 'considering',
+    remainingMs: limits.deadlineAt - at,
+    deadlineAt: at + slotPatienceMs,
+  }),
   { says: 'an assistant does the work', input: { ...input, backend: 'codex' } },
   resume('delegating', { backend: 'codex' }),
 ];
@@ -206,6 +217,7 @@ export const agentWorld: World<Snapshot, null> = {
       answer?.allowed ?? null,
       decision,
       resumeAt,
+      context.goesOnAt,
     ]);
   },
   isRest: ({ status }) => status === 'done',

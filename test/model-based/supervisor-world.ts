@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { EventObject, SnapshotFrom } from 'xstate';
-import { streakAtMost, supervisorMachine } from '../../src/machines/supervisor-machine.ts';
+import { atWork, streakAtMost, supervisorMachine } from '../../src/machines/supervisor-machine.ts';
 import { type AttemptOutcome, noUsage, type TaskId } from '../../src/machines/task.ts';
 import { broken, done } from '../machines/chart.ts';
 import type { Move, World } from './world.ts';
@@ -33,7 +33,9 @@ const ofTasks = (snapshot: Snapshot): readonly EventObject[] =>
     const request = { type: 'slot.requested', place } as EventObject;
     const retake = { type: 'slot.retaken', taskId, role } as EventObject;
     const giveBack = { type: 'slot.returned', taskId } as EventObject;
-    if (holds(snapshot, taskId)) return [retake, giveBack];
+    const lend = { type: 'slot.lent', taskId } as EventObject;
+    const want = { type: 'slot.wanted', taskId } as EventObject;
+    if (holds(snapshot, taskId)) return [retake, giveBack, lend, want];
     return waits(snapshot, taskId) ? [request, giveBack] : [request, retake];
   });
 
@@ -51,19 +53,17 @@ const grants = ({ before, after }: Move<Snapshot>): readonly TaskId[] =>
 
 const judge = (move: Move<Snapshot>): void => {
   const { before, event, after } = move;
-  const { holding, waiting, cap, streak, pauses } = after.context;
+  const { holding, waiting, returning, cap, streak, pauses } = after.context;
   const everyone = [...holding, ...waiting].map(({ taskId }) => taskId);
   expect(new Set(everyone).size, 'nobody waits or holds twice').toBe(everyone.length);
   const granted = event.type === 'slot.retaken' ? [] : grants(move);
   if (granted.length > 0) {
-    expect(holding.length, 'a slot is given below the cap only').toBeLessThanOrEqual(cap);
+    expect(atWork(after.context).length, 'a slot is given below the cap only').toBeLessThanOrEqual(cap);
     expect(after.value, 'slots are given while it is open or probes').toMatch(/^(open|probing)$/);
   }
-  if (granted.length > 0 && after.value === 'probing')
-    expect(
-      before.context.holding.length + granted.length - (event.type === 'slot.returned' ? 1 : 0),
-      'one probes',
-    ).toBe(1);
+  if (granted.length > 0 && after.value === 'probing') expect(atWork(after.context).length, 'one probes').toBe(1);
+  for (const taskId of returning)
+    expect(holding.find((holder) => holder.taskId === taskId)?.lent, 'who wants its slot again has lent it').toBe(true);
   if (before.value !== after.value) {
     expect(before.value, 'a server that drains goes on to do so').not.toBe('draining');
     if (after.value === 'paused') {
@@ -104,11 +104,12 @@ export const supervisorWorld: World<Snapshot, null> = {
     { type: 'pause.over' },
     { type: 'drain' },
   ],
-  keyOf: ({ value, context: { waiting, holding, streak, cap } }) =>
+  keyOf: ({ value, context: { waiting, holding, returning, streak, cap } }) =>
     JSON.stringify([
       value,
       waiting.map(({ taskId }) => taskId),
-      holding.map(({ taskId }) => taskId).toSorted(),
+      holding.map(({ taskId, lent }) => `${taskId} ${lent}`).toSorted(),
+      returning,
       Math.min(streak?.count ?? 0, streakAtMost),
       cap,
     ]),

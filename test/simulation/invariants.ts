@@ -57,6 +57,13 @@ const reopening: ReadonlySet<string> = new Set(['retry', 'reopen', 'close', 'tra
 
 const isLive = (row: TaskRow | null): boolean =>
   typeof row?.value === 'object' && row.value !== null && 'started' in row.value;
+const isWorking = (row: TaskRow): boolean => JSON.stringify(row.value) === '{"started":"working"}';
+
+const lentAt: ReadonlySet<unknown> = new Set(['awaitingInput', 'awaitingApproval', 'awaitingDecision', 'returning']);
+type AgentRow = { readonly value: unknown; readonly context: { readonly resumeAt: unknown } };
+/** Also one that is set up again in another process, to go on waiting. */
+const isLending = ({ value, context }: AgentRow): boolean =>
+  lentAt.has(value) || (value === 'preparing' && lentAt.has(context.resumeAt));
 const isSettled = (row: TaskRow | null): boolean => settledValues.has(row?.value);
 
 /** The type of the event behind the transition of the task in a change. */
@@ -67,6 +74,8 @@ const causeOf = ({ entries }: Change): string => {
 
 export const createInvariants = (rules: Rules, store: Pick<Store, 'steps'>): Invariants => {
   const rows = new Map<string, TaskRow>();
+  /** Agents that wait for a person, or for a slot after that: they lend theirs. */
+  const lending = new Map<string, boolean>();
   const violations: string[] = [];
   const thinking = new Map<string, Set<number>>();
   const finished = new Set<string>();
@@ -107,7 +116,9 @@ export const createInvariants = (rules: Rules, store: Pick<Store, 'steps'>): Inv
   };
 
   const countLive = (): void => {
-    const live = [...rows.values()].filter(isLive);
+    const isAtWork = ([id, row]: [string, TaskRow]): boolean =>
+      isLive(row) && !(isWorking(row) && lending.get(`${id}#${row.context.attempt}`) === true);
+    const live = [...rows].filter(isAtWork).map(([, row]) => row);
     require(live.length <= rules.cap, () => `I2 ${live.length} hold a slot, the cap is ${rules.cap}`);
     const engineers = live.filter(({ context }) => context.role === 'engineer').length;
     require(engineers <= rules.roleCap, () => `I2 ${engineers} engineers, their cap is ${rules.roleCap}`);
@@ -148,8 +159,10 @@ export const createInvariants = (rules: Rules, store: Pick<Store, 'steps'>): Inv
         const { actor } = change;
         stepped(change);
         if (actor === undefined) continue;
-        if (actor.id !== actor.taskId) agentMoved(actor.id, actor.taskId);
-        else {
+        if (actor.id !== actor.taskId) {
+          agentMoved(actor.id, actor.taskId);
+          lending.set(actor.id, isLending(JSON.parse(actor.snapshot)));
+        } else {
           const before = rows.get(actor.id) ?? null;
           const after = { ...(JSON.parse(actor.snapshot) as Omit<TaskRow, 'pending'>), pending: actor.pending };
           rows.set(actor.id, after);
