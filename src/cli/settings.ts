@@ -55,6 +55,16 @@ const requireNoApprovals = ({ roles: own, backend }: Settings): void => {
       );
 };
 
+/** codex holds its commands itself; the others run as the user, which is not what `required` means. */
+const requireHeld = ({ roles: own, backend }: Settings, required: boolean): void => {
+  if (!required) return;
+  for (const { role, backend: named } of Object.values(own))
+    if (['claude', 'command'].includes(named ?? backend))
+      throw new ConfigError(
+        `sandbox.mode is required, but the ${role} works with ${named ?? backend}, which runs outside of it; name another backend`,
+      );
+};
+
 /** A limit of cost for a model without a price would be found out only when somebody runs it. */
 const requirePrices = (settings: Settings, scripted: boolean): void => {
   if (scripted) return;
@@ -96,5 +106,6 @@ export const settingsFrom = (loaded: LoadedConfig, projectRoot: string): Setting
   };
   requirePrices(settings, scripted);
   requireNoApprovals(settings);
+  requireHeld(settings, loaded.config.sandbox.mode === 'required');
   return settings;
 };

@@ -25,7 +25,7 @@ test('without a key, a codex that is logged in does the work, and everybody says
   const log = readFileSync(join(project.stateDir, 'server.log'), 'utf8');
 
   expect(before.out).toMatch(/ok +model +codex, which is logged in \(OPENAI_API_KEY is not set\)/);
-  expect(log).toMatch(/model +codex, which is logged in/);
+  expect(log).toMatch(/model +codex, which is logged in[\s\S]*note +codex works outside of this sandbox/);
   expect(ran).toMatchObject({ code: 0, out: expect.stringMatching(/I begin ☃\.[\s\S]*command[\s\S]*made/) });
   expect(runsIn(project.root)).toHaveLength(1);
 });
@@ -53,6 +53,17 @@ test('a proxy gets every call: no assistant is taken instead unless it is named'
 
   expect(auto.out).toMatch(/problem +model/);
   expect(named.out).toMatch(/ok +model +codex, by api\.backend/);
+});
+
+test('where a sandbox is required, only codex is taken by itself, which has one', async () => {
+  const env = { FAKE_LOGGED_IN: 'codex,claude' };
+  const doctorOf = async (...names: readonly ('codex' | 'claude')[]) => {
+    const project = openProject({ ...plain, api: passed, sandbox: { mode: 'required' } });
+    return (await project.agentWith({ ...env, PATH: pathWith(...names) }, 'doctor')).out;
+  };
+
+  expect(await doctorOf('codex', 'claude')).toMatch(/ok +model +codex, which is logged in/);
+  expect(await doctorOf('claude')).toMatch(/problem +model/);
 });
 
 test('doctor names the backend of each role that has one, and what is wrong with it', async () => {
@@ -96,6 +107,11 @@ test.each<[string, object, string]>([
     'leave that nobody could give',
     { agent: { require_approval: ['bash'] }, api: { backend: 'codex' } },
     'require_approval: the engineer works with codex',
+  ],
+  [
+    'a sandbox that it does not run in',
+    { sandbox: { mode: 'required' }, roles: { tester: { backend: 'claude' } } },
+    'sandbox.mode is required, but the tester works with claude',
   ],
   [
     'a limit of cost without a price',

@@ -42,3 +42,12 @@ export const runsIn = (root: string): readonly FakeRun[] => {
     return [];
   }
 };
+
+/** Nobody but our own loop. */
+export const noAssistants: Assistants = {
+  of: () => null,
+  problem: (name) => `${name} is not configured`,
+  loggedIn: () => null,
+  lookAgain: async () => {},
+  environmentOf: () => ({}),
+};

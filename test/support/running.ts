@@ -4,7 +4,7 @@ import { expect, onTestFinished } from 'vitest';
 import { childEnvironment } from '../../src/actors/agent/child.ts';
 import { endMarked } from '../../src/actors/agent/marked.ts';
 import { roleProfiles } from '../../src/actors/agent/roles.ts';
-import { type Assistants, noAssistants } from '../../src/actors/backends/assistants.ts';
+import type { Assistants } from '../../src/actors/backends/assistants.ts';
 import { createInspection } from '../../src/actors/inspection.ts';
 import type { Model } from '../../src/actors/model/port.ts';
 import { parseScript } from '../../src/actors/model/script.ts';
@@ -23,6 +23,7 @@ import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
 import { buildServer } from '../../src/http/server.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 import type { TaskView } from '../../src/machines/task-view.ts';
+import { noAssistants } from './assistants.ts';
 import { temporaryFolder } from './temporary.ts';
 
 export interface Turn {

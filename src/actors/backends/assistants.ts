@@ -108,12 +108,3 @@ export const createAssistants = (options: AssistantsOptions): Assistants => {
     environmentOf,
   };
 };
-
-/** Nobody but our own loop. */
-export const noAssistants: Assistants = {
-  of: () => null,
-  problem: (name) => `${name} is not configured`,
-  loggedIn: () => null,
-  lookAgain: async () => {},
-  environmentOf: () => ({}),
-};

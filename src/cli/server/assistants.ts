@@ -35,8 +35,17 @@ export interface Surroundings {
 
 const at = (path: string | undefined) => (path === undefined ? {} : { path });
 
-/** The assistants as they are configured; with a proxy, no other way is taken unless it is named. */
-export const assistantsFor = ({ api }: Config, { credentials, environment, env }: Surroundings): Assistants => {
+/** With a proxy no other way is taken unless it is named; codex alone holds its commands by a sandbox of its own. */
+const candidatesOf = ({ api, sandbox }: Pick<Config, 'api' | 'sandbox'>): readonly ('codex' | 'claude')[] => {
+  if (api.mode === 'proxy') return [];
+  return sandbox.mode === 'required' ? ['codex'] : ['codex', 'claude'];
+};
+
+/** The assistants as they are configured. */
+export const assistantsFor = (
+  { api, sandbox }: Config,
+  { credentials, environment, env }: Surroundings,
+): Assistants => {
   const passed = api.pass_environment.filter((name) => !name.startsWith('AGENT_') && !name.startsWith('ATS_'));
   const more = passed.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
   const [program, ...args] = api.command ?? [];
@@ -44,7 +53,7 @@ export const assistantsFor = ({ api }: Config, { credentials, environment, env }
     codex: createCodex({ ...at(api.codex_path), args: api.codex_args }),
     claude: createClaude({ ...at(api.claude_path), args: api.claude_args }),
     command: program === undefined ? null : createCommand([program, ...args]),
-    candidates: api.mode === 'proxy' ? [] : ['codex', 'claude'],
+    candidates: candidatesOf({ api, sandbox }),
     environment,
     secrets: { ...credentials, ...Object.fromEntries(more) },
     passed,

@@ -33,11 +33,13 @@ export const modelsFor = (config: Config, key: string | null): ((requested: stri
 export const modelNote = (
   { api }: Config,
   { selectModel, assistants }: { selectModel: (requested: string) => Model | null; assistants: Assistants },
-): { readonly ok: boolean; readonly detail: string } => {
+): { readonly ok: boolean; readonly detail: string; readonly assistant?: string } => {
   if (api.backend === 'codex' || api.backend === 'claude' || api.backend === 'command') {
     const problem = assistants.problem(api.backend);
     const detail = `${api.backend}, by api.backend`;
-    return { ok: problem === null, detail: problem === null ? detail : `none: ${detail}, but ${problem}` };
+    return problem === null
+      ? { ok: true, detail, assistant: api.backend }
+      : { ok: false, detail: `none: ${detail}, but ${problem}` };
   }
   const model = selectModel(api.provider_model);
   if (model !== null)
@@ -49,7 +51,8 @@ export const modelNote = (
           : 'scripted (the built-in fake model; no language model is called)',
     };
   const other = api.backend === 'auto' ? assistants.loggedIn() : null;
-  if (other !== null) return { ok: true, detail: `${other}, which is logged in (${keyVariable} is not set)` };
+  if (other !== null)
+    return { ok: true, detail: `${other}, which is logged in (${keyVariable} is not set)`, assistant: other };
   const nobody = api.backend === 'auto' ? ' and no coding assistant is logged in' : '';
   return {
     ok: false,

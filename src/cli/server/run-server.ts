@@ -238,6 +238,7 @@ const serve = async (
     started_at: new Date().toISOString(),
     project: project.root,
   });
+  const worker = modelNote(config(), current);
   process.stdout.write(
     banner({
       version,
@@ -246,7 +247,7 @@ const serve = async (
       port: listening.port,
       cap: system.settings().cap,
       tracker: tracker.name,
-      model: modelNote(config(), current).detail,
+      model: worker.detail,
       projectRoot: project.root,
       sandbox: sandboxLine(sandbox),
       workspace: workspace.describe(),
@@ -254,6 +255,9 @@ const serve = async (
       notes: [
         ...(listening.note === null ? [] : [listening.note]),
         ...notesOf(config()),
+        ...(worker.assistant === undefined
+          ? []
+          : [`${worker.assistant} works outside of this sandbox, see docs/backends.md`]),
         ...(inspection === null ? [] : ['inspected: GET /inspect shows the live machines']),
       ],
     }),
