@@ -1,13 +1,13 @@
-import type { Assistant as AssistantName, Delegated, Prepared, Reported } from '../../machines/agent-context.ts';
+import type { Assistant as AssistantName, Delegated, Prepared, Reported, Spent } from '../../machines/agent-context.ts';
 import type { DelegateInput, PrepareInput, Seat } from '../../machines/agent-setup.ts';
-import { type AttemptKey, attemptKey, noUsage, type Role } from '../../machines/task.ts';
+import { type AttemptKey, attemptKey, noUsage, type Role, type Usage } from '../../machines/task.ts';
 import { interrupted } from '../agent/interrupted.ts';
 import { type OpeningPorts, open } from '../agent/opening.ts';
 import type { RoleProfile } from '../agent/roles.ts';
 import type { Steps } from '../agent/steps.ts';
 import type { EventType } from '../events.ts';
 import type { OnInterrupted } from '../settings.ts';
-import { runAssistant } from './driver.ts';
+import { type RunEnd, runAssistant } from './driver.ts';
 import { createFrames } from './frames.ts';
 import { createEnding } from './outcome.ts';
 import type { Assistant, AssistantEvent, Used } from './port.ts';
@@ -41,6 +41,16 @@ export interface Delegation {
   delegate(input: DelegateInput, signal: AbortSignal): Promise<Delegated>;
 }
 
+interface Heard {
+  readonly seat: Seat;
+  readonly round: number;
+  readonly root: string;
+  readonly assistant: Assistant;
+  readonly model: string | null;
+  /** What was counted of the session before. */
+  readonly before: Usage;
+}
+
 /** The session that the attempt has by now, from this run or an earlier one. */
 const sessionOf = (steps: Steps, round: number): string | null => {
   for (let at = round; at >= 0; at -= 1) {
@@ -66,6 +76,40 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
     return { question, failure: null };
   };
 
+  /** Shows and counts what a run says, and reports what it spends. */
+  const listenTo = ({ seat, round, root, assistant, model, before }: Heard) => {
+    const emit = (type: EventType, data: unknown): void => ports.emit(seat, type, data);
+    const frames = createFrames({ root, round, emit, now: ports.now });
+    const tally = createTally({ before, costOf: (used) => ports.costOf(model, used) });
+    const ending = createEnding(assistant);
+    const key = attemptKey(seat.taskId, seat.attempt);
+
+    const spend = (): Spent => {
+      const spent = tally.take();
+      const { modelCalls, inputTokens, outputTokens, cachedTokens, costUsd } = spent;
+      const tokens = { input_tokens: inputTokens, output_tokens: outputTokens, cached_tokens: cachedTokens };
+      const cost = costUsd === null ? {} : { cost_usd: costUsd };
+      if (modelCalls + inputTokens + outputTokens > 0)
+        emit('usage', { assistant: assistant.name, model_calls: modelCalls, ...tokens, ...cost });
+      return spent;
+    };
+
+    return {
+      take: (event: AssistantEvent): void => {
+        frames.show(event);
+        tally.hear(event);
+        ending.hear(event);
+        // What comes with the end is told with the end.
+        if (tally.isDue() && !ending.isSaid()) ports.report(key, { type: 'assistant.reported', spent: spend() });
+      },
+      end: (end: RunEnd): Delegated => {
+        frames.end();
+        if (end.leftProcesses) emit('log', { level: 'warn', message: 'processes that it left behind were ended' });
+        return { ...ending.outcome(end, frames.artifacts()), spent: spend() };
+      },
+    };
+  };
+
   const run = async (input: DelegateInput, signal: AbortSignal): Promise<Delegated> => {
     const { backend, round, answer, decision, usage, moneyLeftUsd, ...seat } = input;
     const assistant = ports.assistant(backend as AssistantName);
@@ -82,41 +126,21 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
     const told = { first: whole, goesOn: session !== null, wasCutShort: begun !== null, answer, decision };
     const model = ports.modelFor(seat);
     const before = session === null ? noUsage : usage;
-    const tally = createTally({ before, costOf: (used) => ports.costOf(model, used) });
-    const emit = (type: EventType, data: unknown): void => ports.emit(seat, type, data);
-    const frames = createFrames({ root, round, emit, now: ports.now });
-    const ending = createEnding(assistant);
-    const key = attemptKey(seat.taskId, seat.attempt);
-
-    const spend = () => {
-      const spent = tally.take();
-      const { modelCalls, inputTokens, outputTokens, cachedTokens, costUsd } = spent;
-      const tokens = { input_tokens: inputTokens, output_tokens: outputTokens, cached_tokens: cachedTokens };
-      const cost = costUsd === null ? {} : { cost_usd: costUsd };
-      if (modelCalls + inputTokens + outputTokens > 0)
-        emit('usage', { assistant: assistant.name, model_calls: modelCalls, ...tokens, ...cost });
-      return spent;
-    };
-    const take = (event: AssistantEvent): void => {
-      frames.show(event);
-      tally.hear(event);
-      ending.hear(event);
-      if (event.type === 'session' && assistant.resumes && event.id !== session) {
-        session = event.id;
-        steps.beginRun(round, session);
-      }
-      // What comes with the end is told with the end.
-      if (tally.isDue() && !ending.isSaid()) ports.report(key, { type: 'assistant.reported', spent: spend() });
+    const heard = listenTo({ seat, round, root, assistant, model, before });
+    const onEvent = (event: AssistantEvent): void => {
+      heard.take(event);
+      if (event.type !== 'session' || !assistant.resumes || event.id === session) return;
+      session = event.id;
+      steps.beginRun(round, session);
     };
 
     steps.beginRun(round, session);
-    emit('log', { level: 'info', message: `${assistant.name} ${session === null ? 'begins' : 'goes on'}` });
+    const message = `${assistant.name} ${session === null ? 'begins' : 'goes on'}`;
+    ports.emit(seat, 'log', { level: 'info', message });
     const start = { model, session, taskId: seat.taskId, role: seat.role, moneyLeftUsd };
     const env = ports.environmentOf(seat, assistant);
-    const end = await runAssistant({ assistant, start, prompt: wordsFor(told), root, env, signal, onEvent: take });
-    frames.end();
-    if (end.leftProcesses) emit('log', { level: 'warn', message: 'processes that it left behind were ended' });
-    const delegated: Delegated = { ...ending.outcome(end, frames.artifacts()), spent: spend() };
+    const end = await runAssistant({ assistant, start, prompt: wordsFor(told), root, env, signal, onEvent });
+    const delegated = heard.end(end);
     steps.endRun(round, session, end.how === 'stopped' ? null : delegated);
     return delegated;
   };

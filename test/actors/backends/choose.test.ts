@@ -1,7 +1,8 @@
-import { mkdirSync, symlinkSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { symlinkSync } from 'node:fs';
+import { delimiter, join, relative } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { childEnvironment } from '../../../src/actors/agent/child.ts';
+import { choose } from '../../../src/actors/backends/choose.ts';
 import { createCodex } from '../../../src/actors/backends/codex.ts';
 import { fakeAssistants, fakeProgram, runsIn } from '../../support/assistants.ts';
 import { finish, type Setting, startSystem, untilStatus } from '../../support/running.ts';
@@ -89,13 +90,26 @@ test('an assistant that is named and not there refuses the run by name', async (
 });
 
 test('a program of the project is not taken for an assistant, however PATH is set', async () => {
-  const environment = { ...childEnvironment(process.env), PATH: `.${delimiter}bin${delimiter}/usr/bin` };
+  const environment: Record<string, string> = { ...childEnvironment(process.env) };
   const assistants = fakeAssistants({ environment, codex: createCodex() });
   const { running, run } = await begin({ assistants, options: { backend: 'codex' } });
-  mkdirSync(join(running.root, 'bin'));
-  for (const place of ['codex', 'bin/codex']) symlinkSync(fakeProgram('codex'), join(running.root, place));
+  symlinkSync(fakeProgram('codex'), join(running.root, 'codex'));
+  environment['PATH'] = [relative(process.cwd(), running.root), '/usr/bin', '/bin'].join(delimiter);
 
   await expect(run()).rejects.toMatchObject({ facts: { problem: 'codex is not on PATH' } });
+});
+
+test('a role that is to play the scripted model asks for it by name', async () => {
+  const running = await startSystem({ role: { backend: 'scripted', model: 'gpt-x' } });
+  const asked: string[] = [];
+  const selectModel = (requested: string) => {
+    asked.push(requested);
+    return null;
+  };
+
+  choose({ settings: running.system.settings(), selectModel, assistants: fakeAssistants() }, {}, 'engineer');
+
+  expect(asked).toEqual(['scripted']);
 });
 
 test('who logs in while the server runs is found at the next run, asked for no more often than each 10 s', async () => {
