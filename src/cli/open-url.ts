@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline/promises';
 import type { TaskView } from '../machines/task-view.ts';
 import { CallError } from './client.ts';
 import { exitCodes } from './exit-codes.ts';
-import { findServer } from './find-server.ts';
+import { serverIn } from './find-server.ts';
 import { parseAgentUrl } from './handler/agent-url.ts';
 import { createHttpClient } from './http-client.ts';
 import type { Io } from './io.ts';
@@ -29,7 +29,7 @@ const foldersOf = (env: NodeJS.ProcessEnv): readonly string[] => {
 /** Asks the running servers of this user, one after the other, which of them knows the task. */
 const findTask = async (taskId: string, env: NodeJS.ProcessEnv): Promise<Known | null> => {
   for (const stateDir of foldersOf(env)) {
-    const address = await findServer({ root: '', stateDir }).catch(() => null);
+    const address = await serverIn(stateDir).catch(() => null);
     if (address === null) continue;
     try {
       const task = (await createHttpClient(address).call('status', { task_id: taskId })) as TaskView;

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { existsSync, realpathSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 
@@ -58,5 +58,20 @@ export const stateFiles = (stateDir: string) => ({
   lock: join(stateDir, 'server.lock'),
   token: join(stateDir, 'token'),
   server: join(stateDir, 'server.json'),
+  owner: join(stateDir, 'project'),
   log: join(stateDir, 'server.log'),
 });
+
+/**
+ * The folder that `AGENT_STATE_DIR` names may hold the state of another project.
+ * @throws UsageError naming that project
+ */
+export const requireOwnState = ({ root, stateDir }: Project): void => {
+  const { owner } = stateFiles(stateDir);
+  if (!existsSync(owner)) return;
+  const other = readFileSync(owner, 'utf8').trimEnd();
+  if (other !== root)
+    throw new UsageError(
+      `the state folder ${stateDir} is that of the project ${other}; set AGENT_STATE_DIR to another one for ${root}, or delete ${owner} if the project has moved`,
+    );
+};

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openProject, plain } from '../support/cli.ts';
 import { startModelServer } from '../support/model-server.ts';
+import { temporaryFolder } from '../support/temporary.ts';
 
 const scripted = (turns: readonly object[]) => {
   const project = openProject();
@@ -500,4 +501,24 @@ test('a run whose server dies is not said to have gone well', async () => {
   expect(code).toBe(6);
   expect(err).toMatch(/server/);
   process.kill(Number(readFileSync(join(root, 'pid'), 'utf8')), 'SIGKILL');
+});
+
+test('a state folder that is shared by mistake never leads one project to the tasks of another', async () => {
+  const { agent, server, stateDir, stopServer } = openProject();
+  const other = temporaryFolder();
+  await agent('server', 'start');
+
+  const created = await agent('create', 'for the other', '--project', other);
+  await stopServer();
+  const served = await server('--server', '--project', other);
+  const listed = await agent('list', '--json');
+
+  for (const ended of [created, served])
+    expect(ended).toMatchObject({
+      code: 2,
+      out: '',
+      err: expect.stringContaining(`the state folder ${stateDir} is that`),
+    });
+  expect(existsSync(join(other, '.beads'))).toBe(false);
+  expect(listed).toMatchObject({ code: 0, out: '[]\n' });
 });

@@ -1,7 +1,9 @@
+import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { writeFileAtomically } from '../../actors/atomic-write.ts';
 import { isAlive } from '../../actors/is-alive.ts';
 import { lockProject, type ProjectLock } from '../../actors/store/project-lock.ts';
-import { type Project, stateFiles } from '../project.ts';
+import { type Project, requireOwnState, stateFiles } from '../project.ts';
 import { ensurePrivateFolder } from './private-files.ts';
 import { readServerFile } from './server-file.ts';
 
@@ -14,15 +16,20 @@ const lockPollMs = 50;
 
 /**
  * Takes the project's lock. One that is about to be free, because its server is stopping, is waited for.
- * @throws AlreadyServedError naming the other server, PrivateFileError
+ * @throws AlreadyServedError naming the other server, PrivateFileError, UsageError when the state is another project's
  */
-export const claimProject = async ({ stateDir, root }: Project): Promise<ProjectLock> => {
+export const claimProject = async (project: Project): Promise<ProjectLock> => {
+  const { stateDir, root } = project;
   ensurePrivateFolder(stateDir);
+  requireOwnState(project);
   const files = stateFiles(stateDir);
   const deadline = performance.now() + lockMs;
   for (;;) {
     const lock = lockProject(files.lock);
-    if (lock !== null) return lock;
+    if (lock !== null) {
+      if (!existsSync(files.owner)) await writeFileAtomically(files.owner, `${root}\n`);
+      return lock;
+    }
     const other = readServerFile(files.server);
     const named = other !== null && isAlive(other.pid);
     if (!named && performance.now() < deadline) {
