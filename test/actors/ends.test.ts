@@ -143,11 +143,11 @@ test('a command that takes longer than the provider may be silent is no stall', 
     kind: 'answer',
     calls: [
       number === 1
-        ? { name: 'bash', arguments: '{"command":"sleep 0.9; echo slept"}' }
+        ? { name: 'bash', arguments: '{"command":"sleep 2.1; echo slept"}' }
         : { name: 'finish', arguments: '{"status":"done","summary":"in its own time"}' },
     ],
   }));
-  const timeouts = { connectMs: 300, firstByteMs: 300, idleMs: 300, progressMs: 300, turnMs: 300 };
+  const timeouts = { connectMs: 700, firstByteMs: 700, idleMs: 700, progressMs: 700, turnMs: 700 };
   const model = createOpenAiChatModel({ apiKey: 'sk-test-0123456789', baseURL: provider.baseURL, timeouts });
   const running = await startSystem({ model });
   const id = await newTask(running);
