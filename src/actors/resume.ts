@@ -21,11 +21,9 @@ const placeOf = (value: string, context: AgentContext, id: string): Resume['at']
   return typeof row === 'function' ? row(context) : row;
 };
 
-/** When its time is up, as if it had not waited: for a person, or for the model. */
-const deadlineOf = (value: string, { deadlineAt, remainingMs, limitAt }: AgentContext, now: number): number => {
-  if (value === 'awaitingDecision') return now + remainingMs;
-  return value === 'pausing' ? (limitAt ?? deadlineAt) : deadlineAt;
-};
+/** When its time is up, as if it had not waited for the model. */
+const deadlineOf = (value: string, { deadlineAt, limitAt }: AgentContext): number =>
+  value === 'pausing' ? (limitAt ?? deadlineAt) : deadlineAt;
 
 /** An agent that had finished, and whose work is sent back to it. */
 const sentBack = (context: AgentContext, { round, text }: Feedback): Resume => ({
@@ -35,12 +33,11 @@ const sentBack = (context: AgentContext, { round, text }: Feedback): Resume => (
 
 /**
  * What becomes of an agent that an earlier process began (DESIGN 3.5): it goes on where it was, or, when it had ended
- * already and only nobody was told, its outcome. The clock of an attempt that waited for a decision stood still.
+ * already and only nobody was told, its outcome.
  */
 export const resumeFrom = (
   saved: SavedActor,
   feedback: Feedback | null,
-  now: number,
 ): { readonly resume: Resume } | { readonly outcome: AttemptOutcome } => {
   const { status, value, context, output } = savedSchema.parse(persistedSnapshot(saved));
   const known = context as unknown as AgentContext;
@@ -49,6 +46,6 @@ export const resumeFrom = (
       ? { resume: sentBack(known, feedback) }
       : { outcome: output as AttemptOutcome };
   const at = placeOf(value, known, saved.id);
-  const deadlineAt = deadlineOf(value, known, now);
+  const deadlineAt = deadlineOf(value, known);
   return { resume: { at, context: { ...known, deadlineAt, limitAt: null } } };
 };

@@ -1,6 +1,6 @@
 import { createActor, type SnapshotFrom } from 'xstate';
 import { z } from 'zod';
-import type { AgentContext } from '../machines/agent-context.ts';
+import type { AgentContext, WaitsAt } from '../machines/agent-context.ts';
 import { agentMachine } from '../machines/agent-machine.ts';
 import { attemptKey, type Role, type TaskId } from '../machines/task.ts';
 import { taskMachine } from '../machines/task-machine.ts';
@@ -55,11 +55,18 @@ export const savedSnapshot = (store: Store, taskId: TaskId): SnapshotFrom<typeof
   return taskMachine.resolveState({ value, context } as never);
 };
 
+const waitsAt = [
+  'awaitingInput',
+  'awaitingApproval',
+  'awaitingDecision',
+  'returning',
+] as const satisfies readonly WaitsAt[];
+
 /** Whether an agent waits for a person, or for its slot after that; also when it was about to do so in another process. */
 const hasLent = (saved: SavedActor | null): boolean => {
   const agent = saved?.version === machineVersion ? agentOf(saved) : null;
   const { resumeAt } = (agent?.context ?? { resumeAt: null }) as Pick<AgentContext, 'resumeAt'>;
-  const goesToWait = resumeAt !== null && ['awaitingInput', 'awaitingApproval', 'returning'].includes(resumeAt);
+  const goesToWait = waitsAt.some((state) => state === resumeAt);
   return agent?.tags.has('lent') === true || (goesToWait && agent?.tags.has('phase:preparing') === true);
 };
 

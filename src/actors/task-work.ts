@@ -206,7 +206,7 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
         const earlier = store.actor(attemptKey(taskId, attempt));
         const backend = ports.backendOf(options, role);
         if (earlier === null) return attempts.run({ taskId, attempt, role, backend, options, limits }, signal);
-        const found = resumeFrom(earlier, feedback, ports.now());
+        const found = resumeFrom(earlier, feedback);
         if ('outcome' in found) return found.outcome;
         return attempts.run({ taskId, attempt, role, options, limits, resume: found.resume }, signal);
       }),

@@ -32,12 +32,15 @@ export interface AgentInput {
   readonly limits: AgentLimits;
 }
 
+/** Where an attempt waits for a person, or for a slot after that: its slot is lent. */
+export type WaitsAt = 'awaitingInput' | 'awaitingApproval' | 'awaitingDecision' | 'returning';
+
 /** What follows the answer of a person. */
 export type GoesOnAt = 'considering' | 'acting' | 'delegating';
 
 /** Where an attempt goes on in another process, and with what it knew there. */
 export interface Resume {
-  readonly at: 'thinking' | 'acting' | 'delegating' | 'awaitingInput' | 'awaitingApproval' | 'returning' | null;
+  readonly at: 'thinking' | 'acting' | 'delegating' | WaitsAt | null;
   readonly context: AgentContext;
 }
 

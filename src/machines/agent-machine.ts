@@ -77,6 +77,7 @@ export const agentMachine = agentSetup.createMachine({
           },
           goOnAt('awaitingInput'),
           goOnAt('awaitingApproval'),
+          goOnAt('awaitingDecision'),
           goOnAt('returning'),
           { guard: 'outOfTime', target: 'failed', actions: 'blameTime' },
           {

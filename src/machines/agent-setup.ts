@@ -110,8 +110,9 @@ export const order = ({ context }: { context: AgentContext }): DelegateInput => 
   usage: context.usage,
   moneyLeftUsd: context.limits.maxCostUsd === null ? null : context.limits.maxCostUsd - (context.usage.cost_usd ?? 0),
 });
-/** How the table is set: as it was left, or, for one that was answered and waits for its slot, as for what follows. */
+/** How the table is set: as it was left, or, for one that was asked about its calls or answered, as for what follows. */
 export const tableAt = ({ context: { resumeAt, goesOnAt } }: { context: AgentContext }): Resume['at'] => {
+  if (resumeAt === 'awaitingDecision') return 'awaitingApproval';
   if (resumeAt !== 'returning') return resumeAt;
   return goesOnAt === 'considering' ? 'awaitingInput' : 'awaitingApproval';
 };
@@ -202,7 +203,7 @@ export const agentSetup = setup({
     answersQuestion: ({ context }, { response }: Responding) => answers(context, response),
     goesOn: ({ context }, { at }: { at: GoesOnAt }) => context.goesOnAt === at,
     decidesOnAssistant: ({ context }, { response }: Responding) =>
-      context.resumeAt === 'delegating' && answers(context, response),
+      context.backend !== 'builtin' && answers(context, response),
     isDelegated: ({ context }) => context.backend !== 'builtin',
     assistantFailed: (_, { delegated }: Delegating) => delegated.kind === 'failed',
     /** It is at work on a turn that it may not take. */

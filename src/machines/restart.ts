@@ -72,7 +72,7 @@ export const agentRestart: Readonly<
   awaitingInput: 'awaitingInput',
   awaitingApproval: 'awaitingApproval',
   returning: 'returning',
-  awaitingDecision: ({ resumeAt }) => resumeAt ?? 'acting',
+  awaitingDecision: 'awaitingDecision',
   done: 'over',
   failed: 'over',
 };

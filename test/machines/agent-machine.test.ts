@@ -113,16 +113,16 @@ const rows: readonly Row[] = [
     to: 'thinking',
     target: 'considering',
   },
-  ...(['thinking', 'acting', 'delegating', 'awaitingInput', 'awaitingApproval', 'returning'] as const).map(
-    (resumeAt) => ({
-      says: 'an agent that an earlier process began goes on there',
-      from: 'preparing',
-      event: done('prepare', ready),
-      given: { ...inTime, resumeAt, usage: turn, ...asked('input', 'input-1') },
-      to: resumeAt,
-      expected: { resumeAt: null, usage: turn, deadlineAt: at + 1, ...asked('input', 'input-1') },
-    }),
-  ),
+  ...(
+    ['thinking', 'acting', 'delegating', 'awaitingInput', 'awaitingApproval', 'awaitingDecision', 'returning'] as const
+  ).map((resumeAt) => ({
+    says: 'an agent that an earlier process began goes on there',
+    from: 'preparing',
+    event: done('prepare', ready),
+    given: { ...inTime, resumeAt, usage: turn, ...asked('input', 'input-1') },
+    to: resumeAt,
+    expected: { resumeAt: null, usage: turn, deadlineAt: at + 1, ...asked('input', 'input-1') },
+  })),
   {
     says: 'a limit of time that passed meanwhile ends it',
     from: 'preparing',
@@ -163,7 +163,7 @@ const rows: readonly Row[] = [
     says: 'what a person says of an assistant waits for a slot',
     from: 'awaitingDecision',
     event: respond('unclear-1', 'repeat'),
-    given: { ...asked('input', 'unclear-1'), resumeAt: 'delegating' },
+    given: { ...asked('input', 'unclear-1'), resumeAt: 'delegating', backend: 'codex' },
     to: 'returning',
     expected: { ...waitsForSlot('delegating'), decision: 'repeat', resumeAt: null },
   },

@@ -184,6 +184,8 @@ const starts: readonly Start[] = [
   resume('acting', { calls: [{ call_id: 'call', tool: 'read', arguments: '{}' }] }),
   resume('awaitingInput', asked('input')),
   resume('awaitingApproval', asked('approval')),
+  resume('awaitingDecision', asked('input')),
+  resume('awaitingDecision', { ...asked('input'), backend: 'codex' }),
   resume('returning', {
     goesOnAt: 'considering',
     remainingMs: limits.deadlineAt - at,

@@ -57,8 +57,6 @@ const reopening: ReadonlySet<string> = new Set(['retry', 'reopen', 'close', 'tra
 
 const isLive = (row: TaskRow | null): boolean =>
   typeof row?.value === 'object' && row.value !== null && 'started' in row.value;
-const isWorking = (row: TaskRow): boolean => JSON.stringify(row.value) === '{"started":"working"}';
-
 const lentAt: ReadonlySet<unknown> = new Set(['awaitingInput', 'awaitingApproval', 'awaitingDecision', 'returning']);
 type AgentRow = { readonly value: unknown; readonly context: { readonly resumeAt: unknown } };
 /** Also one that is set up again in another process, to go on waiting. */
@@ -117,7 +115,7 @@ export const createInvariants = (rules: Rules, store: Pick<Store, 'steps'>): Inv
 
   const countLive = (): void => {
     const isAtWork = ([id, row]: [string, TaskRow]): boolean =>
-      isLive(row) && !(isWorking(row) && lending.get(`${id}#${row.context.attempt}`) === true);
+      isLive(row) && lending.get(`${id}#${row.context.attempt}`) !== true;
     const live = [...rows].filter(isAtWork).map(([, row]) => row);
     require(live.length <= rules.cap, () => `I2 ${live.length} hold a slot, the cap is ${rules.cap}`);
     const engineers = live.filter(({ context }) => context.role === 'engineer').length;
@@ -161,7 +159,9 @@ export const createInvariants = (rules: Rules, store: Pick<Store, 'steps'>): Inv
         if (actor === undefined) continue;
         if (actor.id !== actor.taskId) {
           agentMoved(actor.id, actor.taskId);
-          lending.set(actor.id, isLending(JSON.parse(actor.snapshot)));
+          const agent: AgentRow = JSON.parse(actor.snapshot);
+          // One that ends while it waits never has its slot again.
+          if (agent.value !== 'failed') lending.set(actor.id, isLending(agent));
         } else {
           const before = rows.get(actor.id) ?? null;
           const after = { ...(JSON.parse(actor.snapshot) as Omit<TaskRow, 'pending'>), pending: actor.pending };

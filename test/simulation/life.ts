@@ -1,5 +1,5 @@
 import { roleProfiles } from '../../src/actors/agent/roles.ts';
-import { noAssistants } from '../../src/actors/backends/assistants.ts';
+import type { Assistants } from '../../src/actors/backends/assistants.ts';
 import type { Settings } from '../../src/actors/settings.ts';
 import { createSystem, type System } from '../../src/actors/system.ts';
 import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
@@ -91,6 +91,14 @@ const trackerOf = (world: World, life: Life): Tracker => {
   };
 };
 
+const assistants: Assistants = {
+  of: () => null,
+  problem: () => 'there are none in a simulation',
+  loggedIn: () => null,
+  lookAgain: async () => {},
+  environmentOf: () => ({}),
+};
+
 const workspace: Workspace = {
   ...createSharedWorkspace({ projectRoot: '/simulated' }),
   open: async () => ({ root: '/simulated', readable: [], notes: [] }),
@@ -124,7 +132,7 @@ export const startServer = (world: World, plan: Plan, onDeath: (server: Server) 
     tracker: trackerOf(world, life),
     store: storeOf(world, life),
     workspace,
-    assistants: noAssistants,
+    assistants,
     sandbox: sandboxOf(world, life),
     selectModel: () => modelOf(world, life),
     environment: {},

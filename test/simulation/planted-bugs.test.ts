@@ -26,8 +26,8 @@ const bugs: Readonly<Record<string, Planted>> = {
   },
   'one slot more than the cap is given': {
     file: 'src/machines/supervisor-machine.ts',
-    find: 'context.holding.length < context.cap ?',
-    put: 'context.holding.length <= context.cap ?',
+    find: 'atWork(context).length < context.cap ?',
+    put: 'atWork(context).length <= context.cap ?',
     says: /I2 \d hold a slot/,
   },
   'after a restart who waits gets the slot of who ran': {
