@@ -51,6 +51,8 @@ export interface Settings {
   readonly maxCostUsd: number | null;
   /** What becomes of finished work. */
   readonly merge: MergeMode;
+  /** How long nothing may be heard of an attempt that is at work (ms). */
+  readonly idleMs: number;
   /** How long a question to a person may stay unanswered (ms). */
   readonly answerMs: number;
   readonly maxRetries: number;

@@ -155,6 +155,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     modelFor: ({ options, role }) => options.model ?? settings.roles[role].model,
     costOf: (model, used) => costOf(settings.prices[model ?? ''], used),
     environmentOf: (seat, assistant) => ({ ...environmentOf(seat), ...assistants.environmentOf(assistant) }),
+    silentMs: () => settings.idleMs,
     report: (key, event) => tellAgent(key, { ...event, at: now() }),
   });
 

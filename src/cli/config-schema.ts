@@ -113,6 +113,8 @@ const sections = z.strictObject({
       on_interrupted: z.enum(['ask', 'repeat', 'fail']).default('ask'),
       /** What becomes of tasks that depend on one that failed. */
       on_dependency_failure: z.enum(['wait', 'fail']).default('wait'),
+      /** How long nothing may be heard of the model or of an assistant; a command has a time limit of its own. */
+      idle_timeout_seconds: positive.max(86_400).default(1_800),
       answer_timeout_seconds: positive.max(86_400).default(3_600),
       require_approval: z.array(tool).default([]),
       max_turns: positive.max(1_000).default(50),

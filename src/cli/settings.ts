@@ -96,6 +96,7 @@ export const settingsFrom = (loaded: LoadedConfig, projectRoot: string): Setting
     maxTokensTotal: agent.max_tokens_total,
     maxCostUsd: agent.max_cost_usd ?? null,
     merge: workspace.merge,
+    idleMs: agent.idle_timeout_seconds * 1_000,
     answerMs: agent.answer_timeout_seconds * 1_000,
     maxRetries: agent.max_retries,
     maxModelRetries: agent.max_model_retries,

@@ -59,6 +59,7 @@ const settingsFor = (plan: Plan): Settings => {
     maxCostUsd: null,
     backend: 'builtin',
     merge: 'none',
+    idleMs: 1_800_000,
     answerMs: 90_000,
     prices: {},
     maxRetries: plan.maxRetries,

@@ -107,6 +107,7 @@ export const startSystem = async (setting: Setting = {}) => {
       maxTokensTotal: null,
       maxCostUsd: null,
       merge: 'none',
+      idleMs: 1_800_000,
       answerMs: 60_000,
       prices: {},
       maxRetries: 0,

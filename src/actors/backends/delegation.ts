@@ -30,6 +30,8 @@ export interface DelegationPorts extends OpeningPorts {
     assistant: Assistant,
   ) => Readonly<Record<string, string>>;
   readonly endLeftovers: (taskId: Seat['taskId'], attempt: number) => Promise<void>;
+  /** How long nothing may be heard of an assistant (ms). */
+  readonly silentMs: () => number;
   /** What happens to a run that was at work when a server ended. */
   readonly onInterrupted: () => OnInterrupted;
   readonly now: () => number;
@@ -139,7 +141,8 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
     ports.emit(seat, 'log', { level: 'info', message });
     const start = { model, session, taskId: seat.taskId, role: seat.role, moneyLeftUsd };
     const env = ports.environmentOf(seat, assistant);
-    const end = await runAssistant({ assistant, start, prompt: wordsFor(told), root, env, signal, onEvent });
+    const silentMs = ports.silentMs();
+    const end = await runAssistant({ assistant, start, prompt: wordsFor(told), root, env, signal, silentMs, onEvent });
     const delegated = heard.end(end);
     steps.endRun(round, session, end.how === 'stopped' ? null : delegated);
     return delegated;

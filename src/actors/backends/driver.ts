@@ -14,12 +14,14 @@ export interface Run {
   /** The whole environment. */
   readonly env: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
+  /** It is ended when nothing was heard of it for so long. */
+  readonly silentMs: number;
   readonly onEvent: (event: AssistantEvent) => void;
 }
 
 /** How the program ended, whatever it said. */
 export interface RunEnd extends Pick<CommandResult, 'exitCode' | 'leftProcesses'> {
-  readonly how: 'itself' | 'stopped' | 'flooded' | 'timeout' | 'not_started';
+  readonly how: 'itself' | 'stopped' | 'flooded' | 'silent' | 'timeout' | 'not_started';
   /** The end of what it wrote there. */
   readonly stdout: string;
   readonly stderr: string;
@@ -40,13 +42,18 @@ const howItEnded = ({ exitCode, timedOut, aborted }: CommandResult, stopped: boo
 };
 
 const runWith = async (promptFile: string, run: Run): Promise<RunEnd> => {
-  const { assistant, start, root, env, signal, onEvent } = run;
+  const { assistant, start, root, env, signal, silentMs, onEvent } = run;
   const enough = new AbortController();
   const stdout = createBoundedText({ headBytes: 0, tailBytes: resultBytes });
   const stderr = createBoundedText({ headBytes: 0, tailBytes: errorBytes });
   let written = 0;
   let grace: NodeJS.Timeout | undefined;
   let stopWatching: (() => void) | undefined;
+  let isSilent = false;
+  const fallSilent = setTimeout(() => {
+    isSilent = true;
+    enough.abort();
+  }, silentMs);
 
   const onUsed = (used: Used): void => onEvent({ type: 'used', since: 'session', used });
   const take = (event: AssistantEvent): void => {
@@ -68,6 +75,7 @@ const runWith = async (promptFile: string, run: Run): Promise<RunEnd> => {
     timeoutMs: longestMs,
     signal: AbortSignal.any([signal, enough.signal]),
     onOutput: (text, stream) => {
+      fallSilent.refresh();
       written += text.length;
       if (written > outputAtMost) enough.abort();
       if (enough.signal.aborted || signal.aborted) return;
@@ -78,9 +86,11 @@ const runWith = async (promptFile: string, run: Run): Promise<RunEnd> => {
     tailBytes: errorBytes,
   });
   clearTimeout(grace);
+  clearTimeout(fallSilent);
   stopWatching?.();
   if (!signal.aborted) lines.end();
-  const how = written > outputAtMost ? 'flooded' : howItEnded(result, signal.aborted);
+  const early = written > outputAtMost ? ('flooded' as const) : isSilent ? ('silent' as const) : null;
+  const how = early ?? howItEnded(result, signal.aborted);
   const { exitCode, leftProcesses } = result;
   const said = how === 'not_started' ? result.output : stderr.read().text;
   return { how, exitCode, leftProcesses, stdout: stdout.read().text, stderr: said };

@@ -38,6 +38,12 @@ const silentEnd = ({ name, endsByExit }: Assistant, end: RunEnd, artifacts: read
   const tail = stderr.trim();
   if (how === 'stopped') return failed(`${name} was stopped`);
   if (how === 'not_started') return failed(`${name} could not be started: ${tail}`, { code: 'tool_failed' });
+  if (how === 'silent')
+    return failed(`nothing was heard of ${name} for too long`, {
+      code: 'timed_out',
+      facts: { limit: 'idle_timeout_seconds' },
+      retryable: true,
+    });
   if (how === 'timeout') return failed(`${name} did not end in a day`, { code: 'timed_out' });
   if (exitCode === 0)
     return endsByExit ? resultFrom(name, stdout, artifacts) : failed(`${name} ended without a result`);

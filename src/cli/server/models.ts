@@ -6,6 +6,7 @@ import { createOpenAiModel } from '../../actors/model/openai.ts';
 import type { Model } from '../../actors/model/port.ts';
 import { parseScript } from '../../actors/model/script.ts';
 import { createScriptedModel } from '../../actors/model/scripted.ts';
+import { defaultTimeouts } from '../../actors/model/watchdog.ts';
 import { ConfigError } from '../config.ts';
 import type { Config } from '../config-schema.ts';
 import { keyVariable } from '../settings.ts';
@@ -21,11 +22,14 @@ const scriptOf = ({ api }: Config) => {
 
 /** Chooses by name: `scripted`, or whatever the provider serves, when there is a key for it. */
 export const modelsFor = (config: Config, key: string | null): ((requested: string) => Model | null) => {
-  const { api } = config;
+  const { api, agent } = config;
   const scripted = createScriptedModel(scriptOf(config));
   const baseURL = api.mode === 'proxy' ? (api.proxy.base_url ?? api.base_url) : api.base_url;
-  const timeouts = api.timeout_seconds === undefined ? {} : { timeouts: { turnMs: api.timeout_seconds * 1_000 } };
-  const remote = key === null ? null : createOpenAiModel({ protocol: api.protocol, apiKey: key, baseURL, ...timeouts });
+  const timeouts = {
+    progressMs: Math.min(defaultTimeouts.progressMs, agent.idle_timeout_seconds * 1_000),
+    ...(api.timeout_seconds === undefined ? {} : { turnMs: api.timeout_seconds * 1_000 }),
+  };
+  const remote = key === null ? null : createOpenAiModel({ protocol: api.protocol, apiKey: key, baseURL, timeouts });
   return (requested) => (api.backend === 'scripted' ? scripted : selectModel({ scripted, remote }, requested));
 };
 

@@ -204,6 +204,16 @@ test.each(['hang', 'stubborn'])(
   20_000,
 );
 
+test('an assistant of which nothing is heard for too long is ended, by name', async () => {
+  const { running, id } = await run('codex', 'hang', { options: { idleMs: 700 } });
+
+  expect((await untilStatus(running, id, 'complete', 'failed')).error).toMatchObject({
+    code: 'timed_out',
+    message: 'nothing was heard of codex for too long',
+    facts: { limit: 'idle_timeout_seconds' },
+  });
+}, 20_000);
+
 test.each(['hang', 'stubborn', 'daemon'])(
   'cancel leaves nothing alive of an assistant that plays "%s"',
   async (play) => {
