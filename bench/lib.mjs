@@ -2,8 +2,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { endMarked } from '../dist/actors/agent/marked.js';
 import { roleProfiles } from '../dist/actors/agent/roles.js';
 import { createScriptedModel } from '../dist/actors/model/scripted.js';
+import { createResults } from '../dist/actors/results.js';
 import { createNoSandbox } from '../dist/actors/sandbox/off.js';
 import { createSqliteStore } from '../dist/actors/store/sqlite.js';
 import { createSystem } from '../dist/actors/system.js';
@@ -34,6 +36,7 @@ const plain = {
   approvals: [],
   verify: [],
   concurrency: null,
+  backend: null,
 };
 const roles = Object.fromEntries(
   Object.entries(roleProfiles).map(([role, profile]) => [role, { ...profile, ...plain }]),
@@ -62,6 +65,9 @@ export const openSystem = async (options = {}) => {
       maxTurns: 5,
       maxTokensTotal: null,
       maxCostUsd: null,
+      backend: 'builtin',
+      merge: 'none',
+      idleMs: 1_800_000,
       answerMs: 60_000,
       prices: {},
       maxRetries: 0,
@@ -78,7 +84,15 @@ export const openSystem = async (options = {}) => {
       sandbox: createNoSandbox(),
       selectModel: () => nullAgent,
       environment: {},
-      redact: (text) => text,
+      results: createResults(folder, (text) => text),
+      endMarked,
+      assistants: {
+        of: () => null,
+        problem: () => null,
+        loggedIn: () => null,
+        lookAgain: async () => {},
+        environmentOf: () => ({}),
+      },
       now: Date.now,
       log: () => {},
     },
