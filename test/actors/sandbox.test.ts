@@ -12,6 +12,7 @@ import { createBubblewrap } from '../../src/actors/sandbox/bubblewrap.ts';
 import { createNoSandbox } from '../../src/actors/sandbox/off.ts';
 import type { Sandbox } from '../../src/actors/sandbox/port.ts';
 import { runProbes } from '../../src/actors/sandbox/probes.ts';
+import { numberOf } from '../../src/actors/sandbox/seccomp.ts';
 import { finish, startSystem, untilStatus } from '../support/running.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -67,6 +68,33 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect(probes.filter(({ held }) => !held)).toEqual([]);
     expect(probes.length).toBeGreaterThan(25);
   }, 60_000);
+
+  test.each([
+    ['ptrace', '0, 0, 0, 0'],
+    ['keyctl', '0, -3, 1'],
+    ['unshare', '0'],
+  ])('is refused the system call %s, which the kernel itself would carry out', async (name, args) => {
+    const call = `perl -e 'my $r = syscall(${numberOf(name)}, ${args}); print $r < 0 ? "refused $!{EPERM}" : "done"'`;
+
+    expect((await runIn(makeWorkspace(), call, createNoSandbox())).output).toBe('done');
+    expect((await runIn(makeWorkspace(), call)).output).toBe('refused 1');
+  });
+
+  test.each([
+    [false, 'listening'],
+    [true, 'EPERM'],
+  ])('with the network %s a socket of the file system is %s', async (network, says) => {
+    const listen =
+      'require("net").createServer().on("error", (e) => console.log(e.code)).listen("src/x.sock", () => { console.log("listening"); process.exit() })';
+
+    const { output } = await runIn(
+      makeWorkspace(),
+      `node -e '${listen}'`,
+      createBubblewrap({ readPaths: [], network }),
+    );
+
+    expect(output.trim()).toBe(says);
+  });
 
   test('cannot do what the two that need the network or the disk would show', async () => {
     const root = makeWorkspace();

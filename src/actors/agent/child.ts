@@ -17,6 +17,8 @@ export interface Command extends Bounds {
   readonly env: Readonly<Record<string, string>>;
   /** What the command reads from its standard input; nothing when absent. Either way it comes to an end. */
   readonly stdinFile?: string;
+  /** What it reads from its file descriptor 3. */
+  readonly fd3?: Uint8Array;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
   /** All output as it comes, never cut inside a character. Must not throw. */
@@ -54,12 +56,17 @@ const drainMs = 500;
 /** In the environment of every command, and of no other process: by it is found what left its process group. */
 const markVariable = 'ATS_COMMAND';
 
-const start = ({ argv: [file, ...args], cwd, env, stdinFile }: Command, mark: string) =>
+const start = ({ argv: [file, ...args], cwd, env, stdinFile, fd3 }: Command, mark: string) =>
   execa(file, args, {
     cwd,
     env: { ...env, [markVariable]: mark },
     extendEnv: false,
-    stdin: stdinFile === undefined ? 'ignore' : { file: stdinFile },
+    stdio: [
+      stdinFile === undefined ? 'ignore' : { file: stdinFile },
+      'pipe',
+      'pipe',
+      ...(fd3 === undefined ? [] : [fd3]),
+    ] as ['ignore', 'pipe', 'pipe'],
     detached: true,
     buffer: false,
     reject: false,

@@ -4,6 +4,7 @@ import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { execaSync } from 'execa';
 import { protectedNames } from '../protected-names.ts';
 import type { Sandbox, Wanted } from './port.ts';
+import { seccompFilter } from './seccomp.ts';
 
 export interface BubblewrapOptions {
   /** Further folders that commands may read, absolute. */
@@ -102,6 +103,7 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
   const { readPaths, network, bwrap = usualPath, temporary = '/tmp' } = options;
   let tried: { readonly ok: boolean; readonly detail: string } | null = null;
 
+  const filter = seccompFilter({ network });
   const isolation = [
     ...['--unshare-user', '--unshare-all', ...(network ? ['--share-net'] : []), '--disable-userns'],
     ...['--die-with-parent', '--new-session', '--cap-drop', 'ALL'],
@@ -144,6 +146,7 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
         argv: [
           bwrap,
           ...isolation,
+          ...(filter === null ? [] : ['--seccomp', '3']),
           '--clearenv',
           ...variables,
           ...mounts(wanted, temporary, readPaths),
@@ -152,6 +155,7 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
           ...argv,
         ],
         cwd: '/',
+        ...(filter === null ? {} : { fd3: filter }),
         // The tracker's own folder may come into being meanwhile, by the server.
         forbidden: heldNames.filter((name) => name !== '.beads' && !there(join(root, name))),
         // Its own environment shows inside, in /proc/1/environ.

@@ -14,6 +14,8 @@ export interface Confined {
   readonly argv: readonly [string, ...string[]];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
+  /** What it reads from its file descriptor 3, if anything. */
+  readonly fd3?: Uint8Array;
   /** Names in the workspace that are not there, and that the command must not make (CVE-2026-25725). */
   readonly forbidden: readonly string[];
 }

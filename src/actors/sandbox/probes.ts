@@ -6,6 +6,13 @@ import { join } from 'node:path';
 import { childEnvironment } from '../agent/child.ts';
 import { runConfined } from '../agent/run-confined.ts';
 import type { Sandbox } from './port.ts';
+import { numberOf } from './seccomp.ts';
+
+const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+
+/** A system call that the filter refuses; it ends with 0 when the kernel carried it out. */
+const refusedCall = (name: string, args: string): string =>
+  `perl -e ${quoted(`exit(syscall(${numberOf(name)}, ${args}) < 0 ? 1 : 0)`)}`;
 
 /** Something that a held command cannot do: the script ends with 0 when it could. `$OTHER` is a folder outside. */
 const attempts: readonly (readonly [name: string, script: string])[] = [
@@ -35,6 +42,9 @@ const attempts: readonly (readonly [name: string, script: string])[] = [
   ['use a capability', '! grep -q "CapEff:.0000000000000000" /proc/self/status'],
   ['see a key of the server', 'cat /proc/*/environ | tr "\\0" "\\n" | grep -q probe-canary'],
   ['make a device', 'mknod src/disk b 8 0'],
+  ['trace a process', refusedCall('ptrace', '0, 0, 0, 0')],
+  ['use the keys of the kernel', refusedCall('keyctl', '0, -3, 1')],
+  ['leave its namespaces', refusedCall('unshare', '0')],
   ['write a file without end', 'head -c 1200000000 /dev/zero > src/huge'],
 ];
 
@@ -64,8 +74,6 @@ const textOf = (path: string): string | null => {
     return null;
   }
 };
-
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** Tries to break out of a sandbox in every way that we know of, each in a workspace of its own (A18). */
 export const runProbes = async (sandbox: Sandbox): Promise<readonly Probe[]> => {

@@ -1,0 +1,133 @@
+import { arch } from 'node:process';
+
+/** Numbers of system calls, by the name that Node has for the machine. */
+interface Calls {
+  /** AUDIT_ARCH_*: numbers mean something else for every other. */
+  readonly machine: number;
+  readonly socket: number;
+  readonly clone: number;
+  readonly ioctl: number;
+  /** What no build, test or git needs, and what has been a way out of a sandbox. */
+  readonly denied: Readonly<Record<string, number>>;
+}
+
+/** The same numbers everywhere since Linux 5.1. */
+const newer = {
+  io_uring_setup: 425,
+  io_uring_enter: 426,
+  io_uring_register: 427,
+  open_tree: 428,
+  move_mount: 429,
+  fsopen: 430,
+  fsconfig: 431,
+  fsmount: 432,
+  fspick: 433,
+  mount_setattr: 442,
+};
+
+const machines: Readonly<Record<string, Calls>> = {
+  x64: {
+    machine: 0xc000003e,
+    socket: 41,
+    clone: 56,
+    ioctl: 16,
+    denied: {
+      ...newer,
+      ...{ ptrace: 101, syslog: 103, pivot_root: 155, acct: 163, settimeofday: 164, mount: 165, umount2: 166 },
+      ...{ swapon: 167, swapoff: 168, reboot: 169, iopl: 172, ioperm: 173, init_module: 175, delete_module: 176 },
+      ...{ quotactl: 179, clock_settime: 227, kexec_load: 246, add_key: 248, request_key: 249, keyctl: 250 },
+      ...{ unshare: 272, perf_event_open: 298, open_by_handle_at: 304, setns: 308, process_vm_readv: 310 },
+      ...{ process_vm_writev: 311, finit_module: 313, kexec_file_load: 320, bpf: 321, userfaultfd: 323 },
+    },
+  },
+  arm64: {
+    machine: 0xc00000b7,
+    socket: 198,
+    clone: 220,
+    ioctl: 29,
+    denied: {
+      ...newer,
+      ...{ umount2: 39, mount: 40, pivot_root: 41, quotactl: 60, acct: 89, unshare: 97, kexec_load: 104 },
+      ...{ init_module: 105, delete_module: 106, clock_settime: 112, syslog: 116, ptrace: 117, reboot: 142 },
+      ...{ settimeofday: 170, add_key: 217, request_key: 218, keyctl: 219, swapon: 224, swapoff: 225 },
+      ...{ perf_event_open: 241, open_by_handle_at: 265, setns: 268, process_vm_readv: 270 },
+      ...{ process_vm_writev: 271, finit_module: 273, bpf: 280, userfaultfd: 282, kexec_file_load: 294 },
+    },
+  },
+};
+
+/** For every machine: libc falls back to clone, whose flags can be read. */
+const clone3 = 435;
+const newNamespaces = 0x7e020000 | 0x02000000;
+/** Put letters into the terminal of somebody else. */
+const terminalTricks = [0x5412, 0x541c];
+const unixSockets = 1;
+const [packetSockets, vmSockets] = [17, 40];
+
+const offsets = { number: 0, machine: 4, argument: (n: number): number => 16 + 8 * n };
+const codes = { load: 0x20, equal: 0x15, atLeast: 0x35, anyBit: 0x45, answer: 0x06 };
+const answers = { allow: 0x7fff0000, kill: 0x80000000, refuse: 0x00050001, unknown: 0x00050026 };
+
+type Instruction = readonly [code: number, whenTrue: number, whenFalse: number, operand: number];
+
+const load = (offset: number): Instruction => [codes.load, 0, 0, offset];
+const answer = (value: number): Instruction => [codes.answer, 0, 0, value];
+/** The answer that follows is for what is equal; everything else passes it over. */
+const when = (value: number, then: number): readonly Instruction[] => [[codes.equal, 0, 1, value], answer(then)];
+
+/** For one call: a look at one of its arguments, then the number is loaded again for who comes next. */
+const argumentOf = (call: number, n: number, tests: readonly Instruction[]): readonly Instruction[] => [
+  [codes.equal, 0, tests.length + 2, call],
+  load(offsets.argument(n)),
+  ...tests,
+  load(offsets.number),
+];
+
+/** The number of a refused call on this machine, for who wants to try it; -1 where it is not known. */
+export const numberOf = (call: string, machine: string = arch): number => machines[machine]?.denied[call] ?? -1;
+
+const programFor = (calls: Calls, network: boolean): readonly Instruction[] => {
+  const families = [packetSockets, vmSockets, ...(network ? [unixSockets] : [])];
+  return [
+    load(offsets.machine),
+    [codes.equal, 1, 0, calls.machine],
+    answer(answers.kill),
+    load(offsets.number),
+    // The x32 calls of an x64 machine have numbers of their own.
+    [codes.atLeast, 0, 1, 0x40000000],
+    answer(answers.refuse),
+    ...when(clone3, answers.unknown),
+    ...Object.values(calls.denied).flatMap((call) => when(call, answers.refuse)),
+    ...argumentOf(calls.clone, 0, [[codes.anyBit, 0, 1, newNamespaces], answer(answers.refuse)]),
+    ...argumentOf(
+      calls.ioctl,
+      1,
+      terminalTricks.flatMap((request) => when(request, answers.refuse)),
+    ),
+    ...argumentOf(
+      calls.socket,
+      0,
+      families.flatMap((family) => when(family, answers.refuse)),
+    ),
+    answer(answers.allow),
+  ];
+};
+
+/**
+ * The filter of system calls for commands, as bwrap takes it (an array of `struct sock_filter`), or null on a machine whose
+ * numbers are not known here. Unix sockets are refused only where the network is shared: without it, those of others are in
+ * another namespace, and programs that talk to their own children by them work.
+ */
+export const seccompFilter = ({ network, machine = arch }: { network: boolean; machine?: string }): Buffer | null => {
+  const calls = machines[machine];
+  if (calls === undefined) return null;
+  const program = programFor(calls, network);
+  const bytes = Buffer.alloc(program.length * 8);
+  for (const [index, [code, whenTrue, whenFalse, operand]] of program.entries()) {
+    bytes.writeUInt16LE(code, index * 8);
+    bytes.writeUInt8(whenTrue, index * 8 + 2);
+    bytes.writeUInt8(whenFalse, index * 8 + 3);
+    bytes.writeUInt32LE(operand >>> 0, index * 8 + 4);
+  }
+  return bytes;
+};
