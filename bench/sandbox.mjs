@@ -21,6 +21,7 @@ const run = (given) =>
   runConfined(given, {
     argv: ['/bin/sh', '-c', 'true'],
     root,
+    readable: [],
     env: childEnvironment(process.env),
     timeoutMs: 10_000,
     signal: new AbortController().signal,
