@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { endMarked } from '../dist/actors/agent/marked.js';
-import { roleProfiles } from '../dist/actors/agent/roles.js';
 import { createScriptedModel } from '../dist/actors/model/scripted.js';
 import { createResults } from '../dist/actors/results.js';
 import { createNoSandbox } from '../dist/actors/sandbox/off.js';
@@ -11,6 +10,7 @@ import { createSqliteStore } from '../dist/actors/store/sqlite.js';
 import { createSystem } from '../dist/actors/system.js';
 import { createEmbeddedTracker } from '../dist/actors/tracker/embedded.js';
 import { createSharedWorkspace } from '../dist/actors/workspace/shared.js';
+import { shippedRoles } from '../dist/cli/roles/shipped-roles.js';
 import { buildServer } from '../dist/http/server.js';
 
 export const percentile = (values, share) => [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) * share)];
@@ -39,7 +39,7 @@ const plain = {
   backend: null,
 };
 const roles = Object.fromEntries(
-  Object.entries(roleProfiles).map(([role, profile]) => [role, { ...profile, ...plain }]),
+  Object.entries(shippedRoles()).map(([role, profile]) => [role, { ...profile, ...plain }]),
 );
 const finish = { say: '', calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'nothing' } }] };
 

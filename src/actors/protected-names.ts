@@ -2,6 +2,7 @@
 export const protectedNames: readonly string[] = [
   '.git',
   '.beads',
+  '.agent',
   '.gitmodules',
   '.vscode',
   '.idea',

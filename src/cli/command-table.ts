@@ -3,7 +3,6 @@ import { roles } from '../machines/task.ts';
 import * as commands from './commands.ts';
 import { completion, type Shell, shells } from './completion-command.ts';
 import { changeDependency, dependencyTree } from './dependency-commands.ts';
-import { doctor, probeSandbox } from './doctor-command.ts';
 import * as handler from './handler/handler-commands.ts';
 import { init } from './init-command.ts';
 import * as look from './look-commands.ts';
@@ -235,6 +234,7 @@ const watching: readonly Command[] = [
 
 const serverActions = { start: startServerCommand, stop: stopServerCommand, status: statusOfServer } as const;
 
+/** What reads the whole configuration is loaded only when it is asked for. */
 const housekeeping: readonly Command[] = [
   command<Common & { readonly tracker: 'auto' | 'bd' | 'embedded' }>({
     command: 'init',
@@ -260,7 +260,19 @@ const housekeeping: readonly Command[] = [
           describe: 'try to break out of the sandbox instead, in every way that we know of',
         })
         .example('agent doctor --json', 'for a bug report'),
-    run: (context, { config, sandbox }) => (sandbox ? probeSandbox(context, config) : doctor(context, config)),
+    run: async (context, { config, sandbox }) => {
+      const { doctor, probeSandbox } = await import('./doctor-command.ts');
+      return sandbox ? probeSandbox(context, config) : doctor(context, config);
+    },
+  }),
+  command<Common>({
+    command: 'roles',
+    describe: 'list the roles: what each may do, where that comes from, what the project narrows',
+    builder: (parser) => parser.example('agent roles --json', 'for programs'),
+    run: async (context, { config }) => {
+      const { listRoles } = await import('./roles/roles-command.ts');
+      return listRoles(context, config);
+    },
   }),
   command<Common & { readonly action: keyof typeof serverActions }>({
     command: 'server <action>',

@@ -1,14 +1,12 @@
 import { isAbsolute, normalize } from 'node:path';
 import { z } from 'zod';
-import { toolbox } from '../actors/agent/tools/toolbox.ts';
 import { mergeModes } from '../actors/workspace/port.ts';
 import { roles } from '../machines/task.ts';
+import { backend, limits, roleSection, tool } from './roles/role-schema.ts';
 
 const port = z.int().min(0).max(65_535);
 const positive = z.int().min(1);
 const httpUrl = z.url({ protocol: /^https?$/ });
-const usd = z.number().positive().max(1_000_000);
-const tool = z.enum(toolbox.map(({ name }) => name));
 
 /** Whether a key sent there stays on this machine or is encrypted on its way (rule R25). */
 export const isSafeUrl = (text: string): boolean => {
@@ -25,34 +23,8 @@ const price = z.strictObject({
   output_per_million: z.number().nonnegative(),
 });
 
-/** What bounds an attempt; for every role, or for one. */
-const limits = {
-  timeout_seconds: positive.max(86_400).optional(),
-  max_cost_usd: usd.optional(),
-};
-
-const backend = z.enum(['auto', 'builtin', 'scripted', 'codex', 'claude', 'command']);
 const program = z.string().refine(isAbsolute, 'must be an absolute path');
 const extraArguments = z.array(z.string().max(4_000)).max(50).default([]);
-
-const role = z.strictObject({
-  /** Who does the work of the role; as for every role when it is absent. */
-  backend: backend.optional(),
-  ...limits,
-  tools: z
-    .array(tool)
-    .refine((names) => names.includes('finish'), 'must hold finish, or the role could never end')
-    .optional(),
-  require_approval: z.array(tool).optional(),
-  /** Commands that must pass before a task of the role may complete. */
-  verify: z.array(z.string().min(1).max(4_000)).max(20).optional(),
-  model: z.string().min(1).max(200).optional(),
-  max_turns: positive.max(1_000).optional(),
-  max_tokens_total: positive.optional(),
-  /** Relative to the configuration file. */
-  prompt_file: z.string().min(1).optional(),
-  concurrency: positive.max(1_000).optional(),
-});
 
 const sections = z.strictObject({
   server: z
@@ -124,7 +96,7 @@ const sections = z.strictObject({
       max_retries: z.int().min(0).max(10).default(2),
     })
     .prefault({}),
-  roles: z.partialRecord(z.enum(roles), role).default({}),
+  roles: z.partialRecord(z.enum(roles), roleSection).default({}),
   tracker: z
     .strictObject({
       mode: z.enum(['auto', 'bd', 'embedded']).default('auto'),

@@ -7,8 +7,9 @@ import { loadConfig } from './config.ts';
 import type { Config } from './config-schema.ts';
 import { exitCodes } from './exit-codes.ts';
 import { findServer } from './find-server.ts';
+import { noteOf, type ProjectRoleOutcome } from './roles/apply-project-roles.ts';
 import { sandboxFor } from './sandbox.ts';
-import { settingsFrom } from './settings.ts';
+import { resolveSettings } from './settings.ts';
 import { trackerFor } from './tracker.ts';
 import { version } from './version.ts';
 import { workspaceFor } from './workspace.ts';
@@ -61,11 +62,20 @@ const server = async ({ project }: CommandContext): Promise<Check> => {
   return { check: 'server', status: 'ok', detail: address === null ? 'not running' : `running at ${address.url}` };
 };
 
+/** What the project's own files do to the roles: shown even when they do not count. */
+const projectRoles = (outcomes: readonly ProjectRoleOutcome[]): readonly Check[] =>
+  outcomes.map((outcome) => ({
+    check: 'roles',
+    status: outcome.ignored === null ? 'ok' : 'note',
+    detail: noteOf(outcome),
+  }));
+
 /** Says what is used, why, and what is missing; exit code 1 when something must be mended. @throws ConfigError */
 export const doctor = async (context: CommandContext, configFile: string | undefined): Promise<number> => {
   const { project, io, json } = context;
   const loaded = loadConfig({ config: configFile }, process.env);
-  const { cap } = settingsFrom(loaded, project.root);
+  const resolved = resolveSettings(loaded, project.root);
+  const { cap } = resolved.settings;
   const { config, file } = loaded;
   const checks: readonly Check[] = [
     { check: 'version', status: 'ok', detail: `agent-task-server ${version}, node ${process.version}` },
@@ -73,6 +83,7 @@ export const doctor = async (context: CommandContext, configFile: string | undef
     { check: 'state', status: 'ok', detail: project.stateDir },
     { check: 'config', status: 'ok', detail: file ?? 'defaults (no file)' },
     { check: 'agents', status: 'ok', detail: `at most ${cap} at once` },
+    ...projectRoles(resolved.projectRoles),
     ...(await backendChecks(config, process.env)),
     await tracker(context, config),
     await server(context),

@@ -1,40 +1,36 @@
-import { readFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
-import { roleProfiles } from '../actors/agent/roles.ts';
 import type { Price, RoleSettings, Settings } from '../actors/settings.ts';
 import { type Role, roles } from '../machines/task.ts';
 import { ConfigError, effectiveCap, type LoadedConfig } from './config.ts';
 import type { Config } from './config-schema.ts';
+import { applyProjectRoles, type ProjectRoleOutcome } from './roles/apply-project-roles.ts';
+import { ownRole } from './roles/own-role.ts';
+import { readProjectRoles } from './roles/read-project-roles.ts';
+import { shippedRoles } from './roles/shipped-roles.ts';
 
 /** The variable that holds the provider's key (Spec 5.1). */
 export const keyVariable = 'OPENAI_API_KEY';
 
-const promptFrom = (file: string, configFile: string | null, role: Role): string => {
-  const path = resolve(configFile === null ? '.' : dirname(configFile), file);
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (cause) {
-    throw new ConfigError(`roles.${role}.prompt_file: ${path} cannot be read`, { cause });
-  }
-};
-
-const roleFrom = ({ config, file }: LoadedConfig, role: Role): RoleSettings => {
-  const given = config.roles[role] ?? {};
-  const profile = roleProfiles[role];
-  const seconds = given.timeout_seconds ?? config.agent.timeout_seconds;
+const roleFrom = (loaded: LoadedConfig, role: Role): RoleSettings => {
+  const { agent } = loaded.config;
+  const shipped = shippedRoles()[role];
+  const { parts: own } = ownRole(loaded, role);
+  const seconds = own.timeout_seconds ?? agent.timeout_seconds;
   return {
-    ...profile,
-    ...(given.tools === undefined ? {} : { tools: given.tools }),
-    ...(seconds === undefined ? {} : { timeoutMs: seconds * 1_000 }),
-    ...(given.prompt_file === undefined ? {} : { prompt: promptFrom(given.prompt_file, file, role) }),
-    backend: given.backend ?? null,
-    model: given.model ?? null,
-    maxTurns: given.max_turns ?? null,
-    maxTokensTotal: given.max_tokens_total ?? null,
-    maxCostUsd: given.max_cost_usd ?? null,
-    approvals: given.require_approval ?? config.agent.require_approval,
-    verify: given.verify ?? [],
-    concurrency: given.concurrency ?? null,
+    ...shipped,
+    description: own.description ?? shipped.description,
+    tools: own.tools ?? shipped.tools,
+    timeoutMs: seconds === undefined ? shipped.timeoutMs : seconds * 1_000,
+    prompt: own.prompt ?? shipped.prompt,
+    // A prompt of one's own is about other work.
+    criteria: own.success_criteria ?? (own.prompt === undefined ? shipped.criteria : []),
+    backend: own.backend ?? null,
+    model: own.model ?? null,
+    maxTurns: own.max_turns ?? null,
+    maxTokensTotal: own.max_tokens_total ?? null,
+    maxCostUsd: own.max_cost_usd ?? null,
+    approvals: own.require_approval ?? agent.require_approval,
+    verify: own.verify ?? [],
+    concurrency: own.concurrency ?? null,
   };
 };
 
@@ -44,7 +40,9 @@ const priceFrom = (given: Config['api']['prices'][string]): Price => ({
   output: given.output_per_million,
 });
 
-const isAssistant = (backend: string): boolean => ['codex', 'claude', 'command'].includes(backend);
+const isScripted = ({ config }: LoadedConfig): boolean => config.api.backend === 'scripted';
+
+export const isAssistant = (backend: string): boolean => ['codex', 'claude', 'command'].includes(backend);
 
 /** An assistant cannot ask a person for leave: a promise that could not be kept is not made. */
 const requireNoApprovals = ({ roles: own, backend }: Settings): void => {
@@ -79,11 +77,10 @@ const requirePrices = (settings: Settings, scripted: boolean): void => {
   }
 };
 
-/** What the system runs by, from the configuration. @throws ConfigError */
-export const settingsFrom = (loaded: LoadedConfig, projectRoot: string): Settings => {
+/** The user's own settings. @throws ConfigError */
+const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
   const { agent, api, server, workspace } = loaded.config;
-  const scripted = api.backend === 'scripted';
-  const settings: Settings = {
+  return {
     projectRoot,
     cap: effectiveCap(loaded.config),
     roles: Object.fromEntries(roles.map((role) => [role, roleFrom(loaded, role)])) as Record<Role, RoleSettings>,
@@ -101,12 +98,31 @@ export const settingsFrom = (loaded: LoadedConfig, projectRoot: string): Setting
     maxRetries: agent.max_retries,
     maxModelRetries: agent.max_model_retries,
     maxTokens: api.max_tokens,
-    defaultModel: scripted ? 'scripted' : api.provider_model,
+    defaultModel: isScripted(loaded) ? 'scripted' : api.provider_model,
     prices: Object.fromEntries(Object.entries(api.prices).map(([model, price]) => [model, priceFrom(price)])),
     credentialVariable: keyVariable,
   };
-  requirePrices(settings, scripted);
-  requireNoApprovals(settings);
-  requireHeld(settings, loaded.config.sandbox.mode === 'required');
-  return settings;
 };
+
+export interface ResolvedSettings {
+  readonly settings: Settings;
+  /** What the project's files did to the roles. */
+  readonly projectRoles: readonly ProjectRoleOutcome[];
+}
+
+/** What the system runs by: the configuration, with its roles as the project narrows them. @throws ConfigError */
+export const resolveSettings = (loaded: LoadedConfig, projectRoot: string): ResolvedSettings => {
+  const check = (settings: Settings): void => {
+    requirePrices(settings, isScripted(loaded));
+    requireNoApprovals(settings);
+    requireHeld(settings, loaded.config.sandbox.mode === 'required');
+  };
+  const own = ownSettings(loaded, projectRoot);
+  check(own);
+  const sandboxed = loaded.config.sandbox.mode !== 'off';
+  const { settings, outcomes } = applyProjectRoles(own, readProjectRoles(projectRoot), { sandboxed, check });
+  return { settings, projectRoles: outcomes };
+};
+
+export const settingsFrom = (loaded: LoadedConfig, projectRoot: string): Settings =>
+  resolveSettings(loaded, projectRoot).settings;

@@ -1,4 +1,4 @@
-import { roleProfiles } from '../../src/actors/agent/roles.ts';
+import type { RoleProfile } from '../../src/actors/agent/roles.ts';
 import type { Assistants } from '../../src/actors/backends/assistants.ts';
 import type { Settings } from '../../src/actors/settings.ts';
 import { createSystem, type System } from '../../src/actors/system.ts';
@@ -6,7 +6,7 @@ import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
 import type { Tracker } from '../../src/actors/tracker/port.ts';
 import type { Workspace } from '../../src/actors/workspace/port.ts';
 import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
-import type { Role } from '../../src/machines/task.ts';
+import { type Role, roles } from '../../src/machines/task.ts';
 import type { Rules } from './invariants.ts';
 import { issuesFileOf, type Life, modelOf, resultsOf, sandboxOf, storeOf, verifyCommand, type World } from './world.ts';
 
@@ -33,14 +33,23 @@ export interface Plan extends Rules {
   readonly verifies: boolean;
 }
 
+const profileOf = (role: Role): RoleProfile => ({
+  role,
+  description: role,
+  tools: ['read', 'write', 'edit', 'bash', 'grep', 'find', 'ask', 'finish'],
+  timeoutMs: 60_000,
+  prompt: `You are the ${role}.`,
+  criteria: [],
+  projectNotes: null,
+});
+
 const settingsFor = (plan: Plan): Settings => {
   const roleSettings = Object.fromEntries(
-    Object.entries(roleProfiles).map(([role, profile]) => [
+    roles.map((role) => [
       role,
       {
-        ...profile,
+        ...profileOf(role),
         ...own,
-        timeoutMs: 60_000,
         ...(role === 'tester' && plan.verifies ? { verify: [verifyCommand] } : {}),
         ...(role === 'engineer' ? { concurrency: plan.roleCap, approvals: plan.approvals ? ['bash'] : [] } : {}),
       },

@@ -3,7 +3,6 @@ import type { FastifyInstance } from 'fastify';
 import { expect, onTestFinished } from 'vitest';
 import { childEnvironment } from '../../src/actors/agent/child.ts';
 import { endMarked } from '../../src/actors/agent/marked.ts';
-import { roleProfiles } from '../../src/actors/agent/roles.ts';
 import type { Assistants } from '../../src/actors/backends/assistants.ts';
 import { createInspection } from '../../src/actors/inspection.ts';
 import type { Model } from '../../src/actors/model/port.ts';
@@ -20,6 +19,7 @@ import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
 import type { Tracker } from '../../src/actors/tracker/port.ts';
 import type { Workspace } from '../../src/actors/workspace/port.ts';
 import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
+import { shippedRoles } from '../../src/cli/roles/shipped-roles.ts';
 import { buildServer } from '../../src/http/server.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 import type { TaskView } from '../../src/machines/task-view.ts';
@@ -73,7 +73,7 @@ const ownSettings = {
 
 const rolesWith = (more: Partial<RoleSettings> = {}): Settings['roles'] =>
   Object.fromEntries(
-    Object.entries(roleProfiles).map(([role, profile]) => [role, { ...profile, ...ownSettings, ...more }]),
+    Object.entries(shippedRoles()).map(([role, profile]) => [role, { ...profile, ...ownSettings, ...more }]),
   ) as unknown as Settings['roles'];
 
 /** The real system on a folder of its own: embedded tracker, SQLite, shared workspace, scripted model. */

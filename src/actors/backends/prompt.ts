@@ -1,6 +1,6 @@
 import type { Answer } from '../../machines/agent-context.ts';
 import { isRepeat } from '../agent/interrupted.ts';
-import type { RoleProfile } from '../agent/roles.ts';
+import { type RoleWords, roleText } from '../agent/prompt.ts';
 
 /** A last message that begins so is not success: completion is what the assistant says of its work, not its silence. */
 const gaveUp = 'FAILED:';
@@ -14,8 +14,7 @@ const rules = `How you work:
 - When the task cannot be done, that last message begins with ${gaveUp} and says why.`;
 
 /** The first words to an assistant: the role, the rules, then the task as our own agents get it. */
-export const assistantPrompt = ({ prompt }: Pick<RoleProfile, 'prompt'>, task: string): string =>
-  `${prompt}\n\n${rules}\n\n${task}`;
+export const assistantPrompt = (role: RoleWords, task: string): string => `${roleText(role)}\n\n${rules}\n\n${task}`;
 
 const sentBack = (text: string): string =>
   `Your work is not accepted yet. ${text}\n\nMend it, then end with your summary again.`;

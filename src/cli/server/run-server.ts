@@ -19,8 +19,9 @@ import type { LoadedConfig } from '../config.ts';
 import { registerHandler } from '../handler/register.ts';
 import { thisProgram } from '../handler/this-program.ts';
 import { type Project, stateFiles } from '../project.ts';
+import { noteOf } from '../roles/apply-project-roles.ts';
 import { sandboxFor } from '../sandbox.ts';
-import { keyVariable, settingsFrom } from '../settings.ts';
+import { keyVariable, type ResolvedSettings, resolveSettings } from '../settings.ts';
 import { trackerFor } from '../tracker.ts';
 import { serverName, version } from '../version.ts';
 import { workspaceFor } from '../workspace.ts';
@@ -75,6 +76,7 @@ const hostNames = (port: number): readonly string[] =>
 /** What the configuration says now. */
 interface Current {
   loaded: LoadedConfig;
+  resolved: ResolvedSettings;
   selectModel: (requested: string) => Model | null;
   assistants: Assistants;
 }
@@ -101,7 +103,7 @@ const assemble = ({ project, current, redact, logger, inspection, sandbox, works
   const tracker = trackerFor(current.loaded.config, project.root, logger.log);
   const store = createSqliteStore({ file: stateFiles(project.stateDir).journal, redact });
   const now = createSteadyClock({ wall: Date.now, steady: () => performance.now(), notBefore: lastMomentOf(store) });
-  const system = createSystem(settingsFrom(current.loaded, project.root), {
+  const system = createSystem(current.resolved.settings, {
     tracker,
     store,
     workspace,
@@ -127,11 +129,10 @@ type Assembled = ReturnType<typeof assemble>;
  */
 export const runServer = async ({ project, load, env, inspect, drainMs }: ServerOptions): Promise<RunningServer> => {
   const loaded = load();
-  settingsFrom(loaded, project.root);
   const sandbox = sandboxFor(loaded.config);
   const environment = { ...childEnvironment(env), ...gitIdentity(project.root) };
   const credentials = takeCredentials(env);
-  const take = takeFrom({ credentials, environment, env });
+  const take = takeFrom(project, { credentials, environment, env });
   const current: Current = take(loaded);
   if (!modelNote(loaded.config, current).ok) await current.assistants.lookAgain();
   const lock = await claimProject(project);
@@ -166,23 +167,27 @@ export const runServer = async ({ project, load, env, inspect, drainMs }: Server
 
 /** What counts of a configuration, with what was taken from the environment when the server started. */
 const takeFrom =
-  (surroundings: Surroundings) =>
+  (project: Project, surroundings: Surroundings) =>
   (loaded: LoadedConfig): Current => ({
     loaded,
+    resolved: resolveSettings(loaded, project.root),
     selectModel: modelsFor(loaded.config, surroundings.credentials[keyVariable] ?? null),
     assistants: assistantsFor(loaded.config, surroundings),
   });
 
-const reload = ({ project, current, logger }: Parts, { system }: Assembled, take: () => Current) => {
+const reload = ({ current, logger }: Parts, { system }: Assembled, take: () => Current) => {
   try {
     const next = take();
-    const { loaded } = next;
-    const settings = settingsFrom(loaded, project.root);
+    const { loaded, resolved } = next;
     const kept = needsRestart(current.loaded.config, loaded.config);
     Object.assign(current, next);
-    system.reconfigure(settings);
+    system.reconfigure(resolved.settings);
     logger.configure(loaded.config.logging);
-    logger.log('the configuration was read again', { file: loaded.file, needs_restart: kept });
+    logger.log('the configuration was read again', {
+      file: loaded.file,
+      needs_restart: kept,
+      project_roles: resolved.projectRoles.map(noteOf),
+    });
   } catch (error) {
     logger.log('the configuration is refused; the earlier one stays', { error });
   }
@@ -258,6 +263,7 @@ const serve = async (
         ...(worker.assistant === undefined
           ? []
           : [`${worker.assistant} works outside of this sandbox, see docs/backends.md`]),
+        ...current.resolved.projectRoles.map(noteOf),
         ...(inspection === null ? [] : ['inspected: GET /inspect shows the live machines']),
       ],
     }),

@@ -1,6 +1,6 @@
 import { createExecutor, toolSpecs } from '../../../src/actors/agent/executor.ts';
-import { roleProfiles } from '../../../src/actors/agent/roles.ts';
 import type { ToolCall } from '../../../src/actors/model/port.ts';
+import { shippedRoles } from '../../../src/cli/roles/shipped-roles.ts';
 import type { Role } from '../../../src/machines/task.ts';
 import { createWorkbench } from './workbench.ts';
 
@@ -18,7 +18,7 @@ export const createSeat = async (role: Role = 'engineer') => {
   const bench = await createWorkbench();
   const told: string[] = [];
   const executor = createExecutor({
-    tools: roleProfiles[role].tools,
+    tools: shippedRoles()[role].tools,
     context: bench.context,
     observe: {
       start: ({ id }) => void told.push(`start ${id}`),
@@ -26,5 +26,5 @@ export const createSeat = async (role: Role = 'engineer') => {
       end: (_, { callId, ok }) => void told.push(`end ${callId} ${ok}`),
     },
   });
-  return { ...bench, ...executor, specs: toolSpecs(roleProfiles[role].tools), told };
+  return { ...bench, ...executor, specs: toolSpecs(shippedRoles()[role].tools), told };
 };

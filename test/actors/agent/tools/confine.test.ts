@@ -86,6 +86,7 @@ describe('protected names', () => {
     '.opencode/a',
     '.envrc',
     '.husky/pre-commit',
+    '.agent/roles/tester.yml',
     '.github/workflows/ci.yml',
     'alias/config',
   ])('%s may be read, not written', async (path) => {

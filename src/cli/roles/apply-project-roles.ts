@@ -1,0 +1,67 @@
+import type { Settings } from '../../actors/settings.ts';
+import type { Role } from '../../machines/task.ts';
+import { ConfigError } from '../config.ts';
+import { oneLine } from '../io.ts';
+import { narrow } from './narrow.ts';
+import type { ProjectRoleFile } from './read-project-roles.ts';
+
+/** What became of a file of the project. */
+export interface ProjectRoleOutcome {
+  readonly role: Role | null;
+  readonly path: string;
+  readonly narrowed: readonly string[];
+  /** Why it does not count, or null. */
+  readonly ignored: string | null;
+}
+
+interface Rules {
+  /** Whether commands are confined, so that the project may add some. */
+  readonly sandboxed: boolean;
+  /** @throws ConfigError when settings promise what cannot be kept */
+  readonly check: (settings: Settings) => void;
+}
+
+interface Applied {
+  readonly settings: Settings;
+  readonly outcome: ProjectRoleOutcome;
+}
+
+const applyFile = (settings: Settings, { role, path, content }: ProjectRoleFile, rules: Rules): Applied => {
+  const ignoring = (ignored: string): Applied => ({ settings, outcome: { role, path, narrowed: [], ignored } });
+  if (!content.ok) return ignoring(content.text);
+  if (role === null) return ignoring('it is of no role');
+  const narrowed = narrow(settings, settings.roles[role], content.value, rules.sandboxed);
+  if (!narrowed.ok) return ignoring(narrowed.text);
+  const next = { ...settings, roles: { ...settings.roles, [role]: narrowed.value.role } };
+  try {
+    rules.check(next);
+  } catch (error) {
+    if (error instanceof ConfigError) return ignoring(error.message);
+    throw error;
+  }
+  return { settings: next, outcome: { role, path, narrowed: narrowed.value.changes, ignored: null } };
+};
+
+/** The user's settings as the project's files narrow them. A repository cannot stop the server: a bad file is left out. */
+export const applyProjectRoles = (own: Settings, files: readonly ProjectRoleFile[], rules: Rules) => {
+  let settings = own;
+  const outcomes: ProjectRoleOutcome[] = [];
+  for (const file of files) {
+    const applied = applyFile(settings, file, rules);
+    settings = applied.settings;
+    outcomes.push(applied.outcome);
+  }
+  return { settings, outcomes };
+};
+
+/** In words: what became less. */
+export const narrowedText = (changes: readonly string[]): string => changes.join('; ') || 'nothing';
+
+const maxNote = 600;
+
+/** For the banner, the log and doctor; one line each, safe to show. */
+export const noteOf = ({ role, path, narrowed, ignored }: ProjectRoleOutcome): string =>
+  oneLine(
+    ignored === null ? `${path} narrows the ${role}: ${narrowedText(narrowed)}` : `${path} is ignored: ${ignored}`,
+    maxNote,
+  );

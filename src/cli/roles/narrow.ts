@@ -1,0 +1,95 @@
+import type { Checked } from '../../actors/agent/tools/confine.ts';
+import type { RoleSettings, Settings } from '../../actors/settings.ts';
+import type { ProjectRole } from './role-schema.ts';
+
+interface Narrowed {
+  readonly role: RoleSettings;
+  /** What became less, for people. */
+  readonly changes: readonly string[];
+}
+
+interface Bound {
+  readonly key: keyof ProjectRole['limits'];
+  /** What the user's configuration allows, or null for no limit. */
+  readonly allowed: number | null;
+}
+
+const boundsOf = (own: RoleSettings, settings: Settings): readonly Bound[] => [
+  { key: 'timeout_seconds', allowed: own.timeoutMs / 1_000 },
+  { key: 'max_turns', allowed: own.maxTurns ?? settings.maxTurns },
+  { key: 'max_tokens_total', allowed: own.maxTokensTotal ?? settings.maxTokensTotal },
+  { key: 'max_cost_usd', allowed: own.maxCostUsd ?? settings.maxCostUsd },
+];
+
+const allows = 'your configuration allows';
+
+/** What the file wants more of than the user's configuration allows, or null. */
+const excess = (own: RoleSettings, given: ProjectRole, bounds: readonly Bound[], sandboxed: boolean): string | null => {
+  const added = (given.tools ?? []).filter((tool) => !own.tools.includes(tool));
+  const raised = bounds.flatMap(({ key, allowed }) => {
+    const wanted = given.limits[key];
+    return wanted === undefined || allowed === null || wanted <= allowed
+      ? []
+      : [`limits.${key}: ${wanted} is above the ${allowed} that ${allows}`];
+  });
+  const problems = [
+    ...(added.length === 0 ? [] : [`tools: adds ${added.join(', ')} to what ${allows} (${own.tools.join(', ')})`]),
+    ...raised,
+    ...(given.verify.length === 0 || sandboxed ? [] : ['verify: adds commands, and sandbox.mode is off']),
+  ];
+  return problems.length === 0 ? null : problems.join('; ');
+};
+
+const changesOf = (own: RoleSettings, given: ProjectRole, bounds: readonly Bound[]): readonly string[] => {
+  const { tools = own.tools, limits, require_approval, verify, success_criteria, notes } = given;
+  const removed = own.tools.filter((tool) => !(tools as readonly string[]).includes(tool));
+  const lowered = bounds.flatMap(({ key, allowed }) =>
+    limits[key] === undefined || limits[key] === allowed ? [] : [`${key} ${limits[key]} (was ${allowed ?? 'open'})`],
+  );
+  const approvals = require_approval.filter((tool) => !own.approvals.includes(tool));
+  return [
+    ...(removed.length === 0 ? [] : [`without ${removed.join(', ')}`]),
+    ...lowered,
+    ...(approvals.length === 0 ? [] : [`approval for ${approvals.join(', ')}`]),
+    ...verify.map((command) => `verify ${JSON.stringify(command)}`),
+    ...(success_criteria.length === 0 ? [] : [`${success_criteria.length} success criteria more`]),
+    ...(notes === undefined ? [] : ['notes']),
+  ];
+};
+
+const wordsOf = ({ notes, success_criteria }: ProjectRole): string | null => {
+  const wishes = success_criteria.map((each) => `- ${each}`);
+  const lines = [
+    ...(notes === undefined ? [] : [notes.trimEnd()]),
+    ...(wishes.length === 0 ? [] : [['Before finish, this must be true as well:', '', ...wishes].join('\n')]),
+  ];
+  return lines.length === 0 ? null : lines.join('\n\n');
+};
+
+/**
+ * The role as a project's file leaves it: less than the user allows or the same, never more. A file that wants more is
+ * refused as a whole, by key and with what was allowed.
+ */
+export const narrow = (
+  settings: Settings,
+  own: RoleSettings,
+  given: ProjectRole,
+  sandboxed: boolean,
+): Checked<Narrowed> => {
+  const bounds = boundsOf(own, settings);
+  const problem = excess(own, given, bounds, sandboxed);
+  if (problem !== null) return { ok: false, text: problem };
+  const { tools, limits, require_approval, verify } = given;
+  const role: RoleSettings = {
+    ...own,
+    tools: own.tools.filter((tool) => tools === undefined || (tools as readonly string[]).includes(tool)),
+    timeoutMs: limits.timeout_seconds === undefined ? own.timeoutMs : limits.timeout_seconds * 1_000,
+    maxTurns: limits.max_turns ?? own.maxTurns,
+    maxTokensTotal: limits.max_tokens_total ?? own.maxTokensTotal,
+    maxCostUsd: limits.max_cost_usd ?? own.maxCostUsd,
+    approvals: [...new Set([...own.approvals, ...require_approval])],
+    verify: [...own.verify, ...verify],
+    projectNotes: wordsOf(given),
+  };
+  return { ok: true, value: { role, changes: changesOf(own, given, bounds) } };
+};

@@ -1,0 +1,53 @@
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import type { Role } from '../../machines/task.ts';
+import { ConfigError, type LoadedConfig } from '../config.ts';
+import { parseRole } from './parse-role.ts';
+import { type RoleKeys, userRole } from './role-schema.ts';
+
+/** A role as the user wants it, whatever file says it. */
+export interface OwnParts extends RoleKeys {
+  readonly description?: string | undefined;
+  readonly prompt?: string | undefined;
+}
+
+const maxBytes = 256 * 1024;
+
+const read = (path: string, key: string): Buffer => {
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(path);
+  } catch (cause) {
+    throw new ConfigError(`${key}: ${path} cannot be read`, { cause });
+  }
+  if (bytes.length > maxBytes) throw new ConfigError(`${key}: ${path} has more than ${maxBytes} bytes`);
+  return bytes;
+};
+
+const promptFrom = (folder: string, file: string, key: string): string =>
+  read(resolve(folder, file), `${key}.prompt_file`).toString('utf8');
+
+const fileFrom = (folder: string, file: string, role: Role): { readonly path: string; readonly parts: OwnParts } => {
+  const key = `roles.${role}.file`;
+  const path = resolve(folder, file);
+  const parsed = parseRole(read(path, key), role, userRole);
+  if (!parsed.ok) throw new ConfigError(`${path}: ${parsed.text}`);
+  const { limits, name: _, prompt_file, ...parts } = parsed.value;
+  const prompt = prompt_file === undefined ? {} : { prompt: promptFrom(dirname(path), prompt_file, path) };
+  return { path, parts: { ...parts, ...limits, ...prompt } };
+};
+
+/**
+ * What the user says of a role: the file that the configuration names, under the keys that stand in the configuration.
+ * @throws ConfigError naming file and key
+ */
+export const ownRole = (
+  { config, file: configFile }: LoadedConfig,
+  role: Role,
+): { readonly parts: OwnParts; readonly file: string | null } => {
+  const { file, prompt_file, ...keys } = config.roles[role] ?? {};
+  const folder = configFile === null ? '.' : dirname(configFile);
+  const prompt = prompt_file === undefined ? {} : { prompt: promptFrom(folder, prompt_file, `roles.${role}`) };
+  const fromFile = file === undefined ? { path: null, parts: {} } : fileFrom(folder, file, role);
+  return { parts: { ...fromFile.parts, ...keys, ...prompt }, file: fromFile.path };
+};

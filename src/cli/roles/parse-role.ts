@@ -1,0 +1,57 @@
+import { parseDocument } from 'yaml';
+import type { z } from 'zod';
+import type { Checked } from '../../actors/agent/tools/confine.ts';
+import type { Role } from '../../machines/task.ts';
+import { oneLine } from '../io.ts';
+
+const maxProblem = 400;
+const refused = (text: string) => ({ ok: false, text: oneLine(text, maxProblem) }) as const;
+
+/** Bytes that are not UTF-8 are refused, not replaced. */
+const decode = (bytes: Uint8Array): string | null => {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+};
+
+/** One document of plain values: no alias, which could grow to any size, no tag, no key twice. */
+const parseYaml = (text: string): Checked<unknown> => {
+  try {
+    const document = parseDocument(text, { logLevel: 'error' });
+    const [fault] = [...document.errors, ...document.warnings];
+    if (fault !== undefined) return refused(`not YAML: ${fault.message.split('\n')[0]}`);
+    return { ok: true, value: document.toJS({ maxAliasCount: 0 }) };
+  } catch (error) {
+    return refused(`not YAML: ${error instanceof Error ? error.message : error}`);
+  }
+};
+
+type Issue = z.core.$ZodIssue;
+const keyOf = ({ path }: Issue): string => path.join('.');
+
+const describe = (issue: Issue, schema: z.ZodType): string => {
+  const key = keyOf(issue);
+  if (issue.code !== 'unrecognized_keys') return `${key || 'file'}: ${issue.message}`;
+  const known =
+    key === '' && 'shape' in schema ? `; possible are ${Object.keys(schema.shape as object).join(', ')}` : '';
+  return `${issue.keys.map((name) => (key === '' ? name : `${key}.${name}`)).join(', ')}: cannot be set here${known}`;
+};
+
+/** The content of a role's file, or why it is refused, by key, in one line. */
+export const parseRole = <Value extends { readonly name?: string | undefined }>(
+  bytes: Uint8Array,
+  role: Role,
+  schema: z.ZodType<Value>,
+): Checked<Value> => {
+  const text = decode(bytes);
+  if (text === null) return refused('not UTF-8');
+  const yaml = parseYaml(text);
+  if (!yaml.ok) return yaml;
+  const parsed = schema.safeParse(yaml.value);
+  if (!parsed.success) return refused(parsed.error.issues.map((issue) => describe(issue, schema)).join('; '));
+  const { name } = parsed.data;
+  if (name !== undefined && name !== role) return refused(`name: is ${name} in the file of the ${role}`);
+  return { ok: true, value: parsed.data };
+};

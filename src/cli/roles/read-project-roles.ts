@@ -1,0 +1,113 @@
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  opendirSync,
+  openSync,
+  readlinkSync,
+  readSync,
+  realpathSync,
+} from 'node:fs';
+import { isAbsolute, join, relative } from 'node:path';
+import { type Checked, errorCode, refuse, refuseFor } from '../../actors/agent/tools/confine.ts';
+import { type Role, roles } from '../../machines/task.ts';
+import { parseRole } from './parse-role.ts';
+import { type ProjectRole, projectRole } from './role-schema.ts';
+
+/** Where a project may narrow the roles. */
+const folder = '.agent/roles';
+/** Small enough that no YAML takes longer than a moment. */
+const maxBytes = 16 * 1024;
+const maxEntries = 100;
+
+/** A file of the project about a role; `path` from the project's root. */
+export interface ProjectRoleFile {
+  readonly role: Role | null;
+  readonly path: string;
+  readonly content: Checked<ProjectRole>;
+}
+
+const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants;
+
+const isInside = (root: string, path: string): boolean => {
+  const way = relative(root, path);
+  return !isAbsolute(way) && way.split('/')[0] !== '..';
+};
+
+/** Where a path really is, or null when nothing is there. */
+const resolveInside = (root: string, path: string): Checked<string> | null => {
+  try {
+    const real = realpathSync(join(root, path));
+    return isInside(root, real) ? { ok: true, value: real } : refuse('it', 'leads out of the project');
+  } catch (error) {
+    const code = errorCode(error);
+    const isLink = lstatSync(join(root, path), { throwIfNoEntry: false })?.isSymbolicLink() === true;
+    return (code === 'ENOENT' && !isLink) || code === 'ENOTDIR' ? null : refuseFor('it', error);
+  }
+};
+
+const readOpen = (root: string, fd: number): Checked<Buffer> => {
+  // What was checked may have been swapped before it was opened.
+  if (process.platform === 'linux' && !isInside(root, readlinkSync(`/proc/self/fd/${fd}`)))
+    return refuse('it', 'leads out of the project');
+  if (!fstatSync(fd).isFile()) return refuse('it', 'is not a regular file');
+  const bytes = Buffer.alloc(maxBytes + 1);
+  const length = readSync(fd, bytes, 0, bytes.length, 0);
+  return length > maxBytes
+    ? refuse('it', `has more than ${maxBytes} bytes`)
+    : { ok: true, value: bytes.subarray(0, length) };
+};
+
+const readBounded = (root: string, path: string): Checked<Buffer> | null => {
+  try {
+    const real = resolveInside(root, path);
+    if (real?.ok !== true) return real;
+    const fd = openSync(real.value, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+    try {
+      return readOpen(root, fd);
+    } finally {
+      closeSync(fd);
+    }
+  } catch (error) {
+    return refuseFor('it', error);
+  }
+};
+
+const readRole = (root: string, role: Role): readonly ProjectRoleFile[] => {
+  const path = `${folder}/${role}.yml`;
+  const bytes = readBounded(root, path);
+  if (bytes === null) return [];
+  return [{ role, path, content: bytes.ok ? parseRole(bytes.value, role, projectRole) : bytes }];
+};
+
+/** Files that look as if they were meant to count and do not. */
+const strays = (real: string): readonly ProjectRoleFile[] => {
+  const known = roles.map((role) => `${role}.yml`);
+  const found: ProjectRoleFile[] = [];
+  const entries = opendirSync(real);
+  try {
+    for (let count = 0; count < maxEntries; count += 1) {
+      const entry = entries.readSync();
+      if (entry === null) break;
+      if (!/\.ya?ml$/.test(entry.name) || known.includes(entry.name)) continue;
+      const content = refuse('it', `is not the file of a role; those are ${known.join(', ')}`);
+      found.push({ role: null, path: `${folder}/${entry.name}`, content });
+    }
+  } finally {
+    entries.closeSync();
+  }
+  return found;
+};
+
+/** What the project says of the roles: untrusted, so bounded in size, kind and place, and never an exception. */
+export const readProjectRoles = (root: string): readonly ProjectRoleFile[] => {
+  try {
+    const real = resolveInside(root, folder);
+    if (real === null) return [];
+    if (!real.ok) return [{ role: null, path: folder, content: real }];
+    return [...roles.flatMap((role) => readRole(root, role)), ...strays(real.value)];
+  } catch (error) {
+    return errorCode(error) === 'ENOTDIR' ? [] : [{ role: null, path: folder, content: refuseFor('it', error) }];
+  }
+};

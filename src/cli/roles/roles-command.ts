@@ -1,0 +1,108 @@
+import type { RoleSettings, Settings } from '../../actors/settings.ts';
+import { roles } from '../../machines/task.ts';
+import type { CommandContext } from '../commands.ts';
+import { loadConfig } from '../config.ts';
+import { exitCodes } from '../exit-codes.ts';
+import { plain } from '../io.ts';
+import { isAssistant, resolveSettings } from '../settings.ts';
+import { narrowedText, noteOf, type ProjectRoleOutcome } from './apply-project-roles.ts';
+import { ownRole } from './own-role.ts';
+import { shippedFile } from './shipped-roles.ts';
+
+interface Source {
+  readonly kind: 'shipped' | 'user' | 'config';
+  readonly path: string;
+}
+
+const modelOf = ({ defaultModel, backend }: Settings, own: RoleSettings): string | null => {
+  const chosen = own.backend ?? backend;
+  if (chosen === 'scripted') return 'scripted';
+  return own.model ?? (isAssistant(chosen) ? null : defaultModel);
+};
+
+/** What counts for a role now. */
+const describe = (
+  settings: Settings,
+  own: RoleSettings,
+  sources: readonly Source[],
+  project: ProjectRoleOutcome | undefined,
+) => ({
+  role: own.role,
+  description: own.description,
+  tools: own.tools,
+  backend: own.backend ?? settings.backend,
+  model: modelOf(settings, own),
+  limits: {
+    timeout_seconds: own.timeoutMs / 1_000,
+    max_turns: own.maxTurns ?? settings.maxTurns,
+    max_tokens_total: own.maxTokensTotal ?? settings.maxTokensTotal,
+    max_cost_usd: own.maxCostUsd ?? settings.maxCostUsd,
+  },
+  concurrency: own.concurrency,
+  require_approval: own.approvals,
+  verify: own.verify,
+  success_criteria: own.criteria,
+  project_notes: own.projectNotes,
+  sources,
+  project: project === undefined ? null : { path: project.path, narrowed: project.narrowed, ignored: project.ignored },
+});
+type Described = ReturnType<typeof describe>;
+
+const indent = 14;
+const row = (name: string, text: string): string =>
+  `  ${name.padEnd(indent - 2)}${plain(text).replaceAll('\n', `\n${' '.repeat(indent)}`)}`;
+
+const limitsText = ({ limits, concurrency }: Described): string => {
+  const { timeout_seconds, max_turns, max_tokens_total, max_cost_usd } = limits;
+  return [
+    `${timeout_seconds} s`,
+    `${max_turns} turns`,
+    ...(max_tokens_total === null ? [] : [`${max_tokens_total} tokens`]),
+    ...(max_cost_usd === null ? [] : [`${max_cost_usd} USD`]),
+    ...(concurrency === null ? [] : [`${concurrency} at once`]),
+  ].join(', ');
+};
+
+const projectText = ({ path, narrowed, ignored }: NonNullable<Described['project']>): string =>
+  ignored === null ? `${path} narrows: ${narrowedText(narrowed)}` : `${path} is ignored: ${ignored}`;
+
+const render = (each: Described): string =>
+  [
+    `${each.role}: ${plain(each.description)}`,
+    row('tools', each.tools.join(', ')),
+    row('model', each.model ?? `${each.backend}'s own choice`),
+    ...(each.backend === 'auto' ? [] : [row('backend', each.backend)]),
+    row('limits', limitsText(each)),
+    ...(each.require_approval.length === 0 ? [] : [row('approval', each.require_approval.join(', '))]),
+    ...(each.verify.length === 0 ? [] : [row('verify', each.verify.join('\n'))]),
+    ...(each.success_criteria.length === 0 ? [] : [row('done when', each.success_criteria.join('\n'))]),
+    row('from', each.sources.map(({ kind, path }) => `${path} (${kind})`).join('\n')),
+    ...(each.project === null ? [] : [row('project', projectText(each.project))]),
+    ...(each.project_notes === null ? [] : [row('it notes', each.project_notes)]),
+  ].join('\n');
+
+/** Lists the roles as they count in this project, and where each part comes from; needs no server. @throws ConfigError */
+export const listRoles = async (
+  { project, io, json }: CommandContext,
+  configFile: string | undefined,
+): Promise<number> => {
+  const loaded = loadConfig({ config: configFile }, process.env);
+  const { settings, projectRoles } = resolveSettings(loaded, project.root);
+  const described = roles.map((role) => {
+    const { file } = ownRole(loaded, role);
+    const sources: readonly Source[] = [
+      { kind: 'shipped', path: shippedFile(role) },
+      ...(file === null ? [] : [{ kind: 'user' as const, path: file }]),
+      ...(loaded.config.roles[role] === undefined || loaded.file === null
+        ? []
+        : [{ kind: 'config' as const, path: loaded.file }]),
+    ];
+    const outcome = projectRoles.find((each) => each.role === role);
+    return describe(settings, settings.roles[role], sources, outcome);
+  });
+  const strays = projectRoles.filter(({ role }) => role === null);
+  if (json)
+    io.out(JSON.stringify({ roles: described, ignored: strays.map(({ path, ignored }) => ({ path, ignored })) }));
+  else io.out([...described.map(render), ...strays.map(noteOf)].join('\n\n'));
+  return exitCodes.done;
+};

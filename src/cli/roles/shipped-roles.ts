@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { RoleProfile } from '../../actors/agent/roles.ts';
+import { type Role, roles } from '../../machines/task.ts';
+import { ConfigError } from '../config.ts';
+import { parseRole } from './parse-role.ts';
+import { shippedRole } from './role-schema.ts';
+
+export const shippedFile = (role: Role): string =>
+  fileURLToPath(new URL(`../../../configs/roles/${role}.yml`, import.meta.url));
+
+const profileFrom = (role: Role): RoleProfile => {
+  const path = shippedFile(role);
+  const parsed = parseRole(readFileSync(path), role, shippedRole);
+  if (!parsed.ok) throw new ConfigError(`${path}: ${parsed.text}`);
+  const { description, tools, limits, success_criteria, prompt } = parsed.value;
+  return {
+    role,
+    description,
+    tools,
+    timeoutMs: limits.timeout_seconds * 1_000,
+    prompt,
+    criteria: success_criteria,
+    projectNotes: null,
+  };
+};
+
+let read: Readonly<Record<Role, RoleProfile>> | null = null;
+
+/** The roles as they come with this package, from configs/roles; read once. */
+export const shippedRoles = (): Readonly<Record<Role, RoleProfile>> => {
+  read ??= Object.fromEntries(roles.map((role) => [role, profileFrom(role)])) as Record<Role, RoleProfile>;
+  return read;
+};
