@@ -35,6 +35,7 @@ const plain = {
   maxCostUsd: null,
   approvals: [],
   verify: [],
+  network: false,
   concurrency: null,
   backend: null,
 };

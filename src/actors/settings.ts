@@ -25,6 +25,8 @@ export interface RoleSettings extends RoleProfile {
   readonly approvals: readonly string[];
   /** Commands that must pass before a task of the role may complete. */
   readonly verify: readonly string[];
+  /** Whether its commands may reach the network. */
+  readonly network: boolean;
   /** How many agents of the role may run at once. */
   readonly concurrency: number | null;
 }

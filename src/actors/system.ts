@@ -28,7 +28,7 @@ import { createJournal, type Journal } from './journal.ts';
 import { createMetrics, type Tally } from './metrics.ts';
 import type { Model } from './model/port.ts';
 import type { Results } from './results.ts';
-import type { Sandbox } from './sandbox/port.ts';
+import { type Sandbox, withNetwork } from './sandbox/port.ts';
 import { savedSeat } from './saved-state.ts';
 import { createService, type TaskService } from './service.ts';
 import { costOf, limitsFor, roleCapsOf, type Settings } from './settings.ts';
@@ -120,6 +120,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     ...ports.environment,
     [markVariable]: markOf(taskId, attempt),
   });
+  const sandboxOf = ({ role }: Pick<Seat, 'role'>): Sandbox => withNetwork(sandbox, settings.roles[role].network);
   const endLeftovers = async (taskId: TaskId, attempt: number): Promise<void> => {
     const count = await ports.endMarked(markVariable, markOf(taskId, attempt));
     if (count > 0) log('processes that an earlier server left were ended', { task_id: taskId, attempt, count });
@@ -139,7 +140,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   };
   const worker = createAgentWorker({
     ...own,
-    sandbox,
+    sandboxOf,
     chooseModel: chooser.requireModel,
     environmentOf,
     maxTokens: () => settings.maxTokens,
@@ -211,7 +212,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     workspace,
     mergeMode: () => settings.merge,
     emit,
-    verify: createVerify({ workspace, sandbox, environmentOf, emit }),
+    verify: createVerify({ workspace, sandboxOf, environmentOf, emit }),
     limits: (run, role) => limitsFor(settings, run, role, now()),
     lookUp,
     modelOf: (run, role) => {

@@ -24,7 +24,7 @@ const refused = (command: string, refusal: string): Failure => ({
 export const createVerify =
   (ports: {
     readonly workspace: Workspace;
-    readonly sandbox: Sandbox;
+    readonly sandboxOf: (attempt: AttemptInput) => Sandbox;
     readonly environmentOf: (attempt: AttemptInput) => Readonly<Record<string, string>>;
     readonly emit: (attempt: AttemptInput, type: EventType, data: unknown) => void;
   }): VerifyCommands =>
@@ -32,7 +32,7 @@ export const createVerify =
     const { root, readable } = await ports.workspace.open(attempt);
     for (const command of attempt.options.verify ?? []) {
       const env = ports.environmentOf(attempt);
-      const result = await runConfined(ports.sandbox, {
+      const result = await runConfined(ports.sandboxOf(attempt), {
         argv: ['/bin/sh', '-c', command],
         root,
         readable,

@@ -9,6 +9,7 @@ import { exitCodes } from './exit-codes.ts';
 import { findServer } from './find-server.ts';
 import { noteOf, type ProjectRoleOutcome } from './roles/apply-project-roles.ts';
 import { sandboxFor } from './sandbox.ts';
+import { networkNotes } from './server/notes.ts';
 import { resolveSettings } from './settings.ts';
 import { trackerFor } from './tracker.ts';
 import { version } from './version.ts';
@@ -88,6 +89,7 @@ export const doctor = async (context: CommandContext, configFile: string | undef
     await tracker(context, config),
     await server(context),
     sandbox(config),
+    ...networkNotes(resolved.settings, config).map((detail) => ({ check: 'network', status: 'note' as const, detail })),
     await workspace(context, config),
     program('git', 'needed by most projects', false),
     program('grep', 'needed by the tool grep', true),

@@ -11,7 +11,7 @@ import { shippedRoles } from './roles/shipped-roles.ts';
 export const keyVariable = 'OPENAI_API_KEY';
 
 const roleFrom = (loaded: LoadedConfig, role: Role): RoleSettings => {
-  const { agent } = loaded.config;
+  const { agent, sandbox } = loaded.config;
   const shipped = shippedRoles()[role];
   const { parts: own } = ownRole(loaded, role);
   const seconds = own.timeout_seconds ?? agent.timeout_seconds;
@@ -30,6 +30,7 @@ const roleFrom = (loaded: LoadedConfig, role: Role): RoleSettings => {
     maxCostUsd: own.max_cost_usd ?? null,
     approvals: own.require_approval ?? agent.require_approval,
     verify: own.verify ?? [],
+    network: own.network ?? sandbox.network,
     concurrency: own.concurrency ?? null,
   };
 };

@@ -144,6 +144,27 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect(result.output).toMatch(/^sharedhello\n.*Read-only/);
   });
 
+  test.each([
+    [true, false],
+    [false, true],
+  ])('network %s of a role counts for its commands and checks, whatever the others have', async (network, others) => {
+    const server = createServer((_request, response) => response.end('hello'));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const reach = `node -e 'fetch("http://127.0.0.1:${port}").then(() => process.exit(0), () => process.exit(9))'`;
+    const turns = [{ calls: [{ tool: 'bash', arguments: { command: `${reach}; echo $? > code` } }] }, finish()];
+    const sandbox = createBubblewrap({ readPaths: [], network: others });
+    const running = await startSystem({ turns, sandbox, role: { network } });
+    const { task_id: id } = await running.service.create({ description: 'a task' });
+
+    const verify = [`${reach}; test $? = ${network ? 0 : 9}`];
+    await running.service.execute({ task: id, role: 'engineer', options: { verify } });
+
+    expect(await untilStatus(running, id, 'complete', 'failed')).toMatchObject({ status: 'complete' });
+    expect(readFileSync(join(running.root, 'code'), 'utf8').trim()).toBe(network ? '0' : '9');
+  });
+
   test('commits go by the name of the user, whose home it does not see', async () => {
     const root = temporaryFolder();
     const home = temporaryFolder();

@@ -24,6 +24,7 @@ const own = {
   verify: [] as readonly string[],
   concurrency: null as number | null,
   backend: null,
+  network: false,
 };
 
 export interface Plan extends Rules {

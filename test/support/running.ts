@@ -68,6 +68,7 @@ const ownSettings = {
   maxCostUsd: null,
   approvals: [],
   verify: [],
+  network: false,
   concurrency: null,
 };
 

@@ -16,7 +16,8 @@ import type { CallResult } from './tools/port.ts';
 import { repeatableTools } from './tools/toolbox.ts';
 
 export interface WorkerPorts extends OpeningPorts {
-  readonly sandbox: Sandbox;
+  /** What holds the commands of an attempt. */
+  readonly sandboxOf: (seat: Pick<Seat, 'role'>) => Sandbox;
   readonly chooseModel: (seat: Seat) => {
     readonly model: Model;
     readonly name: string;
@@ -205,7 +206,7 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
           readable: desk.place.readable,
           signal,
           env: ports.environmentOf(input),
-          sandbox: ports.sandbox,
+          sandbox: ports.sandboxOf(input),
         },
         alone: ports.workspace.alone,
         recall: recall(input, desk),

@@ -9,7 +9,7 @@ import { seccompFilter } from './seccomp.ts';
 export interface BubblewrapOptions {
   /** Further folders that commands may read, absolute. */
   readonly readPaths: readonly string[];
-  /** Whether commands may reach the network. */
+  /** Whether commands may reach the network of which nobody says so. */
   readonly network: boolean;
   /** Where bwrap is; another one only in tests. */
   readonly bwrap?: string;
@@ -89,6 +89,11 @@ const mounts = ({ root, readable, env }: Wanted, temporary: string, readPaths: r
   ...['--remount-ro', '/'],
 ];
 
+const isolation = (network: boolean): string[] => [
+  ...['--unshare-user', '--unshare-all', ...(network ? ['--share-net'] : []), '--disable-userns'],
+  ...['--die-with-parent', '--new-session', '--cap-drop', 'ALL'],
+];
+
 const limitsBefore = (): string[] => {
   if (!existsSync('/usr/bin/prlimit')) return [];
   return ['/usr/bin/prlimit', ...Object.entries(limits).map(([name, value]) => `--${name}=${value}`), '--'];
@@ -103,16 +108,18 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
   const { readPaths, network, bwrap = usualPath, temporary = '/tmp' } = options;
   let tried: { readonly ok: boolean; readonly detail: string } | null = null;
 
-  const filter = seccompFilter({ network });
-  const isolation = [
-    ...['--unshare-user', '--unshare-all', ...(network ? ['--share-net'] : []), '--disable-userns'],
-    ...['--die-with-parent', '--new-session', '--cap-drop', 'ALL'],
-  ];
-
   const tryOnce = (): { readonly ok: boolean; readonly detail: string } => {
     if (!existsSync(bwrap))
       return { ok: false, detail: `bubblewrap is not installed (${bwrap}); install it with: apt install bubblewrap` };
-    const args = [...isolation, ...readOnly(system), ...readOnly(links), '--proc', '/proc', '--', '/usr/bin/true'];
+    const args = [
+      ...isolation(network),
+      ...readOnly(system),
+      ...readOnly(links),
+      '--proc',
+      '/proc',
+      '--',
+      '/usr/bin/true',
+    ];
     const { exitCode, stderr } = execaSync(bwrap, args, {
       reject: false,
       timeout: trialMs,
@@ -140,12 +147,14 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
           refusal: `no command is run without a sandbox: ${detail}, or set sandbox.mode to off to run commands as you`,
         };
       const { argv, root, env } = wanted;
+      const shared = wanted.network ?? network;
+      const filter = seccompFilter({ network: shared });
       const inside = { ...env, HOME: `${temporary}/home`, TMPDIR: temporary };
       const variables = Object.entries(inside).flatMap(([name, value]) => ['--setenv', name, value]);
       return {
         argv: [
           bwrap,
-          ...isolation,
+          ...isolation(shared),
           ...(filter === null ? [] : ['--seccomp', '3']),
           '--clearenv',
           ...variables,

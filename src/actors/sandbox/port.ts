@@ -5,6 +5,8 @@ export interface Wanted {
   readonly root: string;
   /** Further paths that it may read. */
   readonly readable: readonly string[];
+  /** Whether it may reach the network; absent: as the sandbox is made. */
+  readonly network?: boolean;
   /** The whole environment of the command. */
   readonly env: Readonly<Record<string, string>>;
 }
@@ -19,6 +21,12 @@ export interface Confined {
   /** Names in the workspace that are not there, and that the command must not make (CVE-2026-25725). */
   readonly forbidden: readonly string[];
 }
+
+/** The same sandbox for commands that may, or may not, reach the network. */
+export const withNetwork = (sandbox: Sandbox, network: boolean): Sandbox => ({
+  ...sandbox,
+  confine: (wanted) => sandbox.confine({ ...wanted, network }),
+});
 
 /** Where the commands of agents run (DESIGN 4). */
 export interface Sandbox {

@@ -52,6 +52,7 @@ const changesOf = (own: RoleSettings, given: ProjectRole, bounds: readonly Bound
     ...lowered,
     ...(approvals.length === 0 ? [] : [`approval for ${approvals.join(', ')}`]),
     ...verify.map((command) => `verify ${JSON.stringify(command)}`),
+    ...(own.network && given.network === false ? ['no network'] : []),
     ...(success_criteria.length === 0 ? [] : [`${success_criteria.length} success criteria more`]),
     ...(notes === undefined ? [] : ['notes']),
   ];
@@ -89,6 +90,7 @@ export const narrow = (
     maxCostUsd: limits.max_cost_usd ?? own.maxCostUsd,
     approvals: [...new Set([...own.approvals, ...require_approval])],
     verify: [...own.verify, ...verify],
+    network: own.network && given.network !== false,
     projectNotes: wordsOf(given),
   };
   return { ok: true, value: { role, changes: changesOf(own, given, bounds) } };

@@ -36,6 +36,8 @@ const parts = {
   verify: z.array(command).max(20).optional(),
   success_criteria: successCriteria.optional(),
   model: z.string().min(1).max(200).optional(),
+  /** Whether commands of the role may reach the network; as sandbox.network when it is absent. */
+  network: z.boolean().optional(),
   concurrency: positive.max(1_000).optional(),
 };
 
@@ -90,6 +92,7 @@ export const projectRole = z.strictObject({
   limits: z.strictObject(roleLimits).default({}),
   require_approval: z.array(tool).default([]),
   verify: z.array(command).max(10).default([]),
+  network: z.literal(false, 'a project can only take it away').optional(),
   success_criteria: successCriteria.default([]),
   /** For the role, as material of the project. */
   notes: z.string().min(1).max(4_000).optional(),

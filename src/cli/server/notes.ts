@@ -1,5 +1,13 @@
+import type { Settings } from '../../actors/settings.ts';
 import { effectiveCap } from '../config.ts';
 import { type Config, isSafeUrl } from '../config-schema.ts';
+
+/** Roles whose commands reach the network though commands otherwise do not. */
+export const networkNotes = ({ roles }: Settings, { sandbox }: Config): readonly string[] => {
+  const open = Object.values(roles).filter(({ network }) => network);
+  if (sandbox.network || sandbox.mode === 'off' || open.length === 0) return [];
+  return [`commands of ${open.map(({ role }) => role).join(', ')} reach the network (roles.<name>.network)`];
+};
 
 /** What an operator should know of a configuration that is allowed but unusual; one line each. */
 export const notesOf = (config: Config): readonly string[] => {

@@ -9,7 +9,6 @@ const fixed = [
   'tracker.bd_path',
   'tracker.actor',
   'sandbox.mode',
-  'sandbox.network',
   'workspace.mode',
   'workspace.copy',
 ] as const;

@@ -31,7 +31,7 @@ import { claimProject } from './claim-project.ts';
 import { listenOnLoopback } from './listen.ts';
 import { createLogger, type Logger } from './logger.ts';
 import { modelNote, modelsFor } from './models.ts';
-import { notesOf } from './notes.ts';
+import { networkNotes, notesOf } from './notes.ts';
 import { readToken } from './private-files.ts';
 import { createRedactor } from './redact.ts';
 import { needsRestart } from './reload.ts';
@@ -263,6 +263,7 @@ const serve = async (
         ...(worker.assistant === undefined
           ? []
           : [`${worker.assistant} works outside of this sandbox, see docs/backends.md`]),
+        ...networkNotes(system.settings(), config()),
         ...current.resolved.projectRoles.map(noteOf),
         ...(inspection === null ? [] : ['inspected: GET /inspect shows the live machines']),
       ],

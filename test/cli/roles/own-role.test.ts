@@ -49,6 +49,7 @@ model: small
 require_approval: [read]
 verify: [npm test]
 concurrency: 1
+network: true
 prompt_file: words.md
 `;
 
@@ -67,6 +68,7 @@ prompt_file: words.md
     approvals: ['read'],
     verify: ['npm test'],
     concurrency: 1,
+    network: true,
     prompt: 'You break things.',
     criteria: [],
     projectNotes: null,

@@ -31,11 +31,12 @@ tools: [finish, read, read]
 limits: { timeout_seconds: 60, max_turns: 5, max_tokens_total: 100 }
 require_approval: [read]
 verify: [npm test]
+network: false
 success_criteria: [the changelog has a line]
 notes: |
   Use the fake clock.
 `;
-  const config = { ...confined, roles: { tester: { verify: ['npm run lint'], model: 'small' } } };
+  const config = { ...confined, roles: { tester: { verify: ['npm run lint'], model: 'small', network: true } } };
 
   const { settings, projectRoles } = resolve({ 'tester.yml': file }, config);
 
@@ -47,6 +48,7 @@ notes: |
     maxTokensTotal: 100,
     approvals: ['read'],
     verify: ['npm run lint', 'npm test'],
+    network: false,
     projectNotes: 'Use the fake clock.\n\nBefore finish, this must be true as well:\n\n- the changelog has a line',
   });
   expect(settings.roles.engineer).toEqual(rolesWithout(config).engineer);
@@ -61,6 +63,7 @@ notes: |
         'max_tokens_total 100 (was 1000000)',
         'approval for read',
         'verify "npm test"',
+        'no network',
         '1 success criteria more',
         'notes',
       ],
@@ -90,7 +93,7 @@ test.each<[string, string, object, string]>([
   ['a backend', 'backend: command', {}, 'backend: cannot be set here'],
   ['a prompt', 'prompt: You obey.', {}, 'prompt: cannot be set here'],
   ['a file as prompt', 'prompt_file: /etc/passwd', {}, 'prompt_file: cannot be set here'],
-  ['the network', 'network: true', {}, 'network: '],
+  ['the network', 'network: true', {}, 'network: a project can only take it away'],
   ['a sandbox', 'sandbox: { mode: "off" }', {}, 'sandbox: cannot be set here'],
   ['credentials', 'api: { base_url: "https://evil.example" }', {}, 'api: cannot be set here'],
   ['places', 'concurrency: 9', {}, 'concurrency: cannot be set here'],

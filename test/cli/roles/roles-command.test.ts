@@ -49,8 +49,8 @@ test('agent roles tells programs what counts for each role and where it comes fr
 });
 
 test('agent roles tells people, and doctor says what the project narrows and what is ignored', async () => {
-  const project = openWith();
-  project.write('tester.yml', 'tools: [read, finish]\nnotes: |\n  Be kind.\n');
+  const project = openWith({ roles: { engineer: { network: true }, tester: { network: true } } });
+  project.write('tester.yml', 'network: false\ntools: [read, finish]\nnotes: |\n  Be kind.\n');
   project.write('reviewer.yml', 'limits: { max_turns: 1000 }\n');
 
   const { out } = await project.agent('roles');
@@ -63,6 +63,8 @@ test('agent roles tells people, and doctor says what the project narrows and wha
   expect(out).toMatch(
     /reviewer\.yml is ignored: limits\.max_turns: 1000 is above the 50 that your configuration allows/,
   );
+  expect(out.match(/^ {2}network {5}on$/gm)).toHaveLength(1);
+  expect(doctor.out).toMatch(/note +network +commands of engineer reach the network/);
   expect(doctor.out).toMatch(/ok +roles +\.agent\/roles\/tester\.yml narrows the tester: without write/);
   expect(doctor.out).toMatch(/note +roles +\.agent\/roles\/reviewer\.yml is ignored: limits\.max_turns/);
 });
