@@ -122,6 +122,11 @@ async function* textsOf<Chunk>(
   }
 }
 
+/** The package has an option for the key, but sends it only where a subclass names the header: so we do. */
+export const keyHeader = ({ idempotencyKey }: ModelRequest): Readonly<Record<string, string>> => ({
+  'Idempotency-Key': idempotencyKey,
+});
+
 /** The provider's host, which is what people call the model. */
 export const hostOf = (baseURL: string): string => new URL(baseURL).host;
 

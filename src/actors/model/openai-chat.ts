@@ -1,5 +1,5 @@
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
-import { createOpenAiCall, hostOf, type OpenAiOptions } from './openai-call.ts';
+import { createOpenAiCall, hostOf, keyHeader, type OpenAiOptions } from './openai-call.ts';
 import { createAssembly, encodeRequest, type MaxTokensField } from './openai-codec.ts';
 import type { Model } from './port.ts';
 
@@ -13,7 +13,7 @@ export const createOpenAiChatModel = (options: OpenAiChatOptions): Model => {
   const field = options.maxTokensField ?? (host === 'api.openai.com' ? 'max_completion_tokens' : 'max_tokens');
   return createOpenAiCall<ChatCompletionChunk>(options, {
     open: (client, request, signal) =>
-      client.chat.completions.create(encodeRequest(request, field), { signal, idempotencyKey: request.idempotencyKey }),
+      client.chat.completions.create(encodeRequest(request, field), { signal, headers: keyHeader(request) }),
     createAssembly,
   });
 };

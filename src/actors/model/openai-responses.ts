@@ -1,5 +1,5 @@
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses';
-import { createOpenAiCall, type OpenAiOptions } from './openai-call.ts';
+import { createOpenAiCall, keyHeader, type OpenAiOptions } from './openai-call.ts';
 import type { Model } from './port.ts';
 import { createAssembly, encodeRequest } from './responses-codec.ts';
 
@@ -12,7 +12,7 @@ export const createOpenAiResponsesModel = (options: OpenAiOptions): Model =>
     { ...options, timeouts: { idleMs: thinkingMs, ...options.timeouts } },
     {
       open: (client, request, signal) =>
-        client.responses.create(encodeRequest(request), { signal, idempotencyKey: request.idempotencyKey }),
+        client.responses.create(encodeRequest(request), { signal, headers: keyHeader(request) }),
       createAssembly,
     },
   );

@@ -6,6 +6,7 @@ const model = createOpenAiModel({ protocol, apiKey: 'sk-test-key-0123456789', ba
 const request = {
   model: 'some-model',
   asker: { taskId: 'bd-a', role: 'engineer', title: 'A task', attempt: 1 },
+  idempotencyKey: 'bd-a#1/think:1',
   system: 'You are an engineer.',
   messages: [{ role: 'user', text: 'Do it.' }],
   tools: [],

@@ -25,7 +25,10 @@ test('the request carries model, conversation, tools and key as the wire format 
 
   expect(requests).toHaveLength(1);
   expect(requests[0]?.path).toBe('/v1/chat/completions');
-  expect(requests[0]?.headers.authorization).toBe(`Bearer ${apiKey}`);
+  expect(requests[0]?.headers).toMatchObject({
+    authorization: `Bearer ${apiKey}`,
+    'idempotency-key': request.idempotencyKey,
+  });
   expect(requests[0]?.body).toEqual({
     model: 'some-model',
     stream: true,
