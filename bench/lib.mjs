@@ -74,6 +74,7 @@ export const openSystem = async (options = {}) => {
       maxRetries: 0,
       maxModelRetries: 0,
       maxTokens: 100,
+      contextWindow: null,
       defaultModel: 'scripted',
       credentialVariable: 'OPENAI_API_KEY',
       ...options,

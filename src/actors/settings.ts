@@ -1,6 +1,7 @@
 import type { AgentLimits, Backend } from '../machines/agent-context.ts';
 import type { Role, RunOptions } from '../machines/task.ts';
 import type { RoleProfile } from './agent/roles.ts';
+import { contextWindowOf } from './model/context-windows.ts';
 import type { ModelUsage } from './model/port.ts';
 import type { MergeMode } from './workspace/port.ts';
 
@@ -62,6 +63,8 @@ export interface Settings {
   readonly maxModelRetries: number;
   /** Tokens of one answer. */
   readonly maxTokens: number;
+  /** Tokens that the models read at once; null for what is known of each. */
+  readonly contextWindow: number | null;
   readonly defaultModel: string;
   readonly prices: Readonly<Record<string, Price>>;
   /** The variable that would hold the provider's key. */
@@ -70,6 +73,7 @@ export interface Settings {
 
 const maxRepeats = 6;
 const maxNudges = 2;
+const maxStrikes = 3;
 const million = 1_000_000;
 
 export const modelNameFor = ({ roles, defaultModel }: Settings, run: RunOptions, role: Role): string =>
@@ -92,6 +96,8 @@ export const limitsFor = (settings: Settings, run: RunOptions, role: Role, now: 
     maxRepeats,
     maxNudges,
     maxModelRetries: settings.maxModelRetries,
+    maxStrikes,
+    contextWindow: settings.contextWindow ?? contextWindowOf(modelNameFor(settings, run, role)),
     approvals: own.approvals,
   };
 };

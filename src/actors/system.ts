@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { createActor, type EventObject, fromPromise, type InspectionEvent, type SnapshotFrom, waitFor } from 'xstate';
-import type { Acted, AgentEvent, Delegated, Prepared, Thought } from '../machines/agent-context.ts';
+import type { Acted, AgentEvent, Compacted, Delegated, Prepared, Thought } from '../machines/agent-context.ts';
 import { agentMachine } from '../machines/agent-machine.ts';
-import type { ActInput, DelegateInput, PrepareInput, Seat, ThinkInput } from '../machines/agent-setup.ts';
+import type { ActInput, CompactInput, DelegateInput, PrepareInput, Seat, ThinkInput } from '../machines/agent-setup.ts';
 import type { Slots } from '../machines/explain.ts';
 import { atWork, pauseOf, supervisorMachine } from '../machines/supervisor-machine.ts';
 import {
@@ -92,6 +92,7 @@ const provideAgent = (
       ),
       delegate: fromPromise<Delegated, DelegateInput>(({ input, signal }) => delegation.delegate(input, signal)),
       think: fromPromise<Thought, ThinkInput>(({ input, signal }) => worker.think(input, signal)),
+      compact: fromPromise<Compacted, CompactInput>(({ input, signal }) => worker.compact(input, signal)),
       act: fromPromise<Acted, ActInput>(({ input, signal }) => worker.act(input, signal)),
       lendSlot: fromPromise<void, Pick<Seat, 'taskId'>>(({ input }) => slots().lendSlot(input.taskId)),
       regainSlot: fromPromise<void, Pick<Seat, 'taskId'>>(({ input, signal }) =>

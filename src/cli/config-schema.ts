@@ -44,6 +44,8 @@ const sections = z.strictObject({
     .strictObject({
       mode: z.enum(['direct', 'proxy']).default('direct'),
       max_tokens: positive.max(1_000_000).default(32_000),
+      /** Tokens that the model reads at once; by default what is known of it, and else found out when it says "too long". */
+      context_window: positive.min(1_000).max(100_000_000).optional(),
       provider_model: z.string().min(1).max(200).default('gpt-5.1'),
       proxy: z
         .strictObject({

@@ -99,6 +99,7 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
     maxRetries: agent.max_retries,
     maxModelRetries: agent.max_model_retries,
     maxTokens: api.max_tokens,
+    contextWindow: api.context_window ?? null,
     defaultModel: isScripted(loaded) ? 'scripted' : api.provider_model,
     prices: Object.fromEntries(Object.entries(api.prices).map(([model, price]) => [model, priceFrom(price)])),
     credentialVariable: keyVariable,

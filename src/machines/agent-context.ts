@@ -14,6 +14,10 @@ export interface AgentLimits {
   readonly maxNudges: number;
   /** How often a call of the model that failed in a way that may pass is made again. */
   readonly maxModelRetries: number;
+  /** How many turns in a row may hold nothing but malformed calls. */
+  readonly maxStrikes: number;
+  /** Tokens that the model reads at once, or null where that is not known. */
+  readonly contextWindow: number | null;
   /** Tools whose calls a person must allow first. */
   readonly approvals: readonly string[];
 }
@@ -40,7 +44,7 @@ export type GoesOnAt = 'considering' | 'acting' | 'delegating';
 
 /** Where an attempt goes on in another process, and with what it knew there. */
 export interface Resume {
-  readonly at: 'thinking' | 'acting' | 'delegating' | WaitsAt | null;
+  readonly at: 'thinking' | 'compacting' | 'acting' | 'delegating' | WaitsAt | null;
   readonly context: AgentContext;
 }
 
@@ -78,6 +82,11 @@ export type Thought =
     }
   | { readonly kind: 'failed'; readonly failure: Failure };
 
+/** What came of replacing the older part of the conversation by a summary; `spent` is what the summary cost. */
+export type Compacted =
+  | { readonly kind: 'compacted'; readonly spent: Spent }
+  | { readonly kind: 'failed'; readonly failure: Failure; readonly spent: Spent };
+
 /** What the tool calls of one turn brought. */
 export interface Acted {
   readonly calls: number;
@@ -90,9 +99,11 @@ export interface Acted {
   readonly question: string | null;
   /** How often the last call has now been made in a row with the same result. */
   readonly repeats: number;
+  /** What was wrong with its last call when none of its calls was well-formed, else null. */
+  readonly malformed: string | null;
 }
 
-/** What an assistant spent since it was last counted. */
+/** What an assistant, or a summary, spent since it was last counted. */
 export interface Spent {
   readonly modelCalls: number;
   readonly toolCalls: number;
@@ -146,6 +157,15 @@ export interface AgentContext extends AgentInput {
   readonly finish: Acted['finish'];
   readonly repeats: number;
   readonly nudges: number;
+  /** How many turns in a row held nothing but malformed calls, and what was wrong with the last. */
+  readonly strikes: number;
+  readonly problem: string | null;
+  /** Tokens of the conversation, as the model counted them with its last answer; 0 when it has become another since. */
+  readonly conversationTokens: number;
+  /** Whether the provider said that the conversation is too long. */
+  readonly overflowed: boolean;
+  /** The last turn for which the conversation was compacted, or 0. */
+  readonly compactedFor: number;
   readonly question: Question | null;
   /** Told to the model with its next turn, or to the tools that waited for it. */
   readonly answer: Answer | null;

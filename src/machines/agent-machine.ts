@@ -1,7 +1,19 @@
 import { awaitingApproval, awaitingDecision, awaitingInput, returning } from './agent-awaiting.ts';
+import { compacting } from './agent-compacting.ts';
 import type { Resume } from './agent-context.ts';
 import { delegating } from './agent-delegating.ts';
-import { acted, agentSetup, broken, denial, prepared, seat, tableAt, thought, toolsBroken } from './agent-setup.ts';
+import {
+  acted,
+  agentSetup,
+  broken,
+  denial,
+  fault,
+  prepared,
+  seat,
+  tableAt,
+  thought,
+  toolsBroken,
+} from './agent-setup.ts';
 import type { AttemptOutcome, TaskId } from './task.ts';
 import { noUsage } from './task.ts';
 
@@ -12,7 +24,8 @@ const goOnAt = (at: NonNullable<Resume['at']>) =>
 /**
  * One attempt of an agent on a task: it thinks (one model call) and acts (the tool calls that the model asked for) in
  * turns until it calls `finish`, and waits for a person when it asks or must ask; or an assistant program works with a
- * loop of its own. Turns, tokens, money, wall time and repeated calls are guards, so the chart shows why it ended.
+ * loop of its own. A conversation that grows too long for the model is compacted on the way. Turns, tokens, money, wall
+ * time, repeated and malformed calls are guards, so the chart shows why it ended.
  */
 export const agentMachine = agentSetup.createMachine({
   id: 'agent',
@@ -31,6 +44,8 @@ export const agentMachine = agentSetup.createMachine({
       maxRepeats: 0,
       maxNudges: 0,
       maxModelRetries: 0,
+      maxStrikes: 0,
+      contextWindow: null,
       approvals: [],
     },
     usage: noUsage,
@@ -38,6 +53,11 @@ export const agentMachine = agentSetup.createMachine({
     finish: null,
     repeats: 0,
     nudges: 0,
+    strikes: 0,
+    problem: null,
+    conversationTokens: 0,
+    overflowed: false,
+    compactedFor: 0,
     question: null,
     answer: null,
     decision: null,
@@ -86,6 +106,7 @@ export const agentMachine = agentSetup.createMachine({
             actions: [{ type: 'askDecision', params: prepared }, 'stopClock'],
           },
           goOnAt('thinking'),
+          goOnAt('compacting'),
           goOnAt('acting'),
           goOnAt('delegating'),
           { target: 'considering' },
@@ -99,8 +120,11 @@ export const agentMachine = agentSetup.createMachine({
         { guard: 'outOfTurns', target: 'failed', actions: 'blameTurns' },
         { guard: 'outOfTokens', target: 'failed', actions: 'blameTokens' },
         { guard: 'outOfMoney', target: 'failed', actions: 'blameMoney' },
+        { guard: 'outOfStrikes', target: 'failed', actions: 'blameCalls' },
         { guard: 'repeatsItself', target: 'failed', actions: 'blameLoop' },
         { guard: 'isDelegated', target: 'delegating' },
+        { guard: 'compactedInVain', target: 'failed', actions: 'blameContext' },
+        { guard: 'isTooLong', target: 'compacting' },
         { target: 'thinking' },
       ],
     },
@@ -118,19 +142,29 @@ export const agentMachine = agentSetup.createMachine({
         }),
         onDone: [
           {
-            guard: { type: 'mayAskAgain', params: thought },
+            guard: { type: 'mayCompact', params: fault },
+            target: 'compacting',
+            actions: [{ type: 'countThought', params: thought }, 'noteOverflow'],
+          },
+          {
+            guard: { type: 'overflowed', params: fault },
+            target: 'failed',
+            actions: [{ type: 'countThought', params: thought }, 'blameContext'],
+          },
+          {
+            guard: { type: 'mayAskAgain', params: fault },
             target: 'pausing',
             actions: [
               { type: 'countThought', params: thought },
-              { type: 'setPause', params: thought },
+              { type: 'setPause', params: fault },
             ],
           },
           {
-            guard: { type: 'modelFailed', params: thought },
+            guard: { type: 'modelFailed', params: fault },
             target: 'failed',
             actions: [
               { type: 'countThought', params: thought },
-              { type: 'recordModelFailure', params: thought },
+              { type: 'recordModelFailure', params: fault },
             ],
           },
           {
@@ -158,11 +192,13 @@ export const agentMachine = agentSetup.createMachine({
         onError: { target: 'failed', actions: { type: 'recordFailure', params: broken } },
       },
     },
+    compacting,
     pausing: {
       tags: 'phase:backing_off',
       meta: { says: 'the call of the model failed in a way that may pass; it is made again' },
       on: {
         DEADLINE: [
+          { guard: 'mayCompactAgain', target: 'compacting', actions: 'endPause' },
           { guard: 'pauseIsOver', target: 'thinking', actions: 'endPause' },
           { guard: 'outOfTime', target: 'failed', actions: 'blameTime' },
         ],

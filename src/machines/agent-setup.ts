@@ -6,6 +6,7 @@ import type {
   AgentStart,
   Answer,
   Backend,
+  Compacted,
   Delegated,
   GoesOnAt,
   Prepared,
@@ -27,6 +28,8 @@ export type Seat = {
 };
 /** A turn of the model; `nudge` asks it to go on, `answer` is what was said to it since the last turn. */
 export type ThinkInput = Seat & { readonly turn: number; readonly nudge: boolean; readonly answer: Answer | null };
+/** Before which turn the conversation is made shorter, and what of it the model can read at once. */
+export type CompactInput = Seat & { readonly turn: number; readonly contextWindow: number | null };
 /** Calls that a person did not allow, with what the model is told. */
 export type Denial = { readonly tools: readonly string[]; readonly why: string };
 /** `decision` is what a person says of a call that the end of a server left unclear. */
@@ -66,6 +69,9 @@ const words = (error: unknown): string =>
 /** How long an attempt that was answered waits for a slot. */
 export const slotPatienceMs = 24 * 60 * 60_000;
 
+/** As much of the model's window as a conversation may fill before its older part is replaced by a summary. */
+const fullShare = 0.8;
+
 /** A provider that wants to be left alone for longer has the attempt end instead. */
 export const longestPauseMs = 5 * 60_000;
 
@@ -91,6 +97,11 @@ export const toolsBroken = ({ event }: { event: { readonly error: unknown } }) =
 });
 export const prepared = ({ event }: { event: { readonly output: Prepared } }) => ({ prepared: event.output });
 export const thought = ({ event }: { event: { readonly output: Thought } }) => ({ thought: event.output });
+/** Why a call of the model failed, or null when it did not. */
+export const fault = ({ event: { output } }: { event: { readonly output: Thought | Compacted } }) => ({
+  failure: output.kind === 'failed' ? output.failure : null,
+});
+export const compacted = ({ event }: { event: { readonly output: Compacted } }) => ({ compacted: event.output });
 export const acted = ({ event }: { event: { readonly output: Acted } }) => ({ acted: event.output });
 export const denial = ({ context: { answer, limits } }: { context: AgentContext }): Denial | null =>
   answer === null || answer.allowed
@@ -120,23 +131,34 @@ export const response = ({ event }: { event: Response }) => ({ response: event }
 
 type Preparing = { prepared: Prepared };
 type Thinking = { thought: Thought };
+type Failing = { failure: Failure | null };
+type Compacting = { compacted: Compacted };
 type Acting = { acted: Acted };
 type Delegating = { delegated: Delegated };
 type Spending = { spent: Spent };
 type Responding = { response: Response };
 
-/** The usage with what an assistant spent: each of its model calls is a turn. */
-const withSpent = (usage: Usage, spent: Spent): Usage => ({
+/** The usage with what was spent: each model call of an assistant is a turn. */
+const withSpent = (usage: Usage, spent: Spent, turns = spent.modelCalls): Usage => ({
   input_tokens: usage.input_tokens + spent.inputTokens,
   output_tokens: usage.output_tokens + spent.outputTokens,
   cached_tokens: usage.cached_tokens + spent.cachedTokens,
   model_calls: usage.model_calls + spent.modelCalls,
   tool_calls: usage.tool_calls + spent.toolCalls,
-  turns: usage.turns + spent.modelCalls,
+  turns: usage.turns + turns,
   ...(usage.cost_usd === undefined && spent.costUsd === null
     ? {}
     : { cost_usd: (usage.cost_usd ?? 0) + (spent.costUsd ?? 0) }),
 });
+
+/** Whether the next turn needs a shorter conversation: by the count of its last answer, or by the provider's word. */
+export const isTooLong = ({ conversationTokens, overflowed, limits: { contextWindow } }: AgentContext): boolean =>
+  overflowed || (contextWindow !== null && conversationTokens >= contextWindow * fullShare);
+
+const saysTooLong = (failure: Failure | null): boolean => failure?.facts['kind'] === 'context_overflow';
+
+const isPauseOver = ({ deadlineAt, limitAt }: AgentContext, at: number): boolean =>
+  at >= deadlineAt && at < (limitAt ?? 0);
 
 const answers = ({ question }: AgentContext, response: Response): boolean =>
   question?.inputId === response.inputId &&
@@ -166,6 +188,7 @@ export const agentSetup = setup({
   actors: {
     prepare: slot<Prepared, PrepareInput>('prepare'),
     think: slot<Thought, ThinkInput>('think'),
+    compact: slot<Compacted, CompactInput>('compact'),
     act: slot<Acted, ActInput>('act'),
     delegate: slot<Delegated, DelegateInput>('delegate'),
     lendSlot: slot<void, Pick<Seat, 'taskId'>>('lendSlot'),
@@ -182,17 +205,26 @@ export const agentSetup = setup({
       usage.turns > 0 &&
       (usage.cost_usd ?? Number.POSITIVE_INFINITY) >= limits.maxCostUsd,
     repeatsItself: ({ context }) => context.repeats >= context.limits.maxRepeats,
+    outOfStrikes: ({ context }) => context.strikes > 0 && context.strikes >= context.limits.maxStrikes,
+    isTooLong: ({ context }) => isTooLong(context),
+    /** What was made shorter for the last turn is too long again, or still. */
+    compactedInVain: ({ context }) =>
+      isTooLong(context) && context.compactedFor > 0 && context.compactedFor === context.usage.turns,
+    /** Once for a turn. */
+    mayCompact: ({ context }, { failure }: Failing) =>
+      saysTooLong(failure) && context.compactedFor !== context.usage.turns + 1,
+    overflowed: (_, { failure }: Failing) => saysTooLong(failure),
+    mayCompactAgain: ({ context, event }) => isPauseOver(context, event.at) && isTooLong(context),
     outOfNudges: ({ context }) => context.nudges >= context.limits.maxNudges,
     resumesAt: ({ context }, { at }: { at: Resume['at'] }) => context.resumeAt === at,
     isUnclear: (_, { prepared }: Preparing) => prepared.question !== null,
     mayNotGoOn: (_, { prepared }: Preparing) => prepared.failure !== null,
-    mayAskAgain: ({ context }, { thought }: Thinking) =>
-      thought.kind === 'failed' &&
-      thought.failure.retryable &&
+    mayAskAgain: ({ context }, { failure }: Failing) =>
+      failure?.retryable === true &&
       context.modelTries < context.limits.maxModelRetries &&
-      pauseAfter(thought.failure, context) <= longestPauseMs,
-    pauseIsOver: ({ context, event }) => event.at >= context.deadlineAt && event.at < (context.limitAt ?? 0),
-    modelFailed: (_, { thought }: Thinking) => thought.kind === 'failed',
+      pauseAfter(failure, context) <= longestPauseMs,
+    pauseIsOver: ({ context, event }) => isPauseOver(context, event.at),
+    modelFailed: (_, { failure }: Failing) => failure !== null,
     answerTruncated: (_, { thought }: Thinking) => thought.kind === 'truncated',
     callsTools: (_, { thought }: Thinking) => thought.kind === 'calls',
     needsApproval: ({ context }, { thought }: Thinking) =>
@@ -223,15 +255,24 @@ export const agentSetup = setup({
       // What the model did not hear is said again.
       answer: ({ context }, { thought }: Thinking) => (thought.kind === 'failed' ? context.answer : null),
       modelTries: ({ context }, { thought }: Thinking) => (thought.kind === 'failed' ? context.modelTries : 0),
+      conversationTokens: ({ context }, { thought }: Thinking) =>
+        thought.kind === 'failed' ? context.conversationTokens : thought.inputTokens,
     }),
-    setPause: assign(({ context, event }, { thought }: Thinking) => {
-      const failure = thought.kind === 'failed' ? thought.failure : null;
-      return {
-        modelTries: context.modelTries + 1,
-        limitAt: context.deadlineAt,
-        deadlineAt: Math.min(context.deadlineAt, event.at + (failure === null ? 0 : pauseAfter(failure, context))),
-      };
+    noteOverflow: assign({ overflowed: true }),
+    countSummary: assign({
+      usage: ({ context }, { compacted }: Compacting) => withSpent(context.usage, compacted.spent, 0),
     }),
+    noteCompaction: assign({
+      compactedFor: ({ context }) => context.usage.turns + 1,
+      conversationTokens: 0,
+      overflowed: false,
+      modelTries: 0,
+    }),
+    setPause: assign(({ context, event }, { failure }: Failing) => ({
+      modelTries: context.modelTries + 1,
+      limitAt: context.deadlineAt,
+      deadlineAt: Math.min(context.deadlineAt, event.at + (failure === null ? 0 : pauseAfter(failure, context))),
+    })),
     endPause: assign({ deadlineAt: ({ context }) => context.limitAt ?? context.deadlineAt, limitAt: null }),
     countCalls: assign({
       usage: ({ context: { usage } }, { acted }: Acting) => ({
@@ -239,6 +280,8 @@ export const agentSetup = setup({
         tool_calls: usage.tool_calls + acted.calls,
       }),
       repeats: (_, { acted }: Acting) => acted.repeats,
+      strikes: ({ context }, { acted }: Acting) => (acted.malformed === null ? 0 : context.strikes + 1),
+      problem: (_, { acted }: Acting) => acted.malformed,
       finish: (_, { acted }: Acting) => acted.finish,
       answer: ({ context: { answer } }) => (answer?.allowed === true ? answer : null),
       nudges: 0,
@@ -302,9 +345,7 @@ export const agentSetup = setup({
       }),
     }),
     recordFailure: assign({ failure: (_, { failure }: { failure: Failure }) => failure }),
-    recordModelFailure: assign({
-      failure: (_, { thought }: Thinking) => (thought.kind === 'failed' ? thought.failure : null),
-    }),
+    recordModelFailure: assign({ failure: (_, { failure }: Failing) => failure }),
     blameTurns: assign({
       failure: ({ context }) =>
         because('budget_exceeded', `the limit of ${context.limits.maxTurns} turns is reached`, {
@@ -348,6 +389,21 @@ export const agentSetup = setup({
         because('loop_detected', `the same call with the same result was made ${context.repeats} times in a row`, {
           tool: context.calls.at(-1)?.tool,
         }),
+    }),
+    blameCalls: assign({
+      failure: ({ context: { strikes, problem } }) =>
+        because('model_failed', `the model made only malformed tool calls in ${strikes} turns in a row: ${problem}`, {
+          kind: 'malformed_calls',
+          problem,
+        }),
+    }),
+    blameContext: assign({
+      failure: ({ context }) =>
+        because(
+          'model_failed',
+          "the conversation is longer than the model's context, also after its older part was replaced by a summary",
+          { kind: 'context_overflow', compacted: true, context_window: context.limits.contextWindow },
+        ),
     }),
     blameSilence: assign({
       failure: because('model_failed', 'the model stopped calling tools and did not call finish'),

@@ -1,6 +1,7 @@
 import type { StateValueFrom } from 'xstate';
 import type { AgentContext, Resume } from './agent-context.ts';
 import type { agentMachine } from './agent-machine.ts';
+import { isTooLong } from './agent-setup.ts';
 import type { taskMachine } from './task-machine.ts';
 
 /** The paths of the states that have no states of their own. */
@@ -66,7 +67,8 @@ export const agentRestart: Readonly<
   preparing: ({ resumeAt }) => resumeAt,
   considering: null,
   thinking: 'thinking',
-  pausing: 'thinking',
+  compacting: 'compacting',
+  pausing: (context) => (isTooLong(context) ? 'compacting' : 'thinking'),
   acting: 'acting',
   delegating: 'delegating',
   awaitingInput: 'awaitingInput',

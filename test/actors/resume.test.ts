@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import Database from 'libsql';
@@ -7,8 +7,8 @@ import { expect, test, vi } from 'vitest';
 import type { Model, ModelEvent, ModelRequest } from '../../src/actors/model/port.ts';
 import type { OnInterrupted } from '../../src/actors/settings.ts';
 import type { TaskId } from '../../src/machines/task.ts';
+import { crash } from '../support/crash.ts';
 import { finish, type Running, type Setting, startSystem, type Turn, untilStatus } from '../support/running.ts';
-import { temporaryFolder } from '../support/temporary.ts';
 
 const bash = (command: string): Turn => ({ calls: [{ tool: 'bash', arguments: { command } }] });
 const write = (path: string, content: string) => ({ tool: 'write', arguments: { path, content } });
@@ -39,15 +39,6 @@ const open = async (turns: readonly Turn[], options: Setting['options'] = {}) =>
   const { task_id: id } = await first.service.create({ description: 'a task' });
   await first.service.execute({ task: id, role: 'engineer', options: {} });
   return { first, id, requests, setting };
-};
-
-/** What a power cut or kill -9 leaves: the files as they are at this moment, without a word from who wrote them. */
-const crash = async (running: Running, setting: Setting) => {
-  const [root, stateDir] = [temporaryFolder(), temporaryFolder()];
-  cpSync(running.root, root, { recursive: true });
-  cpSync(running.stateDir, stateDir, { recursive: true });
-  await running.stop();
-  return { ...setting, root, stateDir };
 };
 
 const openJournal = (stateDir: string) => new Database(join(stateDir, 'journal.db'));

@@ -13,6 +13,8 @@ const limits = {
   maxRepeats: 3,
   maxNudges: 1,
   maxModelRetries: 2,
+  maxStrikes: 3,
+  contextWindow: 1_000,
   approvals: ['bash'],
 };
 const callsOf = (...tools: readonly string[]) =>
@@ -45,6 +47,11 @@ const fresh: AgentContext = {
   finish: null,
   repeats: 0,
   nudges: 0,
+  strikes: 0,
+  problem: null,
+  conversationTokens: 0,
+  overflowed: false,
+  compactedFor: 0,
   question: null,
   answer: null,
   decision: null,
@@ -66,11 +73,14 @@ const thought = (kind: 'calls' | 'answer' | 'truncated', tools: readonly string[
   costUsd: 0.25,
 });
 const failure: Failure = { code: 'model_failed', message: 'away', facts: {}, retryable: true };
+const overflow: Failure = { ...failure, facts: { kind: 'context_overflow' }, retryable: false };
+const compacted = (over: object = {}) => ({ kind: 'compacted', spent: { ...spent(over), toolCalls: 0 } });
 const ready = { question: null, failure: null };
 const acted = (status: 'done' | 'failed' | null, repeats = 1, question: string | null = null) => ({
   calls: 2,
   repeats,
   question,
+  malformed: null,
   finish: status === null ? null : { status, summary: 'so it is', artifacts: ['a.txt'] },
 });
 const turn = {
@@ -114,7 +124,16 @@ const rows: readonly Row[] = [
     target: 'considering',
   },
   ...(
-    ['thinking', 'acting', 'delegating', 'awaitingInput', 'awaitingApproval', 'awaitingDecision', 'returning'] as const
+    [
+      'thinking',
+      'compacting',
+      'acting',
+      'delegating',
+      'awaitingInput',
+      'awaitingApproval',
+      'awaitingDecision',
+      'returning',
+    ] as const
   ).map((resumeAt) => ({
     says: 'an agent that an earlier process began goes on there',
     from: 'preparing',
@@ -286,6 +305,88 @@ const rows: readonly Row[] = [
     event: done('think', { kind: 'failed', failure: { ...failure, facts: { retry_after_ms: 3_600_000 } } }),
     to: 'failed',
     expected: why('model_failed'),
+  },
+  {
+    says: 'a conversation that the provider calls too long is compacted',
+    from: 'thinking',
+    event: done('think', { kind: 'failed', failure: overflow }),
+    given: { answer: asking },
+    to: 'compacting',
+    expected: { overflowed: true, answer: asking, usage: { ...noUsage, model_calls: 1 } },
+  },
+  {
+    says: 'one that is called too long again, although it was compacted for this turn, ends it',
+    from: 'thinking',
+    event: done('think', { kind: 'failed', failure: overflow }),
+    given: { usage: turn, compactedFor: 2 },
+    to: 'failed',
+    expected: {
+      failure: {
+        code: 'model_failed',
+        message: expect.stringContaining("longer than the model's context, also after"),
+        facts: { kind: 'context_overflow', compacted: true, context_window: 1_000 },
+      },
+    },
+  },
+  {
+    says: 'a conversation that was compacted for the turn before may be compacted again',
+    from: 'thinking',
+    event: done('think', { kind: 'failed', failure: overflow }),
+    given: { usage: turn, compactedFor: 1 },
+    to: 'compacting',
+  },
+  {
+    says: 'a compacted conversation is thought about; what it cost is counted, but is no turn',
+    from: 'compacting',
+    event: done('compact', compacted()),
+    given: { usage: { ...turn, cost_usd: 0.1 }, overflowed: true, conversationTokens: 900, modelTries: 1 },
+    to: 'thinking',
+    target: 'considering',
+    expected: {
+      usage: {
+        turns: 1,
+        model_calls: 2,
+        tool_calls: 0,
+        input_tokens: 20,
+        output_tokens: 10,
+        cached_tokens: 4,
+        cost_usd: 0.35,
+      },
+      overflowed: false,
+      conversationTokens: 0,
+      compactedFor: 2,
+      modelTries: 0,
+    },
+  },
+  {
+    says: 'a summary that failed in a way that may pass is asked for again after a pause',
+    from: 'compacting',
+    event: done('compact', { kind: 'failed', failure, spent: spent({ toolCalls: 0 }) }),
+    given: { deadlineAt: at + 60_000, conversationTokens: 900 },
+    to: 'pausing',
+    expected: { modelTries: 1, limitAt: at + 60_000, conversationTokens: 900, usage: { turns: 0, model_calls: 1 } },
+  },
+  {
+    says: 'a summary that cannot be had ends it',
+    from: 'compacting',
+    event: done('compact', { kind: 'failed', failure: overflow, spent: spent() }),
+    to: 'failed',
+    expected: { failure: overflow, usage: { model_calls: 1 } },
+  },
+  {
+    says: 'a compaction that broke ends it',
+    from: 'compacting',
+    event: broken('compact'),
+    to: 'failed',
+    expected: why('internal'),
+  },
+  {
+    says: 'after the pause the summary is asked for again',
+    from: 'pausing',
+    event: late,
+    given: { limitAt: at + 60_000, conversationTokens: 800 },
+    to: 'compacting',
+    expected: { deadlineAt: at + 60_000, limitAt: null },
   },
   {
     says: 'after the pause it thinks on, with what is left of its time',
@@ -464,7 +565,7 @@ const rows: readonly Row[] = [
     to: 'failed',
     expected: why('tool_failed'),
   },
-  ...['preparing', 'thinking', 'acting', 'delegating'].map((from) => ({
+  ...['preparing', 'thinking', 'compacting', 'acting', 'delegating'].map((from) => ({
     says: 'the wall limit ends it',
     from,
     event: { type: 'DEADLINE', at },
@@ -518,6 +619,56 @@ test.each([
 
   expect(pathOf(next)).toBe(to);
   expect(next.context.failure?.code ?? null).toBe(to === 'failed' ? 'loop_detected' : null);
+});
+
+test.each([
+  ['just below four fifths of the window', { conversationTokens: 799 }, 'thinking', null],
+  ['four fifths of the window filled', { conversationTokens: 800 }, 'compacting', null],
+  [
+    'a window that is not known',
+    { conversationTokens: 9e9, limits: { ...limits, contextWindow: null } },
+    'thinking',
+    null,
+  ],
+  [
+    'the window filled again a turn after',
+    { conversationTokens: 800, usage: turn, compactedFor: 1 },
+    'failed',
+    'model_failed',
+  ],
+  [
+    'the window filled again two turns after',
+    { conversationTokens: 800, usage: { ...turn, turns: 2 }, compactedFor: 1 },
+    'compacting',
+    null,
+  ],
+])('with %s the agent thinks on, compacts or ends', (_, given, to, code) => {
+  const next = step(agentMachine, 'acting', { ...fresh, ...given }, done('act', acted(null)));
+
+  expect(pathOf(next)).toBe(to);
+  expect(next.context.failure?.code ?? null).toBe(code);
+});
+
+test('three turns of nothing but malformed calls end it with the last problem; a good call begins the count anew', () => {
+  const end = (before: object, malformed: string | null) =>
+    step(agentMachine, 'acting', { ...fresh, ...before }, done('act', { ...acted(null), malformed }));
+  const second = end({ strikes: 1 }, 'no such tool');
+
+  expect([pathOf(second), second.context.strikes]).toEqual(['thinking', 2]);
+  expect(end(second.context, 'not JSON').context).toMatchObject({
+    failure: {
+      code: 'model_failed',
+      message: expect.stringMatching(/malformed tool calls in 3 turns in a row: not JSON/),
+      facts: { kind: 'malformed_calls', problem: 'not JSON' },
+    },
+  });
+  expect(end(second.context, null).context).toMatchObject({ strikes: 0, problem: null, failure: null });
+});
+
+test('the compaction is told for which turn it is, and what the model can read', () => {
+  const compacting = step(agentMachine, 'acting', { ...fresh, conversationTokens: 900 }, done('act', acted(null)));
+
+  expect(compacting.children['compact']?.getSnapshot().input).toMatchObject({ turn: 1, contextWindow: 1_000 });
 });
 
 test.each([

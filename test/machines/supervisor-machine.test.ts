@@ -123,6 +123,8 @@ const input = (id: string): AgentInput => ({
     answerMs: 0,
     maxRepeats: 9,
     maxModelRetries: 0,
+    maxStrikes: 3,
+    contextWindow: null,
     maxNudges: 0,
     approvals: [],
   },

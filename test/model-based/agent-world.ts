@@ -18,6 +18,8 @@ const limits = {
   maxRepeats: 2,
   maxNudges: 1,
   maxModelRetries: 1,
+  maxStrikes: 2,
+  contextWindow: 50,
   approvals: ['bash'],
 };
 const input: AgentInput = { taskId: 'bd-a' as TaskId, attempt: 1, role: 'engineer', options: {}, limits };
@@ -37,7 +39,14 @@ const thought = (kind: 'calls' | 'answer' | 'truncated', tool: string | null = n
   costUsd: 0.01,
   ...spent,
 });
-const acted = (more: Partial<Acted>): Acted => ({ calls: 1, finish: null, question: null, repeats: 1, ...more });
+const acted = (more: Partial<Acted>): Acted => ({
+  calls: 1,
+  finish: null,
+  question: null,
+  repeats: 1,
+  malformed: null,
+  ...more,
+});
 const finish = (status: 'done' | 'failed') => ({ finish: { status, summary: 'so', artifacts: [] } });
 
 const spent: Spent = { modelCalls: 1, toolCalls: 0, inputTokens: 1, outputTokens: 1, cachedTokens: 0, costUsd: 0.01 };
@@ -61,9 +70,19 @@ const answers: Readonly<Record<string, readonly [id: string, outputs: readonly u
       { question: null, failure: failure(false) },
     ],
   ],
+  compacting: [
+    'compact',
+    [
+      { kind: 'compacted', spent },
+      { kind: 'failed', failure: failure(true), spent },
+      { kind: 'failed', failure: failure(false), spent },
+    ],
+  ],
   thinking: [
     'think',
     [
+      thought('calls', 'read', { inputTokens: limits.contextWindow * 0.8 }),
+      { kind: 'failed', failure: failure(false, { kind: 'context_overflow' }) },
       thought('calls', 'read'),
       thought('calls', 'bash'),
       thought('calls', 'read', { inputTokens: limits.maxTokensTotal }),
@@ -83,6 +102,7 @@ const answers: Readonly<Record<string, readonly [id: string, outputs: readonly u
       acted(finish('failed')),
       acted({ question: 'red or blue?' }),
       acted({ repeats: limits.maxRepeats }),
+      acted({ malformed: 'no such tool' }),
     ],
   ],
   returning: ['regain', [undefined]],
@@ -159,16 +179,24 @@ const judgeClock = ({ before, after: { value, context, tags } }: Move<Snapshot>)
 
 const judge = (move: Move<Snapshot>): void => {
   const { before, event, after } = move;
-  const [was, { usage, nudges, modelTries }] = [before.context, after.context];
+  const [was, { usage, nudges, modelTries, strikes }] = [before.context, after.context];
   const called = event.type === 'xstate.done.actor.think' ? 1 : 0;
+  const summarised = event.type === 'xstate.done.actor.compact' ? 1 : 0;
   if (before.value !== 'delegating') {
-    expect(usage.model_calls - was.usage.model_calls, 'each call of the model is counted once').toBe(called);
+    expect(usage.model_calls - was.usage.model_calls, 'each call of the model is counted once').toBe(
+      called + summarised,
+    );
     expect(usage.turns - was.usage.turns).toBeLessThanOrEqual(called);
   }
   if (before.value !== 'delegating' || after.value === 'delegating')
     expect(usage.turns, 'no more turns than allowed').toBeLessThanOrEqual(limits.maxTurns);
   expect(nudges).toBeLessThanOrEqual(limits.maxNudges);
   expect(modelTries).toBeLessThanOrEqual(limits.maxModelRetries);
+  expect(strikes).toBeLessThanOrEqual(limits.maxStrikes);
+  if (after.value === 'compacting')
+    expect(after.context.compactedFor, 'a conversation is compacted once for a turn').not.toBe(usage.turns + 1);
+  if (after.value === 'thinking')
+    expect(after.context.overflowed, 'what is known to be too long is not asked').toBe(false);
   if (before.value === 'thinking' && after.value === 'acting')
     expect(
       after.context.calls.map(({ tool }) => tool),
@@ -181,6 +209,7 @@ const judge = (move: Move<Snapshot>): void => {
 const starts: readonly Start[] = [
   { says: 'the beginning', input },
   resume('thinking'),
+  resume('compacting', { overflowed: true }),
   resume('acting', { calls: [{ call_id: 'call', tool: 'read', arguments: '{}' }] }),
   resume('awaitingInput', asked('input')),
   resume('awaitingApproval', asked('approval')),
@@ -206,6 +235,7 @@ export const agentWorld: World<Snapshot, null> = {
       : [],
   keyOf: ({ value, context }) => {
     const { usage, repeats, nudges, modelTries, question, answer, decision, resumeAt } = context;
+    const { strikes, conversationTokens, overflowed, compactedFor } = context;
     return JSON.stringify([
       value,
       context.backend,
@@ -215,6 +245,10 @@ export const agentWorld: World<Snapshot, null> = {
       repeats,
       nudges,
       modelTries,
+      strikes,
+      conversationTokens >= limits.contextWindow * 0.8,
+      overflowed,
+      compactedFor,
       question?.inputId ?? null,
       answer?.allowed ?? null,
       decision,

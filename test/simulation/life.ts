@@ -75,6 +75,7 @@ const settingsFor = (plan: Plan): Settings => {
     maxRetries: plan.maxRetries,
     maxModelRetries: plan.maxModelRetries,
     maxTokens: 1_000,
+    contextWindow: null,
     defaultModel: 'simulated',
     credentialVariable: 'OPENAI_API_KEY',
   };

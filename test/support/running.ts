@@ -114,6 +114,7 @@ export const startSystem = async (setting: Setting = {}) => {
       maxRetries: 0,
       maxModelRetries: 0,
       maxTokens: 1_000,
+      contextWindow: null,
       defaultModel: 'scripted',
       credentialVariable: 'OPENAI_API_KEY',
       ...setting.options,

@@ -1,13 +1,15 @@
 import type { Message, ToolCall } from '../model/port.ts';
+import { type Compaction, compacted } from './compaction.ts';
 import type { CallResult } from './tools/port.ts';
 
-/** The append-only conversation of one attempt, with what the guards ask of it. */
+/** The conversation of one attempt, append-only until it is compacted, with what the guards ask of it. */
 export interface Conversation {
   readonly messages: readonly Message[];
   /** What is said before a turn; a turn that is taken again hears it once. */
   hear(turn: number, said: readonly string[]): void;
   answer(text: string, calls: readonly ToolCall[]): void;
   results(results: readonly CallResult[]): void;
+  compact(compaction: Compaction): void;
   /** The tool calls of the last answer. */
   pendingCalls(): readonly ToolCall[];
   /** How often in a row the last call was made with the same arguments and the same result. */
@@ -15,7 +17,7 @@ export interface Conversation {
 }
 
 export const createConversation = (first: string): Conversation => {
-  const messages: Message[] = [{ role: 'user', text: first }];
+  let messages: Message[] = [{ role: 'user', text: first }];
   let pending: readonly ToolCall[] = [];
   let last = '';
   let repeats = 0;
@@ -29,7 +31,9 @@ export const createConversation = (first: string): Conversation => {
   };
 
   return {
-    messages,
+    get messages() {
+      return messages;
+    },
     hear: (turn, said) => {
       if (turn <= heard) return;
       heard = turn;
@@ -44,6 +48,9 @@ export const createConversation = (first: string): Conversation => {
         count(result);
         messages.push({ role: 'tool', callId: result.callId, tool: result.tool, text: result.text, ok: result.ok });
       }
+    },
+    compact: (compaction) => {
+      messages = compacted(messages, compaction);
     },
     pendingCalls: () => pending,
     repeats: () => repeats,

@@ -27,13 +27,28 @@ interface Setting {
   readonly resumeAt: Resume['at'];
 }
 
+/** What was said before a turn, if it was said: the turn itself may still say it for the first time. */
+const hearAgain = (conversation: Conversation, steps: Steps, turn: number): void => {
+  const thought = steps.thought(turn);
+  if (thought !== null) conversation.hear(turn, thought.said);
+};
+
+/** What the model was told before a turn, and that older things were left out then, in the order in which it was. */
+const tell = (conversation: Conversation, steps: Steps, turn: number): void => {
+  const compaction = steps.compaction(turn);
+  const kept = compaction?.kept?.compaction;
+  if (kept !== undefined && compaction?.heard === false) conversation.compact(kept);
+  hearAgain(conversation, steps, turn);
+  if (kept !== undefined && compaction?.heard === true) conversation.compact(kept);
+};
+
 /** The conversation as it was when the attempt came to where it goes on: the answers that counted and their results. */
 const rebuilt = (first: string, { steps, turns, resumeAt }: Setting): Conversation => {
   const conversation = createConversation(first);
   for (let turn = 1; turn <= turns; turn += 1) {
     const thought = steps.thought(turn);
     if (thought?.answer == null) throw new Error(`turn ${turn} of this attempt is not in the journal`);
-    conversation.hear(turn, thought.said);
+    tell(conversation, steps, turn);
     const calls = thought.answer.truncated ? [] : thought.answer.calls;
     conversation.answer(thought.answer.text, calls);
     const isOpen = turn === turns && (resumeAt === 'acting' || resumeAt === 'awaitingApproval');
@@ -42,6 +57,9 @@ const rebuilt = (first: string, { steps, turns, resumeAt }: Setting): Conversati
     const results = calls.flatMap(({ id }) => steps.call(turn, id)?.result ?? []);
     if (results.length > 0) conversation.results(results);
   }
+  const next = turns + 1;
+  if (resumeAt === 'thinking') tell(conversation, steps, next);
+  else if (resumeAt === 'compacting') hearAgain(conversation, steps, next);
   return conversation;
 };
 

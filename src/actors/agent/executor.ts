@@ -99,12 +99,12 @@ const batchesOf = (calls: readonly ToolCall[]): readonly (readonly ToolCall[])[]
 
 type Prepared =
   | { readonly tool: Tool; readonly args: unknown }
-  | { readonly tool: null; readonly args: unknown; readonly refusal: string };
+  | { readonly tool: null; readonly args: unknown; readonly refusal: string; readonly malformed: boolean };
 
 const prepare = (call: ToolCall, allowed: readonly Tool[], denied: ExecutorOptions['denied']): Prepared => {
   const parsed = parseJson(call.arguments);
   const args = 'json' in parsed ? withoutNulls(parsed.json) : call.arguments;
-  const refused = (refusal: string): Prepared => ({ tool: null, args, refusal });
+  const refused = (refusal: string, malformed = true): Prepared => ({ tool: null, args, refusal, malformed });
   const names = allowed.map(({ name }) => name).join(', ');
 
   const tool = allowed.find(({ name }) => name === call.tool);
@@ -112,7 +112,7 @@ const prepare = (call: ToolCall, allowed: readonly Tool[], denied: ExecutorOptio
     const exists = toolbox.some(({ name }) => name === call.tool);
     return refused(`${exists ? 'your role may not use' : 'there is no tool'} ${call.tool}; your tools are: ${names}`);
   }
-  if (denied?.tools.includes(call.tool)) return refused(denied.why);
+  if (denied?.tools.includes(call.tool)) return refused(denied.why, false);
   if ('fault' in parsed) return refused(`the arguments of ${tool.name} are not valid JSON: ${parsed.fault}`);
   const checked = tool.schema.safeParse(args);
   if (!checked.success) return refused(`the arguments of ${tool.name} are not right: ${describeIssues(checked.error)}`);
@@ -181,6 +181,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
       text: headAndTail(withoutNul(text), maxResultBytes),
       durationMs: Math.max(0, Math.round(now() - startedAt)),
       finish: ok && call.tool === finishTool.name ? finishSchema.parse(prepared.args) : null,
+      malformed: prepared.tool === null && prepared.malformed,
       question: ok && call.tool === askTool.name ? askSchema.parse(prepared.args).question : null,
     };
     tell(() => observe.end(call, result));

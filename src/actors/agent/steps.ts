@@ -2,8 +2,9 @@ import { z } from 'zod';
 import type { Delegated } from '../../machines/agent-context.ts';
 import { failureCodes, type TaskId } from '../../machines/task.ts';
 import type { Journal } from '../journal.ts';
-import type { ModelEvent, ToolCall } from '../model/port.ts';
+import type { ModelEvent, ModelUsage, ToolCall } from '../model/port.ts';
 import type { Store } from '../store/port.ts';
+import type { Compaction } from './compaction.ts';
 import type { CallResult } from './tools/port.ts';
 
 /** An answer of the model as it was taken. */
@@ -12,12 +13,18 @@ export type Answered = Extract<ModelEvent, { type: 'answered' }>;
 const callSchema = z.object({ id: z.string(), tool: z.string(), arguments: z.string() });
 const promptSchema = z.object({ text: z.string() });
 const thinkSchema = z.object({ said: z.array(z.string()) });
+const usageSchema = z.object({ inputTokens: z.number(), outputTokens: z.number(), cachedTokens: z.number() });
 const answeredSchema = z.object({
   type: z.literal('answered'),
   text: z.string(),
   calls: z.array(callSchema),
   truncated: z.boolean(),
-  usage: z.object({ inputTokens: z.number(), outputTokens: z.number(), cachedTokens: z.number() }),
+  usage: usageSchema,
+});
+const compactSchema = z.object({ heard: z.boolean() });
+const keptSchema = z.object({
+  compaction: z.object({ summary: z.string().nullable(), from: z.int(), resultBytes: z.int().nullable() }),
+  usage: usageSchema.nullable(),
 });
 const actSchema = z.object({ call: callSchema });
 const resultSchema = z.object({
@@ -30,6 +37,7 @@ const resultSchema = z.object({
     .object({ status: z.enum(['done', 'failed']), summary: z.string(), artifacts: z.array(z.string()) })
     .nullable(),
   question: z.string().nullable(),
+  malformed: z.boolean().default(false),
 });
 
 const usedSchema = z.object({
@@ -55,6 +63,12 @@ const delegatedSchema = z.discriminatedUnion('kind', [
 ]);
 const runSchema = z.object({ session: z.string().nullable() });
 const runEndSchema = z.object({ delegated: delegatedSchema.nullable() });
+
+/** A compaction that was decided, and what the model spent on its summary; null when it was not asked for one. */
+export interface KeptCompaction {
+  readonly compaction: Compaction;
+  readonly usage: ModelUsage | null;
+}
 
 /** A run of an assistant that was begun. */
 export interface BegunRun {
@@ -82,6 +96,10 @@ export interface Steps {
   thought(turn: number): { readonly said: readonly string[]; readonly answer: Answered | null } | null;
   think(turn: number, said: readonly string[]): void;
   thinkEnded(turn: number, said: readonly string[], answer: Answered): void;
+  /** Before a turn; `heard` when what is said before the turn had been said already. `kept` is null until it is decided. */
+  compaction(turn: number): { readonly heard: boolean; readonly kept: KeptCompaction | null } | null;
+  compact(turn: number, heard: boolean): void;
+  compacted(turn: number, heard: boolean, kept: KeptCompaction): void;
   /** The calls of a turn, in the order in which they began. */
   calls(turn: number): readonly BegunCall[];
   call(turn: number, callId: string): BegunCall | null;
@@ -129,6 +147,12 @@ export const createSteps = (
     },
     think: (turn, said) => write(`think:${turn}`, { said }),
     thinkEnded: (turn, said, answer) => write(`think:${turn}`, { said }, answer),
+    compaction: (turn) => {
+      const intent = intentOf(`compact:${turn}`, compactSchema);
+      return intent === null ? null : { heard: intent.heard, kept: resultOf(`compact:${turn}`, keptSchema) };
+    },
+    compact: (turn, heard) => write(`compact:${turn}`, { heard }),
+    compacted: (turn, heard, kept) => write(`compact:${turn}`, { heard }, kept),
     calls: (turn) =>
       [...known.keys()].filter((key) => key.startsWith(`act:${turn}:`)).flatMap((key) => callAt(key) ?? []),
     call: (turn, callId) => callAt(`act:${turn}:${callId}`),

@@ -1,46 +1,37 @@
-import type { Acted, Prepared, ShownCall, Thought } from '../../machines/agent-context.ts';
-import type { ActInput, PrepareInput, Seat, ThinkInput } from '../../machines/agent-setup.ts';
-import { type AttemptKey, attemptKey, type Failure, type Role, type TaskId } from '../../machines/task.ts';
-import type { EventType } from '../events.ts';
-import type { Model, ModelEvent, ModelRequest, ModelUsage, ToolCall } from '../model/port.ts';
+import type { Acted, Compacted, Prepared, ShownCall, Thought } from '../../machines/agent-context.ts';
+import type { ActInput, CompactInput, PrepareInput, Seat, ThinkInput } from '../../machines/agent-setup.ts';
+import { type AttemptKey, attemptKey, type Role, type TaskId } from '../../machines/task.ts';
+import type { ToolCall } from '../model/port.ts';
 import type { Sandbox } from '../sandbox/port.ts';
-import { costOf, type OnInterrupted, type Price } from '../settings.ts';
+import { costOf, type OnInterrupted } from '../settings.ts';
+import { createCompactor } from './compactor.ts';
 import { type Desk, setDesk, unclearCalls } from './desk.ts';
-import { type CallObserver, createExecutor, toolSpecs } from './executor.ts';
+import { type CallObserver, createExecutor } from './executor.ts';
 import { interrupted, isRepeat, questionAbout, unknownEnd } from './interrupted.ts';
+import { type CallPorts, createModelCall } from './model-call.ts';
 import { type OpeningPorts, open } from './opening.ts';
 import type { RoleProfile } from './roles.ts';
 import type { Answered, BegunCall } from './steps.ts';
-import { createTextGatherer } from './text-gatherer.ts';
 import type { CallResult } from './tools/port.ts';
 import { repeatableTools } from './tools/toolbox.ts';
 
-export interface WorkerPorts extends OpeningPorts {
+export interface WorkerPorts extends OpeningPorts, CallPorts {
   /** What holds the commands of an attempt. */
   readonly sandboxOf: (seat: Pick<Seat, 'role'>) => Sandbox;
-  readonly chooseModel: (seat: Seat) => {
-    readonly model: Model;
-    readonly name: string;
-    readonly price: Price | undefined;
-  };
   readonly profileOf: (role: Role) => RoleProfile;
-  readonly emit: (key: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
-  /** Work that must have ended before the attempt counts as gone. */
-  readonly track: <Result>(key: AttemptKey, work: Promise<Result>) => Promise<Result>;
   /** The environment for commands of an attempt. */
   readonly environmentOf: (seat: Pick<Seat, 'taskId' | 'attempt'>) => Readonly<Record<string, string>>;
   /** Ends what an earlier server left running of an attempt. */
   readonly endLeftovers: (taskId: TaskId, attempt: number) => Promise<void>;
-  readonly maxTokens: () => number;
   /** What happens to a call that was at work when a server ended. */
   readonly onInterrupted: () => OnInterrupted;
-  readonly now: () => number;
 }
 
-/** The three slots of the agent machine: what an attempt does between its transitions. */
+/** The slots of the agent machine: what an attempt does between its transitions. */
 export interface AgentWorker {
   prepare(input: PrepareInput, signal: AbortSignal): Promise<Prepared>;
   think(input: ThinkInput, signal: AbortSignal): Promise<Thought>;
+  compact(input: CompactInput, signal: AbortSignal): Promise<Compacted>;
   act(input: ActInput, signal: AbortSignal): Promise<Acted>;
   /** Forgets the conversation of an attempt that is over. */
   forget(key: AttemptKey): void;
@@ -53,8 +44,6 @@ const spoken = {
 } as const;
 const shownArguments = 2_000;
 
-const silent: Failure = { code: 'model_failed', message: 'the model did not answer', facts: {}, retryable: true };
-
 const shown = ({ id, tool, arguments: text }: ToolCall): ShownCall => ({
   call_id: id,
   tool,
@@ -66,18 +55,15 @@ const kindOf = ({ truncated, calls }: Answered) => {
   return calls.length > 0 ? ('calls' as const) : ('answer' as const);
 };
 
-const spentOn = ({ inputTokens, outputTokens, cachedTokens }: ModelUsage, costUsd: number | null) => ({
-  input_tokens: inputTokens,
-  output_tokens: outputTokens,
-  cached_tokens: cachedTokens,
-  ...(costUsd === null ? {} : { cost_usd: costUsd }),
-});
-
 /** Several questions of one turn are put as one. */
 const questionIn = (results: readonly CallResult[]): string | null => {
   const questions = results.flatMap(({ question }) => (question === null ? [] : [question]));
   return questions.length === 0 ? null : questions.join('\n\n');
 };
+
+/** What was wrong with the last call of a turn in which none was well-formed. */
+const malformedIn = (results: readonly CallResult[]): string | null =>
+  results.every(({ malformed }) => malformed) ? (results.at(-1)?.text ?? null) : null;
 
 export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
   const desks = new Map<AttemptKey, Desk>();
@@ -116,7 +102,8 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
       if (begun === null || begun.result !== null) return begun?.result ?? null;
       if (repeatableTools.has(call.tool) || ports.onInterrupted() === 'repeat' || isRepeat(decision)) return null;
       const text = `${unknownEnd}${decision === null ? '' : ` A person says: ${decision}`}`;
-      return { callId: call.id, tool: call.tool, ok: false, text, durationMs: 0, finish: null, question: null };
+      const ended = { callId: call.id, tool: call.tool, ok: false, text, durationMs: 0 };
+      return { ...ended, finish: null, question: null, malformed: false };
     };
   };
 
@@ -129,47 +116,16 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
     return { question: null, failure: { ...interrupted, facts: { interrupted: true, calls: what } } };
   };
 
-  const ask = async (seat: Seat, request: ModelRequest, model: Model, signal: AbortSignal) => {
-    const text = createTextGatherer((delta) => ports.emit(seat, 'text_delta', { text: delta }));
-    let last: ModelEvent | null = null;
-    try {
-      for await (const event of model.ask(request, signal)) {
-        if (event.type === 'text') text.add(event.delta);
-        else last = event;
-      }
-    } finally {
-      text.end();
-    }
-    return last;
-  };
+  const ask = createModelCall(ports);
+  const compact = createCompactor(ask, ports);
 
   /** One call of the model, as a step: an answer is durable before anything follows from it. */
   const call = async (desk: Desk, seat: Seat, turn: number, said: readonly string[], signal: AbortSignal) => {
-    const { model, name, price } = ports.chooseModel(seat);
-    const startedAt = ports.now();
-    const key = attemptKey(seat.taskId, seat.attempt);
-    ports.emit(seat, 'api_call_start', { turn, model: name });
     desk.steps.think(turn, said);
-    const request: ModelRequest = {
-      model: name,
-      asker: { taskId: seat.taskId, role: seat.role, title: desk.task.title, attempt: seat.attempt },
-      idempotencyKey: `${key}/think:${turn}`,
-      system: desk.system,
-      messages: desk.conversation.messages,
-      tools: toolSpecs(desk.profile.tools),
-      maxTokens: ports.maxTokens(),
-    };
-    const last = await ports.track(key, ask(seat, request, model, signal));
-    const finished = { turn, model: name, duration_ms: ports.now() - startedAt };
-    if (last?.type !== 'answered') {
-      const failure = last?.type === 'failed' ? last.failure : silent;
-      ports.emit(seat, 'api_call_complete', { ...finished, ok: false, error: failure });
-      return { type: 'failed' as const, failure };
-    }
-    const spent = spentOn(last.usage, costOf(price, last.usage));
-    ports.emit(seat, 'api_call_complete', { ...finished, ok: true, ...spent });
-    ports.emit(seat, 'usage', { turn, ...spent });
-    desk.steps.thinkEnded(turn, said, last);
+    // Another conversation is another call, which must not be answered as the first.
+    const step = `think:${turn}${desk.steps.compaction(turn) === null ? '' : ':compacted'}`;
+    const last = await ask(desk, seat, { turn, step, messages: desk.conversation.messages }, signal);
+    if (last.type === 'answered') desk.steps.thinkEnded(turn, said, last);
     return last;
   };
 
@@ -195,6 +151,8 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
       return { kind: kindOf(taken), calls: calls.map(shown), ...taken.usage, costUsd };
     },
 
+    compact: (input, signal) => compact(deskOf(input), input, signal),
+
     act: async (input, signal) => {
       const desk = deskOf(input);
       const calls = desk.conversation.pendingCalls();
@@ -219,6 +177,7 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
         finish: results.find(({ finish }) => finish !== null)?.finish ?? null,
         question: questionIn(results),
         repeats: desk.conversation.repeats(),
+        malformed: malformedIn(results),
       };
     },
 

@@ -22,7 +22,7 @@ const encodeMessage = (message: Message): ChatCompletionMessageParam => {
 
 /** Our request as a streaming chat completion. */
 export const encodeRequest = (
-  { model, system, messages, tools, maxTokens }: ModelRequest,
+  { model, system, messages, tools, maxTokens, wordsOnly = false }: ModelRequest,
   field: MaxTokensField,
 ): ChatCompletionCreateParamsStreaming => ({
   model,
@@ -36,6 +36,7 @@ export const encodeRequest = (
           type: 'function' as const,
           function: { name, description, parameters: { ...parameters } },
         })),
+        ...(wordsOnly ? { tool_choice: 'none' as const } : {}),
       }),
   [field]: maxTokens,
 });

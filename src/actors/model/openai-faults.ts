@@ -36,9 +36,21 @@ const retryableStatus = (status: number): boolean => [408, 409, 429].includes(st
 /** What providers say in `code` or, some of them, in `type`; none of these goes away by asking again. */
 const known: ReadonlyMap<unknown, string> = new Map([
   ['insufficient_quota', 'the quota of the provider account is used up'],
-  ['context_length_exceeded', "the conversation is longer than the model's context"],
   ['content_filter', "the provider's content filter refused the request"],
 ]);
+
+/** That the conversation is longer than the model's context, as OpenAI and llama.cpp say it. */
+const overflows: ReadonlySet<unknown> = new Set(['context_length_exceeded', 'exceed_context_size_error']);
+
+/**
+ * Servers that have no code for it say it in words alone: vLLM, Ollama, and what stands behind LiteLLM. Only of a
+ * refused request are the words read, and only to choose between two ends: to compact the conversation, or to fail.
+ */
+const tooLong =
+  /maximum context length|context (length|window|size)[^.]{0,40}exceed|exceed[^.]{0,40}context (length|window|size)|prompt is too long|input (is )?too long|ContextWindowExceeded/i;
+
+const saysTooLong = (said: readonly unknown[], status: number | null, message: string): boolean =>
+  said.some((word) => overflows.has(word)) || ([400, 413, 422].includes(status ?? 0) && tooLong.test(message));
 
 /** Errors inside a stream carry no HTTP status; these say that the request itself is at fault. */
 const refusals: ReadonlySet<unknown> = new Set([
@@ -64,6 +76,8 @@ const ofProvider = (error: APIError, now: number): Failure => {
   const facts = { ...(status === null ? {} : { status }), ...(after === null ? {} : { retry_after_ms: after }) };
   const kind = said.find((word) => known.has(word));
   if (kind != null) return failed(kind, known.get(kind) ?? kind, false, facts);
+  if (saysTooLong(said, status, error.message))
+    return failed('context_overflow', "the conversation is longer than the model's context", false, facts);
   if (status === 401 || status === 403)
     return failed('auth', `the provider refused the key (HTTP ${status})`, false, facts);
   const retryable = status === null ? !said.some((word) => refusals.has(word)) : retryableStatus(status);

@@ -36,6 +36,8 @@ export interface ModelRequest {
   readonly messages: readonly Message[];
   readonly tools: readonly ToolSpec[];
   readonly maxTokens: number;
+  /** The answer is to be words: the tools are named, since the conversation holds calls of them, but none may be called. */
+  readonly wordsOnly?: boolean;
 }
 
 export interface ModelUsage {

@@ -43,6 +43,7 @@ export const encodeRequest = ({
   messages,
   tools,
   maxTokens,
+  wordsOnly = false,
 }: ModelRequest): ResponseCreateParamsStreaming => ({
   model,
   stream: true,
@@ -59,6 +60,7 @@ export const encodeRequest = ({
           parameters: { ...parameters },
           strict: false,
         })),
+        ...(wordsOnly ? { tool_choice: 'none' as const } : {}),
       }),
   max_output_tokens: maxTokens,
 });

@@ -38,7 +38,16 @@ describe('observers', () => {
     });
 
     expect(await run([call('1', 'bash', { command: 'echo x' })])).toEqual([
-      { callId: '1', tool: 'bash', ok: true, text: 'x\n[exit code 0]', durationMs: 0, finish: null, question: null },
+      {
+        callId: '1',
+        tool: 'bash',
+        ok: true,
+        text: 'x\n[exit code 0]',
+        durationMs: 0,
+        finish: null,
+        question: null,
+        malformed: false,
+      },
     ]);
   });
 });

@@ -67,6 +67,7 @@ describe('arguments', () => {
         durationMs: expect.any(Number),
         finish: null,
         question: null,
+        malformed: true,
       },
     ]);
   });

@@ -30,7 +30,7 @@ const faults: readonly (readonly [name: string, answer: Answer, kind: string, re
   [
     'a context that is too long',
     status(400, { error: { message: 'x', code: 'context_length_exceeded' } }),
-    'context_length_exceeded',
+    'context_overflow',
     false,
   ],
   ['a redirect', status(307, {}, { location: 'http://127.0.0.1:9/' }), 'redirect', false],

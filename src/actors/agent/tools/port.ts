@@ -46,4 +46,6 @@ export interface CallResult extends ToolResult {
   readonly finish: Finish | null;
   /** Set when the call was a valid `ask`. */
   readonly question: string | null;
+  /** Whether the call was none that could be made: an unknown tool, or arguments that are not JSON or of the wrong shape. */
+  readonly malformed: boolean;
 }

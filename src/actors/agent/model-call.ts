@@ -1,0 +1,94 @@
+import type { Seat } from '../../machines/agent-setup.ts';
+import { type AttemptKey, attemptKey, type Failure } from '../../machines/task.ts';
+import type { EventType } from '../events.ts';
+import type { Message, Model, ModelEvent, ModelRequest, ModelUsage } from '../model/port.ts';
+import { costOf, type Price } from '../settings.ts';
+import type { Desk } from './desk.ts';
+import { toolSpecs } from './executor.ts';
+import type { Answered } from './steps.ts';
+import { createTextGatherer } from './text-gatherer.ts';
+
+export interface CallPorts {
+  readonly chooseModel: (seat: Seat) => {
+    readonly model: Model;
+    readonly name: string;
+    readonly price: Price | undefined;
+  };
+  readonly emit: (key: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
+  /** Work that must have ended before the attempt counts as gone. */
+  readonly track: <Result>(key: AttemptKey, work: Promise<Result>) => Promise<Result>;
+  readonly maxTokens: () => number;
+  readonly now: () => number;
+}
+
+/** One call of the model for an attempt. */
+export interface Asking {
+  readonly turn: number;
+  /** The step, as `think:3`; a provider that knows keys does it once. */
+  readonly step: string;
+  readonly messages: readonly Message[];
+  /** Told to people, when it is not the next turn. */
+  readonly purpose?: 'compaction';
+}
+
+export type Asked = Answered | { readonly type: 'failed'; readonly failure: Failure };
+
+const silent: Failure = { code: 'model_failed', message: 'the model did not answer', facts: {}, retryable: true };
+
+const spentOn = ({ inputTokens, outputTokens, cachedTokens }: ModelUsage, costUsd: number | null) => ({
+  input_tokens: inputTokens,
+  output_tokens: outputTokens,
+  cached_tokens: cachedTokens,
+  ...(costUsd === null ? {} : { cost_usd: costUsd }),
+});
+
+/** Asks the model and tells of it: its beginning and end, its text as it comes, and what it spent. */
+export const createModelCall = (ports: CallPorts) => {
+  const hear = async (model: Model, request: ModelRequest, onText: (text: string) => void, signal: AbortSignal) => {
+    const text = createTextGatherer(onText);
+    let last: ModelEvent | null = null;
+    try {
+      for await (const event of model.ask(request, signal)) {
+        if (event.type === 'text') text.add(event.delta);
+        else last = event;
+      }
+    } finally {
+      text.end();
+    }
+    return last;
+  };
+
+  return async (desk: Desk, seat: Seat, asking: Asking, signal: AbortSignal): Promise<Asked> => {
+    const { turn, step, messages, purpose } = asking;
+    const { model, name, price } = ports.chooseModel(seat);
+    const startedAt = ports.now();
+    const key = attemptKey(seat.taskId, seat.attempt);
+    const about = { turn, model: name, ...(purpose === undefined ? {} : { purpose }) };
+    ports.emit(seat, 'api_call_start', about);
+    const request: ModelRequest = {
+      model: name,
+      asker: { taskId: seat.taskId, role: seat.role, title: desk.task.title, attempt: seat.attempt },
+      idempotencyKey: `${key}/${step}`,
+      system: desk.system,
+      messages,
+      tools: toolSpecs(desk.profile.tools),
+      maxTokens: ports.maxTokens(),
+      ...(purpose === undefined ? {} : { wordsOnly: true }),
+    };
+    const onText = (text: string) => {
+      if (purpose === undefined) ports.emit(seat, 'text_delta', { text });
+    };
+    const last = await ports.track(key, hear(model, request, onText, signal));
+    const finished = { ...about, duration_ms: ports.now() - startedAt };
+    if (last?.type !== 'answered') {
+      const failure = last?.type === 'failed' ? last.failure : silent;
+      ports.emit(seat, 'api_call_complete', { ...finished, ok: false, error: failure });
+      return { type: 'failed', failure };
+    }
+    const spent = spentOn(last.usage, costOf(price, last.usage));
+    ports.emit(seat, 'api_call_complete', { ...finished, ok: true, ...spent });
+    ports.emit(seat, 'usage', { turn, ...spent });
+    return last;
+  };
+};
+export type ModelCall = ReturnType<typeof createModelCall>;

@@ -1,0 +1,36 @@
+import { agentSetup, broken, compacted, fault, seat } from './agent-setup.ts';
+
+/** Where the conversation is made to fit again (ADR 0016): once for a turn, then it fits or the attempt has failed. */
+export const compacting = agentSetup.createStateConfig({
+  tags: 'phase:thinking',
+  meta: { says: 'the conversation is too long for the model: its older part is replaced by a summary' },
+  invoke: {
+    id: 'compact',
+    src: 'compact',
+    input: ({ context }) => ({
+      ...seat({ context }),
+      turn: context.usage.turns + 1,
+      contextWindow: context.limits.contextWindow,
+    }),
+    onDone: [
+      {
+        guard: { type: 'mayAskAgain', params: fault },
+        target: 'pausing',
+        actions: [
+          { type: 'countSummary', params: compacted },
+          { type: 'setPause', params: fault },
+        ],
+      },
+      {
+        guard: { type: 'modelFailed', params: fault },
+        target: 'failed',
+        actions: [
+          { type: 'countSummary', params: compacted },
+          { type: 'recordModelFailure', params: fault },
+        ],
+      },
+      { target: 'considering', actions: [{ type: 'countSummary', params: compacted }, 'noteCompaction'] },
+    ],
+    onError: { target: 'failed', actions: { type: 'recordFailure', params: broken } },
+  },
+});
