@@ -22,6 +22,8 @@ export type Answer =
   | {
       readonly kind: 'answer';
       readonly text?: string;
+      /** What the model thinks before: over chat in this field, over responses as a sealed item. */
+      readonly thought?: { readonly field: string; readonly text: string };
       readonly calls?: readonly { readonly id?: string; readonly name: string; readonly arguments: string }[];
       readonly finish?: string | null;
       readonly usage?: Usage | null;
@@ -96,7 +98,7 @@ const chunk = (delta: object, finish: string | null = null) => ({
 });
 
 const chat: Wire = {
-  frames: ({ text = '', calls = [], usage = counted, ...given }) => {
+  frames: ({ text = '', calls = [], usage = counted, thought, ...given }) => {
     const finish = given.finish === undefined ? (calls.length > 0 ? 'tool_calls' : 'stop') : given.finish;
     const callChunks = calls.flatMap((call, index) => {
       const id = call.id === undefined ? {} : { id: call.id };
@@ -106,6 +108,7 @@ const chat: Wire = {
     });
     const chunks = [
       chunk({ role: 'assistant', content: '' }),
+      ...pieces(thought?.text ?? '').map((piece) => chunk({ [thought?.field ?? '']: piece })),
       ...pieces(text).map((content) => chunk({ content })),
       ...callChunks,
       ...(finish === null ? [] : [chunk({}, finish)]),
@@ -118,8 +121,8 @@ const chat: Wire = {
 };
 
 const typed = (type: string, fields: object): string => `event: ${type}\n${event({ ...fields, type })}`;
-const textDelta = (delta: string): string =>
-  typed('response.output_text.delta', { item_id: 'msg_1', output_index: 0, content_index: 0, delta });
+const textDelta = (delta: string, place = 0): string =>
+  typed('response.output_text.delta', { item_id: 'msg_1', output_index: place, content_index: 0, delta });
 
 /** How chat completions call an ending, as responses call it. */
 const incompleteReasons: Readonly<Record<string, string>> = { length: 'max_output_tokens' };
@@ -143,9 +146,10 @@ const lastResponse = (finish: string, usage: Usage | null) => {
 };
 
 const responses: Wire = {
-  frames: ({ text = '', calls = [], usage = counted, finish = 'stop' }) => {
+  frames: ({ text = '', calls = [], usage = counted, finish = 'stop', thought }) => {
+    const textAt = thought === undefined ? 0 : 1;
     const callFrames = calls.flatMap((call, place) => {
-      const at = { item_id: `fc_${place}`, output_index: place + 1 };
+      const at = { item_id: `fc_${place}`, output_index: textAt + place + 1 };
       const item = { type: 'function_call', id: at.item_id, call_id: call.id, name: call.name, arguments: '' };
       const whole = { ...item, arguments: call.arguments };
       return [
@@ -157,11 +161,13 @@ const responses: Wire = {
     });
     const content = [{ type: 'output_text', text, annotations: [] }];
     const message = { type: 'message', id: 'msg_1', role: 'assistant', status: 'completed', content };
+    const reasoning = { type: 'reasoning', id: 'rs_1', summary: [], status: null, encrypted_content: thought?.text };
     return [
       typed('response.created', { response: { id: 'resp_1', status: 'in_progress' } }),
-      typed('response.output_item.added', { output_index: 0, item: { ...message, content: [] } }),
-      ...pieces(text).map(textDelta),
-      typed('response.output_item.done', { output_index: 0, item: message }),
+      ...(thought === undefined ? [] : [typed('response.output_item.done', { output_index: 0, item: reasoning })]),
+      typed('response.output_item.added', { output_index: textAt, item: { ...message, content: [] } }),
+      ...pieces(text).map((delta) => textDelta(delta, textAt)),
+      typed('response.output_item.done', { output_index: textAt, item: message }),
       ...callFrames,
       ...(finish === null ? [] : [lastResponse(finish, usage)]),
     ];

@@ -1,5 +1,6 @@
 import type { Message, ToolCall } from '../model/port.ts';
 import { type Compaction, compacted } from './compaction.ts';
+import type { Answered } from './steps.ts';
 import type { CallResult } from './tools/port.ts';
 
 /** The conversation of one attempt, append-only until it is compacted, with what the guards ask of it. */
@@ -7,7 +8,8 @@ export interface Conversation {
   readonly messages: readonly Message[];
   /** What is said before a turn; a turn that is taken again hears it once. */
   hear(turn: number, said: readonly string[]): void;
-  answer(text: string, calls: readonly ToolCall[]): void;
+  /** The calls of an answer that was cut are not taken. */
+  answer(answer: Answered): void;
   results(results: readonly CallResult[]): void;
   compact(compaction: Compaction): void;
   /** The tool calls of the last answer. */
@@ -39,9 +41,9 @@ export const createConversation = (first: string): Conversation => {
       heard = turn;
       for (const text of said) messages.push({ role: 'user', text });
     },
-    answer: (text, calls) => {
-      messages.push({ role: 'assistant', text, calls });
-      pending = calls;
+    answer: ({ text, calls, truncated, reasoning }) => {
+      pending = truncated ? [] : calls;
+      messages.push({ role: 'assistant', text, calls: pending, ...(reasoning === undefined ? {} : { reasoning }) });
     },
     results: (results) => {
       for (const result of results) {

@@ -49,12 +49,11 @@ const rebuilt = (first: string, { steps, turns, resumeAt }: Setting): Conversati
     const thought = steps.thought(turn);
     if (thought?.answer == null) throw new Error(`turn ${turn} of this attempt is not in the journal`);
     tell(conversation, steps, turn);
-    const calls = thought.answer.truncated ? [] : thought.answer.calls;
-    conversation.answer(thought.answer.text, calls);
+    conversation.answer(thought.answer);
     const isOpen = turn === turns && (resumeAt === 'acting' || resumeAt === 'awaitingApproval');
     if (isOpen) continue;
     // In the order of the calls, not of their beginning: reading ones run side by side.
-    const results = calls.flatMap(({ id }) => steps.call(turn, id)?.result ?? []);
+    const results = conversation.pendingCalls().flatMap(({ id }) => steps.call(turn, id)?.result ?? []);
     if (results.length > 0) conversation.results(results);
   }
   const next = turns + 1;

@@ -3,6 +3,7 @@ import type { Delegated } from '../../machines/agent-context.ts';
 import { failureCodes, type TaskId } from '../../machines/task.ts';
 import type { Journal } from '../journal.ts';
 import type { ModelEvent, ModelUsage, ToolCall } from '../model/port.ts';
+import { reasoningSchema } from '../model/reasoning.ts';
 import type { Store } from '../store/port.ts';
 import type { Compaction } from './compaction.ts';
 import type { CallResult } from './tools/port.ts';
@@ -20,6 +21,7 @@ const answeredSchema = z.object({
   calls: z.array(callSchema),
   truncated: z.boolean(),
   usage: usageSchema,
+  reasoning: reasoningSchema.optional(),
 });
 const compactSchema = z.object({ heard: z.boolean() });
 const keptSchema = z.object({

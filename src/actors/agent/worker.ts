@@ -145,8 +145,8 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
       const known = desk.steps.thought(turn)?.answer ?? null;
       const taken = known ?? (await call(desk, seat, turn, said, signal));
       if (taken.type === 'failed') return { kind: 'failed', failure: taken.failure };
-      const calls = taken.truncated ? [] : taken.calls;
-      desk.conversation.answer(taken.text, calls);
+      desk.conversation.answer(taken);
+      const calls = desk.conversation.pendingCalls();
       const costUsd = costOf(ports.chooseModel(seat).price, taken.usage);
       return { kind: kindOf(taken), calls: calls.map(shown), ...taken.usage, costUsd };
     },

@@ -1,4 +1,5 @@
 import type { ModelUsage, ToolCall } from './port.ts';
+import type { Thinking } from './reasoning.ts';
 
 /** Puts the chunks of one streamed answer together, whatever its protocol. */
 export interface Assembly<Chunk> {
@@ -13,6 +14,7 @@ export interface Assembly<Chunk> {
   readonly text: () => string;
   readonly calls: () => readonly ToolCall[];
   readonly usage: () => ModelUsage | null;
+  readonly thinking: () => Thinking | null;
 }
 
 /** Ids that are missing or doubled are made up, so that every call gets exactly one result. */

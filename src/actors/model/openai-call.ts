@@ -70,7 +70,9 @@ const verdict = <Chunk>(request: ModelRequest, assembly: Assembly<Chunk>): Model
   const text = assembly.text();
   const written = text + calls.map((call) => call.arguments).join('');
   const usage = assembly.usage() ?? estimated(request, written);
-  return { type: 'answered', text, calls, truncated: reason === 'length', usage };
+  const thinking = assembly.thinking();
+  const reasoning = thinking === null ? undefined : { model: request.model, thinking };
+  return { type: 'answered', text, calls, truncated: reason === 'length', usage, reasoning };
 };
 
 /** A call in flight: what bounds it and what may stop it. */

@@ -6,10 +6,11 @@ import type {
 import type { CompletionUsage } from 'openai/resources/completions';
 import { type Assembly, count, inOrder } from './openai-assembly.ts';
 import type { Message, ModelRequest, ModelUsage, ToolCall } from './port.ts';
+import { type ReasoningField, reasoningFields, thinkingFor } from './reasoning.ts';
 
 export type MaxTokensField = 'max_tokens' | 'max_completion_tokens';
 
-const encodeMessage = (message: Message): ChatCompletionMessageParam => {
+const encodeMessage = (message: Message, model: string): ChatCompletionMessageParam => {
   if (message.role === 'user') return { role: 'user', content: message.text };
   if (message.role === 'tool') return { role: 'tool', tool_call_id: message.callId, content: message.text };
   const calls = message.calls.map(({ id, tool, arguments: text }) => ({
@@ -17,7 +18,13 @@ const encodeMessage = (message: Message): ChatCompletionMessageParam => {
     type: 'function' as const,
     function: { name: tool, arguments: text },
   }));
-  return { role: 'assistant', content: message.text, ...(calls.length === 0 ? {} : { tool_calls: calls }) };
+  const thinking = thinkingFor(message.reasoning, 'chat', model);
+  return {
+    role: 'assistant',
+    content: message.text,
+    ...(thinking === null ? {} : { [thinking.field]: thinking.text }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls }),
+  };
 };
 
 /** Our request as a streaming chat completion. */
@@ -28,7 +35,7 @@ export const encodeRequest = (
   model,
   stream: true,
   stream_options: { include_usage: true },
-  messages: [{ role: 'system', content: system }, ...messages.map(encodeMessage)],
+  messages: [{ role: 'system', content: system }, ...messages.map((message) => encodeMessage(message, model))],
   ...(tools.length === 0
     ? {}
     : {
@@ -41,11 +48,15 @@ export const encodeRequest = (
   [field]: maxTokens,
 });
 
-const reasoningOf = (delta: object): string =>
-  ['reasoning_content', 'reasoning', 'reasoning_text']
-    .map((field) => (delta as Readonly<Record<string, unknown>>)[field])
-    .filter((value): value is string => typeof value === 'string')
-    .join('');
+/** Some servers send the same in two fields: the first that holds something counts. */
+const reasoningOf = (delta: object): { readonly field: ReasoningField; readonly text: string } | null => {
+  const given = delta as Readonly<Record<string, unknown>>;
+  for (const field of reasoningFields) {
+    const text = given[field];
+    if (typeof text === 'string' && text !== '') return { field, text };
+  }
+  return null;
+};
 
 const decodeUsage = (usage: CompletionUsage): ModelUsage => ({
   inputTokens: count(usage.prompt_tokens),
@@ -65,6 +76,7 @@ export const createAssembly = (): Assembly<ChatCompletionChunk> => {
   let chunks = 0;
   let finishReason: string | null = null;
   let usage: ModelUsage | null = null;
+  let thought: ReturnType<typeof reasoningOf> = null;
 
   return {
     add: (chunk) => {
@@ -78,7 +90,9 @@ export const createAssembly = (): Assembly<ChatCompletionChunk> => {
       const added = typeof delta.content === 'string' ? delta.content : '';
       text += added;
       for (const part of delta.tool_calls ?? []) calls.set(part.index, extended(calls.get(part.index), part));
-      const progress = added !== '' || (delta.tool_calls?.length ?? 0) > 0 || reasoningOf(delta) !== '';
+      const more = reasoningOf(delta);
+      if (more !== null) thought = { field: thought?.field ?? more.field, text: (thought?.text ?? '') + more.text };
+      const progress = added !== '' || (delta.tool_calls?.length ?? 0) > 0 || more !== null;
       return { text: added, progress };
     },
     chunks: () => chunks,
@@ -86,5 +100,6 @@ export const createAssembly = (): Assembly<ChatCompletionChunk> => {
     text: () => text,
     calls: () => inOrder(calls),
     usage: () => usage,
+    thinking: () => (thought === null ? null : { protocol: 'chat', ...thought }),
   };
 };

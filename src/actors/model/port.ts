@@ -1,4 +1,5 @@
 import type { Failure } from '../../machines/task.ts';
+import type { Reasoning } from './reasoning.ts';
 
 /** One call that the model asks for; `arguments` is the JSON text as the model wrote it. */
 export interface ToolCall {
@@ -10,7 +11,12 @@ export interface ToolCall {
 /** The conversation, in one form for every provider; codecs translate it. Append-only. */
 export type Message =
   | { readonly role: 'user'; readonly text: string }
-  | { readonly role: 'assistant'; readonly text: string; readonly calls: readonly ToolCall[] }
+  | {
+      readonly role: 'assistant';
+      readonly text: string;
+      readonly calls: readonly ToolCall[];
+      readonly reasoning?: Reasoning | undefined;
+    }
   | {
       readonly role: 'tool';
       readonly callId: string;
@@ -59,6 +65,8 @@ export type ModelEvent =
       /** True when the provider cut the answer at its token limit; its tool calls must not be executed. */
       readonly truncated: boolean;
       readonly usage: ModelUsage;
+      /** What the model thought, where its provider wants it back. */
+      readonly reasoning?: Reasoning | undefined;
     }
   | { readonly type: 'failed'; readonly failure: Failure };
 

@@ -7,17 +7,19 @@ import type {
   ResponseInputItem,
   ResponseOutputItem,
   ResponseOutputMessage,
+  ResponseReasoningItem,
   ResponseStreamEvent,
   ResponseUsage,
 } from 'openai/resources/responses/responses';
 import { type Assembly, count, inOrder } from './openai-assembly.ts';
 import type { Message, ModelRequest, ModelUsage, ToolCall } from './port.ts';
+import { type Thinking, thinkingFor } from './reasoning.ts';
 
 /**
  * The items of one message. Calls go without the provider's item id, which would make it ask for the reasoning that
  * belongs to it; texts have to have an id, so they get their place in the conversation.
  */
-const encodeMessage = (message: Message, index: number): readonly ResponseInputItem[] => {
+const encodeMessage = (message: Message, index: number, model: string): readonly ResponseInputItem[] => {
   if (message.role === 'user') return [{ type: 'message', role: 'user', content: message.text }];
   if (message.role === 'tool') return [{ type: 'function_call_output', call_id: message.callId, output: message.text }];
   const text: ResponseInputItem = {
@@ -33,8 +35,17 @@ const encodeMessage = (message: Message, index: number): readonly ResponseInputI
     name: tool,
     arguments: given,
   }));
-  return message.text === '' ? calls : [text, ...calls];
+  const parts = message.text === '' ? calls : [text, ...calls];
+  const thinking = thinkingFor(message.reasoning, 'responses', model)?.items ?? [];
+  // What was thought stands before what it led to, as it came.
+  return [...parts, null].flatMap((part, place) => [
+    ...thinking.filter(({ after }) => after === place).map(({ item }) => item as unknown as ResponseReasoningItem),
+    ...(part === null ? [] : [part]),
+  ]);
 };
+
+/** Models of OpenAI that think: their thoughts can be had sealed. Of others it is not asked, since some refuse then. */
+const sealsThoughts = /(^|\/)(o\d|gpt-([5-9]|\d\d)|codex)(?!.*chat)/;
 
 /** Our request as a streaming response that the provider does not keep. */
 export const encodeRequest = ({
@@ -49,7 +60,8 @@ export const encodeRequest = ({
   stream: true,
   store: false,
   instructions: system,
-  input: messages.flatMap(encodeMessage),
+  ...(sealsThoughts.test(model) ? { include: ['reasoning.encrypted_content' as const] } : {}),
+  input: messages.flatMap((message, index) => encodeMessage(message, index, model)),
   ...(tools.length === 0
     ? {}
     : {
@@ -101,6 +113,7 @@ const createCalls = () => {
       });
     },
     list: (): readonly ToolCall[] => inOrder(calls),
+    countBefore: (place: number): number => [...calls.keys()].filter((index) => index < place).length,
   };
 };
 
@@ -118,6 +131,29 @@ const createText = () => {
     add,
     settle: (index: number, whole: string): string => (spoken.has(index) ? '' : add(index, whole)),
     all: (): string => text,
+    isBefore: (place: number): boolean => Math.min(...spoken, Number.POSITIVE_INFINITY) < place,
+  };
+};
+
+/** What the model thought, to be given back; an item without its content is a mere name that nobody but the provider knows. */
+const createThoughts = () => {
+  const items = new Map<number, Readonly<Record<string, unknown>>>();
+  return {
+    keep: (index: number, { type, id, summary, content, encrypted_content }: ResponseReasoningItem): void => {
+      const isWhole = typeof encrypted_content === 'string' || (content?.length ?? 0) > 0;
+      const sealed = typeof encrypted_content === 'string' ? { encrypted_content } : {};
+      const open = content == null ? {} : { content };
+      if (isWhole) items.set(index, { type, id, summary: summary ?? [], ...open, ...sealed });
+    },
+    list: (partsBefore: (place: number) => number): Thinking | null =>
+      items.size === 0
+        ? null
+        : {
+            protocol: 'responses',
+            items: [...items]
+              .sort(([one], [other]) => one - other)
+              .map(([index, item]) => ({ after: partsBefore(index), item })),
+          },
   };
 };
 
@@ -125,6 +161,7 @@ const createText = () => {
 export const createAssembly = (): Assembly<ResponseStreamEvent> => {
   const calls = createCalls();
   const text = createText();
+  const thoughts = createThoughts();
   let chunks = 0;
   let finishReason: string | null = null;
   let usage: ModelUsage | null = null;
@@ -134,6 +171,7 @@ export const createAssembly = (): Assembly<ResponseStreamEvent> => {
   const settle = (index: number, item: ResponseOutputItem) => {
     if (item.type === 'message') return said(text.settle(index, textOf(item)));
     if (item.type === 'function_call') calls.settle(index, item);
+    if (item.type === 'reasoning') thoughts.keep(index, item);
     return progress;
   };
   const finish = (event: ResponseCompletedEvent | ResponseIncompleteEvent) => {
@@ -180,5 +218,6 @@ export const createAssembly = (): Assembly<ResponseStreamEvent> => {
     text: text.all,
     calls: calls.list,
     usage: () => usage,
+    thinking: () => thoughts.list((place) => calls.countBefore(place) + (text.isBefore(place) ? 1 : 0)),
   };
 };
