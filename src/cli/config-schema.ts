@@ -118,6 +118,12 @@ const sections = z.strictObject({
       mode: z.enum(['auto', 'required', 'off']).default('auto'),
       /** Whether commands may reach the network. */
       network: z.boolean().default(false),
+      /** What each process of a command may have; 0 for no limit. */
+      memory_mb: z
+        .int()
+        .max(1_048_576)
+        .refine((mb) => mb === 0 || mb >= 128, 'must be at least 128, or 0 for no limit')
+        .default(4_096),
       /** Further folders that commands may read. */
       read_paths: z.array(z.string().refine(isAbsolute, 'must be an absolute path')).max(50).default([]),
     })

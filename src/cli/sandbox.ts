@@ -5,9 +5,10 @@ import { ConfigError } from './config.ts';
 import type { Config } from './config-schema.ts';
 
 /** What holds the commands of agents, as the user's configuration wants it. @throws ConfigError when it is required and cannot be */
-export const sandboxFor = ({ sandbox: { mode, network, read_paths } }: Config): Sandbox => {
+export const sandboxFor = ({ sandbox: { mode, network, read_paths, memory_mb } }: Config): Sandbox => {
   if (mode === 'off') return createNoSandbox();
-  const sandbox = createBubblewrap({ readPaths: read_paths, network });
+  const memoryBytes = memory_mb === 0 ? null : memory_mb * 1024 ** 2;
+  const sandbox = createBubblewrap({ readPaths: read_paths, network, memoryBytes });
   const { ok, detail } = sandbox.check();
   if (mode === 'required' && !ok) throw new ConfigError(`sandbox.mode is required, but ${detail}`);
   return sandbox;

@@ -105,6 +105,49 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect((await runIn(root, 'env | grep canary')).exitCode).toBe(1);
   });
 
+  const greedy = {
+    'buffers of Node': `node -e 'const a = []; for (;;) a.push(Buffer.alloc(1e7, 1))'`,
+    'objects of Node': `node --max-old-space-size=8000 -e 'const a = []; for (;;) a.push(new Array(1e5).fill(0).map((_, i) => [i]))'`,
+    'what is not a script': 'tail /dev/zero',
+    'shared memory': 'head -c 300000000 /dev/zero > /dev/shm/x',
+    'a file among devices': 'head -c 1 /dev/zero > /dev/x',
+  };
+
+  test.each(Object.entries(greedy))('ends when it takes memory without end: %s', async (_, script) => {
+    const sandbox = createBubblewrap({ readPaths: [], network: false, memoryBytes: 512 * 1024 ** 2 });
+    const before = process.memoryUsage().rss;
+
+    const result = await runIn(makeWorkspace(), script, sandbox);
+
+    expect(result.timedOut).toBe(false);
+    expect(result.exitCode).not.toBe(0);
+    expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 ** 2);
+    expect((await runIn(makeWorkspace(), 'echo still here', sandbox)).output).toBe('still here\n');
+  });
+
+  test.each([128, 4_096])('runs Node, npm and git with %d MB', async (mb) => {
+    const root = temporaryFolder();
+    await execa('git', ['init', '--quiet'], { cwd: root });
+    const sandbox = createBubblewrap({ readPaths: [], network: false, memoryBytes: mb * 1024 ** 2 });
+
+    const result = await runIn(root, 'node -e 0 && npm --version && git status --short && echo fine', sandbox);
+
+    expect(result).toMatchObject({ exitCode: 0, output: expect.stringMatching(/^\d+\.\d+\.\d+\nfine\n$/) });
+  });
+
+  test('is what the kernel ends first when memory is short', async () => {
+    expect((await runIn(makeWorkspace(), 'cat /proc/self/oom_score_adj')).output).toBe('1000\n');
+  });
+
+  test('has the memory that the user says, or no limit', async () => {
+    const limit = (memoryBytes: number | null) => createBubblewrap({ readPaths: [], network: false, memoryBytes });
+
+    expect((await runIn(makeWorkspace(), 'ulimit -d', limit(256 * 1024 ** 2))).output).toBe('262144\n');
+    expect((await runIn(makeWorkspace(), 'ulimit -d')).output).toBe('4194304\n');
+    expect((await runIn(makeWorkspace(), 'ulimit -d', limit(null))).output).toBe('unlimited\n');
+    expect(limit(null).describe()).toBe('bubblewrap, network off, no limit of memory');
+  });
+
   test('leaves nothing behind, however it was started', async () => {
     const root = makeWorkspace();
     const mark = `sandbox-${process.pid}-${Math.random()}`;

@@ -19,7 +19,7 @@ test('banner and doctor say what holds commands, or that nothing does', async ()
   });
   while (!banner.includes('agent:// links')) await new Promise((resolve) => setTimeout(resolve, 20));
 
-  expect(held).toMatch(ok ? /ok +sandbox +bubblewrap, network off/ : /problem +sandbox +bubblewrap/);
+  expect(held).toMatch(ok ? /ok +sandbox +bubblewrap, network off, memory 4096 MB/ : /problem +sandbox +bubblewrap/);
   expect(open).toMatch(/note +sandbox +off, by sandbox\.mode/);
   expect(banner).toMatch(/sandbox +off: commands run as you, unconfined/);
 });
@@ -59,11 +59,14 @@ test('nothing in the project can turn the sandbox off', async () => {
   const { out } = await project.agent('doctor', '--json');
 
   expect(existsSync(join(project.root, 'configs/agent-server.json'))).toBe(true);
-  expect(JSON.parse(out).config.sandbox).toEqual({ mode: 'auto', network: false, read_paths: [] });
+  expect(JSON.parse(out).config.sandbox).toEqual({ mode: 'auto', network: false, memory_mb: 4_096, read_paths: [] });
 });
 
-test.each([{ mode: 'none' }, { read_paths: ['src'] }, { netwrk: true }])('%j is refused by name', async (sandbox) => {
-  const { agent } = openProject({ sandbox });
+test.each([{ mode: 'none' }, { read_paths: ['src'] }, { netwrk: true }, { memory_mb: 64 }, { memory_mb: -1 }])(
+  '%j is refused by name',
+  async (sandbox) => {
+    const { agent } = openProject({ sandbox });
 
-  expect(await agent('doctor')).toMatchObject({ code: 78, err: expect.stringContaining('sandbox') });
-});
+    expect(await agent('doctor')).toMatchObject({ code: 78, err: expect.stringContaining('sandbox') });
+  },
+);

@@ -11,6 +11,8 @@ export interface BubblewrapOptions {
   readonly readPaths: readonly string[];
   /** Whether commands may reach the network of which nobody says so. */
   readonly network: boolean;
+  /** What each process of a command may have, or null for no limit; absent: 4 GiB. */
+  readonly memoryBytes?: number | null;
   /** Where bwrap is; another one only in tests. */
   readonly bwrap?: string;
   /** Where temporary files of a command go, a file system of its own. */
@@ -21,6 +23,8 @@ export interface BubblewrapOptions {
 const usualPath = '/usr/bin/bwrap';
 const trialMs = 5_000;
 const temporaryBytes = 512 * 1024 * 1024;
+const sharedBytes = 256 * 1024 * 1024;
+const usualMemoryBytes = 4 * 1024 ** 3;
 
 /** Of the system, what programs need to run; of /etc, nothing that is a secret. */
 const system = ['/usr', '/opt'];
@@ -79,6 +83,8 @@ const mounts = ({ root, readable, env }: Wanted, temporary: string, readPaths: r
   ...links.filter(there).flatMap((path) => ['--ro-bind', path, path]),
   ...readOnly(settings),
   ...['--proc', '/proc', '--dev', '/dev'],
+  // Both are memory: without this, half of the machine's.
+  ...['--size', String(sharedBytes), '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
   ...['--size', String(temporaryBytes), '--tmpfs', temporary, '--dir', `${temporary}/home`],
   ...readOnly(programFolders(env['PATH'] ?? '')),
   ...readOnly(readPaths),
@@ -94,9 +100,26 @@ const isolation = (network: boolean): string[] => [
   ...['--die-with-parent', '--new-session', '--cap-drop', 'ALL'],
 ];
 
-const limitsBefore = (): string[] => {
-  if (!existsSync('/usr/bin/prlimit')) return [];
-  return ['/usr/bin/prlimit', ...Object.entries(limits).map(([name, value]) => `--${name}=${value}`), '--'];
+const prlimit = '/usr/bin/prlimit';
+const choom = '/usr/bin/choom';
+
+/** Not the address space (`--as`): V8 and others reserve far more than they use. */
+const limitsBefore = (memoryBytes: number | null): string[] => {
+  const all = { ...limits, ...(memoryBytes === null ? {} : { data: memoryBytes }) };
+  return [
+    ...(existsSync(prlimit)
+      ? [prlimit, ...Object.entries(all).map(([name, value]) => `--${name}=${value}`), '--']
+      : []),
+    // Many processes can have too much together: then the kernel ends one of them, and not the server.
+    ...(existsSync(choom) ? [choom, '-n', '1000', '--'] : []),
+  ];
+};
+
+const memoryText = (memoryBytes: number | null): string => {
+  if (memoryBytes === null) return 'no limit of memory';
+  return existsSync(prlimit)
+    ? `memory ${memoryBytes / 1024 ** 2} MB for each process`
+    : `no limit of memory (${prlimit} is missing; install util-linux)`;
 };
 
 /**
@@ -105,7 +128,7 @@ const limitsBefore = (): string[] => {
  * system call filter.
  */
 export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
-  const { readPaths, network, bwrap = usualPath, temporary = '/tmp' } = options;
+  const { readPaths, network, memoryBytes = usualMemoryBytes, bwrap = usualPath, temporary = '/tmp' } = options;
   let tried: { readonly ok: boolean; readonly detail: string } | null = null;
 
   const tryOnce = (): { readonly ok: boolean; readonly detail: string } => {
@@ -128,7 +151,7 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
     });
     const said = String(stderr).trim().split('\n')[0] ?? '';
     return exitCode === 0
-      ? { ok: true, detail: `bubblewrap, network ${network ? 'on' : 'off'}` }
+      ? { ok: true, detail: `bubblewrap, network ${network ? 'on' : 'off'}, ${memoryText(memoryBytes)}` }
       : { ok: false, detail: `bubblewrap cannot be used here: ${said || 'it did not run'}; allow user namespaces` };
   };
   const check = () => {
@@ -160,7 +183,7 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
           ...variables,
           ...mounts(wanted, temporary, readPaths),
           ...['--chdir', root, '--'],
-          ...limitsBefore(),
+          ...limitsBefore(memoryBytes),
           ...argv,
         ],
         cwd: '/',

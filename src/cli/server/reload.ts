@@ -9,6 +9,8 @@ const fixed = [
   'tracker.bd_path',
   'tracker.actor',
   'sandbox.mode',
+  'sandbox.memory_mb',
+  'sandbox.read_paths',
   'workspace.mode',
   'workspace.copy',
 ] as const;
