@@ -1,0 +1,2 @@
+/** The settings of the application. */
+export const loadSettings = (defaults, env) => structuredClone(defaults);

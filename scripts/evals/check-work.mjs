@@ -1,0 +1,39 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { childEnvironment } from '../../dist/actors/agent/child.js';
+import { runConfined } from '../../dist/actors/agent/run-confined.js';
+import { evalsFolder } from './suite.mjs';
+
+const limitMs = 120_000;
+const kept = 32 * 1024;
+
+/**
+ * Puts what an agent did into a folder of its own, by its patch, and runs the checker there from outside. The checker runs
+ * code that an agent wrote, so it is held by the same sandbox.
+ * @returns null when all checks hold, else which do not
+ */
+export const checkWork = async ({ folder }, { project, patch, summary, at, sandbox }) => {
+  const work = join(at, 'work');
+  const said = join(at, 'said');
+  mkdirSync(said);
+  writeFileSync(join(said, 'summary.md'), summary);
+  execFileSync('git', ['clone', '--quiet', project, work], { stdio: 'ignore' });
+  if (patch !== '') execFileSync('git', ['apply', '-'], { cwd: work, input: patch, stdio: ['pipe', 'ignore', 'pipe'] });
+  const result = await runConfined(sandbox, {
+    argv: [process.execPath, join(folder, 'check.mjs'), work, join(said, 'summary.md')],
+    root: work,
+    readable: [evalsFolder, said],
+    env: childEnvironment(process.env),
+    timeoutMs: limitMs,
+    signal: new AbortController().signal,
+    headBytes: kept,
+    tailBytes: kept,
+  });
+  if ('refusal' in result) return result.refusal;
+  const lines = result.output.trim().split('\n');
+  // Code of an agent that ends the process early must not pass for a checker that found nothing.
+  if (result.exitCode === 0 && /^all \d+ checks hold$/.test(lines.at(-1))) return null;
+  const failed = lines.filter((line) => line.startsWith('not ok - ')).map((line) => line.slice('not ok - '.length));
+  return failed.length > 0 ? failed.join('; ') : `the checker did not come to its end: ${lines.at(-1)}`;
+};

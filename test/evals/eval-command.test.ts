@@ -1,0 +1,76 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { readSuite } from '../../scripts/evals/suite.mjs';
+import { isLong } from '../support/long.ts';
+
+const command = fileURLToPath(new URL('../../scripts/eval.mjs', import.meta.url));
+const names: readonly string[] = readSuite().map(({ name }) => name);
+const some = isLong ? names : ['fix-last-page', 'review-planted-bugs', 'test-reproduce'];
+const timeout = isLong ? 600_000 : 90_000;
+
+interface Row {
+  readonly eval: string;
+  readonly ok: boolean;
+  readonly why: readonly string[];
+  readonly turns: number;
+}
+
+const run = async (args: readonly string[], more: NodeJS.ProcessEnv = {}) => {
+  const { OPENAI_API_KEY: _, OPENAI_BASE_URL: __, ...env } = process.env;
+  const child = spawn(process.execPath, [command, ...args], {
+    env: { ...env, ...more },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  return { code: child.exitCode, out, err };
+};
+
+test('the scripted model solves the evals through the real server', { timeout }, async () => {
+  const { code, out } = await run(['--json', '--only', some.join(',')]);
+
+  const { note, solved, of, rows } = JSON.parse(out);
+  expect((rows as readonly Row[]).filter(({ ok }) => !ok)).toEqual([]);
+  expect({ code, solved, of }).toEqual({ code: 0, solved: some.length, of: some.length });
+  expect(note).toContain('no language model was called');
+});
+
+test('an agent that does nothing solves none', { timeout }, async () => {
+  const { code, out } = await run(['--json', '--idle', '--only', some.join(',')]);
+
+  const { solved, rows } = JSON.parse(out);
+  expect({ code, solved }).toEqual({ code: 1, solved: 0 });
+  for (const { turns, why } of rows as readonly Row[]) {
+    expect(turns).toBe(2);
+    expect(why.join()).not.toMatch(/exit code|checker did not/);
+  }
+});
+
+test('the table has a line for each and one for all', { timeout }, async () => {
+  const { code, out } = await run(['--only', 'review-clean-change', '--repeat', '2']);
+
+  expect(code).toBe(0);
+  expect(out.trim().split('\n')).toEqual([
+    expect.stringMatching(/^eval +role +result +turns +tokens in +out +cost \$ +time s$/),
+    expect.stringMatching(/^review-clean-change +reviewer +solved +3 +0 +0 +0\.0000 +\d+\.\d$/),
+    expect.stringMatching(/^review-clean-change +reviewer +solved +3 +0 +0 +0\.0000 +\d+\.\d$/),
+    expect.stringMatching(/^all +solved +6 +0 +0 +0\.0000 +\d+\.\d$/),
+    '',
+    '2 of 2 solved. Played by the scripted model: no language model was called. This proves the harness.',
+  ]);
+});
+
+test.each([
+  ['an eval that does not exist', ['--only', 'nonsense'], 'there is no eval nonsense'],
+  ['a budget for a model without a price', ['--model', 'm', '--max-cost-usd', '1'], 'the price of m is not'],
+  ['no number of repetitions', ['--repeat', 'many'], '--repeat: expected a number above 0, got many'],
+  ['a configuration that is not there', ['--config', '/nonsense.json'], '--config: /nonsense.json'],
+  ['an unknown flag', ['--speed', '9'], "'--speed'"],
+])('%s is refused before anything runs', async (_, args, says) => {
+  const { code, out, err } = await run(args);
+
+  expect({ code, out }).toEqual({ code: 2, out: '' });
+  expect(err).toContain(says);
+});
