@@ -1,12 +1,17 @@
 // The main job on a fresh machine: three agents take three dependent tasks to complete on a real git repository, through
-// the real server, CLI, HTTP and SSE. Only the language model is played: by the scripted model, which says so.
+// the real server, CLI, HTTP, SSE and the client of the provider. Only the language model is played: behind
+// OPENAI_BASE_URL there is a script on this machine, which says so in every result.
 import { execFileSync, spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { parseScript } from '../dist/actors/model/script.js';
+import { createScriptedModel } from '../dist/actors/model/scripted.js';
 import { createBubblewrap } from '../dist/actors/sandbox/bubblewrap.js';
+import { play } from '../test/model-server/play.mjs';
+import { createModelServer } from '../test/model-server/server.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const cli = join(root, 'dist', 'cli', 'agent.js');
@@ -14,8 +19,16 @@ const folder = mkdtempSync(join(tmpdir(), 'agent-demo-'));
 const project = join(folder, 'basket');
 const state = join(folder, 'state');
 const config = join(folder, 'config.json');
-const { OPENAI_API_KEY: _key, ...inherited } = process.env;
-const env = { ...inherited, AGENT_STATE_DIR: state, AGENT_SERVER_CONFIG: config };
+const script = parseScript(JSON.parse(readFileSync(join(root, 'examples', 'demo-script.json'), 'utf8')));
+const provider = await createModelServer({ answer: play(createScriptedModel(script)) });
+const env = {
+  ...process.env,
+  OPENAI_API_KEY: 'no-key-a-script-on-this-machine-answers',
+  OPENAI_BASE_URL: provider.baseURL,
+  API_MODE: 'direct',
+  AGENT_STATE_DIR: state,
+  AGENT_SERVER_CONFIG: config,
+};
 /** On a machine without a sandbox the demo shows the rest, and says so; a server of your own would refuse commands. */
 const held = createBubblewrap({ readPaths: [], network: false }).check();
 const began = Date.now();
@@ -82,7 +95,7 @@ const main = async () => {
     JSON.stringify({
       server: { register_protocol_handler: false },
       sandbox: { mode: held.ok ? 'auto' : 'off' },
-      api: { backend: 'scripted', script: join(root, 'examples', 'demo-script.json') },
+      api: { backend: 'builtin', provider_model: 'scripted-over-http' },
     }),
   );
   console.log(`A git repository with a failing test: ${project}`);
@@ -91,7 +104,9 @@ const main = async () => {
       ? `Their commands run in a sandbox (${held.detail}).`
       : `Their commands run as you, in that folder: ${held.detail}.`,
   );
-  console.log('The agents are played by the scripted model: no language model is called, no key is needed.');
+  console.log(
+    `The model is a script on this machine (${provider.baseURL}): no language model is called, no key is needed.`,
+  );
 
   say('Three tasks; each depends on the one before.');
   const design = await must('create', 'Design how the basket adds up');
@@ -134,6 +149,7 @@ try {
   console.error(`The server's log: ${join(state, 'server.log')}`);
 } finally {
   await stopServer();
+  await provider.close();
 }
 if (!failed) {
   rmSync(state, { recursive: true, force: true });

@@ -1,10 +1,17 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { readSuite } from '../../scripts/evals/suite.mjs';
+import { readSuite, solvingScript } from '../../scripts/evals/suite.mjs';
+import { parseScript } from '../../src/actors/model/script.ts';
+import { createScriptedModel } from '../../src/actors/model/scripted.ts';
+import { play } from '../model-server/play.mjs';
 import { isLong } from '../support/long.ts';
+import { startModelServer } from '../support/model-server.ts';
+import { temporaryFolder } from '../support/temporary.ts';
 
 const command = fileURLToPath(new URL('../../scripts/eval.mjs', import.meta.url));
 const names: readonly string[] = readSuite().map(({ name }) => name);
@@ -60,6 +67,53 @@ test('the table has a line for each and one for all', { timeout }, async () => {
     '',
     '2 of 2 solved. Played by the scripted model: no language model was called. This proves the harness.',
   ]);
+});
+
+/** The evals asked of a provider on this machine that plays this script; a million tokens cost a hundred dollars. */
+const runOverHttp = async (script: object, ...args: readonly string[]) => {
+  const provider = await startModelServer(play(createScriptedModel(parseScript(script))));
+  const config = join(temporaryFolder(), 'config.json');
+  const prices = { far: { input_per_million: 100, output_per_million: 100 } };
+  writeFileSync(config, JSON.stringify({ api: { prices } }));
+  const env = { OPENAI_API_KEY: 'no-key-a-script-answers', OPENAI_BASE_URL: provider.baseURL, API_MODE: 'direct' };
+  const { code, out } = await run(['--json', '--model', 'far', '--config', config, ...args], env);
+  return { code, ...JSON.parse(out), requests: provider.requests };
+};
+
+test('a model of a provider is asked over HTTP, and costs what its price says', { timeout }, async () => {
+  const { code, note, rows, requests } = await runOverHttp(solvingScript(readSuite()), '--only', 'fix-last-page');
+
+  const [{ ok, input_tokens, output_tokens, cost_usd }] = rows;
+  expect({ code, note, ok }).toEqual({ code: 0, note: null, ok: true });
+  expect(requests).toHaveLength(4);
+  expect(cost_usd).toBeCloseTo((input_tokens + output_tokens) / 10_000, 6);
+});
+
+test('when the money is spent nothing more is asked', { timeout }, async () => {
+  const args = ['--only', 'fix-last-page', '--repeat', '3', '--max-cost-usd', '0.01'];
+
+  const { code, rows, requests } = await runOverHttp(solvingScript(readSuite()), ...args);
+
+  const [first, ...others] = rows as readonly Row[];
+  expect(code).toBe(1);
+  expect(first?.why.join()).toContain('budget_exceeded');
+  expect(others.map(({ why }) => why)).toEqual(
+    Array.from({ length: 2 }, () => ['not run: the money of --max-cost-usd is spent']),
+  );
+  expect(requests).toHaveLength(1);
+});
+
+test('code that ends the checker before its end does not pass', { timeout }, async () => {
+  const content = 'process.exit(0);\n';
+  const cheat = [
+    { calls: [{ tool: 'write', arguments: { path: 'src/csv.js', content } }] },
+    { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'done' } }] },
+  ];
+
+  const { code, rows } = await runOverHttp({ scripts: [{ turns: cheat }] }, '--only', 'fix-csv-quotes');
+
+  expect(code).toBe(1);
+  expect(rows[0].why.join()).toContain('the checker did not come to its end');
 });
 
 test.each([

@@ -1,0 +1,88 @@
+import type { IncomingHttpHeaders } from 'node:http';
+
+/** As chat completions count; responses get it in their own words. */
+export interface Usage {
+  readonly prompt_tokens: number;
+  readonly completion_tokens: number;
+  readonly total_tokens?: number;
+  readonly prompt_tokens_details?: { readonly cached_tokens: number };
+}
+
+export interface GivenAnswer {
+  readonly kind: 'answer';
+  readonly text?: string;
+  /** What the model thinks before: over chat in this field, over responses as a sealed item. */
+  readonly thought?: { readonly field: string; readonly text: string };
+  readonly calls?: readonly { readonly id?: string; readonly name: string; readonly arguments: string }[];
+  readonly finish?: string | null;
+  readonly usage?: Usage | null;
+  /** Keeps the socket open after the last chunk. */
+  readonly hold?: boolean;
+}
+
+export interface GivenError {
+  readonly kind: 'error_event';
+  readonly error?: Readonly<Record<string, unknown>>;
+  /** How responses carry it: `nested` as servers do, `flat` as the reference says, or in `failed`, the last event. */
+  readonly as?: 'nested' | 'flat' | 'failed';
+}
+
+export type Fault =
+  | 'silence'
+  | 'headers_only'
+  | 'comments_only'
+  | 'stall'
+  | 'reset'
+  | 'cut'
+  | 'half_event'
+  | 'bad_json'
+  | 'html'
+  | 'empty';
+
+/**
+ * What the scripted provider does with a request. `answer` streams text, calls, finish reason and usage; `finish: null`
+ * and `usage: null` leave theirs out. `status` answers without a stream. The rest are faults, in the order of the list
+ * in facts/security-reliability 7: `silence` sends nothing at all, `headers_only` no byte after the headers,
+ * `comments_only` keep-alives and no answer. `stall`, `reset` (RST), `cut` (clean end) and `half_event` come after a
+ * first piece. `bad_json` and `error_event` are pieces of a stream, `html` is a 200 that is none, `empty` has no piece.
+ */
+export type Answer =
+  | GivenAnswer
+  | {
+      readonly kind: 'status';
+      readonly status: number;
+      readonly headers?: Record<string, string>;
+      /** Sent as JSON; a string is sent as it is. */
+      readonly body?: unknown;
+    }
+  | GivenError
+  | { readonly kind: Fault };
+
+export interface SeenRequest {
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** What the two protocols differ in; each frame is written on its own. */
+export interface Wire {
+  readonly frames: (given: GivenAnswer) => readonly string[];
+  readonly error: (given: GivenError) => string;
+  readonly half: string;
+}
+
+export interface ModelServer {
+  /** Every request so far, oldest first. */
+  readonly requests: readonly SeenRequest[];
+  readonly origin: string;
+  /** `origin` with `/v1`; any other path is served the same. */
+  readonly baseURL: string;
+  /** Closes every socket, hanging ones too. */
+  close(): Promise<void>;
+}
+
+export interface ModelServerOptions {
+  readonly answer: (request: SeenRequest, number: number) => Answer | Promise<Answer>;
+  /** Key and certificate in PEM; with them it speaks https. */
+  readonly tls?: { readonly key: string; readonly cert: string };
+}
