@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { roleProfiles } from '../../src/actors/agent/roles.ts';
 import { createOpenAiModel } from '../../src/actors/model/openai.ts';
 import type { Model } from '../../src/actors/model/port.ts';
 import { parseScript } from '../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../src/actors/model/scripted.ts';
+import { shippedRoles } from '../../src/cli/roles/shipped-roles.ts';
 import { type Role, roles } from '../../src/machines/task.ts';
 import { startModelServer } from '../support/model-server.ts';
 import { startSystem, untilStatus } from '../support/running.ts';
@@ -119,7 +119,7 @@ test.each(roles)('the role %s is read from its prompt', async (role: Role) => {
     method: 'POST',
     body: JSON.stringify({
       messages: [
-        { role: 'system', content: roleProfiles[role].prompt },
+        { role: 'system', content: shippedRoles()[role].prompt },
         { role: 'user', content: 'Do this task.\n\n# bd-1: A title\n\nmore' },
       ],
     }),

@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest';
 import type { ModelServerOptions } from '../model-server/answer.ts';
 import { createModelServer } from '../model-server/server.mjs';
 
-export type { Answer, SeenRequest } from '../model-server/answer.ts';
+export type { Answer, ModelServer, SeenRequest } from '../model-server/answer.ts';
 
 /** `createModelServer` for one test: it closes when the test is over. */
 export const startModelServer = async (
