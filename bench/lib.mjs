@@ -62,6 +62,7 @@ export const openSystem = async (options = {}) => {
       onInterrupted: 'ask',
       onDependencyFailure: 'wait',
       notes: false,
+      allowTaskNetwork: false,
       queueLimit: 1_000_000,
       maxTurns: 5,
       maxTokensTotal: null,

@@ -48,6 +48,8 @@ export interface ServicePorts {
   readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
   /** @throws invalid_params when a limit of cost cannot be kept */
   readonly requirePrice: (options: RunOptions, role: Role) => Promise<void>;
+  /** @throws invalid_params when the caller may not open the network */
+  readonly requireNetwork: (options: RunOptions) => void;
   /** The options of a run with what its role asks of every task. */
   readonly optionsFor: (options: RunOptions, role: Role) => RunOptions;
   readonly load: () => Slots;
@@ -59,7 +61,7 @@ export interface ServicePorts {
 const atRest: ReadonlySet<string> = new Set(['waiting_for_run', 'waiting_for_dependencies']);
 
 export const createService = (ports: ServicePorts): TaskService => {
-  const { tracker, store, host, lookUp, load, requirePrice, optionsFor, maxRetries } = ports;
+  const { tracker, store, host, lookUp, load, requirePrice, requireNetwork, optionsFor, maxRetries } = ports;
   const running = new Map<string, Promise<Execution>>();
 
   const catalogue = createCatalogue({ tracker, store, viewOf: host.viewOf, knownTask: host.knownTask });
@@ -84,6 +86,7 @@ export const createService = (ports: ServicePorts): TaskService => {
   };
 
   const run = async ({ task, role, options, requestId }: ExecuteRequest): Promise<Execution> => {
+    requireNetwork(options);
     await requirePrice(options, role);
     const taskId = isFreeText(task)
       ? ((await catalogue.create({ description: task })).task_id as TaskId)
@@ -138,6 +141,8 @@ export const createService = (ports: ServicePorts): TaskService => {
       const id = requireId(taskId);
       const last = host.snapshotOf(id).context;
       const next = role ?? last.role;
+      // One that was open for the last attempt stays so only while that is allowed.
+      requireNetwork(options ?? {});
       await requirePrice(options ?? last.options, next ?? 'engineer');
       const wanted = options === null || next === null ? options : optionsFor(options, next);
       return host.ask(id, { type: 'retry', role, options: wanted, maxRetries: maxRetries() });

@@ -48,6 +48,8 @@ export interface Settings {
   readonly onDependencyFailure: 'wait' | 'fail';
   /** Whether the end of an attempt is told as a comment in the tracker. */
   readonly notes: boolean;
+  /** Whether the caller of a run may open the network for its commands. */
+  readonly allowTaskNetwork: boolean;
   readonly queueLimit: number;
   readonly maxTurns: number;
   readonly maxTokensTotal: number | null;
@@ -83,6 +85,10 @@ export const roleCapsOf = ({ roles }: Settings): Partial<Record<Role, number>> =
   Object.fromEntries(
     Object.values(roles).flatMap(({ role, concurrency }) => (concurrency === null ? [] : [[role, concurrency]])),
   );
+
+/** Whether commands of a run reach the network: the caller may close it, and open it where that is allowed. */
+export const networkFor = ({ roles, allowTaskNetwork }: Settings, { network }: RunOptions, role: Role): boolean =>
+  network === undefined || (network && !allowTaskNetwork) ? roles[role].network : network;
 
 /** What bounds an attempt: the caller's word, else the role's, else that of every role. */
 export const limitsFor = (settings: Settings, run: RunOptions, role: Role, now: number): AgentLimits => {

@@ -3,6 +3,7 @@ import { createActor, type EventObject, fromPromise, type InspectionEvent, type 
 import type { Acted, AgentEvent, Compacted, Delegated, Prepared, Thought } from '../machines/agent-context.ts';
 import { agentMachine } from '../machines/agent-machine.ts';
 import type { ActInput, CompactInput, DelegateInput, PrepareInput, Seat, ThinkInput } from '../machines/agent-setup.ts';
+import { ServiceError } from '../machines/errors.ts';
 import type { Slots } from '../machines/explain.ts';
 import { atWork, pauseOf, supervisorMachine } from '../machines/supervisor-machine.ts';
 import {
@@ -31,7 +32,7 @@ import type { Results } from './results.ts';
 import { type Sandbox, withNetwork } from './sandbox/port.ts';
 import { savedSeat } from './saved-state.ts';
 import { createService, type TaskService } from './service.ts';
-import { costOf, limitsFor, roleCapsOf, type Settings } from './settings.ts';
+import { costOf, limitsFor, networkFor, roleCapsOf, type Settings } from './settings.ts';
 import type { Store } from './store/port.ts';
 import { createTaskHost, type TaskHost } from './task-host.ts';
 import { provideTaskWork } from './task-work.ts';
@@ -121,7 +122,8 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     ...ports.environment,
     [markVariable]: markOf(taskId, attempt),
   });
-  const sandboxOf = ({ role }: Pick<Seat, 'role'>): Sandbox => withNetwork(sandbox, settings.roles[role].network);
+  const sandboxOf = ({ role, options }: Pick<Seat, 'role' | 'options'>): Sandbox =>
+    withNetwork(sandbox, networkFor(settings, options, role));
   const endLeftovers = async (taskId: TaskId, attempt: number): Promise<void> => {
     const count = await ports.endMarked(markVariable, markOf(taskId, attempt));
     if (count > 0) log('processes that an earlier server left were ended', { task_id: taskId, attempt, count });
@@ -274,6 +276,11 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       requirePrice: async (run, role) => {
         const { maxCostUsd } = limitsFor(settings, run, role, now());
         if (maxCostUsd !== null) await chooser.requireCost(run, role);
+      },
+      requireNetwork: ({ network }) => {
+        if (network !== true || settings.allowTaskNetwork) return;
+        const problem = 'is not the caller’s to open; set sandbox.allow_task_network, or roles.<name>.network';
+        throw new ServiceError('invalid_params', { fields: [{ path: 'options.network', problem }] });
       },
       optionsFor: (options, role) => {
         const verify = [...settings.roles[role].verify, ...(options.verify ?? [])];

@@ -110,6 +110,7 @@ interface RunArgs extends Common {
   readonly 'max-turns': number | undefined;
   readonly 'max-tokens-total': number | undefined;
   readonly verify: string[] | undefined;
+  readonly network: boolean | undefined;
 }
 
 const given = (options: Readonly<Record<string, unknown>>): Record<string, unknown> =>
@@ -122,6 +123,7 @@ const runFlags = (parser: Argv): Argv =>
     'max-turns': { type: 'number', requiresArg: true, describe: 'limit of model calls' },
     'max-tokens-total': { type: 'number', requiresArg: true, describe: 'limit of tokens, in and out' },
     verify: { type: 'string', array: true, requiresArg: true, describe: 'a command that must pass before completion' },
+    network: { type: 'boolean', describe: 'commands may reach the network, where sandbox.allow_task_network is set' },
   });
 
 const runs = roles.map((role) =>
@@ -137,6 +139,7 @@ const runs = roles.map((role) =>
         max_turns: args['max-turns'],
         max_tokens_total: args['max-tokens-total'],
         verify: args.verify,
+        network: args.network,
       });
       return commands.run(context, { role, task: args.task_id, options, json: args.json }, args.async);
     },

@@ -118,6 +118,8 @@ const sections = z.strictObject({
       mode: z.enum(['auto', 'required', 'off']).default('auto'),
       /** Whether commands may reach the network. */
       network: z.boolean().default(false),
+      /** Whether whoever starts a run may open the network for its commands. */
+      allow_task_network: z.boolean().default(false),
       /** What each process of a command may have; 0 for no limit. */
       memory_mb: z
         .int()

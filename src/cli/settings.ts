@@ -80,7 +80,7 @@ const requirePrices = (settings: Settings, scripted: boolean): void => {
 
 /** The user's own settings. @throws ConfigError */
 const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
-  const { agent, api, server, workspace } = loaded.config;
+  const { agent, api, sandbox, server, workspace } = loaded.config;
   return {
     projectRoot,
     cap: effectiveCap(loaded.config),
@@ -89,6 +89,7 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
     onInterrupted: agent.on_interrupted,
     onDependencyFailure: agent.on_dependency_failure,
     notes: loaded.config.tracker.notes,
+    allowTaskNetwork: sandbox.allow_task_network,
     queueLimit: server.queue_limit,
     maxTurns: agent.max_turns,
     maxTokensTotal: agent.max_tokens_total,

@@ -14,6 +14,7 @@ export const optionsSchema = z.strictObject({
   max_tokens_total: z.int().min(1).optional(),
   max_cost_usd: z.number().positive().max(1_000_000).optional(),
   verify: z.array(z.string().min(1).max(4_096)).max(20).optional(),
+  network: z.boolean().optional(),
 });
 
 export const executeSchema = z
@@ -105,4 +106,5 @@ export const runOptions = (options: z.infer<typeof optionsSchema> = {}): RunOpti
   ...(options.max_tokens_total === undefined ? {} : { maxTokensTotal: options.max_tokens_total }),
   ...(options.max_cost_usd === undefined ? {} : { maxCostUsd: options.max_cost_usd }),
   ...(options.verify === undefined ? {} : { verify: options.verify }),
+  ...(options.network === undefined ? {} : { network: options.network }),
 });

@@ -64,6 +64,8 @@ export interface RunOptions {
   readonly maxCostUsd?: number;
   /** Commands that must succeed before the task may complete. */
   readonly verify?: readonly string[];
+  /** Whether commands may reach the network; on only where the configuration leaves it to the caller. */
+  readonly network?: boolean;
 }
 
 /** What a look around found before a run: the facts behind the guards from `taskExists` to `queueHasRoom`. */

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { homedir } from 'node:os';
@@ -18,6 +18,9 @@ import { temporaryFolder } from '../support/temporary.ts';
 
 const { ok, detail } = createBubblewrap({ readPaths: [], network: false }).check();
 const reason = ok ? '' : ` (skipped: ${detail})`;
+
+/** The name space of the network that this process, and so the server of a test, is in. */
+const ourNetwork = ok ? readlinkSync('/proc/self/ns/net') : '';
 
 /** A repository with settings, hooks and tools' files, as an agent finds it. */
 const makeWorkspace = () => {
@@ -206,6 +209,49 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
 
     expect(await untilStatus(running, id, 'complete', 'failed')).toMatchObject({ status: 'complete' });
     expect(readFileSync(join(running.root, 'code'), 'utf8').trim()).toBe(network ? '0' : '9');
+  });
+
+  test('a caller closes the network, and opens it only where the configuration leaves it to callers', async () => {
+    const look = { calls: [{ tool: 'bash', arguments: { command: 'readlink /proc/self/ns/net > net' } }] };
+    const sandbox = createBubblewrap({ readPaths: [], network: false });
+    const isOpen = async (setting: object, options: object): Promise<boolean> => {
+      const running = await startSystem({ turns: [look, finish()], sandbox, ...setting });
+      const { task_id: id } = await running.service.create({ description: 'a task' });
+      await running.service.execute({ task: id, role: 'engineer', options });
+      await untilStatus(running, id, 'complete');
+      return readFileSync(join(running.root, 'net'), 'utf8').trim() === ourNetwork;
+    };
+
+    expect(await isOpen({ options: { allowTaskNetwork: true } }, { network: true })).toBe(true);
+    expect(await isOpen({ role: { network: true } }, {})).toBe(true);
+    expect(await isOpen({ role: { network: true } }, { network: false })).toBe(false);
+    await expect(isOpen({}, { network: true })).rejects.toMatchObject({
+      code: 'invalid_params',
+      facts: { fields: [{ path: 'options.network', problem: expect.stringContaining('sandbox.allow_task_network') }] },
+    });
+  });
+
+  test('a retry has the network of the attempt before only while that is allowed', async () => {
+    const look = { calls: [{ tool: 'bash', arguments: { command: 'readlink /proc/self/ns/net >> net' } }] };
+    const turns = [look, finish('no luck', 'failed')];
+    const sandbox = createBubblewrap({ readPaths: [], network: false });
+    const running = await startSystem({ turns, sandbox, options: { allowTaskNetwork: true } });
+    const { task_id: id } = await running.service.create({ description: 'a task' });
+    await running.service.execute({ task: id, role: 'engineer', options: { network: true } });
+    await untilStatus(running, id, 'failed');
+
+    running.system.reconfigure({ ...running.system.settings(), allowTaskNetwork: false });
+    await running.service.retry(id, null, null, null);
+    const view = await untilStatus(running, id, 'failed');
+
+    expect(view.attempt).toBe(2);
+    const [first, second] = readFileSync(join(running.root, 'net'), 'utf8').trim().split('\n');
+    expect(first).toBe(ourNetwork);
+    expect(second).toMatch(/^net:/);
+    expect(second).not.toBe(ourNetwork);
+    await expect(running.service.retry(id, null, { network: true }, null)).rejects.toMatchObject({
+      code: 'invalid_params',
+    });
   });
 
   test('commits go by the name of the user, whose home it does not see', async () => {

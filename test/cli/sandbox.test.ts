@@ -59,7 +59,13 @@ test('nothing in the project can turn the sandbox off', async () => {
   const { out } = await project.agent('doctor', '--json');
 
   expect(existsSync(join(project.root, 'configs/agent-server.json'))).toBe(true);
-  expect(JSON.parse(out).config.sandbox).toEqual({ mode: 'auto', network: false, memory_mb: 4_096, read_paths: [] });
+  expect(JSON.parse(out).config.sandbox).toEqual({
+    mode: 'auto',
+    network: false,
+    allow_task_network: false,
+    memory_mb: 4_096,
+    read_paths: [],
+  });
 });
 
 test.each([{ mode: 'none' }, { read_paths: ['src'] }, { netwrk: true }, { memory_mb: 64 }, { memory_mb: -1 }])(
@@ -70,3 +76,14 @@ test.each([{ mode: 'none' }, { read_paths: ['src'] }, { netwrk: true }, { memory
     expect(await agent('doctor')).toMatchObject({ code: 78, err: expect.stringContaining('sandbox') });
   },
 );
+
+test('--network is refused where the configuration does not leave it to callers', async () => {
+  const project = openProject({ api: { backend: 'scripted' } });
+  const id = (await project.agent('create', 'a task')).out.trim();
+
+  const refused = await project.agent('engineer', id, '--network');
+
+  expect(refused).toMatchObject({ code: 2, err: expect.stringContaining('set sandbox.allow_task_network') });
+  expect(JSON.parse((await project.agent('show', id, '--json')).out)).toMatchObject({ status: 'queued', attempt: 0 });
+  expect(await project.agent('engineer', id, '--no-network')).toMatchObject({ code: 0 });
+});

@@ -63,6 +63,7 @@ const settingsFor = (plan: Plan): Settings => {
     onInterrupted: plan.onInterrupted,
     onDependencyFailure: plan.onDependencyFailure,
     notes: false,
+    allowTaskNetwork: false,
     queueLimit: 100,
     maxTurns: 12,
     maxTokensTotal: null,

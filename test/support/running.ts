@@ -103,6 +103,7 @@ export const startSystem = async (setting: Setting = {}) => {
       onInterrupted: 'ask',
       onDependencyFailure: 'wait',
       notes: false,
+      allowTaskNetwork: false,
       queueLimit: 100,
       maxTurns: 20,
       maxTokensTotal: null,

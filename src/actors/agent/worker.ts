@@ -17,7 +17,7 @@ import { repeatableTools } from './tools/toolbox.ts';
 
 export interface WorkerPorts extends OpeningPorts, CallPorts {
   /** What holds the commands of an attempt. */
-  readonly sandboxOf: (seat: Pick<Seat, 'role'>) => Sandbox;
+  readonly sandboxOf: (seat: Pick<Seat, 'role' | 'options'>) => Sandbox;
   readonly profileOf: (role: Role) => RoleProfile;
   /** The environment for commands of an attempt. */
   readonly environmentOf: (seat: Pick<Seat, 'taskId' | 'attempt'>) => Readonly<Record<string, string>>;

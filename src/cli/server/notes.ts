@@ -18,6 +18,9 @@ export const notesOf = (config: Config): readonly string[] => {
     ...(cap < server.max_concurrent_agents
       ? [`server.worker_pool_size ${cap} caps max_concurrent_agents ${server.max_concurrent_agents}`]
       : []),
+    ...(config.sandbox.allow_task_network
+      ? ['sandbox.allow_task_network: whoever starts a run may open the network for its commands']
+      : []),
     ...(server.auth === 'none' ? ['server.auth is none: every local program may use this server'] : []),
     ...(proxy !== undefined && !isSafeUrl(proxy)
       ? [`api.proxy.base_url is http: the key and the code travel to ${new URL(proxy).host} unencrypted`]
