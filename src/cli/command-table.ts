@@ -252,7 +252,7 @@ const housekeeping: readonly Command[] = [
         .example('agent init', 'runs bd init --prefix=bd, or makes .beads/issues.jsonl'),
     run: (context, { tracker, config }) => init(context, tracker, config),
   }),
-  command<Common & { readonly sandbox: boolean }>({
+  command<Common & { readonly sandbox: boolean; readonly model: boolean }>({
     command: 'doctor',
     describe: 'say what is used, why, and what is missing; prints the effective configuration',
     builder: (parser) =>
@@ -262,8 +262,15 @@ const housekeeping: readonly Command[] = [
           default: false,
           describe: 'try to break out of the sandbox instead, in every way that we know of',
         })
-        .example('agent doctor --json', 'for a bug report'),
-    run: async (context, { config, sandbox }) => {
+        .option('model', {
+          type: 'boolean',
+          default: false,
+          describe: 'make a small real request of the model instead, over each protocol that could be meant',
+        })
+        .example('agent doctor --json', 'for a bug report')
+        .example('agent doctor --model', 'a server of your own: can agents work with it?'),
+    run: async (context, { config, sandbox, model }) => {
+      if (model) return (await import('./model-probe-command.ts')).probeModelCommand(context, config);
       const { doctor, probeSandbox } = await import('./doctor-command.ts');
       return sandbox ? probeSandbox(context, config) : doctor(context, config);
     },

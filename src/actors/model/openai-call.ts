@@ -69,10 +69,19 @@ const verdict = <Chunk>(request: ModelRequest, assembly: Assembly<Chunk>): Model
   const calls = assembly.calls();
   const text = assembly.text();
   const written = text + calls.map((call) => call.arguments).join('');
-  const usage = assembly.usage() ?? estimated(request, written);
+  const counted = assembly.usage();
+  const usage = counted ?? estimated(request, written);
   const thinking = assembly.thinking();
   const reasoning = thinking === null ? undefined : { model: request.model, thinking };
-  return { type: 'answered', text, calls, truncated: reason === 'length', usage, reasoning };
+  return {
+    type: 'answered',
+    text,
+    calls,
+    truncated: reason === 'length',
+    usage,
+    estimated: counted === null,
+    reasoning,
+  };
 };
 
 /** A call in flight: what bounds it and what may stop it. */

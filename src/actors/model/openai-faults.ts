@@ -73,7 +73,11 @@ const ofProvider = (error: APIError, now: number): Failure => {
   const status = statusOf(error);
   const said = [error.code, error.type];
   const after = retryAfterMs(error.headers, now);
-  const facts = { ...(status === null ? {} : { status }), ...(after === null ? {} : { retry_after_ms: after }) };
+  const facts = {
+    ...(status === null ? {} : { status }),
+    ...(after === null ? {} : { retry_after_ms: after }),
+    ...(typeof error.code === 'string' && /^[a-z_]{1,64}$/.test(error.code) ? { provider_code: error.code } : {}),
+  };
   const kind = said.find((word) => known.has(word));
   if (kind != null) return failed(kind, known.get(kind) ?? kind, false, facts);
   if (saysTooLong(said, status, error.message))

@@ -65,6 +65,8 @@ export type ModelEvent =
       /** True when the provider cut the answer at its token limit; its tool calls must not be executed. */
       readonly truncated: boolean;
       readonly usage: ModelUsage;
+      /** The provider gave no usage: it was counted by the length of what was said. */
+      readonly estimated?: boolean;
       /** What the model thought, where its provider wants it back. */
       readonly reasoning?: Reasoning | undefined;
     }

@@ -20,11 +20,15 @@ const scriptOf = ({ api }: Config) => {
   }
 };
 
+/** Where calls of the model go. */
+export const baseUrlOf = ({ api }: Config): string =>
+  api.mode === 'proxy' ? (api.proxy.base_url ?? api.base_url) : api.base_url;
+
 /** Chooses by name: `scripted`, or whatever the provider serves, when there is a key for it. */
 export const modelsFor = (config: Config, key: string | null): ((requested: string) => Model | null) => {
   const { api, agent } = config;
   const scripted = createScriptedModel(scriptOf(config));
-  const baseURL = api.mode === 'proxy' ? (api.proxy.base_url ?? api.base_url) : api.base_url;
+  const baseURL = baseUrlOf(config);
   const timeouts = {
     progressMs: Math.min(defaultTimeouts.progressMs, agent.idle_timeout_seconds * 1_000),
     ...(api.timeout_seconds === undefined ? {} : { turnMs: api.timeout_seconds * 1_000 }),

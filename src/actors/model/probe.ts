@@ -1,0 +1,133 @@
+import type { Failure } from '../../machines/task.ts';
+import { createOpenAiModel } from './openai.ts';
+import { hostOf } from './openai-call.ts';
+import type { ModelEvent, ModelRequest } from './port.ts';
+import { type Served, servedBy } from './served-models.ts';
+import type { Timeouts } from './watchdog.ts';
+
+export interface ProbeOptions {
+  readonly apiKey: string;
+  readonly baseURL: string;
+  readonly model: string;
+  readonly protocol: 'auto' | Protocol;
+}
+type Protocol = 'responses' | 'chat';
+
+/** What came of one real request; null where the request did not get as far. */
+export interface Probe {
+  readonly protocol: Protocol;
+  readonly reachable: boolean;
+  readonly authorised: boolean | null;
+  readonly speaks: boolean | null;
+  readonly knowsModel: boolean | null;
+  readonly streams: boolean | null;
+  readonly callsTools: boolean | null;
+  readonly reportsUsage: boolean | null;
+  readonly failure: Failure | null;
+}
+
+export interface Findings {
+  readonly probes: readonly Probe[];
+  /** The protocol by which work can be done, or null. */
+  readonly use: Protocol | null;
+  /** The one that the configuration leads to. */
+  readonly configured: Protocol;
+  readonly served: Served;
+}
+
+const timeouts: Partial<Timeouts> = { connectMs: 20_000, firstByteMs: 60_000, idleMs: 60_000, turnMs: 120_000 };
+/** Models that think need some before they say anything. */
+const maxTokens = 2_000;
+
+const requestFor = (model: string): ModelRequest => ({
+  model,
+  asker: { taskId: 'doctor', role: 'doctor', title: 'a probe', attempt: 1 },
+  idempotencyKey: `doctor/${Date.now()}`,
+  system: 'You are asked whether you can call tools.',
+  messages: [{ role: 'user', text: 'Call the tool note once, with the text: ready' }],
+  tools: [
+    {
+      name: 'note',
+      description: 'Takes a note.',
+      parameters: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] },
+    },
+  ],
+  maxTokens,
+});
+
+const isNote = (text: string): boolean => {
+  try {
+    return typeof JSON.parse(text)?.text === 'string';
+  } catch {
+    return false;
+  }
+};
+
+const open = {
+  authorised: null,
+  speaks: null,
+  knowsModel: null,
+  streams: null,
+  callsTools: null,
+  reportsUsage: null,
+};
+
+const unreachable: ReadonlySet<unknown> = new Set(['network', 'certificate', 'setup', 'timeout_connect', 'redirect']);
+/** The endpoint is not there; where a server has a list of models and ours is in it, 404 can mean nothing else. */
+const isNoEndpoint = ({ facts }: Failure, knows: boolean): boolean =>
+  facts['status'] === 405 || facts['status'] === 501 || (facts['status'] === 404 && knows);
+
+const afterFailure = (protocol: Protocol, failure: Failure, { models }: Served, model: string): Probe => {
+  const { kind, status } = failure.facts;
+  const probe = { ...open, protocol, reachable: true, failure };
+  if (unreachable.has(kind)) return { ...probe, reachable: false };
+  if (kind === 'auth') return { ...probe, authorised: false };
+  const unlisted = models !== null && !models.includes(model);
+  if (failure.facts['provider_code'] === 'model_not_found' || (status === 404 && unlisted))
+    return { ...probe, authorised: true, knowsModel: false };
+  if (isNoEndpoint(failure, !unlisted)) return { ...probe, authorised: true, speaks: false };
+  if (kind === 'content_type') return { ...probe, authorised: true, streams: false };
+  return probe;
+};
+
+const probeOne = async (options: ProbeOptions, protocol: Protocol, served: Served): Promise<Probe> => {
+  const { apiKey, baseURL, model } = options;
+  let last: ModelEvent | null = null;
+  const asked = createOpenAiModel({ apiKey, baseURL, protocol, timeouts });
+  for await (const event of asked.ask(requestFor(model), new AbortController().signal)) last = event;
+  if (last?.type === 'failed') return afterFailure(protocol, last.failure, served, model);
+  const answer = last?.type === 'answered' ? last : null;
+  const callsTools = answer?.calls.some((call) => call.tool === 'note' && isNote(call.arguments)) ?? false;
+  return {
+    protocol,
+    reachable: true,
+    authorised: true,
+    speaks: true,
+    knowsModel: true,
+    streams: true,
+    callsTools,
+    reportsUsage: answer?.estimated !== true,
+    failure: null,
+  };
+};
+
+const isFit = ({ callsTools }: Probe): boolean => callsTools === true;
+
+/** Whether the other protocol may do better: not when the server or the key is at fault. */
+const mayDiffer = ({ reachable, authorised, knowsModel }: Probe): boolean =>
+  reachable && authorised !== false && knowsModel !== false;
+
+/**
+ * One small request that asks for a tool call, as an agent would make it, over each protocol that could be meant: both,
+ * or with a protocol by name the other only when that one does not do.
+ */
+export const probeModel = async (options: ProbeOptions): Promise<Findings> => {
+  const auto: Protocol = hostOf(options.baseURL) === 'api.openai.com' ? 'responses' : 'chat';
+  const configured = options.protocol === 'auto' ? auto : options.protocol;
+  const served = await servedBy(options.baseURL, options.apiKey, options.model);
+  const first = await probeOne(options, configured, served);
+  const wantsOther = mayDiffer(first) && (options.protocol === 'auto' || !isFit(first));
+  const other: Protocol = configured === 'chat' ? 'responses' : 'chat';
+  const probes = [first, ...(wantsOther ? [await probeOne(options, other, served)] : [])];
+  return { probes, use: probes.find(isFit)?.protocol ?? null, configured, served };
+};

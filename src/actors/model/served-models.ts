@@ -1,0 +1,58 @@
+import { z } from 'zod';
+
+const entrySchema = z.looseObject({
+  id: z.string(),
+  owned_by: z.unknown().optional(),
+  /** vLLM, OpenRouter, LM Studio and llama.cpp, in this order. */
+  max_model_len: z.unknown().optional(),
+  context_length: z.unknown().optional(),
+  max_context_length: z.unknown().optional(),
+  meta: z.unknown().optional(),
+});
+const listSchema = z.object({ data: z.array(entrySchema).max(10_000) });
+const propsSchema = z.object({ default_generation_settings: z.object({ n_ctx: z.int().positive() }) });
+
+/** What a server says of itself, as far as it says anything. */
+export interface Served {
+  readonly kind: 'Ollama' | 'llama.cpp' | 'vLLM' | null;
+  /** The names of its models; null when it has no list. */
+  readonly models: readonly string[] | null;
+  readonly contextWindow: number | null;
+}
+
+const unknown: Served = { kind: null, models: null, contextWindow: null };
+const waitMs = 10_000;
+const maxCharacters = 4_000_000;
+
+/** A document of the provider, or null when there is none; no redirect gets the key. */
+const look = async (url: string, apiKey: string): Promise<unknown> => {
+  try {
+    const response = await fetch(url, {
+      headers: { authorization: `Bearer ${apiKey}` },
+      redirect: 'manual',
+      signal: AbortSignal.timeout(waitMs),
+    });
+    const text = response.ok ? await response.text() : '';
+    return text.length === 0 || text.length > maxCharacters ? null : JSON.parse(text);
+  } catch {
+    return null;
+  }
+};
+
+const kinds: Readonly<Record<string, Served['kind']>> = { library: 'Ollama', llamacpp: 'llama.cpp', vllm: 'vLLM' };
+
+/** What `GET /models` of a base URL tells, and `/props` of llama.cpp. Never rejects. */
+export const servedBy = async (baseURL: string, apiKey: string, model: string): Promise<Served> => {
+  const parsed = listSchema.safeParse(await look(`${baseURL.replace(/\/+$/, '')}/models`, apiKey));
+  if (!parsed.success) return unknown;
+  const { data } = parsed.data;
+  const kind = data.map(({ owned_by }) => kinds[String(owned_by)] ?? null).find((each) => each !== null) ?? null;
+  const own = data.find(({ id }) => id === model);
+  const told = [own?.max_model_len, own?.context_length, own?.max_context_length].find(
+    (size): size is number => typeof size === 'number' && size > 0,
+  );
+  const props =
+    kind === 'llama.cpp' ? propsSchema.safeParse(await look(new URL('/props', baseURL).href, apiKey)) : null;
+  const served = props?.success === true ? props.data.default_generation_settings.n_ctx : null;
+  return { kind, models: data.map(({ id }) => id), contextWindow: served ?? told ?? null };
+};

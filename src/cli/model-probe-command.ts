@@ -1,0 +1,115 @@
+import { contextWindowOf } from '../actors/model/context-windows.ts';
+import { type Findings, type Probe, probeModel } from '../actors/model/probe.ts';
+import type { Check } from './backend-checks.ts';
+import type { CommandContext } from './commands.ts';
+import { loadConfig } from './config.ts';
+import type { Config } from './config-schema.ts';
+import { exitCodes } from './exit-codes.ts';
+import { baseUrlOf } from './server/models.ts';
+import { createRedactor } from './server/redact.ts';
+import { keyVariable } from './settings.ts';
+
+/** What servers need to be told before they call tools (facts/peers 4). */
+const toolHints: Readonly<Record<string, string>> = {
+  'llama.cpp': '; start it with --jinja',
+  vLLM: '; start it with --enable-auto-tool-choice --tool-call-parser <parser>',
+  Ollama: '; take a model that can call tools',
+};
+
+const wordsFor = (probe: Probe, { served }: Findings, model: string): string => {
+  const { failure, reachable, authorised, knowsModel, speaks, streams } = probe;
+  const said = failure?.message ?? '';
+  const hint = toolHints[served.kind ?? ''] ?? '';
+  if (!reachable) return `not reachable: ${said}`;
+  if (authorised === false) return `reachable, but not authorised: ${said}`;
+  if (knowsModel === false) {
+    const known = served.models === null ? '' : `; it serves ${served.models.slice(0, 8).join(', ') || 'none'}`;
+    return `reachable and authorised, but there is no model ${model}${known}`;
+  }
+  if (speaks === false) return 'the server does not speak it';
+  if (streams === false) return `the answer does not stream: ${said}`;
+  if (failure !== null) return `no answer: ${said}${/tool/i.test(said) ? hint : ''}`;
+  if (probe.callsTools === false) return `it answers, but calls no tools${hint}`;
+  const usage = probe.reportsUsage === true ? 'reports usage' : 'reports no usage, so tokens and cost are estimates';
+  return `reachable, authorised, knows the model, streams, calls tools, ${usage}`;
+};
+
+const windowCheck = ({ api }: Config, { served }: Findings): Check => {
+  const check = 'window';
+  const set = api.context_window;
+  const told = served.contextWindow;
+  const known = contextWindowOf(api.provider_model);
+  const silent = served.kind === 'Ollama' ? '; Ollama cuts what is longer without a word' : '';
+  if (set !== undefined && told !== null && set > told)
+    return { check, status: 'problem', detail: `api.context_window is ${set}, but the server says ${told}` };
+  if (set !== undefined) return { check, status: 'ok', detail: `${set} tokens, by api.context_window${silent}` };
+  if (told !== null && told !== known) {
+    const taken = known === null ? 'nothing' : `${known}`;
+    return {
+      check,
+      status: 'note',
+      detail: `the server says ${told} tokens, we take ${taken}; set api.context_window`,
+    };
+  }
+  if (known !== null) return { check, status: 'ok', detail: `${known} tokens, as its maker says` };
+  return { check, status: 'note', detail: `not known; set api.context_window, or it shows when it is full${silent}` };
+};
+
+const protocolCheck = ({ api }: Config, { use, configured }: Findings): Check => {
+  const check = 'protocol';
+  if (use === null) return { check, status: 'problem', detail: 'none does: agents cannot work with this model' };
+  if (use !== configured) return { check, status: 'problem', detail: `set api.protocol to ${use}` };
+  return { check, status: 'ok', detail: `${use}, by api.protocol ${api.protocol}` };
+};
+
+const checksFor = (config: Config, findings: Findings): readonly Check[] => [
+  ...findings.probes.map((probe): Check => {
+    const detail = wordsFor(probe, findings, config.api.provider_model);
+    const isFine = probe.callsTools === true && probe.reportsUsage === true;
+    const matters = probe.protocol === findings.configured && probe.callsTools !== true;
+    return { check: probe.protocol, status: isFine ? 'ok' : matters ? 'problem' : 'note', detail };
+  }),
+  protocolCheck(config, findings),
+  ...(findings.use === null ? [] : [windowCheck(config, findings)]),
+];
+
+const jsonOf = ({ probes, use, served }: Findings) => ({
+  use,
+  context_window: served.contextWindow,
+  probes: probes.map(({ protocol, reachable, failure, ...probe }) => ({
+    protocol,
+    reachable,
+    authorised: probe.authorised,
+    speaks: probe.speaks,
+    knows_model: probe.knowsModel,
+    streams: probe.streams,
+    calls_tools: probe.callsTools,
+    reports_usage: probe.reportsUsage,
+    error: failure?.message ?? null,
+  })),
+});
+
+/** Makes a real request of the configured model and says what it can do; exit code 1 when agents could not work with it. */
+export const probeModelCommand = async (context: CommandContext, configFile: string | undefined): Promise<number> => {
+  const { io, json } = context;
+  const { config } = loadConfig({ config: configFile }, process.env);
+  const { api } = config;
+  const key = process.env[keyVariable] || null;
+  const backend = api.backend === 'auto' || api.backend === 'builtin' ? null : api.backend;
+  if (backend !== null || key === null) {
+    const why = backend === null ? `${keyVariable} is not set` : `api.backend is ${backend}`;
+    if (json) io.out(JSON.stringify({ problem: why, probes: [] }));
+    io.err(`agent: there is no model to try: ${why}`);
+    return exitCodes.failed;
+  }
+  const safe = createRedactor([key]);
+  const baseURL = baseUrlOf(config);
+  const findings = await probeModel({ apiKey: key, baseURL, model: api.provider_model, protocol: api.protocol });
+  const checks = checksFor(config, findings);
+  if (json) io.out(safe(JSON.stringify({ model: api.provider_model, base_url: baseURL, checks, ...jsonOf(findings) })));
+  else {
+    io.out(safe(`${api.provider_model} at ${baseURL}`));
+    for (const { check, status, detail } of checks) io.out(safe(`${status.padEnd(8)} ${check.padEnd(9)} ${detail}`));
+  }
+  return checks.some(({ status }) => status === 'problem') ? exitCodes.failed : exitCodes.done;
+};

@@ -1,0 +1,203 @@
+import { expect, test } from 'vitest';
+import { openProject } from '../support/cli.ts';
+import { type Answer, type SeenRequest, startModelServer } from '../support/model-server.ts';
+
+/** `agent doctor --model` against a server that answers as real ones do; the real binary, over real sockets. */
+
+const key = 'sk-canary-0123456789abcdef';
+const model = 'qwen3-coder';
+const note: Answer = { kind: 'answer', calls: [{ id: 'c', name: 'note', arguments: '{"text":"ready"}' }] };
+const json = (status: number, body: object): Answer => ({ kind: 'status', status, body });
+const serves = (entry: object): Answer =>
+  json(200, { object: 'list', data: [{ id: model, object: 'model', ...entry }] });
+const notFound = json(404, { detail: 'Not Found' });
+
+interface Paths {
+  readonly models?: Answer;
+  readonly chat?: Answer;
+  readonly responses?: Answer;
+  readonly props?: Answer;
+}
+
+const answerOf = (paths: Paths, path: string): Answer => {
+  const [, name] = Object.entries({
+    '/models': paths.models,
+    '/chat/completions': paths.chat,
+    '/responses': paths.responses,
+    '/props': paths.props,
+  }).find(([end]) => path.endsWith(end)) ?? ['', undefined];
+  return name ?? notFound;
+};
+
+const doctor = async (paths: Paths, api: object = {}, ...flags: readonly string[]) => {
+  const provider = await startModelServer(({ path }: SeenRequest) => answerOf(paths, path));
+  const project = openProject({ api: { base_url: provider.baseURL, provider_model: model, ...api } });
+  const ended = await project.agentWith({ OPENAI_API_KEY: key }, 'doctor', '--model', ...flags);
+  expect(ended.out + ended.err).not.toContain('sk-canary');
+  return { ...ended, requests: provider.requests };
+};
+
+test('a good server: both protocols are tried, and the one in use, the window and usage are said', async () => {
+  const { code, out, requests } = await doctor({
+    models: serves({ owned_by: 'vllm', max_model_len: 32_768 }),
+    chat: note,
+    responses: note,
+  });
+
+  expect(out).toMatch(/^qwen3-coder at http:\/\/127\.0\.0\.1/);
+  expect(out).toMatch(/ok +chat +reachable, authorised, knows the model, streams, calls tools, reports usage/);
+  expect(out).toMatch(/ok +responses/);
+  expect(out).toMatch(/ok +protocol +chat, by api\.protocol auto/);
+  expect(out).toMatch(/note +window +the server says 32768 tokens, we take nothing; set api\.context_window/);
+  expect(code).toBe(0);
+  const asked = requests.find(({ path }) => path.endsWith('/chat/completions'));
+  expect(asked?.body).toMatchObject({ model, stream: true, tools: [{ function: { name: 'note' } }] });
+  expect(requests).toHaveLength(3);
+});
+
+test('as JSON for programs', async () => {
+  const { code, out } = await doctor(
+    { models: serves({}), chat: note, responses: note },
+    { context_window: 8_000 },
+    '--json',
+  );
+
+  expect(JSON.parse(out)).toMatchObject({
+    model,
+    use: 'chat',
+    context_window: null,
+    probes: [
+      {
+        protocol: 'chat',
+        reachable: true,
+        authorised: true,
+        speaks: true,
+        knows_model: true,
+        streams: true,
+        calls_tools: true,
+        reports_usage: true,
+        error: null,
+      },
+      { protocol: 'responses' },
+    ],
+    checks: expect.arrayContaining([{ check: 'window', status: 'ok', detail: '8000 tokens, by api.context_window' }]),
+  });
+  expect(code).toBe(0);
+});
+
+test('a wrong key is said once, and no other protocol is tried with it', async () => {
+  const refused = json(401, { error: { message: `Incorrect API key provided: ${key}` } });
+  const { code, out, requests } = await doctor({ models: refused, chat: refused, responses: refused });
+
+  expect(out).toMatch(/problem +chat +reachable, but not authorised: the provider refused the key \(HTTP 401\)/);
+  expect(out).toMatch(/problem +protocol +none does/);
+  expect(code).toBe(1);
+  expect(requests.filter(({ path }) => !path.endsWith('/models'))).toHaveLength(1);
+});
+
+test.each<[string, Answer | undefined, Answer]>([
+  ['by its code', undefined, json(404, { error: { message: 'no such model', code: 'model_not_found' } })],
+  [
+    'by the list',
+    json(200, { data: [{ id: 'llama3' }, { id: 'phi4' }] }),
+    json(404, { error: { message: 'not found' } }),
+  ],
+])('a model that the server does not know is said, %s', async (_, models, refused) => {
+  const { code, out } = await doctor({ ...(models === undefined ? {} : { models }), chat: refused });
+
+  expect(out).toMatch(/problem +chat +reachable and authorised, but there is no model qwen3-coder/);
+  if (models !== undefined) expect(out).toContain('it serves llama3, phi4');
+  expect(code).toBe(1);
+});
+
+test.each<[string, string, Answer, RegExp]>([
+  [
+    'talks instead',
+    'vllm',
+    { kind: 'answer', text: 'note("ready")' },
+    /calls no tools; start it with --enable-auto-tool-choice/,
+  ],
+  [
+    'refuses tools',
+    'llamacpp',
+    json(500, { error: { message: 'tools param requires --jinja flag', code: 500 } }),
+    /no answer: .*tools param requires.*; start it with --jinja/,
+  ],
+  [
+    'writes nonsense',
+    'library',
+    { kind: 'answer', calls: [{ id: 'c', name: 'note', arguments: '{"text' }] },
+    /calls no tools; take a model that can call tools/,
+  ],
+])('a model that %s cannot be worked with, and the hint fits its server', async (_, owned_by, chat, words) => {
+  const { code, out } = await doctor({ models: serves({ owned_by }), chat });
+
+  expect(out).toMatch(new RegExp(`problem +chat +.*${words.source}`));
+  expect(out).toMatch(/note +responses +the server does not speak it/);
+  expect(out).toMatch(/problem +protocol +none does: agents cannot work with this model/);
+  expect(code).toBe(1);
+});
+
+test('without usage it works, and says that tokens are estimates; Ollama cuts silently', async () => {
+  const { code, out } = await doctor({
+    models: serves({ owned_by: 'library' }),
+    chat: { ...note, usage: null } as Answer,
+  });
+
+  expect(out).toMatch(/note +chat +reachable.*calls tools, reports no usage, so tokens and cost are estimates/);
+  expect(out).toMatch(/note +window +not known.*Ollama cuts what is longer without a word/);
+  expect(code).toBe(0);
+});
+
+test('a server of chat alone is fine by default, and a problem where responses are asked for', async () => {
+  const paths = { models: serves({}), chat: note };
+
+  const [auto, named] = [await doctor(paths), await doctor(paths, { protocol: 'responses' })];
+
+  expect(auto.code).toBe(0);
+  expect(auto.out).toMatch(/note +responses +the server does not speak it/);
+  expect(named.code).toBe(1);
+  expect(named.out).toMatch(/problem +responses +the server does not speak it\n.*ok +chat/);
+  expect(named.out).toMatch(/problem +protocol +set api\.protocol to chat/);
+});
+
+test('a protocol that was named and does is the only one that is tried', async () => {
+  const { code, requests } = await doctor({ models: serves({}), chat: note, responses: note }, { protocol: 'chat' });
+
+  expect(code).toBe(0);
+  expect(requests.map(({ path }) => path)).toEqual(['/v1/models', '/v1/chat/completions']);
+});
+
+test('a window that is set larger than the one of the server is a problem', async () => {
+  const props = json(200, { default_generation_settings: { n_ctx: 4_096 } });
+  const { code, out } = await doctor(
+    { models: serves({ owned_by: 'llamacpp' }), chat: note, props },
+    { context_window: 8_000 },
+  );
+
+  expect(out).toMatch(/problem +window +api\.context_window is 8000, but the server says 4096/);
+  expect(code).toBe(1);
+});
+
+test('an answer that does not stream, and a server that is not there, are said as such', async () => {
+  const project = openProject({ api: { base_url: 'http://127.0.0.1:9/v1', provider_model: model } });
+
+  const [page, away] = [
+    await doctor({ chat: { kind: 'html' } }),
+    await project.agentWith({ OPENAI_API_KEY: key }, 'doctor', '--model'),
+  ];
+
+  expect(page.out).toMatch(/problem +chat +the answer does not stream: .*text\/html/);
+  expect(away.out).toMatch(/problem +chat +not reachable: the provider cannot be reached/);
+  expect([page.code, away.code]).toEqual([1, 1]);
+});
+
+test('where there is no model to try it says why', async () => {
+  const [noKey, scripted] = [
+    await openProject({ api: { provider_model: model } }).agent('doctor', '--model', '--json'),
+    await openProject().agentWith({ OPENAI_API_KEY: key }, 'doctor', '--model'),
+  ];
+
+  expect([noKey.code, JSON.parse(noKey.out)]).toEqual([1, { problem: 'OPENAI_API_KEY is not set', probes: [] }]);
+  expect([scripted.code, scripted.err]).toEqual([1, expect.stringContaining('api.backend is scripted')]);
+});
