@@ -85,7 +85,7 @@ export const userRole = z
     message: 'cannot stand beside prompt',
   });
 
-/** What a project may say of a role in `.agent/roles`: it takes away or adds work, and never gives (ADR 0016). */
+/** What a project may say of a role in `.agent/roles`: it takes away or adds work, and never gives (ADR 0018). */
 export const projectRole = z.strictObject({
   name: name.optional(),
   tools,
