@@ -64,14 +64,38 @@ const decodeUsage = (usage: CompletionUsage): ModelUsage => ({
   cachedTokens: count(usage.prompt_tokens_details?.cached_tokens),
 });
 
-const extended = (call: ToolCall | undefined, part: ChatCompletionChunk.Choice.Delta.ToolCall): ToolCall => ({
+type CallPart = ChatCompletionChunk.Choice.Delta.ToolCall;
+
+/** Some servers give the arguments as an object instead of its text. */
+const argumentsIn = (part: CallPart): string => {
+  const given: unknown = part.function?.arguments ?? '';
+  return typeof given === 'string' ? given : JSON.stringify(given);
+};
+
+/**
+ * The place of the call that a piece belongs to: that of its index, which some servers leave out, and for which others give
+ * each of several calls the same. A new id alone begins no new call: there are servers that make one up for every piece.
+ */
+const placeFor = (part: CallPart, calls: ReadonlyMap<number, ToolCall>, places: Map<number, number>): number => {
+  const next = Math.max(-1, ...calls.keys()) + 1;
+  const begins = Boolean(part.id) && Boolean(part.function?.name);
+  const index = (part.index as number | undefined) ?? (begins ? next : Math.max(0, next - 1));
+  const place = places.get(index) ?? index;
+  const known = calls.get(place);
+  const isOther = begins && known !== undefined && known.id !== '' && known.id !== part.id;
+  places.set(index, isOther ? next : place);
+  return isOther ? next : place;
+};
+
+const extended = (call: ToolCall | undefined, part: CallPart): ToolCall => ({
   id: call?.id || (part.id ?? ''),
   tool: (call?.tool ?? '') + (part.function?.name ?? ''),
-  arguments: (call?.arguments ?? '') + (part.function?.arguments ?? ''),
+  arguments: (call?.arguments ?? '') + argumentsIn(part),
 });
 
 export const createAssembly = (): Assembly<ChatCompletionChunk> => {
   const calls = new Map<number, ToolCall>();
+  const places = new Map<number, number>();
   let text = '';
   let chunks = 0;
   let finishReason: string | null = null;
@@ -84,12 +108,17 @@ export const createAssembly = (): Assembly<ChatCompletionChunk> => {
       if (chunk.usage) usage = decodeUsage(chunk.usage);
       const choice = chunk.choices?.[0];
       if (choice === undefined) return { text: '', progress: false };
+      const inside = (choice as { readonly usage?: CompletionUsage | null }).usage;
+      if (inside && usage === null) usage = decodeUsage(inside);
       // Some providers send an empty reason with every piece.
       if (typeof choice.finish_reason === 'string') finishReason = choice.finish_reason || finishReason;
       const delta = choice.delta ?? {};
       const added = typeof delta.content === 'string' ? delta.content : '';
       text += added;
-      for (const part of delta.tool_calls ?? []) calls.set(part.index, extended(calls.get(part.index), part));
+      for (const part of delta.tool_calls ?? []) {
+        const place = placeFor(part, calls, places);
+        calls.set(place, extended(calls.get(place), part));
+      }
       const more = reasoningOf(delta);
       if (more !== null) thought = { field: thought?.field ?? more.field, text: (thought?.text ?? '') + more.text };
       const progress = added !== '' || (delta.tool_calls?.length ?? 0) > 0 || more !== null;

@@ -55,6 +55,44 @@ describe('an answer', () => {
     ]);
   });
 
+  test('keeps calls apart that came without an index, or all with the same', () => {
+    const whole = (id: string, name: string) => ({ ...part(0, { id, name, arguments: '{}' }) });
+    const { index: _, ...first } = whole('a', 'read');
+    const { index: __, ...second } = whole('b', 'write');
+    const expected = [
+      { id: 'a', tool: 'read', arguments: '{}' },
+      { id: 'b', tool: 'write', arguments: '{}' },
+    ];
+
+    expect(assembled(delta({ tool_calls: [first] }), delta({ tool_calls: [second] })).calls()).toEqual(expected);
+    expect(assembled(delta({ tool_calls: [whole('a', 'read'), whole('b', 'write')] })).calls()).toEqual(expected);
+  });
+
+  test('goes on with a call whose pieces have no index, or an id of their own each', () => {
+    const { index: _, ...begun } = part(0, { id: 'a', name: 'read', arguments: '{"path":' });
+    const { index: __, ...rest } = part(0, { arguments: '"x"}' });
+    const expected = [{ id: 'a', tool: 'read', arguments: '{"path":"x"}' }];
+
+    expect(assembled(delta({ tool_calls: [begun] }), delta({ tool_calls: [rest] })).calls()).toEqual(expected);
+    expect(
+      assembled(
+        delta({ tool_calls: [part(0, { id: 'a', name: 'read', arguments: '{"path":' })] }),
+        delta({ tool_calls: [part(0, { id: 'other', arguments: '"x"}' })] }),
+      ).calls(),
+    ).toEqual(expected);
+  });
+
+  test('takes arguments that are an object, and a usage inside the choice', () => {
+    const call = { index: 0, id: 'a', function: { name: 'read', arguments: { path: 'x' } } };
+    const usage = { prompt_tokens: 5, completion_tokens: 3, total_tokens: 8 };
+    const last = wire({ choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls', usage }] });
+
+    const answer = assembled(delta({ tool_calls: [call] }), last);
+
+    expect(answer.calls()).toEqual([{ id: 'a', tool: 'read', arguments: '{"path":"x"}' }]);
+    expect(answer.usage()).toEqual({ inputTokens: 5, outputTokens: 3, cachedTokens: 0 });
+  });
+
   test('gets ids where the provider sent none', () => {
     const { calls } = assembled(
       delta({ tool_calls: [part(0, { name: 'read' }), part(1, { name: 'read' })] }, 'tool_calls'),
