@@ -309,6 +309,29 @@ test.each(protocols)(
   },
 );
 
+test('a crash in the pause before the summary is asked for again does not forget that it is needed', async () => {
+  let crashed = false;
+  const busy: Answer = { kind: 'status', status: 429, headers: { 'retry-after': '1' } };
+  const { provider, running, setting, id } = await open(
+    (seen, number) => {
+      if (isSummaryRequest(seen)) return crashed ? summary() : busy;
+      return number < 4 ? read(number, number === 3 ? 900 : 100) : finish();
+    },
+    'chat',
+    { options: { maxModelRetries: 2 } },
+  );
+  await vi.waitFor(async () => expect((await running.service.status(id)).phase).toBe('backing_off'), {
+    timeout: 10_000,
+  });
+  crashed = true;
+  const next = await startSystem(await crash(running, setting));
+
+  const view = await untilStatus(next, id, 'complete', 'failed');
+
+  expect(view).toMatchObject({ status: 'complete', usage: { turns: 4, model_calls: 6 } });
+  expect(provider.requests.map(isSummaryRequest)).toEqual([false, false, false, true, true, false]);
+});
+
 test.each([
   ['before the window was full', null],
   ['when the provider refused', 4],
