@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { childEnvironment } from '../dist/actors/agent/child.js';
 import { endMarked } from '../dist/actors/agent/marked.js';
 import { createScriptedModel } from '../dist/actors/model/scripted.js';
 import { createResults } from '../dist/actors/results.js';
@@ -29,6 +30,7 @@ export const cpuMs = (since) => {
 };
 
 const plain = {
+  backend: null,
   model: null,
   maxTurns: null,
   maxTokensTotal: null,
@@ -44,8 +46,14 @@ const roles = Object.fromEntries(
 );
 const finish = { say: '', calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'nothing' } }] };
 
-/** The real system; its agent answers `finish` at once. */
-export const openSystem = async (options = {}) => {
+/**
+ * The real system; its agent answers `finish` at once, unless `scripts` say otherwise. `workspace` is given the project and
+ * a folder for the worktrees, and makes another one than the project's own folder.
+ */
+export const openSystem = async (
+  options = {},
+  { scripts = [{ turns: [finish] }], turnMs = 0, workspace, wrap = (model) => model } = {},
+) => {
   const folder = mkdtempSync(join(tmpdir(), 'agent-bench-'));
   const store = createSqliteStore({ file: join(folder, 'journal.db') });
   const tracker = createEmbeddedTracker({
@@ -53,12 +61,13 @@ export const openSystem = async (options = {}) => {
     clock: Date.now,
     random: (max) => Math.floor(Math.random() * max),
   });
-  const nullAgent = createScriptedModel({ turn_ms: 0, scripts: [{ turns: [finish] }] });
+  const model = wrap(createScriptedModel({ turn_ms: turnMs, scripts }));
   const system = createSystem(
     {
       projectRoot: folder,
       cap: 3,
       roles,
+      backend: 'builtin',
       onInterrupted: 'ask',
       onDependencyFailure: 'wait',
       notes: false,
@@ -83,12 +92,9 @@ export const openSystem = async (options = {}) => {
     {
       tracker,
       store,
-      workspace: createSharedWorkspace({ projectRoot: folder }),
+      workspace: (await workspace?.(folder)) ?? createSharedWorkspace({ projectRoot: folder }),
       sandbox: createNoSandbox(),
-      selectModel: () => nullAgent,
-      environment: {},
-      results: createResults(folder, (text) => text),
-      endMarked,
+      selectModel: () => model,
       assistants: {
         of: () => null,
         problem: () => null,
@@ -96,6 +102,9 @@ export const openSystem = async (options = {}) => {
         lookAgain: async () => {},
         environmentOf: () => ({}),
       },
+      environment: childEnvironment(process.env),
+      results: createResults(folder, (text) => text),
+      endMarked,
       now: Date.now,
       log: () => {},
     },
