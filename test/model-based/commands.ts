@@ -22,7 +22,7 @@ type Command = fc.AsyncCommand<Expected, Real>;
 const tasksAtMost = 7;
 const streakAtMost = 3;
 
-/** How often each kind of command was carried out, over all runs. */
+/** How often each kind of command was carried out in the runs of a test. */
 export const counts = new Map<string, number>();
 
 const command = (

@@ -18,9 +18,10 @@ export interface Real {
 const settleMs = 8_000;
 
 /** A task that comes back from its pause does so by itself. */
-const comeBack = (task: ExpectedTask, { status, phase, error }: TaskView): void => {
+const comeBack = (task: ExpectedTask, { attempt, phase, error }: TaskView): void => {
   if (task.stand !== 'pausing') return;
-  if (status === 'started' || phase === 'waiting_for_slot') task.stand = 'asked';
+  // One that is still started in its last attempt has not begun its pause.
+  if (attempt > task.attempt || phase === 'waiting_for_slot') task.stand = 'asked';
   else if (phase === 'waiting_for_run' && error?.code === 'queue_full') rest(task);
 };
 
