@@ -285,6 +285,10 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     return resting.viewOf(tracked);
   };
 
+  /** Somebody closed a task of which nothing runs here, maybe before a run of it could begin: who waits is told its end. */
+  const isOvertaken = ({ id, status }: TrackedTask): boolean =>
+    status === 'closed' && store.actor(id) !== null && savedSnapshot(store, id).hasTag('resting');
+
   /** Whether a task at rest would now be shown as another one than it was last. */
   const isNews = (seen: TrackedTask): boolean => {
     const latest = store.latest(seen.id, 'snapshot');
@@ -356,7 +360,8 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     observe: async (seen) => {
       const host = live.get(seen.id);
       if (host === undefined || !isPending(seen.id)) {
-        await showResting(seen);
+        if (host === undefined && !arriving.has(seen.id) && isOvertaken(seen)) await held(seen.id, async () => {});
+        else await showResting(seen);
         return !isPending(seen.id);
       }
       // What was listed may be older than what we wrote since: only a new look counts.

@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
+import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
 import { finish, hang, startServer, untilStatus } from '../support/running.ts';
 import { readFrames, type SeenFrame } from '../support/sse.ts';
 
@@ -164,6 +165,24 @@ test.each([
 
   expect(response.status).toBe(status);
   expect(await response.json()).toMatchObject({ error: { code } });
+});
+
+test('the stream of a run that somebody else makes needless ends, also when the tracker is asked before it is watched', async () => {
+  const { call, base, headers, root } = await startServer({ turns: [hang], options: { cap: 1 } });
+  const amy = createEmbeddedTracker({ projectRoot: root, actor: 'amy', clock: () => Date.now(), random: () => 0 });
+  const [busy, waiting] = [
+    (await call('create', { description: 'busy' })).result.task_id,
+    (await call('create', { description: 'waiting' })).result.task_id,
+  ];
+  for (const task_id of [busy, waiting]) await call('execute', { task_id, role: 'engineer' });
+  const reading = readFrames(`${base}/stream/${waiting}?after=0`, headers);
+
+  await amy.close(waiting, 'by hand');
+  await call('cancel', { task_id: busy });
+  const frames = await reading;
+
+  expect(frames.slice(-2).map(({ event }) => event)).toEqual(['completed', 'stream_closed']);
+  expect((await call('explain', { task_id: waiting })).result.state).toBe('complete');
 });
 
 test('a reader joins a busy journal without gap or duplicate, whenever it comes', async () => {
