@@ -18,6 +18,8 @@ export interface Attempts {
   track<Result>(key: AttemptKey, work: Promise<Result>): Promise<Result>;
   /** Stops the agent and waits until none of its tracked work is left. @throws when it does not end in time. */
   quiesce(taskId: TaskId, attempt: number): Promise<void>;
+  /** Waits until no tracked work of any attempt of a task is left. @throws when it does not end in time */
+  whenSilent(taskId: TaskId): Promise<void>;
   /** Waits until no tracked work of any attempt is left, or for so long. */
   settle(ms: number): Promise<void>;
 }
@@ -103,6 +105,10 @@ export const createAttempts = (supervisor: Supervisor, holdsSlot: (taskId: TaskI
       const key = attemptKey(taskId, attempt);
       supervisor.send({ type: 'agent.dismissed', key });
       await within(Promise.allSettled([...(working.get(key) ?? [])]), quiesceMs, `the work of attempt ${attempt}`);
+    },
+    whenSilent: async (taskId) => {
+      const own = [...working].filter(([key]) => key.startsWith(`${taskId}#`)).flatMap(([, all]) => [...all]);
+      if (own.length > 0) await within(Promise.allSettled(own), quiesceMs, `what an attempt of ${taskId} did before`);
     },
     settle: (ms) =>
       within(Promise.allSettled([...working.values()].flatMap((all) => [...all])), ms, 'the work').catch(() => {}),

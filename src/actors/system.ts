@@ -241,6 +241,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     log,
     inspected,
     tellAgent,
+    whenSilent: (taskId) => attempts.whenSilent(taskId),
     onCrash: (taskId) => {
       const own = Object.keys(supervisor.getSnapshot().children).filter((key) => key.startsWith(`${taskId}#`));
       for (const key of own) supervisor.send({ type: 'agent.dismissed', key: key as AttemptKey });

@@ -42,6 +42,8 @@ export interface HostPorts {
   readonly inspected: { readonly inspect?: (event: InspectionEvent) => void };
   /** Sends an event to an agent, if it is still alive. */
   readonly tellAgent: (key: string, event: AgentEvent) => void;
+  /** Resolves when nothing that an actor of the task began is at work any more. @throws when it does not end */
+  readonly whenSilent: (taskId: TaskId) => Promise<void>;
   /** A task actor ended in error: whatever it held must be given back. */
   readonly onCrash: (taskId: TaskId) => void;
 }
@@ -215,7 +217,10 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
   };
 
   const enliven = async (taskId: TaskId, listed?: TrackedTask): Promise<Live> => {
-    const tracked = listed ?? (await lookFor(taskId, store.actor(taskId)?.pending === true));
+    const isPending = store.actor(taskId)?.pending === true;
+    const tracked = listed ?? (await lookFor(taskId, isPending));
+    // An actor that broke left its work to be stopped; the next one must not begin beside it.
+    if (isPending) await ports.whenSilent(taskId);
     if (tracked === null) throw new ServiceError('task_not_found', { task_id: taskId });
     if (stopped) throw stopping();
     const saved = store.actor(taskId);
