@@ -5,7 +5,7 @@ import { CallError, type Client } from './client.ts';
 import { findServer } from './find-server.ts';
 import { createHttpClient } from './http-client.ts';
 import type { Io } from './io.ts';
-import { type Project, stateFiles } from './project.ts';
+import { type Project, stateFiles, taskFiles } from './project.ts';
 
 export interface Connection {
   /** A running server, started when there is none; `--no-start` refuses instead. @throws CallError */
@@ -43,7 +43,7 @@ const offlineClient = (service: OfflineService, methods: OfflineMethods): Client
 });
 type OfflineMethods = (service: OfflineService) => Readonly<Record<string, (params: Params) => Promise<unknown>>>;
 
-const openFiles = async ({ root, stateDir }: Project, config: string | undefined): Promise<Client> => {
+const openFiles = async (project: Project, config: string | undefined): Promise<Client> => {
   const [{ createOfflineService }, { trackerFor }, { loadConfig }, { createSqliteStore }, { createOfflineMethods }] =
     await Promise.all([
       import('../actors/offline.ts'),
@@ -52,8 +52,8 @@ const openFiles = async ({ root, stateDir }: Project, config: string | undefined
       import('../actors/store/sqlite.ts'),
       import('../http/methods.ts'),
     ]);
-  const { journal } = stateFiles(stateDir);
-  const tracker = trackerFor(loadConfig({ config }, process.env).config, root, () => {});
+  const { journal } = taskFiles(project);
+  const tracker = trackerFor(loadConfig({ config }, process.env).config, project.root, () => {});
   const store = existsSync(journal) ? createSqliteStore({ file: journal, readonly: true }) : null;
   return offlineClient(createOfflineService(tracker, store), createOfflineMethods);
 };

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { type Address, getJson } from './http-request.ts';
 import { textIn } from './json.ts';
-import { type Project, requireOwnState, stateFiles } from './project.ts';
+import { type Project, requireOwnServer, stateFiles } from './project.ts';
 import { readToken } from './server/private-files.ts';
 import { readServerFile } from './server/server-file.ts';
 
@@ -21,17 +21,22 @@ const provesItself = async (url: string, token: string): Promise<boolean> => {
   }
 };
 
-/** The running server whose state is in this folder, or null. */
-export const serverIn = async (stateDir: string): Promise<Address | null> => {
-  const files = stateFiles(stateDir);
-  const file = readServerFile(files.server);
-  if (file === null) return null;
-  const token = readToken(files.token);
-  return (await provesItself(file.url, token)) ? { url: file.url, token } : null;
+const proven = async (stateDir: string, url: string): Promise<Address | null> => {
+  const token = readToken(stateFiles(stateDir).token);
+  return (await provesItself(url, token)) ? { url, token } : null;
 };
 
-/** The running server of a project, or null. @throws UsageError when the state folder is another project's */
+/** The running server whose state is in this folder, or null. */
+export const serverIn = async (stateDir: string): Promise<Address | null> => {
+  const file = readServerFile(stateFiles(stateDir).server);
+  return file === null ? null : proven(stateDir, file.url);
+};
+
+/** The running server of a project, or null. @throws UsageError when one of another project has its address there */
 export const findServer = async (project: Project): Promise<Address | null> => {
-  requireOwnState(project);
-  return serverIn(project.stateDir);
+  const file = readServerFile(stateFiles(project.stateDir).server);
+  if (file === null) return null;
+  const found = await proven(project.stateDir, file.url);
+  if (found !== null) requireOwnServer(project, file);
+  return found;
 };

@@ -35,6 +35,8 @@ export const stateFolders = (env: NodeJS.ProcessEnv): { readonly own: readonly s
   return { own: own ? [resolve(own)] : [], shared: join(stateHome(env), 'agent-task-server') };
 };
 
+const hashOf = (root: string): string => createHash('sha256').update(root).digest('hex').slice(0, 12);
+
 /**
  * `--project`, else the nearest folder upward with `.beads/` or `.git`, else the working folder.
  * @throws UsageError when the given folder does not exist
@@ -44,17 +46,15 @@ export const findProject = (given: string | undefined, cwd: string, env: NodeJS.
   if (!isFolder(folder))
     throw new UsageError(`the project folder ${folder} does not exist; name another with --project`);
   const root = realpathSync(folder);
-  const hash = createHash('sha256').update(root).digest('hex').slice(0, 12);
   const name = basename(root).replace(/[^A-Za-z0-9._-]/g, '_') || 'root';
   const own = env['AGENT_STATE_DIR'];
   return {
     root,
-    stateDir: own ? resolve(cwd, own) : join(stateFolders(env).shared, `${name}-${hash}`),
+    stateDir: own ? resolve(cwd, own) : join(stateFolders(env).shared, `${name}-${hashOf(root)}`),
   };
 };
 
 export const stateFiles = (stateDir: string) => ({
-  journal: join(stateDir, 'journal.db'),
   lock: join(stateDir, 'server.lock'),
   token: join(stateDir, 'token'),
   server: join(stateDir, 'server.json'),
@@ -62,16 +62,28 @@ export const stateFiles = (stateDir: string) => ({
   log: join(stateDir, 'server.log'),
 });
 
+const textOf = (file: string): string | null => {
+  try {
+    return readFileSync(file, 'utf8').trimEnd();
+  } catch {
+    return null;
+  }
+};
+
 /**
- * The folder that `AGENT_STATE_DIR` names may hold the state of another project.
- * @throws UsageError naming that project
+ * What the server of a project keeps of its tasks. `AGENT_STATE_DIR` may send several projects to one folder; the first has
+ * the usual names there, and each other one names of its own, so that nobody's tasks are taken for another's.
  */
-export const requireOwnState = ({ root, stateDir }: Project): void => {
-  const { owner } = stateFiles(stateDir);
-  if (!existsSync(owner)) return;
-  const other = readFileSync(owner, 'utf8').trimEnd();
-  if (other !== root)
-    throw new UsageError(
-      `the state folder ${stateDir} is that of the project ${other}; set AGENT_STATE_DIR to another one for ${root}, or delete ${owner} if the project has moved`,
-    );
+export const taskFiles = ({ root, stateDir }: Project): { readonly journal: string; readonly worktrees: string } => {
+  const owner = textOf(stateFiles(stateDir).owner);
+  const suffix = owner === null || owner === root ? '' : `-${hashOf(root)}`;
+  return { journal: join(stateDir, `journal${suffix}.db`), worktrees: join(stateDir, `worktrees${suffix}`) };
+};
+
+/** @throws UsageError when it is a server of another project, which keeps its address in the same folder */
+export const requireOwnServer = ({ root, stateDir }: Project, server: { readonly project?: string }): void => {
+  if (server.project === undefined || server.project === root) return;
+  throw new UsageError(
+    `the state folder ${stateDir} is in use by the server of ${server.project}; stop that one first, or set AGENT_STATE_DIR to another folder for ${root}`,
+  );
 };

@@ -1,16 +1,15 @@
-import { join } from 'node:path';
 import { childEnvironment } from '../actors/agent/child.ts';
 import { chooseWorkspace } from '../actors/workspace/choose.ts';
 import type { Workspace } from '../actors/workspace/port.ts';
 import type { Config } from './config-schema.ts';
-import type { Project } from './project.ts';
+import { type Project, taskFiles } from './project.ts';
 
 /** Where the attempts of a project work, as the user's configuration wants it and the project allows. */
-export const workspaceFor = ({ workspace }: Config, { root, stateDir }: Project): Promise<Workspace> =>
+export const workspaceFor = ({ workspace }: Config, project: Project): Promise<Workspace> =>
   chooseWorkspace({
     mode: workspace.mode,
-    projectRoot: root,
-    folder: join(stateDir, 'worktrees'),
+    projectRoot: project.root,
+    folder: taskFiles(project).worktrees,
     copies: workspace.copy,
     environment: childEnvironment(process.env),
   });

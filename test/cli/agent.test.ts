@@ -504,21 +504,26 @@ test('a run whose server dies is not said to have gone well', async () => {
 });
 
 test('a state folder that is shared by mistake never leads one project to the tasks of another', async () => {
-  const { agent, server, stateDir, stopServer } = openProject();
+  const { agent, server, root, stateDir, stopServer } = openProject();
   const other = temporaryFolder();
   await agent('server', 'start');
 
   const created = await agent('create', 'for the other', '--project', other);
-  await stopServer();
   const served = await server('--server', '--project', other);
+  await stopServer();
+  const later = await agent('create', 'for the other', '--project', other);
+  const ran = await agent('engineer', later.out.trim(), '--project', other);
   const listed = await agent('list', '--json');
 
   for (const ended of [created, served])
     expect(ended).toMatchObject({
       code: 2,
       out: '',
-      err: expect.stringContaining(`the state folder ${stateDir} is that`),
+      err: expect.stringContaining(`the state folder ${stateDir} is in use by the server of ${root}`),
     });
-  expect(existsSync(join(other, '.beads'))).toBe(false);
-  expect(listed).toMatchObject({ code: 0, out: '[]\n' });
+  expect([later.code, ran.code]).toEqual([0, 0]);
+  expect(existsSync(join(other, '.beads', 'tasks', `task-${later.out.trim()}`, '30-results.md'))).toBe(true);
+  expect(listed).toMatchObject({ code: 2, err: expect.stringContaining(`in use by the server of ${other}`) });
+  await agent('server', 'stop', '--project', other);
+  expect(await agent('list', '--json')).toMatchObject({ code: 0, out: '[]\n' });
 });

@@ -18,7 +18,7 @@ import { buildServer } from '../../http/server.ts';
 import type { LoadedConfig } from '../config.ts';
 import { registerHandler } from '../handler/register.ts';
 import { thisProgram } from '../handler/this-program.ts';
-import { type Project, stateFiles } from '../project.ts';
+import { type Project, stateFiles, taskFiles } from '../project.ts';
 import { noteOf } from '../roles/apply-project-roles.ts';
 import { sandboxFor } from '../sandbox.ts';
 import { keyVariable, type ResolvedSettings, resolveSettings } from '../settings.ts';
@@ -101,7 +101,7 @@ const lastMomentOf = (store: Store): number =>
 
 const assemble = ({ project, current, redact, logger, inspection, sandbox, workspace, environment }: Parts) => {
   const tracker = trackerFor(current.loaded.config, project.root, logger.log);
-  const store = createSqliteStore({ file: stateFiles(project.stateDir).journal, redact });
+  const store = createSqliteStore({ file: taskFiles(project).journal, redact });
   const now = createSteadyClock({ wall: Date.now, steady: () => performance.now(), notBefore: lastMomentOf(store) });
   const system = createSystem(current.resolved.settings, {
     tracker,
