@@ -25,7 +25,8 @@ const share = 3;
 /** While the tracker cannot be used, it is asked more and more seldom. */
 const failedPauseMs = 5_000;
 
-const essence = ({ id: _, createdAt: __, updatedAt: ___, ...rest }: TrackedTask): string => JSON.stringify(rest);
+/** With its time: what was changed and changed back between two looks was changed all the same. */
+const essence = ({ id: _, createdAt: __, ...rest }: TrackedTask): string => JSON.stringify(rest);
 
 export const createTrackerWatch = ({ tracker, store, observe, log }: WatchPorts): TrackerWatch => {
   let last: readonly TrackedTask[] | null = null;
