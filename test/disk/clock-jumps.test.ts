@@ -34,7 +34,7 @@ const openTasks = async () => {
     return { kind: 'answer', calls: finish };
   });
   const project = openProject({
-    server: { port: 0, register_protocol_handler: false, max_concurrent_agents: 3 },
+    server: { port: 0, register_protocol_handler: false, max_concurrent_agents: 2 },
     api: { base_url: baseURL, protocol: 'chat' },
     agent: { on_interrupted: 'repeat', answer_timeout_seconds: 1_800, max_retries: 0 },
     tracker: { mode: 'embedded' },

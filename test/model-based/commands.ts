@@ -47,7 +47,8 @@ const pickWhere = ({ tasks }: Expected, index: number, isSo: (task: ExpectedTask
   const fitting = tasks.filter(isSo);
   return pick({ tasks: fitting.length === 0 ? tasks : fitting }, index);
 };
-const isAtWork = ({ stand, hasSlot, asking }: ExpectedTask): boolean => stand === 'asked' && hasSlot && !asking;
+const isAtWork = ({ stand, hasSlot, asking, returning }: ExpectedTask): boolean =>
+  stand === 'asked' && hasSlot && !asking && !returning;
 
 /** Sends a request about a task, and compares the answer with what the model says. */
 const request = (

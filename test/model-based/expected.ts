@@ -13,6 +13,8 @@ export interface ExpectedTask {
   /** Of a task that is asked to run: whether it has a slot, and whether it waits for a person. */
   hasSlot: boolean;
   asking: boolean;
+  /** It was answered, and waits for its slot, which it had lent. */
+  returning: boolean;
   /** How often the model was called in this attempt. */
   turns: number;
   maxTurns: number;
@@ -52,6 +54,7 @@ export const newTask = (id: string, priority: number, dependencies: readonly str
   attempt: 0,
   hasSlot: false,
   asking: false,
+  returning: false,
   turns: 0,
   maxTurns: Number.POSITIVE_INFINITY,
   retriesLeft: 0,
@@ -88,12 +91,14 @@ export const end = (task: ExpectedTask, stand: keyof typeof endNames): void => {
   task.stand = stand;
   task.hasSlot = false;
   task.asking = false;
+  task.returning = false;
 };
 
 export const rest = (task: ExpectedTask): void => {
   task.stand = 'resting';
   task.hasSlot = false;
   task.asking = false;
+  task.returning = false;
 };
 
 /** What somebody did in the tracker to a task that nobody of ours works on counts when it is asked for next. */

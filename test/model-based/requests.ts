@@ -102,9 +102,7 @@ export const respond = (task: ExpectedTask, fit: Fit): Prediction => {
   if (!task.asking) return refused('event_not_allowed');
   if (fit === 'wrong input') return refused('invalid_params');
   return only('ok', () => {
+    // With no turn left it fails, but not before it has its slot again.
     task.asking = false;
-    if (task.turns < task.maxTurns) return;
-    task.tracked = { word: 'failed', heldByAmy: false };
-    end(task, 'failed');
   });
 };

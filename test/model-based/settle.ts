@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Tracker } from '../../src/actors/tracker/port.ts';
 import type { TaskView } from '../../src/machines/task-view.ts';
 import type { startServer } from '../support/running.ts';
-import { type Expected, type ExpectedTask, isLive, rest, statusOf } from './expected.ts';
+import { type Expected, type ExpectedTask, end, isLive, rest, statusOf } from './expected.ts';
 import type { HeldModel } from './held-model.ts';
 
 /** The service under test, with what the test holds of the world around it. */
@@ -25,6 +25,18 @@ const comeBack = (task: ExpectedTask, { attempt, phase, error }: TaskView): void
   else if (phase === 'waiting_for_run' && error?.code === 'queue_full') rest(task);
 };
 
+/** It has lent its slot, or waits for it after the answer. */
+const isReturning = ({ status, phase }: TaskView): boolean => status === 'started' && phase === 'waiting_for_slot';
+const isAtWork = (view: TaskView): boolean =>
+  view.status === 'started' && view.phase !== 'awaiting_input' && !isReturning(view);
+
+/** One that has no turn left fails as soon as it has its slot again. */
+const runOut = (task: ExpectedTask, { status }: TaskView): void => {
+  if (task.stand !== 'asked' || task.asking || task.turns < task.maxTurns || status !== 'failed') return;
+  task.tracked = { word: 'failed', heldByAmy: false };
+  end(task, 'failed');
+};
+
 const begins = (task: ExpectedTask, { status }: TaskView): boolean =>
   task.stand === 'asked' && !task.hasSlot && status === 'started';
 
@@ -33,7 +45,7 @@ const differs = (task: ExpectedTask, view: TaskView, held: HeldModel): string | 
   const begun = begins(task, view);
   const status = begun ? 'started' : statusOf(task);
   const attempt = task.attempt + (begun ? 1 : 0);
-  const isAtWork = view.phase === 'thinking' && held.isAtWork(task.id, attempt);
+  const thinks = view.phase === 'thinking' && held.isAtWork(task.id, attempt);
   const wrong =
     view.status !== status ||
     view.attempt !== attempt ||
@@ -41,7 +53,9 @@ const differs = (task: ExpectedTask, view: TaskView, held: HeldModel): string | 
     (!isLive(task) && status === 'started' && view.phase !== 'started') ||
     (task.stand === 'pausing' && view.phase !== 'backing_off') ||
     (task.stand === 'asked' && status === 'queued' && view.phase !== 'waiting_for_slot') ||
-    (task.stand === 'asked' && status === 'started' && !(task.asking ? view.phase === 'awaiting_input' : isAtWork));
+    (task.stand === 'asked' &&
+      status === 'started' &&
+      !(task.asking ? view.phase === 'awaiting_input' : thinks || isReturning(view)));
   return wrong
     ? `${task.id} is ${view.status} (${view.phase}, attempt ${view.attempt}), not ${status} (${task.stand}, attempt ${attempt})`
     : null;
@@ -54,7 +68,7 @@ const isPassedOver = (waiting: ExpectedTask, granted: ExpectedTask): boolean =>
 /** What is true of the service at every instant, whatever it is about to do. */
 const requireSound = (model: Expected, views: ReadonlyMap<string, TaskView>, { held }: Real): void => {
   if (held.faults.length > 0) throw new Error(held.faults.join('; '));
-  const running = model.tasks.filter(({ id, tracked }) => !tracked.heldByAmy && views.get(id)?.status === 'started');
+  const running = model.tasks.filter(({ id, tracked }) => !tracked.heldByAmy && isAtWork(views.get(id) as TaskView));
   if (running.length > model.cap) throw new Error(`${running.length} tasks run, at most ${model.cap} may`);
   const fallen = model.tasks.filter(({ id, attempt }) => (views.get(id)?.attempt ?? 0) < attempt);
   if (fallen.length > 0) throw new Error(`the attempt of ${fallen.map(({ id }) => id).join()} fell`);
@@ -84,14 +98,21 @@ export const settle = async (model: Expected, real: Real): Promise<void> => {
     const { tasks } = (await real.server.call('list', {})).result as { tasks: readonly TaskView[] };
     const views = new Map(tasks.map((view) => [view.task_id, view]));
     requireSound(model, views, real);
-    for (const task of model.tasks) comeBack(task, views.get(task.id) as TaskView);
+    for (const task of model.tasks) {
+      comeBack(task, views.get(task.id) as TaskView);
+      runOut(task, views.get(task.id) as TaskView);
+    }
     const asked = model.tasks.filter(({ stand }) => stand === 'asked');
-    const running = asked.filter(({ id }) => views.get(id)?.status === 'started').length;
+    const running = asked.filter(({ id }) => isAtWork(views.get(id) as TaskView)).length;
+    const wanting = asked.filter(({ asking }) => !asking).length;
     const wrong = [
       ...model.tasks.flatMap((task) => differs(task, views.get(task.id) as TaskView, real.held) ?? []),
-      ...(running === Math.min(model.cap, asked.length) ? [] : [`${running} of ${asked.length} run`]),
+      ...(running === Math.min(model.cap, wanting) ? [] : [`${running} of ${wanting} run`]),
     ];
-    if (wrong.length === 0) return takeSlots(model, views, pausing);
+    if (wrong.length === 0) {
+      for (const task of model.tasks) task.returning = isReturning(views.get(task.id) as TaskView);
+      return takeSlots(model, views, pausing);
+    }
     await delay(pauseMs);
     if (Date.now() - began > settleMs) throw new Error(`it does not come about: ${wrong.join('; ')}`);
   }
