@@ -11,7 +11,7 @@ import { replayTask } from './replay-command.ts';
 import { type RespondArgs, respond } from './respond-command.ts';
 import { rotateToken, showToken, startServerCommand, statusOfServer, stopServerCommand } from './server-commands.ts';
 import { explainTask, wait } from './watch-commands.ts';
-import { mergeWork, showDiff, type WorkArgs } from './work-commands.ts';
+import type { WorkArgs } from './work-commands.ts';
 
 /** The flags that every command knows. */
 export interface Common {
@@ -190,7 +190,7 @@ const work: readonly Command[] = [
     describe: 'show what an attempt changed, as a patch',
     builder: (parser) =>
       onTask(parser).options(attemptOption).example('agent diff bd-a1b2', 'also while the attempt is at work'),
-    run: (context, args) => showDiff(context, args),
+    run: async (context, args) => (await import('./work-commands.ts')).showDiff(context, args),
   }),
   command<Common & WorkArgs & { readonly squash: boolean }>({
     command: 'merge <task_id>',
@@ -203,7 +203,7 @@ const work: readonly Command[] = [
         })
         .example('agent merge bd-a1b2', 'move the branch on to it')
         .example('agent merge bd-a1b2 --squash', 'as one commit'),
-    run: (context, args) => mergeWork(context, args),
+    run: async (context, args) => (await import('./work-commands.ts')).mergeWork(context, args),
   }),
 ];
 
