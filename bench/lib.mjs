@@ -30,7 +30,6 @@ export const cpuMs = (since) => {
 };
 
 const plain = {
-  backend: null,
   model: null,
   maxTurns: null,
   maxTokensTotal: null,
@@ -67,7 +66,6 @@ export const openSystem = async (
       projectRoot: folder,
       cap: 3,
       roles,
-      backend: 'builtin',
       onInterrupted: 'ask',
       onDependencyFailure: 'wait',
       notes: false,
