@@ -65,10 +65,16 @@ const differs = (task: ExpectedTask, view: TaskView, held: HeldModel): string | 
 const isPassedOver = (waiting: ExpectedTask, granted: ExpectedTask): boolean =>
   waiting.priority < granted.priority || (waiting.priority === granted.priority && waiting.order < granted.order);
 
+/** One that is ended while it waits for a person has its slot lent until it is gone. */
+const working: ReadonlySet<string> = new Set(['preparing', 'thinking', 'acting', 'verifying']);
+
 /** What is true of the service at every instant, whatever it is about to do. */
 const requireSound = (model: Expected, views: ReadonlyMap<string, TaskView>, { held }: Real): void => {
   if (held.faults.length > 0) throw new Error(held.faults.join('; '));
-  const running = model.tasks.filter(({ id, tracked }) => !tracked.heldByAmy && isAtWork(views.get(id) as TaskView));
+  const running = model.tasks.filter(({ id, tracked }) => {
+    const { status, phase } = views.get(id) as TaskView;
+    return !tracked.heldByAmy && status === 'started' && working.has(phase);
+  });
   if (running.length > model.cap) throw new Error(`${running.length} tasks run, at most ${model.cap} may`);
   const fallen = model.tasks.filter(({ id, attempt }) => (views.get(id)?.attempt ?? 0) < attempt);
   if (fallen.length > 0) throw new Error(`the attempt of ${fallen.map(({ id }) => id).join()} fell`);

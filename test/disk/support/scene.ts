@@ -22,7 +22,7 @@ export const openWork = (more: object = {}) => {
   const script = join(dirname(project.configFile), 'script.json');
   writeFileSync(script, JSON.stringify({ scripts }));
   const config = {
-    server: { port: 0, register_protocol_handler: false, max_concurrent_agents: 2 },
+    server: { port: 0, register_protocol_handler: false, max_concurrent_agents: 1 },
     sandbox: { mode: 'off' },
     api: { backend: 'scripted', script },
     tracker: { mode: 'embedded' },
