@@ -4,30 +4,59 @@ import { setTimeout as delay } from 'node:timers/promises';
 const pollMs = 20;
 const killAfterMs = 2_000;
 const giveUpAfterMs = 2_000;
+const maxLooks = 20;
 
-const isMarked = (pid: string, mark: Buffer): boolean => {
+type Standing = 'marked' | 'unmarked' | 'unknown';
+
+const kernelThread = 0x00200000;
+
+/** What was read as empty may be in the midst of execve: only proc(5)'s own fields say that it is empty for good. */
+const hasNoEnvironment = (pid: string): boolean => {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  const [flags, begin, end] = [Number(fields[5]), fields[46], fields[47]];
+  return state === 'Z' || state === 'X' || (flags & kernelThread) !== 0 || (end !== '0' && begin === end);
+};
+
+const standingOf = (pid: string, mark: Buffer): Standing => {
   try {
     const environment = readFileSync(`/proc/${pid}/environ`);
-    // Of a process that has ended it is empty.
-    return environment.includes(mark) && `\0${environment}`.includes(`\0${mark}\0`);
+    if (environment.length === 0) return hasNoEnvironment(pid) ? 'unmarked' : 'unknown';
+    return environment.includes(mark) && `\0${environment}`.includes(`\0${mark}\0`) ? 'marked' : 'unmarked';
   } catch {
-    return false;
+    return 'unmarked';
+  }
+};
+
+const processes = (): readonly string[] => {
+  try {
+    return readdirSync('/proc').filter((name) => /^\d+$/.test(name));
+  } catch {
+    return [];
   }
 };
 
 /**
  * The processes whose environment held this when they began: a command and all that it started, also what left its
- * process group, and what an earlier server left behind. Empty where there is no /proc.
+ * process group, and what an earlier server left behind. Looks again while there are new ones: one that was looked at
+ * too early may have ended and left a child. Empty where there is no /proc.
  */
-const marked = (variable: string, value: string): readonly number[] => {
+const marked = async (variable: string, value: string): Promise<readonly number[]> => {
   const mark = Buffer.from(`${variable}=${value}`);
-  try {
-    return readdirSync('/proc')
-      .filter((name) => /^\d+$/.test(name) && isMarked(name, mark))
-      .map(Number);
-  } catch {
-    return [];
+  const unmarked = new Set<string>();
+  for (let look = 0; look < maxLooks; look += 1) {
+    const fresh = processes().filter((pid) => !unmarked.has(pid));
+    if (fresh.length === 0) break;
+    const found: number[] = [];
+    for (const pid of fresh) {
+      const standing = standingOf(pid, mark);
+      if (standing === 'marked') found.push(Number(pid));
+      if (standing === 'unmarked') unmarked.add(pid);
+    }
+    if (found.length > 0) return found;
+    if (fresh.some((pid) => !unmarked.has(pid))) await delay(1);
   }
+  return [];
 };
 
 const signalAll = (pids: readonly number[], signal: NodeJS.Signals): void => {
@@ -44,9 +73,9 @@ const signalAll = (pids: readonly number[], signal: NodeJS.Signals): void => {
  * @returns how many there were at first
  */
 export const endMarked = async (variable: string, value: string): Promise<number> => {
-  const found = marked(variable, value);
+  const found = await marked(variable, value);
   const began = performance.now();
-  for (let left = found, killed = false; left.length > 0; left = marked(variable, value)) {
+  for (let left = found, killed = false; left.length > 0; left = await marked(variable, value)) {
     const waited = performance.now() - began;
     if (waited > killAfterMs + giveUpAfterMs) break;
     if (waited > killAfterMs) killed = true;

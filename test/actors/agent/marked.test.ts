@@ -1,0 +1,40 @@
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { expect, test } from 'vitest';
+import { endMarked } from '../../../src/actors/agent/marked.ts';
+
+const variable = 'ATS_MARKED_TEST';
+
+/** Begins anew without end, so that it is nearly always in the midst of execve. */
+const beginsAnew = async (mark: string) => {
+  const child = spawn('sh', ['-c', 'exec sh -c "$0" "$0"', 'exec sh -c "$0" "$0"'], {
+    env: { PATH: process.env.PATH, [variable]: mark },
+    stdio: 'ignore',
+  });
+  await once(child, 'spawn');
+  return child;
+};
+
+test.runIf(process.platform === 'linux')('a process that is in the midst of execve is found and ended', async () => {
+  const counts: number[] = [];
+  for (let time = 0; time < 100; time += 1) {
+    const mark = randomUUID();
+    const child = await beginsAnew(mark);
+    const ended = once(child, 'exit');
+    counts.push(await endMarked(variable, mark));
+    if (counts.at(-1) === 0) child.kill('SIGKILL');
+    await ended;
+  }
+
+  expect(counts).toEqual(counts.map(() => 1));
+});
+
+test('one that has another mark is left alone', async () => {
+  const child = spawn('sleep', ['300'], { env: { PATH: process.env.PATH, [variable]: 'other' }, stdio: 'ignore' });
+  await once(child, 'spawn');
+
+  expect(await endMarked(variable, 'othe')).toBe(0);
+  expect(child.exitCode ?? child.signalCode).toBeNull();
+  child.kill();
+});
