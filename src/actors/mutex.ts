@@ -1,11 +1,30 @@
-/** Runs what it is given one after the other, in the order in which it was given. */
-export type Mutex = <Result>(work: () => Promise<Result>) => Promise<Result>;
+export interface Turn {
+  /** Ends the waiting, not the work. */
+  readonly signal?: AbortSignal;
+  /** Called when others are before it. */
+  readonly onWait?: () => void;
+}
+
+/**
+ * Runs what it is given one after the other, in the order in which it was given. Rejects with the reason of the signal
+ * when that is aborted before the turn has come; then the work is never begun.
+ */
+export type Mutex = <Result>(work: () => Promise<Result>, turn?: Turn) => Promise<Result>;
 
 export const createMutex = (): Mutex => {
-  let last: Promise<unknown> = Promise.resolve();
-  return (work) => {
-    const next = last.then(work, work);
-    last = next.catch(() => {});
-    return next;
-  };
+  let last: Promise<void> = Promise.resolve();
+  let present = 0;
+  return (work, { signal, onWait } = {}) =>
+    new Promise((resolve, reject) => {
+      const giveUp = (): void => reject(signal?.reason);
+      if (present > 0) onWait?.();
+      if (signal?.aborted) giveUp();
+      signal?.addEventListener('abort', giveUp, { once: true });
+      present += 1;
+      last = last.then(async () => {
+        signal?.removeEventListener('abort', giveUp);
+        if (!signal?.aborted) await work().then(resolve, reject);
+        present -= 1;
+      });
+    });
 };

@@ -22,7 +22,7 @@ export interface ExecutorOptions {
   /** Calls that a person did not allow: they are answered with the reason. */
   readonly denied?: Denial | null;
   readonly observe: CallObserver;
-  /** Runs a call that changes files, where others may change the same ones. */
+  /** Runs a call that changes files, where others may change the same ones. One whose turn never comes is not begun. */
   readonly alone?: <Result>(work: () => Promise<Result>) => Promise<Result>;
   /** What came of a call in an earlier process; null when it is to be made. */
   readonly recall?: (call: ToolCall) => CallResult | null;
@@ -133,17 +133,12 @@ const withoutNul = (text: string): string => text.replaceAll('\0', '\uFFFD');
 
 const atOnce: NonNullable<ExecutorOptions['alone']> = (work) => work();
 
-const perform = (
-  call: ToolCall,
-  prepared: Prepared,
-  { context, observe, alone = atOnce }: ExecutorOptions,
-): Promise<ToolResult> => {
+const perform = (call: ToolCall, prepared: Prepared, { context, observe }: ExecutorOptions): Promise<ToolResult> => {
   if (prepared.tool === null) return Promise.resolve(failed(prepared.refusal));
   if (context.signal.aborted) return Promise.resolve(failed('cancelled'));
   const emit = (chunk: string) => tell(() => observe.output(call, withoutNul(chunk)));
   const { tool, args } = prepared;
-  const run = () => tool.run(args, { ...context, emit });
-  return changingTools.has(tool.name) ? alone(run) : run();
+  return tool.run(args, { ...context, emit });
 };
 
 /** A `start` that throws keeps the call from running: what could not be recorded must not happen. */
@@ -153,12 +148,21 @@ const attempt = async (
   isOver: boolean,
   options: ExecutorOptions,
 ): Promise<ToolResult> => {
+  const { observe, alone = atOnce } = options;
+  let isBegun = false;
+  const begin = (): void => {
+    isBegun = true;
+    observe.start(call, prepared.args);
+  };
+  const run = async (): Promise<ToolResult> => {
+    begin();
+    return isOver ? failed('not executed: an earlier call has finished the task') : perform(call, prepared, options);
+  };
   try {
-    options.observe.start(call, prepared.args);
-    return isOver
-      ? failed('not executed: an earlier call has finished the task')
-      : await perform(call, prepared, options);
+    const changes = !isOver && prepared.tool !== null && changingTools.has(prepared.tool.name);
+    return await (changes ? alone(run) : run());
   } catch (error) {
+    if (!isBegun) tell(begin);
     return failed(`${call.tool} failed: ${messageOf(error)}`);
   }
 };

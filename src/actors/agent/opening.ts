@@ -22,6 +22,9 @@ export interface Opening {
   readonly first: string;
 }
 
+/** For people, who must not wonder why nothing happens. */
+export const waitsForFolder = { level: 'info', message: 'waits: another attempt is changing the project folder' };
+
 const prerequisites = async (task: TrackedTask, ports: OpeningPorts) =>
   Promise.all(
     task.dependencies.map(async (id) => ({

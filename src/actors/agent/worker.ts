@@ -9,7 +9,7 @@ import { type Desk, setDesk, unclearCalls } from './desk.ts';
 import { type CallObserver, createExecutor } from './executor.ts';
 import { interrupted, isRepeat, questionAbout, unknownEnd } from './interrupted.ts';
 import { type CallPorts, createModelCall } from './model-call.ts';
-import { type OpeningPorts, open } from './opening.ts';
+import { type OpeningPorts, open, waitsForFolder } from './opening.ts';
 import type { RoleProfile } from './roles.ts';
 import type { Answered, BegunCall } from './steps.ts';
 import type { CallResult } from './tools/port.ts';
@@ -166,7 +166,8 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
           env: ports.environmentOf(input),
           sandbox: ports.sandboxOf(input),
         },
-        alone: ports.workspace.alone,
+        alone: (work) =>
+          ports.workspace.alone(work, { signal, onWait: () => ports.emit(input, 'log', waitsForFolder) }),
         recall: recall(input, desk),
         observe: observer(input, desk, signal),
       });

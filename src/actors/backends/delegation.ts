@@ -2,7 +2,7 @@ import type { Assistant as AssistantName, Delegated, Prepared, Reported, Spent }
 import type { DelegateInput, PrepareInput, Seat } from '../../machines/agent-setup.ts';
 import { type AttemptKey, attemptKey, noUsage, type Role, type Usage } from '../../machines/task.ts';
 import { interrupted } from '../agent/interrupted.ts';
-import { type OpeningPorts, open } from '../agent/opening.ts';
+import { type OpeningPorts, open, waitsForFolder } from '../agent/opening.ts';
 import type { RoleProfile } from '../agent/roles.ts';
 import type { Steps } from '../agent/steps.ts';
 import type { EventType } from '../events.ts';
@@ -124,8 +124,13 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
     if (begun?.end?.delegated != null) return begun.end.delegated;
 
     let session = assistant.resumes ? sessionOf(steps, round) : null;
-    const whole = assistantPrompt(ports.profileOf(seat.role), first);
-    const told = { first: whole, goesOn: session !== null, wasCutShort: begun !== null, answer, decision };
+    const told = {
+      first: assistantPrompt(ports.profileOf(seat.role), first),
+      goesOn: session !== null,
+      wasCutShort: begun !== null,
+      answer,
+      decision,
+    };
     const model = ports.modelFor(seat);
     const before = session === null ? noUsage : usage;
     const heard = listenTo({ seat, round, root, assistant, model, before });
@@ -136,13 +141,18 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
       steps.beginRun(round, session);
     };
 
-    steps.beginRun(round, session);
-    const message = `${assistant.name} ${session === null ? 'begins' : 'goes on'}`;
-    ports.emit(seat, 'log', { level: 'info', message });
     const start = { model, session, taskId: seat.taskId, role: seat.role, moneyLeftUsd };
     const env = ports.environmentOf(seat, assistant);
     const silentMs = ports.silentMs();
-    const end = await runAssistant({ assistant, start, prompt: wordsFor(told), root, env, signal, silentMs, onEvent });
+    const prompt = wordsFor(told);
+    const begin = async (): Promise<RunEnd> => {
+      steps.beginRun(round, session);
+      const message = `${assistant.name} ${session === null ? 'begins' : 'goes on'}`;
+      ports.emit(seat, 'log', { level: 'info', message });
+      return runAssistant({ assistant, start, prompt, root, env, signal, silentMs, onEvent });
+    };
+    const onWait = (): void => ports.emit(seat, 'log', waitsForFolder);
+    const end = await ports.workspace.alone(begin, { signal, onWait });
     const delegated = heard.end(end);
     steps.endRun(round, session, end.how === 'stopped' ? null : delegated);
     return delegated;

@@ -1,5 +1,6 @@
 import type { TaskId } from '../../machines/task.ts';
 import type { AttemptInput } from '../../machines/task-context.ts';
+import type { Mutex } from '../mutex.ts';
 
 /** The folder that an attempt works in. */
 export interface OpenWorkspace {
@@ -40,7 +41,7 @@ export interface Workspace {
   /** `after` are the tasks whose work it builds on. @throws an error whose message may be shown */
   open(attempt: AttemptInput, after?: readonly TaskId[]): Promise<OpenWorkspace>;
   /** Runs what changes files: alone, where several attempts share one folder that cannot be told apart. */
-  alone<Result>(work: () => Promise<Result>): Promise<Result>;
+  readonly alone: Mutex;
   /**
    * Keeps what the attempt changed and gives its folder up; nothing of the attempt may run any more. Saving again gives
    * the same. @returns null when it changed nothing, or works in the project's own folder

@@ -18,7 +18,7 @@ export const createSharedWorkspace = ({ projectRoot, fallback }: SharedOptions):
         ? 'the project folder, shared by all attempts'
         : `the project folder, one writer at a time (${fallback})`,
     open: async () => ({ root: await realpath(projectRoot), readable: [], notes: [] }),
-    alone: (work) => (fallback === undefined ? work() : mutex(work)),
+    alone: (work, turn) => (fallback === undefined ? work() : mutex(work, turn)),
     save: async () => null,
     sweep: async () => [],
     merge: async () => ({ status: 'nothing' }),

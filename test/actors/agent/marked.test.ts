@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
+import { childEnvironment } from '../../../src/actors/agent/child.ts';
 import { endMarked } from '../../../src/actors/agent/marked.ts';
 
 const variable = 'ATS_MARKED_TEST';
@@ -9,7 +10,7 @@ const variable = 'ATS_MARKED_TEST';
 /** Begins anew without end, so that it is nearly always in the midst of execve. */
 const beginsAnew = async (mark: string) => {
   const child = spawn('sh', ['-c', 'exec sh -c "$0" "$0"', 'exec sh -c "$0" "$0"'], {
-    env: { PATH: process.env.PATH, [variable]: mark },
+    env: { ...childEnvironment(process.env), [variable]: mark },
     stdio: 'ignore',
   });
   await once(child, 'spawn');
@@ -31,7 +32,10 @@ test.runIf(process.platform === 'linux')('a process that is in the midst of exec
 });
 
 test('one that has another mark is left alone', async () => {
-  const child = spawn('sleep', ['300'], { env: { PATH: process.env.PATH, [variable]: 'other' }, stdio: 'ignore' });
+  const child = spawn('sleep', ['300'], {
+    env: { ...childEnvironment(process.env), [variable]: 'other' },
+    stdio: 'ignore',
+  });
   await once(child, 'spawn');
 
   expect(await endMarked(variable, 'othe')).toBe(0);
