@@ -84,6 +84,13 @@ export const savedSeat = (
   return { role: task.context.role ?? 'engineer', lent: task.matches({ started: 'working' }) && hasLent(agent) };
 };
 
+/** Whether an attempt may still go on, by what was committed; one whose state cannot be read may, as far as we know. */
+export const mayGoOn = (store: Store, taskId: TaskId, attempt: number): boolean => {
+  const saved = store.actor(taskId);
+  if (saved?.pending !== true) return false;
+  return saved.version !== machineVersion || savedSnapshot(store, taskId).context.attempt === attempt;
+};
+
 /** The view of a task that is not live. */
 export const viewSaved = (store: Store | null, tracked: TrackedTask): TaskView => {
   const saved = store?.actor(tracked.id) ?? null;

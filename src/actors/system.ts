@@ -30,7 +30,7 @@ import { createMetrics, type Tally } from './metrics.ts';
 import type { Model } from './model/port.ts';
 import type { Results } from './results.ts';
 import { type Sandbox, withNetwork } from './sandbox/port.ts';
-import { savedSeat } from './saved-state.ts';
+import { mayGoOn, savedSeat } from './saved-state.ts';
 import { createService, type TaskService } from './service.ts';
 import { costOf, limitsFor, networkFor, roleCapsOf, type Settings } from './settings.ts';
 import type { Store } from './store/port.ts';
@@ -260,10 +260,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
 
   /** Of attempts that are over, what could not be saved when they ended. */
   const sweep = async (): Promise<void> => {
-    const isOver = (taskId: TaskId, attempt: number): boolean => {
-      const saved = store.actor(taskId);
-      return saved?.pending !== true || host.contextOf(taskId)?.attempt !== attempt;
-    };
+    const isOver = (taskId: TaskId, attempt: number): boolean => !mayGoOn(store, taskId, attempt);
     for (const work of await workspace.sweep(isOver)) log('what an attempt changed could not be saved', { work });
   };
 

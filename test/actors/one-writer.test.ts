@@ -68,7 +68,7 @@ test('one that waits is cancelled at once, and what it waited to do is never don
 
 test('a call that waited when the server stopped was not begun: nobody is asked about it', async () => {
   const running = await start({ turns: [bash('if mkdir first; then sleep 600; fi'), finish()] });
-  const first = await run(running);
+  await run(running);
   await untilThere(running, 'first');
   const second = await run(running);
   await untilItWaits(running, second);

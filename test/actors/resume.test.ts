@@ -6,6 +6,7 @@ import Database from 'libsql';
 import { expect, test, vi } from 'vitest';
 import type { Model, ModelEvent, ModelRequest } from '../../src/actors/model/port.ts';
 import type { OnInterrupted } from '../../src/actors/settings.ts';
+import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 import { crash } from '../support/crash.ts';
 import { finish, type Running, type Setting, startSystem, type Turn, untilStatus } from '../support/running.ts';
@@ -65,6 +66,29 @@ const respond = (
   text: string | null,
   decision: 'deny' | null = null,
 ) => service.respond(id, 1, { type: 'respond', inputId, text, decision });
+
+test('a tracker that is away when a server starts is not asked about every task that is at work', async () => {
+  const { first, id, setting } = await open([marked, finish()]);
+  await untilMarked(first);
+  let finds = 0;
+  const away = new Error('the tracker is away');
+  const tracker: Setting['tracker'] = (projectRoot) => ({
+    ...createEmbeddedTracker({ projectRoot, clock: () => Date.now(), random: (max) => max - 1 }),
+    list: () => Promise.reject(away),
+    find: () => {
+      finds += 1;
+      return Promise.reject(away);
+    },
+  });
+
+  const next = await startSystem({ ...(await crash(first, setting)), tracker });
+
+  expect(finds).toBe(0);
+  expect(next.store.actor(id)?.pending).toBe(true);
+  expect(next.logged.map(({ message }) => message)).not.toContain(
+    'a pending task could not be restored; it is tried again',
+  );
+});
 
 test('after a crash an attempt goes on with its conversation, and what was done is not done again', async () => {
   const turns = [

@@ -2,6 +2,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createBubblewrap } from '../../src/actors/sandbox/bubblewrap.ts';
+import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { gitIn, makeRepository, worktreesOf } from '../support/git.ts';
 import { finish, type Running, type Setting, startSystem, type Turn, untilStatus } from '../support/running.ts';
 
@@ -114,6 +115,33 @@ test('what could not be saved when an attempt ended is saved by the next server'
   expect(left).toBe('half\n');
   expect(said).toMatch(/^what was changed stays in its folder: the changes could not be added/);
   expect(gitIn(first.root, 'show', `agent/${id}/1:b.txt`)).toBe('half');
+});
+
+test('the folder of an attempt that cannot be restored yet is left as it is', async () => {
+  const first = await start({ turns: [write('b.txt', 'half\n'), bash('sleep 600')], tampered: true });
+  const id = await create(first);
+  await run(first, id);
+  while (!readFile(first, id).includes('sleep 600')) await new Promise(setImmediate);
+  await first.stop();
+  const store = createSqliteStore({ file: join(first.stateDir, 'journal.db') });
+  const saved = store.actor(id);
+  if (saved === null) throw new Error('nothing was saved');
+  store.commit({ entries: [], actor: { ...saved, version: 99 } });
+  store.close();
+
+  let isSwept = false;
+  const sweeping: typeof workspace = async (...where) => {
+    const opened = await workspace(...where);
+    const sweep = (...how: Parameters<typeof opened.sweep>) => opened.sweep(...how).finally(() => (isSwept = true));
+    return { ...opened, sweep };
+  };
+  const next = await startSystem({ root: first.root, stateDir: first.stateDir, workspace: sweeping, tampered: true });
+  while (!isSwept) await new Promise(setImmediate);
+
+  expect(readFileSync(join(first.stateDir, 'worktrees', `${id}@1`, 'b.txt'), 'utf8')).toBe('half\n');
+  expect(next.logged.map(({ message }) => message)).toContain(
+    'a pending task could not be restored; it is tried again',
+  );
 });
 
 test('with workspace.merge the work is in the project folder before the task is complete', async () => {

@@ -43,8 +43,8 @@ const bugs: Readonly<Record<string, Planted>> = {
     says: /I9 attempt/,
   },
   'deadlines are forgotten at a restart': {
-    file: 'src/actors/task-host.ts',
-    find: 'if (rows !== null && saved?.pending === true) wheel.set(taskId, rows.task.context.deadlineAt);',
+    file: 'src/actors/live-tasks.ts',
+    find: 'if (rows !== null && saved?.pending === true) ports.setDeadline(taskId, rows.task.context.deadlineAt);',
     put: '',
     says: /stuck/,
   },
