@@ -2,7 +2,14 @@ import { createHash } from 'node:crypto';
 import { createActor, type EventObject, fromPromise, type InspectionEvent, type SnapshotFrom, waitFor } from 'xstate';
 import type { Acted, AgentEvent, Compacted, Delegated, Prepared, Thought } from '../machines/agent-context.ts';
 import { agentMachine } from '../machines/agent-machine.ts';
-import type { ActInput, CompactInput, DelegateInput, PrepareInput, Seat, ThinkInput } from '../machines/agent-setup.ts';
+import type {
+  ActInput,
+  CompactInput,
+  DelegateInput,
+  PrepareInput,
+  Seat,
+  ThinkInput,
+} from '../machines/agent-params.ts';
 import { ServiceError } from '../machines/errors.ts';
 import type { Slots } from '../machines/explain.ts';
 import { atWork, pauseOf, supervisorMachine } from '../machines/supervisor-machine.ts';

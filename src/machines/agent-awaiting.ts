@@ -1,5 +1,6 @@
 import type { GoesOnAt } from './agent-context.ts';
-import { agentSetup, broken, response, seat } from './agent-setup.ts';
+import { broken, response, seat } from './agent-params.ts';
+import { agentSetup } from './agent-setup.ts';
 
 /** Waiting for a person stops the attempt's clock; the wait has a limit of its own. */
 const unanswered = { DEADLINE: { guard: 'outOfTime', target: 'failed', actions: 'blameNobody' } } as const;
@@ -17,32 +18,25 @@ const later = (at: GoesOnAt) => ({ type: 'goOnLater', params: { at } }) as const
 const answer = { type: 'takeAnswer', params: response } as const;
 const decision = { type: 'takeDecision', params: response } as const;
 
+const answered = (goesOnAt: GoesOnAt) =>
+  ({
+    guard: { type: 'answersQuestion', params: response },
+    target: 'returning',
+    actions: [answer, later(goesOnAt)],
+  }) as const;
+
 export const awaitingInput = agentSetup.createStateConfig({
   tags: ['awaiting', 'lent', 'phase:awaiting_input'],
   meta: { says: 'the agent asked a person and goes on with the answer' },
   invoke: lendSlot,
-  on: {
-    ...unanswered,
-    respond: {
-      guard: { type: 'answersQuestion', params: response },
-      target: 'returning',
-      actions: [answer, later('considering')],
-    },
-  },
+  on: { ...unanswered, respond: answered('considering') },
 });
 
 export const awaitingApproval = agentSetup.createStateConfig({
   tags: ['awaiting', 'lent', 'phase:awaiting_approval'],
   meta: { says: 'a person must allow the calls of this turn; what is denied is not made' },
   invoke: lendSlot,
-  on: {
-    ...unanswered,
-    respond: {
-      guard: { type: 'answersQuestion', params: response },
-      target: 'returning',
-      actions: [answer, later('acting')],
-    },
-  },
+  on: { ...unanswered, respond: answered('acting') },
 });
 
 export const awaitingDecision = agentSetup.createStateConfig({

@@ -1,4 +1,5 @@
-import { agentSetup, broken, delegated, order, reported } from './agent-setup.ts';
+import { broken, delegated, order, reported } from './agent-params.ts';
+import { agentSetup } from './agent-setup.ts';
 
 const blamed = (what: 'blameTurns' | 'blameTokens' | 'blameMoney') =>
   [{ type: 'countSpent', params: reported }, what] as const;

@@ -2,18 +2,8 @@ import { awaitingApproval, awaitingDecision, awaitingInput, returning } from './
 import { compacting } from './agent-compacting.ts';
 import type { Resume } from './agent-context.ts';
 import { delegating } from './agent-delegating.ts';
-import {
-  acted,
-  agentSetup,
-  broken,
-  denial,
-  fault,
-  prepared,
-  seat,
-  tableAt,
-  thought,
-  toolsBroken,
-} from './agent-setup.ts';
+import { acted, broken, denial, fault, prepared, seat, tableAt, thought, toolsBroken } from './agent-params.ts';
+import { agentSetup } from './agent-setup.ts';
 import type { AttemptOutcome, TaskId } from './task.ts';
 import { noUsage } from './task.ts';
 

@@ -1,5 +1,5 @@
 import type { Compacted, Spent } from '../../machines/agent-context.ts';
-import type { CompactInput } from '../../machines/agent-setup.ts';
+import type { CompactInput } from '../../machines/agent-params.ts';
 import type { Failure } from '../../machines/task.ts';
 import type { ModelUsage } from '../model/port.ts';
 import { costOf } from '../settings.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Denial } from '../../machines/agent-setup.ts';
+import type { Denial } from '../../machines/agent-params.ts';
 import type { ToolCall, ToolSpec } from '../model/port.ts';
 import { headAndTail, maxResultBytes } from './bounded-text.ts';
 import { askSchema, askTool } from './tools/ask.ts';

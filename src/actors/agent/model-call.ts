@@ -1,4 +1,4 @@
-import type { Seat } from '../../machines/agent-setup.ts';
+import type { Seat } from '../../machines/agent-params.ts';
 import { type AttemptKey, attemptKey, type Failure } from '../../machines/task.ts';
 import type { EventType } from '../events.ts';
 import type { Message, Model, ModelEvent, ModelRequest, ModelUsage } from '../model/port.ts';

@@ -1,4 +1,4 @@
-import type { Seat } from '../../machines/agent-setup.ts';
+import type { Seat } from '../../machines/agent-params.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { OpenWorkspace, Workspace } from '../workspace/port.ts';

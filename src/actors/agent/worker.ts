@@ -1,5 +1,5 @@
 import type { Acted, Compacted, Prepared, ShownCall, Thought } from '../../machines/agent-context.ts';
-import type { ActInput, CompactInput, PrepareInput, Seat, ThinkInput } from '../../machines/agent-setup.ts';
+import type { ActInput, CompactInput, PrepareInput, Seat, ThinkInput } from '../../machines/agent-params.ts';
 import { type AttemptKey, attemptKey, type Role, type TaskId } from '../../machines/task.ts';
 import type { ToolCall } from '../model/port.ts';
 import type { Sandbox } from '../sandbox/port.ts';

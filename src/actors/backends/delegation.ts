@@ -1,5 +1,5 @@
 import type { Assistant as AssistantName, Delegated, Prepared, Reported, Spent } from '../../machines/agent-context.ts';
-import type { DelegateInput, PrepareInput, Seat } from '../../machines/agent-setup.ts';
+import type { DelegateInput, PrepareInput, Seat } from '../../machines/agent-params.ts';
 import { type AttemptKey, attemptKey, noUsage, type Role, type Usage } from '../../machines/task.ts';
 import { interrupted } from '../agent/interrupted.ts';
 import { type OpeningPorts, open, waitsForFolder } from '../agent/opening.ts';
