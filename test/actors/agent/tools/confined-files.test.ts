@@ -124,9 +124,12 @@ const swapper = `
       fs.unlinkSync('swap');
       fs.renameSync('aside', 'swap');
     } catch {
-      fs.rmSync('swap', { recursive: true, force: true });
-      if (fs.existsSync('aside')) fs.renameSync('aside', 'swap');
-      else fs.cpSync('spare', 'swap', { recursive: true });
+      // A file that is written meanwhile is in the way of this too.
+      try {
+        fs.rmSync('swap', { recursive: true, force: true });
+        if (fs.existsSync('aside')) fs.renameSync('aside', 'swap');
+        else fs.cpSync('spare', 'swap', { recursive: true });
+      } catch {}
     }
   }`;
 
