@@ -62,12 +62,16 @@ const waitsAt = [
   'returning',
 ] as const satisfies readonly WaitsAt[];
 
+/** Whether an agent was waiting for a person in an earlier process, and will be again when it is prepared. */
+export const goesToWait = (agent: AgentState): boolean => {
+  const { resumeAt } = agent.context as Pick<AgentContext, 'resumeAt'>;
+  return agent.tags.has('phase:preparing') && waitsAt.some((state) => state === resumeAt);
+};
+
 /** Whether an agent waits for a person, or for its slot after that; also when it was about to do so in another process. */
 const hasLent = (saved: SavedActor | null): boolean => {
   const agent = saved?.version === machineVersion ? agentOf(saved) : null;
-  const { resumeAt } = (agent?.context ?? { resumeAt: null }) as Pick<AgentContext, 'resumeAt'>;
-  const goesToWait = waitsAt.some((state) => state === resumeAt);
-  return agent?.tags.has('lent') === true || (goesToWait && agent?.tags.has('phase:preparing') === true);
+  return agent !== null && (agent.tags.has('lent') || goesToWait(agent));
 };
 
 /** The slot that a task holds by what was committed of it, or null; nobody else may get it, whatever becomes of its actor. */

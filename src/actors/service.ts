@@ -135,7 +135,7 @@ export const createService = (ports: ServicePorts): TaskService => {
     cancel: async (taskId, reason) => host.ask(requireId(taskId), { type: 'cancel', reason }),
     respond: async (taskId, attempt, response) => {
       const view = await catalogue.status(taskId);
-      return host.respond(view.task_id as TaskId, attempt, response) ?? view;
+      return (await host.respond(view.task_id as TaskId, attempt, response)) ?? view;
     },
     retry: async (taskId, role, options) => {
       const id = requireId(taskId);

@@ -13,7 +13,7 @@ import type { Journal } from './journal.ts';
 import { createLiveTasks, type Live, type LiveTasksPorts, type TaskMachine } from './live-tasks.ts';
 import { createObserver } from './observer.ts';
 import { differenceFrom } from './replay.ts';
-import { createRestingViews, savedSnapshot } from './saved-state.ts';
+import { createRestingViews, goesToWait, savedSnapshot } from './saved-state.ts';
 import { StoreError } from './store/port.ts';
 import { createTimerWheel } from './timer-wheel.ts';
 import { shownOf } from './transitions.ts';
@@ -36,7 +36,7 @@ export interface TaskHost {
   /** @throws task_not_found, already_running, event_not_allowed, or what the chart refused with. */
   ask(taskId: TaskId, command: TaskCommand, requestId?: string): Promise<TaskView>;
   /** Gives a person's answer to the live attempt. @throws event_not_allowed, stale_attempt, invalid_params */
-  respond(taskId: TaskId, attempt: number, response: Response): TaskView | null;
+  respond(taskId: TaskId, attempt: number, response: Response): Promise<TaskView | null>;
   /** What people see of a task that the tracker holds, live or not. */
   viewOf(tracked: TrackedTask): TaskView;
   /** Brings every pending task back to life, in a new process or after its actor broke. */
@@ -62,6 +62,7 @@ export interface TaskHost {
 }
 
 const answerMs = 30_000;
+const comingMs = 5_000;
 
 const observedStatus = (tracked: TrackedTask): ObservedStatus => {
   const status = statusInTracker(tracked);
@@ -163,6 +164,26 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
 
   const isPending = (taskId: TaskId): boolean => live.get(taskId)?.actor.getSnapshot().hasTag('pending') === true;
 
+  /** A question that was asked before the server began can be answered while its agent is still being brought back. */
+  const isComing = (host: Live | null): boolean => {
+    if (host === null || host.agent === null || !host.actor.getSnapshot().hasTag('live')) return false;
+    return host.running === null ? host.agent.tags.has('awaiting') : goesToWait(host.agent);
+  };
+  const untilBack = (taskId: TaskId): Promise<void> =>
+    new Promise((resolve) => {
+      const look = (): void => {
+        if (!isComing(live.get(taskId))) end();
+      };
+      const end = (): void => {
+        clearTimeout(timer);
+        leave();
+        resolve();
+      };
+      const timer = setTimeout(end, comingMs);
+      const leave = journal.onCommit(() => queueMicrotask(look));
+      look();
+    });
+
   return {
     viewOf,
     snapshotOf: (taskId, tracked = null) => {
@@ -193,7 +214,8 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
       }
     },
 
-    respond: (taskId, attempt, response) => {
+    respond: async (taskId, attempt, response) => {
+      await untilBack(taskId);
       const host = live.get(taskId);
       const event = { ...response, at: now() };
       const task = host?.actor.getSnapshot() ?? savedSnapshot(store, taskId);

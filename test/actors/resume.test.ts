@@ -219,6 +219,18 @@ test('a question to a person survives, also twice, and its answer reaches the mo
   expect(requests.at(-1)?.messages.at(-1)).toMatchObject({ role: 'user', text: expect.stringContaining('left') });
 });
 
+test('a question is answered the moment that the next server is there', async () => {
+  const asking: Turn = { calls: [{ tool: 'ask', arguments: { question: 'left or right?' } }] };
+  const { first, id, setting } = await open([asking, finish('went left')]);
+  const { input_id } = await untilAsked(first, id);
+  const next = await startSystem(await crash(first, setting));
+
+  const view = await respond(next, id, input_id, 'left');
+
+  expect(view.status).toBe('started');
+  expect((await untilStatus(next, id, 'complete')).result).toBe('went left');
+});
+
 test('a call that a person denied stays denied after a crash', async () => {
   const turn = {
     calls: [
