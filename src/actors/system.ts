@@ -1,71 +1,27 @@
-import { createHash } from 'node:crypto';
-import { createActor, type EventObject, fromPromise, type InspectionEvent, type SnapshotFrom, waitFor } from 'xstate';
-import type { Acted, AgentEvent, Compacted, Delegated, Prepared, Thought } from '../machines/agent-context.ts';
-import { agentMachine } from '../machines/agent-machine.ts';
-import type {
-  ActInput,
-  CompactInput,
-  DelegateInput,
-  PrepareInput,
-  Seat,
-  ThinkInput,
-} from '../machines/agent-params.ts';
+import { createActor, type EventObject, type SnapshotFrom, waitFor } from 'xstate';
+import type { AgentEvent } from '../machines/agent-context.ts';
+import type { agentMachine } from '../machines/agent-machine.ts';
 import { ServiceError } from '../machines/errors.ts';
 import type { Slots } from '../machines/explain.ts';
 import { atWork, pauseOf, supervisorMachine } from '../machines/supervisor-machine.ts';
-import {
-  type AttemptKey,
-  attemptKey,
-  type Finding,
-  type Role,
-  type RunOptions,
-  type TaskId,
-} from '../machines/task.ts';
+import type { AttemptKey, Finding, Role, RunOptions, TaskId } from '../machines/task.ts';
 import { holderOf } from '../machines/tracked-task.ts';
-import { createSteps } from './agent/steps.ts';
-import { type AgentWorker, createAgentWorker } from './agent/worker.ts';
+import { createAgents } from './agents.ts';
 import { type Attempts, createAttempts, type Supervisor } from './attempts.ts';
-import type { Assistants } from './backends/assistants.ts';
 import { missing } from './backends/choose.ts';
 import { createChooser } from './backends/chooser.ts';
-import { createDelegation, type Delegation } from './backends/delegation.ts';
 import { failDependents } from './dependents.ts';
 import { durable } from './durable.ts';
-import { type EventType, entry } from './events.ts';
 import { createJournal, type Journal } from './journal.ts';
 import { createMetrics, type Tally } from './metrics.ts';
-import type { Model } from './model/port.ts';
-import type { Results } from './results.ts';
-import { type Sandbox, withNetwork } from './sandbox/port.ts';
 import { mayGoOn, savedSeat } from './saved-state.ts';
 import { createService, type TaskService } from './service.ts';
-import { costOf, limitsFor, networkFor, roleCapsOf, type Settings } from './settings.ts';
-import type { Store } from './store/port.ts';
+import { limitsFor, roleCapsOf, type Settings } from './settings.ts';
+import type { SystemPorts } from './system-ports.ts';
 import { createTaskHost, type TaskHost } from './task-host.ts';
 import { provideTaskWork } from './task-work.ts';
-import type { Tracker } from './tracker/port.ts';
 import { createTrackerWatch } from './tracker-watch.ts';
 import { createVerify } from './verify.ts';
-import type { Workspace } from './workspace/port.ts';
-
-export interface SystemPorts {
-  readonly tracker: Tracker;
-  readonly store: Store;
-  readonly workspace: Workspace;
-  readonly sandbox: Sandbox;
-  /** The model for a requested name, or null when it cannot be called for want of a credential. */
-  readonly selectModel: (requested: string) => Model | null;
-  /** Programs that can do the work instead of our own loop. */
-  readonly assistants: Assistants;
-  readonly environment: Readonly<Record<string, string>>;
-  readonly results: Results;
-  /** Ends every process that began with this variable in its environment, and says how many there were. */
-  readonly endMarked: (variable: string, value: string) => Promise<number>;
-  readonly now: () => number;
-  /** Sees every actor, or is absent: looking costs time (facts/runtime 3). */
-  readonly inspect?: (event: InspectionEvent) => void;
-  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
-}
 
 export interface System {
   readonly service: TaskService;
@@ -84,30 +40,6 @@ export interface System {
 }
 
 const stopMs = 8_000;
-/** In the environment of every command of an attempt: by it is found what an earlier server left running. */
-const markVariable = 'ATS_ATTEMPT';
-
-/** The agent machine with its slots filled. */
-const provideAgent = (
-  worker: AgentWorker,
-  delegation: Delegation,
-  slots: () => Pick<Attempts, 'lendSlot' | 'regainSlot'>,
-) =>
-  agentMachine.provide({
-    actors: {
-      prepare: fromPromise<Prepared, PrepareInput>(({ input, signal }) =>
-        input.backend === 'builtin' ? worker.prepare(input, signal) : delegation.prepare(input),
-      ),
-      delegate: fromPromise<Delegated, DelegateInput>(({ input, signal }) => delegation.delegate(input, signal)),
-      think: fromPromise<Thought, ThinkInput>(({ input, signal }) => worker.think(input, signal)),
-      compact: fromPromise<Compacted, CompactInput>(({ input, signal }) => worker.compact(input, signal)),
-      act: fromPromise<Acted, ActInput>(({ input, signal }) => worker.act(input, signal)),
-      lendSlot: fromPromise<void, Pick<Seat, 'taskId'>>(({ input }) => slots().lendSlot(input.taskId)),
-      regainSlot: fromPromise<void, Pick<Seat, 'taskId'>>(({ input, signal }) =>
-        slots().regainSlot(input.taskId, signal),
-      ),
-    },
-  });
 
 /**
  * The one place that creates root actors: the supervisor with its agents, and the registry of task actors. The parts
@@ -115,67 +47,27 @@ const provideAgent = (
  */
 export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   let settings = initial;
-  const { tracker, store, workspace, sandbox, results, now, log } = ports;
+  const { tracker, store, workspace, results, now, log } = ports;
   const journal = createJournal(store, { onError: (error) => log('progress could not be committed', { error }) });
-  const emit = ({ taskId, attempt }: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown): void =>
-    journal.append(entry(taskId, attempt, type, now(), data));
-
-  const { assistants } = ports;
-  const chooser = createChooser({ settings: () => settings, selectModel: ports.selectModel, assistants });
-  /** Two projects may have a task of the same id. */
-  const project = createHash('sha256').update(initial.projectRoot).digest('hex').slice(0, 12);
-  const markOf = (taskId: TaskId, attempt: number): string => `${project}/${attemptKey(taskId, attempt)}`;
-  const environmentOf = ({ taskId, attempt }: Pick<Seat, 'taskId' | 'attempt'>) => ({
-    ...ports.environment,
-    [markVariable]: markOf(taskId, attempt),
+  const { selectModel, assistants } = ports;
+  const chooser = createChooser({ settings: () => settings, selectModel, assistants });
+  const agents = createAgents({
+    ports,
+    settings: () => settings,
+    projectRoot: initial.projectRoot,
+    chooser,
+    journal,
+    findTask: async (taskId) => host.knownTask(taskId) ?? tracker.find(taskId),
+    attempts: () => attempts,
+    tellAgent: (key, event) => tellAgent(key, event),
   });
-  const sandboxOf = ({ role, options }: Pick<Seat, 'role' | 'options'>): Sandbox =>
-    withNetwork(sandbox, networkFor(settings, options, role));
-  const endLeftovers = async (taskId: TaskId, attempt: number): Promise<void> => {
-    const count = await ports.endMarked(markVariable, markOf(taskId, attempt));
-    if (count > 0) log('processes that an earlier server left were ended', { task_id: taskId, attempt, count });
-  };
-
-  const own = {
-    workspace,
-    findTask: async (taskId: TaskId) => host.knownTask(taskId) ?? tracker.find(taskId),
-    readResults: results.read,
-    emit,
-    track: <Result>(key: AttemptKey, work: Promise<Result>) => attempts.track(key, work),
-    endLeftovers,
-    stepsOf: (seat: Pick<Seat, 'taskId' | 'attempt'>) => createSteps(store, journal, seat),
-    onInterrupted: () => settings.onInterrupted,
-    profileOf: (role: Role) => settings.roles[role],
-    now,
-  };
-  const worker = createAgentWorker({
-    ...own,
-    sandboxOf,
-    chooseModel: chooser.requireModel,
-    environmentOf,
-    maxTokens: () => settings.maxTokens,
-  });
-  const tellAgent = (key: string, event: AgentEvent): void => supervisor.getSnapshot().children[key]?.send(event);
-  const delegation = createDelegation({
-    ...own,
-    assistant: (name) => {
-      const assistant = assistants.of(name);
-      if (assistant === null) throw new Error(`${name} is not configured as a backend`);
-      return assistant;
-    },
-    modelFor: ({ options, role }) => options.model ?? settings.roles[role].model,
-    costOf: (model, used) => costOf(settings.prices[model ?? ''], used),
-    environmentOf: (seat, assistant) => ({ ...environmentOf(seat), ...assistants.environmentOf(assistant) }),
-    silentMs: () => settings.idleMs,
-    report: (key, event) => tellAgent(key, { ...event, at: now() }),
-  });
+  const { environmentOf, sandboxOf, endLeftovers, emit } = agents;
 
   const inspected = ports.inspect === undefined ? {} : { inspect: ports.inspect };
-  const agents = provideAgent(worker, delegation, () => attempts);
-  const agentLogic: typeof agents = durable(agents, {
+  const agentLogic: typeof agentMachine = durable(agents.machine, {
     now,
-    commit: (next: SnapshotFrom<typeof agents>, event: EventObject) =>
-      host.commitAgent(next, event, () => agents.getPersistedSnapshot(next)),
+    commit: (next: SnapshotFrom<typeof agentMachine>, event: EventObject) =>
+      host.commitAgent(next, event, () => agents.machine.getPersistedSnapshot(next)),
   });
   const supervisor: Supervisor = createActor(supervisorMachine.provide({ actors: { agent: agentLogic } }), {
     input: { cap: initial.cap, roleCaps: roleCapsOf(initial) },
@@ -188,8 +80,9 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     clearTimeout(pause);
     pause = setTimeout(() => supervisor.send({ type: 'pause.over' }), ms).unref();
   });
-  supervisor.on('agent.ended', ({ key }) => worker.forget(key as AttemptKey));
+  supervisor.on('agent.ended', ({ key }) => agents.forget(key as AttemptKey));
   const holdsSlot = (taskId: TaskId): boolean => savedSeat(store, taskId) !== null;
+  const tellAgent = (key: string, event: AgentEvent): void => supervisor.getSnapshot().children[key]?.send(event);
   const attempts: Attempts = createAttempts(supervisor, holdsSlot);
 
   const load = (): Slots => {

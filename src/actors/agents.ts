@@ -1,0 +1,139 @@
+import { createHash } from 'node:crypto';
+import { fromPromise } from 'xstate';
+import type { Acted, AgentEvent, Compacted, Delegated, Prepared, Thought } from '../machines/agent-context.ts';
+import { agentMachine } from '../machines/agent-machine.ts';
+import type {
+  ActInput,
+  CompactInput,
+  DelegateInput,
+  PrepareInput,
+  Seat,
+  ThinkInput,
+} from '../machines/agent-params.ts';
+import { type AttemptKey, attemptKey, type Role, type TaskId } from '../machines/task.ts';
+import type { TrackedTask } from '../machines/tracked-task.ts';
+import { createSteps } from './agent/steps.ts';
+import { type AgentWorker, createAgentWorker } from './agent/worker.ts';
+import type { Attempts } from './attempts.ts';
+import type { Chooser } from './backends/chooser.ts';
+import { createDelegation, type Delegation } from './backends/delegation.ts';
+import { type EventType, entry } from './events.ts';
+import type { Journal } from './journal.ts';
+import { type Sandbox, withNetwork } from './sandbox/port.ts';
+import { costOf, networkFor, type Settings } from './settings.ts';
+import type { SystemPorts } from './system-ports.ts';
+
+export interface AgentsOptions {
+  readonly ports: SystemPorts;
+  readonly settings: () => Settings;
+  readonly projectRoot: string;
+  readonly chooser: Chooser;
+  readonly journal: Journal;
+  readonly findTask: (taskId: TaskId) => Promise<TrackedTask | null>;
+  readonly attempts: () => Pick<Attempts, 'lendSlot' | 'regainSlot' | 'track'>;
+  readonly tellAgent: (key: AttemptKey, event: AgentEvent) => void;
+}
+
+type Key = Pick<Seat, 'taskId' | 'attempt'>;
+
+/** What attempts are made of: the agent machine with its slots filled, and what others need to work in their place. */
+export interface Agents {
+  readonly machine: typeof agentMachine;
+  /** Forgets the conversation of an attempt that is over. */
+  forget(key: AttemptKey): void;
+  emit(key: Key, type: EventType, data: unknown): void;
+  /** The environment for commands of an attempt. */
+  environmentOf(key: Key): Readonly<Record<string, string>>;
+  /** What holds the commands of an attempt. */
+  sandboxOf(seat: Pick<Seat, 'role' | 'options'>): Sandbox;
+  /** Ends what an earlier server left running of an attempt. */
+  endLeftovers(taskId: TaskId, attempt: number): Promise<void>;
+}
+
+/** In the environment of every command of an attempt: by it is found what an earlier server left running. */
+const markVariable = 'ATS_ATTEMPT';
+
+/** The agent machine with its slots filled. */
+const provideAgent = (
+  worker: AgentWorker,
+  delegation: Delegation,
+  slots: () => Pick<Attempts, 'lendSlot' | 'regainSlot'>,
+) =>
+  agentMachine.provide({
+    actors: {
+      prepare: fromPromise<Prepared, PrepareInput>(({ input, signal }) =>
+        input.backend === 'builtin' ? worker.prepare(input, signal) : delegation.prepare(input),
+      ),
+      delegate: fromPromise<Delegated, DelegateInput>(({ input, signal }) => delegation.delegate(input, signal)),
+      think: fromPromise<Thought, ThinkInput>(({ input, signal }) => worker.think(input, signal)),
+      compact: fromPromise<Compacted, CompactInput>(({ input, signal }) => worker.compact(input, signal)),
+      act: fromPromise<Acted, ActInput>(({ input, signal }) => worker.act(input, signal)),
+      lendSlot: fromPromise<void, Pick<Seat, 'taskId'>>(({ input }) => slots().lendSlot(input.taskId)),
+      regainSlot: fromPromise<void, Pick<Seat, 'taskId'>>(({ input, signal }) =>
+        slots().regainSlot(input.taskId, signal),
+      ),
+    },
+  });
+
+export const createAgents = (options: AgentsOptions): Agents => {
+  const { ports, settings, chooser, journal, attempts } = options;
+  const { store, workspace, sandbox, results, assistants, now, log } = ports;
+
+  const emit: Agents['emit'] = ({ taskId, attempt }, type, data) =>
+    journal.append(entry(taskId, attempt, type, now(), data));
+  /** Two projects may have a task of the same id. */
+  const project = createHash('sha256').update(options.projectRoot).digest('hex').slice(0, 12);
+  const markOf = (taskId: TaskId, attempt: number): string => `${project}/${attemptKey(taskId, attempt)}`;
+  const environmentOf: Agents['environmentOf'] = ({ taskId, attempt }) => ({
+    ...ports.environment,
+    [markVariable]: markOf(taskId, attempt),
+  });
+  const sandboxOf: Agents['sandboxOf'] = ({ role, options: run }) =>
+    withNetwork(sandbox, networkFor(settings(), run, role));
+  const endLeftovers: Agents['endLeftovers'] = async (taskId, attempt) => {
+    const count = await ports.endMarked(markVariable, markOf(taskId, attempt));
+    if (count > 0) log('processes that an earlier server left were ended', { task_id: taskId, attempt, count });
+  };
+
+  const own = {
+    workspace,
+    findTask: options.findTask,
+    readResults: results.read,
+    emit,
+    track: <Result>(key: AttemptKey, work: Promise<Result>) => attempts().track(key, work),
+    endLeftovers,
+    stepsOf: (key: Key) => createSteps(store, journal, key),
+    onInterrupted: () => settings().onInterrupted,
+    profileOf: (role: Role) => settings().roles[role],
+    now,
+  };
+  const worker = createAgentWorker({
+    ...own,
+    sandboxOf,
+    chooseModel: chooser.requireModel,
+    environmentOf,
+    maxTokens: () => settings().maxTokens,
+  });
+  const delegation = createDelegation({
+    ...own,
+    assistant: (name) => {
+      const assistant = assistants.of(name);
+      if (assistant === null) throw new Error(`${name} is not configured as a backend`);
+      return assistant;
+    },
+    modelFor: ({ options: run, role }) => run.model ?? settings().roles[role].model,
+    costOf: (model, used) => costOf(settings().prices[model ?? ''], used),
+    environmentOf: (seat, assistant) => ({ ...environmentOf(seat), ...assistants.environmentOf(assistant) }),
+    silentMs: () => settings().idleMs,
+    report: (key, event) => options.tellAgent(key, { ...event, at: now() }),
+  });
+
+  return {
+    machine: provideAgent(worker, delegation, attempts),
+    forget: worker.forget,
+    emit,
+    environmentOf,
+    sandboxOf,
+    endLeftovers,
+  };
+};
