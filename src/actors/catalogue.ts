@@ -1,9 +1,10 @@
 import { ServiceError } from '../machines/errors.ts';
-import { parseTaskId, type TaskId } from '../machines/task.ts';
+import type { TaskId } from '../machines/task.ts';
 import type { Verdict } from '../machines/task-context.ts';
 import type { TaskView } from '../machines/task-view.ts';
 import type { TrackedTask } from '../machines/tracked-task.ts';
 import { frameText } from './events.ts';
+import { requireId } from './naming.ts';
 import { differenceFrom, entriesUpTo, fold, type ReplayedStep } from './replay.ts';
 import type { Store } from './store/port.ts';
 import type { Tracker } from './tracker/port.ts';
@@ -83,23 +84,6 @@ export const titleFrom = (description: string): string => {
   while (Buffer.byteLength(characters.join('')) > titleBytes) characters.length = Math.floor(characters.length * 0.9);
   return characters.join('');
 };
-
-/** What a caller sent as an id, fit to be shown back to people. */
-const printable = (text: string): string => {
-  const plain = text.replace(/[\p{Cc}\p{Cf}]/gu, '?');
-  return plain.length > 100 ? `${plain.slice(0, 100)}…` : plain;
-};
-
-/** A string that is no id names no task. @throws invalid_params when it is empty, task_not_found when it is malformed */
-export const requireId = (text: string): TaskId => {
-  if (text === '') throw new ServiceError('invalid_params', { fields: [{ path: 'task_id', problem: 'is empty' }] });
-  const id = parseTaskId(text);
-  if (id === null) throw new ServiceError('task_not_found', { task_id: printable(text) });
-  return id;
-};
-
-/** Text with a space in it is a description, everything else must be an id (CONTRACT 3, `execute`). */
-export const isFreeText = (task: string): boolean => /\s/.test(task.trim());
 
 /** What comes after the task that a cursor names. */
 const after = (every: readonly TrackedTask[], cursor: string | undefined): readonly TrackedTask[] => {

@@ -1,6 +1,7 @@
 import { ServiceError } from '../machines/errors.ts';
 import type { TaskView } from '../machines/task-view.ts';
-import { type Catalogue, createCatalogue, requireId } from './catalogue.ts';
+import { type Catalogue, createCatalogue } from './catalogue.ts';
+import { requireId } from './naming.ts';
 import { viewSaved } from './saved-state.ts';
 import type { Store } from './store/port.ts';
 import type { Tracker } from './tracker/port.ts';

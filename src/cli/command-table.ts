@@ -4,7 +4,6 @@ import * as commands from './commands.ts';
 import { completion, type Shell, shells } from './completion-command.ts';
 import { changeDependency, dependencyTree } from './dependency-commands.ts';
 import * as handler from './handler/handler-commands.ts';
-import { init } from './init-command.ts';
 import * as look from './look-commands.ts';
 import { UsageError } from './project.ts';
 import { replayTask } from './replay-command.ts';
@@ -250,7 +249,7 @@ const housekeeping: readonly Command[] = [
           describe: 'what keeps the tasks',
         })
         .example('agent init', 'runs bd init --prefix=bd, or makes .beads/issues.jsonl'),
-    run: (context, { tracker, config }) => init(context, tracker, config),
+    run: async (context, { tracker, config }) => (await import('./init-command.ts')).init(context, tracker, config),
   }),
   command<Common & { readonly sandbox: boolean; readonly model: boolean }>({
     command: 'doctor',

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isFreeText, requireId } from '../actors/catalogue.ts';
+import { isFreeText, requireId } from '../actors/naming.ts';
 import type { TaskView } from '../machines/task-view.ts';
 import type { Client, Frame } from './client.ts';
 import type { Connection } from './connect.ts';

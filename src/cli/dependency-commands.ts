@@ -1,4 +1,4 @@
-import { requireId } from '../actors/catalogue.ts';
+import { requireId } from '../actors/naming.ts';
 import type { TaskView } from '../machines/task-view.ts';
 import type { CommandContext } from './commands.ts';
 import { exitCodes } from './exit-codes.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { requireId } from '../actors/catalogue.ts';
+import { requireId } from '../actors/naming.ts';
 import type { CommandContext } from './commands.ts';
 import { exitCodes } from './exit-codes.ts';
 import { UsageError } from './project.ts';

@@ -1,4 +1,4 @@
-import { requireId } from '../actors/catalogue.ts';
+import { requireId } from '../actors/naming.ts';
 import type { TaskView } from '../machines/task-view.ts';
 import { CallError } from './client.ts';
 import type { CommandContext } from './commands.ts';

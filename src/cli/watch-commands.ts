@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { requireId } from '../actors/catalogue.ts';
+import { requireId } from '../actors/naming.ts';
 import type { TaskView } from '../machines/task-view.ts';
 import type { Client } from './client.ts';
 import type { CommandContext } from './commands.ts';

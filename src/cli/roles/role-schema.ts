@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { toolbox } from '../../actors/agent/tools/toolbox.ts';
+import { toolNames } from '../../actors/agent/tools/names.ts';
 
 const positive = z.int().min(1);
 const command = z.string().min(1).max(4_000);
 const usd = z.number().positive().max(1_000_000);
 
-export const tool = z.enum(toolbox.map(({ name }) => name));
+export const tool = z.enum(toolNames);
 export const backend = z.enum(['auto', 'builtin', 'scripted', 'codex', 'claude', 'command']);
 
 /** What bounds an attempt; for every role, or for one. */

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import type { Sandbox } from '../../sandbox/port.ts';
+import type { ToolName } from './names.ts';
 
 /** What a tool gets besides its arguments. */
 export interface ToolContext {
@@ -24,7 +25,7 @@ export interface ToolResult {
 }
 
 export interface Tool<Arguments = unknown> {
-  readonly name: string;
+  readonly name: ToolName;
   readonly description: string;
   readonly schema: z.ZodType<Arguments>;
   run(args: Arguments, context: ToolContext): Promise<ToolResult>;

@@ -4,21 +4,23 @@ import { editTool } from './edit.ts';
 import { findTool } from './find.ts';
 import { finishTool } from './finish.ts';
 import { grepTool } from './grep.ts';
+import { type ToolName, toolNames } from './names.ts';
 import type { Tool } from './port.ts';
 import { readTool } from './read.ts';
 import { writeTool } from './write.ts';
 
-/** Every tool there is, in the order in which models see them. */
-export const toolbox: readonly Tool[] = [
-  readTool,
-  writeTool,
-  editTool,
-  bashTool,
-  grepTool,
-  findTool,
-  askTool,
-  finishTool,
-];
+const tools: Readonly<Record<ToolName, Tool>> = {
+  read: readTool,
+  write: writeTool,
+  edit: editTool,
+  bash: bashTool,
+  grep: grepTool,
+  find: findTool,
+  ask: askTool,
+  finish: finishTool,
+};
+
+export const toolbox: readonly Tool[] = toolNames.map((name) => tools[name]);
 
 /** Tools that can be used again when it is not known whether they were: the second time does no more than the first. */
 export const repeatableTools: ReadonlySet<string> = new Set([
