@@ -110,6 +110,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
   const worker = createAgentWorker({
     ...own,
     sandboxOf,
+    logs: results,
     chooseModel: chooser.requireModel,
     environmentOf,
     maxTokens: () => settings().maxTokens,

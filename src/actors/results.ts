@@ -1,9 +1,11 @@
-import { link, readFile, realpath } from 'node:fs/promises';
-import { join } from 'node:path';
+import { realpathSync } from 'node:fs';
+import { link, readdir, readFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
 import { z } from 'zod';
 import type { AttemptOutcome, Failure, Role, TaskId } from '../machines/task.ts';
 import type { TrackedTask } from '../machines/tracked-task.ts';
 import { writeFileAtomically } from './atomic-write.ts';
+import { type CommandLog, createCommandLog } from './command-log.ts';
 import { makeFolderDurably, syncNames } from './durable-folder.ts';
 import type { SavedWork } from './workspace/port.ts';
 
@@ -29,6 +31,10 @@ export interface Results {
   write(report: AttemptReport): Promise<void>;
   /** The results file of a task, or null. */
   read(taskId: TaskId): Promise<string | null>;
+  /** Keeps the output of a command of an attempt when it is more than `fromBytes`; `name` is its own in the attempt. */
+  openLog(taskId: TaskId, attempt: number, name: string, fromBytes: number): CommandLog;
+  /** Where the logs of a task are, whether there are any or not. Absolute. */
+  logsOf(taskId: TaskId): string;
 }
 
 const files = ['00-metadata.json', '10-plan.md', '20-work-log.md', '30-results.md'] as const;
@@ -68,7 +74,10 @@ export const workLine = ({ branch, files, insertions, deletions }: SavedWork): s
 const changes = (taskId: TaskId, work: SavedWork): string =>
   `## Changes\n\n${workLine(work)}.\n\n- See them: \`agent diff ${taskId}\`\n- Take them: \`agent merge ${taskId}\`\n`;
 
-const results = (report: AttemptReport): string => {
+const logList = (logs: readonly string[]): string =>
+  `## Logs\n\nThe whole output of commands that said much.\n\n${logs.map((name) => `- logs/${name}`).join('\n')}\n`;
+
+const results = (report: AttemptReport, logs: readonly string[]): string => {
   const { task, attempt, role, model, disclaimer, endedAt, outcome, failure, work } = report;
   const done = outcome?.status === 'done' ? outcome : null;
   const body = failure === null ? (done?.summary ?? '') : `The attempt failed: ${failure.code}: ${failure.message}`;
@@ -82,6 +91,7 @@ const results = (report: AttemptReport): string => {
     ...(disclaimer === null ? [] : [`> ${disclaimer}\n`]),
     `## Results\n\n${body}\n${artifacts}`,
     ...(work === null ? [] : [changes(task.id, work)]),
+    ...(logs.length === 0 ? [] : [logList(logs)]),
   ].join('\n');
 };
 
@@ -107,18 +117,38 @@ const keepEarlier = async (folder: string, attempt: number): Promise<void> => {
 /** The results files of a project, below `.beads/tasks/`. `redact` takes secrets out of every text. */
 export const createResults = (projectRoot: string, redact: (text: string) => string): Results => {
   const folderOf = (taskId: TaskId): string => join(projectRoot, '.beads', 'tasks', `task-${taskId}`);
+  const logsOf = (taskId: TaskId): string => join(folderOf(taskId), 'logs');
+  const prefixOf = (attempt: number): string => `${attempt}-`;
+
+  /** The project's own files say where ours go only as far as they stay where they are looked for. */
+  const mustBeOurs = (folder: string): void => {
+    if (realpathSync(folder) !== join(realpathSync(projectRoot), relative(projectRoot, folder)))
+      throw new Error(`${folder} leads elsewhere through a symbolic link; remove the link`);
+  };
+
+  const logsIn = async (taskId: TaskId, attempt: number): Promise<readonly string[]> =>
+    (await readdir(logsOf(taskId)).catch(() => []))
+      .filter((name) => name.startsWith(prefixOf(attempt)))
+      .sort((one, other) => one.localeCompare(other, 'en', { numeric: true }));
+
   return {
+    logsOf,
+    openLog: (taskId, attempt, name, fromBytes) => {
+      const folder = logsOf(taskId);
+      const prefix = prefixOf(attempt);
+      const check = (): void => mustBeOurs(folder);
+      return createCommandLog({ folder, prefix, name: `${prefix}${name}.log`, redact, fromBytes, check });
+    },
     read: (taskId) => readText(join(folderOf(taskId), '30-results.md')),
     write: async (report) => {
       const folder = folderOf(report.task.id);
       makeFolderDurably(folder);
-      const real = await realpath(folder);
-      if (real !== join(await realpath(projectRoot), '.beads', 'tasks', `task-${report.task.id}`))
-        throw new Error(`${folder} leads elsewhere through a symbolic link; remove the link`);
+      mustBeOurs(folder);
       const onDisk = await attemptOnDisk(folder);
       if (onDisk > report.attempt) return;
       if (onDisk > 0 && onDisk < report.attempt) await keepEarlier(folder, onDisk);
-      const texts = [metadata(report), plan(report), workLog(report), results(report)];
+      const logs = await logsIn(report.task.id, report.attempt);
+      const texts = [metadata(report), plan(report), workLog(report), results(report, logs)];
       for (const [index, file] of files.entries())
         await writeFileAtomically(join(folder, file), redact(texts[index] ?? ''));
     },

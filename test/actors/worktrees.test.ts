@@ -192,6 +192,24 @@ test('three agents on one repository change the same file side by side', async (
 });
 
 const sandbox = createBubblewrap({ readPaths: [], network: false });
+test.skipIf(!sandbox.check().ok)(
+  'what a command said at length is kept, named in the results, and read by a later command',
+  async () => {
+    const root = makeRepository();
+    const turns = [bash('seq 1 9000'), bash(`cat ${root}/.beads/tasks/*/logs/1-1.1.log | grep -n '^4567$'`), finish()];
+    const running = await start({ root, turns, sandbox });
+    const id = await create(running);
+    await run(running, id);
+    await untilStatus(running, id, 'complete');
+
+    const folder = join(root, '.beads', 'tasks', `task-${id}`);
+    const ends = running.store.read({ taskId: id, after: 0, limit: 1_000 }).filter(({ type }) => type === 'tool_end');
+    expect(JSON.parse(ends[1]?.data ?? '{}').output).toBe('4567:4567\n[exit code 0]');
+    expect(readFileSync(join(folder, 'logs', '1-1.1.log'), 'utf8').split('\n')).toHaveLength(9_001);
+    expect(readFileSync(join(folder, '30-results.md'), 'utf8')).toContain('- logs/1-1.1.log\n');
+  },
+);
+
 test.skipIf(!sandbox.check().ok)('in the sandbox git can look and cannot touch', async () => {
   const look =
     'git log --format=%s -1; git status --porcelain; git diff --stat; git commit -qam x; git config core.pager x; rm .git; touch ../../x; echo end';

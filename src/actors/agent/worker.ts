@@ -1,7 +1,9 @@
+import { existsSync } from 'node:fs';
 import type { Acted, Compacted, Prepared, ShownCall, Thought } from '../../machines/agent-context.ts';
 import type { ActInput, CompactInput, PrepareInput, Seat, ThinkInput } from '../../machines/agent-params.ts';
 import { type AttemptKey, attemptKey, type Role, type TaskId } from '../../machines/task.ts';
 import type { ToolCall } from '../model/port.ts';
+import type { Results } from '../results.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import { costOf, type OnInterrupted } from '../settings.ts';
 import { createCompactor } from './compactor.ts';
@@ -23,6 +25,7 @@ export interface WorkerPorts extends OpeningPorts, CallPorts {
   readonly environmentOf: (seat: Pick<Seat, 'taskId' | 'attempt'>) => Readonly<Record<string, string>>;
   /** Ends what an earlier server left running of an attempt. */
   readonly endLeftovers: (taskId: TaskId, attempt: number) => Promise<void>;
+  readonly logs: Pick<Results, 'openLog' | 'logsOf'>;
   /** What happens to a call that was at work when a server ended. */
   readonly onInterrupted: () => OnInterrupted;
 }
@@ -49,6 +52,9 @@ const shown = ({ id, tool, arguments: text }: ToolCall): ShownCall => ({
   tool,
   arguments: text.slice(0, shownArguments),
 });
+
+/** A sandbox cannot show what is not there. */
+const existing = (folder: string): readonly string[] => (existsSync(folder) ? [folder] : []);
 
 const kindOf = ({ truncated, calls }: Answered) => {
   if (truncated) return 'truncated' as const;
@@ -156,12 +162,17 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
     act: async (input, signal) => {
       const desk = deskOf(input);
       const calls = desk.conversation.pendingCalls();
+      let logs = 0;
       const executor = createExecutor({
         tools: desk.profile.tools,
         denied: input.denied,
         context: {
           root: desk.place.root,
-          readable: desk.place.readable,
+          readable: [...desk.place.readable, ...existing(ports.logs.logsOf(input.taskId))],
+          openLog: (fromBytes) => {
+            logs += 1;
+            return ports.logs.openLog(input.taskId, input.attempt, `${input.turn}.${logs}`, fromBytes);
+          },
           signal,
           env: ports.environmentOf(input),
           sandbox: ports.sandboxOf(input),

@@ -5,6 +5,7 @@ import { onTestFinished } from 'vitest';
 import { childEnvironment } from '../../../src/actors/agent/child.ts';
 import { groupRuns } from '../../../src/actors/agent/process-group.ts';
 import type { ToolContext } from '../../../src/actors/agent/tools/port.ts';
+import { createCommandLog } from '../../../src/actors/command-log.ts';
 import { createNoSandbox } from '../../../src/actors/sandbox/off.ts';
 
 /** A workspace in a temporary folder, with a folder beside it that no tool may reach. */
@@ -42,6 +43,14 @@ export const createWorkbench = async (): Promise<Workbench> => {
       emit,
       env: childEnvironment(process.env),
       sandbox: createNoSandbox(),
+      openLog: (fromBytes) =>
+        createCommandLog({
+          folder: join(folder, 'logs'),
+          prefix: '1-',
+          name: '1-1.log',
+          redact: (text) => text,
+          fromBytes,
+        }),
     },
     put: async (path, content) => {
       await mkdir(dirname(join(root, path)), { recursive: true });

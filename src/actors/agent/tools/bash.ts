@@ -40,9 +40,11 @@ const quarantineLine = (name: string): string =>
 export const bashTool: Tool<z.infer<typeof schema>> = {
   name: 'bash',
   description:
-    'Runs a shell command and answers its output (the first 4 KiB and the last 12 KiB) and exit code. Nothing that it starts outlives the call.',
+    'Runs a shell command and answers its output (the first 4 KiB and the last 12 KiB; more is kept in a file) and exit code. Nothing that it starts outlives the call.',
   schema,
-  run: async ({ command, timeout_seconds }, { root, readable, env, sandbox, signal, emit }) => {
+  run: async ({ command, timeout_seconds }, { root, readable, env, sandbox, signal, emit, openLog }) => {
+    const log = openLog(headBytes + tailBytes);
+    const show = createEmitter(emit);
     const result = await runConfined(sandbox, {
       argv: ['/bin/sh', '-c', command],
       root,
@@ -50,13 +52,18 @@ export const bashTool: Tool<z.infer<typeof schema>> = {
       env,
       timeoutMs: timeout_seconds * 1_000,
       signal,
-      onOutput: createEmitter(emit),
+      onOutput: (text) => {
+        log.push(text);
+        show(text);
+      },
       headBytes,
       tailBytes,
     });
+    const path = log.close();
     if ('refusal' in result) return { ok: false, text: result.refusal };
     const output = result.output.trimEnd() === '' ? '(no output)' : result.output.trimEnd();
-    const lines = [output, ...result.quarantined.map(quarantineLine), closingLine(result, timeout_seconds)];
+    const whole = path === null ? [] : [`[the whole output is in ${path}; commands can read it]`];
+    const lines = [output, ...whole, ...result.quarantined.map(quarantineLine), closingLine(result, timeout_seconds)];
     return { ok: result.exitCode === 0 && result.quarantined.length === 0, text: lines.join('\n') };
   },
 };

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { CommandLog } from '../../command-log.ts';
 import type { Sandbox } from '../../sandbox/port.ts';
 import type { ToolName } from './names.ts';
 
@@ -11,6 +12,8 @@ export interface ToolContext {
   readonly signal: AbortSignal;
   /** Output as it comes, already bounded by the tool. */
   readonly emit: (chunk: string) => void;
+  /** Keeps the output of a command when it is more than so many bytes, for people and for later commands. */
+  readonly openLog: (fromBytes: number) => CommandLog;
   /** What holds the commands that a tool runs. */
   readonly sandbox: Sandbox;
   /** The environment for child processes: an allow-list, no secrets. */

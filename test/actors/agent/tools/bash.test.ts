@@ -46,6 +46,20 @@ describe('bash', () => {
     });
   });
 
+  test('the whole of a long output is in a file that later commands can read', async () => {
+    const { context } = await createWorkbench();
+
+    const { text } = await bashTool.run({ command: 'seq 1 9000', timeout_seconds: 5 }, context);
+    const path = /\[the whole output is in (.*); commands can read it\]/.exec(text)?.[1] ?? '';
+    const later = await bashTool.run(
+      { command: `grep -n '^4567$' ${path}; wc -l < ${path}`, timeout_seconds: 5 },
+      context,
+    );
+
+    expect(text).not.toContain('\n4567\n');
+    expect(later.text).toBe('4567:4567\n9000\n[exit code 0]');
+  });
+
   test('long output keeps head and tail in 16 KiB and streams at most 64 KiB', async () => {
     const { context, emitted } = await createWorkbench();
 
@@ -53,7 +67,7 @@ describe('bash', () => {
 
     expect(ok).toBe(true);
     expect(Buffer.byteLength(text)).toBeLessThanOrEqual(16_384);
-    expect(text).toMatch(/^first\ny\n.*bytes left out here.*y\nlast\n\[exit code 0\]$/s);
+    expect(text).toMatch(/^first\ny\n.*bytes left out here.*y\nlast\n\[the whole output is in .*\]\n\[exit code 0\]$/s);
     expect(emitted.join('').length).toBeLessThan(64 * 1024 + 64);
     expect(emitted.at(-1)).toMatch(/further output is not streamed/);
   });
