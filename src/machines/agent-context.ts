@@ -157,6 +157,8 @@ export interface AgentContext extends AgentInput {
   readonly finish: Acted['finish'];
   readonly repeats: number;
   readonly nudges: number;
+  /** How many answers in a row were cut at their limit of tokens. */
+  readonly cuts: number;
   /** How many turns in a row held nothing but malformed calls, and what was wrong with the last. */
   readonly strikes: number;
   readonly problem: string | null;

@@ -2,7 +2,7 @@ import { awaitingApproval, awaitingDecision, awaitingInput, returning } from './
 import { compacting } from './agent-compacting.ts';
 import type { Resume } from './agent-context.ts';
 import { delegating } from './agent-delegating.ts';
-import { acted, broken, denial, fault, prepared, seat, tableAt, thought, toolsBroken } from './agent-params.ts';
+import { acted, broken, denial, fault, nudge, prepared, seat, tableAt, thought, toolsBroken } from './agent-params.ts';
 import { agentSetup } from './agent-setup.ts';
 import type { AttemptOutcome, TaskId } from './task.ts';
 import { noUsage } from './task.ts';
@@ -43,6 +43,7 @@ export const agentMachine = agentSetup.createMachine({
     finish: null,
     repeats: 0,
     nudges: 0,
+    cuts: 0,
     strikes: 0,
     problem: null,
     conversationTokens: 0,
@@ -127,7 +128,7 @@ export const agentMachine = agentSetup.createMachine({
         input: ({ context }) => ({
           ...seat({ context }),
           turn: context.usage.turns + 1,
-          nudge: context.nudges > 0,
+          nudge: nudge({ context }),
           answer: context.answer,
         }),
         onDone: [
@@ -158,9 +159,14 @@ export const agentMachine = agentSetup.createMachine({
             ],
           },
           {
-            guard: { type: 'answerTruncated', params: thought },
+            guard: { type: 'outOfCuts', params: thought },
             target: 'failed',
             actions: [{ type: 'countThought', params: thought }, 'blameTruncation'],
+          },
+          {
+            guard: { type: 'answerTruncated', params: thought },
+            target: 'considering',
+            actions: [{ type: 'countThought', params: thought }, 'countCut'],
           },
           {
             guard: { type: 'needsApproval', params: thought },

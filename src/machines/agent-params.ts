@@ -21,8 +21,10 @@ export type Seat = {
   readonly role: Role;
   readonly options: RunOptions;
 };
-/** A turn of the model; `nudge` asks it to go on, `answer` is what was said to it since the last turn. */
-export type ThinkInput = Seat & { readonly turn: number; readonly nudge: boolean; readonly answer: Answer | null };
+/** What was wrong with the last answer, if anything: it called nothing, or it was cut at its limit of tokens. */
+export type Nudge = 'silent' | 'cut' | null;
+/** A turn of the model; `answer` is what was said to it since the last turn. */
+export type ThinkInput = Seat & { readonly turn: number; readonly nudge: Nudge; readonly answer: Answer | null };
 /** Before which turn the conversation is made shorter, and what of it the model can read at once. */
 export type CompactInput = Seat & { readonly turn: number; readonly contextWindow: number | null };
 /** Calls that a person did not allow, with what the model is told. */
@@ -75,6 +77,10 @@ export const toolsBroken = ({ event }: { event: { readonly error: unknown } }) =
 });
 export const prepared = ({ event }: { event: { readonly output: Prepared } }) => ({ prepared: event.output });
 export const thought = ({ event }: { event: { readonly output: Thought } }) => ({ thought: event.output });
+export const nudge = ({ context: { cuts, nudges } }: { context: AgentContext }): Nudge => {
+  if (cuts > 0) return 'cut';
+  return nudges > 0 ? 'silent' : null;
+};
 /** Why a call of the model failed, or null when it did not. */
 export const fault = ({ event: { output } }: { event: { readonly output: Thought | Compacted } }) => ({
   failure: output.kind === 'failed' ? output.failure : null,

@@ -139,6 +139,8 @@ export const agentSetup = setup({
     pauseIsOver: ({ context, event }) => isPauseOver(context, event.at),
     modelFailed: (_, { failure }: Failing) => failure !== null,
     answerTruncated: (_, { thought }: Thinking) => thought.kind === 'truncated',
+    outOfCuts: ({ context: { cuts, limits } }, { thought }: Thinking) =>
+      thought.kind === 'truncated' && cuts + 1 >= limits.maxStrikes,
     callsTools: (_, { thought }: Thinking) => thought.kind === 'calls',
     needsApproval: ({ context }, { thought }: Thinking) =>
       thought.kind === 'calls' && thought.calls.some(({ tool }) => context.limits.approvals.includes(tool)),
@@ -198,6 +200,7 @@ export const agentSetup = setup({
       finish: (_, { acted }: Acting) => acted.finish,
       answer: ({ context: { answer } }) => (answer?.allowed === true ? answer : null),
       nudges: 0,
+      cuts: 0,
       decision: null,
     }),
     forgetResume: assign({ resumeAt: null }),
@@ -222,7 +225,8 @@ export const agentSetup = setup({
       }),
     }),
     takeDecision: assign({ decision: (_, { response }: Responding) => response.text }),
-    countNudge: assign({ nudges: ({ context }) => context.nudges + 1 }),
+    countNudge: assign({ nudges: ({ context }) => context.nudges + 1, cuts: 0 }),
+    countCut: assign({ cuts: ({ context }) => context.cuts + 1 }),
     askInput: assign({
       question: ({ context }, { acted }: Acting) => ({
         inputId: `input-${context.usage.turns}`,
@@ -322,7 +326,8 @@ export const agentSetup = setup({
       failure: because('model_failed', 'the model stopped calling tools and did not call finish'),
     }),
     blameTruncation: assign({
-      failure: because('output_truncated', "the model's answer was cut at its token limit"),
+      failure: ({ context: { cuts } }) =>
+        because('output_truncated', `the model's answer was cut at its token limit, ${cuts + 1} times in a row`),
     }),
     blameAgent: assign({
       failure: (_, { acted }: Acting) =>

@@ -22,7 +22,6 @@ const status = (code: number, error: object = { message: 'x' }, headers = {}): A
   headers,
   body: { error },
 });
-const cutCall = { name: 'bash', arguments: '{"command":"touch cut"}' };
 
 interface Fault {
   readonly id: string;
@@ -30,7 +29,6 @@ interface Fault {
   readonly answer: Answer;
   /** What the task says when the provider stays like this. */
   readonly says: RegExp;
-  readonly code?: string;
   /** Whether another call is worth its price. */
   readonly passes: boolean;
 }
@@ -80,14 +78,6 @@ const faults: readonly Fault[] = [
   { id: 'F16', what: 'a web page', answer: { kind: 'html' }, says: /text\/html/, passes: true },
   { id: 'F16', what: 'nothing at all', answer: { kind: 'empty' }, says: /answer was empty/, passes: true },
   {
-    id: 'F17',
-    what: 'a call cut at the token limit',
-    answer: { kind: 'answer', calls: [cutCall], finish: 'length' },
-    says: /cut at its token limit/,
-    code: 'output_truncated',
-    passes: false,
-  },
-  {
     id: 'F20',
     what: 'too long a context',
     answer: status(400, { message: 'x', code: 'context_length_exceeded' }),
@@ -124,8 +114,6 @@ interface End {
 interface Ends {
   readonly stays: End | undefined;
   readonly passes: End | undefined;
-  /** Whether the call that was cut at its token limit was made. */
-  readonly cut: boolean;
 }
 
 /** Faults at once on one server: what each asked of the provider, when, and what became of its task. */
@@ -157,7 +145,7 @@ const play = async (faults: readonly Fault[], timeouts: Partial<Timeouts>) => {
     faults.map(async (fault) => {
       const ends = [end(taskOf(fault, 'stays')), ...(fault.passes ? [end(taskOf(fault, 'passes'))] : [])];
       const [stays, passes] = await Promise.all(ends);
-      played.set(fault, { stays, passes, cut: existsSync(join(root, 'cut')) });
+      played.set(fault, { stays, passes });
     }),
   );
   return played;
@@ -178,7 +166,7 @@ let playing: ReturnType<typeof playAll> | undefined;
 test.each(faults.map((fault) => [fault.id, fault.what, fault] as const))(
   '%s %s: the task says so, or it passes and the task completes',
   async (id, _, fault) => {
-    const { says, code, passes } = fault;
+    const { says, passes } = fault;
     playing ??= playAll();
 
     const outcome = (await playing).get(fault);
@@ -187,10 +175,9 @@ test.each(faults.map((fault) => [fault.id, fault.what, fault] as const))(
     expect(outcome?.stays?.view).toMatchObject({
       status: 'failed',
       attempt: 1,
-      error: { code: code ?? 'model_failed', message: expect.stringMatching(says) },
+      error: { code: 'model_failed', message: expect.stringMatching(says) },
     });
     expect(outcome?.stays?.calls).toHaveLength(passes ? 2 : 1);
-    expect(outcome?.cut).toBe(false);
     if (!passes) return;
     expect(outcome?.passes).toMatchObject({ view: { status: 'complete', attempt: 1, result: 'well' } });
     // What had come of the broken answer is neither shown as a result nor told to the model.
@@ -227,6 +214,37 @@ test('F10 a provider that is gone without a word is given up, also in the middle
   const view = await untilStatus(running, await begin('a task'), 'failed');
 
   expect(view).toMatchObject({ error: { facts: { kind: 'timeout_idle' } }, usage: { turns: 1, tool_calls: 1 } });
+});
+
+const cut: Answer = {
+  kind: 'answer',
+  text: 'I make it now',
+  calls: [{ name: 'bash', arguments: '{"command":"touch cut"}' }],
+  finish: 'length',
+};
+const silent: Answer = { kind: 'answer', text: 'hm' };
+
+test.each([
+  ['twice', [cut, cut, finished], 'complete'],
+  ['twice, and later twice again', [cut, cut, silent, cut, cut, finished], 'complete'],
+  ['three times in a row', [cut, cut, cut, finished], 'failed'],
+])('F17 a call cut at the token limit is never made: %s', async (_, answers, end) => {
+  let asked = 0;
+  const { begin, running, provider, root } = await open(() => {
+    asked += 1;
+    return answers[asked - 1] ?? finished;
+  });
+
+  const view = await untilStatus(running, await begin('a task'), 'complete', 'failed');
+
+  const told = JSON.stringify(provider.requests[1]?.body);
+  expect(view.status).toBe(end);
+  expect(view.error?.code).toBe(end === 'failed' ? 'output_truncated' : undefined);
+  expect(provider.requests).toHaveLength(end === 'failed' ? 3 : answers.length);
+  expect(told).toContain('Your answer was cut at its limit of length');
+  expect(told).toContain('I make it now');
+  expect(told).not.toContain('touch cut');
+  expect(existsSync(join(root, 'cut'))).toBe(false);
 });
 
 test('F18 a call that we end ourselves in mid-answer is never success: cancelled, or the limit by name', async () => {

@@ -179,7 +179,7 @@ const judgeClock = ({ before, after: { value, context, tags } }: Move<Snapshot>)
 
 const judge = (move: Move<Snapshot>): void => {
   const { before, event, after } = move;
-  const [was, { usage, nudges, modelTries, strikes }] = [before.context, after.context];
+  const [was, { usage, nudges, cuts, modelTries, strikes }] = [before.context, after.context];
   const called = event.type === 'xstate.done.actor.think' ? 1 : 0;
   const summarised = event.type === 'xstate.done.actor.compact' ? 1 : 0;
   if (before.value !== 'delegating') {
@@ -193,6 +193,7 @@ const judge = (move: Move<Snapshot>): void => {
   expect(nudges).toBeLessThanOrEqual(limits.maxNudges);
   expect(modelTries).toBeLessThanOrEqual(limits.maxModelRetries);
   expect(strikes).toBeLessThanOrEqual(limits.maxStrikes);
+  expect(cuts, 'cut answers in a row').toBeLessThan(limits.maxStrikes);
   if (after.value === 'compacting')
     expect(after.context.compactedFor, 'a conversation is compacted once for a turn').not.toBe(usage.turns + 1);
   if (after.value === 'thinking')
@@ -251,7 +252,7 @@ export const agentWorld: World<Snapshot, null> = {
       : [],
   keyOf: ({ value, context }) => {
     const { usage, repeats, nudges, modelTries, question, answer, decision, resumeAt } = context;
-    const { strikes, conversationTokens, overflowed, compactedFor } = context;
+    const { cuts, strikes, conversationTokens, overflowed, compactedFor } = context;
     return JSON.stringify([
       value,
       context.backend,
@@ -260,6 +261,7 @@ export const agentWorld: World<Snapshot, null> = {
       usage.cost_usd === undefined,
       repeats,
       nudges,
+      cuts,
       modelTries,
       strikes,
       conversationTokens >= limits.contextWindow * 0.8,

@@ -1,4 +1,5 @@
 import type { Message, ToolCall } from '../model/port.ts';
+import { headAndTail } from './bounded-text.ts';
 import { type Compaction, compacted } from './compaction.ts';
 import type { Answered } from './steps.ts';
 import type { CallResult } from './tools/port.ts';
@@ -17,6 +18,9 @@ export interface Conversation {
   /** How often in a row the last call was made with the same arguments and the same result. */
   repeats(): number;
 }
+
+/** Of an answer that was cut the model is shown enough to know it again. */
+const cutTextBytes = 2 * 1024;
 
 export const createConversation = (first: string): Conversation => {
   let messages: Message[] = [{ role: 'user', text: first }];
@@ -43,7 +47,10 @@ export const createConversation = (first: string): Conversation => {
     },
     answer: ({ text, calls, truncated, reasoning }) => {
       pending = truncated ? [] : calls;
-      messages.push({ role: 'assistant', text, calls: pending, ...(reasoning === undefined ? {} : { reasoning }) });
+      // Some providers refuse an answer without words, and thoughts without what they led to.
+      if (truncated)
+        messages.push({ role: 'assistant', text: headAndTail(text, cutTextBytes) || '(cut off)', calls: [] });
+      else messages.push({ role: 'assistant', text, calls, ...(reasoning === undefined ? {} : { reasoning }) });
     },
     results: (results) => {
       for (const result of results) {

@@ -40,7 +40,10 @@ export interface AgentWorker {
   forget(key: AttemptKey): void;
 }
 
-const nudgeText = 'You answered without calling a tool. Go on with the task, or call finish when you are done.';
+const nudges = {
+  silent: 'You answered without calling a tool. Go on with the task, or call finish when you are done.',
+  cut: 'Your answer was cut at its limit of length, so none of its calls was made. Go on in smaller steps: think shorter, and make long files in several pieces.',
+} as const;
 const spoken = {
   person: (text: string) => `A person answers:\n\n${text}`,
   check: (text: string) => `Your work is not accepted yet. ${text}\n\nMend it, then call finish again.`,
@@ -146,7 +149,10 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
 
     think: async ({ turn, nudge, answer, ...seat }, signal) => {
       const desk = deskOf(seat);
-      const said = [...(nudge ? [nudgeText] : []), ...(answer?.text == null ? [] : [spoken[answer.from](answer.text)])];
+      const said = [
+        ...(nudge === null ? [] : [nudges[nudge]]),
+        ...(answer?.text == null ? [] : [spoken[answer.from](answer.text)]),
+      ];
       desk.conversation.hear(turn, said);
       const known = desk.steps.thought(turn)?.answer ?? null;
       const taken = known ?? (await call(desk, seat, turn, said, signal));
