@@ -141,7 +141,8 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
   return {
     prepare: async ({ turns, resumeAt, ...seat }) => {
       const { first, ...opened } = await open(seat, ports);
-      await ports.endLeftovers(seat.taskId, seat.attempt);
+      // What is about to begin has left nothing.
+      if (resumeAt !== null) await ports.endLeftovers(seat.taskId, seat.attempt);
       const setting = { ...opened, profile: ports.profileOf(seat.role), turns, resumeAt };
       desks.set(attemptKey(seat.taskId, seat.attempt), setDesk(setting, first));
       return unclear(unclearCalls(setting));
