@@ -57,6 +57,16 @@ const sections = z.strictObject({
         .refine(isSafeUrl, 'must be https, or an address of this machine')
         .default('https://api.openai.com/v1'),
       protocol: z.enum(['auto', 'responses', 'chat']).default('auto'),
+      /** What a server of chat completions wants otherwise; `agent doctor --model` says which. */
+      compat: z
+        .strictObject({
+          max_tokens_field: z.enum(['max_tokens', 'max_completion_tokens']).optional(),
+          stream_options: z.boolean().default(true),
+          tool_result_name: z.boolean().default(false),
+          reply_after_tools: z.boolean().default(false),
+          text_tool_calls: z.boolean().default(false),
+        })
+        .prefault({}),
       /** The whole of one model call. */
       timeout_seconds: positive.max(3_600).optional(),
       prices: z.record(z.string().min(1), price).default({}),

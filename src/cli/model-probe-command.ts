@@ -1,3 +1,4 @@
+import { type Compat, maxTokensFieldAt } from '../actors/model/compat.ts';
 import { contextWindowOf } from '../actors/model/context-windows.ts';
 import { type Findings, type Probe, probeModel } from '../actors/model/probe.ts';
 import type { Check } from './backend-checks.ts';
@@ -5,7 +6,7 @@ import type { CommandContext } from './commands.ts';
 import { loadConfig } from './config.ts';
 import type { Config } from './config-schema.ts';
 import { exitCodes } from './exit-codes.ts';
-import { baseUrlOf } from './server/models.ts';
+import { baseUrlOf, compatOf } from './server/models.ts';
 import { createRedactor } from './server/redact.ts';
 import { keyVariable } from './settings.ts';
 
@@ -55,29 +56,63 @@ const windowCheck = ({ api }: Config, { served }: Findings): Check => {
   return { check, status: 'note', detail: `not known; set api.context_window, or it shows when it is full${silent}` };
 };
 
-const protocolCheck = ({ api }: Config, { use, configured }: Findings): Check => {
+/** What a probe needed that the configuration does not say, by the names of its settings. */
+const missingSettings = (config: Config, used: Compat): Readonly<Record<string, unknown>> => {
+  const { compat } = config.api;
+  const needed = {
+    max_tokens_field: used.maxTokensField,
+    stream_options: used.streamOptions,
+    tool_result_name: used.toolResultName,
+    reply_after_tools: used.replyAfterTools,
+    text_tool_calls: used.textToolCalls,
+  };
+  const host = new URL(baseUrlOf(config)).host;
+  const given = { ...compat, max_tokens_field: compat.max_tokens_field ?? maxTokensFieldAt(host) };
+  return Object.fromEntries(
+    Object.entries(needed).filter(([name, value]) => given[name as keyof typeof given] !== value),
+  );
+};
+
+const compatCheck = (config: Config, { probes, use }: Findings): readonly Check[] => {
+  const probe = probes.find(({ protocol }) => protocol === use);
+  const missing = probe === undefined ? [] : Object.entries(missingSettings(config, probe.compat));
+  const settings = missing.map(([name, value]) => `api.compat.${name} to ${value}`).join(', ');
+  return missing.length === 0 ? [] : [{ check: 'compat', status: 'problem', detail: `set ${settings}` }];
+};
+
+/** The server has no address for the usual protocol, so that the other one is taken. */
+const isElsewhere = ({ api }: Config, { probes }: Findings): boolean =>
+  api.protocol === 'auto' && probes[0]?.speaks === false;
+
+const protocolCheck = (config: Config, findings: Findings): Check => {
+  const { use, configured } = findings;
   const check = 'protocol';
+  if (use !== null && isElsewhere(config, findings))
+    return { check, status: 'ok', detail: `${use}, since ${configured} is not there` };
   if (use === null) return { check, status: 'problem', detail: 'none does: agents cannot work with this model' };
   if (use !== configured) return { check, status: 'problem', detail: `set api.protocol to ${use}` };
-  return { check, status: 'ok', detail: `${use}, by api.protocol ${api.protocol}` };
+  return { check, status: 'ok', detail: `${use}, by api.protocol ${config.api.protocol}` };
 };
 
 const checksFor = (config: Config, findings: Findings): readonly Check[] => [
   ...findings.probes.map((probe): Check => {
     const detail = wordsFor(probe, findings, config.api.provider_model);
     const isFine = probe.callsTools === true && probe.reportsUsage === true;
-    const matters = probe.protocol === findings.configured && probe.callsTools !== true;
+    const isReplaced = findings.use !== null && isElsewhere(config, findings);
+    const matters = probe.protocol === findings.configured && probe.callsTools !== true && !isReplaced;
     return { check: probe.protocol, status: isFine ? 'ok' : matters ? 'problem' : 'note', detail };
   }),
   protocolCheck(config, findings),
+  ...compatCheck(config, findings),
   ...(findings.use === null ? [] : [windowCheck(config, findings)]),
 ];
 
-const jsonOf = ({ probes, use, served }: Findings) => ({
+const jsonOf = (config: Config, { probes, use, served }: Findings) => ({
   use,
   context_window: served.contextWindow,
   probes: probes.map(({ protocol, reachable, failure, ...probe }) => ({
     protocol,
+    needs: missingSettings(config, probe.compat),
     reachable,
     authorised: probe.authorised,
     speaks: probe.speaks,
@@ -104,9 +139,11 @@ export const probeModelCommand = async (context: CommandContext, configFile: str
   }
   const safe = createRedactor([key]);
   const baseURL = baseUrlOf(config);
-  const findings = await probeModel({ apiKey: key, baseURL, model: api.provider_model, protocol: api.protocol });
+  const { provider_model: model, protocol } = api;
+  const findings = await probeModel({ apiKey: key, baseURL, model, protocol, compat: compatOf(config) });
   const checks = checksFor(config, findings);
-  if (json) io.out(safe(JSON.stringify({ model: api.provider_model, base_url: baseURL, checks, ...jsonOf(findings) })));
+  if (json)
+    io.out(safe(JSON.stringify({ model: api.provider_model, base_url: baseURL, checks, ...jsonOf(config, findings) })));
   else {
     io.out(safe(`${api.provider_model} at ${baseURL}`));
     for (const { check, status, detail } of checks) io.out(safe(`${status.padEnd(8)} ${check.padEnd(9)} ${detail}`));

@@ -14,23 +14,28 @@ const notFound = json(404, { detail: 'Not Found' });
 
 interface Paths {
   readonly models?: Answer;
-  readonly chat?: Answer;
+  readonly chat?: Answer | Asked;
   readonly responses?: Answer;
   readonly props?: Answer;
 }
 
-const answerOf = (paths: Paths, path: string): Answer => {
+const answerOf = (paths: Paths, request: SeenRequest): Answer => {
+  const { path } = request;
   const [, name] = Object.entries({
     '/models': paths.models,
-    '/chat/completions': paths.chat,
+    '/chat/completions': answered(paths.chat, request),
     '/responses': paths.responses,
     '/props': paths.props,
   }).find(([end]) => path.endsWith(end)) ?? ['', undefined];
   return name ?? notFound;
 };
 
+type Asked = (body: Readonly<Record<string, unknown>>) => Answer;
+const answered = (answer: Answer | Asked | undefined, { body }: SeenRequest): Answer | undefined =>
+  typeof answer === 'function' ? answer(body as Readonly<Record<string, unknown>>) : answer;
+
 const doctor = async (paths: Paths, api: object = {}, ...flags: readonly string[]) => {
-  const provider = await startModelServer(({ path }: SeenRequest) => answerOf(paths, path));
+  const provider = await startModelServer((request: SeenRequest) => answerOf(paths, request));
   const project = openProject({ api: { base_url: provider.baseURL, provider_model: model, ...api } });
   const ended = await project.agentWith({ OPENAI_API_KEY: key }, 'doctor', '--model', ...flags);
   expect(ended.out + ended.err).not.toContain('sk-canary');
@@ -52,7 +57,7 @@ test('a good server: both protocols are tried, and the one in use, the window an
   expect(code).toBe(0);
   const asked = requests.find(({ path }) => path.endsWith('/chat/completions'));
   expect(asked?.body).toMatchObject({ model, stream: true, tools: [{ function: { name: 'note' } }] });
-  expect(requests).toHaveLength(3);
+  expect(requests).toHaveLength(4);
 });
 
 test('as JSON for programs', async () => {
@@ -165,7 +170,7 @@ test('a protocol that was named and does is the only one that is tried', async (
   const { code, requests } = await doctor({ models: serves({}), chat: note, responses: note }, { protocol: 'chat' });
 
   expect(code).toBe(0);
-  expect(requests.map(({ path }) => path)).toEqual(['/v1/models', '/v1/chat/completions']);
+  expect(requests.map(({ path }) => path)).toEqual(['/v1/models', '/v1/chat/completions', '/v1/chat/completions']);
 });
 
 test('a window that is set larger than the one of the server is a problem', async () => {
@@ -200,4 +205,61 @@ test('where there is no model to try it says why', async () => {
 
   expect([noKey.code, JSON.parse(noKey.out)]).toEqual([1, { problem: 'OPENAI_API_KEY is not set', probes: [] }]);
   expect([scripted.code, scripted.err]).toEqual([1, expect.stringContaining('api.backend is scripted')]);
+});
+
+const misunderstood = (what: string): Answer => json(400, { error: { message: `unsupported: ${what}` } });
+const messagesIn = (body: Readonly<Record<string, unknown>>) => body['messages'] as readonly Record<string, unknown>[];
+
+test.each<[string, Asked, RegExp]>([
+  [
+    'that refuses stream_options',
+    (body) => ('stream_options' in body ? misunderstood('stream_options') : note),
+    /problem +compat +set api\.compat\.stream_options to false$/m,
+  ],
+  [
+    'that wants max_completion_tokens',
+    (body) => ('max_tokens' in body ? misunderstood('max_tokens') : note),
+    /problem +compat +set api\.compat\.max_tokens_field to max_completion_tokens$/m,
+  ],
+  [
+    'that wants the names of tools',
+    (body) => (messagesIn(body).some(({ role, name }) => role === 'tool' && !name) ? misunderstood('tool') : note),
+    /problem +compat +set api\.compat\.tool_result_name to true$/m,
+  ],
+  [
+    'that wants both, and an answer to results',
+    (body) => {
+      const [before, last] = messagesIn(body).slice(-2);
+      if ('stream_options' in body) return misunderstood('stream_options');
+      return before?.['role'] === 'tool' && last?.['role'] === 'user' ? misunderstood('order') : note;
+    },
+    /problem +compat +set api\.compat\.stream_options to false, api\.compat\.reply_after_tools to true$/m,
+  ],
+  [
+    'whose model prints its calls',
+    () => ({ kind: 'answer', text: '<tool_call>{"name":"note","arguments":{"text":"ready"}}</tool_call>' }),
+    /problem +compat +set api\.compat\.text_tool_calls to true$/m,
+  ],
+])('of a server %s it says what to set', async (_, chat, words) => {
+  const { code, out } = await doctor({ models: serves({}), chat });
+
+  expect(out).toMatch(/ok +chat +reachable/);
+  expect(out).toMatch(words);
+  expect(code).toBe(1);
+});
+
+test('with what it said to set, nothing is left to say', async () => {
+  const chat: Asked = (body) => ('stream_options' in body ? misunderstood('stream_options') : note);
+
+  const { code, out } = await doctor({ models: serves({}), chat }, { compat: { stream_options: false } }, '--json');
+
+  expect(code).toBe(0);
+  expect(JSON.parse(out).probes[0].needs).toEqual({});
+});
+
+test('with auto, a server of responses alone is fine', async () => {
+  const { code, out } = await doctor({ models: serves({}), responses: note });
+
+  expect(out).toMatch(/ok +protocol +responses, since chat is not there/);
+  expect(code).toBe(0);
 });

@@ -1,19 +1,19 @@
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
+import { type Compat, usualCompat } from './compat.ts';
 import { createOpenAiCall, hostOf, keyHeader, type OpenAiOptions } from './openai-call.ts';
-import { createAssembly, encodeRequest, type MaxTokensField } from './openai-codec.ts';
+import { createAssembly, encodeRequest } from './openai-codec.ts';
 import type { Model } from './port.ts';
 
 export interface OpenAiChatOptions extends OpenAiOptions {
-  readonly maxTokensField?: MaxTokensField;
+  readonly compat?: Compat;
 }
 
 /** Chat Completions over the openai package. */
-export const createOpenAiChatModel = (options: OpenAiChatOptions): Model => {
+export const createOpenAiChatModel = ({ compat = usualCompat, ...options }: OpenAiChatOptions): Model => {
   const host = hostOf(options.baseURL);
-  const field = options.maxTokensField ?? (host === 'api.openai.com' ? 'max_completion_tokens' : 'max_tokens');
   return createOpenAiCall<ChatCompletionChunk>(options, {
     open: (client, request, signal) =>
-      client.chat.completions.create(encodeRequest(request, field), { signal, headers: keyHeader(request) }),
-    createAssembly,
+      client.chat.completions.create(encodeRequest(request, compat, host), { signal, headers: keyHeader(request) }),
+    createAssembly: () => createAssembly(compat),
   });
 };

@@ -4,15 +4,21 @@ import type {
   ChatCompletionMessageParam,
 } from 'openai/resources/chat/completions';
 import type { CompletionUsage } from 'openai/resources/completions';
+import { type Compat, maxTokensFieldAt } from './compat.ts';
 import { type Assembly, count, inOrder } from './openai-assembly.ts';
 import type { Message, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 import { type ReasoningField, reasoningFields, thinkingFor } from './reasoning.ts';
+import { type TextCalls, textCallsIn } from './text-calls.ts';
 
-export type MaxTokensField = 'max_tokens' | 'max_completion_tokens';
+/** What an answer says that nobody gave, for servers that want one. */
+const fillerReply = 'I have the results.';
 
-const encodeMessage = (message: Message, model: string): ChatCompletionMessageParam => {
+const encodeMessage = (message: Message, model: string, { toolResultName }: Compat): ChatCompletionMessageParam => {
   if (message.role === 'user') return { role: 'user', content: message.text };
-  if (message.role === 'tool') return { role: 'tool', tool_call_id: message.callId, content: message.text };
+  if (message.role === 'tool') {
+    const named = toolResultName ? { name: message.tool } : {};
+    return { role: 'tool', tool_call_id: message.callId, content: message.text, ...named };
+  }
   const calls = message.calls.map(({ id, tool, arguments: text }) => ({
     id,
     type: 'function' as const,
@@ -27,15 +33,23 @@ const encodeMessage = (message: Message, model: string): ChatCompletionMessagePa
   };
 };
 
+const encodeMessages = (messages: readonly Message[], model: string, compat: Compat): ChatCompletionMessageParam[] =>
+  messages.flatMap((message, index) => {
+    const isSpokenInto = compat.replyAfterTools && message.role === 'user' && messages[index - 1]?.role === 'tool';
+    const reply = { role: 'assistant' as const, content: fillerReply };
+    return [...(isSpokenInto ? [reply] : []), encodeMessage(message, model, compat)];
+  });
+
 /** Our request as a streaming chat completion. */
 export const encodeRequest = (
   { model, system, messages, tools, maxTokens, wordsOnly = false }: ModelRequest,
-  field: MaxTokensField,
+  compat: Compat,
+  host: string,
 ): ChatCompletionCreateParamsStreaming => ({
   model,
   stream: true,
-  stream_options: { include_usage: true },
-  messages: [{ role: 'system', content: system }, ...messages.map((message) => encodeMessage(message, model))],
+  ...(compat.streamOptions ? { stream_options: { include_usage: true } } : {}),
+  messages: [{ role: 'system', content: system }, ...encodeMessages(messages, model, compat)],
   ...(tools.length === 0
     ? {}
     : {
@@ -45,7 +59,7 @@ export const encodeRequest = (
         })),
         ...(wordsOnly ? { tool_choice: 'none' as const } : {}),
       }),
-  [field]: maxTokens,
+  [compat.maxTokensField ?? maxTokensFieldAt(host)]: maxTokens,
 });
 
 /** Some servers send the same in two fields: the first that holds something counts. */
@@ -93,7 +107,8 @@ const extended = (call: ToolCall | undefined, part: CallPart): ToolCall => ({
   arguments: (call?.arguments ?? '') + argumentsIn(part),
 });
 
-export const createAssembly = (): Assembly<ChatCompletionChunk> => {
+/** `textToolCalls`: an answer without calls is searched for calls in its text. */
+export const createAssembly = ({ textToolCalls }: Pick<Compat, 'textToolCalls'>): Assembly<ChatCompletionChunk> => {
   const calls = new Map<number, ToolCall>();
   const places = new Map<number, number>();
   let text = '';
@@ -101,6 +116,7 @@ export const createAssembly = (): Assembly<ChatCompletionChunk> => {
   let finishReason: string | null = null;
   let usage: ModelUsage | null = null;
   let thought: ReturnType<typeof reasoningOf> = null;
+  const printed = (): TextCalls | null => (textToolCalls && calls.size === 0 ? textCallsIn(text) : null);
 
   return {
     add: (chunk) => {
@@ -126,8 +142,8 @@ export const createAssembly = (): Assembly<ChatCompletionChunk> => {
     },
     chunks: () => chunks,
     finishReason: () => finishReason,
-    text: () => text,
-    calls: () => inOrder(calls),
+    text: () => printed()?.text ?? text,
+    calls: () => inOrder(new Map(printed()?.calls.entries() ?? calls)),
     usage: () => usage,
     thinking: () => (thought === null ? null : { protocol: 'chat', ...thought }),
   };

@@ -1,6 +1,6 @@
 import type { Failure } from '../../machines/task.ts';
-import { hostOf, type OpenAiOptions } from './openai-call.ts';
-import { createOpenAiChatModel } from './openai-chat.ts';
+import { hostOf } from './openai-call.ts';
+import { createOpenAiChatModel, type OpenAiChatOptions } from './openai-chat.ts';
 import { createOpenAiResponsesModel } from './openai-responses.ts';
 import type { Model } from './port.ts';
 
@@ -39,7 +39,7 @@ const eitherOf = (first: Model, second: Model): Model => {
 export const createOpenAiModel = ({
   protocol,
   ...options
-}: OpenAiOptions & { readonly protocol: OpenAiProtocol }): Model => {
+}: OpenAiChatOptions & { readonly protocol: OpenAiProtocol }): Model => {
   if (protocol === 'chat') return createOpenAiChatModel(options);
   if (protocol === 'responses') return createOpenAiResponsesModel(options);
   const [chat, responses] = [createOpenAiChatModel(options), createOpenAiResponsesModel(options)];

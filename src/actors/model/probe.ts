@@ -1,7 +1,9 @@
 import type { Failure } from '../../machines/task.ts';
+import { type Compat, maxTokensFieldAt } from './compat.ts';
 import { createOpenAiModel } from './openai.ts';
 import { hostOf } from './openai-call.ts';
 import type { ModelEvent, ModelRequest } from './port.ts';
+import { type Ask, tryCompat } from './probe-compat.ts';
 import { type Served, servedBy } from './served-models.ts';
 import type { Timeouts } from './watchdog.ts';
 
@@ -10,6 +12,7 @@ export interface ProbeOptions {
   readonly baseURL: string;
   readonly model: string;
   readonly protocol: 'auto' | Protocol;
+  readonly compat: Compat;
 }
 type Protocol = 'responses' | 'chat';
 
@@ -23,6 +26,8 @@ export interface Probe {
   readonly streams: boolean | null;
   readonly callsTools: boolean | null;
   readonly reportsUsage: boolean | null;
+  /** The settings with which it was asked in the end. */
+  readonly compat: Compat;
   readonly failure: Failure | null;
 }
 
@@ -77,9 +82,14 @@ const unreachable: ReadonlySet<unknown> = new Set(['network', 'certificate', 'se
 const isNoEndpoint = ({ facts }: Failure, knows: boolean): boolean =>
   facts['status'] === 405 || facts['status'] === 501 || (facts['status'] === 404 && knows);
 
-const afterFailure = (protocol: Protocol, failure: Failure, { models }: Served, model: string): Probe => {
+const afterFailure = (
+  asked: Pick<Probe, 'protocol' | 'compat'>,
+  failure: Failure,
+  { models }: Served,
+  model: string,
+): Probe => {
   const { kind, status } = failure.facts;
-  const probe = { ...open, protocol, reachable: true, failure };
+  const probe = { ...open, ...asked, reachable: true, failure };
   if (unreachable.has(kind)) return { ...probe, reachable: false };
   if (kind === 'auth') return { ...probe, authorised: false };
   const unlisted = models !== null && !models.includes(model);
@@ -92,10 +102,20 @@ const afterFailure = (protocol: Protocol, failure: Failure, { models }: Served, 
 
 const probeOne = async (options: ProbeOptions, protocol: Protocol, served: Served): Promise<Probe> => {
   const { apiKey, baseURL, model } = options;
-  let last: ModelEvent | null = null;
-  const asked = createOpenAiModel({ apiKey, baseURL, protocol, timeouts });
-  for await (const event of asked.ask(requestFor(model), new AbortController().signal)) last = event;
-  if (last?.type === 'failed') return afterFailure(protocol, last.failure, served, model);
+  const ask: Ask = async (compat, request) => {
+    let last: ModelEvent | null = null;
+    const asked = createOpenAiModel({ apiKey, baseURL, protocol, compat, timeouts });
+    for await (const event of asked.ask(request, new AbortController().signal)) last = event;
+    return last;
+  };
+  const given = {
+    ...options.compat,
+    maxTokensField: options.compat.maxTokensField ?? maxTokensFieldAt(hostOf(baseURL)),
+  };
+  const request = requestFor(model);
+  const { last, compat } =
+    protocol === 'chat' ? await tryCompat(ask, request, given) : { last: await ask(given, request), compat: given };
+  if (last?.type === 'failed') return afterFailure({ protocol, compat }, last.failure, served, model);
   const answer = last?.type === 'answered' ? last : null;
   const callsTools = answer?.calls.some((call) => call.tool === 'note' && isNote(call.arguments)) ?? false;
   return {
@@ -107,6 +127,7 @@ const probeOne = async (options: ProbeOptions, protocol: Protocol, served: Serve
     streams: true,
     callsTools,
     reportsUsage: answer?.estimated !== true,
+    compat,
     failure: null,
   };
 };

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Assistants } from '../../actors/backends/assistants.ts';
+import type { Compat } from '../../actors/model/compat.ts';
 import { selectModel } from '../../actors/model/credentials.ts';
 import { createOpenAiModel } from '../../actors/model/openai.ts';
 import type { Model } from '../../actors/model/port.ts';
@@ -24,6 +25,15 @@ const scriptOf = ({ api }: Config) => {
 export const baseUrlOf = ({ api }: Config): string =>
   api.mode === 'proxy' ? (api.proxy.base_url ?? api.base_url) : api.base_url;
 
+/** What the server of the model wants otherwise. */
+export const compatOf = ({ api: { compat } }: Config): Compat => ({
+  maxTokensField: compat.max_tokens_field ?? null,
+  streamOptions: compat.stream_options,
+  toolResultName: compat.tool_result_name,
+  replyAfterTools: compat.reply_after_tools,
+  textToolCalls: compat.text_tool_calls,
+});
+
 /** Chooses by name: `scripted`, or whatever the provider serves, when there is a key for it. */
 export const modelsFor = (config: Config, key: string | null): ((requested: string) => Model | null) => {
   const { api, agent } = config;
@@ -33,7 +43,9 @@ export const modelsFor = (config: Config, key: string | null): ((requested: stri
     progressMs: Math.min(defaultTimeouts.progressMs, agent.idle_timeout_seconds * 1_000),
     ...(api.timeout_seconds === undefined ? {} : { turnMs: api.timeout_seconds * 1_000 }),
   };
-  const remote = key === null ? null : createOpenAiModel({ protocol: api.protocol, apiKey: key, baseURL, timeouts });
+  const { protocol } = api;
+  const compat = compatOf(config);
+  const remote = key === null ? null : createOpenAiModel({ protocol, compat, apiKey: key, baseURL, timeouts });
   return (requested) => (api.backend === 'scripted' ? scripted : selectModel({ scripted, remote }, requested));
 };
 

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { usualCompat } from '../../../src/actors/model/compat.ts';
 import { createOpenAiChatModel } from '../../../src/actors/model/openai-chat.ts';
 import { aRequest, ask } from '../../contracts/model.ts';
 import { type Answer, startModelServer } from '../../support/model-server.ts';
@@ -62,7 +63,9 @@ test('stop with tool calls counts as tool calls', async () => {
 test('the token limit goes into the field that is asked for', async () => {
   const { baseURL, requests } = await startModelServer(() => ({ kind: 'answer', text: 'ok' }));
 
-  await ask(createOpenAiChatModel({ apiKey, baseURL, maxTokensField: 'max_completion_tokens' }));
+  await ask(
+    createOpenAiChatModel({ apiKey, baseURL, compat: { ...usualCompat, maxTokensField: 'max_completion_tokens' } }),
+  );
 
   expect(requests[0]?.body).toMatchObject({ max_completion_tokens: 1_000 });
   expect(requests[0]?.body).not.toHaveProperty('max_tokens');

@@ -1,5 +1,6 @@
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
 import { describe, expect, test } from 'vitest';
+import { type Compat, usualCompat } from '../../../src/actors/model/compat.ts';
 import { createAssembly, encodeRequest } from '../../../src/actors/model/openai-codec.ts';
 import { aRequest } from '../../contracts/model.ts';
 
@@ -12,7 +13,7 @@ const part = (index: number, given: { id?: string; name?: string; arguments?: st
   return { index, ...(id === undefined ? {} : { id }), function: fn };
 };
 const assembled = (...chunks: readonly ChatCompletionChunk[]) => {
-  const assembly = createAssembly();
+  const assembly = createAssembly(usualCompat);
   for (const chunk of chunks) assembly.add(chunk);
   return assembly;
 };
@@ -21,7 +22,8 @@ describe('a request', () => {
   test('leaves out what would be empty', () => {
     const body = encodeRequest(
       aRequest({ tools: [], messages: [{ role: 'assistant', text: 'Hm.', calls: [] }] }),
-      'max_tokens',
+      usualCompat,
+      'localhost',
     );
 
     expect(body).not.toHaveProperty('tools');
@@ -29,12 +31,46 @@ describe('a request', () => {
   });
 
   test('holds one field for the token limit', () => {
-    expect(encodeRequest(aRequest(), 'max_tokens')).toMatchObject({ max_tokens: 1_000 });
-    expect(encodeRequest(aRequest(), 'max_completion_tokens')).not.toHaveProperty('max_tokens');
+    expect(encodeRequest(aRequest(), usualCompat, 'localhost')).toMatchObject({ max_tokens: 1_000 });
+    expect(encodeRequest(aRequest(), usualCompat, 'api.openai.com')).not.toHaveProperty('max_tokens');
+  });
+
+  const history = aRequest({
+    messages: [
+      { role: 'user', text: 'Do it.' },
+      { role: 'assistant', text: '', calls: [{ id: 'a', tool: 'read', arguments: '{}' }] },
+      { role: 'tool', callId: 'a', tool: 'read', text: 'x', ok: true },
+      { role: 'user', text: 'Go on.' },
+    ],
+  });
+
+  test.each<[string, Partial<Compat>, object]>([
+    ['as usual', {}, { max_tokens: 1_000, stream_options: { include_usage: true } }],
+    ['with another field for the limit', { maxTokensField: 'max_completion_tokens' }, { max_completion_tokens: 1_000 }],
+    ['with names of tools', { toolResultName: true }, { messages: { 3: { role: 'tool', name: 'read' } } }],
+    [
+      'with an answer to results',
+      { replyAfterTools: true },
+      {
+        messages: {
+          3: { role: 'tool' },
+          4: { role: 'assistant', content: 'I have the results.' },
+          5: { role: 'user' },
+        },
+      },
+    ],
+  ])('is as a server wants it: %s', (_, compat, expected) => {
+    const body = encodeRequest(history, { ...usualCompat, ...compat }, 'localhost');
+
+    expect({ ...body, messages: { ...body.messages } }).toMatchObject(expected);
+    expect('stream_options' in encodeRequest(history, { ...usualCompat, streamOptions: false }, 'localhost')).toBe(
+      false,
+    );
+    expect(encodeRequest(history, usualCompat, 'localhost').messages).toHaveLength(5);
   });
 
   test('asks for the usage in the stream', () => {
-    expect(encodeRequest(aRequest(), 'max_tokens')).toMatchObject({
+    expect(encodeRequest(aRequest(), usualCompat, 'localhost')).toMatchObject({
       stream: true,
       stream_options: { include_usage: true },
     });
@@ -112,7 +148,7 @@ describe('an answer', () => {
     ['nothing', {}, false],
     ['null', { content: null }, false],
   ])('makes progress by %s: %j → %s', (_, value, progress) => {
-    expect(createAssembly().add(delta(value)).progress).toBe(progress);
+    expect(createAssembly(usualCompat).add(delta(value)).progress).toBe(progress);
   });
 
   test('keeps its reasoning out of its text', () => {
@@ -145,5 +181,30 @@ describe('an answer', () => {
     const { usage } = assembled(wire({ choices: [], usage: { prompt_tokens: -1, completion_tokens: 1.5 } }));
 
     expect(usage()).toEqual({ inputTokens: 0, outputTokens: 0, cachedTokens: 0 });
+  });
+});
+
+describe('calls that are printed as text', () => {
+  const printed = '<tool_call>\n{"name": "read", "arguments": {"path": "x"}}\n</tool_call>';
+  const read = (textToolCalls: boolean, ...chunks: readonly ChatCompletionChunk[]) => {
+    const assembly = createAssembly({ textToolCalls });
+    for (const chunk of chunks) assembly.add(chunk);
+    return { text: assembly.text(), calls: assembly.calls() };
+  };
+
+  test('are calls where the settings say so, and text elsewhere', () => {
+    const answer = delta({ content: `I look.\n${printed}` }, 'stop');
+
+    expect(read(true, answer)).toEqual({
+      text: 'I look.',
+      calls: [{ id: 'call_0_0', tool: 'read', arguments: '{"path":"x"}' }],
+    });
+    expect(read(false, answer)).toEqual({ text: `I look.\n${printed}`, calls: [] });
+  });
+
+  test('stay text beside real ones', () => {
+    const answer = delta({ content: printed, tool_calls: [part(0, { id: 'a', name: 'grep', arguments: '{}' })] });
+
+    expect(read(true, answer)).toEqual({ text: printed, calls: [{ id: 'a', tool: 'grep', arguments: '{}' }] });
   });
 });

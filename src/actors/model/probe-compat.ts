@@ -1,0 +1,58 @@
+import type { Compat } from './compat.ts';
+import type { ModelEvent, ModelRequest } from './port.ts';
+import { textCallsIn } from './text-calls.ts';
+
+export type Ask = (compat: Compat, request: ModelRequest) => Promise<ModelEvent | null>;
+
+/** What came of asking, and with which settings. */
+export interface Tried {
+  readonly last: ModelEvent | null;
+  readonly compat: Compat;
+}
+
+/** The request was not understood; a server that is ill, or refuses the key, is so with any settings. */
+const isMisunderstood = (event: ModelEvent | null): boolean =>
+  event?.type === 'failed' &&
+  event.failure.facts['kind'] === 'http' &&
+  [400, 422].some((status) => status === event.failure.facts['status']);
+
+/** Each alone, then all: the fewest changes that help. */
+const variantsOf = (given: Compat, changes: readonly Partial<Compat>[]): readonly Compat[] =>
+  [...changes, Object.assign({}, ...changes)].map((change) => ({ ...given, ...change }));
+
+const firstUnderstood = async (ask: Ask, request: ModelRequest, given: Compat, changes: readonly Partial<Compat>[]) => {
+  const first: Tried = { last: await ask(given, request), compat: given };
+  if (!isMisunderstood(first.last)) return first;
+  for (const compat of variantsOf(given, changes)) {
+    const last = await ask(compat, request);
+    if (!isMisunderstood(last)) return { last, compat };
+  }
+  return first;
+};
+
+/** The conversation goes on: what was called is answered, and somebody speaks. */
+const nextRequest = (request: ModelRequest, answer: Extract<ModelEvent, { type: 'answered' }>): ModelRequest => ({
+  ...request,
+  messages: [
+    ...request.messages,
+    { role: 'assistant', text: answer.text, calls: answer.calls },
+    ...answer.calls.map(({ id, tool }) => ({ role: 'tool' as const, callId: id, tool, text: 'noted', ok: true })),
+    { role: 'user', text: 'Answer with the word done.' },
+  ],
+});
+
+/** Finds the settings by which a server of chat completions takes a request, and the results of a call. */
+export const tryCompat = async (ask: Ask, request: ModelRequest, given: Compat): Promise<Tried> => {
+  const otherField = given.maxTokensField === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
+  const first = await firstUnderstood(ask, request, given, [{ streamOptions: false }, { maxTokensField: otherField }]);
+  if (first.last?.type !== 'answered') return first;
+  const printed = first.last.calls.length === 0 ? textCallsIn(first.last.text) : null;
+  const takesText = printed !== null && printed.calls.length > 0;
+  const answer = takesText ? { ...first.last, ...printed } : first.last;
+  const compat = takesText ? { ...first.compat, textToolCalls: true } : first.compat;
+  if (answer.calls.length === 0) return { last: answer, compat };
+  const calls = answer.calls.map((call, index) => ({ ...call, id: call.id || `call_${index}` }));
+  const changes = [{ toolResultName: true }, { replyAfterTools: true }];
+  const second = await firstUnderstood(ask, nextRequest(request, { ...answer, calls }), compat, changes);
+  return isMisunderstood(second.last) ? { last: second.last, compat } : { last: answer, compat: second.compat };
+};
