@@ -78,6 +78,8 @@ export const openSystem = async (
       merge: 'none',
       idleMs: 1_800_000,
       answerMs: 60_000,
+      defaultAnswer: null,
+      defaultDecision: null,
       prices: {},
       maxRetries: 0,
       maxModelRetries: 0,

@@ -60,6 +60,9 @@ export interface Settings {
   readonly idleMs: number;
   /** How long a question to a person may stay unanswered (ms). */
   readonly answerMs: number;
+  /** What counts as the answer when nobody gives one in time; null: the attempt fails. */
+  readonly defaultAnswer: string | null;
+  readonly defaultDecision: 'deny' | null;
   readonly maxRetries: number;
   /** How often a call of the model that failed in a way that may pass is made again within an attempt. */
   readonly maxModelRetries: number;
@@ -99,6 +102,8 @@ export const limitsFor = (settings: Settings, run: RunOptions, role: Role, now: 
     maxCostUsd: run.maxCostUsd ?? own.maxCostUsd ?? settings.maxCostUsd,
     deadlineAt: now + (run.timeoutMs ?? own.timeoutMs),
     answerMs: settings.answerMs,
+    defaultAnswer: settings.defaultAnswer,
+    defaultDecision: settings.defaultDecision,
     maxRepeats,
     maxNudges,
     maxModelRetries: settings.maxModelRetries,

@@ -100,6 +100,10 @@ const sections = z.strictObject({
       /** How long nothing may be heard of the model or of an assistant; a command has a time limit of its own. */
       idle_timeout_seconds: positive.max(86_400).default(1_800),
       answer_timeout_seconds: positive.max(86_400).default(3_600),
+      /** What counts as the answer to a question when nobody answers in time; without it the attempt fails. */
+      default_answer: z.string().trim().min(1).max(4_000).optional(),
+      /** What becomes of calls that need leave when nobody answers in time: they are not made, or the attempt fails. */
+      default_decision: z.enum(['deny', 'fail']).default('deny'),
       require_approval: z.array(tool).default([]),
       max_turns: positive.max(1_000).default(50),
       max_tokens_total: positive.default(1_000_000),

@@ -28,6 +28,9 @@ const seconds = (from: string | undefined, to: string | undefined): string =>
 const question = ({ question: text, calls }: NonNullable<TaskView['awaiting']>): string =>
   [text, ...calls.map((call) => `${call.tool} ${call.arguments}`)].join(' ');
 
+const until = ({ deadline, default_answer: answer }: NonNullable<TaskView['awaiting']>): string =>
+  answer === undefined ? `${deadline}, then it fails` : `${deadline}, then it counts as: ${oneLine(answer, 200)}`;
+
 /** A task for people: only the lines that say something. */
 export const renderTask = (task: TaskView): string => {
   const rows: readonly (readonly [string, string | undefined])[] = [
@@ -44,7 +47,7 @@ export const renderTask = (task: TaskView): string => {
     ['completed', task.completed_at && `${task.completed_at}${seconds(task.started_at, task.completed_at)}`],
     ['work', task.usage.turns === 0 ? undefined : `${task.usage.turns} turns, ${task.usage.tool_calls} tool calls`],
     ['asks', task.awaiting && question(task.awaiting)],
-    ['until', task.awaiting?.deadline],
+    ['until', task.awaiting && until(task.awaiting)],
     ['error', task.error && `${task.error.code}: ${task.error.message}`],
     ['results', task.results_path],
   ];

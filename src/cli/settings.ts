@@ -97,6 +97,8 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
     merge: workspace.merge,
     idleMs: agent.idle_timeout_seconds * 1_000,
     answerMs: agent.answer_timeout_seconds * 1_000,
+    defaultAnswer: agent.default_answer ?? null,
+    defaultDecision: agent.default_decision === 'deny' ? 'deny' : null,
     maxRetries: agent.max_retries,
     maxModelRetries: agent.max_model_retries,
     maxTokens: api.max_tokens,

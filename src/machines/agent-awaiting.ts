@@ -3,7 +3,7 @@ import { broken, response, seat } from './agent-params.ts';
 import { agentSetup } from './agent-setup.ts';
 
 /** Waiting for a person stops the attempt's clock; the wait has a limit of its own. */
-const unanswered = { DEADLINE: { guard: 'outOfTime', target: 'failed', actions: 'blameNobody' } } as const;
+const unanswered = { guard: 'outOfTime', target: 'failed', actions: 'blameNobody' } as const;
 
 /** Nobody works while a person is waited for: the slot is another's until then. */
 const lendSlot = {
@@ -25,18 +25,22 @@ const answered = (goesOnAt: GoesOnAt) =>
     actions: [answer, later(goesOnAt)],
   }) as const;
 
+/** What counts where nobody answers is taken like an answer. */
+const assumed = (goesOnAt: GoesOnAt) =>
+  ({ guard: 'hasDefault', target: 'returning', actions: ['takeDefault', later(goesOnAt)] }) as const;
+
 export const awaitingInput = agentSetup.createStateConfig({
   tags: ['awaiting', 'lent', 'phase:awaiting_input'],
   meta: { says: 'the agent asked a person and goes on with the answer' },
   invoke: lendSlot,
-  on: { ...unanswered, respond: answered('considering') },
+  on: { DEADLINE: [assumed('considering'), unanswered], respond: answered('considering') },
 });
 
 export const awaitingApproval = agentSetup.createStateConfig({
   tags: ['awaiting', 'lent', 'phase:awaiting_approval'],
   meta: { says: 'a person must allow the calls of this turn; what is denied is not made' },
   invoke: lendSlot,
-  on: { ...unanswered, respond: answered('acting') },
+  on: { DEADLINE: [assumed('acting'), unanswered], respond: answered('acting') },
 });
 
 export const awaitingDecision = agentSetup.createStateConfig({
@@ -44,7 +48,7 @@ export const awaitingDecision = agentSetup.createStateConfig({
   meta: { says: 'the end of a server left unclear what a call or an assistant did; a person says what to do' },
   invoke: lendSlot,
   on: {
-    ...unanswered,
+    DEADLINE: unanswered,
     respond: [
       {
         guard: { type: 'decidesOnAssistant', params: response },

@@ -8,6 +8,10 @@ export interface AgentLimits {
   readonly deadlineAt: number;
   /** How long a question to a person may stay unanswered (ms). */
   readonly answerMs: number;
+  /** What counts as the answer to a question when nobody answers in time; null: the attempt fails. */
+  readonly defaultAnswer: string | null;
+  /** What counts for calls that need leave when nobody answers in time; null: the attempt fails. */
+  readonly defaultDecision: 'deny' | null;
   /** How often the same call with the same result is tolerated. */
   readonly maxRepeats: number;
   /** How often an answer without a tool call is asked to go on. */
@@ -133,9 +137,9 @@ export interface Question {
   readonly calls: readonly ShownCall[];
 }
 
-/** What is told to the model with its next turn: a person's answer, or what a check of its work said. */
+/** What is told to the model with its next turn: a person's answer, what counts as one, or what a check of its work said. */
 export interface Answer {
-  readonly from: 'person' | 'check';
+  readonly from: 'person' | 'nobody' | 'check';
   readonly text: string | null;
   readonly allowed: boolean;
 }

@@ -31,6 +31,8 @@ export const agentMachine = agentSetup.createMachine({
       maxCostUsd: null,
       deadlineAt: 0,
       answerMs: 0,
+      defaultAnswer: null,
+      defaultDecision: null,
       maxRepeats: 0,
       maxNudges: 0,
       maxModelRetries: 0,

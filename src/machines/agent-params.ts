@@ -54,6 +54,8 @@ export type DelegateInput = Seat & {
   readonly moneyLeftUsd: number | null;
 };
 
+export const seconds = (ms: number): number => Math.round(ms / 1_000);
+
 export const because = (code: Failure['code'], message: string, facts = {}): Failure => ({
   code,
   message,
@@ -87,13 +89,18 @@ export const fault = ({ event: { output } }: { event: { readonly output: Thought
 });
 export const compacted = ({ event }: { event: { readonly output: Compacted } }) => ({ compacted: event.output });
 export const acted = ({ event }: { event: { readonly output: Acted } }) => ({ acted: event.output });
-export const denial = ({ context: { answer, limits } }: { context: AgentContext }): Denial | null =>
-  answer === null || answer.allowed
-    ? null
-    : {
-        tools: limits.approvals,
-        why: `a person did not allow this call${answer.text === null ? '' : `: ${answer.text}`}`,
-      };
+export const denial = ({ context: { answer, limits } }: { context: AgentContext }): Denial | null => {
+  if (answer === null || answer.allowed) return null;
+  const said = answer.text === null ? '' : `: ${answer.text}`;
+  const why =
+    answer.from === 'nobody'
+      ? `nobody allowed this call within ${seconds(limits.answerMs)} s`
+      : `a person did not allow this call${said}`;
+  return { tools: limits.approvals, why };
+};
+/** What counts as the answer to the open question when nobody gives one, in words, or null. */
+export const defaultFor = ({ question, limits }: AgentContext): string | null =>
+  (question?.kind === 'approval' ? limits.defaultDecision : limits.defaultAnswer) ?? null;
 export const delegated = ({ event }: { event: { readonly output: Delegated } }) => ({ delegated: event.output });
 export const reported = ({ event }: { event: Reported }) => ({ spent: event.spent });
 export const order = ({ context }: { context: AgentContext }): DelegateInput => ({

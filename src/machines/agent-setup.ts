@@ -18,8 +18,10 @@ import {
   because,
   type CompactInput,
   type DelegateInput,
+  defaultFor,
   type PrepareInput,
   type Seat,
+  seconds,
   type ThinkInput,
 } from './agent-params.ts';
 import { slot } from './slot.ts';
@@ -148,6 +150,7 @@ export const agentSetup = setup({
     saysFailed: (_, { acted }: Acting) => acted.finish?.status === 'failed',
     asksPerson: (_, { acted }: Acting) => acted.question !== null,
     answersQuestion: ({ context }, { response }: Responding) => answers(context, response),
+    hasDefault: ({ context, event }) => event.at >= context.deadlineAt && defaultFor(context) !== null,
     goesOn: ({ context }, { at }: { at: GoesOnAt }) => context.goesOnAt === at,
     decidesOnAssistant: ({ context }, { response }: Responding) =>
       context.backend !== 'builtin' && answers(context, response),
@@ -261,6 +264,12 @@ export const agentSetup = setup({
         allowed: response.decision !== 'deny',
       }),
     }),
+    takeDefault: assign({
+      answer: ({ context }) => {
+        const isQuestion = context.question?.kind === 'input';
+        return { from: 'nobody' as const, text: isQuestion ? defaultFor(context) : null, allowed: isQuestion };
+      },
+    }),
     recordFailure: assign({ failure: (_, { failure }: { failure: Failure }) => failure }),
     recordModelFailure: assign({ failure: (_, { failure }: Failing) => failure }),
     blameTurns: assign({
@@ -292,7 +301,7 @@ export const agentSetup = setup({
     }),
     blameNobody: assign({
       failure: ({ context }) =>
-        because('timed_out', `nobody answered within ${Math.round(context.limits.answerMs / 1_000)} s`, {
+        because('timed_out', `nobody answered within ${seconds(context.limits.answerMs)} s`, {
           limit: 'answer_timeout_seconds',
           question: context.question?.text,
         }),

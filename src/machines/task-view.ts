@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { AgentContext } from './agent-context.ts';
+import { defaultFor } from './agent-params.ts';
 import { describeRefusal } from './errors.ts';
 import { noUsage, phases, roleSchema, usageSchema } from './task.ts';
 import type { TaskContext } from './task-context.ts';
@@ -12,6 +13,8 @@ const awaitingSchema = z.strictObject({
   question: z.string(),
   calls: z.array(z.strictObject({ call_id: z.string(), tool: z.string(), arguments: z.string() })),
   deadline: z.iso.datetime(),
+  /** What counts when nobody answers by then; without it the attempt fails. */
+  default_answer: z.string().optional(),
 });
 
 /** The task as every face of the service shows it (CONTRACT 3, task view). Times are RFC 3339 UTC in milliseconds. */
@@ -131,7 +134,15 @@ export const awaitingOf = (agent: AgentState | null): TaskView['awaiting'] => {
   const question = agent?.tags.has('awaiting') === true ? agent.context.question : null;
   if (agent == null || question === null) return undefined;
   const { inputId, kind, text, calls } = question;
-  return { input_id: inputId, kind, question: text, calls: [...calls], deadline: iso(agent.context.deadlineAt) };
+  const answer = defaultFor(agent.context as AgentContext);
+  return {
+    input_id: inputId,
+    kind,
+    question: text,
+    calls: [...calls],
+    deadline: iso(agent.context.deadlineAt),
+    ...(answer === null ? {} : { default_answer: answer }),
+  };
 };
 
 const roleOf = ({ task, tracked }: ViewParts): TaskView['role'] => {

@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { finish, hang, startServer, untilStatus } from '../support/running.ts';
+import type { Model } from '../../src/actors/model/port.ts';
+import { finish, hang, startServer, type Turn, untilStatus } from '../support/running.ts';
 import { readFrames } from '../support/sse.ts';
 
 const question = { calls: [{ tool: 'ask', arguments: { question: 'red or blue?' } }] };
@@ -39,23 +40,26 @@ test('an agent that asks waits for the answer and goes on with it', async () => 
   expect(done.result).toBe('so blue');
 });
 
+/** A model that plays these turns and keeps what was said to it last. */
+const hearing = (turns: readonly Turn[], heard: string[]): Model => ({
+  name: 'hearing',
+  disclaimer: null,
+  async *ask({ messages }) {
+    heard.push(messages.at(-1)?.text ?? '');
+    const turn = messages.filter(({ role }) => role === 'assistant').length;
+    const calls = (turns[turn]?.calls ?? []).map(({ tool, arguments: args }) => ({
+      id: `call_${turn}`,
+      tool,
+      arguments: JSON.stringify(args),
+    }));
+    const usage = { inputTokens: 1, outputTokens: 1, cachedTokens: 0 };
+    yield { type: 'answered', text: '', calls, truncated: false, usage };
+  },
+});
+
 test('what the person says reaches the model', async () => {
   const heard: string[] = [];
-  const server = await startServer({
-    model: {
-      name: 'listening',
-      disclaimer: null,
-      async *ask({ messages }) {
-        const usage = { inputTokens: 1, outputTokens: 1, cachedTokens: 0 };
-        heard.push(messages.at(-1)?.text ?? '');
-        const calls =
-          messages.length === 1
-            ? [{ id: 'a', tool: 'ask', arguments: '{"question":"red or blue?"}' }]
-            : [{ id: 'b', tool: 'finish', arguments: '{"status":"done","summary":"ok"}' }];
-        yield { type: 'answered', text: '', calls, truncated: false, usage };
-      },
-    },
-  });
+  const server = await startServer({ model: hearing([question, finish('ok')], heard) });
   const id = await running(server);
   const { input_id } = await untilAsked(server, id, 'input_required');
 
@@ -103,6 +107,40 @@ test.each([
 
   expect(view.error).toMatchObject({ code: 'timed_out', message: expect.stringContaining('nobody answered'), facts });
   expect(existsSync(join(server.root, 'made'))).toBe(false);
+});
+
+test('calls for which nobody gives leave in time are not made, and the agent goes on', async () => {
+  const server = await startServer({
+    turns: [command('touch made'), finish('without')],
+    options: { answerMs: 50, defaultDecision: 'deny' },
+    role: { approvals: ['bash'] },
+  });
+  const id = await running(server);
+  const asked = await untilAsked(server, id, 'approval_required');
+
+  const view = await untilStatus(server, id, 'complete');
+
+  const end = server.store.read({ taskId: id, after: 0, limit: 100 }).find(({ type }) => type === 'tool_end');
+  expect(asked).toMatchObject({ default_answer: 'deny' });
+  expect(JSON.parse(end?.data ?? '{}')).toMatchObject({ ok: false, output: 'nobody allowed this call within 0 s' });
+  expect(view.result).toBe('without');
+  expect(existsSync(join(server.root, 'made'))).toBe(false);
+});
+
+test('what counts as the answer when nobody gives one reaches the model, which is told so', async () => {
+  const heard: string[] = [];
+  const turns = [question, finish('by myself')];
+  const server = await startServer({
+    options: { answerMs: 50, defaultAnswer: 'Decide by yourself.' },
+    model: hearing(turns, heard),
+  });
+  const id = await running(server);
+  const asked = await untilAsked(server, id, 'input_required');
+
+  await untilStatus(server, id, 'complete');
+
+  expect(asked).toMatchObject({ default_answer: 'Decide by yourself.' });
+  expect(heard.at(-1)).toBe('Nobody answered in time. This counts as the answer:\n\nDecide by yourself.');
 });
 
 test('an answer to an attempt that is over does not reach the next one, which asks the same', async () => {

@@ -121,6 +121,8 @@ const input = (id: string): AgentInput => ({
     maxCostUsd: null,
     deadlineAt: 9e15,
     answerMs: 0,
+    defaultAnswer: null,
+    defaultDecision: null,
     maxRepeats: 9,
     maxModelRetries: 0,
     maxStrikes: 3,

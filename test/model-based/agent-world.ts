@@ -15,6 +15,8 @@ const limits = {
   maxCostUsd: 1,
   deadlineAt: at + 100_000,
   answerMs: 1_000,
+  defaultAnswer: null,
+  defaultDecision: null,
   maxRepeats: 2,
   maxNudges: 1,
   maxModelRetries: 1,
@@ -164,12 +166,15 @@ const judgeEnd = ({ before, event, after: { value, context } }: Move<Snapshot>):
   expect(before.status, 'an end is final').toBe('active');
 };
 
-const judgeClock = ({ before, after: { value, context, tags } }: Move<Snapshot>): void => {
+const judgeClock = ({ before, event, after: { value, context, tags } }: Move<Snapshot>): void => {
+  const now = 'at' in event ? Number(event['at']) : at;
   if (tags.has('awaiting')) {
     expect(context.question, 'who waits for a person has asked something').not.toBeNull();
     expect(context.deadlineAt - at, 'the wait has its own limit').toBe(limits.answerMs);
   } else if (value === 'returning') {
-    expect(context.deadlineAt - at, 'the wait for a slot has its own limit').toBe(slotPatienceMs);
+    // The wait is judged where it begins.
+    if (before.tags.has('awaiting'))
+      expect(context.deadlineAt - now, 'the wait for a slot has its own limit').toBe(slotPatienceMs);
   } else if (value === 'pausing') {
     expect(context.limitAt, 'a pause does not move the limit').toBe(limits.deadlineAt);
     expect(context.deadlineAt).toBeLessThanOrEqual(limits.deadlineAt);
@@ -221,6 +226,8 @@ const starts: readonly Start[] = [
     remainingMs: limits.deadlineAt - at,
     deadlineAt: at + slotPatienceMs,
   }),
+  resume('awaitingInput', { ...asked('input'), limits: { ...limits, defaultAnswer: 'go on' } }),
+  resume('awaitingApproval', { ...asked('approval'), limits: { ...limits, defaultDecision: 'deny' } }),
   { says: 'an assistant does the work', input: { ...input, backend: 'codex' } },
   resume('delegating', { backend: 'codex' }),
 ];
@@ -269,6 +276,8 @@ export const agentWorld: World<Snapshot, null> = {
       compactedFor,
       question?.inputId ?? null,
       answer?.allowed ?? null,
+      context.limits.defaultAnswer,
+      context.limits.defaultDecision,
       decision,
       resumeAt,
       context.goesOnAt,

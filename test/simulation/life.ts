@@ -72,6 +72,8 @@ const settingsFor = (plan: Plan): Settings => {
     merge: 'none',
     idleMs: 1_800_000,
     answerMs: 90_000,
+    defaultAnswer: null,
+    defaultDecision: null,
     prices: {},
     maxRetries: plan.maxRetries,
     maxModelRetries: plan.maxModelRetries,

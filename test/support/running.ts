@@ -111,6 +111,8 @@ export const startSystem = async (setting: Setting = {}) => {
       merge: 'none',
       idleMs: 1_800_000,
       answerMs: 60_000,
+      defaultAnswer: null,
+      defaultDecision: null,
       prices: {},
       maxRetries: 0,
       maxModelRetries: 0,

@@ -46,6 +46,7 @@ const nudges = {
 } as const;
 const spoken = {
   person: (text: string) => `A person answers:\n\n${text}`,
+  nobody: (text: string) => `Nobody answered in time. This counts as the answer:\n\n${text}`,
   check: (text: string) => `Your work is not accepted yet. ${text}\n\nMend it, then call finish again.`,
 } as const;
 const shownArguments = 2_000;
