@@ -45,6 +45,11 @@ interface View {
   readonly attempt: number;
 }
 
+interface Page {
+  readonly tasks: readonly View[];
+  readonly next_cursor?: string;
+}
+
 test.each(['embedded', 'bd'] as const)(
   `with the tracker %s a server that is killed ${kills} times under load loses nothing (seed ${seed})`,
   async (tracker) => {
@@ -108,7 +113,18 @@ test.each(['embedded', 'bd'] as const)(
     }
 
     const { call, server, gone } = await boot();
-    const all = async () => ((await call('list', { limit: 1_000 })) as unknown as { tasks: View[] }).tasks;
+    const all = async (): Promise<View[]> => {
+      const views: View[] = [];
+      for (let cursor: string | undefined; ; ) {
+        const page = (await call('list', {
+          limit: 1_000,
+          ...(cursor === undefined ? {} : { cursor }),
+        })) as unknown as Page;
+        views.push(...page.tasks);
+        cursor = page.next_cursor;
+        if (cursor === undefined) return views;
+      }
+    };
     let [views, changed] = [await all(), Date.now()];
     const busy = (view: View): boolean => view.status === 'started' || acknowledged.executed.has(view.task_id);
     const isOver = ({ status }: View): boolean => ['complete', 'failed', 'cancelled'].includes(status);
