@@ -23,11 +23,15 @@ export interface Protocol<Chunk> {
 /** How long after its end an answer may still bring its usage (ms). */
 const usageMs = 2_000;
 const charactersPerToken = 4;
+const mebibyte = 1024 * 1024;
+/** What a token may take on the wire, with all that is around it; a server that does not stop is stopped. */
+const bytesPerToken = 512;
+const bytesFor = ({ maxTokens }: ModelRequest): number => Math.max(8 * mebibyte, maxTokens * bytesPerToken);
 const finishReasons: ReadonlySet<string> = new Set(['stop', 'tool_calls', 'function_call', 'length']);
 
-/** fetch that follows no redirect with the key, takes only event streams for an answer, and feeds the watchdog. */
+/** fetch that follows no redirect with the key, takes only event streams for an answer, and so much of it, and feeds the watchdog. */
 const watchedFetch =
-  (watchdog: Watchdog, onSend: () => void): typeof fetch =>
+  (watchdog: Watchdog, bytesAtMost: number, onSend: () => void): typeof fetch =>
   async (input, init) => {
     onSend();
     const response = await fetch(input, { ...init, redirect: 'manual' });
@@ -44,9 +48,13 @@ const watchedFetch =
         'content_type',
         `the provider answered with ${type || 'no content type'} instead of an event stream`,
       );
+    let bytes = 0;
     const heard = new TransformStream<Uint8Array, Uint8Array>({
       transform: (chunk, controller) => {
         watchdog.byte();
+        bytes += chunk.length;
+        if (bytes > bytesAtMost)
+          throw new WireError('flood', `the provider sent more than ${Math.round(bytesAtMost / mebibyte)} MiB`);
         controller.enqueue(chunk);
       },
     });
@@ -85,7 +93,7 @@ const verdict = <Chunk>(request: ModelRequest, assembly: Assembly<Chunk>): Model
 };
 
 /** A call in flight: what bounds it and what may stop it. */
-const openCall = (timeouts: Timeouts, signal: AbortSignal) => {
+const openCall = (timeouts: Timeouts, bytesAtMost: number, signal: AbortSignal) => {
   const abort = new AbortController();
   const stop = (): void => abort.abort();
   let trip: Failure | null = null;
@@ -98,7 +106,7 @@ const openCall = (timeouts: Timeouts, signal: AbortSignal) => {
   signal.addEventListener('abort', stop, { once: true });
   return {
     signal: abort.signal,
-    fetch: watchedFetch(watchdog, () => {
+    fetch: watchedFetch(watchdog, bytesAtMost, () => {
       sent = true;
     }),
     progress: watchdog.progress,
@@ -152,7 +160,7 @@ export const createOpenAiCall = <Chunk>(options: OpenAiOptions, protocol: Protoc
     name: hostOf(baseURL),
     disclaimer: null,
     async *ask(request, signal): AsyncGenerator<ModelEvent> {
-      const call = openCall(timeouts, signal);
+      const call = openCall(timeouts, bytesFor(request), signal);
       const assembly = protocol.createAssembly();
       let failure: Failure | null = null;
       try {

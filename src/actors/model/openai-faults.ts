@@ -5,9 +5,9 @@ import type { Trip } from './watchdog.ts';
 /** What the fetch around the SDK refuses by itself. */
 export class WireError extends Error {
   override readonly name = 'WireError';
-  readonly kind: 'redirect' | 'content_type';
+  readonly kind: 'redirect' | 'content_type' | 'flood';
 
-  constructor(kind: 'redirect' | 'content_type', message: string) {
+  constructor(kind: 'redirect' | 'content_type' | 'flood', message: string) {
     super(message);
     this.kind = kind;
   }
