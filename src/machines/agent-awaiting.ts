@@ -27,7 +27,22 @@ const answered = (goesOnAt: GoesOnAt) =>
 
 /** What counts where nobody answers is taken like an answer. */
 const assumed = (goesOnAt: GoesOnAt) =>
-  ({ guard: 'hasDefault', target: 'returning', actions: ['takeDefault', later(goesOnAt)] }) as const;
+  ({ guard: 'hasFallback', target: 'returning', actions: ['takeFallback', later(goesOnAt)] }) as const;
+
+const assumedLater = (at: 'awaitingInput' | 'awaitingApproval', goesOnAt: GoesOnAt) =>
+  ({
+    guard: { type: 'hadFallback', params: { at } },
+    actions: ['takeFallback', later(goesOnAt), 'returnLater'],
+  }) as const;
+
+/** A wait of an earlier process that is over before the table is set again ends as it would have then. */
+export const overdue = [
+  assumedLater('awaitingInput', 'considering'),
+  assumedLater('awaitingApproval', 'acting'),
+  { guard: 'wasAsking', target: 'failed', actions: 'blameNobody' },
+  { guard: 'wasReturning', target: 'failed', actions: 'blameQueue' },
+  { guard: 'outOfTime', target: 'failed', actions: 'blameTime' },
+] as const;
 
 export const awaitingInput = agentSetup.createStateConfig({
   tags: ['awaiting', 'lent', 'phase:awaiting_input'],

@@ -135,6 +135,8 @@ export interface Question {
   readonly kind: 'input' | 'approval';
   readonly text: string;
   readonly calls: readonly ShownCall[];
+  /** What counts as the answer when nobody gives one in time; null: the attempt fails. */
+  readonly fallback: string | null;
 }
 
 /** What is told to the model with its next turn: a person's answer, what counts as one, or what a check of its work said. */

@@ -1,4 +1,4 @@
-import { awaitingApproval, awaitingDecision, awaitingInput, returning } from './agent-awaiting.ts';
+import { awaitingApproval, awaitingDecision, awaitingInput, overdue, returning } from './agent-awaiting.ts';
 import { compacting } from './agent-compacting.ts';
 import type { Resume } from './agent-context.ts';
 import { delegating } from './agent-delegating.ts';
@@ -106,6 +106,7 @@ export const agentMachine = agentSetup.createMachine({
         ],
         onError: { target: 'failed', actions: { type: 'recordFailure', params: broken } },
       },
+      on: { DEADLINE: overdue },
     },
     considering: {
       meta: { says: 'may it take another turn?' },

@@ -98,9 +98,6 @@ export const denial = ({ context: { answer, limits } }: { context: AgentContext 
       : `a person did not allow this call${said}`;
   return { tools: limits.approvals, why };
 };
-/** What counts as the answer to the open question when nobody gives one, in words, or null. */
-export const defaultFor = ({ question, limits }: AgentContext): string | null =>
-  (question?.kind === 'approval' ? limits.defaultDecision : limits.defaultAnswer) ?? null;
 export const delegated = ({ event }: { event: { readonly output: Delegated } }) => ({ delegated: event.output });
 export const reported = ({ event }: { event: Reported }) => ({ spent: event.spent });
 export const order = ({ context }: { context: AgentContext }): DelegateInput => ({

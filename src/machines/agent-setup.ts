@@ -18,7 +18,6 @@ import {
   because,
   type CompactInput,
   type DelegateInput,
-  defaultFor,
   type PrepareInput,
   type Seat,
   seconds,
@@ -74,6 +73,10 @@ const saysTooLong = (failure: Failure | null): boolean => failure?.facts['kind']
 
 const isPauseOver = ({ deadlineAt, limitAt }: AgentContext, at: number): boolean =>
   at >= deadlineAt && at < (limitAt ?? 0);
+
+const asks = ['awaitingInput', 'awaitingApproval', 'awaitingDecision'] as const satisfies readonly Resume['at'][];
+
+const fallbackOf = ({ question }: AgentContext): string | null => question?.fallback ?? null;
 
 const answers = ({ question }: AgentContext, response: Response): boolean =>
   question?.inputId === response.inputId &&
@@ -150,7 +153,13 @@ export const agentSetup = setup({
     saysFailed: (_, { acted }: Acting) => acted.finish?.status === 'failed',
     asksPerson: (_, { acted }: Acting) => acted.question !== null,
     answersQuestion: ({ context }, { response }: Responding) => answers(context, response),
-    hasDefault: ({ context, event }) => event.at >= context.deadlineAt && defaultFor(context) !== null,
+    hasFallback: ({ context, event }) => event.at >= context.deadlineAt && fallbackOf(context) !== null,
+    /** The same, while the table is set again at which it waited. */
+    hadFallback: ({ context, event }, { at }: { at: Resume['at'] }) =>
+      event.at >= context.deadlineAt && context.resumeAt === at && fallbackOf(context) !== null,
+    wasAsking: ({ context: { resumeAt, deadlineAt }, event }) =>
+      event.at >= deadlineAt && asks.some((state) => state === resumeAt),
+    wasReturning: ({ context, event }) => event.at >= context.deadlineAt && context.resumeAt === 'returning',
     goesOn: ({ context }, { at }: { at: GoesOnAt }) => context.goesOnAt === at,
     decidesOnAssistant: ({ context }, { response }: Responding) =>
       context.backend !== 'builtin' && answers(context, response),
@@ -225,6 +234,7 @@ export const agentSetup = setup({
         kind: 'input' as const,
         text: prepared.question ?? '',
         calls: context.calls,
+        fallback: null,
       }),
     }),
     takeDecision: assign({ decision: (_, { response }: Responding) => response.text }),
@@ -236,6 +246,7 @@ export const agentSetup = setup({
         kind: 'input' as const,
         text: acted.question ?? '',
         calls: [],
+        fallback: context.limits.defaultAnswer,
       }),
     }),
     askApproval: assign({
@@ -244,6 +255,7 @@ export const agentSetup = setup({
         kind: 'approval' as const,
         text: 'The agent wants to make these calls. May it?',
         calls: context.calls.filter(({ tool }) => context.limits.approvals.includes(tool)),
+        fallback: context.limits.defaultDecision,
       }),
     }),
     stopClock: assign({
@@ -264,12 +276,13 @@ export const agentSetup = setup({
         allowed: response.decision !== 'deny',
       }),
     }),
-    takeDefault: assign({
+    takeFallback: assign({
       answer: ({ context }) => {
         const isQuestion = context.question?.kind === 'input';
-        return { from: 'nobody' as const, text: isQuestion ? defaultFor(context) : null, allowed: isQuestion };
+        return { from: 'nobody' as const, text: isQuestion ? fallbackOf(context) : null, allowed: isQuestion };
       },
     }),
+    returnLater: assign({ resumeAt: 'returning' }),
     recordFailure: assign({ failure: (_, { failure }: { failure: Failure }) => failure }),
     recordModelFailure: assign({ failure: (_, { failure }: Failing) => failure }),
     blameTurns: assign({

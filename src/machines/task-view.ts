@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import type { AgentContext } from './agent-context.ts';
-import { defaultFor } from './agent-params.ts';
 import { describeRefusal } from './errors.ts';
 import { noUsage, phases, roleSchema, usageSchema } from './task.ts';
 import type { TaskContext } from './task-context.ts';
@@ -133,15 +132,14 @@ const runFields = (parts: ViewParts, status: string): Partial<TaskView> => {
 export const awaitingOf = (agent: AgentState | null): TaskView['awaiting'] => {
   const question = agent?.tags.has('awaiting') === true ? agent.context.question : null;
   if (agent == null || question === null) return undefined;
-  const { inputId, kind, text, calls } = question;
-  const answer = defaultFor(agent.context as AgentContext);
+  const { inputId, kind, text, calls, fallback } = question;
   return {
     input_id: inputId,
     kind,
     question: text,
     calls: [...calls],
     deadline: iso(agent.context.deadlineAt),
-    ...(answer === null ? {} : { default_answer: answer }),
+    ...(fallback == null ? {} : { default_answer: fallback }),
   };
 };
 

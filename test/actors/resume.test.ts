@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
 import Database from 'libsql';
 import { expect, test, vi } from 'vitest';
 import type { Model, ModelEvent, ModelRequest } from '../../src/actors/model/port.ts';
 import type { OnInterrupted } from '../../src/actors/settings.ts';
 import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
+import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 import { crash } from '../support/crash.ts';
 import { finish, type Running, type Setting, startSystem, type Turn, untilStatus } from '../support/running.ts';
@@ -270,6 +272,50 @@ test('a limit of time that passed while nothing ran is kept', async () => {
 
   expect((await untilStatus(next, id, 'failed')).error).toMatchObject({ code: 'timed_out' });
 });
+
+test.each<[string, Turn, Setting['options'], string, RegExp]>([
+  [
+    'a question',
+    { calls: [{ tool: 'ask', arguments: { question: 'left?' } }] },
+    { defaultAnswer: 'left' },
+    'complete',
+    /^$/,
+  ],
+  ['a request for leave', bash('touch made'), { defaultDecision: 'deny' }, 'complete', /^$/],
+  [
+    'a question without',
+    { calls: [{ tool: 'ask', arguments: { question: 'left?' } }] },
+    {},
+    'failed',
+    /nobody answered/,
+  ],
+])(
+  'what counts as the answer to %s counts too when its time passes while no server runs',
+  async (_, turn, more, end, says) => {
+    const setting: Setting = {
+      turns: [turn, finish('went on')],
+      options: { answerMs: 500, ...more },
+      role: { approvals: ['bash'] },
+    };
+    const first = await startSystem(setting);
+    const { task_id: id } = await first.service.create({ description: 'a task' });
+    await first.service.execute({ task: id, role: 'engineer', options: {} });
+    await untilAsked(first, id);
+    const image = await crash(first, setting);
+    await delay(600);
+
+    const slow: Setting['workspace'] = async (projectRoot) => {
+      const shared = createSharedWorkspace({ projectRoot });
+      return { ...shared, open: (...attempt) => delay(100).then(() => shared.open(...attempt)) };
+    };
+    const next = await startSystem({ ...image, workspace: slow });
+    const view = await untilStatus(next, id, 'complete', 'failed');
+
+    expect(view.status).toBe(end);
+    expect(view.error?.message ?? '').toMatch(says);
+    expect(existsSync(join(next.root, 'made'))).toBe(false);
+  },
+);
 
 test('what an attempt did is forgotten when its task is over', async () => {
   const { first, id } = await open([bash('true'), finish()]);

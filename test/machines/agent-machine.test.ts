@@ -21,8 +21,8 @@ const limits = {
 };
 const callsOf = (...tools: readonly string[]) =>
   tools.map((tool, index) => ({ call_id: `call_${index}`, tool, arguments: '{}' }));
-const asked = (kind: 'input' | 'approval', inputId: string) => ({
-  question: { inputId, kind, text: 'which one?', calls: [] },
+const asked = (kind: 'input' | 'approval', inputId: string, fallback: string | null = null) => ({
+  question: { inputId, kind, text: 'which one?', calls: [], fallback },
   remainingMs: 5_000,
 });
 const respond = (inputId: string, text: string | null, decision: 'allow' | 'deny' | null = null) => ({
@@ -160,7 +160,7 @@ const rows: readonly Row[] = [
     given: { deadlineAt: at + 7, resumeAt: 'acting', usage: turn },
     to: 'awaitingDecision',
     expected: {
-      question: { inputId: 'unclear-1', kind: 'input', text: 'what now?', calls: [] },
+      question: { inputId: 'unclear-1', kind: 'input', text: 'what now?', calls: [], fallback: null },
       remainingMs: 7,
       deadlineAt: at + 1_000,
       resumeAt: 'acting',
@@ -502,7 +502,7 @@ const rows: readonly Row[] = [
     to: 'awaitingApproval',
     expected: {
       usage: turn,
-      question: { inputId: 'approval-1', kind: 'approval', calls: [{ tool: 'bash' }] },
+      question: { inputId: 'approval-1', kind: 'approval', calls: [{ tool: 'bash' }], fallback: null },
       remainingMs: 7_000,
       deadlineAt: at + 1_000,
     },
@@ -527,7 +527,7 @@ const rows: readonly Row[] = [
     says: 'calls for which nobody gives leave are not made, where that counts as an answer',
     from: 'awaitingApproval',
     event: late,
-    given: { ...asked('approval', 'approval-1'), limits: { ...limits, defaultDecision: 'deny' } },
+    given: asked('approval', 'approval-1', 'deny'),
     to: 'returning',
     expected: { ...waitsForSlot('acting'), answer: { from: 'nobody', text: null, allowed: false } },
   },
@@ -535,17 +535,49 @@ const rows: readonly Row[] = [
     says: 'a question that nobody answers is answered by what counts as its answer',
     from: 'awaitingInput',
     event: late,
-    given: { ...asked('input', 'input-1'), limits: { ...limits, defaultAnswer: 'as you like' } },
+    given: asked('input', 'input-1', 'as you like'),
     to: 'returning',
     expected: { ...waitsForSlot('considering'), answer: { from: 'nobody', text: 'as you like', allowed: true } },
+  },
+  ...(
+    [
+      ['awaitingInput', asked('input', 'input-1', 'as you like'), 'considering', 'as you like'],
+      ['awaitingApproval', asked('approval', 'approval-1', 'deny'), 'acting', null],
+    ] as const
+  ).map(([resumeAt, given, goesOnAt, text]) => ({
+    says: `the wait ${resumeAt} of an earlier process that is over is ended like one of this process`,
+    from: 'preparing',
+    event: late,
+    given: { ...given, resumeAt },
+    to: 'preparing',
+    expected: { ...waitsForSlot(goesOnAt), resumeAt: 'returning', answer: { from: 'nobody', text } },
+  })),
+  ...(['awaitingInput', 'awaitingApproval', 'awaitingDecision'] as const).map((resumeAt) => ({
+    says: `the wait ${resumeAt} of an earlier process that is over and has no answer ends the attempt by name`,
+    from: 'preparing',
+    event: late,
+    given: { ...asked('input', 'input-1'), resumeAt },
+    to: 'failed',
+    expected: { failure: { code: 'timed_out', message: 'nobody answered within 1 s' } },
+  })),
+  {
+    says: 'the wait for a slot of an earlier process that is over ends the attempt by name',
+    from: 'preparing',
+    event: late,
+    given: { resumeAt: 'returning' },
+    to: 'failed',
+    expected: { failure: { code: 'timed_out', message: 'no slot became free within 24 h after the answer' } },
   },
   {
     says: 'a question waits for a person',
     from: 'acting',
     event: done('act', acted(null, 1, 'which one?')),
-    given: { usage: turn },
+    given: { usage: turn, limits: { ...limits, defaultAnswer: 'as you like' } },
     to: 'awaitingInput',
-    expected: { question: { inputId: 'input-1', kind: 'input', text: 'which one?' }, deadlineAt: at + 1_000 },
+    expected: {
+      question: { inputId: 'input-1', kind: 'input', text: 'which one?', fallback: 'as you like' },
+      deadlineAt: at + 1_000,
+    },
   },
   {
     says: 'the answer waits for a slot',

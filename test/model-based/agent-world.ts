@@ -148,8 +148,8 @@ const responses = ({ context: { question } }: Snapshot): readonly EventObject[] 
   );
 
 const fresh = createActor(agentMachine, { input }).getSnapshot().context;
-const asked = (kind: Question['kind']) => ({
-  question: { inputId: 'input-0', kind, text: '?', calls: [] },
+const asked = (kind: Question['kind'], fallback: string | null = null) => ({
+  question: { inputId: 'input-0', kind, text: '?', calls: [], fallback },
   deadlineAt: at + limits.answerMs,
   remainingMs: limits.deadlineAt - at,
 });
@@ -226,8 +226,8 @@ const starts: readonly Start[] = [
     remainingMs: limits.deadlineAt - at,
     deadlineAt: at + slotPatienceMs,
   }),
-  resume('awaitingInput', { ...asked('input'), limits: { ...limits, defaultAnswer: 'go on' } }),
-  resume('awaitingApproval', { ...asked('approval'), limits: { ...limits, defaultDecision: 'deny' } }),
+  resume('awaitingInput', asked('input', 'go on')),
+  resume('awaitingApproval', asked('approval', 'deny')),
   { says: 'an assistant does the work', input: { ...input, backend: 'codex' } },
   resume('delegating', { backend: 'codex' }),
 ];
@@ -276,8 +276,7 @@ export const agentWorld: World<Snapshot, null> = {
       compactedFor,
       question?.inputId ?? null,
       answer?.allowed ?? null,
-      context.limits.defaultAnswer,
-      context.limits.defaultDecision,
+      question?.fallback ?? null,
       decision,
       resumeAt,
       context.goesOnAt,
