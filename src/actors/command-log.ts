@@ -1,4 +1,14 @@
-import { closeSync, constants, openSync, readdirSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  openSync,
+  readdirSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { makeFolderDurably } from './durable-folder.ts';
 
@@ -6,8 +16,8 @@ import { makeFolderDurably } from './durable-folder.ts';
 export interface CommandLog {
   /** Never throws: a command does not fail over its log. */
   push(text: string): void;
-  /** @returns the file, absolute, or null when there is none */
-  close(): string | null;
+  /** @returns the file, absolute, and whether all of the output is in it; null when there is none */
+  close(): { readonly path: string; readonly isWhole: boolean } | null;
 }
 
 export interface CommandLogOptions {
@@ -27,14 +37,30 @@ export interface CommandLogOptions {
 export const logBytesAtMost = 4 * 1024 * 1024;
 const allLogsBytesAtMost = 32 * 1024 * 1024;
 const longestLine = 64 * 1024;
+/** Of a line that is cut so much is held back: no secret is longer. */
+const longestSecret = 8 * 1024;
 const cut = '\n[further output is not kept]\n';
+
+/** They are no part of the project. */
+const keepOutOfGit = (folder: string): void => {
+  const ignore = join(folder, '.gitignore');
+  if (!existsSync(ignore)) writeFileSync(ignore, '*\n', { flag: 'wx', mode: 0o600 });
+};
 
 const sizeOfLogs = (folder: string, prefix: string): number =>
   readdirSync(folder)
     .filter((name) => name.startsWith(prefix))
     .reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
 
-const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants;
+const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW, O_NONBLOCK } = constants;
+
+/** Neither a link nor a pipe that stands where the file should be is waited for or followed. */
+const openFile = (path: string): number => {
+  const file = openSync(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK, 0o600);
+  if (fstatSync(file).isFile()) return file;
+  closeSync(file);
+  throw new Error(`${path} is not a regular file`);
+};
 
 export const createCommandLog = ({ folder, prefix, name, ...options }: CommandLogOptions): CommandLog => {
   const path = join(folder, name);
@@ -48,23 +74,29 @@ export const createCommandLog = ({ folder, prefix, name, ...options }: CommandLo
     makeFolderDurably(folder);
     options.check?.();
     if (sizeOfLogs(folder, prefix) > allLogsBytesAtMost - logBytesAtMost) throw new Error('the logs are full');
-    return openSync(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600);
+    keepOutOfGit(folder);
+    return openFile(path);
   };
 
   const write = (text: string): void => {
-    if (isOver || file === null) return;
-    const data = Buffer.from(options.redact(text));
+    if (file === null) return;
+    const data = Buffer.from(text);
     const room = logBytesAtMost - cut.length - written;
     isOver = data.length > room;
     written += writeSync(file, isOver ? Buffer.concat([data.subarray(0, room), Buffer.from(cut)]) : data);
   };
 
-  /** Whole lines: a secret must not hide in two pieces. */
+  /** Whole lines, or of a line that is too long for that all but its end: a secret must not hide in two pieces. */
   const takeLines = (): string => {
-    const end = held.length > longestLine ? held.length : held.lastIndexOf('\n') + 1;
-    const lines = held.slice(0, end);
-    held = held.slice(end);
-    return lines;
+    const end = held.lastIndexOf('\n') + 1;
+    if (end === 0 && held.length <= longestLine) return '';
+    const ready = options.redact(end === 0 ? held : held.slice(0, end));
+    if (end > 0) {
+      held = held.slice(end);
+      return ready;
+    }
+    held = ready.slice(-longestSecret);
+    return ready.slice(0, -longestSecret);
   };
 
   const attempt = (work: () => void): void => {
@@ -86,10 +118,10 @@ export const createCommandLog = ({ folder, prefix, name, ...options }: CommandLo
         write(takeLines());
       }),
     close: () => {
-      attempt(() => write(held));
+      attempt(() => write(options.redact(held)));
       if (file === null) return null;
       closeSync(file);
-      return path;
+      return { path, isWhole: !isOver };
     },
   };
 };

@@ -1,5 +1,5 @@
-import { realpathSync } from 'node:fs';
-import { link, readdir, readFile } from 'node:fs/promises';
+import { lstatSync, realpathSync } from 'node:fs';
+import { link, readdir, readFile, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { z } from 'zod';
 import type { AttemptOutcome, Failure, Role, TaskId } from '../machines/task.ts';
@@ -29,12 +29,12 @@ export interface AttemptReport {
 export interface Results {
   /** Writes the task folder; an earlier attempt's files move to `attempts/<n>/`, a later attempt's are never touched. */
   write(report: AttemptReport): Promise<void>;
-  /** The results file of a task, or null. */
+  /** The results file of a task, as other tasks are told of it, or null. */
   read(taskId: TaskId): Promise<string | null>;
   /** Keeps the output of a command of an attempt when it is more than `fromBytes`; `name` is its own in the attempt. */
   openLog(taskId: TaskId, attempt: number, name: string, fromBytes: number): CommandLog;
-  /** Where the logs of a task are, whether there are any or not. Absolute. */
-  logsOf(taskId: TaskId): string;
+  /** Where the logs of a task are, for its commands to read; null when there are none, or they are not where they belong. */
+  logsOf(taskId: TaskId): string | null;
 }
 
 const files = ['00-metadata.json', '10-plan.md', '20-work-log.md', '30-results.md'] as const;
@@ -74,8 +74,12 @@ export const workLine = ({ branch, files, insertions, deletions }: SavedWork): s
 const changes = (taskId: TaskId, work: SavedWork): string =>
   `## Changes\n\n${workLine(work)}.\n\n- See them: \`agent diff ${taskId}\`\n- Take them: \`agent merge ${taskId}\`\n`;
 
+const logsTitle = '## Logs\n\nThe whole output of commands that said much.\n';
 const logList = (logs: readonly string[]): string =>
-  `## Logs\n\nThe whole output of commands that said much.\n\n${logs.map((name) => `- logs/${name}`).join('\n')}\n`;
+  `${logsTitle}\n${logs.map((name) => `- logs/${name}`).join('\n')}\n`;
+
+/** Nobody but the task's own commands can read them. */
+const withoutLogs = (text: string | null): string | null => text?.split(`\n${logsTitle}`, 1)[0] ?? null;
 
 const results = (report: AttemptReport, logs: readonly string[]): string => {
   const { task, attempt, role, model, disclaimer, endedAt, outcome, failure, work } = report;
@@ -117,7 +121,7 @@ const keepEarlier = async (folder: string, attempt: number): Promise<void> => {
 /** The results files of a project, below `.beads/tasks/`. `redact` takes secrets out of every text. */
 export const createResults = (projectRoot: string, redact: (text: string) => string): Results => {
   const folderOf = (taskId: TaskId): string => join(projectRoot, '.beads', 'tasks', `task-${taskId}`);
-  const logsOf = (taskId: TaskId): string => join(folderOf(taskId), 'logs');
+  const logFolder = (taskId: TaskId): string => join(folderOf(taskId), 'logs');
   const prefixOf = (attempt: number): string => `${attempt}-`;
 
   /** The project's own files say where ours go only as far as they stay where they are looked for. */
@@ -127,19 +131,34 @@ export const createResults = (projectRoot: string, redact: (text: string) => str
   };
 
   const logsIn = async (taskId: TaskId, attempt: number): Promise<readonly string[]> =>
-    (await readdir(logsOf(taskId)).catch(() => []))
+    (await readdir(logFolder(taskId)).catch(() => []))
       .filter((name) => name.startsWith(prefixOf(attempt)))
       .sort((one, other) => one.localeCompare(other, 'en', { numeric: true }));
 
+  /** Those of the attempt before are kept: people look there for why it failed. */
+  const dropLogs = async (taskId: TaskId, upTo: number): Promise<void> => {
+    const names = await readdir(logFolder(taskId)).catch(() => []);
+    const old = names.filter((name) => /^\d+-/.test(name) && Number.parseInt(name, 10) <= upTo);
+    for (const name of old) await rm(join(logFolder(taskId), name), { force: true });
+  };
+
   return {
-    logsOf,
+    logsOf: (taskId) => {
+      const folder = logFolder(taskId);
+      try {
+        mustBeOurs(folder);
+        return lstatSync(folder).isDirectory() ? folder : null;
+      } catch {
+        return null;
+      }
+    },
     openLog: (taskId, attempt, name, fromBytes) => {
-      const folder = logsOf(taskId);
+      const folder = logFolder(taskId);
       const prefix = prefixOf(attempt);
       const check = (): void => mustBeOurs(folder);
       return createCommandLog({ folder, prefix, name: `${prefix}${name}.log`, redact, fromBytes, check });
     },
-    read: (taskId) => readText(join(folderOf(taskId), '30-results.md')),
+    read: async (taskId) => withoutLogs(await readText(join(folderOf(taskId), '30-results.md'))),
     write: async (report) => {
       const folder = folderOf(report.task.id);
       makeFolderDurably(folder);
@@ -147,6 +166,7 @@ export const createResults = (projectRoot: string, redact: (text: string) => str
       const onDisk = await attemptOnDisk(folder);
       if (onDisk > report.attempt) return;
       if (onDisk > 0 && onDisk < report.attempt) await keepEarlier(folder, onDisk);
+      await dropLogs(report.task.id, report.attempt - 2);
       const logs = await logsIn(report.task.id, report.attempt);
       const texts = [metadata(report), plan(report), workLog(report), results(report, logs)];
       for (const [index, file] of files.entries())

@@ -344,6 +344,24 @@ test('a cancel that a crash cut short ends what the earlier process left running
   other.kill();
 });
 
+test('what an earlier server left of a check is ended before the agent goes on with work that was sent back', async () => {
+  const ask: Turn = { calls: [{ tool: 'ask', arguments: { question: 'left?' } }] };
+  const check = 'if test -e once; then exit 1; fi; touch once; exec sleep 600';
+  const setting: Setting = { turns: [finish('early'), ask, finish()], role: { verify: [check] } };
+  const first = await startSystem(setting);
+  const { task_id: id } = await first.service.create({ description: 'a task' });
+  await first.service.execute({ task: id, role: 'engineer', options: {} });
+  await vi.waitFor(() => expect(existsSync(join(first.root, 'once'))).toBe(true), { timeout: 10_000 });
+  const image = await crash(first, setting);
+  const mark = createHash('sha256').update(image.root).digest('hex').slice(0, 12);
+  const env = { ATS_ATTEMPT: `${mark}/${id}#1` };
+  const left = execa('sleep', ['600'], { detached: true, reject: false, env });
+
+  await untilAsked(await startSystem(image), id);
+
+  expect((await left).signal).toMatch(/SIGTERM|SIGKILL/);
+});
+
 test.each([
   ['before the tracker heard of it', false],
   ['after the tracker closed the task', true],

@@ -18,7 +18,8 @@ export interface CallObserver {
 export interface ExecutorOptions {
   /** The tools that the role may use; a name that no tool has grants nothing. */
   readonly tools: readonly string[];
-  readonly context: Omit<ToolContext, 'emit'>;
+  /** What a call gets besides its arguments, asked before each. */
+  readonly context: (call: ToolCall) => Omit<ToolContext, 'emit'>;
   /** Calls that a person did not allow: they are answered with the reason. */
   readonly denied?: Denial | null;
   readonly observe: CallObserver;
@@ -133,12 +134,17 @@ const withoutNul = (text: string): string => text.replaceAll('\0', '\uFFFD');
 
 const atOnce: NonNullable<ExecutorOptions['alone']> = (work) => work();
 
-const perform = (call: ToolCall, prepared: Prepared, { context, observe }: ExecutorOptions): Promise<ToolResult> => {
+const perform = (
+  call: ToolCall,
+  prepared: Prepared,
+  { context, observe }: ExecutorOptions,
+): Promise<ToolResult> => {
   if (prepared.tool === null) return Promise.resolve(failed(prepared.refusal));
-  if (context.signal.aborted) return Promise.resolve(failed('cancelled'));
+  const own = context(call);
+  if (own.signal.aborted) return Promise.resolve(failed('cancelled'));
   const emit = (chunk: string) => tell(() => observe.output(call, withoutNul(chunk)));
   const { tool, args } = prepared;
-  return tool.run(args, { ...context, emit });
+  return tool.run(args, { ...own, emit });
 };
 
 /** A `start` that throws keeps the call from running: what could not be recorded must not happen. */

@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import type { Acted, Compacted, Prepared, ShownCall, Thought } from '../../machines/agent-context.ts';
 import type { ActInput, CompactInput, PrepareInput, Seat, ThinkInput } from '../../machines/agent-params.ts';
 import { type AttemptKey, attemptKey, type Role, type TaskId } from '../../machines/task.ts';
@@ -56,9 +55,6 @@ const shown = ({ id, tool, arguments: text }: ToolCall): ShownCall => ({
   tool,
   arguments: text.slice(0, shownArguments),
 });
-
-/** A sandbox cannot show what is not there. */
-const existing = (folder: string): readonly string[] => (existsSync(folder) ? [folder] : []);
 
 const kindOf = ({ truncated, calls }: Answered) => {
   if (truncated) return 'truncated' as const;
@@ -126,6 +122,12 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
     return { question: null, failure: { ...interrupted, facts: { interrupted: true, calls: what } } };
   };
 
+  /** What commands may read beside the workspace: what its repository needs, and the logs of earlier commands. */
+  const readableAt = ({ place, task }: Desk): readonly string[] => {
+    const logs = ports.logs.logsOf(task.id);
+    return logs === null ? place.readable : [...place.readable, logs];
+  };
+
   const ask = createModelCall(ports);
   const compact = createCompactor(ask, ports);
 
@@ -143,7 +145,7 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
     prepare: async ({ turns, resumeAt, ...seat }) => {
       const { first, ...opened } = await open(seat, ports);
       // What is about to begin has left nothing.
-      if (resumeAt !== null) await ports.endLeftovers(seat.taskId, seat.attempt);
+      if (resumeAt !== null || turns > 0) await ports.endLeftovers(seat.taskId, seat.attempt);
       const setting = { ...opened, profile: ports.profileOf(seat.role), turns, resumeAt };
       desks.set(attemptKey(seat.taskId, seat.attempt), setDesk(setting, first));
       return unclear(unclearCalls(setting));
@@ -170,21 +172,20 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
     act: async (input, signal) => {
       const desk = deskOf(input);
       const calls = desk.conversation.pendingCalls();
-      let logs = 0;
       const executor = createExecutor({
         tools: desk.profile.tools,
         denied: input.denied,
-        context: {
+        context: ({ id }) => ({
           root: desk.place.root,
-          readable: [...desk.place.readable, ...existing(ports.logs.logsOf(input.taskId))],
-          openLog: (fromBytes) => {
-            logs += 1;
-            return ports.logs.openLog(input.taskId, input.attempt, `${input.turn}.${logs}`, fromBytes);
-          },
+          readable: readableAt(desk),
           signal,
           env: ports.environmentOf(input),
           sandbox: ports.sandboxOf(input),
-        },
+          openLog: (fromBytes) => {
+            const place = calls.findIndex((call) => call.id === id) + 1;
+            return ports.logs.openLog(input.taskId, input.attempt, `${input.turn}.${place}`, fromBytes);
+          },
+        }),
         alone: (work) =>
           ports.workspace.alone(work, { signal, onWait: () => ports.emit(input, 'log', waitsForFolder) }),
         recall: recall(input, desk),

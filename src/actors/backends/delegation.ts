@@ -162,7 +162,7 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
     prepare: async ({ backend, round, turns: _, resumeAt, ...seat }) => {
       const assistant = ports.assistant(backend as AssistantName);
       const { steps } = await open(seat, ports);
-      if (resumeAt !== null) await ports.endLeftovers(seat.taskId, seat.attempt);
+      if (resumeAt !== null || round > 0) await ports.endLeftovers(seat.taskId, seat.attempt);
       return resumeAt === 'delegating' ? unclear(assistant, steps, round) : { question: null, failure: null };
     },
     delegate: (input, signal) => ports.track(attemptKey(input.taskId, input.attempt), run(input, signal)),

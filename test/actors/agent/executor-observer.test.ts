@@ -17,7 +17,11 @@ describe('observers', () => {
     const fail = () => {
       throw new Error('the journal is full');
     };
-    const { run } = createExecutor({ tools: ['write'], context, observe: { start: fail, output: fail, end: fail } });
+    const { run } = createExecutor({
+      tools: ['write'],
+      context: () => context,
+      observe: { start: fail, output: fail, end: fail },
+    });
 
     const results = await run([call('1', 'write', { path: 'a', content: '' })]);
 
@@ -32,7 +36,7 @@ describe('observers', () => {
     };
     const { run } = createExecutor({
       tools: ['bash'],
-      context,
+      context: () => context,
       observe: { start: () => undefined, output: fail, end: fail },
       now: () => 5,
     });

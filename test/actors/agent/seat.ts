@@ -19,7 +19,7 @@ export const createSeat = async (role: Role = 'engineer') => {
   const told: string[] = [];
   const executor = createExecutor({
     tools: shippedRoles()[role].tools,
-    context: bench.context,
+    context: () => bench.context,
     observe: {
       start: ({ id }) => void told.push(`start ${id}`),
       output: ({ id }, chunk) => void told.push(`output ${id} ${chunk.trim()}`),

@@ -58,11 +58,17 @@ export const bashTool: Tool<z.infer<typeof schema>> = {
       },
       headBytes,
       tailBytes,
+    }).catch((error: unknown) => {
+      log.close();
+      throw error;
     });
-    const path = log.close();
+    const kept = log.close();
     if ('refusal' in result) return { ok: false, text: result.refusal };
     const output = result.output.trimEnd() === '' ? '(no output)' : result.output.trimEnd();
-    const whole = path === null ? [] : [`[the whole output is in ${path}; commands can read it]`];
+    const whole =
+      kept === null
+        ? []
+        : [`[${kept.isWhole ? 'the whole' : 'more of the'} output is in ${kept.path}; commands can read it]`];
     const lines = [output, ...whole, ...result.quarantined.map(quarantineLine), closingLine(result, timeout_seconds)];
     return { ok: result.exitCode === 0 && result.quarantined.length === 0, text: lines.join('\n') };
   },

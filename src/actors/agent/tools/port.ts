@@ -12,7 +12,7 @@ export interface ToolContext {
   readonly signal: AbortSignal;
   /** Output as it comes, already bounded by the tool. */
   readonly emit: (chunk: string) => void;
-  /** Keeps the output of a command when it is more than so many bytes, for people and for later commands. */
+  /** Keeps the output of this call's command when it is more than so many bytes, for people and for later commands. */
   readonly openLog: (fromBytes: number) => CommandLog;
   /** What holds the commands that a tool runs. */
   readonly sandbox: Sandbox;
