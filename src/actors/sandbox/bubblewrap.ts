@@ -85,6 +85,8 @@ const mounts = ({ root, readable, env }: Wanted, temporary: string, readPaths: r
   ...['--proc', '/proc', '--dev', '/dev'],
   // Both are memory: without this, half of the machine's.
   ...['--size', String(sharedBytes), '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
+  // The settings of the kernel belong to root, also to one without capabilities, and are those of the whole machine.
+  ...['--remount-ro', '/proc'],
   ...['--size', String(temporaryBytes), '--tmpfs', temporary, '--dir', `${temporary}/home`],
   ...readOnly(programFolders(env['PATH'] ?? '')),
   ...readOnly(readPaths),
@@ -106,14 +108,14 @@ const choom = '/usr/bin/choom';
 /** Not the address space (`--as`): V8 and others reserve far more than they use. */
 const limitsBefore = (memoryBytes: number | null): string[] => {
   const all = { ...limits, ...(memoryBytes === null ? {} : { data: memoryBytes }) };
-  return [
-    ...(existsSync(prlimit)
-      ? [prlimit, ...Object.entries(all).map(([name, value]) => `--${name}=${value}`), '--']
-      : []),
-    // Many processes can have too much together: then the kernel ends one of them, and not the server.
-    ...(existsSync(choom) ? [choom, '-n', '1000', '--'] : []),
-  ];
+  return existsSync(prlimit)
+    ? [prlimit, ...Object.entries(all).map(([name, value]) => `--${name}=${value}`), '--']
+    : [];
 };
+
+/** Many processes can have too much together: then the kernel ends one of them, and not the server. */
+const endedFirst = (argv: Wanted['argv']): Wanted['argv'] =>
+  existsSync(choom) ? [choom, '-n', '1000', '--', ...argv] : argv;
 
 const memoryText = (memoryBytes: number | null): string => {
   if (memoryBytes === null) return 'no limit of memory';
@@ -175,7 +177,7 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
       const inside = { ...env, HOME: `${temporary}/home`, TMPDIR: temporary };
       const variables = Object.entries(inside).flatMap(([name, value]) => ['--setenv', name, value]);
       return {
-        argv: [
+        argv: endedFirst([
           bwrap,
           ...isolation(shared),
           ...(filter === null ? [] : ['--seccomp', '3']),
@@ -185,7 +187,7 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
           ...['--chdir', root, '--'],
           ...limitsBefore(memoryBytes),
           ...argv,
-        ],
+        ]),
         cwd: '/',
         ...(filter === null ? {} : { fd3: filter }),
         // The tracker's own folder may come into being meanwhile, by the server.
