@@ -69,7 +69,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     const probes = await runProbes(createBubblewrap({ readPaths: [], network: false }));
 
     expect(probes.filter(({ held }) => !held)).toEqual([]);
-    expect(probes.length).toBeGreaterThan(25);
+    expect(probes.length).toBeGreaterThanOrEqual(30);
   }, 60_000);
 
   test.each([
@@ -148,7 +148,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect((await runIn(makeWorkspace(), 'ulimit -d', limit(256 * 1024 ** 2))).output).toBe('262144\n');
     expect((await runIn(makeWorkspace(), 'ulimit -d')).output).toBe('4194304\n');
     expect((await runIn(makeWorkspace(), 'ulimit -d', limit(null))).output).toBe('unlimited\n');
-    expect(limit(null).describe()).toBe('bubblewrap, network off, no limit of memory');
+    expect(limit(null).describe()).toMatch(/^bubblewrap, network off, no limit of memory/);
   });
 
   test('leaves nothing behind, however it was started', async () => {
@@ -294,6 +294,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     const confined = sandbox.confine(wanted);
 
     if ('refusal' in confined) throw new Error(confined.refusal);
+    confined.release?.();
     expect(confined.argv).not.toContain(homedir());
     expect(confined.argv.join(' ')).not.toContain('--ro-bind / /');
   });

@@ -26,8 +26,9 @@ export const runConfined = async (
 ): Promise<ConfinedResult | { readonly refusal: string }> => {
   const confined = sandbox.confine({ argv, root, readable, env });
   if ('refusal' in confined) return confined;
-  const { forbidden, ...spawned } = confined;
+  const { forbidden, release, ...spawned } = confined;
   const result = await runCommand({ ...bounds, ...spawned });
+  release?.();
   const quarantined = forbidden.filter((name) => there(join(root, name)));
   for (const name of quarantined) quarantine(root, name);
   return { ...result, quarantined };

@@ -4,6 +4,7 @@ import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { execaSync } from 'execa';
 import { protectedNames } from '../protected-names.ts';
 import type { Sandbox, Wanted } from './port.ts';
+import { limitProcesses } from './process-limit.ts';
 import { seccompFilter } from './seccomp.ts';
 
 export interface BubblewrapOptions {
@@ -102,6 +103,7 @@ const isolation = (network: boolean): string[] => [
   ...['--die-with-parent', '--new-session', '--cap-drop', 'ALL'],
 ];
 
+const isRoot = process.getuid?.() === 0;
 const prlimit = '/usr/bin/prlimit';
 const choom = '/usr/bin/choom';
 
@@ -122,6 +124,14 @@ const memoryText = (memoryBytes: number | null): string => {
   return existsSync(prlimit)
     ? `memory ${memoryBytes / 1024 ** 2} MB for each process`
     : `no limit of memory (${prlimit} is missing; install util-linux)`;
+};
+
+/** Empty where they are held, which needs no word. */
+const processesText = (): string => {
+  if (!isRoot) return '';
+  const held = limitProcesses(limits.nproc);
+  held?.release();
+  return held === null ? ', no limit of processes (the server is root, and can make no cgroup)' : '';
 };
 
 /**
@@ -153,7 +163,10 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
     });
     const said = String(stderr).trim().split('\n')[0] ?? '';
     return exitCode === 0
-      ? { ok: true, detail: `bubblewrap, network ${network ? 'on' : 'off'}, ${memoryText(memoryBytes)}` }
+      ? {
+          ok: true,
+          detail: `bubblewrap, network ${network ? 'on' : 'off'}, ${memoryText(memoryBytes)}${processesText()}`,
+        }
       : { ok: false, detail: `bubblewrap cannot be used here: ${said || 'it did not run'}; allow user namespaces` };
   };
   const check = () => {
@@ -176,18 +189,21 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
       const filter = seccompFilter({ network: shared });
       const inside = { ...env, HOME: `${temporary}/home`, TMPDIR: temporary };
       const variables = Object.entries(inside).flatMap(([name, value]) => ['--setenv', name, value]);
+      const held = isRoot ? limitProcesses(limits.nproc) : null;
+      const spawned = endedFirst([
+        bwrap,
+        ...isolation(shared),
+        ...(filter === null ? [] : ['--seccomp', '3']),
+        '--clearenv',
+        ...variables,
+        ...mounts(wanted, temporary, readPaths),
+        ...['--chdir', root, '--'],
+        ...limitsBefore(memoryBytes),
+        ...argv,
+      ]);
       return {
-        argv: endedFirst([
-          bwrap,
-          ...isolation(shared),
-          ...(filter === null ? [] : ['--seccomp', '3']),
-          '--clearenv',
-          ...variables,
-          ...mounts(wanted, temporary, readPaths),
-          ...['--chdir', root, '--'],
-          ...limitsBefore(memoryBytes),
-          ...argv,
-        ]),
+        argv: held?.within(spawned) ?? spawned,
+        ...(held === null ? {} : { release: held.release }),
         cwd: '/',
         ...(filter === null ? {} : { fd3: filter }),
         // The tracker's own folder may come into being meanwhile, by the server.

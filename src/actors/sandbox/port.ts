@@ -20,6 +20,8 @@ export interface Confined {
   readonly fd3?: Uint8Array;
   /** Names in the workspace that are not there, and that the command must not make (CVE-2026-25725). */
   readonly forbidden: readonly string[];
+  /** To be called when it has ended. Never throws. */
+  readonly release?: () => void;
 }
 
 /** The same sandbox for commands that may, or may not, reach the network. */

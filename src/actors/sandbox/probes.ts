@@ -36,7 +36,7 @@ const attempts: readonly (readonly [name: string, script: string])[] = [
   ['unmount a protected folder', 'umount .beads'],
   ['make a namespace of its own', 'unshare -Ur true'],
   ['change the settings of the kernel', ': >> /proc/sys/kernel/core_pattern || : >> /proc/sys/vm/overcommit_memory'],
-  ['put letters into a terminal', `perl -e ${quoted('exit(!ioctl(STDIN, 0x5412, "x") && $!{EPERM})')}`],
+  ['put letters into a terminal', `perl -e ${quoted('my $x = "x"; exit(!ioctl(STDIN, 0x5412, $x) && $!{EPERM})')}`],
   ['see processes of the host', 'test -d "/proc/$HOST_PID" && grep -q node "/proc/$HOST_PID/comm"'],
   ['signal a process of the host', 'test "$(cat /proc/$HOST_PID/comm)" = node && kill -0 "$HOST_PID"'],
   ['read the environment of the host', 'tr "\\0" "\\n" < "/proc/$HOST_PID/environ" | grep -q PATH='],

@@ -1,0 +1,77 @@
+import { mkdirSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Wanted } from './port.ts';
+
+/** Where cgroups count processes: of version 1, then of version 2. */
+const hierarchies = ['/sys/fs/cgroup/pids', '/sys/fs/cgroup'];
+const prefix = 'agent-commands-';
+
+/** Which it could not while the last process was ending. */
+const leftBehind = new Set<string>();
+let made = 0;
+
+const remove = (folder: string): void => {
+  try {
+    rmdirSync(folder);
+    leftBehind.delete(folder);
+  } catch {
+    leftBehind.add(folder);
+  }
+};
+
+const isRunning = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+};
+
+/** What was left behind by us, and by servers that were killed; none that a process may still be about to enter. */
+const sweep = (hierarchy: string): void => {
+  const ofOthers = readdirSync(hierarchy).filter(
+    (name) => name.startsWith(prefix) && !isRunning(Number(name.slice(prefix.length).split('-')[0])),
+  );
+  for (const folder of [...leftBehind, ...ofOthers.map((name) => join(hierarchy, name))]) remove(folder);
+};
+
+const createIn = (hierarchy: string, most: number): string | null => {
+  made += 1;
+  const folder = join(hierarchy, `${prefix}${process.pid}-${made}`);
+  try {
+    sweep(hierarchy);
+    mkdirSync(folder);
+  } catch {
+    return null;
+  }
+  try {
+    writeFileSync(join(folder, 'pids.max'), String(most), { flag: 'r+' });
+    return folder;
+  } catch {
+    remove(folder);
+    return null;
+  }
+};
+
+export interface ProcessLimit {
+  /** The same command, within the limit from its beginning; not run when it cannot be. */
+  readonly within: (argv: Wanted['argv']) => Wanted['argv'];
+  /** To be called when the command has ended. */
+  readonly release: () => void;
+}
+
+/**
+ * A limit for the processes and threads of one command, which needs root, or null where it cannot be set. Root needs it: the
+ * kernel does not hold root to RLIMIT_NPROC, whatever namespaces it is in.
+ */
+export const limitProcesses = (most: number): ProcessLimit | null => {
+  for (const hierarchy of hierarchies) {
+    const folder = createIn(hierarchy, most);
+    if (folder === null) continue;
+    return {
+      within: (argv) => ['/bin/sh', '-c', 'echo $$ > "$0" && exec "$@"', join(folder, 'cgroup.procs'), ...argv],
+      release: () => remove(folder),
+    };
+  }
+  return null;
+};
