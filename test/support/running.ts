@@ -57,6 +57,10 @@ export const finish = (summary = 'done', status = 'done'): Turn => ({
   calls: [{ tool: 'finish', arguments: { status, summary } }],
 });
 
+export const bash = (command: string, timeout_seconds = 20): Turn => ({
+  calls: [{ tool: 'bash', arguments: { command, timeout_seconds } }],
+});
+
 /** A command that ends only when it is killed, after it has written its process id to `pid`. */
 export const hang: Turn = { calls: [{ tool: 'bash', arguments: { command: 'echo $$ > pid; exec sleep 600' } }] };
 

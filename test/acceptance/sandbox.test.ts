@@ -1,0 +1,114 @@
+import { chownSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { childEnvironment } from '../../src/actors/agent/child.ts';
+import { bashTool } from '../../src/actors/agent/tools/bash.ts';
+import { createBubblewrap } from '../../src/actors/sandbox/bubblewrap.ts';
+import { numberOf } from '../../src/actors/sandbox/seccomp.ts';
+import { createWorkbench } from '../actors/agent/workbench.ts';
+import { openProject } from '../support/cli.ts';
+import { slowestOf, whileHealthIsAsked } from '../support/health.ts';
+import { isLong } from '../support/long.ts';
+import { bash, finish, startServer, untilStatus } from '../support/running.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+const sandbox = createBubblewrap({ readPaths: [], network: false });
+const { ok, detail } = sandbox.check();
+const isRoot = process.getuid?.() === 0;
+
+/** What a command in the sandbox says through the bash tool. */
+const say = async (command: string, timeout_seconds = 20) => {
+  const { context, root } = await createWorkbench();
+  const env = childEnvironment(process.env);
+  return { root, ...(await bashTool.run({ command, timeout_seconds }, { ...context, env, sandbox })) };
+};
+
+describe.skipIf(!ok)(`in the sandbox${ok ? '' : ` (skipped: ${detail})`}`, () => {
+  // As who runs the tests they are tried in actors/sandbox.test.ts.
+  test.runIf(isRoot)(
+    'A18 each probe of doctor holds for another user than root too',
+    async () => {
+      const project = openProject({ api: { backend: 'scripted' }, sandbox: { mode: 'auto' } });
+      const { root, configFile, stateDir } = project;
+      const home = temporaryFolder();
+      const other = 65_534;
+      for (const path of [root, configFile, dirname(configFile), dirname(stateDir), home])
+        chownSync(path, other, other);
+      const asOther = ['setpriv', `--reuid=${other}`, `--regid=${other}`, '--clear-groups'];
+
+      const doctor = project.start('agent', ['doctor', '--sandbox', '--json'], { HOME: home }, asOther);
+      const { out, code } = await project.collect(doctor);
+
+      const probes: readonly { held: boolean }[] = JSON.parse(out).probes;
+      expect(probes.filter(({ held }) => !held)).toEqual([]);
+      expect([probes.length >= 30, code]).toEqual([true, 0]);
+    },
+    60_000,
+  );
+
+  test('A18 letters for the terminal of somebody else are refused by the filter, not for want of a terminal', async () => {
+    const put = `perl -e 'my $x = "x"; ioctl(STDIN, 0x5412, $x); print $!{EPERM} ? "refused" : "tried"'`;
+
+    expect(numberOf('ptrace')).not.toBe(-1);
+    expect((await say(put)).text).toMatch(/^refused/);
+  });
+
+  test('A18 keys in the home of the user, and another project, are not there', async () => {
+    const home = temporaryFolder();
+    const project = temporaryFolder();
+    mkdirSync(join(home, '.ssh'));
+    writeFileSync(join(home, '.ssh', 'id_ed25519'), 'canary');
+    writeFileSync(join(project, 'secret'), 'canary');
+    vi.stubEnv('HOME', home);
+    onTestFinished(() => void vi.unstubAllEnvs());
+
+    const { text } = await say(
+      `cat ${home}/.ssh/id_ed25519 ~/.ssh/id_ed25519 ${project}/secret; ls -A ~ ${dirname(home)}`,
+    );
+
+    expect(text).not.toContain('canary');
+    expect(text.match(/No such file/g)?.length).toBeGreaterThanOrEqual(3);
+  });
+
+  test('A19 no key of the server is in an environment that a command can read', async () => {
+    for (const name of ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'AGENT_SERVER_TOKEN', 'AWS_SECRET_ACCESS_KEY'])
+      vi.stubEnv(name, 'sk-canary');
+    onTestFinished(() => void vi.unstubAllEnvs());
+
+    const { text } = await say(`env; cat /proc/self/environ /proc/1/environ /proc/[0-9]*/environ | tr '\\0' '\\n'`);
+
+    expect(text).toContain('PATH=');
+    expect(text).not.toContain('canary');
+  });
+
+  test.each([
+    ...(isLong ? [['into one file', 'head -c 5000000000 /dev/zero > big']] : []),
+    ['behind a hole of one file', 'dd if=/dev/zero of=big bs=1 count=1 seek=5000000000'],
+    ['into a temporary file', 'head -c 5000000000 /dev/zero > /tmp/big'],
+  ] as const)('A26 five GB written %s end at a limit', async (_, command) => {
+    const { ok, root } = await say(command, 60);
+
+    expect(ok).toBe(false);
+    expect(statSync(join(root, 'big'), { throwIfNoEntry: false })?.size ?? 0).toBeLessThanOrEqual(1024 ** 3);
+  });
+
+  const greedy = {
+    'a fork bomb': 'bash -c "f() { f & f & wait; }; f"',
+    'processors that spin': 'for i in 1 2 3 4; do sh -c "while :; do :; done" & done; wait',
+  };
+  test.each(Object.entries(greedy))('A26 %s is contained, and the server answers meanwhile', async (_, command) => {
+    const running = await startServer({
+      turns: [bash(command, isLong ? 10 : 2), bash('echo still here'), finish()],
+      sandbox,
+    });
+    const { task_id: id } = await running.service.create({ description: 'a task' });
+
+    const health = await whileHealthIsAsked(running.base, async () => {
+      await running.service.execute({ task: id, role: 'engineer', options: {} });
+      await untilStatus(running, id, 'complete', 'failed');
+    });
+
+    expect(await running.service.status(id)).toMatchObject({ status: 'complete' });
+    expect(slowestOf(health, 0.99)).toBeLessThan(600);
+  });
+});
