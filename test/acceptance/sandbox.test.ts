@@ -81,11 +81,12 @@ describe.skipIf(!ok)(`in the sandbox${ok ? '' : ` (skipped: ${detail})`}`, () =>
     expect(text).not.toContain('canary');
   });
 
-  test.each([
-    ...(isLong ? [['into one file', 'head -c 5000000000 /dev/zero > big']] : []),
-    ['behind a hole of one file', 'dd if=/dev/zero of=big bs=1 count=1 seek=5000000000'],
-    ['into a temporary file', 'head -c 5000000000 /dev/zero > /tmp/big'],
-  ] as const)('A26 five GB written %s end at a limit', async (_, command) => {
+  const large = {
+    ...(isLong ? { 'into one file': 'head -c 5000000000 /dev/zero > big' } : {}),
+    'behind a hole of one file': 'dd if=/dev/zero of=big bs=1 count=1 seek=5000000000',
+    'into a temporary file': 'head -c 5000000000 /dev/zero > /tmp/big',
+  };
+  test.each(Object.entries(large))('A26 five GB written %s end at a limit', async (_, command) => {
     const { ok, root } = await say(command, 60);
 
     expect(ok).toBe(false);
@@ -98,7 +99,7 @@ describe.skipIf(!ok)(`in the sandbox${ok ? '' : ` (skipped: ${detail})`}`, () =>
   };
   test.each(Object.entries(greedy))('A26 %s is contained, and the server answers meanwhile', async (_, command) => {
     const running = await startServer({
-      turns: [bash(command, isLong ? 10 : 2), bash('echo still here'), finish()],
+      turns: [bash(command, isLong ? 10 : 1), bash('echo still here'), finish()],
       sandbox,
     });
     const { task_id: id } = await running.service.create({ description: 'a task' });

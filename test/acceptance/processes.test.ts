@@ -1,0 +1,110 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { createBubblewrap } from '../../src/actors/sandbox/bubblewrap.ts';
+import { openProject } from '../support/cli.ts';
+import { isLong } from '../support/long.ts';
+import { bash, finish, startSystem, type Turn } from '../support/running.ts';
+
+const sandbox = createBubblewrap({ readPaths: [], network: false });
+const { ok, detail } = sandbox.check();
+
+const textOf = (path: string): string => {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+};
+
+/** How many processes run with this in their command line, or first in it; those in sandboxes are seen from outside. */
+const countOf = (mark: string, where: 'anywhere' | 'first' = 'anywhere'): number => {
+  const lines = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => textOf(`/proc/${pid}/cmdline`));
+  return lines.filter((line) => (where === 'first' ? line.startsWith(mark) : line.includes(mark))).length;
+};
+
+const until = async (what: () => boolean): Promise<number> => {
+  const began = performance.now();
+  while (!what()) await new Promise((resolve) => setTimeout(resolve, 20));
+  return performance.now() - began;
+};
+
+/** A server whose commands are in the sandbox, and a run of these turns that goes on in the background. */
+const run = async (turns: readonly Turn[]) => {
+  const project = openProject();
+  const script = join(dirname(project.configFile), 'script.json');
+  writeFileSync(script, JSON.stringify({ scripts: [{ turns: turns.map((turn) => ({ say: '', ...turn })) }] }));
+  const config = { server: { port: 0 }, sandbox: { mode: 'required' }, api: { backend: 'scripted', script } };
+  writeFileSync(project.configFile, JSON.stringify(config));
+  expect((await project.agent('server', 'start')).code).toBe(0);
+  const id = (await project.agent('create', 'Do it')).out.trim();
+  expect((await project.agent('--async', 'engineer', id)).code).toBe(0);
+  return { ...project, id, pid: project.serverFile().pid as number };
+};
+
+describe.skipIf(!ok)(`commands of a server${ok ? '' : ` (skipped: ${detail})`}`, () => {
+  /** Itself, one in the background, one that left the session, one that nobody is the parent of; all deaf to SIGTERM. */
+  const plantTree = (mark: string): Turn => {
+    const sleep = `trap "" TERM; exec -a ${mark} sleep 600`;
+    return bash(
+      `exec bash <<'END'\n(${sleep}) & setsid bash -c '${sleep}' & (setsid bash -c '${sleep}' &); ${sleep}\nEND\n`,
+      600,
+    );
+  };
+  const untilNone = async (mark: string): Promise<number> => until(() => countOf(mark) === 0);
+
+  test('A24 of four processes none is left 2 s after the task is cancelled', async () => {
+    const mark = `cancelled-${process.pid}-${Date.now()}`;
+    const running = await startSystem({ turns: [plantTree(mark), finish()], sandbox });
+    const { task_id: id } = await running.service.create({ description: 'a task' });
+    await running.service.execute({ task: id, role: 'engineer', options: {} });
+    await until(() => countOf(mark, 'first') === 4);
+
+    const [took] = await Promise.all([untilNone(mark), running.service.cancel(id, null)]);
+
+    expect(took).toBeLessThan(6_000);
+  });
+
+  test('A24 of four processes none is left 2 s after the server is killed', async () => {
+    const mark = `killed-${process.pid}-${Date.now()}`;
+    const { pid } = await run([plantTree(mark), finish()]);
+    await until(() => countOf(mark, 'first') === 4);
+
+    process.kill(pid, 'SIGKILL');
+
+    expect(await untilNone(mark)).toBeLessThan(6_000);
+  });
+
+  test('A25 endless output ends with its time, is cut, and is not kept in memory', async () => {
+    const seconds = isLong ? 10 : 1;
+    const wait = (name: string) => bash(`until test -e ${name}; do sleep 0.05; done`);
+    // The first one makes the young part of V8's heap as large as it gets, once for a process.
+    const turns = [bash('yes', 1), wait('go'), bash('yes', seconds), wait('gone'), finish()];
+    const { agent, id, pid, root } = await run(turns);
+    const memory = () => Number(/VmRSS:\s+(\d+)/.exec(textOf(`/proc/${pid}/status`))?.[1]) * 1_024;
+    const isWaitingFor = (name: string) => countOf(`test -e ${name};`) > 0;
+
+    await until(() => isWaitingFor('go'));
+    const before = memory();
+    let most = before;
+    writeFileSync(join(root, 'go'), '');
+    await until(() => {
+      most = Math.max(most, memory());
+      return isWaitingFor('gone');
+    });
+    writeFileSync(join(root, 'gone'), '');
+    const { out } = await agent('logs', '-f', id, '--json');
+
+    const frames = out
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line));
+    const { data } = frames.filter(({ type }) => type === 'tool_end')[2];
+    expect(data.ok).toBe(false);
+    expect(Buffer.byteLength(data.output)).toBeLessThanOrEqual(16_384);
+    expect(data.duration_ms - seconds * 1_000).toBeLessThan(3_000);
+    expect(most - before).toBeLessThan(32 * 1024 ** 2);
+  });
+});
