@@ -18,6 +18,7 @@ const schema = z.strictObject({
   pattern: z
     .string()
     .min(1)
+    .max(1_000)
     .describe(
       'a glob: *.ts matches names in all folders; with a slash it matches paths below `path`: src/**/*.test.ts',
     ),
@@ -45,10 +46,25 @@ const answer = (found: FoundLines, place: Place): ToolResult => {
 const search = (pattern: string, place: Place, context: ToolContext): Promise<FoundLines> =>
   searchLines({
     argv: [
-      ...(['find', '.', '(', '-name', '.git', '-o', '-name', 'node_modules', ')', '-prune', '-o'] as const),
+      ...([
+        '/bin/sh',
+        '-c',
+        'cd -- "$0" && exec "$@"',
+        place.path,
+        'find',
+        '.',
+        '(',
+        '-name',
+        '.git',
+        '-o',
+        '-name',
+        'node_modules',
+        ')',
+        '-prune',
+        '-o',
+      ] as const),
       ...['(', '-type', 'f', '-o', '-type', 'l', ')', '(', ...findTests(pattern), ')', '-print'],
     ],
-    cwd: join(context.root, place.path),
     context,
     timeoutMs,
     maxLines: maxCollected,

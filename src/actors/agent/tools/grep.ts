@@ -13,7 +13,7 @@ const spareForTheNote = 256;
 const schema = z.strictObject({
   pattern: z.string().min(1).describe('an extended regular expression (grep -E), searched line by line'),
   path: z.string().min(1).default('.').describe('file or folder to search, relative to the workspace root'),
-  glob: z.string().min(1).optional().describe('only files whose name matches, such as *.ts'),
+  glob: z.string().min(1).max(1_000).optional().describe('only files whose name matches, such as *.ts'),
 });
 
 const noteFor = ({ more, result }: FoundLines, shown: number): string => {
@@ -45,7 +45,6 @@ export const grepTool: Tool<z.infer<typeof schema>> = {
     return answer(
       await searchLines({
         argv: ['grep', '-rnHIEs', ...skips, ...includes, '-e', pattern, '--', place.value.path],
-        cwd: context.root,
         context,
         timeoutMs,
         maxLines: maxMatches,

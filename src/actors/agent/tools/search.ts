@@ -1,9 +1,10 @@
 import { type CommandResult, type OutputStream, runCommand } from '../child.ts';
+import { runConfined } from '../run-confined.ts';
 import type { ToolContext } from './port.ts';
 
 export interface LineSearch {
+  /** Run in the root of the workspace. */
   readonly argv: readonly [string, ...string[]];
-  readonly cwd: string;
   readonly context: ToolContext;
   readonly timeoutMs: number;
   readonly maxLines: number;
@@ -53,9 +54,13 @@ const createLines = (maxLines: number, maxLength: number, onEnough: () => void) 
   return { push, end };
 };
 
-/** Runs a search command and keeps the first lines of its output; ends it as soon as there are more. */
+/**
+ * Runs a search command and keeps the first lines of its output; ends it as soon as there are more. In the sandbox, where no
+ * folder that is swapped for a link meanwhile leads out, and a pattern has no more memory than a command; where there is no
+ * sandbox without it, for these are our own commands.
+ */
 export const searchLines = async (search: LineSearch): Promise<FoundLines> => {
-  const { argv, cwd, context, timeoutMs, maxLines, maxLineLength } = search;
+  const { argv, context, timeoutMs, maxLines, maxLineLength } = search;
   const enough = new AbortController();
   const lines = createLines(maxLines, maxLineLength, () => enough.abort());
   let complaint = '';
@@ -65,16 +70,10 @@ export const searchLines = async (search: LineSearch): Promise<FoundLines> => {
   };
 
   const signal = AbortSignal.any([context.signal, enough.signal]);
-  const result = await runCommand({
-    argv,
-    cwd,
-    env: context.env,
-    timeoutMs,
-    signal,
-    onOutput,
-    headBytes: 0,
-    tailBytes: 0,
-  });
+  const bounds = { timeoutMs, signal, onOutput, headBytes: 0, tailBytes: 0 };
+  const { root, readable, env, sandbox } = context;
+  const held = await runConfined(sandbox, { argv, root, readable, env, ...bounds });
+  const result = 'refusal' in held ? await runCommand({ argv, cwd: root, env, ...bounds }) : held;
   return { ...lines.end(), complaint: complaint.trim(), result };
 };
 
