@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import type { Workspace } from '../../src/actors/workspace/port.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 import { gitIn, makeRepository, worktreesOf } from '../support/git.ts';
+import { isLong } from '../support/long.ts';
 import { bash, finish, startSystem, untilStatus } from '../support/running.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -29,7 +30,8 @@ const set = (...pairs: readonly (readonly [string, string?])[]): Vector => ({
   },
 });
 
-const vectors: Readonly<Record<string, Vector>> = {
+/** What our own calls of git set otherwise. */
+const overruled: Readonly<Record<string, Vector>> = {
   'core.fsmonitor': set(['core.fsmonitor']),
   'core.hooksPath': {
     before: ({ project, trap }) => {
@@ -42,10 +44,6 @@ const vectors: Readonly<Record<string, Vector>> = {
     },
   },
   'diff.external': set(['diff.external']),
-  'a command of a diff': set(['diff.x.command']),
-  textconv: set(['diff.x.textconv']),
-  'filter clean and smudge': set(['filter.x.clean'], ['filter.x.smudge'], ['filter.x.required', 'true']),
-  'filter process': set(['filter.x.process']),
   'core.sshCommand': set(
     ['core.sshCommand'],
     ['remote.origin.url', 'ssh://localhost/x'],
@@ -58,6 +56,20 @@ const vectors: Readonly<Record<string, Vector>> = {
     ['core.pager'],
     ['credential.helper'],
   ),
+};
+
+const vectors: Readonly<Record<string, Vector>> = {
+  ...(isLong
+    ? overruled
+    : {
+        [Object.keys(overruled).join(', ')]: {
+          before: (plan) => Object.values(overruled).map(({ before }) => before?.(plan)),
+        },
+      }),
+  'a command of a diff': set(['diff.x.command']),
+  textconv: set(['diff.x.textconv']),
+  'filter clean and smudge': set(['filter.x.clean'], ['filter.x.smudge'], ['filter.x.required', 'true']),
+  'filter process': set(['filter.x.process']),
   'a .git that leads elsewhere': { agent: ({ evil }) => `rm -rf .git && echo "gitdir: ${evil}/.git" > .git` },
   'an embedded bare repository': {
     agent: ({ evil }) =>
