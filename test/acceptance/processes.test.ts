@@ -106,5 +106,5 @@ describe.skipIf(!ok)(`commands of a server${ok ? '' : ` (skipped: ${detail})`}`,
     expect(Buffer.byteLength(data.output)).toBeLessThanOrEqual(16_384);
     expect(data.duration_ms - seconds * 1_000).toBeLessThan(3_000);
     expect(most - before).toBeLessThan(32 * 1024 ** 2);
-  });
+  }, 60_000);
 });
