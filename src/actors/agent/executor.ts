@@ -134,11 +134,7 @@ const withoutNul = (text: string): string => text.replaceAll('\0', '\uFFFD');
 
 const atOnce: NonNullable<ExecutorOptions['alone']> = (work) => work();
 
-const perform = (
-  call: ToolCall,
-  prepared: Prepared,
-  { context, observe }: ExecutorOptions,
-): Promise<ToolResult> => {
+const perform = (call: ToolCall, prepared: Prepared, { context, observe }: ExecutorOptions): Promise<ToolResult> => {
   if (prepared.tool === null) return Promise.resolve(failed(prepared.refusal));
   const own = context(call);
   if (own.signal.aborted) return Promise.resolve(failed('cancelled'));

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Wanted } from './port.ts';
@@ -60,6 +61,26 @@ export interface ProcessLimit {
   readonly release: () => void;
 }
 
+const within = (folder: string, argv: Wanted['argv']): Wanted['argv'] => [
+  ...(['/bin/sh', '-c', 'echo $$ > "$0" && exec "$@"', join(folder, 'cgroup.procs')] as const),
+  ...argv,
+];
+
+/** Where a folder can be made, and yet no process may enter it, no command must depend on it. */
+const canEnter = (folder: string): boolean => {
+  const [program, ...args] = within(folder, ['true']);
+  return spawnSync(program, args, { stdio: 'ignore', timeout: 5_000 }).status === 0;
+};
+
+/** The hierarchies that were tried, and whether a process could enter a group of theirs. */
+const tried = new Map<string, boolean>();
+
+const isUsable = (hierarchy: string, folder: string): boolean => {
+  const known = tried.get(hierarchy) ?? canEnter(folder);
+  tried.set(hierarchy, known);
+  return known;
+};
+
 /**
  * A limit for the processes and threads of one command, which needs root, or null where it cannot be set. Root needs it: the
  * kernel does not hold root to RLIMIT_NPROC, whatever namespaces it is in.
@@ -68,10 +89,8 @@ export const limitProcesses = (most: number): ProcessLimit | null => {
   for (const hierarchy of hierarchies) {
     const folder = createIn(hierarchy, most);
     if (folder === null) continue;
-    return {
-      within: (argv) => ['/bin/sh', '-c', 'echo $$ > "$0" && exec "$@"', join(folder, 'cgroup.procs'), ...argv],
-      release: () => remove(folder),
-    };
+    if (isUsable(hierarchy, folder)) return { within: (argv) => within(folder, argv), release: () => remove(folder) };
+    remove(folder);
   }
   return null;
 };
