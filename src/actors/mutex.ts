@@ -23,7 +23,7 @@ export const createMutex = (): Mutex => {
       present += 1;
       last = last.then(async () => {
         signal?.removeEventListener('abort', giveUp);
-        if (!signal?.aborted) await work().then(resolve, reject);
+        if (!signal?.aborted) await (async () => work())().then(resolve, reject);
         present -= 1;
       });
     });

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
@@ -60,6 +60,7 @@ test('one that waits is cancelled at once, and what it waited to do is never don
   expect(running.store.tasks('pending').map(({ taskId }) => taskId)).toEqual([first]);
   await running.service.cancel(first, null);
   await untilStatus(running, first, 'cancelled');
+  rmSync(join(running.root, 'pid'));
   const third = await run(running);
   await untilThere(running, 'pid');
   await running.service.cancel(third, null);

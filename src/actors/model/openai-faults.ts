@@ -180,5 +180,9 @@ export const unknownFinish = (reason: string): Failure =>
     finish_reason: reason.slice(0, 32),
   });
 
+/** That the server has no such address; of a model that it does not know, most say so by a code. */
+export const isNoEndpoint = ({ facts }: Failure): boolean =>
+  [404, 405, 501].some((status) => status === facts['status']) && facts['provider_code'] !== 'model_not_found';
+
 export const filtered: Failure = failed('content_filter', "the provider's content filter stopped the answer", false);
 export const cancelled: Failure = failed('cancelled', 'the call was cancelled', false);

@@ -1,8 +1,9 @@
 import type { Failure } from '../../machines/task.ts';
 import { hostOf } from './openai-call.ts';
 import { createOpenAiChatModel, type OpenAiChatOptions } from './openai-chat.ts';
+import { isNoEndpoint } from './openai-faults.ts';
 import { createOpenAiResponsesModel } from './openai-responses.ts';
-import type { Model } from './port.ts';
+import type { Model, ModelRequest } from './port.ts';
 
 /**
  * `auto` is `responses` at api.openai.com and `chat`, which every other server speaks, elsewhere; and the other one where
@@ -10,26 +11,31 @@ import type { Model } from './port.ts';
  */
 export type OpenAiProtocol = 'auto' | 'responses' | 'chat';
 
-/** That the server does not know the address; of a model that it does not know, most say so by a code. */
-const isNoEndpoint = ({ facts }: Failure): boolean =>
-  [404, 405, 501].some((status) => status === facts['status']) && facts['provider_code'] === undefined;
+/** Another request than the first, which a gateway must not answer with what it answered to that. */
+const ofOther = (request: ModelRequest): ModelRequest => ({
+  ...request,
+  idempotencyKey: `${request.idempotencyKey}/other`,
+});
 
-/** The second is asked where the first is not there, and from then on alone. */
+/** The second is asked where the first is not there; who answers first is asked alone from then on. */
 const eitherOf = (first: Model, second: Model): Model => {
   let settled: Model | null = null;
   return {
     ...first,
     async *ask(request, signal) {
       let missing: Failure | null = null;
-      for await (const event of (settled ?? first).ask(request, signal)) {
-        if (settled === null && event.type === 'failed' && isNoEndpoint(event.failure)) missing = event.failure;
-        else yield event;
+      if (settled !== second) {
+        for await (const event of first.ask(request, signal)) {
+          if (settled === null && event.type === 'failed' && isNoEndpoint(event.failure)) missing = event.failure;
+          else yield event;
+          if (event.type === 'answered') settled = first;
+        }
+        if (missing === null) return;
       }
-      if (missing === null) return;
-      for await (const event of second.ask(request, signal)) {
-        const isThere = event.type !== 'failed' || !isNoEndpoint(event.failure);
-        if (isThere) settled = second;
-        yield isThere ? event : { type: 'failed', failure: missing };
+      for await (const event of second.ask(ofOther(request), signal)) {
+        if (event.type === 'answered') settled = second;
+        const isMissingToo = missing !== null && event.type === 'failed' && isNoEndpoint(event.failure);
+        yield isMissingToo && missing !== null ? { type: 'failed', failure: missing } : event;
       }
     },
   };

@@ -2,6 +2,7 @@ import type { Failure } from '../../machines/task.ts';
 import { type Compat, maxTokensFieldAt } from './compat.ts';
 import { createOpenAiModel } from './openai.ts';
 import { hostOf } from './openai-call.ts';
+import { isNoEndpoint } from './openai-faults.ts';
 import type { ModelEvent, ModelRequest } from './port.ts';
 import { type Ask, tryCompat } from './probe-compat.ts';
 import { type Served, servedBy } from './served-models.ts';
@@ -78,10 +79,6 @@ const open = {
 };
 
 const unreachable: ReadonlySet<unknown> = new Set(['network', 'certificate', 'setup', 'timeout_connect', 'redirect']);
-/** The endpoint is not there; where a server has a list of models and ours is in it, 404 can mean nothing else. */
-const isNoEndpoint = ({ facts }: Failure, knows: boolean): boolean =>
-  facts['status'] === 405 || facts['status'] === 501 || (facts['status'] === 404 && knows);
-
 const afterFailure = (
   asked: Pick<Probe, 'protocol' | 'compat'>,
   failure: Failure,
@@ -95,17 +92,20 @@ const afterFailure = (
   const unlisted = models !== null && !models.includes(model);
   if (failure.facts['provider_code'] === 'model_not_found' || (status === 404 && unlisted))
     return { ...probe, authorised: true, knowsModel: false };
-  if (isNoEndpoint(failure, !unlisted)) return { ...probe, authorised: true, speaks: false };
+  if (isNoEndpoint(failure)) return { ...probe, authorised: true, speaks: false };
   if (kind === 'content_type') return { ...probe, authorised: true, streams: false };
   return probe;
 };
 
 const probeOne = async (options: ProbeOptions, protocol: Protocol, served: Served): Promise<Probe> => {
   const { apiKey, baseURL, model } = options;
+  let asking = 0;
   const ask: Ask = async (compat, request) => {
     let last: ModelEvent | null = null;
     const asked = createOpenAiModel({ apiKey, baseURL, protocol, compat, timeouts });
-    for await (const event of asked.ask(request, new AbortController().signal)) last = event;
+    asking += 1;
+    const idempotencyKey = `${request.idempotencyKey}/${protocol}/${asking}`;
+    for await (const event of asked.ask({ ...request, idempotencyKey }, new AbortController().signal)) last = event;
     return last;
   };
   const given = {

@@ -8,18 +8,34 @@ export interface TextCalls {
 
 const [opening, closing] = ['<tool_call>', '</tool_call>'];
 const fence = '```';
+/** So many ends of a block are tried. */
+const endsAtMost = 8;
 
-/** A call as models print it: `{"name": …, "arguments": {…}}`, or with `parameters`; null when it is none. */
-const callIn = (text: string): ToolCall | null => {
+const objectIn = (value: unknown): object | null => {
   try {
-    const { name, arguments: args, parameters = args, ...more } = JSON.parse(text);
-    const isCall = typeof name === 'string' && typeof parameters === 'object' && parameters !== null;
-    return isCall && Object.keys(more).length === 0
-      ? { id: '', tool: name, arguments: JSON.stringify(parameters) }
-      : null;
+    const parsed: unknown = typeof value === 'string' ? JSON.parse(value) : value;
+    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? parsed : null;
   } catch {
     return null;
   }
+};
+
+/** A call as models print it: `{"name": …, "arguments": {…}}`, or with `parameters`; null when it is none. */
+const callIn = (text: string): ToolCall | null => {
+  const { name, arguments: args, parameters = args, ...more } = (objectIn(text) ?? {}) as Record<string, unknown>;
+  const given = objectIn(parameters);
+  return typeof name === 'string' && given !== null && Object.keys(more).length === 0
+    ? { id: '', tool: name, arguments: JSON.stringify(given) }
+    : null;
+};
+
+/** One call, or one on each line; none when any of it is something else. */
+const callsIn = (text: string): readonly ToolCall[] => {
+  const whole = callIn(text);
+  if (whole !== null) return [whole];
+  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  const calls = lines.map(callIn).filter((call) => call !== null);
+  return calls.length === lines.length ? calls : [];
 };
 
 /** An answer that is one fenced block and holds a call. */
@@ -31,6 +47,20 @@ const fenced = (text: string): TextCalls | null => {
   return call === null ? null : { text: '', calls: [call] };
 };
 
+/** What stands between an opening and its end. An end may be part of an argument: the next ones are tried, too. */
+const blockAt = (text: string, from: number): { readonly calls: readonly ToolCall[]; readonly end: number } => {
+  const begin = from + opening.length;
+  let end = text.indexOf(closing, begin);
+  const first = end < 0 ? text.length : end + closing.length;
+  for (let tries = 0; end >= 0 && tries < endsAtMost; tries += 1) {
+    const calls = callsIn(text.slice(begin, end));
+    if (calls.length > 0) return { calls, end: end + closing.length };
+    end = text.indexOf(closing, end + closing.length);
+  }
+  const calls = first === text.length ? callsIn(text.slice(begin)) : [];
+  return { calls, end: first };
+};
+
 /** Calls that a model printed between `<tool_call>` tags, or as one fenced block; what is no call stays text. */
 export const textCallsIn = (text: string): TextCalls => {
   const block = fenced(text);
@@ -39,13 +69,10 @@ export const textCallsIn = (text: string): TextCalls => {
   let rest = '';
   let at = 0;
   for (let from = text.indexOf(opening); from >= 0; from = text.indexOf(opening, at)) {
-    const end = text.indexOf(closing, from);
-    const until = end < 0 ? text.length : end;
-    const call = callIn(text.slice(from + opening.length, until));
-    const after = Math.min(text.length, until + closing.length);
-    rest += call === null ? text.slice(at, after) : text.slice(at, from);
-    if (call !== null) calls.push(call);
-    at = after;
+    const found = blockAt(text, from);
+    rest += text.slice(at, found.calls.length === 0 ? found.end : from);
+    calls.push(...found.calls);
+    at = found.end;
   }
   return { text: `${rest}${text.slice(at)}`.trim(), calls };
 };

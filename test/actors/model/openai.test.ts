@@ -22,6 +22,12 @@ test.each([
 });
 
 const nowhere: Answer = { kind: 'status', status: 404, body: '404 page not found' };
+/** As a gateway says it that has codes of its own. */
+const nowhereByCode: Answer = {
+  kind: 'status',
+  status: 404,
+  body: { error: { message: 'Not Found', code: 'not_found' } },
+};
 const unknownModel: Answer = {
   kind: 'status',
   status: 404,
@@ -33,7 +39,7 @@ const well: Answer = { kind: 'answer', text: 'well' };
 const openAuto = async (chat: Answer, responses: Answer) => {
   const server = await startModelServer(({ path }) => (path.endsWith('/responses') ? responses : chat));
   const model = createOpenAiModel({ protocol: 'auto', apiKey: 'sk-test-key-0123456789', baseURL: server.baseURL });
-  return { model, asked: () => server.requests.map(({ path }) => path) };
+  return { model, requests: server.requests, asked: () => server.requests.map(({ path }) => path) };
 };
 
 test.each([404, 405, 501])(
@@ -52,7 +58,7 @@ test.each([404, 405, 501])(
 test.each<[string, Answer, Answer, RegExp, number]>([
   ['a model that is not known', unknownModel, well, /no such model/, 1],
   ['a refused key', { kind: 'status', status: 401, body: { error: { message: 'no' } } }, well, /refused the key/, 1],
-  ['a server without either', nowhere, nowhere, /404/, 2],
+  ['a server without either', nowhere, nowhereByCode, /404/, 2],
   [
     'an error of the other one',
     nowhere,

@@ -26,6 +26,9 @@ test.each<[string, string, string, readonly string[]]>([
     '<tool_call>{"name":"x","arguments":{},"a":1}</tool_call>',
     [],
   ],
+  ['arguments as text', '<tool_call>{"name":"x","arguments":"{\\"a\\":1}"}</tool_call>', '', ['x']],
+  ['an end inside an argument', `<tool_call>${call('x', { content: 'a </tool_call> b' })}</tool_call>`, '', ['x']],
+  ['one on each line', `<tool_call>\n${call('x')}\n${call('y')}\n</tool_call>`, '', ['x', 'y']],
   ['words', 'nothing to call', 'nothing to call', []],
 ])('%s', (_, text, rest, tools) => {
   const found = textCallsIn(text);
