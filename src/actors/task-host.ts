@@ -62,7 +62,8 @@ export interface TaskHost {
 }
 
 const answerMs = 30_000;
-const comingMs = 5_000;
+const comingMs = 10_000;
+const lookMs = 20;
 
 const observedStatus = (tracked: TrackedTask): ObservedStatus => {
   const status = statusInTracker(tracked);
@@ -88,6 +89,7 @@ const answerOf = async (actor: Live['actor']): Promise<TaskSnapshot> => {
 export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost => {
   const { tracker, store, journal, now } = ports;
   const resting = createRestingViews(store);
+  let restored = false;
 
   const wheel = createTimerWheel(now, (key) => {
     if (key.includes('#')) ports.tellAgent(key, { type: 'DEADLINE', at: now() });
@@ -164,25 +166,31 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
 
   const isPending = (taskId: TaskId): boolean => live.get(taskId)?.actor.getSnapshot().hasTag('pending') === true;
 
-  /** A question that was asked before the server began can be answered while its agent is still being brought back. */
-  const isComing = (host: Live | null): boolean => {
-    if (host === null || host.agent === null || !host.actor.getSnapshot().hasTag('live')) return false;
+  /** Whether a task that waits for a person was, or is still to be, brought back, and its agent is not there yet. */
+  const isComing = (taskId: TaskId): boolean => {
+    const host = live.get(taskId);
+    if (host === null) return !restored && store.actor(taskId)?.pending === true;
+    if (host.agent === null || !host.actor.getSnapshot().hasTag('live')) return false;
     return host.running === null ? host.agent.tags.has('awaiting') : goesToWait(host.agent);
   };
-  const untilBack = (taskId: TaskId): Promise<void> =>
-    new Promise((resolve) => {
-      const look = (): void => {
-        if (!isComing(live.get(taskId))) end();
-      };
-      const end = (): void => {
-        clearTimeout(timer);
-        leave();
-        resolve();
-      };
-      const timer = setTimeout(end, comingMs);
-      const leave = journal.onCommit(() => queueMicrotask(look));
-      look();
-    });
+  /** A question of an earlier server can be answered as soon as the next one can be asked anything. */
+  const untilBack = async (taskId: TaskId): Promise<void> => {
+    for (let waited = 0; isComing(taskId) && waited < comingMs; waited += lookMs)
+      await new Promise((resolve) => setTimeout(resolve, lookMs));
+  };
+
+  const bringBack = async (): Promise<void> => {
+    const pending = store.tasks('pending');
+    if (pending.length === 0) return;
+    const listed = new Map((await tracker.list().catch(() => [])).map((task) => [task.id as string, task]));
+    for (const { taskId } of pending) {
+      const difference = differenceFrom(store, taskId as TaskId);
+      if (difference !== null) ports.log('the journal and a saved state differ', { task_id: taskId, difference });
+    }
+    // A tracker that is away is not asked about each of them.
+    for (const { taskId } of pending)
+      await live.revive(taskId as TaskId, listed.get(taskId) ?? live.lastShown(taskId as TaskId));
+  };
 
   return {
     viewOf,
@@ -226,16 +234,8 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     },
 
     restore: async () => {
-      const pending = store.tasks('pending');
-      if (pending.length === 0) return;
-      const listed = new Map((await tracker.list().catch(() => [])).map((task) => [task.id as string, task]));
-      for (const { taskId } of pending) {
-        const difference = differenceFrom(store, taskId as TaskId);
-        if (difference !== null) ports.log('the journal and a saved state differ', { task_id: taskId, difference });
-      }
-      // A tracker that is away is not asked about each of them.
-      for (const { taskId } of pending)
-        await live.revive(taskId as TaskId, listed.get(taskId) ?? live.lastShown(taskId as TaskId));
+      await bringBack();
+      restored = true;
     },
 
     observe: createObserver({

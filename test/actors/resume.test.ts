@@ -221,11 +221,18 @@ test('a question to a person survives, also twice, and its answer reaches the mo
   expect(requests.at(-1)?.messages.at(-1)).toMatchObject({ role: 'user', text: expect.stringContaining('left') });
 });
 
-test('a question is answered the moment that the next server is there', async () => {
+test.each([
+  ['is there', false],
+  ['can be asked, while tasks are still brought back', true],
+])('a question is answered the moment that the next server %s', async (_, restoring) => {
   const asking: Turn = { calls: [{ tool: 'ask', arguments: { question: 'left or right?' } }] };
   const { first, id, setting } = await open([asking, finish('went left')]);
   const { input_id } = await untilAsked(first, id);
-  const next = await startSystem(await crash(first, setting));
+  const slow: Setting['tracker'] = (projectRoot) => {
+    const tracker = createEmbeddedTracker({ projectRoot, clock: () => Date.now(), random: (max) => max - 1 });
+    return { ...tracker, list: (urgency) => delay(300).then(() => tracker.list(urgency)) };
+  };
+  const next = await startSystem({ ...(await crash(first, setting)), tracker: slow, restoring });
 
   const view = await respond(next, id, input_id, 'left');
 

@@ -49,6 +49,8 @@ export interface Setting {
   readonly workspace?: (projectRoot: string, stateDir: string) => Promise<Workspace>;
   /** Programs that can do the work instead of our own loop; none unless a test brings some. */
   readonly assistants?: Assistants;
+  /** It is there while the tasks of an earlier server are still being brought back. */
+  readonly restoring?: boolean;
   readonly heartbeatMs?: number;
   readonly inspect?: boolean;
 }
@@ -141,7 +143,8 @@ export const startSystem = async (setting: Setting = {}) => {
       ...(inspection === null ? {} : { inspect: inspection.observe }),
     },
   );
-  await system.start();
+  const starting = system.start();
+  if (setting.restoring !== true) await starting;
   let stopped = false;
   const stop = async (): Promise<void> => {
     if (stopped) return;
