@@ -13,22 +13,11 @@ import type {
   Spent,
   Thought,
 } from './agent-context.ts';
-import {
-  type ActInput,
-  because,
-  type CompactInput,
-  type DelegateInput,
-  type PrepareInput,
-  type Seat,
-  seconds,
-  type ThinkInput,
-} from './agent-params.ts';
+import * as failures from './agent-failures.ts';
+import type { ActInput, CompactInput, DelegateInput, PrepareInput, Seat, ThinkInput } from './agent-params.ts';
 import { slot } from './slot.ts';
 import { spread } from './spread.ts';
 import type { AttemptOutcome, Failure, Usage } from './task.ts';
-
-/** How long an attempt that was answered waits for a slot. */
-export const slotPatienceMs = 24 * 60 * 60_000;
 
 /** As much of the model's window as a conversation may fill before its older part is replaced by a summary. */
 const fullShare = 0.8;
@@ -266,7 +255,7 @@ export const agentSetup = setup({
     /** The clock stands still until there is a slot again; the wait for it has a limit of its own. */
     goOnLater: assign({
       goesOnAt: (_, { at }: { at: GoesOnAt }) => at,
-      deadlineAt: ({ event }) => event.at + slotPatienceMs,
+      deadlineAt: ({ event }) => event.at + failures.slotPatienceMs,
       question: null,
     }),
     takeAnswer: assign({
@@ -285,75 +274,18 @@ export const agentSetup = setup({
     returnLater: assign({ resumeAt: 'returning' }),
     recordFailure: assign({ failure: (_, { failure }: { failure: Failure }) => failure }),
     recordModelFailure: assign({ failure: (_, { failure }: Failing) => failure }),
-    blameTurns: assign({
-      failure: ({ context }) =>
-        because('budget_exceeded', `the limit of ${context.limits.maxTurns} turns is reached`, {
-          limit: 'max_turns',
-          max_turns: context.limits.maxTurns,
-        }),
-    }),
-    blameTokens: assign({
-      failure: ({ context }) =>
-        because('budget_exceeded', `the limit of ${context.limits.maxTokensTotal} tokens is reached`, {
-          limit: 'max_tokens_total',
-          max_tokens_total: context.limits.maxTokensTotal,
-        }),
-    }),
-    blameMoney: assign({
-      failure: ({ context: { limits, usage } }) =>
-        because(
-          'budget_exceeded',
-          usage.cost_usd === undefined
-            ? `the limit of ${limits.maxCostUsd} USD cannot be kept: the price of the model is not known`
-            : `the limit of ${limits.maxCostUsd} USD is reached`,
-          { limit: 'max_cost_usd', max_cost_usd: limits.maxCostUsd, cost_usd: usage.cost_usd ?? null },
-        ),
-    }),
-    blameTime: assign({
-      failure: because('timed_out', 'the attempt took longer than its limit', { limit: 'timeout_seconds' }),
-    }),
-    blameNobody: assign({
-      failure: ({ context }) =>
-        because('timed_out', `nobody answered within ${seconds(context.limits.answerMs)} s`, {
-          limit: 'answer_timeout_seconds',
-          question: context.question?.text,
-        }),
-    }),
-    blameQueue: assign({
-      failure: because('timed_out', `no slot became free within ${slotPatienceMs / 3_600_000} h after the answer`),
-    }),
     keep: () => {},
-    blameLoop: assign({
-      failure: ({ context }) =>
-        because('loop_detected', `the same call with the same result was made ${context.repeats} times in a row`, {
-          tool: context.calls.at(-1)?.tool,
-        }),
-    }),
-    blameCalls: assign({
-      failure: ({ context: { strikes, problem } }) =>
-        because('model_failed', `the model made only malformed tool calls in ${strikes} turns in a row: ${problem}`, {
-          kind: 'malformed_calls',
-          problem,
-        }),
-    }),
-    blameContext: assign({
-      failure: ({ context }) =>
-        because(
-          'model_failed',
-          "the conversation is longer than the model's context, also after its older part was replaced by a summary",
-          { kind: 'context_overflow', compacted: true, context_window: context.limits.contextWindow },
-        ),
-    }),
-    blameSilence: assign({
-      failure: because('model_failed', 'the model stopped calling tools and did not call finish'),
-    }),
-    blameTruncation: assign({
-      failure: ({ context: { cuts } }) =>
-        because('output_truncated', `the model's answer was cut at its token limit, ${cuts + 1} times in a row`),
-    }),
-    blameAgent: assign({
-      failure: (_, { acted }: Acting) =>
-        because('model_failed', `the agent gave up: ${acted.finish?.summary ?? ''}`, { gave_up: true }),
-    }),
+    blameTurns: assign({ failure: ({ context }) => failures.turns(context) }),
+    blameTokens: assign({ failure: ({ context }) => failures.tokens(context) }),
+    blameMoney: assign({ failure: ({ context }) => failures.money(context) }),
+    blameTime: assign({ failure: failures.time }),
+    blameNobody: assign({ failure: ({ context }) => failures.nobody(context) }),
+    blameQueue: assign({ failure: failures.queue }),
+    blameLoop: assign({ failure: ({ context }) => failures.loop(context) }),
+    blameCalls: assign({ failure: ({ context }) => failures.calls(context) }),
+    blameContext: assign({ failure: ({ context }) => failures.context(context) }),
+    blameSilence: assign({ failure: failures.silence }),
+    blameTruncation: assign({ failure: ({ context }) => failures.truncation(context) }),
+    blameAgent: assign({ failure: (_, { acted }: Acting) => failures.agent(acted) }),
   },
 });

@@ -1,8 +1,9 @@
 import { expect } from 'vitest';
 import { createActor, type EventObject, type SnapshotFrom } from 'xstate';
 import type { Acted, AgentInput, Question, Resume, Spent, Thought } from '../../src/machines/agent-context.ts';
+import { slotPatienceMs } from '../../src/machines/agent-failures.ts';
 import { agentMachine } from '../../src/machines/agent-machine.ts';
-import { longestPauseMs, slotPatienceMs } from '../../src/machines/agent-setup.ts';
+import { longestPauseMs } from '../../src/machines/agent-setup.ts';
 import type { Failure, TaskId } from '../../src/machines/task.ts';
 import { at, broken, done } from '../machines/chart.ts';
 import type { Move, Start, World } from './world.ts';
