@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { runProbes } from '../actors/sandbox/probes.ts';
+import { type Probe, runProbes } from '../actors/sandbox/probes.ts';
 import { backendChecks, type Check } from './backend-checks.ts';
 import type { CommandContext } from './commands.ts';
 import { loadConfig } from './config.ts';
@@ -103,7 +103,12 @@ export const doctor = async (context: CommandContext, configFile: string | undef
   return checks.some(({ status }) => status === 'problem') ? exitCodes.failed : exitCodes.done;
 };
 
-/** Runs the escape probes in the sandbox and prints each; exit code 1 when one got out, or there is none to try. */
+const verdictOf = ({ held, tried }: Probe): string => {
+  if (!tried) return 'NOT RUN';
+  return held ? 'held   ' : 'ESCAPED';
+};
+
+/** Runs the escape probes in the sandbox and prints each; exit code 1 when one got out or could not be tried. */
 export const probeSandbox = async ({ io, json }: CommandContext, configFile: string | undefined): Promise<number> => {
   const { config } = loadConfig({ config: configFile }, process.env);
   const held = sandboxFor(config);
@@ -117,7 +122,7 @@ export const probeSandbox = async ({ io, json }: CommandContext, configFile: str
   const escaped = probes.filter((probe) => !probe.held);
   if (json) io.out(JSON.stringify({ sandbox: detail, probes }));
   else {
-    for (const { name, held: isHeld } of probes) io.out(`${isHeld ? 'held   ' : 'ESCAPED'}  ${name}`);
+    for (const probe of probes) io.out(`${verdictOf(probe)}  ${probe.name}`);
     io.out(`${probes.length - escaped.length} of ${probes.length} held (${detail})`);
   }
   return escaped.length === 0 ? exitCodes.done : exitCodes.failed;

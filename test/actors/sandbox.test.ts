@@ -314,6 +314,18 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
   });
 });
 
+test('a probe that could not be run says nothing of the sandbox', async () => {
+  const broken: Sandbox = {
+    ...createNoSandbox(),
+    confine: ({ root }) => ({ argv: ['/bin/false'], cwd: root, env: {}, forbidden: [] }),
+  };
+
+  const probes = await runProbes(broken);
+
+  expect(probes.filter(({ held, tried }) => held || tried)).toEqual([]);
+  expect(probes.length).toBeGreaterThan(29);
+});
+
 test('the probes find out what holds nothing', async () => {
   // Only what harms nobody: as root, most of them would really be done.
   const escaped: string[] = [];
@@ -325,7 +337,7 @@ test('the probes find out what holds nothing', async () => {
     },
   };
 
-  for (const { name, held } of await runProbes(toothless)) if (!held) escaped.push(name);
+  for (const { name, held, tried } of await runProbes(toothless)) if (tried && !held) escaped.push(name);
 
   expect(escaped).toEqual(
     expect.arrayContaining(['read another project', 'make a hook of git', 'reach a server of this machine']),

@@ -52,8 +52,13 @@ const attempts: readonly (readonly [name: string, script: string])[] = [
 
 export interface Probe {
   readonly name: string;
+  /** It was tried and did not get out. */
   readonly held: boolean;
+  /** A probe that could not even be run says nothing of the sandbox. */
+  readonly tried: boolean;
 }
+
+const ran = 'the probe ran';
 
 /** A repository with what a command must not change, and a folder beside it that it must not see. */
 const makeWorkspace = () => {
@@ -89,7 +94,7 @@ export const runProbes = async (sandbox: Sandbox): Promise<readonly Probe[]> => 
     try {
       const result = await runConfined(sandbox, {
         readable: [],
-        argv: ['/bin/sh', '-c', `${words.join(' ')} bash -c ${quoted(script)}`],
+        argv: ['/bin/sh', '-c', `${words.join(' ')} bash -c ${quoted(`echo ${ran}; ${script}`)}`],
         root,
         env: childEnvironment(process.env),
         timeoutMs: 20_000,
@@ -97,11 +102,12 @@ export const runProbes = async (sandbox: Sandbox): Promise<readonly Probe[]> => 
         headBytes: 1_000,
         tailBytes: 1_000,
       });
-      const failed = 'refusal' in result || result.exitCode !== 0;
+      const tried = !('refusal' in result) && result.output.startsWith(ran);
+      const failed = tried && result.exitCode !== 0;
       const untouched = ['.git/config', '.beads/issues.jsonl', '.vscode/tasks.json'].every(
         (file) => textOf(join(root, file)) === 'as it was\n',
       );
-      return { name, held: failed && untouched };
+      return { name, held: failed && untouched, tried };
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
