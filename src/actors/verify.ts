@@ -39,6 +39,7 @@ export const createVerify =
         env,
         timeoutMs,
         signal,
+        namedOutputs: true,
         onOutput: () => {},
         headBytes: shownOutput,
         tailBytes: shownOutput,

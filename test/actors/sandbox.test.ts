@@ -47,12 +47,19 @@ const runIn = async (
     signal: new AbortController().signal,
     headBytes: 8_192,
     tailBytes: 8_192,
+    namedOutputs: true,
   });
   if ('refusal' in result) throw new Error(result.refusal);
   return result;
 };
 
 describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
+  test('may open its outputs by name', async () => {
+    const { exitCode, output } = await runIn(makeWorkspace(), 'echo one > /dev/stdout; echo two > /dev/stderr');
+
+    expect([exitCode, output.split('\n').sort()]).toEqual([0, ['', 'one', 'two']]);
+  });
+
   test('works in the workspace with the programs of the system', async () => {
     const root = makeWorkspace();
 

@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
 import { type Bounds, createBoundedText } from './bounded-text.ts';
 import { endMarked } from './marked.ts';
+import { closeOwnEnds, openPipes } from './pipes.ts';
 import { bindToThisProcess, endGroup } from './process-group.ts';
 
 export type OutputStream = 'stdout' | 'stderr';
@@ -21,6 +22,8 @@ export interface Command extends Bounds {
   readonly fd3?: Uint8Array;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
+  /** Whether the command may open its outputs by name, as `/dev/stderr`; that costs a few milliseconds. */
+  readonly namedOutputs?: boolean;
   /** All output as it comes, never cut inside a character. Must not throw. */
   readonly onOutput?: (text: string, stream: OutputStream) => void;
 }
@@ -56,15 +59,17 @@ const drainMs = 500;
 /** In the environment of every command, and of no other process: by it is found what left its process group. */
 const markVariable = 'ATS_COMMAND';
 
-const start = ({ argv: [file, ...args], cwd, env, stdinFile, fd3 }: Command, mark: string) =>
+type Pipes = Awaited<ReturnType<typeof openPipes>>;
+
+const start = ({ argv: [file, ...args], cwd, env, stdinFile, fd3 }: Command, mark: string, pipes: Pipes) =>
   execa(file, args, {
     cwd,
     env: { ...env, [markVariable]: mark },
     extendEnv: false,
     stdio: [
       stdinFile === undefined ? 'ignore' : { file: stdinFile },
-      'pipe',
-      'pipe',
+      pipes?.[0].fd ?? 'pipe',
+      pipes?.[1].fd ?? 'pipe',
       ...(fd3 === undefined ? [] : [fd3]),
     ] as ['ignore', 'pipe', 'pipe'],
     detached: true,
@@ -85,6 +90,7 @@ const firstEnding = (child: Child, { timeoutMs, signal }: Command): Promise<Endi
     const onAbort = () => settle('abort');
     const timer = setTimeout(() => settle('timeout'), timeoutMs);
     signal.addEventListener('abort', onAbort, { once: true });
+    if (signal.aborted) onAbort();
     child.once('exit', () => settle('itself'));
   });
 
@@ -98,10 +104,9 @@ const listen = (stream: Readable, take: (text: string) => void): void => {
   stream.on('error', () => undefined);
 };
 
-const drain = async (child: Child, closed: Promise<unknown>): Promise<void> => {
+const drain = async (outputs: readonly Readable[], closed: Promise<unknown>): Promise<void> => {
   await Promise.race([closed, delay(drainMs, undefined, { ref: false })]);
-  child.stdout.destroy();
-  child.stderr.destroy();
+  for (const output of outputs) output.destroy();
 };
 
 const exitCodeOf = (child: Child): number | null =>
@@ -116,22 +121,30 @@ const notStarted = (output: string, aborted: boolean): CommandResult => ({
   truncatedBytes: 0,
 });
 
-const supervise = async (child: Child, group: number, mark: string, command: Command): Promise<CommandResult> => {
+interface Begun {
+  readonly child: Child;
+  readonly group: number;
+  readonly mark: string;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+}
+
+const supervise = async ({ child, group, mark, stdout, stderr }: Begun, command: Command): Promise<CommandResult> => {
   const release = bindToThisProcess(group);
   const kept = createBoundedText(command);
   const take = (stream: OutputStream) => (text: string) => {
     kept.push(text);
     command.onOutput?.(text, stream);
   };
-  listen(child.stdout, take('stdout'));
-  listen(child.stderr, take('stderr'));
-  const closed = new Promise((resolve) => child.once('close', resolve));
+  listen(stdout, take('stdout'));
+  listen(stderr, take('stderr'));
+  const closed = Promise.all([stdout, stderr].map((output) => new Promise((resolve) => output.once('close', resolve))));
 
   const ending = await firstEnding(child, command);
   const { byItself } = await endGroup(group, ending === 'itself' ? patienceMs : 0);
   const escaped = await endMarked(markVariable, mark);
   release();
-  await drain(child, closed);
+  await drain([stdout, stderr], closed);
 
   const { text, truncatedBytes } = kept.read();
   return {
@@ -152,10 +165,13 @@ export const runCommand = async (command: Command): Promise<CommandResult> => {
   if (command.signal.aborted) return notStarted('', true);
   try {
     const mark = randomUUID();
-    const child = start(command, mark);
-    return child.pid === undefined
-      ? notStarted((await child).shortMessage ?? 'the command could not start', false)
-      : await supervise(child, child.pid, mark, command);
+    const pipes = command.namedOutputs === true ? await openPipes() : null;
+    const child = start(command, mark, pipes);
+    closeOwnEnds(pipes ?? []);
+    const [stdout, stderr] = [pipes?.[0].readable ?? child.stdout, pipes?.[1].readable ?? child.stderr];
+    if (child.pid !== undefined) return await supervise({ child, group: child.pid, mark, stdout, stderr }, command);
+    for (const { readable } of pipes ?? []) readable.destroy();
+    return notStarted((await child).shortMessage ?? 'the command could not start', false);
   } catch (error) {
     return notStarted(error instanceof Error ? error.message : String(error), false);
   }

@@ -10,6 +10,7 @@ const commandIn = ({ root, abort }: Workbench, script: string): Command => ({
   signal: abort.signal,
   headBytes: 4_096,
   tailBytes: 4_096,
+  namedOutputs: true,
 });
 
 /** A shell, a grandchild and a great-grandchild, all deaf to SIGTERM; prints their ids, then stays. */

@@ -52,6 +52,7 @@ export const bashTool: Tool<z.infer<typeof schema>> = {
       env,
       timeoutMs: timeout_seconds * 1_000,
       signal,
+      namedOutputs: true,
       onOutput: (text) => {
         log.push(text);
         show(text);

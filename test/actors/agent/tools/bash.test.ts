@@ -46,6 +46,17 @@ describe('bash', () => {
     });
   });
 
+  test('a command may open its outputs by name', async () => {
+    const { context } = await createWorkbench();
+    const command =
+      'echo one > /dev/stdout; echo two > /dev/stderr; echo three | tee /dev/stderr | wc -l; echo four >> /proc/self/fd/2';
+
+    const { ok, text } = await bashTool.run(bash(command), context);
+
+    expect(ok).toBe(true);
+    expect(text.split('\n').sort()).toEqual(['1', '[exit code 0]', 'four', 'one', 'three', 'two']);
+  });
+
   test('the whole of a long output is in a file that later commands can read', async () => {
     const { context } = await createWorkbench();
 

@@ -1,0 +1,45 @@
+import { closeSync, constants, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { execa } from 'execa';
+
+/** Where one output of a child goes. */
+export interface Pipe {
+  /** The end for the child; ours to close once the child has it. */
+  readonly fd: number;
+  readonly readable: Readable;
+}
+
+const mkfifoMs = 5_000;
+const { O_RDONLY, O_WRONLY, O_NONBLOCK } = constants;
+
+const openPipe = (path: string): Pipe => {
+  const end = openSync(path, O_RDONLY | O_NONBLOCK);
+  const readable = new Socket({ fd: end, readable: true, writable: false });
+  return { fd: openSync(path, O_WRONLY), readable };
+};
+
+/**
+ * Pipes for the two outputs of a command. What Node makes for a child are sockets, which cannot be opened by name: with
+ * them `echo x > /dev/stderr` fails. Null where pipes cannot be made, for instance on a full disk: then sockets must do.
+ */
+export const openPipes = async (): Promise<readonly [stdout: Pipe, stderr: Pipe] | null> => {
+  let folder: string | null = null;
+  try {
+    folder = mkdtempSync(join(tmpdir(), 'agent-pipes-'));
+    const paths = [join(folder, 'stdout'), join(folder, 'stderr')] as const;
+    await execa('mkfifo', ['-m', '600', ...paths], { timeout: mkfifoMs });
+    return [openPipe(paths[0]), openPipe(paths[1])];
+  } catch {
+    return null;
+  } finally {
+    if (folder !== null) rmSync(folder, { recursive: true, force: true });
+  }
+};
+
+/** Gives up our copies of the child's ends, so that the end of the child is the end of its output. */
+export const closeOwnEnds = (pipes: readonly Pipe[]): void => {
+  for (const { fd } of pipes) closeSync(fd);
+};
