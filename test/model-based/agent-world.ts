@@ -213,7 +213,7 @@ const judge = (move: Move<Snapshot>): void => {
   judgeClock(move);
 };
 
-const starts: readonly Start[] = [
+const usual: readonly Start[] = [
   { says: 'the beginning', input },
   resume('thinking'),
   resume('compacting', { overflowed: true }),
@@ -227,32 +227,40 @@ const starts: readonly Start[] = [
     remainingMs: limits.deadlineAt - at,
     deadlineAt: at + slotPatienceMs,
   }),
-  resume('awaitingInput', asked('input', 'go on')),
-  resume('awaitingApproval', asked('approval', 'deny')),
   { says: 'an assistant does the work', input: { ...input, backend: 'codex' } },
   resume('delegating', { backend: 'codex' }),
 ];
 
+/** What counts when nobody answers. */
+const unanswered: readonly Start[] = [
+  resume('awaitingInput', asked('input', 'go on')),
+  resume('awaitingApproval', asked('approval', 'deny')),
+];
+
 const textOf = (event: EventObject): string => JSON.stringify(event);
-/** What leads to a summary or a strike; and what has nothing to do with either. */
+/** What leads to a summary, a strike or an answer that is cut; and what has nothing to do with any of them. */
 const isRare = (event: EventObject): boolean =>
-  /context_overflow|"malformed":"|"inputTokens":40|actor\.compact"/.test(textOf(event));
+  /context_overflow|"malformed":"|"inputTokens":40|actor\.compact"|"truncated"/.test(textOf(event));
 const isBesides = (event: EventObject): boolean =>
-  /"bash"|red or blue|what now|"answer"|"truncated"|retry_after_ms|"comes":"(early|late)"|"repeats":2|"costUsd":null/.test(
+  /"bash"|red or blue|what now|"answer"|retry_after_ms|"comes":"(early|late)"|"repeats":2|"costUsd":null/.test(
     textOf(event),
   );
+const isCut = (event: EventObject): boolean => textOf(event).includes('"truncated"');
+const isNeither = (event: EventObject): boolean => isRare(event) || isBesides(event);
 
 /** Together they would be too many paths to walk: each tour leaves out the half of what may happen. */
 const tours: readonly Start[] = [
-  ...starts.filter(({ says }) => !says.includes('compacting')).map((start) => ({ ...start, without: isRare })),
-  { says: 'a conversation grows too long', input, without: isBesides },
-  { ...resume('compacting', { overflowed: true }), without: isBesides },
+  ...usual.filter(({ says }) => !says.includes('compacting')).map((start) => ({ ...start, without: isRare })),
+  ...unanswered.map((start) => ({ ...start, without: isNeither })),
+  { says: 'answers are cut', input, without: (event) => isNeither(event) && !isCut(event) },
+  { says: 'a conversation grows too long', input, without: (event) => isBesides(event) || isCut(event) },
+  { ...resume('compacting', { overflowed: true }), without: (event) => isBesides(event) || isCut(event) },
 ];
 
 /** One attempt of two turns, with every answer of the model, the tools, a person and the clock. */
 export const agentWorld: World<Snapshot, null> = {
   machine: agentMachine,
-  starts,
+  starts: [...usual, ...unanswered],
   tours,
   events: (snapshot) =>
     snapshot.status === 'active'

@@ -6,28 +6,27 @@ import { type Edge, edgeName, everyEdge } from './chart-walker.ts';
 import { supervisorWorld } from './supervisor-world.ts';
 import { taskWorld } from './task-world.ts';
 import { createWalk } from './walk.ts';
-import type { World } from './world.ts';
+import type { Start, World } from './world.ts';
+
+type Walk = ReturnType<typeof createWalk>;
 
 const walkWorld = <Snapshot extends AnyMachineSnapshot, Memory>(name: string, world: World<Snapshot, Memory>) => {
   const taken = new Set<Edge>();
-  const walks = [
-    ...world.starts.map((start) => {
-      const walk = createWalk(world, start);
-      walk.shortest();
-      return walk;
-    }),
-    ...(isLong ? world.tours : []).map((start) => {
-      const walk = createWalk(world, start);
-      walk.simple();
-      walk.simpleFromRests();
-      return walk;
-    }),
-  ];
-  for (const walk of walks) for (const edge of walk.taken) taken.add(edge);
-  const [paths, moves] = [
-    walks.reduce((sum, { count }) => sum + count.paths, 0),
-    walks.reduce((sum, { count }) => sum + count.moves, 0),
-  ];
+  let [paths, moves] = [0, 0];
+  // One after the other: each keeps the states that it came to, and all of them together are more than fits.
+  const walk = (start: Start, how: (walk: Walk) => void): void => {
+    const walked = createWalk(world, start);
+    how(walked);
+    for (const edge of walked.taken) taken.add(edge);
+    paths += walked.count.paths;
+    moves += walked.count.moves;
+  };
+  for (const start of world.starts) walk(start, ({ shortest }) => shortest());
+  for (const start of isLong ? world.tours : [])
+    walk(start, ({ simple, simpleFromRests }) => {
+      simple();
+      simpleFromRests();
+    });
   const edges = everyEdge(world.machine);
   const missed = edges.filter((edge) => !taken.has(edge)).map((edge) => edgeName(world.machine, edge));
   process.stdout.write(
