@@ -51,7 +51,7 @@ export const childEnvironment = (from: NodeJS.ProcessEnv): Readonly<Record<strin
   return { ...Object.fromEntries(kept), TERM: 'dumb', CI: 'true', NO_COLOR: '1' };
 };
 
-/** For pipes of processes that a shell does not wait for, such as `>(tee log)`. */
+/** For pipes of processes that a shell does not wait for, such as `>(tee log)`, and for what is just ending. */
 const patienceMs = 200;
 /** A process that left the group may hold the pipe open for ever. */
 const drainMs = 500;
@@ -141,8 +141,9 @@ const supervise = async ({ child, group, mark, stdout, stderr }: Begun, command:
   const closed = Promise.all([stdout, stderr].map((output) => new Promise((resolve) => output.once('close', resolve))));
 
   const ending = await firstEnding(child, command);
-  const { byItself } = await endGroup(group, ending === 'itself' ? patienceMs : 0);
-  const escaped = await endMarked(markVariable, mark);
+  const patience = ending === 'itself' ? patienceMs : 0;
+  const { byItself } = await endGroup(group, patience);
+  const escaped = await endMarked(markVariable, mark, patience);
   release();
   await drain([stdout, stderr], closed);
 

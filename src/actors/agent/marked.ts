@@ -68,12 +68,24 @@ const signalAll = (pids: readonly number[], signal: NodeJS.Signals): void => {
     }
 };
 
+/** Those that still run after so long; one that is just ending is not ended by us. */
+const leftAfter = async (variable: string, value: string, patienceMs: number): Promise<readonly number[]> => {
+  const deadline = performance.now() + patienceMs;
+  let found = await marked(variable, value);
+  while (found.length > 0 && performance.now() < deadline) {
+    await delay(pollMs);
+    found = await marked(variable, value);
+  }
+  return found;
+};
+
 /**
- * Resolves when no process runs any more that began with this variable: SIGTERM, SIGKILL after 2 s, given up 2 s later.
- * @returns how many there were at first
+ * Resolves when no process runs any more that began with this variable: waits `patienceMs`, then SIGTERM, SIGKILL after
+ * 2 s, given up 2 s later.
+ * @returns how many had to be ended
  */
-export const endMarked = async (variable: string, value: string): Promise<number> => {
-  const found = await marked(variable, value);
+export const endMarked = async (variable: string, value: string, patienceMs = 0): Promise<number> => {
+  const found = await leftAfter(variable, value, patienceMs);
   const began = performance.now();
   for (let left = found, killed = false; left.length > 0; left = await marked(variable, value)) {
     const waited = performance.now() - began;

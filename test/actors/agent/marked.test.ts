@@ -31,6 +31,24 @@ test.runIf(process.platform === 'linux')('a process that is in the midst of exec
   expect(counts).toEqual(counts.map(() => 1));
 });
 
+test('one that is about to end by itself is not ended, where there is patience', async () => {
+  const begin = async (mark: string) => {
+    const child = spawn('sleep', ['0.3'], {
+      env: { ...childEnvironment(process.env), [variable]: mark },
+      stdio: 'ignore',
+    });
+    await once(child, 'spawn');
+    return { child, ended: once(child, 'exit') };
+  };
+  const [patient, hasty] = [await begin('patient'), await begin('hasty')];
+
+  const counts = await Promise.all([endMarked(variable, 'patient', 10_000), endMarked(variable, 'hasty')]);
+  await Promise.all([patient.ended, hasty.ended]);
+
+  expect(counts).toEqual([0, 1]);
+  expect([patient.child.signalCode, hasty.child.signalCode]).toEqual([null, 'SIGTERM']);
+});
+
 test('one that has another mark is left alone', async () => {
   const child = spawn('sleep', ['300'], {
     env: { ...childEnvironment(process.env), [variable]: 'other' },
