@@ -67,6 +67,12 @@ const reviveAtMostMs = 10 * 60_000;
 const stopping = (): ServiceError =>
   new ServiceError('internal', { detail: 'the server is stopping; ask again when it is back' });
 
+/** It will be tried again; who asks now is told why there is no answer. */
+const stillAtWork = (cause: unknown): never => {
+  const detail = `${cause instanceof Error ? cause.message : cause}; ask again later`;
+  throw new ServiceError('internal', { detail }, { cause });
+};
+
 export const createLiveTasks = (logic: TaskMachine, ports: LiveTasksPorts): LiveTasks => {
   const { tracker, store, now } = ports;
   const family = createFamily(ports.inspected);
@@ -115,7 +121,7 @@ export const createLiveTasks = (logic: TaskMachine, ports: LiveTasksPorts): Live
     const atWork = store.actor(taskId)?.pending === true;
     const tracked = known ?? (await lookFor(taskId, atWork));
     // An actor that broke left its work to be stopped; the next one must not begin beside it.
-    if (atWork) await ports.whenSilent(taskId);
+    if (atWork) await ports.whenSilent(taskId).catch(stillAtWork);
     if (tracked === null) throw new ServiceError('task_not_found', { task_id: taskId });
     if (stopped) throw stopping();
     const saved = store.actor(taskId);
