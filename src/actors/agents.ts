@@ -57,22 +57,17 @@ const markVariable = 'ATS_ATTEMPT';
 const provideAgent = (
   worker: AgentWorker,
   delegation: Delegation,
-  untilOver: (seat: Key, signal: AbortSignal) => AbortSignal,
   slots: () => Pick<Attempts, 'lendSlot' | 'regainSlot'>,
 ) =>
   agentMachine.provide({
     actors: {
       prepare: fromPromise<Prepared, PrepareInput>(({ input, signal }) =>
-        input.backend === 'builtin' ? worker.prepare(input, untilOver(input, signal)) : delegation.prepare(input),
+        input.backend === 'builtin' ? worker.prepare(input, signal) : delegation.prepare(input),
       ),
-      delegate: fromPromise<Delegated, DelegateInput>(({ input, signal }) =>
-        delegation.delegate(input, untilOver(input, signal)),
-      ),
-      think: fromPromise<Thought, ThinkInput>(({ input, signal }) => worker.think(input, untilOver(input, signal))),
-      compact: fromPromise<Compacted, CompactInput>(({ input, signal }) =>
-        worker.compact(input, untilOver(input, signal)),
-      ),
-      act: fromPromise<Acted, ActInput>(({ input, signal }) => worker.act(input, untilOver(input, signal))),
+      delegate: fromPromise<Delegated, DelegateInput>(({ input, signal }) => delegation.delegate(input, signal)),
+      think: fromPromise<Thought, ThinkInput>(({ input, signal }) => worker.think(input, signal)),
+      compact: fromPromise<Compacted, CompactInput>(({ input, signal }) => worker.compact(input, signal)),
+      act: fromPromise<Acted, ActInput>(({ input, signal }) => worker.act(input, signal)),
       lendSlot: fromPromise<void, Pick<Seat, 'taskId'>>(({ input }) => slots().lendSlot(input.taskId)),
       regainSlot: fromPromise<void, Pick<Seat, 'taskId'>>(({ input, signal }) =>
         slots().regainSlot(input.taskId, signal),
@@ -134,22 +129,9 @@ export const createAgents = (options: AgentsOptions): Agents => {
     report: (key, event) => options.tellAgent(key, { ...event, at: now() }),
   });
 
-  /** XState does not stop what an actor began that broke, for instance because its state could not be committed. */
-  const running = new Map<AttemptKey, AbortController>();
-  const untilOver = ({ taskId, attempt }: Key, signal: AbortSignal): AbortSignal => {
-    const key = attemptKey(taskId, attempt);
-    const over = running.get(key) ?? new AbortController();
-    running.set(key, over);
-    return AbortSignal.any([signal, over.signal]);
-  };
-
   return {
-    machine: provideAgent(worker, delegation, untilOver, attempts),
-    forget: (key) => {
-      running.get(key)?.abort();
-      running.delete(key);
-      worker.forget(key);
-    },
+    machine: provideAgent(worker, delegation, attempts),
+    forget: worker.forget,
     emit,
     environmentOf,
     sandboxOf,

@@ -9,19 +9,19 @@ interface Seen {
 }
 
 /** A chart that works on `go`, and what was committed and started, in order. */
-const setUp = (work: () => Promise<string>, onCommit: (seen: Seen) => void = () => {}) => {
+const setUp = (work: (signal: AbortSignal) => Promise<string>, onCommit: (seen: Seen) => void = () => {}) => {
   const order: string[] = [];
   const seen: Seen[] = [];
   const machine = setup({
-    types: { events: {} as { type: 'go' } | { type: 'idle' } },
-    actors: { work: fromPromise<string, void>(() => work()) },
+    types: { events: {} as { type: 'go' | 'idle' | 'rest' } },
+    actors: { work: fromPromise<string, void>(({ signal }) => work(signal)) },
     actions: { keep: () => {} },
   }).createMachine({
     id: 'small',
     initial: 'resting',
     states: {
       resting: { on: { go: 'working', idle: { actions: 'keep' } } },
-      working: { invoke: { id: 'work', src: 'work', onDone: 'done', onError: 'broken' } },
+      working: { invoke: { id: 'work', src: 'work', onDone: 'done', onError: 'broken' }, on: { rest: 'resting' } },
       done: {},
       broken: {},
     },
@@ -29,9 +29,9 @@ const setUp = (work: () => Promise<string>, onCommit: (seen: Seen) => void = () 
   const logic = durable(
     machine.provide({
       actors: {
-        work: fromPromise<string, void>(() => {
+        work: fromPromise<string, void>(({ signal }) => {
           order.push('started');
-          return work();
+          return work(signal);
         }),
       },
     }),
@@ -74,6 +74,29 @@ test('a transition that cannot be committed ends the actor, and nothing of it st
   expect(order).toEqual(['committed "resting"']);
   expect(onError).toHaveBeenCalledWith(new Error('disk full'));
   expect(actor.getSnapshot().status).toBe('error');
+});
+
+test('what an actor began is stopped when it ends because a transition cannot be committed', () => {
+  const signals: AbortSignal[] = [];
+  const { logic } = setUp(
+    (signal) => {
+      signals.push(signal);
+      return new Promise(() => {});
+    },
+    ({ to }) => {
+      if (to === 'resting' && signals.length > 0) throw new Error('disk full');
+    },
+  );
+  const actor = createActor(logic);
+  actor.subscribe({ error: () => {} });
+  actor.start();
+  actor.send({ type: 'go' });
+  expect(signals.map(({ aborted }) => aborted)).toEqual([false]);
+
+  actor.send({ type: 'rest' });
+
+  expect(actor.getSnapshot().status).toBe('error');
+  expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
 });
 
 test('every event carries its time, and an error becomes data', async () => {
