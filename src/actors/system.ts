@@ -80,7 +80,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     clearTimeout(pause);
     pause = setTimeout(() => supervisor.send({ type: 'pause.over' }), ms).unref();
   });
-  supervisor.on('agent.ended', ({ key }) => agents.forget(key as AttemptKey));
+  supervisor.on('agent.gone', ({ key }) => agents.forget(key as AttemptKey));
   const holdsSlot = (taskId: TaskId): boolean => savedSeat(store, taskId) !== null;
   const tellAgent = (key: string, event: AgentEvent): void => supervisor.getSnapshot().children[key]?.send(event);
   const attempts: Attempts = createAttempts(supervisor, holdsSlot);

@@ -60,14 +60,16 @@ export type SupervisorEvent =
   | DoneActorEvent<AttemptOutcome>
   | ErrorActorEvent;
 
-/** What observers wait for: a task got its slot, nobody gets one for a while, an agent ended. */
+/** What observers wait for: a task got its slot, nobody gets one for a while, an agent ended or is gone. */
 export type SupervisorFact =
   | { readonly type: 'slot.granted'; readonly taskId: TaskId }
   /** Who lent its slot has it again. */
   | { readonly type: 'slot.regained'; readonly taskId: TaskId }
   /** To be answered with `pause.over` after so many ms. */
   | { readonly type: 'queue.paused'; readonly ms: number }
-  | { readonly type: 'agent.ended'; readonly key: string; readonly outcome: AttemptOutcome };
+  | { readonly type: 'agent.ended'; readonly key: string; readonly outcome: AttemptOutcome }
+  /** It ended or was dismissed: nothing will be asked of it any more. */
+  | { readonly type: 'agent.gone'; readonly key: string };
 
 /** So many attempts that fail alike say that the provider is down, not that the tasks are hard. */
 export const streakAtMost = 5;
@@ -204,11 +206,13 @@ export const supervisorMachine = setup({
     }),
     dismiss: enqueueActions(({ enqueue }, { key }: { key: string }) => {
       enqueue.stopChild(key);
+      enqueue.emit({ type: 'agent.gone', key });
     }),
     reap: enqueueActions(({ enqueue }, { key, outcome }: { key: string; outcome: AttemptOutcome }) => {
       enqueue.stopChild(key);
       enqueue.assign({ streak: ({ context }) => streakAfter(context.streak, outcome) });
       enqueue.emit({ type: 'agent.ended', key, outcome });
+      enqueue.emit({ type: 'agent.gone', key });
     }),
     beginPause: assign({ pauses: ({ context }) => context.pauses + 1 }),
     tellPause: emit(({ context }) => ({ type: 'queue.paused' as const, ms: pauseOf(context) })),

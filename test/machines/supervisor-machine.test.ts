@@ -188,6 +188,7 @@ test('a dismissed agent is gone and says nothing, its siblings live', () => {
 
   expect(Object.keys(supervisor.actor.getSnapshot().children)).toEqual(['bd-b#1']);
   expect(supervisor.facts.filter(({ type }) => type === 'agent.ended')).toEqual([]);
+  expect(supervisor.facts).toContainEqual({ type: 'agent.gone', key: key('bd-a') });
 });
 
 test('the supervisor outlives an agent that throws', async () => {

@@ -142,10 +142,12 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
   };
 
   return {
-    prepare: async ({ turns, resumeAt, ...seat }) => {
+    prepare: async ({ turns, resumeAt, ...seat }, signal) => {
       const { first, ...opened } = await open(seat, ports);
       // What is about to begin has left nothing.
       if (resumeAt !== null || turns > 0) await ports.endLeftovers(seat.taskId, seat.attempt);
+      // Who was dismissed meanwhile has been forgotten already.
+      signal.throwIfAborted();
       const setting = { ...opened, profile: ports.profileOf(seat.role), turns, resumeAt };
       desks.set(attemptKey(seat.taskId, seat.attempt), setDesk(setting, first));
       return unclear(unclearCalls(setting));
