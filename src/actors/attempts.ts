@@ -1,6 +1,7 @@
 import type { ActorRefFrom } from 'xstate';
 import type { AgentStart } from '../machines/agent-context.ts';
-import type { Place, SupervisorFact, supervisorMachine } from '../machines/supervisor-machine.ts';
+import type { Place, SupervisorFact } from '../machines/supervisor-context.ts';
+import type { supervisorMachine } from '../machines/supervisor-machine.ts';
 import { type AttemptKey, type AttemptOutcome, attemptKey, type Role, type TaskId } from '../machines/task.ts';
 
 export type Supervisor = ActorRefFrom<typeof supervisorMachine>;

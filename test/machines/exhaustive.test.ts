@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { createActor, type EventObject, type SnapshotFrom, transition } from 'xstate';
 import { refusal } from '../../src/machines/errors.ts';
-import { atWork, supervisorMachine } from '../../src/machines/supervisor-machine.ts';
+import { atWork } from '../../src/machines/supervisor-context.ts';
+import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
 import { type AttemptOutcome, noUsage, type TaskId } from '../../src/machines/task.ts';
 import { taskMachine } from '../../src/machines/task-machine.ts';
 import { broken, done, nodesOf, pathOf } from './chart.ts';

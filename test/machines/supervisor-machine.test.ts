@@ -3,12 +3,8 @@ import { expect, test } from 'vitest';
 import { createActor, fromPromise, transition } from 'xstate';
 import type { AgentInput } from '../../src/machines/agent-context.ts';
 import { agentMachine } from '../../src/machines/agent-machine.ts';
-import {
-  type SupervisorEvent,
-  type SupervisorFact,
-  streakAtMost,
-  supervisorMachine,
-} from '../../src/machines/supervisor-machine.ts';
+import { type SupervisorEvent, type SupervisorFact, streakAtMost } from '../../src/machines/supervisor-context.ts';
+import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
 import { type AttemptOutcome, attemptKey, noUsage, type Role, type TaskId } from '../../src/machines/task.ts';
 
 const place = (id: string, priority = 2, submittedAt = 0, role: Role = 'engineer') => ({

@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import type { EventObject, SnapshotFrom } from 'xstate';
-import { atWork, streakAtMost, supervisorMachine } from '../../src/machines/supervisor-machine.ts';
+import { atWork, streakAtMost } from '../../src/machines/supervisor-context.ts';
+import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
 import { type AttemptOutcome, noUsage, type TaskId } from '../../src/machines/task.ts';
 import { broken, done } from '../machines/chart.ts';
 import type { Move, World } from './world.ts';

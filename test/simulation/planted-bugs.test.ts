@@ -25,7 +25,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     says: /I10 a run of .* was acknowledged and is not in the journal/,
   },
   'one slot more than the cap is given': {
-    file: 'src/machines/supervisor-machine.ts',
+    file: 'src/machines/supervisor-context.ts',
     find: 'atWork(context).length < context.cap ?',
     put: 'atWork(context).length <= context.cap ?',
     says: /I2 \d hold a slot/,
