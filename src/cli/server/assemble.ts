@@ -1,0 +1,79 @@
+import { endMarked } from '../../actors/agent/marked.ts';
+import type { Assistants } from '../../actors/backends/assistants.ts';
+import type { Inspection } from '../../actors/inspection.ts';
+import type { Model } from '../../actors/model/port.ts';
+import { createResults } from '../../actors/results.ts';
+import type { Sandbox } from '../../actors/sandbox/port.ts';
+import { createSteadyClock } from '../../actors/steady-clock.ts';
+import type { Store } from '../../actors/store/port.ts';
+import { createSqliteStore } from '../../actors/store/sqlite.ts';
+import { createSystem } from '../../actors/system.ts';
+import type { Workspace } from '../../actors/workspace/port.ts';
+import type { LoadedConfig } from '../config.ts';
+import { type Project, taskFiles } from '../project.ts';
+import { keyVariable, type ResolvedSettings, resolveSettings } from '../settings.ts';
+import { trackerFor } from '../tracker.ts';
+import { assistantsFor, latest, type Surroundings } from './assistants.ts';
+import type { Logger } from './logger.ts';
+import { modelsFor } from './models.ts';
+
+/** What the configuration says now. */
+export interface Current {
+  loaded: LoadedConfig;
+  resolved: ResolvedSettings;
+  selectModel: (requested: string) => Model | null;
+  assistants: Assistants;
+}
+
+/** What counts of a configuration, with what was taken from the environment when the server started. */
+export const takeFrom =
+  (project: Project, surroundings: Surroundings) =>
+  (loaded: LoadedConfig): Current => ({
+    loaded,
+    resolved: resolveSettings(loaded, project.root),
+    selectModel: modelsFor(loaded.config, surroundings.credentials[keyVariable] ?? null),
+    assistants: assistantsFor(loaded.config, surroundings),
+  });
+
+/** What a server is made of. */
+export interface Parts {
+  readonly project: Project;
+  readonly current: Current;
+  readonly token: () => string;
+  readonly redact: (text: string) => string;
+  readonly logger: Logger;
+  readonly inspection: Inspection | null;
+  readonly drainMs: number;
+  readonly sandbox: Sandbox;
+  readonly workspace: Workspace;
+  /** The environment of every child process. */
+  readonly environment: Readonly<Record<string, string>>;
+}
+
+/** While something is pending its deadlines count by the clock of the server that set them. */
+const lastMomentOf = (store: Store): number =>
+  store.tasks('pending').length === 0 ? 0 : (store.read({ after: store.lastSeq() - 1, limit: 1 })[0]?.at ?? 0);
+
+/** The system of a project with its real parts, not yet started. */
+export const assemble = ({ project, current, redact, logger, inspection, sandbox, workspace, environment }: Parts) => {
+  const tracker = trackerFor(current.loaded.config, project.root, logger.log);
+  const store = createSqliteStore({ file: taskFiles(project).journal, redact });
+  const now = createSteadyClock({ wall: Date.now, steady: () => performance.now(), notBefore: lastMomentOf(store) });
+  const system = createSystem(current.resolved.settings, {
+    tracker,
+    store,
+    workspace,
+    sandbox,
+    selectModel: (requested) => current.selectModel(requested),
+    assistants: latest(() => current.assistants),
+    environment,
+    results: createResults(project.root, redact),
+    endMarked,
+    now,
+    log: logger.log,
+    ...(inspection === null ? {} : { inspect: inspection.observe }),
+  });
+  return { tracker, store, system };
+};
+
+export type Assembled = ReturnType<typeof assemble>;
