@@ -9,6 +9,8 @@ export interface Project {
   readonly root: string;
   /** Outside the project, mode 0700; it may not exist yet. */
   readonly stateDir: string;
+  /** Where that place is when the environment names none: there two servers of a project meet, whatever they were given. */
+  readonly usualDir: string;
 }
 
 export class UsageError extends Error {
@@ -48,10 +50,8 @@ export const findProject = (given: string | undefined, cwd: string, env: NodeJS.
   const root = realpathSync(folder);
   const name = basename(root).replace(/[^A-Za-z0-9._-]/g, '_') || 'root';
   const own = env['AGENT_STATE_DIR'];
-  return {
-    root,
-    stateDir: own ? resolve(cwd, own) : join(stateFolders(env).shared, `${name}-${hashOf(root)}`),
-  };
+  const usualDir = join(stateFolders(env).shared, `${name}-${hashOf(root)}`);
+  return { root, stateDir: own ? resolve(cwd, own) : usualDir, usualDir };
 };
 
 export const stateFiles = (stateDir: string) => ({
@@ -59,10 +59,12 @@ export const stateFiles = (stateDir: string) => ({
   token: join(stateDir, 'token'),
   server: join(stateDir, 'server.json'),
   owner: join(stateDir, 'project'),
+  /** Which folder the server of the project uses, in its usual one. */
+  servedFrom: join(stateDir, 'served-from'),
   log: join(stateDir, 'server.log'),
 });
 
-const textOf = (file: string): string | null => {
+export const textOf = (file: string): string | null => {
   try {
     return readFileSync(file, 'utf8').trimEnd();
   } catch {

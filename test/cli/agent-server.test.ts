@@ -97,6 +97,20 @@ test('a second server of one project refuses to start and names the first', asyn
   expect(second.err).toContain(`already served by the server at ${serverFile().url} (pid ${serverFile().pid})`);
 });
 
+test('a second server of one project refuses to start also with a state folder of its own', async () => {
+  const { root, start, serverFile, agentWith } = openProject();
+  start('agent-server', ['--server']);
+  await until(() => serverFile() !== null);
+
+  const second = await agentWith({ AGENT_STATE_DIR: temporaryFolder() }, 'server', 'start');
+  const usual = await agentWith({ AGENT_STATE_DIR: undefined }, 'server', 'start');
+
+  for (const { code, err } of [second, usual]) {
+    expect(code).toBe(6);
+    expect(err).toContain(`${root} is already served by the server at ${serverFile().url} (pid ${serverFile().pid})`);
+  }
+});
+
 test('after kill -9 the next server takes over at once, and nothing is lost', async () => {
   const { start, serverFile, stopServer, agent } = openProject();
   const id = (await agent('create', 'Do it')).out.trim();

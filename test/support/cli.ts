@@ -48,7 +48,7 @@ export const openProject = (config: object = { api: { backend: 'scripted' } }) =
   const configFile = join(temporaryFolder(), 'config.json');
   // Tests look for processes by their ids, which are others inside of a sandbox; `sandbox.test.ts` has its own.
   writeFileSync(configFile, JSON.stringify({ ...plain, ...config }));
-  const { OPENAI_API_KEY: _, DISPLAY: __, WAYLAND_DISPLAY: ___, ...inherited } = process.env;
+  const { OPENAI_API_KEY: _, XDG_STATE_HOME: __, DISPLAY: ___, WAYLAND_DISPLAY: ____, ...inherited } = process.env;
   // A home of its own: a server that starts registers agent:// links there, not for who runs the tests.
   const env = { ...inherited, HOME: temporaryFolder(), AGENT_STATE_DIR: stateDir, AGENT_SERVER_CONFIG: configFile };
   writeFileSync(join(root, '.git'), '');

@@ -1,12 +1,12 @@
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeFileAtomically } from '../../actors/atomic-write.ts';
 import { isAlive } from '../../actors/is-alive.ts';
 import { lockProject, type ProjectLock } from '../../actors/store/project-lock.ts';
-import { type Project, requireOwnServer, stateFiles } from '../project.ts';
-import { ensurePrivateFolder, PrivateFileError } from './private-files.ts';
-import { readServerFile } from './server-file.ts';
+import { type Project, requireOwnServer, stateFiles, textOf } from '../project.ts';
+import { ensurePrivateFolder, PrivateFileError, stateFolderError } from './private-files.ts';
+import { readServerFile, type ServerFile } from './server-file.ts';
 
 export class AlreadyServedError extends Error {
   override readonly name = 'AlreadyServedError';
@@ -26,6 +26,42 @@ const keepOwner = async (file: string, root: string): Promise<void> => {
   }
 };
 
+/** The lock where all servers of a project meet; null when another one holds it. Without a home of its own nobody meets. */
+const lockUsual = ({ stateDir, usualDir }: Project): ProjectLock | null => {
+  const files = stateFiles(usualDir);
+  try {
+    if (stateDir !== usualDir) ensurePrivateFolder(usualDir);
+    const lock = stateDir === usualDir ? { release: () => {} } : lockProject(files.lock);
+    if (lock !== null) writeFileSync(files.servedFrom, `${stateDir}\n`, { mode: 0o600 });
+    return lock;
+  } catch (error) {
+    if (stateDir === usualDir) throw stateFolderError(stateDir, error);
+    return { release: () => {} };
+  }
+};
+
+const lockBoth = (project: Project): ProjectLock | null => {
+  const own = lockProject(stateFiles(project.stateDir).lock);
+  const usual = own === null ? null : lockUsual(project);
+  if (own === null || usual === null) {
+    own?.release();
+    return null;
+  }
+  return {
+    release: () => {
+      usual.release();
+      own.release();
+    },
+  };
+};
+
+/** The server that serves the project now, maybe from another state folder. */
+const serverOf = ({ stateDir, usualDir }: Project): ServerFile | null => {
+  const elsewhere = textOf(stateFiles(usualDir).servedFrom) ?? usualDir;
+  const all = [stateDir, elsewhere].map((folder) => readServerFile(stateFiles(folder).server));
+  return all.find((file) => file !== null && isAlive(file.pid)) ?? all[0] ?? null;
+};
+
 /**
  * Takes the project's lock. One that is about to be free, because its server is stopping, is waited for.
  * @throws AlreadyServedError naming the other server, PrivateFileError, UsageError when the folder serves another project
@@ -33,15 +69,14 @@ const keepOwner = async (file: string, root: string): Promise<void> => {
 export const claimProject = async (project: Project): Promise<ProjectLock> => {
   const { stateDir, root } = project;
   ensurePrivateFolder(stateDir);
-  const files = stateFiles(stateDir);
   const deadline = performance.now() + lockMs;
   for (;;) {
-    const lock = lockProject(files.lock);
+    const lock = lockBoth(project);
     if (lock !== null) {
-      await keepOwner(files.owner, root);
+      await keepOwner(stateFiles(stateDir).owner, root);
       return lock;
     }
-    const other = readServerFile(files.server);
+    const other = serverOf(project);
     const named = other !== null && isAlive(other.pid);
     if (!named && performance.now() < deadline) {
       await delay(lockPollMs);
