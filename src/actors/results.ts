@@ -9,6 +9,19 @@ import { type CommandLog, createCommandLog } from './command-log.ts';
 import { makeFolderDurably, syncNames } from './durable-folder.ts';
 import type { SavedWork } from './workspace/port.ts';
 
+/** How an attempt ended, as its files say it. */
+export type AttemptEnd =
+  | { readonly status: 'complete' }
+  | { readonly status: 'failed'; readonly failure: Failure }
+  | { readonly status: 'cancelled'; readonly reason: string | null };
+
+/** The end in a few words; nothing of one that is complete. */
+export const endWords = (end: AttemptEnd): string => {
+  if (end.status === 'complete') return '';
+  if (end.status === 'failed') return `failed: ${end.failure.code}: ${end.failure.message}`;
+  return end.reason === null ? 'was cancelled' : `was cancelled: ${end.reason}`;
+};
+
 /** What the files of one attempt are made of (CONTRACT 1). */
 export interface AttemptReport {
   readonly task: TrackedTask;
@@ -20,7 +33,7 @@ export interface AttemptReport {
   readonly startedAt: number;
   readonly endedAt: number;
   readonly outcome: AttemptOutcome | null;
-  readonly failure: Failure | null;
+  readonly end: AttemptEnd;
   readonly workLog: readonly string[];
   /** What it changed, on a branch of its own; null when nothing, or in the project's own folder. */
   readonly work: SavedWork | null;
@@ -41,19 +54,20 @@ const files = ['00-metadata.json', '10-plan.md', '20-work-log.md', '30-results.m
 const metadataSchema = z.looseObject({ attempt: z.int().positive() });
 const time = (at: number): string => new Date(at).toISOString();
 
-const metadata = ({ task, attempt, role, model, startedAt, endedAt, outcome, failure, work }: AttemptReport): string =>
+const metadata = ({ task, attempt, role, model, startedAt, endedAt, outcome, end, work }: AttemptReport): string =>
   `${JSON.stringify(
     {
       task_id: task.id,
       title: task.title,
       role,
       attempt,
-      status: failure === null ? 'complete' : 'failed',
+      status: end.status,
       model,
       started_at: time(startedAt),
       ended_at: time(endedAt),
       dependencies: task.dependencies,
-      ...(failure === null ? {} : { error: { code: failure.code, message: failure.message } }),
+      ...(end.status === 'failed' ? { error: { code: end.failure.code, message: end.failure.message } } : {}),
+      ...(end.status === 'cancelled' && end.reason !== null ? { reason: end.reason } : {}),
       ...(work === null ? {} : { work }),
       usage: outcome?.usage ?? null,
     },
@@ -82,16 +96,16 @@ const logList = (logs: readonly string[]): string =>
 const withoutLogs = (text: string | null): string | null => text?.split(`\n${logsTitle}`, 1)[0] ?? null;
 
 const results = (report: AttemptReport, logs: readonly string[]): string => {
-  const { task, attempt, role, model, disclaimer, endedAt, outcome, failure, work } = report;
+  const { task, attempt, role, model, disclaimer, endedAt, outcome, end, work } = report;
   const done = outcome?.status === 'done' ? outcome : null;
-  const body = failure === null ? (done?.summary ?? '') : `The attempt failed: ${failure.code}: ${failure.message}`;
+  const body = end.status === 'complete' ? (done?.summary ?? '') : `The attempt ${endWords(end)}`;
   const artifacts =
     done === null || done.artifacts.length === 0
       ? ''
       : `\n## Artifacts\n\n${done.artifacts.map((path) => `- ${path}`).join('\n')}\n`;
   return [
     `# ${task.title}\n`,
-    `- Task: ${task.id}\n- Role: ${role}\n- Attempt: ${attempt}\n- Status: ${failure === null ? 'complete' : 'failed'}\n- Model: ${model}\n- Ended: ${time(endedAt)}\n`,
+    `- Task: ${task.id}\n- Role: ${role}\n- Attempt: ${attempt}\n- Status: ${end.status}\n- Model: ${model}\n- Ended: ${time(endedAt)}\n`,
     ...(disclaimer === null ? [] : [`> ${disclaimer}\n`]),
     `## Results\n\n${body}\n${artifacts}`,
     ...(work === null ? [] : [changes(task.id, work)]),

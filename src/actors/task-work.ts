@@ -16,7 +16,7 @@ import type { EndLabel } from '../machines/task-params.ts';
 import type { TrackedTask } from '../machines/tracked-task.ts';
 import type { Attempts } from './attempts.ts';
 import type { EventType } from './events.ts';
-import { type Results, workLine } from './results.ts';
+import { type AttemptEnd, endWords, type Results, workLine } from './results.ts';
 import { resumeFrom } from './resume.ts';
 import type { Store } from './store/port.ts';
 import type { Tracker } from './tracker/port.ts';
@@ -52,6 +52,7 @@ export interface TaskWorkPorts {
     readonly startedAt: number | null;
     readonly outcome: AttemptOutcome | null;
     readonly failure: Failure | null;
+    readonly reason: string | null;
   } | null;
   /** Whether the end of an attempt is told as a comment in the tracker. */
   readonly notes: () => boolean;
@@ -65,10 +66,10 @@ export interface TaskWorkPorts {
 const noteAtMost = 2_000;
 
 /** What people who look into the tracker read of an attempt that ended. */
-const noteOf = ({ taskId, attempt, role, outcome, failure }: Report): string => {
-  const end = failure === null ? 'is done' : `failed: ${failure.code}: ${failure.message}`;
-  const summary = failure === null && outcome?.status === 'done' ? `\n\n${outcome.summary}` : '';
-  const text = `Attempt ${attempt} (${role}) ${end}${summary}`;
+const noteOf = ({ taskId, attempt, role, outcome, end }: Report): string => {
+  const isDone = end.status === 'complete';
+  const summary = isDone && outcome?.status === 'done' ? `\n\n${outcome.summary}` : '';
+  const text = `Attempt ${attempt} (${role}) ${isDone ? 'is done' : endWords(end)}${summary}`;
   const results = `\n\nResults: .beads/tasks/task-${taskId}/30-results.md`;
   return `${text.length > noteAtMost ? `${text.slice(0, noteAtMost)}…` : text}${results}`;
 };
@@ -88,7 +89,7 @@ const unwritable = (error: unknown): never => {
 };
 
 type MergeConflict = Extract<Merged, { status: 'conflict' }>;
-type Report = AttemptInput & { readonly outcome: AttemptOutcome | null; readonly failure: Failure | null };
+type Report = AttemptInput & { readonly outcome: AttemptOutcome | null; readonly end: AttemptEnd };
 
 /** The task machine with its slots filled: each does one thing in the world and can be repeated after a restart. */
 export const provideTaskWork = (ports: TaskWorkPorts) => {
@@ -107,14 +108,8 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
     return verdict;
   };
 
-  const writeReport = async ({
-    taskId,
-    attempt,
-    role,
-    options,
-    outcome,
-    failure,
-  }: Report): Promise<SavedWork | null> => {
+  const writeReport = async (report: Report): Promise<SavedWork | null> => {
+    const { taskId, attempt, role, options, outcome, end } = report;
     const task = await ports.refresh(taskId).catch(() => ports.knownTask(taskId));
     if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
     ports.flush();
@@ -129,12 +124,11 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
       startedAt: ports.contextOf(taskId)?.startedAt ?? ports.now(),
       endedAt: ports.now(),
       outcome,
-      failure,
+      end,
       workLog: readWorkLog(store, taskId, attempt),
       work,
     });
-    if (ports.notes())
-      await tracker.note(taskId, noteOf({ taskId, attempt, role, options, outcome, failure })).catch(() => {});
+    if (ports.notes()) await tracker.note(taskId, noteOf(report)).catch(() => {});
     return work;
   };
 
@@ -177,12 +171,18 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
     });
   };
 
-  /** A failed attempt leaves its results too; that they could not be written must not keep the task from failing. */
-  const reportFailure = async (taskId: TaskId, attempt: number): Promise<void> => {
+  /** Every attempt leaves its results; that they could not be written must not keep the task from its end. */
+  const reportEnd = async (taskId: TaskId, attempt: number, label: EndLabel): Promise<void> => {
     const context = ports.contextOf(taskId);
-    if (context?.failure === null || context?.role == null || attempt === 0) return;
-    const { role, options, outcome, failure } = context;
-    await writeReport({ taskId, attempt, role, options, outcome, failure }).catch(() => {});
+    if (context?.role == null || attempt === 0) return;
+    const { role, options, outcome, failure, reason } = context;
+    const end =
+      label === 'agent-cancelled'
+        ? ({ status: 'cancelled', reason } as const)
+        : failure === null
+          ? null
+          : ({ status: 'failed', failure } as const);
+    if (end !== null) await writeReport({ taskId, attempt, role, options, outcome, end }).catch(() => {});
   };
 
   return taskMachine.provide({
@@ -217,7 +217,7 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
         { readonly toMerge: boolean },
         AttemptInput & { readonly outcome: AttemptOutcome | null }
       >(({ input }) =>
-        writeReport({ ...input, failure: null }).then((work) => {
+        writeReport({ ...input, end: { status: 'complete' } }).then((work) => {
           if (work !== null) tellOf(input, work);
           return { toMerge: work !== null && ports.mergeMode() !== 'none' };
         }, unwritable),
@@ -246,14 +246,14 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
         const { taskId, attempt, role, options, reason } = input;
         await quiesce(taskId, attempt);
         await keepWork(taskId, attempt);
-        const failure: Failure = { code: 'internal', message: reason ?? 'overtaken', facts: {}, retryable: false };
-        await writeReport({ taskId, attempt, role, options, outcome: null, failure }).catch(() => {});
+        const end = { status: 'cancelled', reason } as const;
+        await writeReport({ taskId, attempt, role, options, outcome: null, end }).catch(() => {});
       }),
       release: fromPromise<void, { taskId: TaskId; attempt: number; label: EndLabel }>(
         async ({ input: { taskId, attempt, label } }) => {
           await quiesce(taskId, attempt);
           await keepWork(taskId, attempt);
-          if (label !== 'agent-cancelled') await reportFailure(taskId, attempt);
+          await reportEnd(taskId, attempt, label);
           await tracker.release(taskId, label);
           await ports.refresh(taskId);
         },

@@ -105,7 +105,7 @@ const ending = (task: TaskState, view: TaskView) => {
   if (view.status === 'complete')
     return ['completed', { ...common, progress: 1, result: result ?? '', ...path }] as const;
   if (view.status === 'failed') return ['failed', { ...common, error: error ?? null, ...path }] as const;
-  return ['cancelled', { ...common, reason }] as const;
+  return ['cancelled', { ...common, reason, ...path }] as const;
 };
 
 /** The last frames of an attempt: exactly one of completed, failed, cancelled, then stream_closed. */

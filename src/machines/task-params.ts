@@ -56,6 +56,10 @@ export type EndLabel = 'agent-failed' | 'agent-cancelled' | null;
 export const ending =
   (label: EndLabel) =>
   ({ context }: Now) => ({ taskId: context.taskId, attempt: context.attempt, label });
+/** Of a run that never had a slot: nothing of an attempt is to be ended or reported. */
+export const unbegun =
+  (label: EndLabel) =>
+  ({ context }: Now) => ({ taskId: context.taskId, attempt: 0, label });
 export const willRetry = ({ failure, retriesLeft }: TaskContext): boolean =>
   failure?.retryable === true && retriesLeft > 0;
 export const failureEnding = ({ context }: Now) => ending(willRetry(context) ? null : 'agent-failed')({ context });

@@ -129,7 +129,7 @@ export const queued = taskSetup.createStateConfig({
       invoke: {
         id: 'release',
         src: 'release',
-        input: read.ending('agent-failed'),
+        input: read.unbegun('agent-failed'),
         onDone: { target: '#task.failed', actions: 'recordEnd' },
         onError: { target: '#task.failed', actions: 'recordEnd' },
       },
@@ -142,7 +142,7 @@ export const queued = taskSetup.createStateConfig({
       invoke: {
         id: 'release',
         src: 'release',
-        input: read.ending('agent-cancelled'),
+        input: read.unbegun('agent-cancelled'),
         onDone: { target: '#task.cancelled', actions: 'recordEnd' },
         onError: refuse,
       },

@@ -190,6 +190,24 @@ test('a cancel stops the agent, its processes and nothing else, and is answered 
     labels: ['agent-cancelled'],
   });
   expect((await running.service.cancel(id, null)).status).toBe('cancelled');
+  const results = readFileSync(join(running.root, answers[0]?.results_path ?? ''), 'utf8');
+  expect(results).toContain('- Attempt: 1\n- Status: cancelled');
+  expect(results).toContain('The attempt was cancelled: not now');
+});
+
+test('a run that is cancelled while it waits leaves the results of the attempt before as they are', async () => {
+  const running = await startSystem({ turns: [finish()] });
+  const id = await newTask(running);
+  await run(running, id);
+  const { results_path: path = '' } = await untilStatus(running, id, 'complete');
+  await running.service.reopen(id, null);
+  running.system.reconfigure({ ...running.system.settings(), cap: 0 });
+  await run(running, id);
+
+  const view = await running.service.cancel(id, null);
+
+  expect(view).toMatchObject({ status: 'cancelled', attempt: 1, results_path: path });
+  expect(readFileSync(join(running.root, path), 'utf8')).toContain('- Attempt: 1\n- Status: complete');
 });
 
 test('a task that waits for a slot can be cancelled, and one that nobody asked for', async () => {
