@@ -70,7 +70,7 @@ export interface CataloguePorts {
   /** Null where nothing was ever run. */
   readonly store: Pick<Store, 'read' | 'actor'> | null;
   readonly viewOf: (tracked: TrackedTask) => TaskView;
-  /** A task that runs, as the tracker had it last: it can be shown while the tracker is away. */
+  /** A task that runs, as the tracker had it last: it can be shown while the tracker, or its line there, is away. */
   readonly knownTask?: (taskId: TaskId) => TrackedTask | null;
 }
 
@@ -97,11 +97,12 @@ const after = (every: readonly TrackedTask[], cursor: string | undefined): reado
 export const createCatalogue = ({ tracker, store, viewOf, knownTask }: CataloguePorts): Catalogue => {
   const find = async (taskId: string): Promise<TrackedTask> => {
     const id = requireId(taskId);
-    const tracked = await tracker.find(id).catch((error: unknown) => {
-      const known = knownTask?.(id) ?? null;
-      if (known === null) throw error;
-      return known;
+    const known = (): TrackedTask | null => knownTask?.(id) ?? null;
+    const found = await tracker.find(id).catch((error: unknown) => {
+      if (known() === null) throw error;
+      return null;
     });
+    const tracked = found ?? known();
     if (tracked === null) throw new ServiceError('task_not_found', { task_id: taskId });
     return tracked;
   };

@@ -44,6 +44,22 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
     return latest === null || !sameToPeople(shownIn(latest.data), resting.viewOf(seen));
   };
 
+  /** Marked as ours at work since before its end here: the file was put back to what it was then, by git for instance. */
+  const wasPutBack = ({ id, status, assignee, updatedAt }: TrackedTask): boolean => {
+    if (status !== 'in_progress' || assignee !== tracker.actor || isPending(id)) return false;
+    const saved = store.actor(id);
+    return saved !== null && !saved.pending && Date.parse(updatedAt) < saved.changedAt;
+  };
+
+  /** Tells the tracker of an end again. */
+  const putRight = async ({ id }: TrackedTask): Promise<void> => {
+    const fresh = await tracker.find(id);
+    if (fresh === null || !wasPutBack(fresh)) return;
+    const ended = savedSnapshot(store, id);
+    if (ended.hasTag('complete')) await tracker.close(id, 'Completed by agent-server');
+    else await tracker.release(id, ended.hasTag('cancelled') ? 'agent-cancelled' : 'agent-failed');
+  };
+
   /** A task at rest that changed in the tracker: a frame for who looks on, if it shows anything new. */
   const showResting = async (seen: TrackedTask): Promise<void> => {
     if (!isNews(seen)) return;
@@ -75,6 +91,7 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
       await tell(seen, host);
       return false;
     }
+    if (host === null && wasPutBack(seen)) await putRight(seen);
     if (host === null && !ports.isArriving(seen.id) && isOvertaken(seen)) await ports.wake(seen.id);
     else await showResting(seen);
     return !isPending(seen.id);

@@ -110,7 +110,8 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
 
   const writeReport = async (report: Report): Promise<SavedWork | null> => {
     const { taskId, attempt, role, options, outcome, end } = report;
-    const task = await ports.refresh(taskId).catch(() => ports.knownTask(taskId));
+    // Also of a task whose line is away for a while, as another branch may not have it.
+    const task = (await ports.refresh(taskId).catch(() => null)) ?? ports.knownTask(taskId);
     if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
     ports.flush();
     const work = await ports.workspace.save({ taskId, attempt, role, options }, task.title);

@@ -1,4 +1,4 @@
-import { type ErrorFacts, type Refusal, refusal } from './errors.ts';
+import { describeRefusal, type ErrorFacts, type Refusal, refusal } from './errors.ts';
 import type { AttemptOutcome, Failure, Finding, TaskId } from './task.ts';
 import type { ObservedStatus, TaskContext, Verdict } from './task-context.ts';
 
@@ -106,9 +106,10 @@ export const dependencyFailed = ({ event }: { event: { readonly dependency: Task
   }),
 });
 export const overdue = (what: string) => () => ({ failure: failure('timed_out', `${what} took too long`) });
-export const closeRefused = ({ event }: Answered<Verdict>) => ({
-  failure: failure('internal', 'the tracker refused to close the task', { ...event.output.refusal }),
-});
+export const closeRefused = ({ event: { output } }: Answered<Verdict>) => {
+  const why = output.refusal === null ? '' : `: ${describeRefusal(output.refusal)}`;
+  return { failure: failure('internal', `the tracker refused to close the task${why}`, { ...output.refusal }) };
+};
 
 const longestWantedMs = 24 * 60 * minute;
 

@@ -1,9 +1,11 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
 import { createTrackerWatch } from '../../src/actors/tracker-watch.ts';
 import type { TaskId } from '../../src/machines/task.ts';
-import { hang, startSystem } from '../support/running.ts';
+import { finish, hang, startSystem } from '../support/running.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 test('a change that could not be taken in is seen again by the next look', async () => {
@@ -55,3 +57,27 @@ test('a task that is taken, given back, run and taken again between two looks is
   await untilPhase('started');
   expect((await service.status(id)).error).toMatchObject({ code: 'tracker_conflict', facts: { holder: 'amy' } });
 }, 30_000);
+
+test('a task whose line is away while it runs is shown, ends with a reason, and has it when the line is back', async () => {
+  const { root, service } = await startSystem({
+    turns: [{ calls: [{ tool: 'bash', arguments: { command: 'while test ! -e go; do sleep 0.02; done' } }] }, finish()],
+  });
+  const id = (await service.create({ description: 'on another branch' })).task_id;
+  const file = join(root, '.beads', 'issues.jsonl');
+  await service.execute({ task: id, role: 'engineer', options: {} });
+  await vi.waitFor(async () => expect((await service.status(id)).phase).toBe('acting'), patience);
+
+  const stashed = readFileSync(file, 'utf8');
+  writeFileSync(file, '');
+  expect(await service.status(id)).toMatchObject({ status: 'started', phase: 'acting' });
+  writeFileSync(join(root, 'go'), '');
+  await vi.waitFor(async () => expect(service.status(id)).rejects.toThrow('does not exist'), patience);
+  writeFileSync(file, stashed);
+
+  await vi.waitFor(async () => {
+    const view = await service.status(id);
+    expect(view).toMatchObject({ status: 'failed', error: { message: expect.stringContaining('does not exist') } });
+    expect(readFileSync(join(root, view.results_path ?? ''), 'utf8')).toContain('does not exist');
+  }, patience);
+  expect(await service.retry(id, null, null, null)).toMatchObject({ attempt: 2 });
+});
