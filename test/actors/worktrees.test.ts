@@ -58,6 +58,17 @@ test.each([
 
 const readFile = ({ store }: Running, taskId: string): string => store.latest(taskId, 'tool_start')?.data ?? '';
 
+test('an attempt whose folder somebody removed fails, since its work is lost', async () => {
+  const running = await start({ turns: [bash('rm -rf "$PWD"'), finish()] });
+  const id = await create(running);
+
+  await run(running, id);
+  const view = await untilStatus(running, id, 'complete', 'failed');
+
+  expect(view).toMatchObject({ status: 'failed', error: { message: expect.stringContaining('is gone') } });
+  expect(readFileSync(join(running.root, view.results_path ?? ''), 'utf8')).toContain('is gone');
+});
+
 test('work sent back by a check goes on in the same folder', async () => {
   const turns = [finish('too early'), write('b.txt', 'new\n'), finish()];
   const running = await start({ turns, role: { verify: ['test -f b.txt'] } });

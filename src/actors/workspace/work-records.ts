@@ -14,7 +14,7 @@ const recordSchema = z.strictObject({
   git_dir: z.string(),
   /** The tip of its branch when it was saved; null while it is at work, and when it changed nothing. */
   commit: z.string().nullable(),
-  /** Whether its folder is gone, because its work is saved. */
+  /** Whether its work is saved, so that its folder goes. */
   closed: z.boolean(),
   /** The commit of the project's branch that has its work, or null. */
   merged: z.string().nullable(),

@@ -174,16 +174,17 @@ export const createWorktreeWorkspace = ({ repository, projectRoot, folder, copie
   const saveNow = async ({ taskId, attempt }: AttemptInput, title: string): Promise<SavedWork | null> => {
     const record = await records.read(taskId, attempt);
     if (record === null) return null;
-    if (record.closed) return workOf(record);
     const { branch, base } = record;
     const here = inside(record);
-    let tip: string = base;
-    if (await isThere(here.workTree)) {
-      await commitAll(record, title);
-      tip = await required('its commit is not there', git(['rev-parse', '--verify', 'HEAD^{commit}'], here));
-    } else
-      tip =
-        (await git(['rev-parse', '--verify', '--quiet', `refs/heads/${branch}^{commit}`], { gitDir })).stdout || base;
+    const isHere = await isThere(here.workTree);
+    if (record.closed) {
+      if (isHere) await remove(record);
+      return workOf(record);
+    }
+    if (isHere) await commitAll(record, title);
+    const tip = isHere
+      ? await required('its commit is not there', git(['rev-parse', '--verify', 'HEAD^{commit}'], here))
+      : (await git(['rev-parse', '--verify', '--quiet', `refs/heads/${branch}^{commit}`], { gitDir })).stdout || base;
     const commit = tip === base ? null : tip;
     // A command without a sandbox may have left the branch; what it made is kept under the name that was promised.
     if (commit !== null)
@@ -191,11 +192,15 @@ export const createWorktreeWorkspace = ({ repository, projectRoot, folder, copie
         'its branch could not be kept',
         git(['update-ref', '--no-deref', `refs/heads/${branch}`, commit], { gitDir }),
       );
-    await remove(record);
     // A branch without a change is nobody's work.
     if (commit === null) await git(['update-ref', '-d', `refs/heads/${branch}`, base], { gitDir });
     const closed = { ...record, commit, closed: true };
     await records.write(closed);
+    await remove(record);
+    if (!isHere)
+      throw new GitError(
+        `the worktree ${here.workTree} is gone: what attempt ${attempt} had not committed there is lost${commit === null ? '' : `; what it had is on ${branch}`}`,
+      );
     return workOf(closed);
   };
 

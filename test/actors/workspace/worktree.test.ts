@@ -46,6 +46,20 @@ test('saving again gives the same, and an attempt that is over is not opened aga
   await expect(workspace.open(anAttempt())).rejects.toThrow('attempt 1 of bd-a1 is over; its work is on agent/bd-a1/1');
 });
 
+test('work whose folder somebody removed is said to be lost, what was committed of it is kept', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const { root } = await workspace.open(anAttempt());
+  commitIn(root, 'b.txt', 'committed\n');
+  writeFileSync(join(root, 'c.txt'), 'not committed\n');
+  gitIn(project, 'worktree', 'remove', '--force', root);
+
+  await expect(workspace.save(anAttempt(), 'x')).rejects.toThrow(
+    `${root} is gone: what attempt 1 had not committed there is lost; what it had is on agent/bd-a1/1`,
+  );
+  expect(await workspace.save(anAttempt(), 'x')).toMatchObject({ branch: 'agent/bd-a1/1', files: 1 });
+});
+
 test('an attempt that changed nothing leaves no branch', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
