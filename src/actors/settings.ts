@@ -93,6 +93,10 @@ export const roleCapsOf = ({ roles }: Settings): Partial<Record<Role, number>> =
 export const networkFor = ({ roles, allowTaskNetwork }: Settings, { network }: RunOptions, role: Role): boolean =>
   network === undefined || (network && !allowTaskNetwork) ? roles[role].network : network;
 
+/** The wall limit of an attempt (ms). */
+export const wallLimitMs = ({ roles }: Settings, run: RunOptions, role: Role): number =>
+  run.timeoutMs ?? roles[role].timeoutMs;
+
 /** What bounds an attempt: the caller's word, else the role's, else that of every role. */
 export const limitsFor = (settings: Settings, run: RunOptions, role: Role, now: number): AgentLimits => {
   const own = settings.roles[role];
@@ -100,7 +104,7 @@ export const limitsFor = (settings: Settings, run: RunOptions, role: Role, now: 
     maxTurns: run.maxTurns ?? own.maxTurns ?? settings.maxTurns,
     maxTokensTotal: run.maxTokensTotal ?? own.maxTokensTotal ?? settings.maxTokensTotal,
     maxCostUsd: run.maxCostUsd ?? own.maxCostUsd ?? settings.maxCostUsd,
-    deadlineAt: now + (run.timeoutMs ?? own.timeoutMs),
+    deadlineAt: now + wallLimitMs(settings, run, role),
     answerMs: settings.answerMs,
     defaultAnswer: settings.defaultAnswer,
     defaultDecision: settings.defaultDecision,

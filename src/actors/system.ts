@@ -17,7 +17,7 @@ import { createJournal, type Journal } from './journal.ts';
 import { createMetrics, type Tally } from './metrics.ts';
 import { mayGoOn, savedSeat } from './saved-state.ts';
 import { createService, type TaskService } from './service.ts';
-import { limitsFor, roleCapsOf, type Settings } from './settings.ts';
+import { limitsFor, roleCapsOf, type Settings, wallLimitMs } from './settings.ts';
 import type { SystemPorts } from './system-ports.ts';
 import { createTaskHost, type TaskHost } from './task-host.ts';
 import { provideTaskWork } from './task-work.ts';
@@ -116,7 +116,13 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     workspace,
     mergeMode: () => settings.merge,
     emit,
-    verify: createVerify({ workspace, sandboxOf, environmentOf, emit }),
+    verify: createVerify({
+      workspace,
+      sandboxOf,
+      environmentOf,
+      limitMs: ({ options, role }) => wallLimitMs(settings, options, role),
+      emit,
+    }),
     limits: (run, role) => limitsFor(settings, run, role, now()),
     lookUp,
     modelOf: (run, role) => {

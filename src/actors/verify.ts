@@ -11,7 +11,7 @@ export type VerifyCommands = (
   signal: AbortSignal,
 ) => Promise<{ readonly failure: Failure | null }>;
 
-const timeoutMs = 10 * 60_000;
+const atMostMs = 10 * 60_000;
 const shownOutput = 2_000;
 
 const refused = (command: string, refusal: string): Failure => ({
@@ -26,10 +26,13 @@ export const createVerify =
     readonly workspace: Workspace;
     readonly sandboxOf: (attempt: AttemptInput) => Sandbox;
     readonly environmentOf: (attempt: AttemptInput) => Readonly<Record<string, string>>;
+    /** The wall limit of the attempt (ms), which holds for each of these commands too. */
+    readonly limitMs: (attempt: AttemptInput) => number;
     readonly emit: (attempt: AttemptInput, type: EventType, data: unknown) => void;
   }): VerifyCommands =>
   async (attempt, signal) => {
     const { root, readable } = await ports.workspace.open(attempt);
+    const timeoutMs = Math.min(ports.limitMs(attempt), atMostMs);
     for (const command of attempt.options.verify ?? []) {
       const env = ports.environmentOf(attempt);
       const result = await runConfined(ports.sandboxOf(attempt), {
@@ -48,7 +51,7 @@ export const createVerify =
       const { exitCode, output, timedOut } = result;
       ports.emit(attempt, 'log', { level: 'info', message: `verify: ${command}`, exit_code: exitCode });
       if (exitCode === 0) continue;
-      const why = timedOut ? 'ran into its time limit' : `ended with exit code ${exitCode}`;
+      const why = timedOut ? `did not end within ${timeoutMs / 1_000} s` : `ended with exit code ${exitCode}`;
       return {
         failure: {
           code: 'verify_failed',

@@ -43,6 +43,16 @@ const open = async (setting: Setting) => {
 const typesOf = ({ store }: Running, id: string) =>
   store.read({ taskId: id, after: 0, limit: 1_000 }).map(({ type, data }) => ({ type, ...JSON.parse(data) }));
 
+test('a check that takes longer than the attempt may is ended, and so is the attempt', async () => {
+  const running = await startSystem({ turns: [finish(), finish(), finish()] });
+  const { task_id: id } = await running.service.create({ description: 'a task' });
+
+  await running.service.execute({ task: id, role: 'engineer', options: { timeoutMs: 1_000, verify: ['sleep 600'] } });
+
+  const { error } = await untilStatus(running, id, 'complete', 'failed');
+  expect(error?.code).toBe('timed_out');
+});
+
 test('a call of the model that may pass is made again in the same attempt, after the pause that was asked for', async () => {
   const requests: ModelRequest[] = [];
   const model = failing(2, away({ retry_after_ms: 300 }), requests);
