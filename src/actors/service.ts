@@ -1,4 +1,5 @@
 import type { Response } from '../machines/agent-context.ts';
+import { isServiceError, type Refusal, ServiceError } from '../machines/errors.ts';
 import { type Explanation, explain, type Slots } from '../machines/explain.ts';
 import type { Finding, Role, RunOptions, TaskId } from '../machines/task.ts';
 import type { TaskView } from '../machines/task-view.ts';
@@ -86,20 +87,25 @@ export const createService = (ports: ServicePorts): TaskService => {
     return `${id} (${status}${error === undefined ? '' : `: ${error.message}`})`;
   };
 
+  /** A request that comes again finds the task that it made. */
+  const create = async (description: string, requestId: string | undefined): Promise<TaskId> => {
+    const taskId = (await catalogue.create({ description })).task_id as TaskId;
+    if (requestId !== undefined) store.commit({ entries: [], request: { id: requestId, taskId } });
+    return taskId;
+  };
+
   const run = async ({ task, role, options, requestId }: ExecuteRequest): Promise<Execution> => {
     requireNetwork(options);
     await requirePrice(options, role);
-    const taskId = isFreeText(task)
-      ? ((await catalogue.create({ description: task })).task_id as TaskId)
-      : requireId(task);
-    return executionOf(
-      await host.ask(
-        taskId,
-        { type: 'run', role, options: optionsFor(options, role), maxRetries: maxRetries() },
-        requestId,
-      ),
-      role,
-    );
+    const taskId = isFreeText(task) ? await create(task, requestId) : requireId(task);
+    const command = { type: 'run', role, options: optionsFor(options, role), maxRetries: maxRetries() } as const;
+    try {
+      return executionOf(await host.ask(taskId, command, requestId), role);
+    } catch (error) {
+      // Who gave free text is told of the task that was made of it.
+      if (!isServiceError(error)) throw error;
+      throw ServiceError.from({ code: error.code, facts: { ...error.facts, task_id: taskId } } as Refusal);
+    }
   };
 
   const runOnce = async (request: ExecuteRequest, requestId: string): Promise<Execution> => {
@@ -109,7 +115,7 @@ export const createService = (ports: ServicePorts): TaskService => {
       const view = await catalogue.status(seen.taskId);
       if (!atRest.has(view.phase)) return executionOf(view, request.role);
     }
-    const execution = await run(request);
+    const execution = await run(seen === null ? request : { ...request, task: seen.taskId });
     store.rememberAnswer(requestId, JSON.stringify(execution));
     return execution;
   };

@@ -219,6 +219,20 @@ test('a request id answers as the first time and starts nothing', async () => {
   expect(begun).toHaveLength(1);
 });
 
+test('a request with free text that was refused finds its task when it comes again', async () => {
+  const { call, system } = await startServer({ turns: [finish()], options: { queueLimit: 0 } });
+  const params = { task: 'Do it once', role: 'engineer', request_id: 'r-2' };
+
+  const refused = [await call('execute', params), await call('execute', params)];
+  system.reconfigure({ ...system.settings(), queueLimit: 10 });
+  const { result } = await call('execute', params);
+
+  const { tasks } = (await call('list', {})).result;
+  expect(refused.map(({ error }) => error.data.code)).toEqual(['queue_full', 'queue_full']);
+  expect(tasks.map(({ task_id }: { task_id: string }) => task_id)).toEqual([result.task_id]);
+  expect(refused.map(({ error }) => error.data.task_id)).toEqual([result.task_id, result.task_id]);
+});
+
 test('an error inside says nothing of its inside', async () => {
   const { call, tracker, logged } = await startServer();
   tracker.list = () => Promise.reject(new Error('secret detail'));
