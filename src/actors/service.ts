@@ -130,12 +130,13 @@ export const createService = (ports: ServicePorts): TaskService => {
       return same;
     },
     explain: async (taskId) => {
-      const { task_id } = await catalogue.status(taskId);
+      const { task_id, awaiting } = await catalogue.status(taskId);
       const tracked = await tracker.find(task_id as TaskId).catch(() => null);
       const snapshot = host.snapshotOf(task_id as TaskId, tracked);
       const { options, role } = snapshot.context;
       const finding = await lookUp(task_id as TaskId, options, role ?? 'engineer');
-      return explain(snapshot, finding, load(), await Promise.all(finding.unmet.map(standing)));
+      const blockers = await Promise.all(finding.unmet.map(standing));
+      return explain(snapshot, { finding, slots: load(), blockers, awaiting });
     },
     close: async (taskId, reason) => host.ask(requireId(taskId), { type: 'close', reason }),
     reopen: async (taskId, reason) => host.ask(requireId(taskId), { type: 'reopen', reason }),

@@ -207,7 +207,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
       try {
         return await live.hold(taskId, async (host) => {
           const event = { ...command, at: now() };
-          const refusal = refuses(host.actor.getSnapshot(), event);
+          const refusal = refuses(host.actor.getSnapshot(), host.running, event);
           if (refusal !== null) throw ServiceError.from(refusal);
           host.requestId = requestId ?? null;
           host.actor.send(event);

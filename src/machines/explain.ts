@@ -4,6 +4,7 @@ import { allowedCommands } from './refusals.ts';
 import type { Finding } from './task.ts';
 import type { TaskContext } from './task-context.ts';
 import { taskMachine } from './task-machine.ts';
+import type { TaskView } from './task-view.ts';
 
 /** One guard of the chart, evaluated on what is true now. */
 export interface ExplainedGuard {
@@ -46,28 +47,40 @@ const inputs: Readonly<Record<string, (context: TaskContext) => Readonly<Record<
 
 type Guard = (args: { context: TaskContext; event: { type: string; at: number } }, params: never) => boolean;
 
+/** What `explain` looks at beside the task's own state. */
+export interface Surroundings {
+  readonly finding: Finding;
+  readonly slots: Slots;
+  /** How the tasks stand that it waits for. */
+  readonly blockers: readonly string[];
+  /** The question that its agent waits with. */
+  readonly awaiting: TaskView['awaiting'];
+}
+
 /** Why nothing happens, where no refusal and no failure says it. */
 const idleBecause = (
   snapshot: SnapshotFrom<typeof taskMachine>,
-  slots: Slots,
-  blockers: readonly string[],
+  { slots, blockers, awaiting }: Surroundings,
 ): string | null => {
+  if (awaiting !== undefined)
+    return `it waits for a person: ${awaiting.question ?? 'may it do what it is about to do?'} (agent respond)`;
   if (snapshot.matches({ queued: 'waitingForSlot' }))
     return slots.paused ?? `it waits for one of ${slots.cap} slots; ${slots.waiting} wait`;
   if (!snapshot.hasTag('resting')) return null;
   return blockers.length === 0 ? 'nobody has asked for a run' : `it waits for ${blockers.join(', ')}`;
 };
 
-/**
- * Evaluates the chart's own guards on the task and on a fresh look at the world; changes nothing. `blockers` say how the
- * tasks stand that it waits for.
- */
-export const explain = (
-  snapshot: SnapshotFrom<typeof taskMachine>,
-  finding: Finding,
-  slots: Slots,
-  blockers: readonly string[],
-): Explanation => {
+/** Whether a command that the chart accepts would be refused for what is true now. */
+const isHeldBack = (command: string, isClosed: boolean, guards: readonly ExplainedGuard[]): boolean => {
+  const failing = guards.filter(({ guard, value }) => !value && guard !== 'hasAttemptsLeft');
+  // Closing what is closed succeeds.
+  if (command === 'close') return !isClosed && failing.some(({ guard }) => guard === 'dependenciesComplete');
+  return ['run', 'retry'].includes(command) && failing.length > 0;
+};
+
+/** Evaluates the chart's own guards on the task and on a fresh look at the world; changes nothing. */
+export const explain = (snapshot: SnapshotFrom<typeof taskMachine>, surroundings: Surroundings): Explanation => {
+  const { finding, slots, blockers, awaiting } = surroundings;
   const context: TaskContext = { ...snapshot.context, finding };
   const guards = taskMachine.implementations.guards as Readonly<Record<string, Guard>>;
   const explained = Object.entries(inputs).map(([guard, inputsOf]) => ({
@@ -87,8 +100,10 @@ export const explain = (
       ...explained,
       { guard: 'slotIsFree', value: slots.running < slots.cap && slots.paused === null, inputs: { ...slots } },
     ],
-    allowed_events: allowedCommands(snapshot),
-    reason: refused ?? failed ?? idleBecause(snapshot, slots, blockers),
-    deadline: deadlineAt === null ? null : new Date(deadlineAt).toISOString(),
+    allowed_events: allowedCommands(snapshot, awaiting !== undefined).filter(
+      (name) => !isHeldBack(name, snapshot.hasTag('complete'), explained),
+    ),
+    reason: refused ?? failed ?? idleBecause(snapshot, surroundings),
+    deadline: awaiting?.deadline ?? (deadlineAt === null ? null : new Date(deadlineAt).toISOString()),
   };
 };

@@ -17,11 +17,13 @@ const sample = {
   cancel: { type: 'cancel', reason: null },
 } as const satisfies { [Type in TaskCommand['type']]: Extract<TaskCommand, { type: Type }> };
 
-/** The commands that a task in this state accepts, asked of the chart itself. */
-export const allowedCommands = (snapshot: TaskSnapshot): readonly TaskCommand['type'][] =>
-  Object.values(sample)
+/** The commands that a task in this state accepts, asked of the chart itself; and `respond` while its agent has a question. */
+export const allowedCommands = (snapshot: TaskSnapshot, isAwaited: boolean): readonly string[] => [
+  ...Object.values(sample)
     .filter((command) => snapshot.can({ ...command, at: 0 }))
-    .map(({ type }) => type);
+    .map(({ type }) => type),
+  ...(isAwaited ? ['respond'] : []),
+];
 
 const nameOf = (value: TaskSnapshot['value'] | undefined): string =>
   typeof value === 'object'
@@ -32,7 +34,11 @@ const nameOf = (value: TaskSnapshot['value'] | undefined): string =>
 const stateName = ({ value }: TaskSnapshot): string => nameOf(value);
 
 /** Why the chart does not accept a command in this state, or null when it does. */
-export const refuses = (snapshot: TaskSnapshot, command: Stamped<TaskCommand>): Refusal | null => {
+export const refuses = (
+  snapshot: TaskSnapshot,
+  agent: AgentSnapshot | null,
+  command: Stamped<TaskCommand>,
+): Refusal | null => {
   if (snapshot.can(command)) return null;
   const { taskId, attempt } = snapshot.context;
   if (command.type === 'run' && snapshot.hasTag('pending')) {
@@ -43,7 +49,7 @@ export const refuses = (snapshot: TaskSnapshot, command: Stamped<TaskCommand>): 
     task_id: taskId,
     event: command.type,
     state: stateName(snapshot),
-    allowed: allowedCommands(snapshot),
+    allowed: allowedCommands(snapshot, agent?.hasTag('awaiting') === true),
   });
 };
 
@@ -68,7 +74,7 @@ export const refusesResponse = (
       task_id: taskId,
       event: 'respond',
       state: stateName(task),
-      allowed: allowedCommands(task),
+      allowed: allowedCommands(task, false),
     });
   if (attempt !== agent.context.attempt)
     return refusal('stale_attempt', { task_id: taskId, attempt, live_attempt: agent.context.attempt });
@@ -79,7 +85,7 @@ export const refusesResponse = (
         task_id: taskId,
         event: 'respond',
         state: `${stateName(task)} (${agent.value})`,
-        allowed: allowedCommands(task),
+        allowed: allowedCommands(task, false),
       })
     : refusal('invalid_params', { fields: [misfit(question, response)] });
 };

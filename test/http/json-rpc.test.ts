@@ -266,7 +266,7 @@ test('explain evaluates the guards on what is true now, and changes nothing', as
       { guard: 'hasAttemptsLeft', value: false, inputs: { retries_left: 0, retryable: null } },
       { guard: 'slotIsFree', value: true, inputs: { running: 0, waiting: 0, cap: 3, paused: null } },
     ],
-    allowed_events: ['run', 'close', 'cancel'],
+    allowed_events: ['cancel'],
     reason: `it waits for ${first.task_id} (queued)`,
     deadline: null,
   });

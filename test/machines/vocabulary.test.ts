@@ -110,20 +110,20 @@ test.each([
   ['failed', ['retry', 'close']],
   ['cancelled', ['retry', 'close', 'cancel']],
 ])('in %j exactly these commands are allowed', (value, allowed) => {
-  expect(allowedCommands(snapshotIn(value))).toEqual(allowed);
+  expect(allowedCommands(snapshotIn(value), false)).toEqual(allowed);
 });
 
 test('a refused command names the attempt, or the state and what is allowed', () => {
   const run = { type: 'run', role: 'engineer', options: {}, maxRetries: 0, at } as const;
   const reopen = { type: 'reopen', reason: null, at } as const;
 
-  expect(refuses(snapshotIn({ started: 'working' }, { attempt: 2 }), run)).toEqual(
+  expect(refuses(snapshotIn({ started: 'working' }, { attempt: 2 }), null, run)).toEqual(
     refusal('already_running', { task_id: id, attempt: 2 }),
   );
-  expect(refuses(snapshotIn({ queued: 'waitingForSlot' }, { attempt: 2 }), run)).toEqual(
+  expect(refuses(snapshotIn({ queued: 'waitingForSlot' }, { attempt: 2 }), null, run)).toEqual(
     refusal('already_running', { task_id: id, attempt: 3 }),
   );
-  expect(refuses(snapshotIn({ queued: 'idle' }), reopen)).toEqual(
+  expect(refuses(snapshotIn({ queued: 'idle' }), null, reopen)).toEqual(
     refusal('event_not_allowed', {
       task_id: id,
       event: 'reopen',
@@ -131,11 +131,11 @@ test('a refused command names the attempt, or the state and what is allowed', ()
       allowed: ['run', 'close', 'cancel'],
     }),
   );
-  expect(refuses(snapshotIn('complete'), run)).toMatchObject({
+  expect(refuses(snapshotIn('complete'), null, run)).toMatchObject({
     code: 'event_not_allowed',
     facts: { state: 'complete' },
   });
-  expect(refuses(snapshotIn({ queued: 'idle' }), run)).toBeNull();
+  expect(refuses(snapshotIn({ queued: 'idle' }), null, run)).toBeNull();
 });
 
 test.each<[string, readonly string[], string]>([

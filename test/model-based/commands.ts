@@ -166,7 +166,12 @@ const explaining = (index: number): Command =>
       const task = { ...pick(model, index), ends: [] };
       followTracker(task);
       const { result } = await server.call('explain', { task_id: task.id });
-      expect(result.allowed_events, `${task.id}, which is ${task.stand}`).toEqual(allowedIn(task));
+      // A task that comes back from its pause by itself may have filled the queue.
+      const isSure = (name: string): boolean =>
+        !['run', 'retry'].includes(name) || model.tasks.every(({ stand }) => stand !== 'pausing');
+      expect(result.allowed_events.filter(isSure), `${task.id}, which is ${task.stand}`).toEqual(
+        allowedIn(model, task).filter(isSure),
+      );
     },
   );
 

@@ -117,13 +117,24 @@ export const statusOf = (task: ExpectedTask): string => {
   return { open: 'queued', closed: 'complete', failed: 'failed', cancelled: 'cancelled' }[task.tracked.word];
 };
 
+const accepted: Readonly<Record<Stand, readonly string[]>> = {
+  resting: ['run', 'close', 'cancel'],
+  asked: ['cancel'],
+  pausing: ['cancel'],
+  complete: ['close', 'reopen'],
+  failed: ['retry', 'close'],
+  cancelled: ['retry', 'close', 'cancel'],
+};
+
+/** How many tasks are in the queue for a slot. */
+export const waitingIn = ({ tasks }: Expected): number =>
+  tasks.filter(({ stand, hasSlot }) => stand === 'asked' && !hasSlot).length;
+
 /** The commands that `explain` must name. */
-export const allowedIn = (task: ExpectedTask): readonly string[] =>
-  ({
-    resting: ['run', 'close', 'cancel'],
-    asked: ['cancel'],
-    pausing: ['cancel'],
-    complete: ['close', 'reopen'],
-    failed: ['retry', 'close'],
-    cancelled: ['retry', 'close', 'cancel'],
-  })[task.stand];
+export const allowedIn = (model: Expected, task: ExpectedTask): readonly string[] => {
+  const isBlocked = unmetOf(model, task).length > 0;
+  const cannotRun = isBlocked || task.tracked.heldByAmy || waitingIn(model) >= model.queueLimit;
+  const isHeldBack = (name: string): boolean =>
+    name === 'close' ? isBlocked && task.stand !== 'complete' : ['run', 'retry'].includes(name) && cannotRun;
+  return [...accepted[task.stand].filter((name) => !isHeldBack(name)), ...(task.asking ? ['respond'] : [])];
+};

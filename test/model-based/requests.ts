@@ -1,4 +1,4 @@
-import { type Expected, type ExpectedTask, end, followTracker, isLive, rest, unmetOf } from './expected.ts';
+import { type Expected, type ExpectedTask, end, followTracker, isLive, rest, unmetOf, waitingIn } from './expected.ts';
 
 /** What the service may answer to a request: `ok`, or the names of errors. The model is moved on when it says ok. */
 export interface Prediction {
@@ -12,9 +12,6 @@ const only = (answer: string, lead: () => void = () => {}): Prediction => ({
   lead: (given) => given === 'ok' && lead(),
 });
 const refused = (...answers: readonly string[]): Prediction => ({ answers, lead: () => {} });
-
-const waitingIn = ({ tasks }: Expected): number =>
-  tasks.filter(({ stand, hasSlot }) => stand === 'asked' && !hasSlot).length;
 
 /** The way into the queue: a task that is refused there rests. */
 const enter = (model: Expected, task: ExpectedTask, maxTurns: number | null): Prediction => {
