@@ -26,7 +26,8 @@ const price = z.strictObject({
 const program = z.string().refine(isAbsolute, 'must be an absolute path');
 const extraArguments = z.array(z.string().max(4_000)).max(50).default([]);
 
-const sections = z.strictObject({
+/** Every key known, every value in range, every default stated; a value can be checked without the others. */
+export const configSections = z.strictObject({
   server: z
     .strictObject({
       port: port.default(8080),
@@ -84,10 +85,6 @@ const sections = z.strictObject({
         .max(50)
         .default([]),
       script: z.string().min(1).optional(),
-    })
-    .refine(({ mode, proxy }) => mode !== 'proxy' || proxy.base_url !== undefined, {
-      path: ['proxy', 'base_url'],
-      message: 'is needed when api.mode is proxy',
     })
     .prefault({}),
   agent: z
@@ -161,10 +158,17 @@ const sections = z.strictObject({
     })
     .prefault({}),
 });
-/** The configuration file (Spec 2.2, CONTRACT 8): every key known, every value in range, every default stated. */
-export const configSchema = sections.refine(
-  ({ api, roles }) =>
-    api.command !== undefined || ![api.backend, ...Object.values(roles).map((own) => own?.backend)].includes('command'),
-  { path: ['api', 'command'], message: 'is needed when a backend is command' },
-);
+
+/** The whole configuration (Spec 2.2, CONTRACT 8): its values also fit together. */
+export const configSchema = configSections
+  .refine(({ api: { mode, proxy } }) => mode !== 'proxy' || proxy.base_url !== undefined, {
+    path: ['api', 'proxy', 'base_url'],
+    message: 'is needed when api.mode is proxy',
+  })
+  .refine(
+    ({ api, roles }) =>
+      api.command !== undefined ||
+      ![api.backend, ...Object.values(roles).map((own) => own?.backend)].includes('command'),
+    { path: ['api', 'command'], message: 'is needed when a backend is command' },
+  );
 export type Config = z.infer<typeof configSchema>;

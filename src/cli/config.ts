@@ -1,16 +1,11 @@
 import { readFileSync } from 'node:fs';
-import { type Config, configSchema } from './config-schema.ts';
+import type { z } from 'zod';
+import { type ConfigFlags, type Override, overridesFrom } from './config-overrides.ts';
+import { type Config, configSchema, configSections } from './config-schema.ts';
 
 /** The configuration cannot be used: the process ends with 78 before it opens anything. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
-}
-
-export interface ConfigFlags {
-  readonly config?: string | undefined;
-  readonly port?: number | undefined;
-  readonly host?: string | undefined;
-  readonly maxConcurrent?: number | undefined;
 }
 
 type Tree = { [key: string]: unknown };
@@ -33,42 +28,6 @@ const readTree = (path: string): Tree => {
   return value;
 };
 
-interface Override {
-  readonly source: string;
-  readonly path: readonly [string, string];
-  readonly value: unknown;
-}
-
-const number = (text: string): unknown => (/^\d+$/.test(text) ? Number(text) : text);
-
-const fromEnvironment = (env: NodeJS.ProcessEnv): readonly Override[] => {
-  const read = (source: string, path: readonly [string, string], parse: (text: string) => unknown = (text) => text) => {
-    const text = env[source];
-    return text === undefined || text === '' ? [] : [{ source, path, value: parse(text) }];
-  };
-  return [
-    ...read('SERVER_HOST', ['server', 'host']),
-    ...read('SERVER_PORT', ['server', 'port'], number),
-    ...read('MAX_CONCURRENT_AGENTS', ['server', 'max_concurrent_agents'], number),
-    ...read('API_MODE', ['api', 'mode']),
-    ...read('OPENAI_BASE_URL', ['api', 'base_url']),
-    ...read('LOG_LEVEL', ['logging', 'level']),
-    ...read('LOG_FORMAT', ['logging', 'format']),
-  ];
-};
-
-const fromFlags = ({ port, host, maxConcurrent }: ConfigFlags): readonly Override[] => [
-  ...(port === undefined ? [] : [{ source: '--port', path: ['server', 'port'] as const, value: port }]),
-  ...(host === undefined ? [] : [{ source: '--host', path: ['server', 'host'] as const, value: host }]),
-  ...(maxConcurrent === undefined
-    ? []
-    : (['max_concurrent_agents', 'worker_pool_size'] as const).map((key) => ({
-        source: '--max-concurrent',
-        path: ['server', key] as const,
-        value: maxConcurrent,
-      }))),
-];
-
 const withOverrides = (tree: Tree, overrides: readonly Override[]): Tree => {
   const merged: Tree = { ...tree };
   for (const { path, value } of overrides) {
@@ -78,6 +37,9 @@ const withOverrides = (tree: Tree, overrides: readonly Override[]): Tree => {
   }
   return merged;
 };
+
+const problemsOf = ({ error }: z.ZodSafeParseResult<unknown>, source: string): readonly string[] =>
+  (error?.issues ?? []).map(({ path, message }) => `${source}: ${path.join('.') || 'file'}: ${message}`);
 
 export interface LoadedConfig {
   readonly config: Config;
@@ -94,16 +56,16 @@ export interface LoadedConfig {
 export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedConfig => {
   const file = flags.config ?? (env['AGENT_SERVER_CONFIG'] || null);
   const tree = file === null ? {} : readTree(file);
-  const overrides = [...fromEnvironment(env), ...fromFlags(flags)];
+  const overrides = overridesFrom(flags, env);
+  const fileName = file ?? 'defaults';
+  // Each by itself first: what is wrong is said even where another value stands over it.
+  const problems = [
+    ...problemsOf(configSections.safeParse(tree), fileName),
+    ...overrides.flatMap((one) => problemsOf(configSections.safeParse(withOverrides({}, [one])), one.source)),
+  ];
+  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   const parsed = configSchema.safeParse(withOverrides(tree, overrides));
-  if (!parsed.success) {
-    const problems = parsed.error.issues.map(({ path, message }) => {
-      const key = path.join('.');
-      const source = overrides.findLast((override) => override.path.join('.') === key)?.source ?? file ?? 'defaults';
-      return `${source}: ${key || 'file'}: ${message}`;
-    });
-    throw new ConfigError(problems.join('\n'));
-  }
+  if (!parsed.success) throw new ConfigError(problemsOf(parsed, fileName).join('\n'));
   const server = tree['server'];
   const portChosen =
     overrides.some(({ path }) => path.join('.') === 'server.port') || (isTree(server) && 'port' in server);

@@ -37,6 +37,24 @@ test.each<[string, object, string]>([
   expect(() => load(config)).toThrow(message);
 });
 
+test.each<[string, object, NodeJS.ProcessEnv, object, string]>([
+  ['in the file, under a flag', { server: { port: '8080' } }, {}, { port: 1 }, 'config.json: server.port: '],
+  ['out of range in the file', { server: { port: 70_000 } }, {}, { port: 1 }, 'config.json: server.port: '],
+  ['under a variable', { logging: { level: 'loud' } }, { LOG_LEVEL: 'info' }, {}, 'config.json: logging.level: '],
+  ['of a whole section', { server: 5 }, {}, { port: 1 }, 'config.json: server: '],
+  ['in a variable, under a flag', {}, { SERVER_PORT: 'many' }, { port: 1 }, 'SERVER_PORT: server.port: '],
+])('a wrong value %s is refused although it would not count', (_, config, env, flags, message) => {
+  expect(() => load(config, env, flags)).toThrow(message);
+});
+
+test('what belongs together may come from file and variable', () => {
+  const proxy = { base_url: 'https://proxy.example' };
+
+  expect(load({ api: { proxy } }, { API_MODE: 'proxy' }).config.api).toMatchObject({ mode: 'proxy', proxy });
+  expect(load({ api: { mode: 'proxy' } }, { API_MODE: 'direct' }).config.api.mode).toBe('direct');
+  expect(() => load({}, { API_MODE: 'proxy' })).toThrow('api.proxy.base_url: is needed when api.mode is proxy');
+});
+
 test.each<[string, object, string]>([
   ['a prompt that is not there', { roles: { tester: { prompt_file: 'none.md' } } }, 'roles.tester.prompt_file: '],
   [

@@ -1,0 +1,49 @@
+/** A value that stands over the one of the file, and who said it. */
+export interface Override {
+  readonly source: string;
+  readonly path: readonly [section: string, key: string];
+  readonly value: unknown;
+}
+
+export interface ConfigFlags {
+  readonly config?: string | undefined;
+  readonly port?: number | undefined;
+  readonly host?: string | undefined;
+  readonly maxConcurrent?: number | undefined;
+}
+
+const number = (text: string): unknown => (/^\d+$/.test(text) ? Number(text) : text);
+
+const fromEnvironment = (env: NodeJS.ProcessEnv): readonly Override[] => {
+  const read = (source: string, path: Override['path'], parse: (text: string) => unknown = (text) => text) => {
+    const text = env[source];
+    return text === undefined || text === '' ? [] : [{ source, path, value: parse(text) }];
+  };
+  return [
+    ...read('SERVER_HOST', ['server', 'host']),
+    ...read('SERVER_PORT', ['server', 'port'], number),
+    ...read('MAX_CONCURRENT_AGENTS', ['server', 'max_concurrent_agents'], number),
+    ...read('API_MODE', ['api', 'mode']),
+    ...read('OPENAI_BASE_URL', ['api', 'base_url']),
+    ...read('LOG_LEVEL', ['logging', 'level']),
+    ...read('LOG_FORMAT', ['logging', 'format']),
+  ];
+};
+
+const fromFlags = ({ port, host, maxConcurrent }: ConfigFlags): readonly Override[] => [
+  ...(port === undefined ? [] : [{ source: '--port', path: ['server', 'port'] as const, value: port }]),
+  ...(host === undefined ? [] : [{ source: '--host', path: ['server', 'host'] as const, value: host }]),
+  ...(maxConcurrent === undefined
+    ? []
+    : (['max_concurrent_agents', 'worker_pool_size'] as const).map((key) => ({
+        source: '--max-concurrent',
+        path: ['server', key] as const,
+        value: maxConcurrent,
+      }))),
+];
+
+/** What environment and flags say, in the order in which later ones win. */
+export const overridesFrom = (flags: ConfigFlags, env: NodeJS.ProcessEnv): readonly Override[] => [
+  ...fromEnvironment(env),
+  ...fromFlags(flags),
+];
