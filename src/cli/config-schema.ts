@@ -6,7 +6,12 @@ import { backend, limits, roleSection, tool } from './roles/role-schema.ts';
 
 const port = z.int().min(0).max(65_535);
 const positive = z.int().min(1);
-const httpUrl = z.url({ protocol: /^https?$/ });
+/** What is checked of an address later may take it apart. */
+const httpUrl = z.url({
+  protocol: /^https?$/,
+  abort: true,
+  error: 'expected an address like https://host/path or http://host:port/path',
+});
 
 /** Whether a key sent there stays on this machine or is encrypted on its way (rule R25). */
 export const isSafeUrl = (text: string): boolean => {

@@ -247,6 +247,7 @@ test.each<[string, object | string, string]>([
   ['a wrong type', { server: { port: '8080' } }, 'server.port: Invalid input: expected number'],
   ['a number out of range', { server: { max_concurrent_agents: 0 } }, 'server.max_concurrent_agents: '],
   ['an address of the network', { server: { host: '0.0.0.0' } }, 'server.host: '],
+  ['an address that is none', { api: { base_url: 'notaurl' } }, 'config.json: api.base_url: expected an address'],
   ['proxy mode without an address', { api: { mode: 'proxy' } }, 'api.proxy.base_url: is needed when api.mode is proxy'],
   ['text that is not JSON', '{', 'not JSON'],
   ['a list', '[]', 'expected a JSON object'],

@@ -47,6 +47,20 @@ test.each<[string, object, NodeJS.ProcessEnv, object, string]>([
   expect(() => load(config, env, flags)).toThrow(message);
 });
 
+test.each<[string, object, NodeJS.ProcessEnv, string]>([
+  ['the file', { api: { base_url: 'notaurl' } }, {}, 'config.json: api.base_url: expected an address like http'],
+  ['a variable', {}, { OPENAI_BASE_URL: 'foo' }, 'OPENAI_BASE_URL: api.base_url: expected an address like http'],
+  ['a variable with half an address', {}, { OPENAI_BASE_URL: 'http:' }, 'OPENAI_BASE_URL: api.base_url: expected'],
+  [
+    'the file, of a proxy',
+    { api: { proxy: { base_url: 'notaurl' } } },
+    {},
+    'config.json: api.proxy.base_url: expected an address like http',
+  ],
+])('an address that is none is refused by name: %s', (_, config, env, message) => {
+  expect(() => load(config, env)).toThrow(new RegExp(`${message}.*$`));
+});
+
 test('what belongs together may come from file and variable', () => {
   const proxy = { base_url: 'https://proxy.example' };
 
