@@ -1,5 +1,6 @@
 import { childEnvironment } from '../actors/agent/child.ts';
 import type { Assistants } from '../actors/backends/assistants.ts';
+import type { LoadedConfig } from './config.ts';
 import type { Config } from './config-schema.ts';
 import { assistantsFor, takeCredentials } from './server/assistants.ts';
 import { modelNote, modelsFor } from './server/models.ts';
@@ -29,13 +30,14 @@ const roleChecks = ({ roles }: Config, assistants: Assistants): readonly Check[]
   });
 
 /** Who does the work and why (CONTRACT 8), as a server that starts now would have it. */
-export const backendChecks = async (config: Config, given: NodeJS.ProcessEnv): Promise<readonly Check[]> => {
+export const backendChecks = async (loaded: LoadedConfig, given: NodeJS.ProcessEnv): Promise<readonly Check[]> => {
+  const { config } = loaded;
   const env = { ...given };
   const environment = childEnvironment(env);
   const credentials = takeCredentials(env);
   const key = credentials[keyVariable] ?? null;
   const assistants = assistantsFor(config, { credentials, environment, env });
-  const parts = { selectModel: modelsFor(config, key), assistants };
+  const parts = { selectModel: modelsFor(loaded, key), assistants };
   if (!modelNote(config, parts).ok) await assistants.lookAgain();
   const { ok, detail } = modelNote(config, parts);
   const scripted = config.api.backend === 'scripted';

@@ -89,7 +89,11 @@ export const configSections = z.strictObject({
         .array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'expected the name of a variable'))
         .max(50)
         .default([]),
-      script: z.string().min(1).optional(),
+      script: z
+        .string()
+        .min(1)
+        .optional()
+        .describe('what the scripted model plays; a path relative to this configuration file'),
     })
     .prefault({}),
   agent: z

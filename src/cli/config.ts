@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { z } from 'zod';
 import { type ConfigFlags, type Override, overridesFrom } from './config-overrides.ts';
 import { type Config, configSchema, configSections } from './config-schema.ts';
@@ -71,6 +72,9 @@ export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedCo
     overrides.some(({ path }) => path.join('.') === 'server.port') || (isTree(server) && 'port' in server);
   return { config: parsed.data, file, portChosen };
 };
+
+/** A path that the configuration names counts from the folder of its file. */
+export const configFolder = ({ file }: Pick<LoadedConfig, 'file'>): string => (file === null ? '.' : dirname(file));
 
 /** How many agents one process runs at once: the service's cap, and the pool of this process (CONTRACT 8). */
 export const effectiveCap = ({ server }: Config): number =>

@@ -85,7 +85,7 @@ export const doctor = async (context: CommandContext, configFile: string | undef
     { check: 'config', status: 'ok', detail: file ?? 'defaults (no file)' },
     { check: 'agents', status: 'ok', detail: `at most ${cap} at once` },
     ...projectRoles(resolved.projectRoles),
-    ...(await backendChecks(config, process.env)),
+    ...(await backendChecks(loaded, process.env)),
     await tracker(context, config),
     await server(context),
     sandbox(config),

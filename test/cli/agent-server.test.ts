@@ -251,7 +251,6 @@ test.each<[string, object | string, string]>([
   ['proxy mode without an address', { api: { mode: 'proxy' } }, 'api.proxy.base_url: is needed when api.mode is proxy'],
   ['text that is not JSON', '{', 'not JSON'],
   ['a list', '[]', 'expected a JSON object'],
-  ['a script that is not there', { api: { script: 'nowhere.json' } }, 'api.script: nowhere.json'],
 ])('a configuration with %s is refused with 78, by file and key', async (_, config, message) => {
   const { server, configFile, stateDir } = openProject();
   writeFileSync(configFile, typeof config === 'string' ? config : JSON.stringify(config));
@@ -261,6 +260,30 @@ test.each<[string, object | string, string]>([
   expect(ended).toMatchObject({ code: 78, out: '' });
   expect(ended.err).toContain(message);
   expect(existsSync(join(stateDir, 'server.json'))).toBe(false);
+});
+
+test.each<[string, string | null, string]>([
+  ['is not there', null, 'ENOENT'],
+  ['is not JSON', '{', 'JSON'],
+  ['is no script', '{"scripts":1}', 'scripts'],
+])('a script that %s is refused with 78, by configuration file, key and path', async (_, text, why) => {
+  const { server, configFile } = openProject({ api: { backend: 'scripted', script: 'played.json' } });
+  const script = join(configFile, '..', 'played.json');
+  if (text !== null) writeFileSync(script, text);
+
+  const ended = await server('--server');
+
+  expect(ended).toMatchObject({ code: 78, err: expect.stringContaining(why) });
+  expect(ended.err).toContain(`agent-server: ${configFile}: api.script: ${script}: `);
+});
+
+test('a script is found beside the configuration file, from whatever folder the server is started', async () => {
+  const { agent, configFile } = openProject({ api: { backend: 'scripted', script: './played.json' } });
+  const turn = { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'as it stands beside' } }] };
+  writeFileSync(join(configFile, '..', 'played.json'), JSON.stringify({ scripts: [{ turns: [turn] }] }));
+  const id = (await agent('create', 'Play')).out.trim();
+
+  expect(await agent('engineer', id)).toMatchObject({ code: 0, out: expect.stringContaining('as it stands beside') });
 });
 
 test('a configuration file that is not there is refused with 78', async () => {

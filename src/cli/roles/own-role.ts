@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Role } from '../../machines/task.ts';
-import { ConfigError, type LoadedConfig } from '../config.ts';
+import { ConfigError, configFolder, type LoadedConfig } from '../config.ts';
 import { parseRole } from './parse-role.ts';
 import { type RoleKeys, userRole } from './role-schema.ts';
 
@@ -42,11 +42,11 @@ const fileFrom = (folder: string, file: string, role: Role): { readonly path: st
  * @throws ConfigError naming file and key
  */
 export const ownRole = (
-  { config, file: configFile }: LoadedConfig,
+  loaded: LoadedConfig,
   role: Role,
 ): { readonly parts: OwnParts; readonly file: string | null } => {
-  const { file, prompt_file, ...keys } = config.roles[role] ?? {};
-  const folder = configFile === null ? '.' : dirname(configFile);
+  const { file, prompt_file, ...keys } = loaded.config.roles[role] ?? {};
+  const folder = configFolder(loaded);
   const prompt = prompt_file === undefined ? {} : { prompt: promptFrom(folder, prompt_file, `roles.${role}`) };
   const fromFile = file === undefined ? { path: null, parts: {} } : fileFrom(folder, file, role);
   return { parts: { ...fromFile.parts, ...keys, ...prompt }, file: fromFile.path };

@@ -31,7 +31,7 @@ export const takeFrom =
   (loaded: LoadedConfig): Current => ({
     loaded,
     resolved: resolveSettings(loaded, project.root),
-    selectModel: modelsFor(loaded.config, surroundings.credentials[keyVariable] ?? null),
+    selectModel: modelsFor(loaded, surroundings.credentials[keyVariable] ?? null),
     assistants: assistantsFor(loaded.config, surroundings),
   });
 

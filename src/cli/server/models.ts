@@ -8,16 +8,19 @@ import type { Model } from '../../actors/model/port.ts';
 import { parseScript } from '../../actors/model/script.ts';
 import { createScriptedModel } from '../../actors/model/scripted.ts';
 import { defaultTimeouts } from '../../actors/model/watchdog.ts';
-import { ConfigError } from '../config.ts';
+import { ConfigError, configFolder, type LoadedConfig } from '../config.ts';
 import type { Config } from '../config-schema.ts';
 import { keyVariable } from '../settings.ts';
 
-const scriptOf = ({ api }: Config) => {
-  if (api.script === undefined) return parseScript({ scripts: [] });
+const scriptOf = (loaded: LoadedConfig) => {
+  const { script } = loaded.config.api;
+  if (script === undefined) return parseScript({ scripts: [] });
+  const path = resolve(configFolder(loaded), script);
   try {
-    return parseScript(JSON.parse(readFileSync(resolve(api.script), 'utf8')));
+    return parseScript(JSON.parse(readFileSync(path, 'utf8')));
   } catch (cause) {
-    throw new ConfigError(`api.script: ${api.script}: ${cause instanceof Error ? cause.message : cause}`, { cause });
+    const why = cause instanceof Error ? cause.message : cause;
+    throw new ConfigError(`${loaded.file}: api.script: ${path}: ${why}`, { cause });
   }
 };
 
@@ -35,9 +38,10 @@ export const compatOf = ({ api: { compat } }: Config): Compat => ({
 });
 
 /** Chooses by name: `scripted`, or whatever the provider serves, when there is a key for it. */
-export const modelsFor = (config: Config, key: string | null): ((requested: string) => Model | null) => {
+export const modelsFor = (loaded: LoadedConfig, key: string | null): ((requested: string) => Model | null) => {
+  const { config } = loaded;
   const { api, agent } = config;
-  const scripted = createScriptedModel(scriptOf(config));
+  const scripted = createScriptedModel(scriptOf(loaded));
   const baseURL = baseUrlOf(config);
   const timeouts = {
     progressMs: Math.min(defaultTimeouts.progressMs, agent.idle_timeout_seconds * 1_000),
