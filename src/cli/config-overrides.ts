@@ -35,11 +35,7 @@ const fromFlags = ({ port, host, maxConcurrent }: ConfigFlags): readonly Overrid
   ...(host === undefined ? [] : [{ source: '--host', path: ['server', 'host'] as const, value: host }]),
   ...(maxConcurrent === undefined
     ? []
-    : (['max_concurrent_agents', 'worker_pool_size'] as const).map((key) => ({
-        source: '--max-concurrent',
-        path: ['server', key] as const,
-        value: maxConcurrent,
-      }))),
+    : [{ source: '--max-concurrent', path: ['server', 'max_concurrent_agents'] as const, value: maxConcurrent }]),
 ];
 
 /** What environment and flags say, in the order in which later ones win. */

@@ -37,14 +37,21 @@ export const configSections = z.strictObject({
     .strictObject({
       port: port.default(8080),
       host: z.enum(['localhost', '127.0.0.1', '::1']).default('localhost'),
-      max_concurrent_agents: positive.max(1_000).default(3),
-      worker_pool_size: positive.max(1_000).optional(),
+      max_concurrent_agents: positive
+        .max(1_000)
+        .default(3)
+        .describe('agents at once over the whole service; --max-concurrent and MAX_CONCURRENT_AGENTS set this key'),
+      worker_pool_size: positive
+        .max(1_000)
+        .optional()
+        .describe('agents at once in one server process, which runs the smaller of both; unset: max_concurrent_agents'),
       auth: z.enum(['token', 'none']).default('token'),
       register_protocol_handler: z.boolean().default(true),
       queue_limit: positive.max(1_000_000).default(10_000),
       max_streams: positive.max(100_000).default(64),
       max_streams_per_task: positive.max(100_000).default(8),
     })
+    .transform((server) => ({ ...server, worker_pool_size: server.worker_pool_size ?? server.max_concurrent_agents }))
     .prefault({}),
   api: z
     .strictObject({

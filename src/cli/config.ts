@@ -78,4 +78,4 @@ export const configFolder = ({ file }: Pick<LoadedConfig, 'file'>): string => (f
 
 /** How many agents one process runs at once: the service's cap, and the pool of this process (CONTRACT 8). */
 export const effectiveCap = ({ server }: Config): number =>
-  Math.min(server.max_concurrent_agents, server.worker_pool_size ?? server.max_concurrent_agents);
+  Math.min(server.max_concurrent_agents, server.worker_pool_size);

@@ -104,9 +104,32 @@ test.each([
   [{ max_concurrent_agents: 5 }, {}, 5],
   [{ max_concurrent_agents: 5, worker_pool_size: 2 }, {}, 2],
   [{ max_concurrent_agents: 2, worker_pool_size: 5 }, {}, 2],
-  [{ worker_pool_size: 2 }, { maxConcurrent: 7 }, 7],
+  [{ worker_pool_size: 5 }, {}, 3],
+  [{}, { maxConcurrent: 5 }, 5],
+  [{ max_concurrent_agents: 2 }, { maxConcurrent: 5 }, 5],
+  [{ max_concurrent_agents: 3, worker_pool_size: 1 }, { maxConcurrent: 5 }, 1],
 ])('one machine runs the smaller of the cap and its pool: %j with flags %j is %d', (server, flags, cap) => {
   expect(settingsFrom(load({ server }, {}, flags), '/').cap).toBe(cap);
+});
+
+test('a variable sets the same cap as the flag, and the pool of this machine stays', () => {
+  const cap = (server: object): number => settingsFrom(load({ server }, { MAX_CONCURRENT_AGENTS: '5' }), '/').cap;
+
+  expect([cap({}), cap({ worker_pool_size: 1 })]).toEqual([5, 1]);
+});
+
+test('a pool that nobody set is as large as the cap', () => {
+  const { config } = load({ server: { max_concurrent_agents: 8 } });
+
+  expect([config.server.worker_pool_size, load({}).config.server.worker_pool_size]).toEqual([8, 3]);
+});
+
+test('who edits a copy of the shipped file has as many agents as max_concurrent_agents says', () => {
+  const shipped = JSON.parse(readFileSync(new URL('../../configs/agent-server.json', import.meta.url), 'utf8'));
+
+  const edited = load({ ...shipped, server: { ...shipped.server, max_concurrent_agents: 6 } });
+
+  expect(settingsFrom(edited, '/').cap).toBe(6);
 });
 
 test('a role has its own tools, model, limits, prompt and places; the others have the built-in ones', () => {
