@@ -1,5 +1,6 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { z } from 'zod';
 import { type ConfigFlags, type Override, overridesFrom } from './config-overrides.ts';
 import { type Config, configSchema, configSections } from './config-schema.ts';
@@ -44,18 +45,34 @@ const problemsOf = ({ error }: z.ZodSafeParseResult<unknown>, source: string): r
 
 export interface LoadedConfig {
   readonly config: Config;
-  /** The file that was read, or null. */
+  /** The file that was read; null where none is named and the default file is not there. */
   readonly file: string | null;
+  /** Whether somebody named the file; else it is the default one. */
+  readonly fileChosen: boolean;
   /** Whether somebody chose the port, so that another must not be taken instead. */
   readonly portChosen: boolean;
 }
 
+/** The default file comes with this package; what the project has by that name does not count (CONTRACT 8). */
+const defaultFile = (): string | null => {
+  const path = fileURLToPath(new URL('../../configs/agent-server.json', import.meta.url));
+  return existsSync(path) ? path : null;
+};
+
+/** Nobody chose the usual port of the default file. */
+const isPortChosen = (tree: Tree, fileChosen: boolean): boolean => {
+  const port = isTree(tree['server']) ? tree['server']['port'] : undefined;
+  return port !== undefined && (fileChosen || port !== configSections.parse({}).server.port);
+};
+
 /**
- * Defaults < file < environment < flags. The file is `--config`, else `AGENT_SERVER_CONFIG`, else none.
+ * Defaults < file < environment < flags. The file is `--config`, else `AGENT_SERVER_CONFIG`, else the default file.
  * @throws ConfigError naming file or variable, key, and what was expected
  */
 export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedConfig => {
-  const file = flags.config ?? (env['AGENT_SERVER_CONFIG'] || null);
+  const chosen = flags.config ?? (env['AGENT_SERVER_CONFIG'] || null);
+  const fileChosen = chosen !== null;
+  const file = chosen ?? defaultFile();
   const tree = file === null ? {} : readTree(file);
   const overrides = overridesFrom(flags, env);
   const fileName = file ?? 'defaults';
@@ -67,10 +84,8 @@ export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedCo
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   const parsed = configSchema.safeParse(withOverrides(tree, overrides));
   if (!parsed.success) throw new ConfigError(problemsOf(parsed, fileName).join('\n'));
-  const server = tree['server'];
-  const portChosen =
-    overrides.some(({ path }) => path.join('.') === 'server.port') || (isTree(server) && 'port' in server);
-  return { config: parsed.data, file, portChosen };
+  const portChosen = overrides.some(({ path }) => path.join('.') === 'server.port') || isPortChosen(tree, fileChosen);
+  return { config: parsed.data, file, fileChosen, portChosen };
 };
 
 /** A path that the configuration names counts from the folder of its file. */

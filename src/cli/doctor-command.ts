@@ -3,7 +3,7 @@ import { delimiter, join } from 'node:path';
 import { type Probe, runProbes } from '../actors/sandbox/probes.ts';
 import { backendChecks, type Check } from './backend-checks.ts';
 import type { CommandContext } from './commands.ts';
-import { loadConfig } from './config.ts';
+import { type LoadedConfig, loadConfig } from './config.ts';
 import type { Config } from './config-schema.ts';
 import { exitCodes } from './exit-codes.ts';
 import { findServer } from './find-server.ts';
@@ -71,18 +71,23 @@ const projectRoles = (outcomes: readonly ProjectRoleOutcome[]): readonly Check[]
     detail: noteOf(outcome),
   }));
 
+const configFileText = ({ file, fileChosen }: LoadedConfig): string => {
+  if (file === null) return 'built-in defaults (no file)';
+  return fileChosen ? file : `${file} (the default file)`;
+};
+
 /** Says what is used, why, and what is missing; exit code 1 when something must be mended. @throws ConfigError */
 export const doctor = async (context: CommandContext, configFile: string | undefined): Promise<number> => {
   const { project, io, json } = context;
   const loaded = loadConfig({ config: configFile }, process.env);
   const resolved = resolveSettings(loaded, project.root);
   const { cap } = resolved.settings;
-  const { config, file } = loaded;
+  const { config } = loaded;
   const checks: readonly Check[] = [
     { check: 'version', status: 'ok', detail: `agent-task-server ${version}, node ${process.version}` },
     { check: 'project', status: 'ok', detail: project.root },
     { check: 'state', status: 'ok', detail: project.stateDir },
-    { check: 'config', status: 'ok', detail: file ?? 'defaults (no file)' },
+    { check: 'config', status: 'ok', detail: configFileText(loaded) },
     { check: 'agents', status: 'ok', detail: `at most ${cap} at once` },
     ...projectRoles(resolved.projectRoles),
     ...(await backendChecks(loaded, process.env)),

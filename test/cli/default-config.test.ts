@@ -1,0 +1,97 @@
+import { once } from 'node:events';
+import { cpSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { execa } from 'execa';
+import { expect, onTestFinished, test } from 'vitest';
+import { loadConfig } from '../../src/cli/config.ts';
+import { configSchema } from '../../src/cli/config-schema.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+const here = fileURLToPath(new URL('../..', import.meta.url));
+const shipped = join(here, 'configs', 'agent-server.json');
+
+/** The program installed in a folder of its own, where its default file can be changed. */
+const install = () => {
+  const folder = temporaryFolder();
+  for (const part of ['dist', 'configs', 'package.json'])
+    cpSync(join(here, part), join(folder, part), { recursive: true });
+  symlinkSync(join(here, 'node_modules'), join(folder, 'node_modules'));
+  const { AGENT_SERVER_CONFIG: _, OPENAI_API_KEY: __, ...inherited } = process.env;
+  const env = { ...inherited, HOME: temporaryFolder(), AGENT_STATE_DIR: join(temporaryFolder(), 'state') };
+  const cwd = temporaryFolder();
+  return {
+    defaultFile: join(folder, 'configs', 'agent-server.json'),
+    run: async (program: 'agent' | 'agent-server', ...args: readonly string[]) => {
+      const script = join(folder, 'dist', 'cli', `${program}.js`);
+      return execa(process.execPath, [script, ...args], { cwd, env, extendEnv: false, reject: false });
+    },
+  };
+};
+const doctor = async ({ run }: ReturnType<typeof install>) => {
+  const { checks, config } = JSON.parse((await run('agent', 'doctor', '--json')).stdout);
+  return { config, said: checks.find(({ check }: { check: string }) => check === 'config').detail };
+};
+
+test('the shipped file says the built-in defaults, and leaves the port open to another', () => {
+  expect(loadConfig({}, {})).toEqual({
+    config: configSchema.parse({}),
+    file: shipped,
+    fileChosen: false,
+    portChosen: false,
+  });
+});
+
+test('the shipped file names only keys with their default values', () => {
+  const defaults = configSchema.parse({});
+
+  expect(defaults).toMatchObject(JSON.parse(readFileSync(shipped, 'utf8')));
+});
+
+test('the port of a file that is named is chosen', () => {
+  expect(loadConfig({ config: shipped }, {})).toMatchObject({ fileChosen: true, portChosen: true });
+});
+
+test('a change in the default file counts where no file is named, and doctor says so', async () => {
+  const installed = install();
+  writeFileSync(installed.defaultFile, JSON.stringify({ server: { max_concurrent_agents: 7 } }));
+
+  const { config, said } = await doctor(installed);
+
+  expect(config.server.max_concurrent_agents).toBe(7);
+  expect(said).toBe(`${installed.defaultFile} (the default file)`);
+});
+
+test('a port that was written into the default file is chosen: no other is taken instead', async () => {
+  const { run, defaultFile } = install();
+  const taken = createServer().listen(0, '127.0.0.1');
+  onTestFinished(() => void taken.close());
+  await once(taken, 'listening');
+  const { port } = taken.address() as AddressInfo;
+  writeFileSync(defaultFile, JSON.stringify({ server: { port } }));
+
+  const { exitCode, stderr } = await run('agent', 'server', 'start');
+
+  expect([exitCode, stderr]).toEqual([6, expect.stringContaining(`port ${port} is already in use`)]);
+});
+
+test('without a default file the built-in defaults count', async () => {
+  const installed = install();
+  rmSync(installed.defaultFile);
+
+  const { config, said } = await doctor(installed);
+
+  expect(config).toEqual(configSchema.parse({}));
+  expect(said).toBe('built-in defaults (no file)');
+});
+
+test('a default file that is wrong is refused with 78, by file and key', async () => {
+  const { run, defaultFile } = install();
+  writeFileSync(defaultFile, JSON.stringify({ server: { port: 70_000 } }));
+
+  const [agent, server] = [await run('agent', 'doctor'), await run('agent-server', '--server')];
+
+  for (const { exitCode, stderr } of [agent, server])
+    expect([exitCode, stderr]).toEqual([78, expect.stringContaining(`${defaultFile}: server.port: `)]);
+});
