@@ -7,6 +7,7 @@ import { frameText } from './events.ts';
 import { requireId } from './naming.ts';
 import { differenceFrom, entriesUpTo, fold, type ReplayedStep } from './replay.ts';
 import type { Store } from './store/port.ts';
+import { endLabels } from './tracker/issue.ts';
 import type { Tracker } from './tracker/port.ts';
 
 export interface CreateRequest {
@@ -120,6 +121,11 @@ export const createCatalogue = ({ tracker, store, viewOf, knownTask }: Catalogue
       const description = request.description.trim();
       if (description === '')
         throw new ServiceError('invalid_params', { fields: [{ path: 'description', problem: 'is empty' }] });
+      const given = request.labels?.find((label) => endLabels.includes(label));
+      if (given !== undefined)
+        throw new ServiceError('invalid_params', {
+          fields: [{ path: 'labels', problem: `${given} says how an attempt ended; the service gives it` }],
+        });
       const tracked = await tracker.create({
         title: request.title?.trim() || titleFrom(description),
         description,

@@ -219,6 +219,15 @@ test('a request id answers as the first time and starts nothing', async () => {
   expect(begun).toHaveLength(1);
 });
 
+test('a label that says how an attempt ended is not given to a new task', async () => {
+  const { call } = await startServer();
+
+  const { error } = await call('create', { description: 'new', labels: ['ours', 'agent-failed'] });
+
+  expect(error).toMatchObject({ code: -32602, data: { fields: [{ path: 'labels' }] } });
+  expect((await call('list', {})).result.tasks).toEqual([]);
+});
+
 test('a request with free text that was refused finds its task when it comes again', async () => {
   const { call, system } = await startServer({ turns: [finish()], options: { queueLimit: 0 } });
   const params = { task: 'Do it once', role: 'engineer', request_id: 'r-2' };
