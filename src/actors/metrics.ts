@@ -12,7 +12,8 @@ export interface Tally {
   readonly callsFailed: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** Sum over the attempts that completed. */
+  /** Of the tasks that completed, those that an agent worked on, and the sum of their times. */
+  readonly executed: number;
   readonly executionSeconds: number;
 }
 
@@ -25,6 +26,7 @@ const nothing: Tally = {
   callsFailed: 0,
   inputTokens: 0,
   outputTokens: 0,
+  executed: 0,
   executionSeconds: 0,
 };
 
@@ -63,11 +65,15 @@ const folds: Readonly<Record<string, (tally: Tally, data: unknown) => Tally>> = 
       outputTokens: tally.outputTokens + output_tokens,
     };
   },
-  completed: (tally, data) => ({
-    ...tally,
-    completed: tally.completed + 1,
-    executionSeconds: tally.executionSeconds + endSchema.parse(data).execution_seconds,
-  }),
+  completed: (tally, data) => {
+    const { execution_seconds: seconds } = endSchema.parse(data);
+    return {
+      ...tally,
+      completed: tally.completed + 1,
+      executed: tally.executed + (seconds > 0 ? 1 : 0),
+      executionSeconds: tally.executionSeconds + seconds,
+    };
+  },
   failed: (tally) => ({ ...tally, failed: tally.failed + 1 }),
   cancelled: (tally) => ({ ...tally, cancelled: tally.cancelled + 1 }),
 };

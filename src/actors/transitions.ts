@@ -97,8 +97,10 @@ export const questionEntries = (view: TaskView, before: Shown | null, at: number
 };
 
 const ending = (task: TaskState, view: TaskView) => {
-  const { startedAt, completedAt, reason } = task.context;
-  const seconds = startedAt === null || completedAt === null ? 0 : (completedAt - startedAt) / 1000;
+  const { startedAt, completedAt, outcome, reason } = task.context;
+  // Of a task that somebody closed by hand no time is known.
+  const isOurs = view.status !== 'complete' || outcome?.status === 'done';
+  const seconds = !isOurs || startedAt === null || completedAt === null ? 0 : (completedAt - startedAt) / 1000;
   const { result, results_path, error, usage } = view;
   const common = { attempt: view.attempt, usage, execution_seconds: seconds };
   const path = results_path === undefined ? {} : { results_path };

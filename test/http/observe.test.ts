@@ -46,6 +46,8 @@ test('the counters are what can be counted in the journal, and the mean is of wh
   const waiting = await metrics(server);
   await server.call('cancel', { task_id: doomed });
   const { started_at, completed_at } = await untilStatus(server, done, 'complete');
+  const { result: byHand } = await server.call('create', { description: 'by hand' });
+  await server.call('close', { task_id: byHand.task_id });
 
   const counted = await metrics(server);
 
