@@ -25,6 +25,13 @@ export interface ListRequest {
   readonly cursor?: string;
 }
 
+export interface TaskPage {
+  readonly tasks: readonly TaskView[];
+  readonly next_cursor?: string;
+  /** What is missing here, since it cannot be read. */
+  readonly note?: string;
+}
+
 export interface ReplayRequest {
   readonly taskId: string;
   /** The last seq that counts; null: all. */
@@ -55,7 +62,7 @@ export interface Catalogue {
   /** @throws task_not_found */
   status(taskId: string): Promise<TaskView>;
   /** `status: queued` lists the queued tasks whose dependencies are complete (Spec 4). */
-  list(request: ListRequest): Promise<{ tasks: readonly TaskView[]; next_cursor?: string }>;
+  list(request: ListRequest): Promise<TaskPage>;
   /** The first depends on the second. @throws task_not_found, dependency_cycle */
   addDependency(taskId: string, dependsOn: string): Promise<TaskView>;
   /** @throws task_not_found */
@@ -104,8 +111,11 @@ export const createCatalogue = ({ tracker, store, viewOf, knownTask }: Catalogue
       return null;
     });
     const tracked = found ?? known();
-    if (tracked === null) throw new ServiceError('task_not_found', { task_id: taskId });
-    return tracked;
+    if (tracked !== null) return tracked;
+    const detail = await tracker.unreadable();
+    // It may be the one that cannot be read.
+    if (detail !== null) throw new ServiceError('tracker_unavailable', { detail, remedy: 'mend or remove that line' });
+    throw new ServiceError('task_not_found', { task_id: taskId });
   };
   const changed = async (taskId: string, change: Promise<Verdict>): Promise<TaskView> => {
     const { refusal } = await change;
@@ -142,7 +152,12 @@ export const createCatalogue = ({ tracker, store, viewOf, knownTask }: Catalogue
         .filter((view) => status === undefined || (view.status === status && (status !== 'queued' || view.ready)));
       const tasks = matching.slice(0, limit);
       const last = tasks.at(-1);
-      return matching.length > limit && last !== undefined ? { tasks, next_cursor: last.task_id } : { tasks };
+      const note = await tracker.unreadable();
+      return {
+        tasks,
+        ...(matching.length > limit && last !== undefined ? { next_cursor: last.task_id } : {}),
+        ...(note === null ? {} : { note }),
+      };
     },
     replay: async ({ taskId, at }) => {
       const { id } = await find(taskId);

@@ -45,7 +45,7 @@ const lines = ({ task_id, title, status, depends_on }: Branch, depth = 0): reado
 export const dependencyTree = async ({ connection, io, json }: CommandContext, taskId: string): Promise<number> => {
   const client = await connection.files();
   const { task_id } = (await client.call('status', { task_id: requireId(taskId) })) as TaskView;
-  const tasks = new Map((await everyTask(client, undefined)).map((task) => [task.task_id, task]));
+  const tasks = new Map((await everyTask(client, io, undefined)).map((task) => [task.task_id, task]));
   const branch = branchOf(task_id, tasks);
   io.out(json ? JSON.stringify(branch) : lines(branch).join('\n'));
   return exitCodes.done;

@@ -15,19 +15,22 @@ const warnStranded = (client: Client, tasks: readonly TaskView[], io: Io): void 
   io.err(`note: no server runs, so nothing is done for ${ids}; it goes on when the next one starts`);
 };
 
-export const everyTask = async (client: Client, status: string | undefined): Promise<readonly TaskView[]> => {
+export const everyTask = async (client: Client, io: Io, status: string | undefined): Promise<readonly TaskView[]> => {
   const tasks: TaskView[] = [];
   for (let cursor: string | null = null; ; ) {
     const params = { ...(status === undefined ? {} : { status }), ...(cursor === null ? {} : { cursor }) };
     const page = await client.call('list', params);
     tasks.push(...((isJson(page) ? page['tasks'] : []) as TaskView[]));
     cursor = textIn(page, 'next_cursor');
-    if (cursor === null) return tasks;
+    if (cursor !== null) continue;
+    const note = textIn(page, 'note');
+    if (note !== null) io.err(`warning: ${note}`);
+    return tasks;
   }
 };
 
 export const list = async (client: Client, io: Io, json: boolean, status: string | undefined): Promise<number> => {
-  const tasks = await everyTask(client, status);
+  const tasks = await everyTask(client, io, status);
   warnStranded(client, tasks, io);
   if (json) io.out(JSON.stringify(tasks));
   else if (tasks.length > 0) io.out(renderList(tasks));

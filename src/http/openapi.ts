@@ -16,7 +16,11 @@ import {
 } from './wire.ts';
 
 const none = z.strictObject({});
-const page = z.strictObject({ tasks: z.array(taskViewSchema), next_cursor: z.string().optional() });
+const page = z.strictObject({
+  tasks: z.array(taskViewSchema),
+  next_cursor: z.string().optional(),
+  note: z.string().optional(),
+});
 const frames = z.strictObject({ entries: z.array(z.looseObject({})), next_after: z.int().optional() });
 const anything = z.looseObject({});
 

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openProject, plain } from '../support/cli.ts';
@@ -21,6 +21,27 @@ const hang = { say: '', calls: [{ tool: 'bash', arguments: { command: 'echo $$ >
 const until = async (what: () => boolean): Promise<void> => {
   while (!what()) await new Promise((resolve) => setTimeout(resolve, 20));
 };
+
+test('a line of the tracker that cannot be read is named by list and show, with and without a server', async () => {
+  const project = openProject();
+  const id = (await project.agent('create', 'whole')).out.trim();
+  appendFileSync(join(project.root, '.beads', 'issues.jsonl'), '{"id":"bd two","title":"odd"}\n');
+  const look = async () => [
+    await project.agent('list'),
+    await project.agent('show', 'bd-2'),
+    await project.agent('show', id),
+  ];
+
+  const without = await look();
+  await project.agent('server', 'start');
+  const withServer = await look();
+
+  for (const [list, missing, whole] of [without, withServer]) {
+    expect(list).toMatchObject({ code: 0, err: expect.stringContaining('issues.jsonl line 2 cannot be read') });
+    expect(missing).toMatchObject({ code: 6, err: expect.stringContaining('issues.jsonl line 2 cannot be read') });
+    expect(whole).toMatchObject({ code: 0 });
+  }
+});
 
 test('tasks are created, shown, listed and closed without a server', async () => {
   const { agent, stateDir, root } = openProject();

@@ -81,6 +81,7 @@ export const createTracker = (options: TrackerOptions): Tracker & { readonly bd:
     addDependency: (id, on) => use((tracker) => tracker.addDependency(id, on)),
     removeDependency: (id, on) => use((tracker) => tracker.removeDependency(id, on)),
     note: (id, text) => use((tracker) => tracker.note(id, text)),
+    unreadable: () => use((tracker) => tracker.unreadable()),
     check: async () => {
       try {
         if (isBds()) {

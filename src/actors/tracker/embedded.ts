@@ -231,6 +231,14 @@ export const createEmbeddedTracker = (
       });
     },
 
+    unreadable: async () => {
+      const { broken } = await file.read();
+      const [first] = broken;
+      if (first === undefined) return null;
+      const others = broken.length > 1 ? `, and ${broken.length - 1} more` : '';
+      return `.beads/issues.jsonl line ${first.line}${others} cannot be read: ${first.problem}`;
+    },
+
     check: async () => {
       try {
         await file.requireWritable();

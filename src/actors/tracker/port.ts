@@ -58,6 +58,8 @@ export interface Tracker {
   removeDependency(dependent: TaskId, prerequisite: TaskId): Promise<Verdict>;
   /** Leaves a comment on a task, for people who look there; a task that does not exist gets none. */
   note(id: TaskId, text: string): Promise<void>;
+  /** What of the tasks cannot be read, and where, in one sentence; null when all can. */
+  unreadable(): Promise<string | null>;
   /** Whether the tracker can be used now, in one sentence, for /health. Never rejects. */
   check(): Promise<{ readonly ok: boolean; readonly detail: string }>;
 }

@@ -337,6 +337,7 @@ test('a broken line in the middle names itself, the others stay readable, and no
   });
   expect(readFileSync(file, 'utf8')).toBe(text);
   expect(await tracker.check()).toMatchObject({ ok: false, detail: expect.stringContaining('line 2') });
+  expect(await tracker.unreadable()).toContain('line 2 cannot be read');
 });
 
 test.each(['metadata.json', 'config.yaml', 'beads.db', 'dolt', 'embeddeddolt'])(

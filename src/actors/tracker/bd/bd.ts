@@ -129,6 +129,7 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
         if ('failure' in answer && answer.failure.kind !== 'not_found') throw unavailable(answer.failure);
       }),
 
+    unreadable: async () => null,
     check: async () => {
       const found = await calls.detect();
       const failure = calls.lastFailure();
