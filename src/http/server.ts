@@ -138,8 +138,8 @@ export const buildServer = async (options: ServerOptions): Promise<FastifyInstan
 
   const counter = createStreamCounter(options.streamLimits);
   const streams = createStreams(store, journal, (error) => log('a stream broke', { error }));
-  const stream = (reply: FastifyReply, key: string, run: (connection: SseConnection) => void) => {
-    const counted = counter.open(key);
+  const stream = (reply: FastifyReply, taskId: string | null, run: (connection: SseConnection) => void) => {
+    const counted = counter.open(taskId);
     if ('refused' in counted) return refuseStream(reply, counted.refused, options.streamLimits());
     const connection = sse.open(reply);
     connection.onClose(counted.close);
@@ -148,13 +148,13 @@ export const buildServer = async (options: ServerOptions): Promise<FastifyInstan
   };
   app.get('/stream', async (request, reply) => {
     const after = lastEventId(request, store);
-    return stream(reply, '', (connection) => streams.every(connection, after));
+    return stream(reply, null, (connection) => streams.every(connection, after));
   });
   app.get('/inspect', async (_request, reply) => {
     const { inspection } = options;
     if (inspection === null)
       return reply.code(404).send(errorBody('not_found', 'this server is not inspected; start it with --inspect'));
-    return stream(reply, 'inspect', (connection) => inspectionStream(connection, inspection));
+    return stream(reply, null, (connection) => inspectionStream(connection, inspection));
   });
   app.get<{ Params: { task_id: string } }>('/stream/:task_id', async (request, reply) => {
     const view = await service.status(request.params.task_id);

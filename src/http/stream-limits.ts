@@ -6,30 +6,35 @@ export interface StreamLimits {
 
 /** Counts the open streams. */
 export interface StreamCounter {
-  /** @returns what to call when the stream closes, or which limit it would pass. */
-  open(key: string): { readonly close: () => void } | { readonly refused: keyof StreamLimits };
+  /**
+   * @param taskId the task that is streamed; null for a stream of no single task, which only the limit in all binds
+   * @returns what to call when the stream closes, or which limit it would pass
+   */
+  open(taskId: string | null): { readonly close: () => void } | { readonly refused: keyof StreamLimits };
 }
 
 export const createStreamCounter = (limitsNow: () => StreamLimits): StreamCounter => {
-  const open = new Map<string, number>();
+  const ofTask = new Map<string, number>();
   let total = 0;
+  const count = (taskId: string | null, more: 1 | -1): void => {
+    total += more;
+    if (taskId === null) return;
+    const left = (ofTask.get(taskId) ?? 0) + more;
+    if (left === 0) ofTask.delete(taskId);
+    else ofTask.set(taskId, left);
+  };
   return {
-    open: (key) => {
+    open: (taskId) => {
       const limits = limitsNow();
-      const here = open.get(key) ?? 0;
       if (total >= limits.inAll) return { refused: 'inAll' };
-      if (here >= limits.perTask) return { refused: 'perTask' };
-      total += 1;
-      open.set(key, here + 1);
+      if (taskId !== null && (ofTask.get(taskId) ?? 0) >= limits.perTask) return { refused: 'perTask' };
+      count(taskId, 1);
       let closed = false;
       return {
         close: () => {
           if (closed) return;
           closed = true;
-          total -= 1;
-          const left = (open.get(key) ?? 1) - 1;
-          if (left === 0) open.delete(key);
-          else open.set(key, left);
+          count(taskId, -1);
         },
       };
     },

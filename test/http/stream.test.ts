@@ -292,6 +292,24 @@ test('the ninth stream of a task and the eleventh of all are refused, and a plac
   for (const response of [...held.slice(1), again]) await response.body?.cancel();
 });
 
+test('streams of every task are bound by the limit in all alone, and a place is free again after one', async () => {
+  const server = await startServer();
+  const open = () => fetch(`${server.base}/stream`, { headers: server.headers });
+  const held = await Promise.all(Array.from({ length: 10 }, open));
+
+  const eleventh = await open();
+
+  expect(held.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 200));
+  expect(eleventh.status).toBe(503);
+  expect(await eleventh.json()).toEqual({
+    error: { code: 'too_many_streams', message: '10 streams on this server are open already; close one' },
+  });
+  await held[0]?.body?.cancel();
+  let again = await open();
+  while (again.status !== 200) again = await open();
+  for (const response of [...held.slice(1), again]) await response.body?.cancel();
+});
+
 test('a comment keeps an idle stream alive', async () => {
   const server = await startServer({ heartbeatMs: 20 });
   const id = await newTask(server);
