@@ -10,7 +10,7 @@ export interface Streams {
    * live, to the end of the running attempt. A task that is over is replayed and closed.
    */
   task(connection: SseConnection, view: TaskView, after: number | null): void;
-  /** The frames of every task of the server, from the given id or from now on. */
+  /** The frames of every task of the server: what came after the given id or the latest snapshot of each at work, then live. */
   every(connection: SseConnection, after: number | null): void;
 }
 
@@ -38,6 +38,8 @@ interface Replay {
   readonly connection: SseConnection;
   readonly taskId: string | null;
   readonly from: number;
+  /** Seqs up to `from`, rising, of single entries that are sent first. */
+  readonly first?: readonly number[];
   /** Ends up to this seq are those of earlier runs. */
   readonly endsAfter: number;
   /** Called in the very turn in which nothing is left to read, with the last seq and whether an attempt ended there. */
@@ -61,8 +63,17 @@ export const createStreams = (store: Store, journal: Journal, onError: (error: u
         .join(''),
     );
 
+  const sendFirst = async (connection: SseConnection, seqs: readonly number[]): Promise<void> => {
+    for (let at = 0; at < seqs.length && !connection.closed(); at += page) {
+      const entries = seqs.slice(at, at + page).flatMap((seq) => read(null, seq - 1, 1));
+      connection.write(entries.map(sseFrame).join(''));
+      await connection.drained();
+    }
+  };
+
   const replayAll = async (job: Replay): Promise<void> => {
-    const { connection, taskId } = job;
+    const { connection, taskId, first = [] } = job;
+    await sendFirst(connection, first);
     for (let last: Entry | undefined; !connection.closed(); await connection.drained()) {
       const entries = read(taskId, last?.seq ?? job.from, page);
       if (entries.length === 0) return job.onCaughtUp(last?.seq ?? job.from, last !== undefined && isEnd(job, last));
@@ -124,6 +135,7 @@ export const createStreams = (store: Store, journal: Journal, onError: (error: u
         connection,
         taskId: null,
         from,
+        first: after === null ? store.latestOfPending('snapshot') : [],
         endsAfter: 0,
         onCaughtUp: (seq) => goLive(connection, null, seq),
       });

@@ -59,6 +59,15 @@ export const describeStore = (name: string, open: () => { store: Store; reopen: 
       expect(store.latest('bd-a', 'completed')).toBeNull();
     });
 
+    test('the newest entry of a type is found for every pending task, in the order of the journal', () => {
+      for (const id of ['bd-a', 'bd-b', 'bd-none', 'bd-a#1']) store.commit({ actor: actor(id), entries: [] });
+      store.commit({ actor: actor('bd-over', false), entries: [line('bd-over', 'snapshot')] });
+      store.commit({ entries: [line('bd-a', 'snapshot'), line('bd-b', 'snapshot'), line('bd-a', 'snapshot')] });
+      store.commit({ entries: [line('bd-b'), line('bd-none')] });
+
+      expect(store.latestOfPending('snapshot')).toEqual([3, 4]);
+    });
+
     test('an actor is kept in its last state only', () => {
       store.commit({ actor: actor('bd-a'), entries: [] });
       store.commit({ actor: { ...actor('bd-a'), pending: false, snapshot: '{}' }, entries: [] });

@@ -272,6 +272,34 @@ test('GET /stream carries every task', async () => {
   expect(new Set(seen.slice(1).map(({ body }) => body.task_id))).toEqual(new Set([one, two]));
 });
 
+test('GET /stream without an id starts with the latest snapshot of each task at work, and misses nothing after it', async () => {
+  const server = await startServer({ turns: [hang], options: { cap: 1 } });
+  const [over, busy, waiting, untouched] = [
+    await newTask(server),
+    await newTask(server),
+    await newTask(server),
+    await newTask(server),
+  ];
+  for (const task_id of [over, busy, waiting]) await server.call('execute', { task_id, role: 'engineer' });
+  await server.call('cancel', { task_id: over });
+  await readFrames(`${server.base}/stream/${busy}?after=0`, server.headers, ({ event }) => event === 'tool_start');
+  server.system.journal.flush();
+  const latest = [busy, waiting].map((id) => server.store.latest(id, 'snapshot')?.seq ?? 0).sort((a, b) => a - b);
+  const before = server.store.lastSeq();
+
+  const frames = await readFrames(`${server.base}/stream`, server.headers, ({ id, event, body }) => {
+    if (id === latest.at(-1)) void server.call('cancel', { task_id: waiting });
+    return body.task_id === waiting && event === 'stream_closed';
+  });
+
+  const ids = frames.flatMap(({ id }) => (id === null ? [] : [id]));
+  expect(types(frames).slice(0, 3)).toEqual(['connected', 'snapshot', 'snapshot']);
+  expect(ids.slice(0, 2)).toEqual(latest);
+  expect(ids.slice(2)).toEqual(server.store.read({ after: before, limit: ids.length - 2 }).map(({ seq }) => seq));
+  expect(frames.some(({ body }) => [over, untouched].includes(body.task_id))).toBe(false);
+  await server.call('cancel', { task_id: busy });
+});
+
 test('the ninth stream of a task and the eleventh of all are refused, and a place is free again after one', async () => {
   const server = await startServer();
   const [one, other] = [await newTask(server), await newTask(server)];

@@ -78,6 +78,8 @@ export interface Store {
   read(options: ReadOptions): readonly Entry[];
   /** The newest entry of a type for a task, or null. */
   latest(taskId: string, type: string): Entry | null;
+  /** The seqs, rising, of the newest entry of a type for each task that is pending. */
+  latestOfPending(type: string): readonly number[];
   /** The highest seq, or 0. */
   lastSeq(): number;
   actor(id: string): SavedActor | null;

@@ -116,6 +116,10 @@ const prepare = (db: Database.Database) => ({
   readAll: db.prepare('select * from journal where seq > ? order by seq limit ?'),
   readTask: db.prepare('select * from journal where task_id = ? and seq > ? order by seq limit ?'),
   latest: db.prepare('select * from journal where task_id = ? and type = ? order by seq desc limit 1'),
+  latestOfPending: db.prepare(
+    `select (select seq from journal where task_id = actors.id and type = ? order by seq desc limit 1) as latest
+     from actors where pending = 1 and id = task_id and latest is not null order by latest`,
+  ),
   lastSeq: db.prepare('select coalesce(max(seq), 0) as seq from journal'),
   actor: db.prepare('select * from actors where id = ?'),
   tasks: db.prepare('select * from actors where id = task_id'),
@@ -198,6 +202,7 @@ export const createSqliteStore = (options: SqliteOptions): Store => {
     read: ({ taskId, after, limit }: ReadOptions) =>
       all(taskId === undefined ? sql.readAll.all(after, limit) : sql.readTask.all(taskId, after, limit)).map(entryOf),
     latest: (taskId, type) => all(sql.latest.all(taskId, type)).map(entryOf)[0] ?? null,
+    latestOfPending: (type) => all(sql.latestOfPending.all(type)).map((row) => Number(row['latest'])),
     lastSeq: () => Number(all(sql.lastSeq.all())[0]?.['seq'] ?? 0),
     actor: (id) => all(sql.actor.all(id)).map(actorOf)[0] ?? null,
     steps: (taskId, attempt) => all(sql.steps.all(taskId, attempt)).map(stepOf),
