@@ -24,8 +24,8 @@ interface Control {
   readonly attempt: number;
 }
 
-/** A frame that the journal does not hold, so without an id. */
-const control = (type: 'connected' | 'snapshot' | 'stream_closed' | 'gap', about: Control, data: object): string =>
+/** A frame that the journal does not hold and that a reader cannot resume from, so without an id. */
+const control = (type: 'connected' | 'stream_closed' | 'gap', about: Control, data: object): string =>
   `event: ${type}\ndata: ${JSON.stringify({
     type,
     task_id: about.taskId,
@@ -33,6 +33,21 @@ const control = (type: 'connected' | 'snapshot' | 'stream_closed' | 'gap', about
     timestamp: new Date().toISOString(),
     data,
   })}\n\n`;
+
+/**
+ * The snapshot of a task that the journal does not know yet. It stands at the end of the journal of all tasks: whatever
+ * comes for this one has a higher seq.
+ */
+const snapshotAt = (seq: number, task: TaskView): string =>
+  sseFrame({
+    seq,
+    taskId: task.task_id,
+    attempt: task.attempt,
+    type: 'snapshot',
+    at: Date.now(),
+    data: JSON.stringify({ machine: 'task', value: task.status, tags: [], task }),
+    cause: null,
+  });
 
 interface Replay {
   readonly connection: SseConnection;
@@ -106,19 +121,25 @@ export const createStreams = (store: Store, journal: Journal, onError: (error: u
     connection.onClose(leave);
   };
 
+  /** Where a stream without an id starts: at the latest snapshot, or, when the task is over, at its beginning. */
+  const start = (connection: SseConnection, view: TaskView, isOver: boolean): number => {
+    const latest = store.latest(view.task_id, 'snapshot');
+    if (latest !== null) return isOver ? 0 : latest.seq - 1;
+    const seq = store.lastSeq();
+    connection.write(snapshotAt(seq, view));
+    return seq;
+  };
+
   return {
     task: (connection, view, after) => {
       const taskId = view.task_id;
       const about = { taskId, attempt: view.attempt };
       const isOver = over.has(view.status);
-      const latest = isOver ? null : store.latest(taskId, 'snapshot');
       connection.write(control('connected', about, { task_id: taskId, message: `connected to ${taskId}` }));
-      if (!isOver && latest === null)
-        connection.write(control('snapshot', about, { machine: 'task', value: 'queued', tags: [], task: view }));
       replay({
         connection,
         taskId,
-        from: after ?? (latest === null ? 0 : latest.seq - 1),
+        from: after ?? start(connection, view, isOver),
         endsAfter: view.status === 'queued' ? store.lastSeq() : 0,
         onCaughtUp: (seq, ended) => {
           if (!ended && !isOver) return goLive(connection, taskId, seq);

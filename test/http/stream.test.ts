@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
+import type { TaskId } from '../../src/machines/task.ts';
 import { finish, hang, startServer, untilStatus } from '../support/running.ts';
 import { readFrames, type SeenFrame } from '../support/sse.ts';
 
@@ -130,6 +131,40 @@ test('a stream without an id starts with the latest snapshot of a running task',
   expect(types(frames)).toEqual(['connected', 'snapshot']);
   expect(frames[1]?.body.data['value']).toBe('acting');
   await server.call('cancel', { task_id: id });
+});
+
+test('a task that the journal does not know starts with a snapshot that can be resumed from', async () => {
+  const server = await startServer({ turns: [finish()] });
+  const [other, id] = [await newTask(server), await newTask(server)];
+  await server.call('execute', { task_id: other, role: 'engineer' });
+  await untilStatus(server, other, 'complete');
+  server.system.journal.flush();
+  const url = `${server.base}/stream/${id}`;
+
+  const [connected, snapshot] = await readFrames(url, server.headers, ({ event }) => event === 'snapshot');
+  await server.call('execute', { task_id: id, role: 'engineer' });
+  const rest = await readFrames(url, { ...server.headers, 'last-event-id': String(snapshot?.id) });
+
+  expect([connected?.event, connected?.id]).toEqual(['connected', null]);
+  expect(snapshot).toMatchObject({
+    id: server.store.latest(other, 'stream_closed')?.seq,
+    body: { seq: snapshot?.id, task_id: id, data: { value: 'queued', tags: [], task: { task_id: id } } },
+  });
+  expect(Object.keys(snapshot?.body ?? {})).toEqual(['type', 'task_id', 'attempt', 'seq', 'timestamp', 'data']);
+  expect(rest.slice(1).map(({ id: seq }) => seq)).toEqual(
+    server.store.read({ taskId: id, after: 0, limit: 999 }).map(({ seq }) => seq),
+  );
+});
+
+test('the stream of a task that was closed before we knew it shows it and ends', async () => {
+  const server = await startServer();
+  const id = await newTask(server);
+  await server.tracker.close(id as TaskId, 'by hand');
+
+  const frames = await readFrames(`${server.base}/stream/${id}`, server.headers);
+
+  expect(types(frames)).toEqual(['connected', 'snapshot', 'stream_closed']);
+  expect(frames[1]?.body.data).toMatchObject({ value: 'complete', task: { status: 'complete' } });
 });
 
 test('the second attempt does not end with the end of the first', async () => {
@@ -381,5 +416,5 @@ test('a reader that takes nothing is let go, and another gets everything', async
   socket.destroy();
 
   await closed;
-  expect(others).toHaveLength(122);
+  expect(others).toHaveLength(121);
 });
