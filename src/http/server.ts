@@ -60,17 +60,16 @@ const proofOf = (request: FastifyRequest, token: string): string | undefined => 
   return createHmac('sha256', token).update(`${challenge} ${localAddress}:${localPort}`).digest('base64url');
 };
 
-const notAnId = (problem: string) =>
-  new ServiceError('invalid_params', { fields: [{ path: 'Last-Event-ID', problem }] });
-
 /** The frame that a reader saw last, or null. An id that this journal has not reached comes from another server. */
 const lastEventId = (request: FastifyRequest, store: Store): number | null => {
   const { after } = request.query as { after?: unknown };
-  const given = request.headers['last-event-id'] ?? after;
+  const header = request.headers['last-event-id'];
+  const [path, given] = header === undefined ? ['after', after] : ['Last-Event-ID', header];
+  const refused = (problem: string) => new ServiceError('invalid_params', { fields: [{ path, problem }] });
   if (given === undefined || given === '') return null;
-  if (typeof given !== 'string' || !/^\d{1,15}$/.test(given)) throw notAnId('expected a frame id');
+  if (typeof given !== 'string' || !/^\d{1,15}$/.test(given)) throw refused('expected a frame id');
   if (Number(given) > store.lastSeq())
-    throw notAnId('this server has not sent that frame; read again from the start with ?after=0');
+    throw refused('this server has not sent that frame; read again from the start with ?after=0');
   return Number(given);
 };
 

@@ -89,13 +89,17 @@ export const executionSchema = z.strictObject({
 
 const pathOf = (path: readonly PropertyKey[]): string => path.map(String).join('.') || 'params';
 
+const fieldsOf = (issue: z.core.$ZodIssue) => {
+  const { path, message } = issue;
+  if (issue.code !== 'unrecognized_keys') return [{ path: pathOf(path), problem: message }];
+  return issue.keys.map((key) => ({ path: pathOf([...path, key]), problem: 'is not known here' }));
+};
+
 /** @throws invalid_params with the path of each bad field */
 export const parseParams = <Output>(schema: z.ZodType<Output>, params: unknown): Output => {
   const parsed = schema.safeParse(params ?? {});
   if (parsed.success) return parsed.data;
-  throw new ServiceError('invalid_params', {
-    fields: parsed.error.issues.map(({ path, message }) => ({ path: pathOf(path), problem: message })),
-  });
+  throw new ServiceError('invalid_params', { fields: parsed.error.issues.flatMap(fieldsOf) });
 };
 
 /** The wire's option names in ours. */

@@ -38,8 +38,7 @@ const describe: { readonly [Code in ErrorCode]: (facts: ErrorFacts[Code]) => str
     `task ${task_id} is held by ${holder} in the tracker; release it there first`,
   stale_attempt: ({ task_id, attempt, live_attempt }) =>
     `attempt ${attempt} of task ${task_id} is over; the live one is ${live_attempt}`,
-  invalid_params: ({ fields }) =>
-    `invalid parameters: ${fields.map(({ path, problem }) => `${path}: ${problem}`).join('; ')}`,
+  invalid_params: ({ fields }) => fields.map(({ path, problem }) => `${path}: ${problem}`).join('; '),
   internal: ({ detail }) => `internal error${detail === null ? '' : `: ${detail}`}; the server log has the details`,
 };
 

@@ -57,9 +57,9 @@ test.each([
     'task_not_found',
     `task ${'a'.repeat(100)}… does not exist`,
   ],
-  ['an empty id', 'status', { task_id: '' }, -32602, 'invalid_params', 'invalid parameters: task_id: is empty'],
-  ['a number for an id', 'status', { task_id: 7 }, -32602, 'invalid_params', 'invalid parameters: task_id: '],
-  ['no id', 'execute', { role: 'engineer' }, -32602, 'invalid_params', 'invalid parameters: task_id: give either'],
+  ['an empty id', 'status', { task_id: '' }, -32602, 'invalid_params', 'task_id: is empty'],
+  ['a number for an id', 'status', { task_id: 7 }, -32602, 'invalid_params', 'task_id: '],
+  ['no id', 'execute', { role: 'engineer' }, -32602, 'invalid_params', 'task_id: give either'],
   [
     'an unknown role',
     'execute',
@@ -74,9 +74,17 @@ test.each([
     { task_id: 'bd-1', role: 'engineer', options: { speed: 1 } },
     -32602,
     'invalid_params',
-    'invalid parameters: options: ',
+    'options.speed: is not known here',
   ],
-  ['params by position', 'status', ['bd-1'], -32602, 'invalid_params', 'invalid parameters: '],
+  [
+    'unknown parameters',
+    'status',
+    { task_id: 'bd-1', foo: 1, bar: 2 },
+    -32602,
+    'invalid_params',
+    'foo: is not known here; bar: is not known here',
+  ],
+  ['params by position', 'status', ['bd-1'], -32602, 'invalid_params', 'params: '],
   [
     'an unknown dependency',
     'create',
@@ -85,22 +93,15 @@ test.each([
     'task_not_found',
     'task bd-none does not exist',
   ],
-  [
-    'an empty description',
-    'create',
-    { description: ' ' },
-    -32602,
-    'invalid_params',
-    'invalid parameters: description: is empty',
-  ],
-  ['an unknown cursor', 'list', { cursor: 'bd-none' }, -32602, 'invalid_params', 'invalid parameters: cursor: '],
+  ['an empty description', 'create', { description: ' ' }, -32602, 'invalid_params', 'description: is empty'],
+  ['an unknown cursor', 'list', { cursor: 'bd-none' }, -32602, 'invalid_params', 'cursor: '],
 ])('%s is refused by name, and nothing is written', async (_, method, params, code, name, message) => {
   const { call, tracker, store } = await startServer();
 
   const { error } = await call(method, params);
 
   expect(error).toMatchObject({ code, data: { code: name } });
-  expect(error.message).toContain(message);
+  expect(error.message.slice(0, message.length)).toBe(message);
   expect(await tracker.list()).toEqual([]);
   expect(store.read({ after: 0, limit: 10 }).filter(({ cause }) => cause !== null)).toEqual([]);
 });

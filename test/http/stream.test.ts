@@ -202,6 +202,18 @@ test.each([
   expect(await response.json()).toMatchObject({ error: { code } });
 });
 
+test.each([
+  ['?after=abc', {}, 'after: expected a frame id'],
+  ['?after=1', { 'last-event-id': 'abc' }, 'Last-Event-ID: expected a frame id'],
+  ['?after=999999', {}, 'after: this server has not sent that frame'],
+])('of %s with %j the bad one is named', async (query, extra, message) => {
+  const server = await startServer();
+
+  const response = await fetch(`${server.base}/stream${query}`, { headers: { ...server.headers, ...extra } });
+
+  expect(((await response.json()) as { error: { message: string } }).error.message).toMatch(new RegExp(`^${message}`));
+});
+
 test('the stream of a run that somebody else makes needless ends, also when the tracker is asked before it is watched', async () => {
   const { call, base, headers, root } = await startServer({ turns: [hang], options: { cap: 1 } });
   const amy = createEmbeddedTracker({ projectRoot: root, actor: 'amy', clock: () => Date.now(), random: () => 0 });

@@ -75,7 +75,7 @@ const facts: { readonly [Code in ErrorCode]: readonly [ErrorFacts[Code], string]
     'the task tracker cannot be used: bd broke; mend it',
   ],
   tracker_conflict: [{ task_id: id, holder: 'ann' }, 'task bd-a1 is held by ann'],
-  invalid_params: [{ fields: [{ path: 'a.b', problem: 'is empty' }] }, 'invalid parameters: a.b: is empty'],
+  invalid_params: [{ fields: [{ path: 'a.b', problem: 'is empty' }] }, 'a.b: is empty'],
   internal: [{ detail: null }, 'internal error; the server log has the details'],
 };
 
