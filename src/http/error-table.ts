@@ -24,14 +24,17 @@ export const envelope = {
   method_not_found: { rpc: -32601, http: 404 },
 } as const;
 
-/** What the gate and the routes refuse, without a JSON-RPC code. */
+/** What is refused before a method or without one, so without a JSON-RPC code. */
 export const refusedRequests = {
+  invalid_request: 400,
   unauthorized: 401,
   forbidden: 403,
   not_found: 404,
+  request_timeout: 408,
   payload_too_large: 413,
   unsupported_media_type: 415,
   too_many_failures: 429,
+  headers_too_large: 431,
 } as const;
 
 /** The body of every error that is not a JSON-RPC answer. */

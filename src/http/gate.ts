@@ -45,7 +45,8 @@ const bearer = (request: FastifyRequest): string | null => {
   return match?.[1] ?? null;
 };
 
-const headers = {
+/** What every answer carries (rule R22). */
+export const answerHeaders = {
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
   'cross-origin-resource-policy': 'same-origin',
@@ -79,7 +80,7 @@ const refuseToken = (
 export const createGate = (options: GateOptions) => {
   const throttle = createThrottle(() => performance.now());
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    reply.headers(headers);
+    reply.headers(answerHeaders);
     const check = refusedBy(request, options.hosts());
     if (check !== null)
       return reply

@@ -5,6 +5,7 @@ import type { Store } from '../actors/store/port.ts';
 import type { System } from '../actors/system.ts';
 import type { Tracker } from '../actors/tracker/port.ts';
 import { isServiceError, ServiceError } from '../machines/errors.ts';
+import { answerBrokenBytes, answerBrokenPath } from './broken-requests.ts';
 import { discoveryDocument, type Identity } from './discovery.ts';
 import { errorBody, refusedRequests, wire } from './error-table.ts';
 import { createGate, type GateOptions } from './gate.ts';
@@ -43,8 +44,16 @@ const limits = {
   keepAliveTimeout: 5_000,
   forceCloseConnections: true,
   exposeHeadRoutes: false,
+  clientErrorHandler: answerBrokenBytes,
+  frameworkErrors: answerBrokenPath,
   routerOptions: { maxParamLength: 512 },
-  http: { headersTimeout: 10_000, connectionsCheckingInterval: 1_000, maxHeaderSize: 16 * 1024 },
+  http: {
+    headersTimeout: 10_000,
+    connectionsCheckingInterval: 1_000,
+    maxHeaderSize: 16 * 1024,
+    // The gate refuses it, with a word.
+    requireHostHeader: false,
+  },
 } as const;
 
 const codes: Readonly<Record<string, readonly [keyof typeof refusedRequests, string]>> = {

@@ -24,6 +24,22 @@ const send = (port: number, { method = 'GET', path = '/metrics', headers = {}, b
     asked.once('error', reject).end(body);
   });
 
+/** What raw bytes are answered with. */
+const answerTo = (port: number, bytes: string) =>
+  new Promise<{ line: string; headers: string; body: unknown }>((resolve, reject) => {
+    let text = '';
+    const socket = connect(port, '127.0.0.1', () => socket.write(bytes));
+    socket.on('data', (data) => {
+      text += data;
+    });
+    socket.once('end', () => {
+      const [head = '', body = ''] = text.split('\r\n\r\n');
+      const [line = '', ...headers] = head.split('\r\n');
+      resolve({ line, headers: headers.join('\n'), body: JSON.parse(body) });
+    });
+    socket.once('error', reject);
+  });
+
 /** The status line that raw bytes are answered with. */
 const raw = (port: number, text: string) =>
   new Promise<string>((resolve, reject) => {
@@ -205,4 +221,27 @@ test('the twenty-first request with a wrong token in a minute is throttled; who 
   ]);
   expect(good.status).toBe(200);
   expect(logged.filter(({ message }) => message.startsWith('too many requests'))).toHaveLength(1);
+});
+
+const host = 'Host: 127.0.0.1';
+test.each([
+  ['no HTTP', 'hello\r\n\r\n', 400, 'invalid_request'],
+  ['a version that is none', `GET / HTTP/9\r\n${host}\r\n\r\n`, 400, 'invalid_request'],
+  ['headers of 17 KiB', `GET / HTTP/1.1\r\n${host}\r\nX: ${'x'.repeat(17 * 1024)}\r\n\r\n`, 431, 'headers_too_large'],
+  [
+    'a path that cannot be decoded',
+    `GET /stream/%zz HTTP/1.1\r\n${host}\r\nConnection: close\r\n\r\n`,
+    400,
+    'invalid_request',
+  ],
+  ['no Host', 'GET /health HTTP/1.1\r\nConnection: close\r\n\r\n', 403, 'forbidden'],
+])('%s is answered in the form of every other error', async (_, bytes, status, code) => {
+  const { port } = await startServer();
+
+  const { line, headers, body } = await answerTo(port, bytes);
+
+  expect(line).toMatch(new RegExp(`^HTTP/1.1 ${status} \\w`));
+  expect(body).toEqual({ error: expect.objectContaining({ code, message: expect.any(String) }) });
+  expect(headers).toContain('x-content-type-options: nosniff');
+  expect(headers).toContain('content-type: application/json; charset=utf-8');
 });
