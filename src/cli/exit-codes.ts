@@ -36,6 +36,7 @@ const byRequest: Readonly<Record<string, number>> = {
   forbidden: exitCodes.unauthorized,
   too_many_failures: exitCodes.unauthorized,
   payload_too_large: exitCodes.usage,
+  uri_too_long: exitCodes.usage,
   unsupported_media_type: exitCodes.usage,
 };
 

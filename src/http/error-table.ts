@@ -32,6 +32,7 @@ export const refusedRequests = {
   not_found: 404,
   request_timeout: 408,
   payload_too_large: 413,
+  uri_too_long: 414,
   unsupported_media_type: 415,
   too_many_failures: 429,
   headers_too_large: 431,

@@ -55,6 +55,14 @@ export const answerHeaders = {
   'cache-control': 'no-store',
 } as const;
 
+/** Longest path with its query (rule R16). */
+const urlBytesAtMost = 2 * 1024;
+
+const refuseUrl = (reply: FastifyReply): FastifyReply =>
+  reply
+    .code(refusedRequests.uri_too_long)
+    .send(errorBody('uri_too_long', `the path and query of a request hold at most ${urlBytesAtMost} bytes`));
+
 const refuseToken = (
   request: FastifyRequest,
   reply: FastifyReply,
@@ -76,7 +84,7 @@ const refuseToken = (
     .send(errorBody('unauthorized', `send the header 'Authorization: Bearer <token>'; ${tokenHint}`));
 };
 
-/** The one hook that every request passes before routing, also one that leads nowhere: Host, Origin, site, token. */
+/** The one hook that every request passes before routing, also one that leads nowhere: Host, Origin, site, URL, token. */
 export const createGate = (options: GateOptions) => {
   const throttle = createThrottle(() => performance.now());
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
@@ -86,6 +94,7 @@ export const createGate = (options: GateOptions) => {
       return reply
         .code(refusedRequests.forbidden)
         .send(errorBody('forbidden', `refused by the check of ${check}`, { check }));
+    if ((request.raw.url ?? '').length > urlBytesAtMost) return refuseUrl(reply);
     const expected = options.token();
     const open = openRoutes.has(`${request.method} ${request.routeOptions.url ?? ''}`);
     if (open || expected === null) return undefined;

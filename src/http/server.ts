@@ -37,6 +37,7 @@ export interface ServerOptions extends Identity, GateOptions {
 }
 
 const bodyLimit = 1024 * 1024;
+const maxHeaderSize = 16 * 1024;
 
 const limits = {
   bodyLimit,
@@ -46,11 +47,12 @@ const limits = {
   exposeHeadRoutes: false,
   clientErrorHandler: answerBrokenBytes,
   frameworkErrors: answerBrokenPath,
-  routerOptions: { maxParamLength: 512 },
+  // Whatever the parser takes, so that it is the gate that refuses a long URL.
+  routerOptions: { maxParamLength: maxHeaderSize },
   http: {
     headersTimeout: 10_000,
     connectionsCheckingInterval: 1_000,
-    maxHeaderSize: 16 * 1024,
+    maxHeaderSize,
     // The gate refuses it, with a word.
     requireHostHeader: false,
   },

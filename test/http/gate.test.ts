@@ -182,6 +182,23 @@ test('a body one byte too large is refused and the server goes on', async () => 
   expect((await call('list', {})).result).toEqual({ tasks: [] });
 });
 
+test.each(['/health?x=', '/stream/', '/nowhere/'])(
+  'a URL of %s… over 2 KiB is refused, one of 2 KiB is not',
+  async (start) => {
+    const { port } = await startServer();
+    const path = start.padEnd(2_048, 'x');
+
+    const [longest, longer] = [
+      await send(port, { path, headers: bearer }),
+      await send(port, { path: `${path}x`, headers: bearer }),
+    ];
+
+    expect(longest.status).toBe(start.startsWith('/health') ? 200 : 404);
+    expect(longer.status).toBe(414);
+    expect(JSON.parse(longer.text).error.code).toBe('uri_too_long');
+  },
+);
+
 test('every answer carries the headers that keep browsers honest', async () => {
   const { port } = await startServer();
 
