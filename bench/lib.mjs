@@ -136,6 +136,7 @@ export const openServer = async ({ system, store, tracker }, { token, streams = 
     inspection: null,
     heartbeatMs: 15_000,
     draining: () => false,
+    requestsPerSecond: () => 1_000_000,
     streamLimits: () => ({ inAll: streams, perTask: streams }),
     log: () => {},
   });

@@ -48,6 +48,7 @@ export const configSections = z.strictObject({
       auth: z.enum(['token', 'none']).default('token'),
       register_protocol_handler: z.boolean().default(true),
       queue_limit: positive.max(1_000_000).default(10_000),
+      max_requests_per_second: positive.max(1_000_000).default(1_000),
       max_streams: positive.max(100_000).default(64),
       max_streams_per_task: positive.max(100_000).default(8),
     })

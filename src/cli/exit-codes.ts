@@ -35,6 +35,7 @@ const byRequest: Readonly<Record<string, number>> = {
   unauthorized: exitCodes.unauthorized,
   forbidden: exitCodes.unauthorized,
   too_many_failures: exitCodes.unauthorized,
+  too_many_requests: exitCodes.unavailable,
   payload_too_large: exitCodes.usage,
   uri_too_long: exitCodes.usage,
   unsupported_media_type: exitCodes.usage,

@@ -35,6 +35,7 @@ export const refusedRequests = {
   uri_too_long: 414,
   unsupported_media_type: 415,
   too_many_failures: 429,
+  too_many_requests: 429,
   headers_too_large: 431,
 } as const;
 

@@ -14,6 +14,7 @@ import { createRpc } from './json-rpc.ts';
 import { createMethods } from './methods.ts';
 import { metricsDocument, metricsText } from './metrics-text.ts';
 import { openApiDocument } from './openapi.ts';
+import { createRateLimit, retryAfterSeconds } from './rate-limit.ts';
 import { createSse, type SseConnection } from './sse.ts';
 import { createStreamCounter, type StreamLimits } from './stream-limits.ts';
 import { createStreams } from './task-stream.ts';
@@ -31,6 +32,8 @@ export interface ServerOptions extends Identity, GateOptions {
   readonly draining: () => boolean;
   /** What the actors show of themselves; null unless the server was started to be inspected. */
   readonly inspection: Inspection | null;
+  /** JSON-RPC requests a second, however many calls they hold; asked anew for every request. */
+  readonly requestsPerSecond: () => number;
   /** Asked anew for every stream. */
   readonly streamLimits: () => StreamLimits;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
@@ -113,7 +116,12 @@ export const buildServer = async (options: ServerOptions): Promise<FastifyInstan
     const answer = await rpc(typeof request.body === 'string' ? request.body : '');
     return answer.status === 204 ? reply.code(204).send() : reply.code(answer.status).send(answer.body);
   };
-  for (const path of ['/a2a/execute', '/a2a/status', '/a2a/discovery']) app.post(path, answerRpc);
+  const mayAsk = createRateLimit(options.requestsPerSecond, () => performance.now());
+  const onRequest = (_request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+    if (mayAsk()) done();
+    else refuseRate(reply);
+  };
+  for (const path of ['/a2a/execute', '/a2a/status', '/a2a/discovery']) app.post(path, { onRequest }, answerRpc);
   app.get('/a2a/discovery', async () => discovery());
   app.get('/openapi.json', async () => openApiDocument(options.name, options.version));
 
@@ -174,13 +182,19 @@ export const buildServer = async (options: ServerOptions): Promise<FastifyInstan
   return app;
 };
 
-const retryAfterSeconds = 5;
+const refuseRate = (reply: FastifyReply): FastifyReply =>
+  reply
+    .code(refusedRequests.too_many_requests)
+    .header('retry-after', retryAfterSeconds)
+    .send(errorBody('too_many_requests', 'too many requests at once; send them more slowly, or as batches'));
+
+const streamRetrySeconds = 5;
 
 const refuseStream = (reply: FastifyReply, which: keyof StreamLimits, limits: StreamLimits): FastifyReply => {
   const where = which === 'inAll' ? 'on this server' : 'of this task';
   return reply
     .code(which === 'inAll' ? 503 : 429)
-    .header('retry-after', retryAfterSeconds)
+    .header('retry-after', streamRetrySeconds)
     .send(errorBody('too_many_streams', `${limits[which]} streams ${where} are open already; close one`));
 };
 

@@ -53,6 +53,7 @@ export interface Setting {
   readonly restoring?: boolean;
   readonly heartbeatMs?: number;
   readonly inspect?: boolean;
+  readonly requestsPerSecond?: number;
 }
 
 export const finish = (summary = 'done', status = 'done'): Turn => ({
@@ -190,6 +191,7 @@ export const startServer = async (setting: Setting = {}) => {
     modelCheck: () => ({ ok: true, detail: 'scripted' }),
     heartbeatMs: setting.heartbeatMs ?? 15_000,
     draining: () => false,
+    requestsPerSecond: () => setting.requestsPerSecond ?? 1_000_000,
     streamLimits: () => ({ inAll: 10, perTask: 8 }),
   });
   await app.listen({ host: '127.0.0.1', port: 0 });

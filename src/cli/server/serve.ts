@@ -61,6 +61,7 @@ export const serve = async (
     inspection,
     heartbeatMs,
     draining: () => draining,
+    requestsPerSecond: () => config().server.max_requests_per_second,
     streamLimits: () => ({ inAll: config().server.max_streams, perTask: config().server.max_streams_per_task }),
     log: logger.log,
   });

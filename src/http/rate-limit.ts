@@ -1,0 +1,19 @@
+/** Says whether one more request may be answered now. */
+export type RateLimit = () => boolean;
+
+/** Seconds after which a refused request may be sent again. */
+export const retryAfterSeconds = 1;
+
+/** A token bucket: so many requests a second, and twice as many at once (rule R20). `now` in ms. */
+export const createRateLimit = (perSecond: () => number, now: () => number): RateLimit => {
+  let left = Number.POSITIVE_INFINITY;
+  let asked = now();
+  return () => {
+    const at = now();
+    left = Math.min(2 * perSecond(), left + ((at - asked) * perSecond()) / 1_000);
+    asked = at;
+    if (left < 1) return false;
+    left -= 1;
+    return true;
+  };
+};
