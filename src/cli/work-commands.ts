@@ -62,8 +62,10 @@ export const mergeWork = async (
   if (json) io.out(JSON.stringify({ task_id: taskId, attempt: number, ...merged }));
   if (merged.status === 'conflict') {
     const files = merged.files.map((file) => `\n  ${file}`).join('');
-    const way = squash ? `put it together by hand: git merge ${merged.branch}` : 'try --squash';
-    io.err(`agent: not merged: ${merged.why}${files}\n${way}`);
+    const byHand = `put it together by hand: git merge ${merged.branch}`;
+    const way =
+      squash || merged.files.length > 0 ? `\n${byHand}` : merged.why.includes('moved on') ? '\ntry --squash' : '';
+    io.err(`agent: not merged: ${merged.why}${files}${way}`);
     return exitCodes.conflict;
   }
   if (!json) {

@@ -69,10 +69,15 @@ export const createGit =
     return { ok: answer.exitCode === 0, code: answer.exitCode ?? null, stdout: String(answer.stdout ?? ''), stderr };
   };
 
-/** The answer of a call that must succeed. @throws GitError with the last line of what git said */
+/** Why git did not: the line that says so, before its advice; else the last one. */
+export const reasonIn = (stderr: string): string => {
+  const lines = stderr.trim().split('\n');
+  return lines.find((line) => /^(fatal|error): /.test(line)) ?? lines.at(-1) ?? '';
+};
+
+/** The answer of a call that must succeed. @throws GitError with the reason that git gave */
 export const required = async (what: string, call: Promise<GitAnswer>): Promise<string> => {
   const { ok, stdout, stderr } = await call;
   if (ok) return stdout;
-  const said = stderr.trim().split('\n').at(-1) ?? '';
-  throw new GitError(`${what}: ${said || 'git ended without a word'}`);
+  throw new GitError(`${what}: ${reasonIn(stderr) || 'git ended without a word'}`);
 };

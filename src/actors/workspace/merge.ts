@@ -1,4 +1,4 @@
-import { GitError } from './git.ts';
+import { GitError, reasonIn } from './git.ts';
 import type { Merged, MergeMode } from './port.ts';
 import { combine, commitTree, contains, headOf, type Repository, refuseFilters } from './repository.ts';
 
@@ -49,7 +49,7 @@ export const mergeInto = async (repository: Repository, merge: Merge): Promise<M
     const files = [...moved.stderr.matchAll(overwritten)].flatMap(([, name]) => name ?? []);
     if (files.length > 0)
       return conflict('the project folder has changes in the same files that are not committed', files);
-    return conflict(moved.stderr.trim().split('\n').at(-1) ?? 'git did not merge');
+    return conflict(reasonIn(moved.stderr) || 'git did not merge');
   } catch (error) {
     if (error instanceof GitError) return conflict(error.message);
     throw error;

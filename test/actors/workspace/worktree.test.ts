@@ -195,6 +195,17 @@ test('a branch that has moved on takes the work as one commit, and is not fast-f
   expect(gitIn(project, 'log', '--format=%s')).toBe('Change it\nchange c.txt\nchange a.txt');
 });
 
+test('a repository that another git works on is said by name, with the file that holds it', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  await workOn(workspace, 'b.txt', 'new\n');
+  writeFileSync(join(project, '.git', 'index.lock'), '');
+
+  const merged = await workspace.merge(id, 1, 'ff', 'Change it');
+
+  expect(merged).toMatchObject({ status: 'conflict', why: expect.stringContaining('index.lock') });
+});
+
 test('a conflict changes nothing and names the files', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
