@@ -3,6 +3,7 @@ import { isServiceError, type Refusal, ServiceError } from '../machines/errors.t
 import { type Explanation, explain, type Slots } from '../machines/explain.ts';
 import type { Finding, Role, RunOptions, TaskId } from '../machines/task.ts';
 import type { TaskView } from '../machines/task-view.ts';
+import { holderOf } from '../machines/tracked-task.ts';
 import { type Catalogue, createCatalogue } from './catalogue.ts';
 import { isFreeText, requireId } from './naming.ts';
 import type { Store } from './store/port.ts';
@@ -120,6 +121,14 @@ export const createService = (ports: ServicePorts): TaskService => {
     return execution;
   };
 
+  /** What somebody else holds, and nothing of ours works on, is not ours to cancel. @throws tracker_conflict */
+  const requireNotElsewhere = async (taskId: TaskId): Promise<void> => {
+    const tracked = await tracker.find(taskId).catch(() => null);
+    if (tracked === null || tracked.status === 'closed' || host.snapshotOf(taskId).hasTag('pending')) return;
+    const holder = holderOf(tracked, tracker.actor);
+    if (holder !== null) throw new ServiceError('tracker_conflict', { task_id: taskId, holder });
+  };
+
   return {
     ...catalogue,
     execute: (request) => {
@@ -140,7 +149,11 @@ export const createService = (ports: ServicePorts): TaskService => {
     },
     close: async (taskId, reason) => host.ask(requireId(taskId), { type: 'close', reason }),
     reopen: async (taskId, reason) => host.ask(requireId(taskId), { type: 'reopen', reason }),
-    cancel: async (taskId, reason) => host.ask(requireId(taskId), { type: 'cancel', reason }),
+    cancel: async (taskId, reason) => {
+      const id = requireId(taskId);
+      await requireNotElsewhere(id);
+      return host.ask(id, { type: 'cancel', reason });
+    },
     respond: async (taskId, attempt, response) => {
       const view = await catalogue.status(taskId);
       return (await host.respond(view.task_id as TaskId, attempt, response)) ?? view;

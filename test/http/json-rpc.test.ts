@@ -217,6 +217,18 @@ test('a request id answers as the first time and starts nothing', async () => {
   expect(begun).toHaveLength(1);
 });
 
+test('a task that somebody else holds is not cancelled', async () => {
+  const { call, root } = await startServer({ turns: [finish()] });
+  const { result: task } = await call('create', { description: 'theirs' });
+  const amy = createEmbeddedTracker({ projectRoot: root, actor: 'amy', clock: () => Date.now(), random: () => 0 });
+  await amy.claim(task.task_id);
+
+  const { error } = await call('cancel', { task_id: task.task_id });
+
+  expect(error).toMatchObject({ code: -32018, data: { code: 'tracker_conflict', holder: 'amy' } });
+  expect((await call('status', { task_id: task.task_id })).result.status).toBe('started');
+});
+
 test('a label that says how an attempt ended is not given to a new task', async () => {
   const { call } = await startServer();
 

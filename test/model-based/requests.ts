@@ -81,6 +81,7 @@ export const reopen = (task: ExpectedTask): Prediction => {
 
 export const cancel = (task: ExpectedTask): Prediction => {
   followTracker(task);
+  if (task.tracked.heldByAmy && !isLive(task)) return refused('tracker_conflict');
   if (task.stand === 'cancelled') return only('ok');
   if (task.stand === 'complete' || task.stand === 'failed') return refused('event_not_allowed');
   return only('ok', () => {
