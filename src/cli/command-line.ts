@@ -5,13 +5,14 @@ import { isServiceError, ServiceError } from '../machines/errors.ts';
 import { roles } from '../machines/task.ts';
 import { CallError } from './client.ts';
 import { closest } from './closest.ts';
-import { type Command, type Common, commandTable } from './command-table.ts';
+import { commandTable } from './command-table.ts';
 import { ConfigError } from './config.ts';
 import { connect } from './connect.ts';
 import { exitCodeOf, exitCodes } from './exit-codes.ts';
 import type { Io } from './io.ts';
 import { findProject, UsageError } from './project.ts';
 import { PrivateFileError, StateFolderError } from './server/private-files.ts';
+import type { Command, Common } from './table/command.ts';
 import { trackerWarning } from './tracker-warning.ts';
 import { version } from './version.ts';
 

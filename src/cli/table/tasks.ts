@@ -1,0 +1,82 @@
+import * as commands from '../commands.ts';
+import { changeDependency, dependencyTree } from '../dependency-commands.ts';
+import * as look from '../look-commands.ts';
+import { UsageError } from '../project.ts';
+import { type RespondArgs, respond } from '../respond-command.ts';
+import { type Command, type Common, command, type OnTask, onTask, withReason } from './command.ts';
+
+export const show = command<OnTask>({
+  command: 'show <task_id>',
+  describe: 'show a task',
+  builder: (parser) => onTask(parser).example('agent show bd-a1b2', 'its state, its error, its results'),
+  run: async ({ connection, io, json }, { task_id }) => look.show(await connection.files(), io, json, task_id),
+});
+
+export const list = command<Common & { readonly status?: string }>({
+  command: 'list',
+  describe: 'list tasks',
+  builder: (parser) =>
+    parser
+      .option('status', { type: 'string', requiresArg: true, describe: 'queued (ready to run), started, complete, …' })
+      .example('agent list --status queued', 'what can be run now'),
+  run: async ({ connection, io, json }, { status }) => look.list(await connection.files(), io, json, status),
+});
+
+export const close = command<OnTask>({
+  command: 'close <task_id>',
+  describe: 'mark a task complete',
+  builder: (parser) => withReason(parser).example('agent close bd-a1b2', 'done by hand'),
+  run: (context, { task_id, reason }) => commands.close(context, task_id, reason),
+});
+
+export const asking = (method: 'cancel' | 'reopen' | 'retry', describe: string, example: string): Command =>
+  command<OnTask>({
+    command: `${method} <task_id>`,
+    describe,
+    builder: (parser) => withReason(parser).example(`agent ${method} bd-a1b2`, example),
+    run: (context, { task_id, reason }) => commands.ask(context, method, task_id, reason),
+  });
+
+export const logs = command<OnTask & { readonly follow: boolean }>({
+  command: 'logs <task_id>',
+  describe: 'show what happened to a task',
+  builder: (parser) =>
+    onTask(parser)
+      .option('follow', { alias: 'f', type: 'boolean', default: false, describe: 'go on until it ends' })
+      .example('agent logs -f bd-a1b2', 'watch a task that runs'),
+  run: (context, { task_id, follow }) => commands.logs(context, task_id, follow),
+});
+
+type Dependency = OnTask & { readonly action: 'add' | 'remove' | 'tree'; readonly depends_on: string | undefined };
+
+export const dependencies = command<Dependency>({
+  command: 'dep <action> <task_id> [depends_on]',
+  describe: 'add, remove or show (tree) dependencies: the first task waits for the second',
+  builder: (parser) =>
+    onTask(parser)
+      .positional('action', { choices: ['add', 'remove', 'tree'] as const, demandOption: true })
+      .positional('depends_on', { type: 'string', describe: 'the task that must be complete first' })
+      .example('agent dep add bd-b2 bd-a1', 'bd-b2 waits for bd-a1')
+      .example('agent dep tree bd-b2', 'what it depends on, down to the first ones'),
+  run: (context, { action, task_id, depends_on }) => {
+    if (action === 'tree') return dependencyTree(context, task_id);
+    if (depends_on === undefined) throw new UsageError(`dep ${action} needs two task ids`);
+    return changeDependency(context, action === 'add' ? 'add_dependency' : 'remove_dependency', task_id, depends_on);
+  },
+});
+
+export const responding = command<Common & RespondArgs>({
+  command: 'respond <task_id> [answer]',
+  describe: 'answer what an agent asks, or let it make a call',
+  builder: (parser) =>
+    onTask(parser)
+      .positional('answer', { type: 'string', describe: 'the answer in words' })
+      .options({
+        allow: { type: 'boolean', conflicts: 'deny', describe: 'the calls may be made' },
+        attempt: { type: 'number', requiresArg: true, describe: 'answer this attempt only; else the live one' },
+        deny: { type: 'boolean', describe: 'the calls may not be made; words say why' },
+      })
+      .example('agent respond bd-a1 "the second one"', 'answer a question')
+      .example('agent respond bd-a1 --deny "use the script"', 'refuse a call, with the reason'),
+  run: (context, args) => respond(context, args),
+});
