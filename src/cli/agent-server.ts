@@ -72,6 +72,8 @@ for (const stream of [process.stdout, process.stderr]) stream.on('error', () => 
 const main = async (): Promise<void> => {
   const args = await parser.parseAsync();
   if (args['help'] || args['version']) return;
+  const [word] = args._;
+  if (word !== undefined) throw new UsageError(`agent-server takes flags only, not ${JSON.stringify(String(word))}`);
   if (args.server !== true) {
     process.stdout.write(`${await parser.getHelp()}\n`);
     process.exitCode = exit.usage;

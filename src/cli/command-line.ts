@@ -25,20 +25,35 @@ const noServer: ReadonlySet<string> = new Set([
   'state_unavailable',
 ]);
 
+/** The words that yargs gave to no positional, with the name of the command before them. */
+interface Words {
+  readonly _: readonly (string | number)[];
+}
+
+/** Nothing that was written is dropped: what a command does not take, such as a word after `--`, is refused. */
+const refuseExtraWords = ({ command, instead }: Command, [, ...extra]: Words['_']): void => {
+  if (extra.length === 0) return;
+  const [name] = command.split(' ');
+  const otherwise = command.includes('<task_id>') ? 'one task at a time' : `see: agent ${name} --help`;
+  const words = extra.map((word) => JSON.stringify(String(word))).join(' ');
+  throw new UsageError(`${name} does not take ${words}: ${instead ?? otherwise}`);
+};
+
 /** Runs a command with what every command needs, and keeps its exit code. */
 const handler =
-  ({ run }: Command, io: Io, ended: (code: number) => void) =>
-  async (args: Common): Promise<void> => {
+  (command: Command, io: Io, ended: (code: number) => void) =>
+  async (args: Common & Words): Promise<void> => {
+    refuseExtraWords(command, args._);
     const project = findProject(args.project, process.cwd(), process.env);
     const warning = trackerWarning(process.env, project.root);
     if (warning !== null) io.err(warning);
     const connection = connect({ project, config: args.config, start: args.start, io });
-    ended(await run({ project, connection, io, json: args.json }, args as never));
+    ended(await command.run({ project, connection, io, json: args.json }, args as never));
   };
 
 const unknown =
   (io: Io) =>
-  async ({ _: words }: { readonly _: readonly (string | number)[] }): Promise<void> => {
+  async ({ _: words }: Words): Promise<void> => {
     const [first, second] = words.map(String);
     if (first === undefined) throw new UsageError('what shall I do? see: agent --help');
     const meant = closest(

@@ -13,6 +13,8 @@ export interface Common {
 export interface Command<Args = never> {
   readonly command: string;
   readonly describe: string;
+  /** What to do about a word that it does not take; else one task at a time, or its help. */
+  readonly instead?: string;
   readonly builder: (parser: Argv) => Argv;
   readonly run: (context: CommandContext, args: Args) => Promise<number>;
 }

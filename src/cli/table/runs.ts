@@ -8,12 +8,18 @@ type CreateArgs = Common & commands.CreateArgs & { readonly run?: boolean; reado
 export const create = command<CreateArgs>({
   command: 'create <description>',
   describe: 'create a task; prints its id',
+  instead: 'put the description in quotes, and name each dependency by a flag of its own: --deps <id> --deps <id>',
   builder: (parser) =>
     parser
       .positional('description', { type: 'string', demandOption: true, describe: 'what shall be done' })
       .options({
         title: { type: 'string', requiresArg: true, describe: 'one line; else the first line of the description' },
-        deps: { type: 'string', array: true, requiresArg: true, describe: 'ids of tasks that must be complete first' },
+        deps: {
+          type: 'string',
+          array: true,
+          requiresArg: true,
+          describe: 'a task that must be complete first; more by commas or more flags',
+        },
         priority: { type: 'number', requiresArg: true, describe: '0 (first) to 4' },
         label: { type: 'string', array: true, requiresArg: true, describe: 'a label' },
         role: { type: 'string', choices: roles, requiresArg: true, describe: 'the role that shall work on it' },
@@ -54,6 +60,7 @@ export const runs: readonly Command[] = roles.map((role) =>
   command<RunArgs>({
     command: `${role} <task_id>`,
     describe: `run the ${role} on a task`,
+    instead: `one task at a time; put the text of a new task in quotes: agent ${role} "<text>"`,
     builder: (parser) =>
       runFlags(onTask(parser)).example(`agent ${role} bd-a1b2`, 'run it and watch; with --async return at once'),
     run: (context, args) => {

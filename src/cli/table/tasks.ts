@@ -52,6 +52,7 @@ type Dependency = OnTask & { readonly action: 'add' | 'remove' | 'tree'; readonl
 export const dependencies = command<Dependency>({
   command: 'dep <action> <task_id> [depends_on]',
   describe: 'add, remove or show (tree) dependencies: the first task waits for the second',
+  instead: 'one dependency at a time: agent dep add <task_id> <depends_on>',
   builder: (parser) =>
     onTask(parser)
       .positional('action', { choices: ['add', 'remove', 'tree'] as const, demandOption: true })
@@ -59,6 +60,8 @@ export const dependencies = command<Dependency>({
       .example('agent dep add bd-b2 bd-a1', 'bd-b2 waits for bd-a1')
       .example('agent dep tree bd-b2', 'what it depends on, down to the first ones'),
   run: (context, { action, task_id, depends_on }) => {
+    if (action === 'tree' && depends_on !== undefined)
+      throw new UsageError(`dep tree does not take ${JSON.stringify(depends_on)}: one task at a time`);
     if (action === 'tree') return dependencyTree(context, task_id);
     if (depends_on === undefined) throw new UsageError(`dep ${action} needs two task ids`);
     return changeDependency(context, action === 'add' ? 'add_dependency' : 'remove_dependency', task_id, depends_on);
@@ -68,6 +71,7 @@ export const dependencies = command<Dependency>({
 export const responding = command<Common & RespondArgs>({
   command: 'respond <task_id> [answer]',
   describe: 'answer what an agent asks, or let it make a call',
+  instead: 'put the answer in quotes',
   builder: (parser) =>
     onTask(parser)
       .positional('answer', { type: 'string', describe: 'the answer in words' })
