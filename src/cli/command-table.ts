@@ -12,7 +12,7 @@ const completing: Command = command<Common & { readonly shell: Shell }>({
     parser
       .positional('shell', { choices: shells, demandOption: true })
       .example('eval "$(agent completion bash)"', 'for this session'),
-  run: async ({ io }, { shell }) => completion(io, shell, commandTable),
+  run: async ({ io, json }, { shell }) => completion(io, json, shell, commandTable),
 });
 /** The commands of Spec 4 and CONTRACT 7, in the order in which help shows them. */
 export const commandTable: readonly Command[] = [

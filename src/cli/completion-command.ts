@@ -1,5 +1,6 @@
 import { exitCodes } from './exit-codes.ts';
 import type { Io } from './io.ts';
+import { UsageError } from './project.ts';
 
 interface Named {
   readonly command: string;
@@ -33,8 +34,9 @@ const scripts: { readonly [S in Shell]: (commands: readonly Named[]) => string }
     ].join('\n'),
 };
 
-/** Prints what a shell reads to complete the commands. */
-export const completion = (io: Io, shell: Shell, commands: readonly Named[]): number => {
+/** Prints what a shell reads to complete the commands. @throws UsageError where JSON is wanted, which no shell reads */
+export const completion = (io: Io, json: boolean, shell: Shell, commands: readonly Named[]): number => {
+  if (json) throw new UsageError('completion prints a script for the shell; leave out --json');
   io.out(scripts[shell](commands));
   return exitCodes.done;
 };

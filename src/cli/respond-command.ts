@@ -3,7 +3,6 @@ import type { TaskView } from '../machines/task-view.ts';
 import { CallError } from './client.ts';
 import type { CommandContext } from './commands.ts';
 import { exitCodes } from './exit-codes.ts';
-import { UsageError } from './project.ts';
 import { renderTask } from './render.ts';
 
 export interface RespondArgs {
@@ -31,11 +30,11 @@ export const respond = async ({ connection, io, json }: CommandContext, args: Re
       state: task.phase,
     });
   if (args.answer === undefined && decision === undefined) {
-    if (json) io.out(JSON.stringify(task.awaiting));
-    else io.out(renderTask(task));
-    throw new UsageError(
-      task.awaiting.kind === 'approval' ? 'say --allow or --deny' : `answer with: agent respond ${taskId} "<answer>"`,
-    );
+    const message =
+      task.awaiting.kind === 'approval' ? 'say --allow or --deny' : `answer with: agent respond ${taskId} "<answer>"`;
+    io.out(json ? JSON.stringify({ ...task.awaiting, error: { code: 'usage', message } }) : renderTask(task));
+    io.err(`agent: ${message}`);
+    return exitCodes.usage;
   }
   const after = (await client.call('respond', {
     task_id: taskId,

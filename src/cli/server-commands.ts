@@ -35,23 +35,21 @@ export const statusOfServer = async ({ project, io, json }: CommandContext): Pro
 };
 
 /** Asks the server to end, as SIGTERM does, and waits until it has. @throws CallError when it does not */
-export const stopServerCommand = async ({ project, io }: CommandContext): Promise<number> => {
+export const stopServerCommand = async ({ project, io, json }: CommandContext): Promise<number> => {
   const address = await findServer(project);
   const file = readServerFile(stateFiles(project.stateDir).server);
   if (address === null || file === null) {
-    io.out(`no server runs for ${project.root}`);
+    io.out(json ? JSON.stringify({ running: false, stopped: false }) : `no server runs for ${project.root}`);
     return exitCodes.done;
   }
-  process.kill(file.pid, 'SIGTERM');
+  const { pid } = file;
+  process.kill(pid, 'SIGTERM');
   for (const deadline = performance.now() + stopMs; performance.now() < deadline; await delay(pollMs)) {
-    if (isAlive(file.pid)) continue;
-    io.out(`the server (pid ${file.pid}) is stopped`);
+    if (isAlive(pid)) continue;
+    io.out(json ? JSON.stringify({ running: false, stopped: true, pid }) : `the server (pid ${pid}) is stopped`);
     return exitCodes.done;
   }
-  throw new CallError(
-    'server_not_stopped',
-    `the server (pid ${file.pid}) does not stop; end it with: kill -9 ${file.pid}`,
-  );
+  throw new CallError('server_not_stopped', `the server (pid ${pid}) does not stop; end it with: kill -9 ${pid}`);
 };
 
 /** Shows the token of this project's server. */

@@ -463,7 +463,7 @@ test('a question is shown while a run is watched, and answered from elsewhere', 
   const again = await agent('respond', id, 'blue');
 
   expect(asked).toMatchObject({ code: 2, err: expect.stringContaining(`agent respond ${id} "<answer>"`) });
-  expect(JSON.parse(asked.out.split('\n')[0] ?? '')).toMatchObject({ kind: 'input', question: 'red or blue?' });
+  expect(JSON.parse(asked.out)).toMatchObject({ kind: 'input', question: 'red or blue?', error: { code: 'usage' } });
   expect(answered).toMatchObject({ code: 0, out: expect.stringContaining(`${id} started`) });
   expect(again.code).toBe(4);
   const { code, out } = await watched;
