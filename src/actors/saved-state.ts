@@ -1,11 +1,12 @@
-import { createActor, type SnapshotFrom } from 'xstate';
+import { createActor, type SnapshotFrom, transition } from 'xstate';
 import { z } from 'zod';
 import type { AgentContext, WaitsAt } from '../machines/agent-context.ts';
 import { agentMachine } from '../machines/agent-machine.ts';
 import { attemptKey, type Role, type TaskId } from '../machines/task.ts';
+import type { ObservedStatus } from '../machines/task-context.ts';
 import { taskMachine } from '../machines/task-machine.ts';
 import { type AgentState, type TaskState, type TaskView, toView } from '../machines/task-view.ts';
-import type { TrackedTask } from '../machines/tracked-task.ts';
+import { statusInTracker, type TrackedTask } from '../machines/tracked-task.ts';
 import type { SavedActor, Store } from './store/port.ts';
 
 /** Raised when a chart changes in a way that makes older snapshots unreadable. */
@@ -48,12 +49,30 @@ export const readSaved = (store: Store, saved: SavedActor): SavedTask => {
 };
 
 /** The task machine's snapshot of a task that is not live: its saved state, or its first one. */
-export const savedSnapshot = (store: Store, taskId: TaskId): SnapshotFrom<typeof taskMachine> => {
-  const saved = store.actor(taskId);
+export const savedSnapshot = (store: Store | null, taskId: TaskId): SnapshotFrom<typeof taskMachine> => {
+  const saved = store?.actor(taskId) ?? null;
   if (saved === null) return createActor(taskMachine, { input: { taskId } }).getSnapshot();
   const { value, context } = parse(saved);
   return taskMachine.resolveState({ value, context } as never);
 };
+
+const observedStatus = (tracked: TrackedTask): ObservedStatus => {
+  const status = statusInTracker(tracked);
+  if (status === 'queued') return 'open';
+  return status === 'complete' || status === 'failed' || status === 'cancelled' ? status : 'elsewhere';
+};
+
+/** What a task at rest is told of how it stands in the tracker. */
+export const observationOf = (tracked: TrackedTask, at: number) =>
+  ({ type: 'tracker.observed', status: observedStatus(tracked), at }) as const;
+
+/** Where a task stands: one at rest follows what the tracker says of it. */
+export const asTracked = (
+  snapshot: SnapshotFrom<typeof taskMachine>,
+  tracked: TrackedTask,
+  at: number,
+): SnapshotFrom<typeof taskMachine> =>
+  snapshot.hasTag('pending') ? snapshot : transition(taskMachine, snapshot, observationOf(tracked, at))[0];
 
 const waitsAt = [
   'awaitingInput',

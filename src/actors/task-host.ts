@@ -1,19 +1,19 @@
-import { type EventObject, type SnapshotFrom, transition, waitFor } from 'xstate';
+import { type EventObject, type SnapshotFrom, waitFor } from 'xstate';
 import type { AgentEvent, Response } from '../machines/agent-context.ts';
 import type { agentMachine } from '../machines/agent-machine.ts';
 import { isServiceError, ServiceError } from '../machines/errors.ts';
 import { refuses, refusesResponse } from '../machines/refusals.ts';
 import { attemptKey, type TaskId } from '../machines/task.ts';
-import type { ObservedStatus, TaskCommand, TaskContext } from '../machines/task-context.ts';
+import type { TaskCommand, TaskContext } from '../machines/task-context.ts';
 import { type AgentState, type TaskView, toView } from '../machines/task-view.ts';
-import { statusInTracker, type TrackedTask } from '../machines/tracked-task.ts';
+import type { TrackedTask } from '../machines/tracked-task.ts';
 import { agentChange, taskChange } from './changes.ts';
 import { durable } from './durable.ts';
 import type { Journal } from './journal.ts';
 import { createLiveTasks, type Live, type LiveTasksPorts, type TaskMachine } from './live-tasks.ts';
 import { createObserver } from './observer.ts';
 import { differenceFrom } from './replay.ts';
-import { createRestingViews, goesToWait, savedSnapshot } from './saved-state.ts';
+import { asTracked, createRestingViews, goesToWait, observationOf, savedSnapshot } from './saved-state.ts';
 import { StoreError } from './store/port.ts';
 import { createTimerWheel } from './timer-wheel.ts';
 import { shownOf } from './transitions.ts';
@@ -64,12 +64,6 @@ export interface TaskHost {
 const answerMs = 30_000;
 const comingMs = 10_000;
 const lookMs = 20;
-
-const observedStatus = (tracked: TrackedTask): ObservedStatus => {
-  const status = statusInTracker(tracked);
-  if (status === 'queued') return 'open';
-  return status === 'complete' || status === 'failed' || status === 'cancelled' ? status : 'elsewhere';
-};
 
 /** A journal that cannot be written is said by name; every other fault stays inside. */
 const asAnswer = (cause: unknown): ServiceError =>
@@ -128,9 +122,6 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     wheel.set(taskId, next.hasTag('pending') ? deadlineAt : null);
   };
 
-  const observation = (tracked: TrackedTask) =>
-    ({ type: 'tracker.observed', status: observedStatus(tracked), at: now() }) as const;
-
   const live = createLiveTasks(logic, {
     ...ports,
     onCrash: (taskId) => {
@@ -138,7 +129,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
       ports.onCrash(taskId);
     },
     setDeadline: wheel.set,
-    observation,
+    observation: (tracked) => observationOf(tracked, now()),
   });
 
   const agentIn = (host: Live, attempt: number): AgentState | null =>
@@ -196,8 +187,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     viewOf,
     snapshotOf: (taskId, tracked = null) => {
       const snapshot = live.get(taskId)?.actor.getSnapshot() ?? savedSnapshot(store, taskId);
-      if (tracked === null || snapshot.hasTag('pending')) return snapshot;
-      return transition(machine, snapshot, observation(tracked))[0];
+      return tracked === null ? snapshot : asTracked(snapshot, tracked, now());
     },
     priorityOf: (taskId) => live.get(taskId)?.tracked.priority ?? 2,
     knownTask: (taskId) => live.get(taskId)?.tracked ?? null,

@@ -2,7 +2,7 @@ import { completion, type Shell, shells } from './completion-command.ts';
 import { type Command, type Common, command } from './table/command.ts';
 import { housekeeping, links } from './table/housekeeping.ts';
 import { create, runs } from './table/runs.ts';
-import { asking, close, dependencies, list, logs, responding, show } from './table/tasks.ts';
+import { asking, changing, dependencies, list, logs, responding, show } from './table/tasks.ts';
 import { watching, work } from './table/watching.ts';
 
 const completing: Command = command<Common & { readonly shell: Shell }>({
@@ -20,10 +20,10 @@ export const commandTable: readonly Command[] = [
   ...runs,
   show,
   list,
-  close,
+  changing('close', 'mark a task complete', 'done by hand'),
   asking('cancel', 'cancel a task and stop what it runs', 'stop it; the task can be retried'),
   asking('retry', 'run a failed or cancelled task again', 'another attempt by the same role'),
-  asking('reopen', 'put a complete task back into the queue', 'it was not done after all'),
+  changing('reopen', 'put a complete task back into the queue', 'it was not done after all'),
   responding,
   ...work,
   logs,

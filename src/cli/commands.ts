@@ -55,10 +55,13 @@ export const createAndRun = async (context: CommandContext, args: CreateArgs, de
   return run(context, { role: args.role ?? '', task: task_id, options: {}, json: context.json }, detach);
 };
 
-export const close = async (context: CommandContext, id: string, reason: string | undefined): Promise<number> => {
-  const client = await context.connection.files();
-  return change(context, client, 'close', id, reason);
-};
+/** `close` and `reopen`: the project's files are enough where no server runs. */
+export const changeAtRest = async (
+  context: CommandContext,
+  method: 'close' | 'reopen',
+  id: string,
+  reason?: string,
+): Promise<number> => change(context, await context.connection.files(), method, id, reason);
 
 const change = async (context: CommandContext, client: Client, method: string, id: string, reason?: string) => {
   const params = { task_id: requireId(id), ...(reason === undefined ? {} : { reason }) };
@@ -68,8 +71,13 @@ const change = async (context: CommandContext, client: Client, method: string, i
   return exitCodes.done;
 };
 
-/** `cancel`, `reopen` and `retry`: they change what a server holds, so they need one. */
-export const ask = async (context: CommandContext, method: string, id: string, reason?: string): Promise<number> => {
+/** `cancel` and `retry`: they stop or start an agent and commit the task's end or its next attempt, so they need a server. */
+export const ask = async (
+  context: CommandContext,
+  method: 'cancel' | 'retry',
+  id: string,
+  reason?: string,
+): Promise<number> => {
   const taskId = requireId(id);
   return change(context, await context.connection.server(), method, taskId, reason);
 };

@@ -55,7 +55,7 @@ const openFiles = async (project: Project, config: string | undefined): Promise<
   const { journal } = taskFiles(project);
   const tracker = trackerFor(loadConfig({ config }, process.env).config, project.root, () => {});
   const store = existsSync(journal) ? createSqliteStore({ file: journal, readonly: true }) : null;
-  return offlineClient(createOfflineService(tracker, store), createOfflineMethods);
+  return offlineClient(createOfflineService(tracker, store, Date.now), createOfflineMethods);
 };
 
 export const connect = ({ project, config, start, io }: ConnectOptions): Connection => ({

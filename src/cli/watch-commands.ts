@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { requireId } from '../actors/naming.ts';
+import type { TaskId } from '../machines/task.ts';
 import type { TaskView } from '../machines/task-view.ts';
 import type { Client } from './client.ts';
 import type { CommandContext } from './commands.ts';
@@ -11,23 +12,36 @@ const over: Readonly<Record<string, number>> = {
   cancelled: exitCodes.cancelled,
 };
 
-const waitForOne = async (client: Client, taskId: string, signal: AbortSignal): Promise<TaskView> => {
+const statusOf = async (client: Client, taskId: TaskId): Promise<TaskView> =>
+  (await client.call('status', { task_id: taskId })) as TaskView;
+
+const waitForOne = async (client: Client, taskId: TaskId, signal: AbortSignal): Promise<TaskView> => {
   for await (const _ of client.frames(taskId, null, signal)) if (signal.aborted) break;
-  return (await client.call('status', { task_id: taskId })) as TaskView;
+  return statusOf(client, taskId);
 };
 
-/** Waits until every task is over. 0 when all are complete, else the worst of them; 124 when the time is up. */
+const untilOver = async (client: Client, ids: readonly TaskId[], timeoutSeconds: number | undefined) => {
+  const abort = new AbortController();
+  const timer = timeoutSeconds === undefined ? undefined : setTimeout(() => abort.abort(), timeoutSeconds * 1_000);
+  const tasks = await Promise.all(ids.map((id) => waitForOne(client, id, abort.signal)));
+  clearTimeout(timer);
+  return tasks;
+};
+
+/**
+ * Waits until every task is over; a server is needed only while one is not.
+ * @returns 0 when all are complete, else the worst of them; 124 when the time is up
+ */
 export const wait = async (
   { connection, io, json }: CommandContext,
   ids: readonly string[],
   timeoutSeconds: number | undefined,
 ): Promise<number> => {
   const taskIds = ids.map(requireId);
-  const client = await connection.server();
-  const abort = new AbortController();
-  const timer = timeoutSeconds === undefined ? undefined : setTimeout(() => abort.abort(), timeoutSeconds * 1_000);
-  const tasks = await Promise.all(taskIds.map((id) => waitForOne(client, id, abort.signal)));
-  clearTimeout(timer);
+  const files = await connection.files();
+  const seen = await Promise.all(taskIds.map((id) => statusOf(files, id)));
+  const isOver = seen.every(({ status }) => status in over);
+  const tasks = isOver ? seen : await untilOver(await connection.server(), taskIds, timeoutSeconds);
   for (const task of tasks) io.out(json ? JSON.stringify(task) : `${task.task_id} ${task.status}`);
   const codes = tasks.map(({ status }) => over[status]);
   if (codes.includes(undefined)) {

@@ -72,6 +72,7 @@ const createChange =
 export const createOfflineMethods = (service: OfflineService): Readonly<Record<string, Method>> => ({
   ...createCatalogueMethods(service),
   close: createChange(service.close),
+  reopen: createChange(service.reopen),
 });
 
 /** The JSON-RPC methods of CONTRACT 3: each parses its params and asks the service. */

@@ -22,14 +22,15 @@ export const list = command<Common & { readonly status?: string }>({
   run: async ({ connection, io, json }, { status }) => look.list(await connection.files(), io, json, status),
 });
 
-export const close = command<OnTask>({
-  command: 'close <task_id>',
-  describe: 'mark a task complete',
-  builder: (parser) => withReason(parser).example('agent close bd-a1b2', 'done by hand'),
-  run: (context, { task_id, reason }) => commands.close(context, task_id, reason),
-});
+export const changing = (method: 'close' | 'reopen', describe: string, example: string): Command =>
+  command<OnTask>({
+    command: `${method} <task_id>`,
+    describe,
+    builder: (parser) => withReason(parser).example(`agent ${method} bd-a1b2`, example),
+    run: (context, { task_id, reason }) => commands.changeAtRest(context, method, task_id, reason),
+  });
 
-export const asking = (method: 'cancel' | 'reopen' | 'retry', describe: string, example: string): Command =>
+export const asking = (method: 'cancel' | 'retry', describe: string, example: string): Command =>
   command<OnTask>({
     command: `${method} <task_id>`,
     describe,

@@ -1,0 +1,65 @@
+import { existsSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { openProject } from '../support/cli.ts';
+
+/** CONTRACT 7: task commands that need no agent work without a server. */
+
+test('a closed task is reopened in the files, and the next server goes on from there', async () => {
+  const { agent, stateDir } = openProject();
+  const id = (await agent('create', 'one')).out.trim();
+  await agent('close', id);
+
+  const reopened = await agent('reopen', id, '--no-start');
+  const again = await agent('reopen', id, '--no-start', '--json');
+  const unknown = await agent('reopen', 'bd-none', '--no-start');
+  const withoutServer = !existsSync(stateDir);
+  const ran = await agent('engineer', id);
+
+  expect(reopened).toMatchObject({ code: 0, out: `${id} queued\n` });
+  expect([again.code, JSON.parse(again.out).error]).toEqual([
+    4,
+    expect.objectContaining({ code: 'event_not_allowed', state: 'queued.idle', allowed: ['run', 'close', 'cancel'] }),
+  ]);
+  expect(unknown).toMatchObject({ code: 3, err: expect.stringContaining('task bd-none does not exist') });
+  expect(withoutServer).toBe(true);
+  expect(ran.code).toBe(0);
+});
+
+test('a task that an attempt completed is reopened in the files, and runs again as the next attempt', async () => {
+  const { agent, stopServer } = openProject();
+  const id = (await agent('create', 'one')).out.trim();
+  await agent('engineer', id);
+  await stopServer();
+
+  const reopened = await agent('reopen', id, '--no-start', '--json');
+  const ran = await agent('engineer', id);
+  const shown = JSON.parse((await agent('show', id, '--json')).out);
+
+  expect([reopened.code, JSON.parse(reopened.out)]).toEqual([
+    0,
+    expect.objectContaining({ status: 'queued', ready: true, attempt: 1 }),
+  ]);
+  expect(ran.code).toBe(0);
+  expect(shown).toMatchObject({ status: 'complete', attempt: 2 });
+});
+
+test('wait needs no server for tasks that are over, and none for ids that do not exist', async () => {
+  const { agent, stateDir } = openProject();
+  const [over, open] = [(await agent('create', 'one')).out.trim(), (await agent('create', 'two')).out.trim()];
+  await agent('close', over);
+
+  expect(await agent('wait', over)).toMatchObject({ code: 0, out: `${over} complete\n` });
+  expect(await agent('wait', over, 'bd-none')).toMatchObject({ code: 3, out: '' });
+  expect(await agent('wait', over, open, '--no-start')).toMatchObject({ code: 6, out: '' });
+  expect(existsSync(stateDir)).toBe(false);
+});
+
+test.each(['cancel', 'retry', 'explain', 'respond'])('%s needs a server, and says so', async (command) => {
+  const { agent, stateDir } = openProject();
+  const id = (await agent('create', 'one')).out.trim();
+
+  const ended = await agent(command, id, '--no-start');
+
+  expect(ended).toMatchObject({ code: 6, err: expect.stringContaining('no server runs for this project') });
+  expect(existsSync(stateDir)).toBe(false);
+});
