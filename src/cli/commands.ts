@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { isFreeText, requireId } from '../actors/naming.ts';
+import { optionsSchema, parseParams } from '../http/wire.ts';
 import type { TaskView } from '../machines/task-view.ts';
-import type { Client, Frame } from './client.ts';
+import { CallError, type Client, type Frame } from './client.ts';
 import type { Connection } from './connect.ts';
 import { exitCodes } from './exit-codes.ts';
 import type { Io } from './io.ts';
@@ -48,11 +49,28 @@ export const create = async (context: CommandContext, args: CreateArgs): Promise
   return exitCodes.done;
 };
 
-/** `create --run`: the id goes to stderr, since stdout belongs to the run. */
-export const createAndRun = async (context: CommandContext, args: CreateArgs, detach: boolean): Promise<number> => {
+const requestSchema = z.object({ options: optionsSchema });
+
+/**
+ * Creates a task and runs it; nothing is created for options that no run takes. The id goes to stderr, since stdout
+ * belongs to the run, and into the error when the run is refused.
+ */
+export const createAndRun = async (
+  context: CommandContext,
+  args: CreateArgs,
+  request: Omit<RunRequest, 'task'>,
+  detach: boolean,
+): Promise<number> => {
+  parseParams(requestSchema, { options: request.options });
   const { task_id } = await createTask(await context.connection.server(), args);
   context.io.err(`created ${task_id}`);
-  return run(context, { role: args.role ?? '', task: task_id, options: {}, json: context.json }, detach);
+  try {
+    return await run(context, { ...request, task: task_id }, detach);
+  } catch (error) {
+    context.io.err(`${task_id} stays; run it with: agent ${request.role} ${task_id}`);
+    if (!(error instanceof CallError)) throw error;
+    throw new CallError(error.code, error.message, { ...error.facts, task_id }, error);
+  }
 };
 
 /** `close` and `reopen`: the project's files are enough where no server runs. */
@@ -82,8 +100,10 @@ export const ask = async (
   return change(context, await context.connection.server(), method, taskId, reason);
 };
 
+/** Runs a task; from free text a task is created first. */
 export const run = async (context: CommandContext, request: RunRequest, detach: boolean): Promise<number> => {
-  if (!isFreeText(request.task)) requireId(request.task);
+  if (isFreeText(request.task)) return createAndRun(context, { description: request.task }, request, detach);
+  requireId(request.task);
   const client = await context.connection.server();
   if (!detach) return followRun(client, request, context.io);
   const execution = await submit(client, request);

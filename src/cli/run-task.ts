@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { isFreeText, requireId } from '../actors/naming.ts';
 import type { TaskView } from '../machines/task-view.ts';
 import { CallError, type Client, type Frame } from './client.ts';
 import { exitCodes } from './exit-codes.ts';
@@ -21,7 +20,6 @@ const settled: Readonly<Record<string, number>> = {
 
 export interface RunRequest {
   readonly role: string;
-  /** A task id, or free text, from which a task is created first. */
   readonly task: string;
   readonly options: Readonly<Record<string, unknown>>;
   readonly json: boolean;
@@ -63,25 +61,17 @@ const summary = (task: TaskView): string => {
   return lines.join('\n');
 };
 
-/** A task id as it is; free text becomes a new task. @throws CallError */
-const taskIdOf = async (client: Client, task: string): Promise<string> => {
-  if (!isFreeText(task)) return requireId(task);
-  return z.looseObject({ task_id: z.string() }).parse(await client.call('create', { description: task })).task_id;
-};
-
-/** Starts the run and answers with the execution. @throws CallError, ServiceError */
+/** Starts the run and answers with the execution. @throws CallError */
 export const submit = async (client: Client, { role, task, options }: RunRequest) =>
-  executionSchema.parse(
-    await client.call('execute', { task: isFreeText(task) ? task : requireId(task), role, options }),
-  );
+  executionSchema.parse(await client.call('execute', { task, role, options }));
 
 /**
  * Follows a run to its end. It listens before it asks, so that it misses nothing.
  * @returns the exit code: 0 only when the task completed
- * @throws CallError, ServiceError
+ * @throws CallError
  */
 export const followRun = async (client: Client, request: RunRequest, io: Io): Promise<number> => {
-  const task_id = await taskIdOf(client, request.task);
+  const task_id = request.task;
   const abort = new AbortController();
   const frames = client.frames(task_id, null, abort.signal)[Symbol.asyncIterator]();
   await frames.next();
@@ -89,7 +79,7 @@ export const followRun = async (client: Client, request: RunRequest, io: Io): Pr
   const interrupt = onInterrupt(cancel, io);
   let code: number | null = null;
   try {
-    const { attempt } = await submit(client, { ...request, task: task_id });
+    const { attempt } = await submit(client, request);
     for (let next = await frames.next(); next.done !== true; next = await frames.next()) {
       const frame = next.value;
       show(frame, request.json, io);
