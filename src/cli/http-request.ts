@@ -13,7 +13,7 @@ const maxAnswerBytes = 256 * 1024 * 1024;
 export const lost = (cause: unknown): CallError =>
   new CallError(
     'server_lost',
-    'the connection to the server is lost; see the log with: agent server status',
+    "the connection to the server is lost; 'agent server status' says whether it runs, and names its log",
     {},
     cause,
   );

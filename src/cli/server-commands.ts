@@ -6,32 +6,17 @@ import { CallError } from './client.ts';
 import type { CommandContext } from './commands.ts';
 import { exitCodes } from './exit-codes.ts';
 import { findServer } from './find-server.ts';
-import { getJson } from './http-request.ts';
 import { stateFiles } from './project.ts';
 import { ensurePrivateFolder, readToken } from './server/private-files.ts';
 import { readServerFile } from './server/server-file.ts';
+import { statusOfServer } from './server-status.ts';
 
 const stopMs = 15_000;
 const pollMs = 50;
-const healthMs = 5_000;
 
 export const startServerCommand = async (context: CommandContext): Promise<number> => {
   await context.connection.server();
   return statusOfServer(context);
-};
-
-/** Exit code 6 when no server runs. */
-export const statusOfServer = async ({ project, io, json }: CommandContext): Promise<number> => {
-  const address = await findServer(project);
-  if (address === null) {
-    io.out(json ? JSON.stringify({ running: false }) : `no server runs for ${project.root}`);
-    return exitCodes.unavailable;
-  }
-  const file = readServerFile(stateFiles(project.stateDir).server);
-  const health = (await getJson(address, '/health', healthMs)) as object;
-  if (json) io.out(JSON.stringify({ running: true, ...file, health }));
-  else io.out(`${address.url} (pid ${file?.pid}) serves ${project.root}; ${JSON.stringify(health)}`);
-  return exitCodes.done;
 };
 
 /** Asks the server to end, as SIGTERM does, and waits until it has. @throws CallError when it does not */

@@ -338,7 +338,7 @@ test('the server is started, asked and stopped by the CLI, and its token replace
   const stopped = await agent('server', 'stop');
 
   expect(none.code).toBe(6);
-  expect(started).toMatchObject({ code: 0, out: expect.stringContaining('"status":"healthy"') });
+  expect(started).toMatchObject({ code: 0, out: expect.stringMatching(/^http:\S+ is healthy\n {2}project {4}/) });
   expect(answer.status).toBe(401);
   expect(readFileSync(join(stateDir, 'token'), 'utf8').trim()).not.toBe(before);
   expect(JSON.parse(after.out)).toMatchObject({ running: true, health: { status: 'healthy' } });
@@ -520,7 +520,7 @@ test('a run whose server dies is not said to have gone well', async () => {
 
   const { code, err } = await run;
   expect(code).toBe(6);
-  expect(err).toMatch(/server/);
+  expect(err).toContain("'agent server status' says whether it runs, and names its log");
   process.kill(Number(readFileSync(join(root, 'pid'), 'utf8')), 'SIGKILL');
 });
 

@@ -1,5 +1,6 @@
 import * as handler from '../handler/handler-commands.ts';
-import { rotateToken, showToken, startServerCommand, statusOfServer, stopServerCommand } from '../server-commands.ts';
+import { rotateToken, showToken, startServerCommand, stopServerCommand } from '../server-commands.ts';
+import { statusOfServer } from '../server-status.ts';
 import { type Command, type Common, command } from './command.ts';
 
 const serverActions = { start: startServerCommand, stop: stopServerCommand, status: statusOfServer } as const;

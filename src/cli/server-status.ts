@@ -1,0 +1,50 @@
+import { existsSync } from 'node:fs';
+import type { CommandContext } from './commands.ts';
+import { exitCodes } from './exit-codes.ts';
+import { findServer } from './find-server.ts';
+import { getJson } from './http-request.ts';
+import { plain } from './io.ts';
+import { isJson, textIn } from './json.ts';
+import { stateFiles } from './project.ts';
+import { readServerFile, type ServerFile } from './server/server-file.ts';
+
+const healthMs = 5_000;
+
+type Row = readonly [name: string, value: string | null];
+
+const checksOf = (health: unknown): readonly Row[] => {
+  const checks = isJson(health) && isJson(health['checks']) ? health['checks'] : {};
+  return Object.entries(checks).map(([name, check]) => [
+    name,
+    `${textIn(check, 'status')}: ${textIn(check, 'detail')}`,
+  ]);
+};
+
+const render = (url: string, file: ServerFile | null, health: unknown, log: string | null): string => {
+  const rows: readonly Row[] = [
+    ['project', file?.project ?? null],
+    ['pid', file === null ? null : String(file.pid)],
+    ['since', file?.started_at ?? null],
+    ['version', file?.version ?? null],
+    ...checksOf(health),
+    ['log', log],
+  ];
+  const lines = rows.flatMap(([name, value]) => (value === null ? [] : [`  ${name.padEnd(10)} ${plain(value)}`]));
+  return [`${url} is ${textIn(health, 'status')}`, ...lines].join('\n');
+};
+
+/** Says where the server is, how it is, and where the log is of those that the CLI started. Exit code 6 when none runs. */
+export const statusOfServer = async ({ project, io, json }: CommandContext): Promise<number> => {
+  const files = stateFiles(project.stateDir);
+  const log = existsSync(files.log) ? files.log : null;
+  const address = await findServer(project);
+  if (address === null) {
+    const where = log === null ? '' : ` (log of the last one: ${log})`;
+    io.out(json ? JSON.stringify({ running: false, log }) : `no server runs for ${project.root}${where}`);
+    return exitCodes.unavailable;
+  }
+  const file = readServerFile(files.server);
+  const health = await getJson(address, '/health', healthMs);
+  io.out(json ? JSON.stringify({ running: true, ...file, log, health }) : render(address.url, file, health, log));
+  return exitCodes.done;
+};
