@@ -162,7 +162,9 @@ export const toView = (parts: ViewParts): TaskView => {
   const role = roleOf(parts);
   const end = endOf(parts, status);
   const awaiting =
-    status === 'started' && agent?.context.attempt === task?.context.attempt ? awaitingOf(agent) : undefined;
+    task?.tags.has('started') === true && agent?.context.attempt === task.context.attempt
+      ? awaitingOf(agent)
+      : undefined;
   const usage = agent?.context.usage ?? task?.context.outcome?.usage ?? noUsage;
   return {
     task_id: tracked.id,
