@@ -51,13 +51,13 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
     return saved !== null && !saved.pending && Date.parse(updatedAt) < saved.changedAt;
   };
 
-  /** Tells the tracker of an end again. */
+  /** Gives it back again. */
   const putRight = async ({ id }: TrackedTask): Promise<void> => {
     const fresh = await tracker.find(id);
     if (fresh === null || !wasPutBack(fresh)) return;
     const ended = savedSnapshot(store, id);
-    if (ended.hasTag('complete')) await tracker.close(id, 'Completed by agent-server');
-    else await tracker.release(id, ended.hasTag('cancelled') ? 'agent-cancelled' : 'agent-failed');
+    if (ended.hasTag('failed')) await tracker.release(id, 'agent-failed');
+    if (ended.hasTag('cancelled')) await tracker.release(id, 'agent-cancelled');
   };
 
   /** A task at rest that changed in the tracker: a frame for who looks on, if it shows anything new. */
