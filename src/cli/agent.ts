@@ -16,7 +16,8 @@ const leave = async (code: number): Promise<void> => {
 // A reader that has seen enough, such as head, is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit();
-  throw error;
+  process.stderr.write(`agent: the output cannot be written: ${error.message}\n`);
+  process.exit(1);
 });
 
 const io = processIo();

@@ -39,11 +39,32 @@ const refuseExtraWords = ({ command, instead }: Command, [, ...extra]: Words['_'
   throw new UsageError(`${name} does not take ${words}: ${instead ?? otherwise}`);
 };
 
+const refuseNoNumbers = (args: object): void => {
+  const [flag] = Object.entries(args).find(([, value]) => Number.isNaN(value)) ?? [];
+  if (flag !== undefined) throw new UsageError(`--${flag} needs a number`);
+};
+
+/** What stands after `--` is text, also where it looks like a flag; yargs would give such words to no positional. */
+const textMark = '\0';
+const marked = (words: readonly string[]): string[] => {
+  const end = words.indexOf('--');
+  if (end < 0) return [...words];
+  return [...words.slice(0, end), ...words.slice(end + 1).map((word) => `${textMark}${word}`)];
+};
+const unmarked = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(unmarked);
+  return typeof value === 'string' && value.startsWith(textMark) ? value.slice(textMark.length) : value;
+};
+
 /** Runs a command with what every command needs, and keeps its exit code. */
 const handler =
   (command: Command, io: Io, ended: (code: number) => void) =>
-  async (args: Common & Words): Promise<void> => {
+  async (parsed: Common & Words): Promise<void> => {
+    const args = Object.fromEntries(
+      Object.entries(parsed).map(([key, value]) => [key, unmarked(value)]),
+    ) as unknown as typeof parsed;
     refuseExtraWords(command, args._);
+    refuseNoNumbers(args);
     const project = findProject(args.project, process.cwd(), process.env);
     const warning = trackerWarning(process.env, project.root);
     if (warning !== null) io.err(warning);
@@ -54,7 +75,7 @@ const handler =
 const unknown =
   (io: Io) =>
   async ({ _: words }: Words): Promise<void> => {
-    const [first, second] = words.map(String);
+    const [first, second] = words.map((word) => String(unmarked(word)));
     if (first === undefined) throw new UsageError('what shall I do? see: agent --help');
     const meant = closest(
       first,
@@ -70,7 +91,7 @@ const unknown =
   };
 
 const base = (): Argv =>
-  yargs(hideBin(process.argv))
+  yargs(marked(hideBin(process.argv)))
     .scriptName('agent')
     .usage('$0 <command> [options]\n\nRuns coding agents on the tasks of this project.')
     .parserConfiguration({ 'greedy-arrays': false, 'parse-positional-numbers': false })
@@ -105,7 +126,8 @@ const parserFor = (io: Io, ended: (code: number) => void): Argv =>
     .wrap(Math.min(110, process.stdout.columns ?? 110))
     .exitProcess(false)
     .fail((message, error) => {
-      throw error ?? new UsageError(message);
+      const hint = message.startsWith('Not enough non-option') ? '; text that begins with - goes after --' : '';
+      throw error ?? new UsageError(`${message}${hint}`);
     });
 
 const nameOf = (error: unknown): string => {
@@ -131,6 +153,9 @@ const report = (error: unknown, io: Io): number => {
   io.live('');
   if (process.argv.includes('--json')) io.out(JSON.stringify({ error: { ...factsOf(error), code: name, message } }));
   io.err(`agent: ${message}`);
+  const { variable } = factsOf(error) as { readonly variable?: string };
+  if (name === 'credential_missing' && variable !== undefined && process.env[variable])
+    io.err(`note: ${variable} is set here, but was not where the server was started; end it with: agent server stop`);
   return exitOf(name);
 };
 

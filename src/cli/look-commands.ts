@@ -3,6 +3,7 @@ import type { Client } from './client.ts';
 import { exitCodes } from './exit-codes.ts';
 import type { Io } from './io.ts';
 import { isJson, textIn } from './json.ts';
+import { UsageError } from './project.ts';
 import { renderList, renderTask } from './render.ts';
 
 /** `list` and `show`: what people ask all day, so this file and its imports load almost nothing (ADR 0005). */
@@ -29,8 +30,12 @@ export const everyTask = async (client: Client, io: Io, status: string | undefin
   }
 };
 
+const ourStatuses: readonly string[] = ['queued', 'started', 'complete', 'failed', 'cancelled'];
+
 export const list = async (client: Client, io: Io, json: boolean, status: string | undefined): Promise<number> => {
   const tasks = await everyTask(client, io, status);
+  if (tasks.length === 0 && status !== undefined && !ourStatuses.includes(status))
+    throw new UsageError(`no task has the status ${status}; ours are ${ourStatuses.join(', ')}`);
   warnStranded(client, tasks, io);
   if (json) io.out(JSON.stringify(tasks));
   else if (tasks.length > 0) io.out(renderList(tasks));

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { CallError } from './client.ts';
@@ -50,7 +51,9 @@ export const startServer = async (project: Project, config: string | undefined):
   const before = sizeOf(log);
   const output = openSync(log, 'a', 0o600);
   const script = fileURLToPath(new URL('./agent-server.js', import.meta.url));
-  const flags = [...(config === undefined ? [] : ['--config', config]), ...(await portFlags(config))];
+  // It works in another folder than who calls it.
+  const file = config ?? (process.env['AGENT_SERVER_CONFIG'] || undefined);
+  const flags = [...(file === undefined ? [] : ['--config', resolve(file)]), ...(await portFlags(config))];
   const child = spawn(process.execPath, [script, '--server', '--project', project.root, ...flags], {
     detached: true,
     stdio: ['ignore', output, output],
