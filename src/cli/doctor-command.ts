@@ -1,5 +1,5 @@
-import { existsSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { accessSync, constants, existsSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
 import { type Probe, runProbes } from '../actors/sandbox/probes.ts';
 import { backendChecks, type Check } from './backend-checks.ts';
 import type { CommandContext } from './commands.ts';
@@ -10,6 +10,7 @@ import { findServer } from './find-server.ts';
 import { noteOf, type ProjectRoleOutcome } from './roles/apply-project-roles.ts';
 import { sandboxFor } from './sandbox.ts';
 import { networkNotes } from './server/notes.ts';
+import { faultsOf } from './server-status.ts';
 import { resolveSettings } from './settings.ts';
 import { trackerFor } from './tracker.ts';
 import { version } from './version.ts';
@@ -60,7 +61,23 @@ const bd = async ({ project }: CommandContext, config: Config): Promise<Check> =
 
 const server = async ({ project }: CommandContext): Promise<Check> => {
   const address = await findServer(project);
-  return { check: 'server', status: 'ok', detail: address === null ? 'not running' : `running at ${address.url}` };
+  if (address === null) return { check: 'server', status: 'ok', detail: 'not running' };
+  const faults = await faultsOf(address);
+  const detail = [`running at ${address.url}`, ...faults].join('; ');
+  return { check: 'server', status: faults.length === 0 ? 'ok' : 'problem', detail };
+};
+
+/** The folder may not be there yet; a server must be able to make it. */
+const state = ({ project: { stateDir } }: CommandContext): Check => {
+  let folder = stateDir;
+  while (!existsSync(folder)) folder = dirname(folder);
+  try {
+    accessSync(folder, constants.W_OK);
+    return { check: 'state', status: 'ok', detail: stateDir };
+  } catch (error) {
+    const words = error instanceof Error ? error.message : String(error);
+    return { check: 'state', status: 'problem', detail: `${stateDir} cannot be used (${words}); set AGENT_STATE_DIR` };
+  }
 };
 
 /** What the project's own files do to the roles: shown even when they do not count. */
@@ -86,7 +103,7 @@ export const doctor = async (context: CommandContext, configFile: string | undef
   const checks: readonly Check[] = [
     { check: 'version', status: 'ok', detail: `agent-task-server ${version}, node ${process.version}` },
     { check: 'project', status: 'ok', detail: project.root },
-    { check: 'state', status: 'ok', detail: project.stateDir },
+    state(context),
     { check: 'config', status: 'ok', detail: configFileText(loaded) },
     { check: 'agents', status: 'ok', detail: `at most ${cap} at once` },
     ...projectRoles(resolved.projectRoles),
@@ -102,7 +119,7 @@ export const doctor = async (context: CommandContext, configFile: string | undef
   ];
   if (json) io.out(JSON.stringify({ checks, config }));
   else {
-    for (const { check, status, detail } of checks) io.out(`${status.padEnd(8)} ${check.padEnd(8)} ${detail}`);
+    for (const { check, status, detail } of checks) io.out(`${status.padEnd(8)} ${check.padEnd(9)} ${detail}`);
     io.out(`\neffective configuration:\n${JSON.stringify(config, null, 2)}`);
   }
   return checks.some(({ status }) => status === 'problem') ? exitCodes.failed : exitCodes.done;

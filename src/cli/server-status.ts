@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import type { CommandContext } from './commands.ts';
 import { exitCodes } from './exit-codes.ts';
 import { findServer } from './find-server.ts';
-import { getJson } from './http-request.ts';
+import { type Address, getJson } from './http-request.ts';
 import { plain } from './io.ts';
 import { isJson, textIn } from './json.ts';
 import { stateFiles } from './project.ts';
@@ -18,6 +18,17 @@ const checksOf = (health: unknown): readonly Row[] => {
     name,
     `${textIn(check, 'status')}: ${textIn(check, 'detail')}`,
   ]);
+};
+
+/** What a running server says is wrong with it, a sentence each. */
+export const faultsOf = async (address: Address): Promise<readonly string[]> => {
+  try {
+    const health = await getJson(address, '/health', healthMs);
+    const failing = checksOf(health).filter(([, value]) => !value?.startsWith('ok'));
+    return textIn(health, 'status') === 'healthy' ? [] : failing.map(([name, value]) => `its ${name} is ${value}`);
+  } catch (error) {
+    return [`it does not answer: ${error instanceof Error ? error.message : error}`];
+  }
 };
 
 const render = (url: string, file: ServerFile | null, health: unknown, log: string | null): string => {

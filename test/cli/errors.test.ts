@@ -299,6 +299,10 @@ test('a state folder on a read-only file system is said by name, and tasks can s
   });
   expect(served).toMatchObject({ code: 1, out: '', err: expect.stringContaining('set AGENT_STATE_DIR to another') });
   expect(made.code).toBe(0);
+  expect(await project.agent('doctor')).toMatchObject({
+    code: 1,
+    out: expect.stringMatching(/problem +state +\S+ cannot be used \(EROFS/),
+  });
 });
 
 test('a full state folder is said by name, what was acknowledged stays, and space brings it back', async (context) => {
@@ -324,6 +328,11 @@ test('a full state folder is said by name, what was acknowledged stays, and spac
   const health = await http(project, '/health');
   const ended = await project.agent('engineer', id);
   const shown = await call(project, 'status', { task_id: id });
+  const doctor = await project.agent('doctor');
+  expect(doctor).toMatchObject({
+    code: 1,
+    out: expect.stringMatching(/problem +server +running .*its store is failing/),
+  });
   rmSync(ballast);
   let again = await call(project, 'execute', { task_id: id, role: 'engineer' });
   while (again.error?.data.code === 'internal')
