@@ -29,12 +29,20 @@ test('an agent that asks waits for the answer and goes on with it', async () => 
   const id = await running(server);
   const asked = await untilAsked(server, id, 'input_required');
   const waiting = (await server.call('status', { task_id: id })).result;
+  const why = (await server.call('explain', { task_id: id })).result;
+  const refused = (await server.call('close', { task_id: id })).error;
 
   const answer = await server.call('respond', { task_id: id, attempt: 1, input_id: asked.input_id, text: 'blue' });
   const done = await untilStatus(server, id, 'complete');
 
   expect(asked).toMatchObject({ input_id: 'input-1', kind: 'input', question: 'red or blue?' });
   expect(waiting).toMatchObject({ status: 'started', phase: 'awaiting_input', awaiting: asked });
+  expect(why).toMatchObject({
+    reason: 'it waits for a person: red or blue? (agent respond)',
+    allowed_events: ['cancel', 'respond'],
+    deadline: waiting.awaiting.deadline,
+  });
+  expect(refused.data).toMatchObject({ code: 'event_not_allowed', allowed: ['cancel', 'respond'] });
   expect(answer.result).toMatchObject({ task_id: id, status: 'started', phase: 'waiting_for_slot' });
   expect(answer.result.awaiting).toBeUndefined();
   expect(done.result).toBe('so blue');
