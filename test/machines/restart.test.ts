@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { createActor, fromPromise } from 'xstate';
+import type { AgentContext } from '../../src/machines/agent-context.ts';
 import { agentMachine } from '../../src/machines/agent-machine.ts';
 import { agentRestart, type OnRestart, taskRestart } from '../../src/machines/restart.ts';
 import type { TaskId } from '../../src/machines/task.ts';
@@ -67,3 +68,12 @@ test.each(Object.entries(taskRestart))(
     }
   },
 );
+
+test('an agent that was setting its table again goes on where it was before that', () => {
+  const { preparing } = agentRestart;
+  if (typeof preparing !== 'function') throw new Error('where it goes on depends on its context');
+
+  const at = (resumeAt: 'acting' | null) => preparing({ resumeAt } as AgentContext);
+
+  expect([at('acting'), at(null)]).toEqual(['acting', null]);
+});
