@@ -89,6 +89,14 @@ const unwritable = (error: unknown): never => {
 };
 
 type MergeConflict = Extract<Merged, { status: 'conflict' }>;
+type Ended = NonNullable<ReturnType<TaskWorkPorts['contextOf']>>;
+
+/** What the tracker is about to be told, as the results say it; null when there is nothing to say. */
+const endOf = ({ failure, reason }: Ended, label: EndLabel): AttemptEnd | null => {
+  if (label === 'agent-cancelled') return { status: 'cancelled', reason };
+  return failure === null ? null : { status: 'failed', failure };
+};
+
 type Report = AttemptInput & { readonly outcome: AttemptOutcome | null; readonly end: AttemptEnd };
 
 /** The task machine with its slots filled: each does one thing in the world and can be repeated after a restart. */
@@ -176,13 +184,8 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
   const reportEnd = async (taskId: TaskId, attempt: number, label: EndLabel): Promise<void> => {
     const context = ports.contextOf(taskId);
     if (context?.role == null || attempt === 0) return;
-    const { role, options, outcome, failure, reason } = context;
-    const end =
-      label === 'agent-cancelled'
-        ? ({ status: 'cancelled', reason } as const)
-        : failure === null
-          ? null
-          : ({ status: 'failed', failure } as const);
+    const { role, options, outcome } = context;
+    const end = endOf(context, label);
     if (end !== null) await writeReport({ taskId, attempt, role, options, outcome, end }).catch(() => {});
   };
 
