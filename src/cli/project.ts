@@ -59,7 +59,7 @@ export const stateFiles = (stateDir: string) => ({
   token: join(stateDir, 'token'),
   server: join(stateDir, 'server.json'),
   owner: join(stateDir, 'project'),
-  /** Which folder the server of the project uses, in its usual one. */
+  /** In the usual folder: which other one the server of the project was given. */
   servedFrom: join(stateDir, 'served-from'),
   log: join(stateDir, 'server.log'),
 });

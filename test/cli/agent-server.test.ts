@@ -111,6 +111,18 @@ test('a second server of one project refuses to start also with a state folder o
   }
 });
 
+test('a server with a state folder of its own is refused while one runs with the usual folder', async () => {
+  const { root, agentWith } = openProject();
+  const usual = { AGENT_STATE_DIR: undefined };
+  const first = JSON.parse((await agentWith(usual, 'server', 'start', '--json')).out);
+
+  const second = await agentWith({}, 'server', 'start');
+  await agentWith(usual, 'server', 'stop');
+
+  expect(second.code).toBe(6);
+  expect(second.err).toContain(`${root} is already served by the server at ${first.url} (pid ${first.pid})`);
+});
+
 test('after kill -9 the next server takes over at once, and nothing is lost', async () => {
   const { start, serverFile, stopServer, agent } = openProject();
   const id = (await agent('create', 'Do it')).out.trim();

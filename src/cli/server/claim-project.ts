@@ -5,7 +5,7 @@ import { writeFileAtomically } from '../../actors/atomic-write.ts';
 import { isAlive } from '../../actors/is-alive.ts';
 import { lockProject, type ProjectLock } from '../../actors/store/project-lock.ts';
 import { type Project, requireOwnServer, stateFiles, textOf } from '../project.ts';
-import { ensurePrivateFolder, PrivateFileError, stateFolderError } from './private-files.ts';
+import { ensurePrivateFolder, PrivateFileError } from './private-files.ts';
 import { readServerFile, type ServerFile } from './server-file.ts';
 
 export class AlreadyServedError extends Error {
@@ -26,25 +26,26 @@ const keepOwner = async (file: string, root: string): Promise<void> => {
   }
 };
 
-/** The lock where all servers of a project meet; null when another one holds it. Without a home of its own nobody meets. */
+/** The lock where servers meet that were given folders of their own; null when another one holds it. */
 const lockUsual = ({ stateDir, usualDir }: Project): ProjectLock | null => {
   const files = stateFiles(usualDir);
   try {
-    if (stateDir !== usualDir) ensurePrivateFolder(usualDir);
-    const lock = stateDir === usualDir ? { release: () => {} } : lockProject(files.lock);
+    ensurePrivateFolder(usualDir);
+    const lock = lockProject(files.lock);
     if (lock !== null) writeFileSync(files.servedFrom, `${stateDir}\n`, { mode: 0o600 });
     return lock;
-  } catch (error) {
-    if (stateDir === usualDir) throw stateFolderError(stateDir, error);
+  } catch {
+    // Without a home that can be written nobody can meet there, and a folder of its own is what it is for.
     return { release: () => {} };
   }
 };
 
 const lockBoth = (project: Project): ProjectLock | null => {
   const own = lockProject(stateFiles(project.stateDir).lock);
-  const usual = own === null ? null : lockUsual(project);
-  if (own === null || usual === null) {
-    own?.release();
+  if (own === null || project.stateDir === project.usualDir) return own;
+  const usual = lockUsual(project);
+  if (usual === null) {
+    own.release();
     return null;
   }
   return {
@@ -57,8 +58,8 @@ const lockBoth = (project: Project): ProjectLock | null => {
 
 /** The server that serves the project now, maybe from another state folder. */
 const serverOf = ({ stateDir, usualDir }: Project): ServerFile | null => {
-  const elsewhere = textOf(stateFiles(usualDir).servedFrom) ?? usualDir;
-  const all = [stateDir, elsewhere].map((folder) => readServerFile(stateFiles(folder).server));
+  const folders = [stateDir, usualDir, textOf(stateFiles(usualDir).servedFrom) ?? usualDir];
+  const all = folders.map((folder) => readServerFile(stateFiles(folder).server));
   return all.find((file) => file !== null && isAlive(file.pid)) ?? all[0] ?? null;
 };
 
