@@ -1,4 +1,4 @@
-// Small real tasks for any configured model: success, turns, tokens, cost and time. See docs/evals.md.
+// Small real tasks for any configured model: success, turns, tokens, cost and time. See docs/guides/evals.md.
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { createBubblewrap } from '../dist/actors/sandbox/bubblewrap.js';

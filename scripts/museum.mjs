@@ -1,4 +1,4 @@
-// Writes docs/museum.md from test/museum.json; with --check, fails when the file has drifted. Either way it fails when a
+// Writes docs/project/museum.md from test/museum.json; with --check, fails when the file has drifted. Either way it fails when a
 // scenario is missing, or a test that is named is not there.
 import { existsSync, readFileSync } from 'node:fs';
 import { generate } from './generated.mjs';
@@ -88,4 +88,4 @@ const text = [
   ...parts.map(section),
 ].join('\n');
 
-generate('docs/museum.md', text);
+generate('docs/project/museum.md', text);

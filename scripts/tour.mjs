@@ -1,4 +1,4 @@
-// Writes docs/tour.md: a user's first ten minutes, by running every command of it on a real project with the real server;
+// Writes docs/guides/getting-started.md: a user's first ten minutes, by running every command of it on a real project with the real server;
 // with --check, fails when what happens now is not what the page says. Only the language model is played.
 import { execFileSync, spawn } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -162,7 +162,7 @@ An agent that must not decide alone asks. The task waits, its clock stops, and \
 setUp();
 try {
   await tour();
-  generate('docs/tour.md', `${page.join('\n\n')}\n`);
+  generate('docs/guides/getting-started.md', `${page.join('\n\n')}\n`);
 } catch (error) {
   console.error(`The tour broke: ${error instanceof Error ? error.message : error}`);
   process.exitCode = 1;

@@ -190,7 +190,7 @@ test('what our file holds goes to bd and comes back with nothing lost', async ()
 
   const adopted = await agent('init');
   await agent('close', 'bd-c3d4', '--reason', 'Completed in bd, truly');
-  // The way back that docs/trackers.md describes: bd's export in the place of the file, its own files out of the way.
+  // The way back that docs/guides/trackers.md describes: bd's export in the place of the file, its own files out of the way.
   writeFileSync(file, await bdIn(bd, root, 'export'));
   for (const name of ['beads.db', 'config.yaml', 'metadata.json']) rmSync(join(root, '.beads', name));
   const back = JSON.parse((await agentWith({ PATH: process.env['PATH'] }, 'list', '--json')).out);

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const rows = readFileSync(`${root}docs/spec.md`, 'utf8')
+const rows = readFileSync(`${root}docs/project/spec.md`, 'utf8')
   .split('\n')
   .filter((line) => line.startsWith('| ') && !line.startsWith('| clause'))
   .map((line) =>

@@ -96,7 +96,7 @@ export const serve = async (
         ...notesOf(config()),
         ...(worker.assistant === undefined
           ? []
-          : [`${worker.assistant} works outside of this sandbox, see docs/backends.md`]),
+          : [`${worker.assistant} works outside of this sandbox, see docs/guides/assistants.md`]),
         ...networkNotes(system.settings(), config()),
         ...current.resolved.projectRoles.map(noteOf),
         ...(inspection === null ? [] : ['inspected: GET /inspect shows the live machines']),
