@@ -116,7 +116,7 @@ const assistants: Assistants = {
 
 const workspace: Workspace = {
   ...createSharedWorkspace({ projectRoot: '/simulated' }),
-  open: async () => ({ root: '/simulated', readable: [], notes: [] }),
+  open: async () => ({ root: '/simulated', readable: [], notes: [], conflicts: [] }),
 };
 
 /** Faults that the server may meet and must say; all others are its own. */

@@ -9,6 +9,7 @@ export interface Merge {
   /** Of the one commit that a squash makes. */
   readonly message: string;
   readonly role: string;
+  readonly signal: AbortSignal | undefined;
 }
 
 const overwritten = /^\t(.+)$/gm;
@@ -19,7 +20,7 @@ const overwritten = /^\t(.+)$/gm;
  */
 export const mergeInto = async (repository: Repository, merge: Merge): Promise<Merged> => {
   const { git, gitDir, top } = repository;
-  const { branch, commit, mode, message, role } = merge;
+  const { branch, commit, mode, message, role, signal } = merge;
   const conflict = (why: string, files: readonly string[] = []): Merged => ({ status: 'conflict', branch, why, files });
 
   const into = (await git(['symbolic-ref', '--quiet', '--short', 'HEAD'], { gitDir })).stdout;
@@ -44,6 +45,7 @@ export const mergeInto = async (repository: Repository, merge: Merge): Promise<M
     const target = mode === 'ff' ? commit : await squashed();
     if (target === null) return { status: 'nothing' };
     if (typeof target !== 'string') return conflict(`both ${into} and ${branch} changed the same lines`, target);
+    signal?.throwIfAborted();
     const moved = await git(['merge', '--ff-only', '--quiet', '--no-stat', target], { gitDir, workTree: top });
     if (moved.ok) return { status: 'merged', commit: target, into };
     const files = [...moved.stderr.matchAll(overwritten)].flatMap(([, name]) => name ?? []);

@@ -2,6 +2,14 @@ import type { TaskId } from '../../machines/task.ts';
 import type { AttemptInput } from '../../machines/task-context.ts';
 import type { Mutex } from '../mutex.ts';
 
+/** Work of an earlier task that could not be put into the folder of an attempt, and the files in the way. */
+export interface StartConflict {
+  readonly taskId: TaskId;
+  readonly branch: string;
+  /** Empty when it was not a file that was in the way. */
+  readonly files: readonly string[];
+}
+
 /** The folder that an attempt works in. */
 export interface OpenWorkspace {
   /** Absolute, symlinks resolved. */
@@ -10,6 +18,8 @@ export interface OpenWorkspace {
   readonly readable: readonly string[];
   /** What the agent must know of its folder, in sentences, or nothing. */
   readonly notes: readonly string[];
+  /** What it builds on and does not have; the same each time that it is opened. */
+  readonly conflicts: readonly StartConflict[];
 }
 
 /** What an attempt changed, kept where nothing of ours removes it. */
@@ -38,8 +48,11 @@ export interface Workspace {
   readonly mode: 'shared' | 'worktree';
   /** For people: what agents work in, and why when that is not what was wished. */
   describe(): string;
-  /** `after` are the tasks whose work it builds on. @throws an error whose message may be shown */
-  open(attempt: AttemptInput, after?: readonly TaskId[]): Promise<OpenWorkspace>;
+  /**
+   * `after` are the tasks whose work it builds on. When the signal is aborted it rejects and leaves nothing new behind.
+   * @throws an error whose message may be shown
+   */
+  open(attempt: AttemptInput, after?: readonly TaskId[], signal?: AbortSignal): Promise<OpenWorkspace>;
   /** Runs what changes files: alone, where several attempts share one folder that cannot be told apart. */
   readonly alone: Mutex;
   /**
@@ -50,8 +63,11 @@ export interface Workspace {
   save(attempt: AttemptInput, title: string): Promise<SavedWork | null>;
   /** Saves what is left of attempts that are over, which could not be saved when they ended. @returns what still cannot be */
   sweep(isOver: (taskId: TaskId, attempt: number) => boolean): Promise<readonly string[]>;
-  /** Brings the saved work of an attempt into the project's own branch. Merging again gives `nothing`. */
-  merge(taskId: TaskId, attempt: number, mode: MergeMode, title: string): Promise<Merged>;
+  /**
+   * Brings the saved work of an attempt into the project's own branch. Merging again gives `nothing`. Once the signal is
+   * aborted the branch is not moved any more: it rejects.
+   */
+  merge(taskId: TaskId, attempt: number, mode: MergeMode, title: string, signal?: AbortSignal): Promise<Merged>;
   /** What an attempt has changed until now, as a patch; null when nobody knows of such an attempt. */
   diff(taskId: TaskId, attempt: number | null): Promise<{ readonly attempt: number; readonly patch: string } | null>;
 }

@@ -12,6 +12,10 @@ const recordSchema = z.strictObject({
   base: z.string(),
   /** Its git directory, as git made it; given to git as it is. */
   git_dir: z.string(),
+  /** The work that it builds on and does not have. */
+  conflicts: z
+    .array(z.strictObject({ task_id: z.string(), branch: z.string(), files: z.array(z.string()) }))
+    .default([]),
   /** The tip of its branch when it was saved; null while it is at work, and when it changed nothing. */
   commit: z.string().nullable(),
   /** Whether its work is saved, so that its folder goes. */

@@ -6,7 +6,7 @@ import { createMutex } from '../mutex.ts';
 import { protectedNames } from '../protected-names.ts';
 import { GitError, required } from './git.ts';
 import { mergeInto } from './merge.ts';
-import type { OpenWorkspace, SavedWork, Workspace } from './port.ts';
+import type { OpenWorkspace, SavedWork, StartConflict, Workspace } from './port.ts';
 import { asAgent, combine, commitTree, contains, headOf, type Repository, refuseFilters } from './repository.ts';
 import { createWorkRecords, type WorkRecord } from './work-records.ts';
 
@@ -27,9 +27,13 @@ const isThere = (path: string): Promise<boolean> =>
     () => false,
   );
 
+const conflictsIn = ({ conflicts }: WorkRecord): readonly StartConflict[] =>
+  conflicts.map(({ task_id, branch, files }) => ({ taskId: task_id as TaskId, branch, files }));
+
 interface Start {
   readonly commit: string;
   readonly notes: readonly string[];
+  readonly conflicts: readonly StartConflict[];
 }
 
 /** Each attempt works in a worktree of its own, on a branch of its own, which is all that is left of it (ADR 0014). */
@@ -47,6 +51,7 @@ export const createWorktreeWorkspace = ({ repository, projectRoot, folder, copie
   const startOf = async (after: readonly TaskId[]): Promise<Start> => {
     let commit = await headOf(repository);
     const notes: string[] = [];
+    const conflicts: StartConflict[] = [];
     for (const taskId of after) {
       const record = await records.latest(taskId);
       if (record?.commit == null) continue;
@@ -61,12 +66,13 @@ export const createWorktreeWorkspace = ({ repository, projectRoot, folder, copie
         continue;
       }
       const merged = await combine(repository, commit, record.commit).catch((error: unknown) => ({
-        conflicts: [words(error)],
+        conflicts: [],
+        why: words(error),
       }));
       if ('conflicts' in merged) {
-        notes.push(
-          `The work of ${taskId} is on the branch ${branch} and could not be put into your folder: ${merged.conflicts.join(', ')}.`,
-        );
+        const why = 'why' in merged ? merged.why : merged.conflicts.join(', ');
+        notes.push(`The work of ${taskId} is on the branch ${branch} and could not be put into your folder: ${why}.`);
+        conflicts.push({ taskId, branch, files: merged.conflicts });
         continue;
       }
       const message = `Merge the work of ${taskId}`;
@@ -78,7 +84,7 @@ export const createWorktreeWorkspace = ({ repository, projectRoot, folder, copie
       });
       notes.push(`Your folder has the work of ${taskId} (branch ${branch}), which is not in the project's branch yet.`);
     }
-    return { commit, notes };
+    return { commit, notes, conflicts };
   };
 
   /** A branch of that name may be left from a state folder that is gone; nobody's branch is ever moved. */
@@ -89,15 +95,20 @@ export const createWorktreeWorkspace = ({ repository, projectRoot, folder, copie
     }
   };
 
-  const copyInto = async (top: string): Promise<void> => {
+  const copyInto = async (top: string, signal: AbortSignal | undefined): Promise<void> => {
+    const filter = (): boolean => signal?.aborted !== true;
     for (const path of copies) {
       const [from, to] = [join(projectRoot, path), join(top, prefix, path)];
       if ((await isThere(from)) && !(await isThere(to)))
-        await cp(from, to, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
+        await cp(from, to, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true, filter });
     }
   };
 
-  const create = async ({ taskId, attempt, role }: AttemptInput, after: readonly TaskId[]): Promise<Start> => {
+  const create = async (
+    { taskId, attempt, role }: AttemptInput,
+    after: readonly TaskId[],
+    signal: AbortSignal | undefined,
+  ): Promise<Start> => {
     await refuseFilters(repository);
     const start = await startOf(after);
     const before = attempt > 1 ? await records.read(taskId, attempt - 1) : null;
@@ -106,6 +117,7 @@ export const createWorktreeWorkspace = ({ repository, projectRoot, folder, copie
         ? start.notes
         : [...start.notes, `An earlier attempt at this task left its work on the branch ${before.branch}.`];
     const branch = await freeBranch(taskId, attempt);
+    signal?.throwIfAborted();
     const top = records.folderOf(taskId, attempt);
     await mkdir(dirname(top), { recursive: true, mode: 0o700 });
     // What a crash left half made, before there was a record of it.
@@ -117,22 +129,38 @@ export const createWorktreeWorkspace = ({ repository, projectRoot, folder, copie
       'the worktree has no git directory',
       git(['rev-parse', '--absolute-git-dir'], { cwd: top }),
     );
-    await copyInto(top);
+    await copyInto(top, signal);
+    if (signal?.aborted) {
+      await removeTree(top);
+      await git(['update-ref', '-d', `refs/heads/${branch}`, start.commit], { gitDir });
+      throw signal.reason;
+    }
     await records.write({
       ...{ task_id: taskId, attempt, role, branch, base: start.commit, git_dir },
+      conflicts: start.conflicts.map(({ taskId: task_id, files, ...rest }) => ({
+        ...rest,
+        task_id,
+        files: [...files],
+      })),
       ...{ commit: null, closed: false, merged: null },
     });
-    return { commit: start.commit, notes };
+    return { ...start, notes };
   };
 
-  const openNow = async (attempt: AttemptInput, after: readonly TaskId[]): Promise<OpenWorkspace> => {
+  const openNow = async (
+    attempt: AttemptInput,
+    after: readonly TaskId[],
+    signal: AbortSignal | undefined,
+  ): Promise<OpenWorkspace> => {
     const top = records.folderOf(attempt.taskId, attempt.attempt);
     const record = await records.read(attempt.taskId, attempt.attempt);
     if (record?.closed === true)
       throw new GitError(`attempt ${attempt.attempt} of ${attempt.taskId} is over; its work is on ${record.branch}`);
     const isKnown = record !== null && (await isThere(top));
-    const { notes } = isKnown ? { notes: [] } : await create(attempt, after);
-    return { root: await realpath(join(top, prefix)), readable: [commonDir, join(top, '.git')], notes };
+    const { notes, conflicts } = isKnown
+      ? { notes: [], conflicts: conflictsIn(record) }
+      : await create(attempt, after, signal);
+    return { root: await realpath(join(top, prefix)), readable: [commonDir, join(top, '.git')], notes, conflicts };
   };
 
   /** Everything but what other programs would obey, and the tracker's. */
@@ -151,8 +179,8 @@ export const createWorktreeWorkspace = ({ repository, projectRoot, folder, copie
     );
   };
 
-  const remove = async (record: WorkRecord): Promise<void> => {
-    const { workTree } = inside(record);
+  const remove = (record: WorkRecord): Promise<void> => removeTree(inside(record).workTree);
+  const removeTree = async (workTree: string): Promise<void> => {
     const removed = await git(['worktree', 'remove', '--force', workTree], { gitDir });
     if (!removed.ok) {
       await rm(workTree, { recursive: true, force: true });
@@ -222,7 +250,8 @@ export const createWorktreeWorkspace = ({ repository, projectRoot, folder, copie
   return {
     mode: 'worktree',
     describe: () => 'a git worktree for each attempt',
-    open: (attempt, after = []) => inTurn(() => openNow(attempt, after)),
+    open: (attempt, after = [], signal) =>
+      inTurn(() => openNow(attempt, after, signal), signal === undefined ? {} : { signal }),
     alone: (work) => work(),
     save: (attempt, title) => inTurn(() => saveNow(attempt, title)),
     sweep: async (isOver) => {
@@ -235,21 +264,25 @@ export const createWorktreeWorkspace = ({ repository, projectRoot, folder, copie
       }
       return failed;
     },
-    merge: (taskId, attempt, mode, title) =>
-      inTurn(async () => {
-        const record = await records.read(taskId, attempt);
-        if (record?.commit == null || mode === 'none') return { status: 'nothing' };
-        const { branch, commit, role } = record;
-        const merged = await mergeInto(repository, {
-          branch,
-          commit,
-          mode,
-          message: `${title}\n\nTask: ${taskId}\nAttempt: ${attempt}\n`,
-          role,
-        });
-        if (merged.status === 'merged') await records.write({ ...record, merged: merged.commit });
-        return merged;
-      }),
+    merge: (taskId, attempt, mode, title, signal) =>
+      inTurn(
+        async () => {
+          const record = await records.read(taskId, attempt);
+          if (record?.commit == null || mode === 'none') return { status: 'nothing' };
+          const { branch, commit, role } = record;
+          const merged = await mergeInto(repository, {
+            branch,
+            commit,
+            mode,
+            message: `${title}\n\nTask: ${taskId}\nAttempt: ${attempt}\n`,
+            role,
+            signal,
+          });
+          if (merged.status === 'merged') await records.write({ ...record, merged: merged.commit });
+          return merged;
+        },
+        signal === undefined ? {} : { signal },
+      ),
     diff: async (taskId, attempt) => {
       const record = attempt === null ? await records.latest(taskId) : await records.read(taskId, attempt);
       if (record === null) return null;

@@ -148,10 +148,13 @@ test('work that contradicts is named, not forced', async () => {
   await workOn(workspace, 'a.txt', 'of b\n', 'bd-b');
   await workOn(workspace, 'a.txt', 'of c\n', 'bd-c');
 
-  const { root, notes } = await workspace.open(anAttempt(1, 'bd-d'), ['bd-b', 'bd-c'] as TaskId[]);
+  const after = ['bd-b', 'bd-c'] as TaskId[];
+  const { root, notes, conflicts } = await workspace.open(anAttempt(1, 'bd-d'), after);
 
+  expect((await workspace.open(anAttempt(1, 'bd-d'), after)).conflicts).toEqual(conflicts);
   expect(readFileSync(join(root, 'a.txt'), 'utf8')).toBe('of b\n');
   expect(notes[1]).toBe('The work of bd-c is on the branch agent/bd-c/1 and could not be put into your folder: a.txt.');
+  expect(conflicts).toEqual([{ taskId: 'bd-c', branch: 'agent/bd-c/1', files: ['a.txt'] }]);
 });
 
 test('files that git does not know are copied where the user says so', async () => {
@@ -204,6 +207,36 @@ test('a repository that another git works on is said by name, with the file that
   const merged = await workspace.merge(id, 1, 'ff', 'Change it');
 
   expect(merged).toMatchObject({ status: 'conflict', why: expect.stringContaining('index.lock') });
+});
+
+/** A signal that is aborted as soon as what was begun with it waits for its first command. */
+const abortedSoon = (): AbortSignal => {
+  const abort = new AbortController();
+  setImmediate(() => abort.abort(new Error('too late')));
+  return abort.signal;
+};
+
+test('a merge that is given up never moves the branch afterwards', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  await workOn(workspace, 'b.txt', 'new\n');
+  const head = gitIn(project, 'rev-parse', 'HEAD');
+
+  await expect(workspace.merge(id, 1, 'ff', 'x', abortedSoon())).rejects.toThrow('too late');
+
+  expect(gitIn(project, 'rev-parse', 'HEAD')).toBe(head);
+  expect(await workspace.merge(id, 1, 'ff', 'x')).toMatchObject({ status: 'merged' });
+});
+
+test('opening that is given up leaves no worktree, no branch and no record', async () => {
+  const [project, folder] = [makeRepository(), temporaryFolder()];
+  const workspace = await worktreesOf(project, folder);
+
+  await expect(workspace.open(anAttempt(), [], abortedSoon())).rejects.toThrow('too late');
+
+  expect(gitIn(project, 'worktree', 'list').split('\n')).toHaveLength(1);
+  expect(gitIn(project, 'branch', '--list', 'agent/*')).toBe('');
+  expect(await workspace.diff(id, null)).toBeNull();
 });
 
 test('a conflict changes nothing and names the files', async () => {
