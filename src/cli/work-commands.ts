@@ -19,6 +19,17 @@ const taskOf = async ({ connection }: CommandContext, taskId: TaskId): Promise<T
 const openFor = ({ project }: CommandContext, config: string | undefined) =>
   workspaceFor(loadConfig({ config }, process.env).config, project);
 
+/** Lines that `git apply` passes over, whatever a name has in it. */
+const guardedText = (guarded: readonly string[]): string =>
+  guarded.length === 0
+    ? ''
+    : [
+        '# runs on your machine: other programs run or trust these files, and a merge puts them into the project',
+        ...guarded.map((path) => `#   ${/^[\w./@+-]+$/.test(path) ? path : JSON.stringify(path)}`),
+        '',
+        '',
+      ].join('\n');
+
 /** Prints what an attempt changed, as a patch that `git apply` takes; also while it is at work. */
 export const showDiff = async (context: CommandContext, { task_id, attempt, config }: WorkArgs): Promise<number> => {
   const { io, json } = context;
@@ -35,7 +46,7 @@ export const showDiff = async (context: CommandContext, { task_id, attempt, conf
   }
   if (json) io.out(JSON.stringify({ task_id: taskId, ...found }));
   else if (found.patch === '') io.err(`attempt ${found.attempt} of ${taskId} changed nothing`);
-  else io.out(found.patch);
+  else io.out(guardedText(found.guarded) + found.patch);
   return exitCodes.done;
 };
 

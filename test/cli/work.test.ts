@@ -5,11 +5,11 @@ import { openProject } from '../support/cli.ts';
 import { commitIn, gitIn } from '../support/git.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
-/** A project in git whose engineer writes `b.txt`. */
-const open = (workspace: object = {}) => {
+/** A project in git whose engineer writes files. */
+const open = (workspace: object = {}, files = [{ path: 'b.txt', content: 'new\n' }]) => {
   const script = join(temporaryFolder(), 'script.json');
   const turns = [
-    { calls: [{ tool: 'write', arguments: { path: 'b.txt', content: 'new\n' } }] },
+    { calls: files.map((file) => ({ tool: 'write', arguments: file })) },
     { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'done' } }] },
   ];
   writeFileSync(script, JSON.stringify({ scripts: [{ turns }] }));
@@ -39,10 +39,35 @@ test('what an attempt changed is shown as a patch that git takes, and merged on 
   expect(early[0]?.err).toContain(`${id} has no attempt with a branch of its own`);
   expect(early[1]?.err).toContain(`${id} was never worked on`);
   expect(diff.out).toMatch(/^diff --git a\/b\.txt b\/b\.txt\n[\s\S]*\+new\n$/);
-  expect(JSON.parse(offline.out)).toEqual({ task_id: id, attempt: 1, patch: diff.out.trimEnd() });
+  expect(JSON.parse(offline.out)).toEqual({ task_id: id, attempt: 1, patch: diff.out.trimEnd(), guarded: [] });
   expect([merged.code, merged.out]).toEqual([0, expect.stringMatching(`^${id} attempt 1: merged into main \\(`)]);
   expect(gitIn(root, 'show', 'HEAD:b.txt')).toBe('new');
   expect(JSON.parse(again.out)).toEqual({ task_id: id, attempt: 1, status: 'nothing' });
+});
+
+test('diff names first what other programs run, and git still takes the patch', async () => {
+  const { agent, root, stopServer } = open(
+    {},
+    ['b.txt', '.github/workflows/ci.yml', 'pkg/.npmrc', '-- a\n/.env'].map((path) => ({ path, content: 'new\n' })),
+  );
+  const id = (await agent('create', 'Add b')).out.trim();
+  await agent('engineer', id);
+  await stopServer();
+
+  const diff = await agent('diff', id);
+  const json = JSON.parse((await agent('diff', id, '--json')).out);
+  writeFileSync(join(root, '..', 'patch'), diff.out);
+  gitIn(root, 'apply', '../patch');
+
+  expect(diff.out.split('\n').slice(0, 5)).toEqual([
+    expect.stringMatching(/^# runs on your machine: .*a merge puts them into the project$/),
+    '#   "-- a\\n/.env"',
+    '#   .github/workflows/ci.yml',
+    '#   pkg/.npmrc',
+    '',
+  ]);
+  expect(json.guarded).toEqual(['-- a\n/.env', '.github/workflows/ci.yml', 'pkg/.npmrc']);
+  expect(gitIn(root, 'status', '--porcelain', '--untracked-files=all').split('\n')).toContain('?? pkg/.npmrc');
 });
 
 test('a merge that something is in the way of changes nothing, says what, and ends with exit code 4', async () => {

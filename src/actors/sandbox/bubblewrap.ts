@@ -2,9 +2,9 @@ import { existsSync, lstatSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { execaSync } from 'execa';
-import { protectedNames } from '../protected-names.ts';
 import type { Sandbox, Wanted } from './port.ts';
 import { limitProcesses } from './process-limit.ts';
+import { protectedPaths } from './protected-paths.ts';
 import { seccompFilter } from './seccomp.ts';
 
 export interface BubblewrapOptions {
@@ -46,7 +46,9 @@ const settings = [
 ].map((name) => `/etc/${name}`);
 
 /** What other programs would later obey, outside of the sandbox: a command may read it and not change it. */
-const heldNames = [...protectedNames.filter((name) => name !== '.git'), '.github/workflows'];
+const heldNames = protectedPaths
+  .filter(({ name, protection }) => protection === 'held' && name !== '.git')
+  .map(({ name }) => name);
 /** The repository's own settings, which git would obey. */
 const gitSettings = ['hooks', 'config', 'config.worktree', 'info', 'modules'].map((name) => join('.git', name));
 

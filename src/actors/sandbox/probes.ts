@@ -30,7 +30,6 @@ const attempts: readonly (readonly [name: string, script: string])[] = [
   ['move .git away', 'mv .git .git2'],
   ['change the tasks of the project', 'echo x > .beads/issues.jsonl'],
   ['change the tasks of an editor', 'echo x > .vscode/tasks.json'],
-  ['add a workflow', 'touch .github/workflows/ci.yml'],
   ['mount a file system', 'mount -t tmpfs none src'],
   ['make a read-only mount writable', 'mount -o remount,rw /usr && touch /usr/agent-probe'],
   ['unmount a protected folder', 'umount .beads'],
@@ -64,7 +63,7 @@ const ran = 'the probe ran';
 const makeWorkspace = () => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'agent-probe-')));
   const [root, other] = [join(folder, 'workspace'), join(folder, 'other')];
-  for (const each of ['.git/hooks', '.git/info', '.beads', '.vscode', '.github/workflows', 'src'])
+  for (const each of ['.git/hooks', '.git/info', '.beads', '.vscode', 'src'])
     mkdirSync(join(root, each), { recursive: true });
   mkdirSync(other);
   for (const file of ['.git/config', '.git/HEAD', '.beads/issues.jsonl', '.vscode/tasks.json'])

@@ -43,6 +43,13 @@ export type Merged =
   | { readonly status: 'nothing' }
   | { readonly status: 'conflict'; readonly branch: string; readonly why: string; readonly files: readonly string[] };
 
+export interface Changes {
+  readonly attempt: number;
+  readonly patch: string;
+  /** Changed paths that other programs run or trust (`protectionOf`), sorted. */
+  readonly guarded: readonly string[];
+}
+
 /** Gives each attempt a folder to work in. Opening the same attempt again gives the same folder. */
 export interface Workspace {
   readonly mode: 'shared' | 'worktree';
@@ -68,6 +75,6 @@ export interface Workspace {
    * aborted the branch is not moved any more: it rejects.
    */
   merge(taskId: TaskId, attempt: number, mode: MergeMode, title: string, signal?: AbortSignal): Promise<Merged>;
-  /** What an attempt has changed until now, as a patch; null when nobody knows of such an attempt. */
-  diff(taskId: TaskId, attempt: number | null): Promise<{ readonly attempt: number; readonly patch: string } | null>;
+  /** What an attempt has changed until now; null when nobody knows of such an attempt. */
+  diff(taskId: TaskId, attempt: number | null): Promise<Changes | null>;
 }

@@ -3,10 +3,10 @@ import { dirname, join } from 'node:path';
 import type { Role, TaskId } from '../../machines/task.ts';
 import type { AttemptInput } from '../../machines/task-context.ts';
 import { createMutex } from '../mutex.ts';
-import { protectedNames } from '../protected-names.ts';
-import { GitError, required } from './git.ts';
+import { protectedPaths, protectionOf } from '../sandbox/protected-paths.ts';
+import { GitError, type GitOptions, required } from './git.ts';
 import { mergeInto } from './merge.ts';
-import type { OpenWorkspace, SavedWork, StartConflict, Workspace } from './port.ts';
+import type { Changes, OpenWorkspace, SavedWork, StartConflict, Workspace } from './port.ts';
 import { asAgent, combine, commitTree, contains, headOf, type Repository, refuseFilters } from './repository.ts';
 import { createWorkRecords, type WorkRecord } from './work-records.ts';
 
@@ -163,8 +163,13 @@ export const createWorktreeWorkspace = ({ repository, projectRoot, folder, copie
     return { root: await realpath(join(top, prefix)), readable: [commonDir, join(top, '.git')], notes, conflicts };
   };
 
-  /** Everything but what other programs would obey, and the tracker's. */
-  const pathsToKeep = [prefix === '' ? '.' : prefix, ...protectedNames.map((name) => `:(exclude,top)${prefix}${name}`)];
+  /** Everything but what agents may not write. */
+  const pathsToKeep = [
+    prefix === '' ? '.' : prefix,
+    ...protectedPaths
+      .filter(({ protection }) => protection === 'held')
+      .flatMap(({ name }) => [name, `${name}/**`].map((path) => `:(exclude,top,glob,icase)${prefix}**/${path}`)),
+  ];
 
   const commitAll = async (record: WorkRecord, title: string): Promise<void> => {
     await refuseFilters(repository);
@@ -233,19 +238,26 @@ export const createWorktreeWorkspace = ({ repository, projectRoot, folder, copie
   };
 
   /** Of an attempt that is at work: as if it were saved now, in an index of its own. */
-  const liveDiff = async (record: WorkRecord): Promise<string> => {
+  const liveDiff = async (record: WorkRecord): Promise<Changes> => {
     await refuseFilters(repository);
     const index = join(record.git_dir, `index-of-diff-${process.pid}`);
     const here = { ...inside(record), env: { GIT_INDEX_FILE: index } };
     try {
       await required('its base cannot be read', git(['read-tree', record.base], here));
       await required('its changes cannot be read', git(['add', '--all', '--', ...pathsToKeep], here));
-      return await required('its changes cannot be read', git([...patch, '--cached', record.base], here));
+      return await changesOf(record.attempt, ['--cached', record.base], here);
     } finally {
       await rm(index, { force: true });
     }
   };
-  const patch = ['diff', '--no-ext-diff', '--no-textconv', '--no-color', '--full-index'];
+
+  const changesOf = async (attempt: number, between: readonly string[], where: GitOptions): Promise<Changes> => {
+    const plain = ['diff', '--no-ext-diff', '--no-textconv', '--no-color'];
+    const ask = (flags: readonly string[]) =>
+      required('its changes cannot be read', git([...plain, ...flags, ...between], where));
+    const [patch, names] = [await ask(['--full-index']), await ask(['--name-only', '--no-renames', '-z'])];
+    return { attempt, patch, guarded: names.split('\0').filter((name) => protectionOf(name) !== null) };
+  };
 
   return {
     mode: 'worktree',
@@ -287,10 +299,9 @@ export const createWorktreeWorkspace = ({ repository, projectRoot, folder, copie
       const record = attempt === null ? await records.latest(taskId) : await records.read(taskId, attempt);
       if (record === null) return null;
       const { base, commit, closed } = record;
-      if (!closed) return { attempt: record.attempt, patch: await inTurn(() => liveDiff(record)) };
-      if (commit === null) return { attempt: record.attempt, patch: '' };
-      const text = await required('its changes cannot be read', git([...patch, base, commit], { gitDir }));
-      return { attempt: record.attempt, patch: text };
+      if (!closed) return inTurn(() => liveDiff(record));
+      if (commit === null) return { attempt: record.attempt, patch: '', guarded: [] };
+      return changesOf(record.attempt, [base, commit], { gitDir });
     },
   };
 };

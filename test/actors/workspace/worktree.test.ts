@@ -67,7 +67,7 @@ test('an attempt that changed nothing leaves no branch', async () => {
 
   expect(await workspace.save(anAttempt(), 'x')).toBeNull();
   expect(gitIn(project, 'branch', '--list', 'agent/*')).toBe('');
-  expect(await workspace.diff(id, null)).toEqual({ attempt: 1, patch: '' });
+  expect(await workspace.diff(id, null)).toEqual({ attempt: 1, patch: '', guarded: [] });
 });
 
 test('a branch that is there already is never moved', async () => {

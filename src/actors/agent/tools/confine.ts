@@ -1,6 +1,6 @@
 import { lstat, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
-import { protectedNames } from '../../protected-names.ts';
+import { protectionOf } from '../../sandbox/protected-paths.ts';
 
 /** A value, or why there is none, as a text for the model. */
 export type Checked<Value> =
@@ -13,6 +13,8 @@ export interface Place {
   readonly parts: readonly string[];
   /** Relative to the root, never with a leading dash: `./src/a.ts`. */
   readonly path: string;
+  /** The name that a person is shown before the file is merged, for a file that is written. */
+  readonly shown: string | null;
 }
 
 type Access = 'read' | 'write';
@@ -43,13 +45,6 @@ export const refuseFor = (path: string, error: unknown): { readonly ok: false; r
   return refuse(path, (code && reasons[code]) ?? `cannot be used (${code ?? String(error)})`);
 };
 
-/** Compares without case, because on some file systems `.GIT` is `.git`. */
-const protectedNameIn = (parts: readonly string[]): string | null => {
-  const names = parts.map((part) => part.toLowerCase());
-  const workflows = names.findIndex((name, index) => name === '.github' && names[index + 1] === 'workflows');
-  return workflows >= 0 ? '.github/workflows' : (names.find((name) => protectedNames.includes(name)) ?? null);
-};
-
 const partsFrom = (root: string, path: string): readonly string[] =>
   relative(root, path)
     .split(sep)
@@ -73,8 +68,8 @@ const realpathSoFar = async (path: string): Promise<string> => {
 };
 
 /**
- * Where a path that the model gave leads, if that is inside the root. For `write`, protected names are refused, by the
- * path as given and by the path that its symlinks lead to.
+ * Where a path that the model gave leads, if that is inside the root. For `write`, held names are refused, by the path as
+ * given and by the path that its symlinks lead to.
  */
 export const locate = async (root: string, path: string, access: Access): Promise<Checked<Place>> => {
   if (path.includes('\0')) return refuse(path, 'contains a NUL byte');
@@ -91,7 +86,8 @@ export const locate = async (root: string, path: string, access: Access): Promis
   const parts = partsFrom(root, real);
   if (parts[0] === '..') return leadsOut;
 
-  const name = access === 'write' ? (protectedNameIn(partsFrom(root, given)) ?? protectedNameIn(parts)) : null;
-  if (name !== null) return refuse(path, `is protected: agents may not write to ${name}`);
-  return { ok: true, value: { parts, path: `./${parts.join('/')}` } };
+  const found = access === 'write' ? [given, real].map((each) => protectionOf(partsFrom(root, each).join('/'))) : [];
+  const held = found.find((protection) => protection?.protection === 'held');
+  if (held) return refuse(path, `is protected: agents may not write to ${held.name}`);
+  return { ok: true, value: { parts, path: `./${parts.join('/')}`, shown: found.find(Boolean)?.name ?? null } };
 };

@@ -138,12 +138,19 @@ const replace = async (folder: Folder, name: string, data: string | Buffer, mode
   await folder.handle.sync();
 };
 
+export interface Written {
+  readonly created: boolean;
+  /** What the model is told of a file that other programs obey, or nothing. */
+  readonly note: string;
+}
+
+const noteFor = ({ shown }: Place): string =>
+  shown === null
+    ? ''
+    : `\n[${shown} runs on a person's machine: it is shown before it is merged, and obeyed by nobody until then]`;
+
 /** Writes a file inside the root as a whole or not at all; makes missing folders, keeps the mode of a file. */
-export const writeInside = async (
-  root: string,
-  path: string,
-  data: string | Buffer,
-): Promise<Checked<{ readonly created: boolean }>> => {
+export const writeInside = async (root: string, path: string, data: string | Buffer): Promise<Checked<Written>> => {
   const located = await locate(root, path, 'write');
   if (!located.ok) return located;
   try {
@@ -151,7 +158,7 @@ export const writeInside = async (
       const before = await existing(entryOf(folder, name));
       if (before?.isFile === false) return refuse(path, 'is not a regular file');
       await replace(folder, name, data, before?.mode ?? null);
-      return { ok: true, value: { created: before === null } };
+      return { ok: true, value: { created: before === null, note: noteFor(located.value) } };
     });
   } catch (error) {
     return refuseFor(path, error);

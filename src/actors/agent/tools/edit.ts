@@ -84,6 +84,6 @@ export const editTool: Tool<z.infer<typeof schema>> = {
 
     const written = await writeInside(root, path, mark + edited);
     if (!written.ok) return written;
-    return { ok: true, text: `edited ${path}\n${shortDiff(path, source, planned.value)}` };
+    return { ok: true, text: `edited ${path}\n${shortDiff(path, source, planned.value)}${written.value.note}` };
   },
 };

@@ -18,7 +18,7 @@ export const writeTool: Tool<z.infer<typeof schema>> = {
     if (!written.ok) return written;
     return {
       ok: true,
-      text: `${written.value.created ? 'created' : 'replaced'} ${path} (${Buffer.byteLength(content)} bytes)`,
+      text: `${written.value.created ? 'created' : 'replaced'} ${path} (${Buffer.byteLength(content)} bytes)${written.value.note}`,
     };
   },
 };

@@ -64,7 +64,7 @@ describe('writing', () => {
   test('makes missing folders and leaves no other file', async () => {
     const { root, get, files } = await createWorkbench();
 
-    expect(await writeInside(root, 'a/b/c.ts', 'text')).toEqual({ ok: true, value: { created: true } });
+    expect(await writeInside(root, 'a/b/c.ts', 'text')).toEqual({ ok: true, value: { created: true, note: '' } });
 
     expect(await get('a/b/c.ts')).toBe('text');
     expect(await files()).toEqual(['a', 'a/b', 'a/b/c.ts']);
@@ -75,7 +75,7 @@ describe('writing', () => {
     await put('run.sh', 'old');
     await chmod(join(root, 'run.sh'), 0o751);
 
-    expect(await writeInside(root, 'run.sh', 'new')).toEqual({ ok: true, value: { created: false } });
+    expect(await writeInside(root, 'run.sh', 'new')).toEqual({ ok: true, value: { created: false, note: '' } });
 
     expect(await get('run.sh')).toBe('new');
     expect((await stat(join(root, 'run.sh'))).mode & 0o777).toBe(0o751);

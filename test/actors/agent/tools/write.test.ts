@@ -24,3 +24,15 @@ test('write refuses protected names and says so', async () => {
   });
   expect(await files()).toEqual([]);
 });
+
+test.each(['.github/workflows/ci.yml', 'packages/a/.npmrc', 'AGENTS.md'])(
+  'write makes %s, and says that a person sees it before it is obeyed',
+  async (path) => {
+    const { context, get } = await createWorkbench();
+
+    const result = await writeTool.run({ path, content: 'x' }, context);
+
+    expect(result).toMatchObject({ ok: true, text: expect.stringContaining("runs on a person's machine") });
+    expect(await get(path)).toBe('x');
+  },
+);
