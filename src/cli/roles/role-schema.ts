@@ -10,35 +10,35 @@ export const backend = z.enum(['auto', 'builtin', 'scripted', 'codex', 'claude',
 
 /** What bounds an attempt; for every role, or for one. */
 export const limits = {
-  timeout_seconds: positive.max(86_400).optional(),
-  max_cost_usd: usd.optional(),
+  timeout_seconds: positive.max(86_400).optional().describe('time limit of one attempt; unset: the limit of the role'),
+  max_cost_usd: usd.optional().describe('cost of one attempt in USD; needs api.prices'),
 };
 
 const roleLimits = {
   ...limits,
-  max_turns: positive.max(1_000).optional(),
-  max_tokens_total: positive.optional(),
+  max_turns: positive.max(1_000).optional().describe('turns of one attempt'),
+  max_tokens_total: positive.optional().describe('input and output tokens of one attempt'),
 };
 
 const tools = z
   .array(tool)
   .refine((names) => names.includes('finish'), 'must hold finish, or the role could never end')
-  .optional();
-/** What must be true before the role ends its work. */
-const successCriteria = z.array(z.string().min(1).max(500)).max(20);
+  .optional()
+  .describe('the tools that the role may call; finish must be one of them');
+const successCriteria = z
+  .array(z.string().min(1).max(500))
+  .max(20)
+  .describe('what must be true before the role finishes');
 
 const parts = {
-  /** Who does the work of the role; as for every role when it is absent. */
-  backend: backend.optional(),
+  backend: backend.optional().describe('who does the work of the role; unset: api.backend'),
   tools,
-  require_approval: z.array(tool).optional(),
-  /** Commands that must pass before a task of the role may complete. */
-  verify: z.array(command).max(20).optional(),
+  require_approval: z.array(tool).optional().describe('tools that need the approval of a person'),
+  verify: z.array(command).max(20).optional().describe('commands that must pass before a task of the role completes'),
   success_criteria: successCriteria.optional(),
-  model: z.string().min(1).max(200).optional(),
-  /** Whether commands of the role may reach the network; as sandbox.network when it is absent. */
-  network: z.boolean().optional(),
-  concurrency: positive.max(1_000).optional(),
+  model: z.string().min(1).max(200).optional().describe('the model of the role; unset: api.provider_model'),
+  network: z.boolean().optional().describe('commands of the role may reach the network; unset: sandbox.network'),
+  concurrency: positive.max(1_000).optional().describe('how many agents of the role may run at once'),
 };
 
 const path = z.string().min(1).optional();
@@ -47,10 +47,8 @@ const path = z.string().min(1).optional();
 export const roleSection = z.strictObject({
   ...parts,
   ...roleLimits,
-  /** Relative to the configuration file. */
-  prompt_file: path,
-  /** A role file of one's own, relative to the configuration file; what stands beside this key counts more. */
-  file: path,
+  prompt_file: path.describe('file with the system prompt, relative to this file'),
+  file: path.describe('role file, relative to this file; the keys beside this one override it'),
 });
 
 export type RoleKeys = Omit<z.infer<typeof roleSection>, 'prompt_file' | 'file'>;
