@@ -25,23 +25,34 @@ const page = z.strictObject({
 const frames = z.strictObject({ entries: z.array(z.looseObject({})), next_after: z.int().optional() });
 const anything = z.looseObject({});
 
-/** Params and result of every JSON-RPC method (CONTRACT 3). */
-const methods: Readonly<Record<string, readonly [params: z.ZodType, result: z.ZodType]>> = {
-  execute: [executeSchema, executionSchema],
-  status: [taskSchema, taskViewSchema],
-  discovery: [none, anything],
-  create: [createSchema, taskViewSchema],
-  list: [listSchema, page],
-  history: [historySchema, frames],
-  explain: [taskSchema, anything],
-  replay: [replaySchema, anything],
-  add_dependency: [dependencySchema, taskViewSchema],
-  remove_dependency: [dependencySchema, taskViewSchema],
-  close: [changeSchema, taskViewSchema],
-  reopen: [changeSchema, taskViewSchema],
-  cancel: [changeSchema, taskViewSchema],
-  retry: [retrySchema, taskViewSchema],
-  respond: [respondSchema, taskViewSchema],
+interface DescribedMethod {
+  readonly says: string;
+  readonly params: z.ZodType;
+  readonly result: z.ZodType;
+}
+const method = (says: string, params: z.ZodType, result: z.ZodType): DescribedMethod => ({ says, params, result });
+
+/** Every JSON-RPC method (CONTRACT 3). */
+const methods: Readonly<Record<string, DescribedMethod>> = {
+  execute: method('runs a role on a task; answers when the run is accepted', executeSchema, executionSchema),
+  status: method('the task as it is now', taskSchema, taskViewSchema),
+  discovery: method('the roles, tools and limits of this server', none, anything),
+  create: method('creates a task', createSchema, taskViewSchema),
+  list: method('the tasks, by pages', listSchema, page),
+  history: method('the journal of a task, oldest first, by pages', historySchema, frames),
+  explain: method('why a task is where it is, with the value of every guard', taskSchema, anything),
+  replay: method('runs the statecharts over the journal and shows where they arrive', replaySchema, anything),
+  add_dependency: method('makes a task wait for another', dependencySchema, taskViewSchema),
+  remove_dependency: method('removes a dependency', dependencySchema, taskViewSchema),
+  close: method('marks a task complete', changeSchema, taskViewSchema),
+  reopen: method('puts a complete task back into the queue', changeSchema, taskViewSchema),
+  cancel: method('cancels a task and stops its agent', changeSchema, taskViewSchema),
+  retry: method('runs a failed or cancelled task again', retrySchema, taskViewSchema),
+  respond: method(
+    'answers the question of an agent, or decides on calls that need approval',
+    respondSchema,
+    taskViewSchema,
+  ),
 };
 
 /** The names of the methods that the description knows. */
@@ -55,24 +66,25 @@ const schemaOf = (schema: z.ZodType, io: 'input' | 'output') => {
 const pascal = (name: string): string => name.replace(/(^|_)([a-z])/g, (_, __, letter: string) => letter.toUpperCase());
 const refs = (suffix: 'Request' | 'Result') => describedMethods.map((name) => ref(`${pascal(name)}${suffix}`));
 
-const requestOf = (method: string) => ({
+const requestOf = (name: string, { says }: DescribedMethod) => ({
   type: 'object',
+  description: says,
   required: ['jsonrpc', 'method'],
   properties: {
     jsonrpc: { const: '2.0' },
     id: { type: ['string', 'number', 'null'] },
-    method: { enum: [method, `a2a.${method}`] },
-    params: ref(`${pascal(method)}Params`),
+    method: { enum: [name, `a2a.${name}`] },
+    params: ref(`${pascal(name)}Params`),
   },
 });
 
 /** The requests and the answers; several methods answer alike, so a result may fit more than one of its schemas. */
 export const rpcSchemas = () => ({
   ...Object.fromEntries(
-    Object.entries(methods).flatMap(([name, [params, result]]) => [
-      [`${pascal(name)}Params`, schemaOf(params, 'input')],
-      [`${pascal(name)}Result`, schemaOf(result, 'output')],
-      [`${pascal(name)}Request`, requestOf(name)],
+    Object.entries(methods).flatMap(([name, described]) => [
+      [`${pascal(name)}Params`, schemaOf(described.params, 'input')],
+      [`${pascal(name)}Result`, schemaOf(described.result, 'output')],
+      [`${pascal(name)}Request`, requestOf(name, described)],
     ]),
   ),
   RpcRequest: { anyOf: refs('Request') },

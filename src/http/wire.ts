@@ -4,26 +4,35 @@ import type { RunOptions } from '../machines/task.ts';
 
 /** The requests of CONTRACT 3 as they arrive: snake_case, every key known, every value bounded. */
 
-const id = z.string().max(65_536);
-const reason = z.string().max(2_000).optional();
+const id = z.string().max(65_536).describe('the id of a task');
+const reason = z.string().max(2_000).optional().describe('why; shown with the task');
 
 export const optionsSchema = z.strictObject({
-  model: z.string().min(1).max(200).optional(),
-  timeout_seconds: z.int().min(1).max(86_400).optional(),
-  max_turns: z.int().min(1).max(1_000).optional(),
-  max_tokens_total: z.int().min(1).optional(),
-  max_cost_usd: z.number().positive().max(1_000_000).optional(),
-  verify: z.array(z.string().min(1).max(4_096)).max(20).optional(),
-  network: z.boolean().optional(),
+  model: z.string().min(1).max(200).optional().describe('the model to call'),
+  timeout_seconds: z.int().min(1).max(86_400).optional().describe('time limit of the attempt'),
+  max_turns: z.int().min(1).max(1_000).optional().describe('turns of the attempt'),
+  max_tokens_total: z.int().min(1).optional().describe('input and output tokens of the attempt'),
+  max_cost_usd: z.number().positive().max(1_000_000).optional().describe('cost of the attempt in USD'),
+  verify: z
+    .array(z.string().min(1).max(4_096))
+    .max(20)
+    .optional()
+    .describe('commands that must pass before completion'),
+  network: z.boolean().optional().describe('commands may reach the network, where sandbox.allow_task_network is set'),
 });
 
 export const executeSchema = z
   .strictObject({
-    task_id: id.optional(),
-    task: id.optional(),
-    role: z.string().max(100),
-    options: optionsSchema.optional(),
-    request_id: z.string().min(1).max(200).optional(),
+    task_id: id.optional().describe('the id of a task, or the text of a new one'),
+    task: id.optional().describe('the same as task_id'),
+    role: z.string().max(100).describe('the role that works on the task'),
+    options: optionsSchema.optional().describe('limits and settings of this run'),
+    request_id: z
+      .string()
+      .min(1)
+      .max(200)
+      .optional()
+      .describe('a repeated request with the same id starts nothing and answers as the first'),
   })
   .refine(({ task_id, task }) => (task_id === undefined) !== (task === undefined), {
     path: ['task_id'],
@@ -31,44 +40,50 @@ export const executeSchema = z
   });
 
 export const createSchema = z.strictObject({
-  description: z.string().max(65_536),
-  title: z.string().min(1).max(500).optional(),
-  dependencies: z.array(id).max(1_000).optional(),
-  priority: z.int().min(0).max(4).optional(),
-  labels: z.array(z.string().min(1).max(200)).max(100).optional(),
+  description: z.string().max(65_536).describe('what to do'),
+  title: z.string().min(1).max(500).optional().describe('one line; else the first line of the description'),
+  dependencies: z.array(id).max(1_000).optional().describe('tasks that must be complete first'),
+  priority: z.int().min(0).max(4).optional().describe('0 (first) to 4 (last)'),
+  labels: z.array(z.string().min(1).max(200)).max(100).optional().describe('labels of the task'),
 });
 
 export const listSchema = z.strictObject({
-  status: z.string().min(1).max(100).optional(),
-  limit: z.int().min(1).max(1_000).optional(),
-  cursor: id.optional(),
+  status: z.string().min(1).max(100).optional().describe('only tasks with this status; queued means ready to run'),
+  limit: z.int().min(1).max(1_000).optional().describe('how many tasks to answer'),
+  cursor: id.optional().describe('next_cursor of the page before'),
 });
 
 export const historySchema = z.strictObject({
   task_id: id,
-  after_seq: z.int().nonnegative().optional(),
-  limit: z.int().min(1).max(1_000).optional(),
+  after_seq: z.int().nonnegative().optional().describe('only entries after this seq'),
+  limit: z.int().min(1).max(1_000).optional().describe('how many entries to answer'),
 });
 
-export const replaySchema = z.strictObject({ task_id: id, at_seq: z.int().nonnegative().optional() });
+export const replaySchema = z.strictObject({
+  task_id: id,
+  at_seq: z.int().nonnegative().optional().describe('only up to this seq'),
+});
 
 export const taskSchema = z.strictObject({ task_id: id });
-export const dependencySchema = z.strictObject({ task_id: id, depends_on: id });
+export const dependencySchema = z.strictObject({
+  task_id: id,
+  depends_on: id.describe('the task that must be complete first'),
+});
 export const changeSchema = z.strictObject({ task_id: id, reason });
 export const retrySchema = z.strictObject({
   task_id: id,
   reason,
-  role: z.string().max(100).optional(),
-  options: optionsSchema.optional(),
+  role: z.string().max(100).optional().describe('another role; else the role of the last attempt'),
+  options: optionsSchema.optional().describe('other limits and settings'),
 });
 
 export const respondSchema = z
   .strictObject({
     task_id: id,
-    attempt: z.int().min(1),
-    input_id: z.string().min(1).max(100),
-    text: z.string().min(1).max(65_536).optional(),
-    decision: z.enum(['allow', 'deny']).optional(),
+    attempt: z.int().min(1).describe('the attempt that asks'),
+    input_id: z.string().min(1).max(100).describe('awaiting.input_id of the task'),
+    text: z.string().min(1).max(65_536).optional().describe('the answer in words'),
+    decision: z.enum(['allow', 'deny']).optional().describe('whether the calls may be made'),
   })
   .refine(({ text, decision }) => text !== undefined || decision !== undefined, {
     path: ['text'],

@@ -7,42 +7,48 @@ import { statusInTracker, type TrackedTask } from './tracked-task.ts';
 
 /** What a live attempt waits for a person for; answered by `respond` with the task's attempt and this `input_id`. */
 const awaitingSchema = z.strictObject({
-  input_id: z.string(),
-  kind: z.enum(['input', 'approval']),
-  question: z.string(),
-  calls: z.array(z.strictObject({ call_id: z.string(), tool: z.string(), arguments: z.string() })),
-  deadline: z.iso.datetime(),
-  /** What counts when nobody answers by then; without it the attempt fails. */
-  default_answer: z.string().optional(),
+  input_id: z.string().describe('send it with respond'),
+  kind: z.enum(['input', 'approval']).describe('a question, or calls that need approval'),
+  question: z.string().describe('the question'),
+  calls: z
+    .array(z.strictObject({ call_id: z.string(), tool: z.string(), arguments: z.string() }))
+    .describe('the calls that need approval'),
+  deadline: z.iso.datetime().describe('when it is too late to answer'),
+  default_answer: z.string().optional().describe('the answer that counts at the deadline; absent: the attempt fails'),
 });
 
 /** The task as every face of the service shows it (CONTRACT 3, task view). Times are RFC 3339 UTC in milliseconds. */
 export const taskViewSchema = z.strictObject({
-  task_id: z.string(),
-  title: z.string(),
-  description: z.string(),
-  /** One of CONTRACT 2, or a word of the tracker that we do not know. */
-  status: z.string(),
-  /** What it is doing or waiting for; the status word when it is over. */
-  phase: z.union([z.enum(phases), z.string()]),
-  ready: z.boolean(),
-  role: roleSchema.optional(),
-  attempt: z.int().nonnegative(),
-  dependencies: z.array(z.string()),
-  unmet_dependencies: z.array(z.string()),
-  priority: z.int(),
-  labels: z.array(z.string()),
-  created_at: z.iso.datetime(),
-  updated_at: z.iso.datetime(),
-  started_at: z.iso.datetime().optional(),
-  completed_at: z.iso.datetime().optional(),
-  progress: z.number().min(0).max(1),
-  result: z.string().optional(),
-  results_path: z.string().optional(),
-  error: z.strictObject({ code: z.string(), message: z.string(), facts: z.record(z.string(), z.unknown()) }).optional(),
-  awaiting: awaitingSchema.optional(),
-  usage: usageSchema,
-  stream_url: z.string(),
+  task_id: z.string().describe('the id of the task'),
+  title: z.string().describe('one line'),
+  description: z.string().describe('what to do'),
+  status: z.string().describe('queued, started, complete, failed, cancelled, or a status of the tracker'),
+  phase: z.union([z.enum(phases), z.string()]).describe('what it does or waits for; the status when it is over'),
+  ready: z.boolean().describe('whether it can be run now'),
+  role: roleSchema.optional().describe('the role of the latest run'),
+  attempt: z.int().nonnegative().describe('number of the latest attempt; 0 before the first'),
+  dependencies: z.array(z.string()).describe('the tasks that it depends on'),
+  unmet_dependencies: z.array(z.string()).describe('those of them that are not complete'),
+  priority: z.int().describe('0 (first) to 4 (last)'),
+  labels: z.array(z.string()).describe('its labels'),
+  created_at: z.iso.datetime().describe('when it was created'),
+  updated_at: z.iso.datetime().describe('when it changed last'),
+  started_at: z.iso.datetime().optional().describe('when the latest attempt started'),
+  completed_at: z.iso.datetime().optional().describe('when it ended'),
+  progress: z.number().min(0).max(1).describe('from 0 to 1; never falls within an attempt'),
+  result: z.string().optional().describe('the summary of the agent'),
+  results_path: z.string().optional().describe('the results file, inside the project'),
+  error: z
+    .strictObject({
+      code: z.string().describe('the name of the error'),
+      message: z.string().describe('what is wrong and what to do'),
+      facts: z.record(z.string(), z.unknown()).describe('the facts, by name'),
+    })
+    .optional()
+    .describe('why the last attempt failed or the last request was refused'),
+  awaiting: awaitingSchema.optional().describe('what the attempt waits for a person for'),
+  usage: usageSchema.describe('what the latest attempt used'),
+  stream_url: z.string().describe('path of its stream'),
 });
 export type TaskView = z.infer<typeof taskViewSchema>;
 

@@ -36,14 +36,13 @@ export const phases = [
 ] as const;
 
 export const usageSchema = z.strictObject({
-  input_tokens: z.int().nonnegative(),
-  output_tokens: z.int().nonnegative(),
-  cached_tokens: z.int().nonnegative(),
-  model_calls: z.int().nonnegative(),
-  tool_calls: z.int().nonnegative(),
-  turns: z.int().nonnegative(),
-  /** Absent where the price of the model is not configured. */
-  cost_usd: z.number().nonnegative().optional(),
+  input_tokens: z.int().nonnegative().describe('tokens that the model read'),
+  output_tokens: z.int().nonnegative().describe('tokens that the model wrote'),
+  cached_tokens: z.int().nonnegative().describe('input tokens that the provider had cached'),
+  model_calls: z.int().nonnegative().describe('calls of the model'),
+  tool_calls: z.int().nonnegative().describe('calls of tools'),
+  turns: z.int().nonnegative().describe('turns'),
+  cost_usd: z.number().nonnegative().optional().describe('cost in USD; absent where the price is unknown'),
 });
 export type Usage = z.infer<typeof usageSchema>;
 export const noUsage: Usage = {
