@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { generate } from './generated.mjs';
+import { unknownKeys } from './reference/events-table.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'agent-tour-'));
@@ -76,6 +77,17 @@ const run = async (line, { code: expected = 0, keep = (text) => text } = {}) => 
 };
 
 const lines = (from, to) => (text) => text.split('\n').slice(from, to).join('\n');
+
+/** Fails when the journal holds a frame that docs/reference/events.md does not describe. */
+const checkFrames = async (id) => {
+  const { output } = await shell(`agent logs ${id} --json 2>/dev/null`);
+  const unknown = output
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line))
+    .flatMap((frame) => unknownKeys(frame).map((key) => `${frame.type}.${key}`));
+  if (unknown.length > 0) throw new Error(`scripts/reference/events-table.mjs does not know ${[...new Set(unknown)]}`);
+};
 
 const setUp = () => {
   cpSync(join(root, 'examples', 'demo'), project, { recursive: true });
@@ -155,6 +167,7 @@ An agent that must not decide alone asks. The task waits, its clock stops, and \
   await run(`agent dep add ${design} ${check}`, { code: 4 });
   say('`agent doctor` says what is used and what is missing; then it prints the effective configuration.');
   await run('agent doctor', { keep: lines(0, 7) });
+  for (const id of ids.keys()) await checkFrames(id);
   say('The server goes on until it is stopped; a new one takes up what waits.');
   await run('agent server stop');
 };

@@ -1,0 +1,53 @@
+import { overridesFrom } from '../../dist/cli/config-overrides.js';
+import { code, page, table } from './markdown.mjs';
+import { typeOf } from './schema-type.mjs';
+
+/** Keys of a section, with those of the sections and records inside it. */
+const keysOf = ({ properties }, path) =>
+  Object.entries(properties).flatMap(([name, schema]) => {
+    const key = path === '' ? name : `${path}.${name}`;
+    if (schema.properties !== undefined) return keysOf(schema, key);
+    const inside = schema.additionalProperties?.properties;
+    if (inside !== undefined) return keysOf(schema.additionalProperties, `${key}.<name>`);
+    if (schema.description === undefined) throw new Error(`${key} has no description in its schema`);
+    return [{ key, schema }];
+  });
+
+const row = ({ key, schema }) => [
+  code(key),
+  typeOf(schema),
+  schema.default === undefined ? '' : code(JSON.stringify(schema.default)),
+  schema.description,
+];
+
+/** Every variable and flag that sets a key: each is asked for by name, so a list of all names answers. */
+const overrides = () => {
+  const any = new Proxy({}, { get: () => '1' });
+  return overridesFrom({ port: 1, host: '1', maxConcurrent: 1 }, any);
+};
+
+export const configurationPage = (schema) => {
+  const sections = Object.entries(schema.properties).map(([name, section]) => {
+    const keys = keysOf({ properties: { [name]: section } }, '');
+    return `## ${name}\n\n${table(['key', 'type', 'default', 'meaning'], keys.map(row))}`;
+  });
+  return page('Configuration', '`src/cli/config-schema.ts`', [
+    `\`\`\`sh
+agent-server --server --config my-server.json
+agent doctor                     # checks the configuration and prints it
+\`\`\``,
+    'The file is JSON. It is `--config`, else `AGENT_SERVER_CONFIG`, else `configs/agent-server.json` of the package. Keys that\n' +
+      'you leave out have their default. A key that is unknown or out of range stops the start with exit code 78; the message\n' +
+      'names the file and the key. A running server reads the file again on `SIGHUP` and keeps the old settings when it is wrong.',
+    'Editors complete keys with [the JSON schema](../../configs/agent-server.schema.json).',
+    `## Variables and flags
+
+They set one key each. A flag wins over a variable, a variable over the file.
+
+${table(
+  ['variable or flag', 'key'],
+  overrides().map(({ source, path }) => [code(source), code(path.join('.'))]),
+)}`,
+    ...sections,
+  ]);
+};

@@ -1,0 +1,119 @@
+import { eventTypes } from '../../dist/actors/events.js';
+import { described } from './markdown.mjs';
+
+const tokens = {
+  input_tokens: 'tokens that the model read',
+  output_tokens: 'tokens that the model wrote',
+  cached_tokens: 'input tokens that the provider had cached',
+  cost_usd: 'cost in USD, where the price is known',
+};
+const call = {
+  turn: 'number of the turn',
+  model: 'the model',
+  purpose: '`compact` when the call summarises the conversation',
+};
+const end = {
+  attempt: 'number of the attempt',
+  usage: 'turns, calls and tokens of the attempt',
+  execution_seconds: 'time from the start to the end',
+  results_path: 'the results file, inside the project',
+};
+const asks = {
+  input_id: 'send it with `respond`',
+  kind: '`input` or `approval`',
+  question: 'the question, or what the calls are for',
+  calls: 'the calls that need approval: `call_id`, `tool`, `arguments`',
+  deadline: 'when it is too late to answer',
+  default_answer: 'the answer that counts when nobody answers',
+};
+
+/** What each type of frame says, and what its data holds. */
+const frames = {
+  snapshot: [
+    'a statechart took a transition; the whole task as it is now',
+    {
+      machine: '`task`, `agent` or `tracker`',
+      value: 'the state of the chart',
+      tags: 'the tags of the state',
+      task: 'the task, as `status` answers it',
+    },
+  ],
+  status_update: [
+    'status or phase changed',
+    {
+      status: 'the status',
+      phase: 'what it does or waits for',
+      progress: 'from 0 to 1',
+      error: 'why a request was refused or an attempt failed',
+    },
+  ],
+  api_call_start: ['a model call begins', call],
+  api_call_complete: [
+    'a model call ended',
+    { ...call, duration_ms: 'how long it took', ok: 'whether it succeeded', error: 'why it failed', ...tokens },
+  ],
+  text_delta: ['text of the model or of the assistant', { text: 'the next piece' }],
+  tool_start: [
+    'a tool call begins',
+    { call_id: 'id of the call', tool: 'name of the tool', arguments: 'the arguments as JSON text, shortened' },
+  ],
+  tool_output: ['a command writes', { call_id: 'id of the call', tool: 'name of the tool', chunk: 'what it wrote' }],
+  tool_end: [
+    'a tool call ended',
+    {
+      call_id: 'id of the call',
+      tool: 'name of the tool',
+      ok: 'whether it succeeded',
+      duration_ms: 'how long it took',
+      output: 'the result, shortened',
+    },
+  ],
+  input_required: ['the agent asks a person', asks],
+  approval_required: ['the agent wants to make calls that need approval', asks],
+  usage: [
+    'tokens that were spent',
+    {
+      turn: 'number of the turn',
+      assistant: 'the assistant, where one works',
+      model_calls: 'model calls of the assistant',
+      ...tokens,
+    },
+  ],
+  log: [
+    'a remark of the server about the attempt',
+    {
+      level: '`info`, `warn` or `error`',
+      message: 'the remark',
+      exit_code: 'of a verify command',
+      attempt: 'number of the attempt',
+      branch: 'the branch with the work',
+      base: 'the commit that the work started from',
+      commit: 'the last commit of the work',
+      files: 'how many files changed',
+      insertions: 'lines added',
+      deletions: 'lines removed',
+    },
+  ],
+  completed: ['the task is complete', { ...end, progress: 'always 1', result: 'the summary of the agent' }],
+  failed: ['the attempt failed', { ...end, error: 'name, message and facts of the failure' }],
+  cancelled: ['the task was cancelled', { ...end, reason: 'why, or null' }],
+  stream_closed: ['the last frame of an attempt', { task_id: 'the task', message: 'why the stream ends' }],
+};
+
+/** Frames that the journal does not hold; they carry no id. */
+const controls = {
+  connected: ['the first frame of a stream', { task_id: 'the task', message: 'what you are connected to' }],
+  gap: [
+    'you read too slowly and are disconnected',
+    { resume_from: 'send it as `Last-Event-ID`', message: 'what to do' },
+  ],
+};
+
+export const journalFrames = described('frames', [...eventTypes], frames);
+export const controlFrames = Object.entries(controls);
+
+/** The keys of data that the page does not name; [] when the frame is as the page says. */
+export const unknownKeys = ({ type, data }) => {
+  const keys = frames[type]?.[1];
+  return keys === undefined ? [type] : Object.keys(data).filter((key) => keys[key] === undefined);
+};
