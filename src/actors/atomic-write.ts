@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, fsync, openSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
+import { closeSync, fsync, openSync, readdirSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -27,14 +27,9 @@ const removeQuietly = (path: string): void => {
   }
 };
 
-/** Whether so many bytes can be written into a folder now: they are, and taken away again. @throws what the system says */
-export const tryToWrite = async (folder: string, bytes: number): Promise<void> => {
-  const temporary = join(folder, `.~room.${randomBytes(6).toString('hex')}`);
-  try {
-    await synced(temporary, 'wx', 0o600, (file) => writeFileSync(file, Buffer.alloc(bytes)));
-  } finally {
-    removeQuietly(temporary);
-  }
+/** Removes what writers left that were killed. Only for who writes in the folder alone. */
+export const removeLeftovers = (folder: string): void => {
+  for (const name of readdirSync(folder)) if (/^\.~.+\.[0-9a-f]{12}$/.test(name)) removeQuietly(join(folder, name));
 };
 
 /**

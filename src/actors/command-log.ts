@@ -1,16 +1,6 @@
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fstatSync,
-  openSync,
-  readdirSync,
-  statSync,
-  writeFileSync,
-  writeSync,
-} from 'node:fs';
+import { closeSync, constants, lstatSync, readdirSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeFolderDurably } from './durable-folder.ts';
+import { openRegular } from './files/regular-file.ts';
 
 /** The whole output of one command, kept as a file only when it is more than somebody was shown of it. */
 export interface CommandLog {
@@ -21,8 +11,10 @@ export interface CommandLog {
 }
 
 export interface CommandLogOptions {
-  /** Absolute; made when it is needed. */
+  /** Absolute. */
   readonly folder: string;
+  /** Makes the folder, when it is needed. @throws when it is not what it should be */
+  readonly makeFolder: () => void;
   /** What the logs of one attempt begin with: together they have a limit. */
   readonly prefix: string;
   readonly name: string;
@@ -30,8 +22,6 @@ export interface CommandLogOptions {
   readonly redact: (text: string) => string;
   /** Up to so many bytes are not worth a file. */
   readonly fromBytes: number;
-  /** Called before the file is made. @throws when the folder is not what it should be */
-  readonly check?: () => void;
 }
 
 export const logBytesAtMost = 4 * 1024 * 1024;
@@ -44,23 +34,16 @@ const cut = '\n[further output is not kept]\n';
 /** They are no part of the project. */
 const keepOutOfGit = (folder: string): void => {
   const ignore = join(folder, '.gitignore');
-  if (!existsSync(ignore)) writeFileSync(ignore, '*\n', { flag: 'wx', mode: 0o600 });
+  if (lstatSync(ignore, { throwIfNoEntry: false }) === undefined)
+    writeFileSync(ignore, '*\n', { flag: 'wx', mode: 0o600 });
 };
 
 const sizeOfLogs = (folder: string, prefix: string): number =>
   readdirSync(folder)
     .filter((name) => name.startsWith(prefix))
-    .reduce((sum, name) => sum + statSync(join(folder, name)).size, 0);
+    .reduce((sum, name) => sum + lstatSync(join(folder, name)).size, 0);
 
-const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW, O_NONBLOCK } = constants;
-
-/** Neither a link nor a pipe that stands where the file should be is waited for or followed. */
-const openFile = (path: string): number => {
-  const file = openSync(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK, 0o600);
-  if (fstatSync(file).isFile()) return file;
-  closeSync(file);
-  throw new Error(`${path} is not a regular file`);
-};
+const { O_WRONLY, O_CREAT, O_TRUNC } = constants;
 
 export const createCommandLog = ({ folder, prefix, name, ...options }: CommandLogOptions): CommandLog => {
   const path = join(folder, name);
@@ -71,11 +54,10 @@ export const createCommandLog = ({ folder, prefix, name, ...options }: CommandLo
   let isOver = false;
 
   const open = (): number => {
-    makeFolderDurably(folder);
-    options.check?.();
+    options.makeFolder();
     if (sizeOfLogs(folder, prefix) > allLogsBytesAtMost - logBytesAtMost) throw new Error('the logs are full');
     keepOutOfGit(folder);
-    return openFile(path);
+    return openRegular(path, O_WRONLY | O_CREAT | O_TRUNC);
   };
 
   const write = (text: string): void => {

@@ -1,12 +1,13 @@
-import { lstatSync, realpathSync } from 'node:fs';
-import { link, readdir, readFile, rm } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { link, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
 import { z } from 'zod';
 import type { AttemptOutcome, Failure, Role, TaskId } from '../machines/task.ts';
 import type { TrackedTask } from '../machines/tracked-task.ts';
-import { writeFileAtomically } from './atomic-write.ts';
+import { removeLeftovers, writeFileAtomically } from './atomic-write.ts';
 import { type CommandLog, createCommandLog } from './command-log.ts';
-import { makeFolderDurably, syncNames } from './durable-folder.ts';
+import { syncNames } from './durable-folder.ts';
+import { isRealFolder, makeRealFolder } from './files/real-folder.ts';
+import { readRegularAsync } from './files/regular-file.ts';
 import type { SavedWork } from './workspace/port.ts';
 
 /** How an attempt ended, as its files say it. */
@@ -113,7 +114,9 @@ const results = (report: AttemptReport, logs: readonly string[]): string => {
   ].join('\n');
 };
 
-const readText = (path: string): Promise<string | null> => readFile(path, 'utf8').catch(() => null);
+/** Of a file that we wrote. */
+const bytesAtMost = 16 * 1024 * 1024;
+const readText = (path: string): Promise<string | null> => readRegularAsync(path, bytesAtMost).catch(() => null);
 
 const attemptOnDisk = async (folder: string): Promise<number> => {
   const text = await readText(join(folder, '00-metadata.json'));
@@ -127,7 +130,7 @@ const attemptOnDisk = async (folder: string): Promise<number> => {
 /** A second name, on disk before the first one is given to the new attempt: no power cut takes both. */
 const keepEarlier = async (folder: string, attempt: number): Promise<void> => {
   const earlier = join(folder, 'attempts', String(attempt));
-  makeFolderDurably(earlier);
+  makeRealFolder(folder, earlier);
   for (const file of files) await link(join(folder, file), join(earlier, file)).catch(() => {});
   syncNames(earlier);
 };
@@ -138,45 +141,48 @@ export const createResults = (projectRoot: string, redact: (text: string) => str
   const logFolder = (taskId: TaskId): string => join(folderOf(taskId), 'logs');
   const prefixOf = (attempt: number): string => `${attempt}-`;
 
-  /** The project's own files say where ours go only as far as they stay where they are looked for. */
-  const mustBeOurs = (folder: string): void => {
-    if (realpathSync(folder) !== join(realpathSync(projectRoot), relative(projectRoot, folder)))
-      throw new Error(`${folder} leads elsewhere through a symbolic link; remove the link`);
+  const leadsElsewhere = (folder: string): boolean => {
+    try {
+      return !isRealFolder(projectRoot, folder);
+    } catch {
+      return true;
+    }
   };
 
+  const logNames = async (taskId: TaskId): Promise<readonly string[]> =>
+    isRealFolder(projectRoot, logFolder(taskId)) ? readdir(logFolder(taskId)) : [];
+
   const logsIn = async (taskId: TaskId, attempt: number): Promise<readonly string[]> =>
-    (await readdir(logFolder(taskId)).catch(() => []))
+    (await logNames(taskId))
       .filter((name) => name.startsWith(prefixOf(attempt)))
       .sort((one, other) => one.localeCompare(other, 'en', { numeric: true }));
 
   /** Those of the attempt before are kept: people look there for why it failed. */
   const dropLogs = async (taskId: TaskId, upTo: number): Promise<void> => {
-    const names = await readdir(logFolder(taskId)).catch(() => []);
-    const old = names.filter((name) => /^\d+-/.test(name) && Number.parseInt(name, 10) <= upTo);
+    const old = (await logNames(taskId)).filter((name) => /^\d+-/.test(name) && Number.parseInt(name, 10) <= upTo);
     for (const name of old) await rm(join(logFolder(taskId), name), { force: true });
   };
 
   return {
     logsOf: (taskId) => {
       const folder = logFolder(taskId);
-      try {
-        mustBeOurs(folder);
-        return lstatSync(folder).isDirectory() ? folder : null;
-      } catch {
-        return null;
-      }
+      return leadsElsewhere(folder) ? null : folder;
     },
     openLog: (taskId, attempt, name, fromBytes) => {
       const folder = logFolder(taskId);
       const prefix = prefixOf(attempt);
-      const check = (): void => mustBeOurs(folder);
-      return createCommandLog({ folder, prefix, name: `${prefix}${name}.log`, redact, fromBytes, check });
+      const makeFolder = (): void => makeRealFolder(projectRoot, folder);
+      return createCommandLog({ folder, makeFolder, prefix, name: `${prefix}${name}.log`, redact, fromBytes });
     },
-    read: async (taskId) => withoutLogs(await readText(join(folderOf(taskId), '30-results.md'))),
+    read: async (taskId) => {
+      const folder = folderOf(taskId);
+      if (leadsElsewhere(folder)) return null;
+      return withoutLogs(await readText(join(folder, '30-results.md')));
+    },
     write: async (report) => {
       const folder = folderOf(report.task.id);
-      makeFolderDurably(folder);
-      mustBeOurs(folder);
+      makeRealFolder(projectRoot, folder);
+      removeLeftovers(folder);
       const onDisk = await attemptOnDisk(folder);
       if (onDisk > report.attempt) return;
       if (onDisk > 0 && onDisk < report.attempt) await keepEarlier(folder, onDisk);

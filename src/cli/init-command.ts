@@ -1,6 +1,7 @@
-import { existsSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { closeSync, constants, lstatSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeRealFolder } from '../actors/files/real-folder.ts';
+import { openRegular } from '../actors/files/regular-file.ts';
 import { initializeBd } from '../actors/tracker/bd/init.ts';
 import { signOfBd } from '../actors/tracker/ownership.ts';
 import type { CommandContext } from './commands.ts';
@@ -15,11 +16,9 @@ type Wanted = 'auto' | 'bd' | 'embedded';
 const embedded = async ({ project, io, json }: CommandContext): Promise<number> => {
   const folder = join(project.root, '.beads');
   const file = join(folder, 'issues.jsonl');
-  const already = existsSync(file);
-  if (!already) {
-    await mkdir(folder, { recursive: true, mode: 0o700 });
-    await writeFile(file, '', { flag: 'wx', mode: 0o600 });
-  }
+  makeRealFolder(project.root, folder);
+  const already = lstatSync(file, { throwIfNoEntry: false }) !== undefined;
+  closeSync(openRegular(file, constants.O_RDWR | constants.O_CREAT));
   if (json) io.out(JSON.stringify({ tracker: 'embedded', wrote: already ? [] : [file], already }));
   else io.out(already ? `${file} is there already` : `wrote ${file}`);
   return exitCodes.done;

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
@@ -8,6 +8,7 @@ import { temporaryFolder } from '../support/temporary.ts';
 const open = (folder: string, more: Partial<Parameters<typeof createCommandLog>[0]> = {}) =>
   createCommandLog({
     folder: join(folder, 'logs'),
+    makeFolder: () => mkdirSync(join(folder, 'logs'), { recursive: true }),
     prefix: '1-',
     name: '1-2.1.log',
     redact: (text) => text.replaceAll('hunter2', '***'),
@@ -97,10 +98,10 @@ test.each([
 ])('%s is not followed, and the command does not fail over it', (what, prepare) => {
   const folder = temporaryFolder();
   prepare(folder);
-  const check = (): void => {
+  const makeFolder = (): void => {
     if (what.startsWith('a folder')) throw new Error('it leads elsewhere');
   };
-  const log = open(folder, { folder, check });
+  const log = open(folder, { folder, makeFolder });
 
   log.push('more than ten bytes');
   log.push('and more');

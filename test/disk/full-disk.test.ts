@@ -75,7 +75,7 @@ test(
     const cli = await project.agent('create', 'late');
     while ((await viewOf(works)).phase !== 'waiting_for_tracker') await delay(20);
     await delay(fullMs);
-    const left = readdirSync(folder).filter((name) => name.includes('~') || name.includes('lock'));
+    const left = readdirSync(folder).filter((name) => name.includes('~'));
     const [after, waiting] = [readFileSync(join(folder, 'issues.jsonl'), 'utf8'), await viewOf(works)];
     disk.empty();
     const began = Date.now();

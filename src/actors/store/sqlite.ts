@@ -1,5 +1,7 @@
 import { chmodSync } from 'node:fs';
+import { dirname } from 'node:path';
 import Database from 'libsql';
+import { createWriteCheck } from '../files/room.ts';
 import {
   type Change,
   type Entry,
@@ -129,6 +131,9 @@ const prepare = (db: Database.Database) => ({
   probe: db.prepare('select 1 as one'),
 });
 
+/** For a transaction in the write-ahead log. */
+const roomBytes = 64 * 1024;
+
 /** SQLite's own words name no file: `disk I/O error` may be a full disk as well. */
 const open = (options: SqliteOptions) => {
   try {
@@ -184,14 +189,14 @@ export const createSqliteStore = (options: SqliteOptions): Store => {
     }
   };
 
-  let broken = false;
+  const writes = createWriteCheck(dirname(options.file));
   const named = <Result>(work: () => Result): Result => {
     try {
       const result = work();
-      broken = false;
+      writes.succeeded();
       return result;
     } catch (cause) {
-      broken = true;
+      writes.failed(cause, roomBytes);
       const words = cause instanceof Error ? cause.message : String(cause);
       throw new StoreError(`the journal ${options.file} cannot be written: ${words}`, { cause });
     }
@@ -216,8 +221,7 @@ export const createSqliteStore = (options: SqliteOptions): Store => {
     check: () => {
       try {
         sql.probe.all();
-        // After a write that failed only a write can tell: this one changes nothing, and goes to the disk.
-        if (broken) named(() => db.exec('pragma user_version = 0'));
+        writes.require(roomBytes);
         return { ok: true, detail: 'the journal can be used' };
       } catch (error) {
         return { ok: false, detail: error instanceof Error ? error.message : String(error) };

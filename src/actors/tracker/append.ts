@@ -1,5 +1,6 @@
-import { closeSync, fstatSync, fsync, ftruncateSync, openSync, readSync, statSync, writeFileSync } from 'node:fs';
+import { closeSync, constants, fstatSync, fsync, ftruncateSync, lstatSync, readSync, writeFileSync } from 'node:fs';
 import { promisify } from 'node:util';
+import { openRegular } from '../files/regular-file.ts';
 
 const sync = promisify(fsync);
 
@@ -19,7 +20,7 @@ export const appendDurably = async (
   path: string,
   lines: string,
 ): Promise<{ readonly before: number; readonly after: number } | null> => {
-  const file = openSync(path, 'a+');
+  const file = openRegular(path, constants.O_RDWR | constants.O_APPEND | constants.O_CREAT, 0o600);
   try {
     const { size, ino } = fstatSync(file);
     const text = endsWithLine(file, size) ? lines : `\n${lines}`;
@@ -30,7 +31,7 @@ export const appendDurably = async (
       ftruncateSync(file, size);
       throw error;
     }
-    if (statSync(path, { throwIfNoEntry: false })?.ino !== ino) return null;
+    if (lstatSync(path, { throwIfNoEntry: false })?.ino !== ino) return null;
     return { before: size, after: size + Buffer.byteLength(text) };
   } finally {
     closeSync(file);

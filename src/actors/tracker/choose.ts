@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { ServiceError } from '../../machines/errors.ts';
+import { UnsafeFileError } from '../files/regular-file.ts';
 import { createBdTracker } from './bd/bd.ts';
 import { type BdCalls, createBdCalls, usualLimits } from './bd/calls.ts';
 import { createEmbeddedTracker, type EmbeddedOptions } from './embedded.ts';
@@ -23,6 +24,16 @@ const notAdopted = (count: number): ServiceError =>
     remedy: "hand them over with 'agent init'",
   });
 
+/** @throws tracker_unavailable when the folder is no folder of the project */
+const ownSign = (folder: string): string | undefined => {
+  try {
+    return signOfBd(folder);
+  } catch (error) {
+    if (!(error instanceof UnsafeFileError)) throw error;
+    throw new ServiceError('tracker_unavailable', { detail: error.problem, remedy: error.remedy }, { cause: error });
+  }
+};
+
 /**
  * The tracker of a project by the rules of facts/beads 11, decided anew for every call: bd where bd owns the data, else
  * the embedded file. A project that becomes bd's while we run is handed over; what the embedded tracker would have
@@ -37,7 +48,7 @@ export const createTracker = (options: TrackerOptions): Tracker & { readonly bd:
 
   const isBds = (): boolean => {
     if (mode === 'embedded') return false;
-    if (signOfBd(folder) !== undefined) return true;
+    if (ownSign(folder) !== undefined) return true;
     if (mode === 'auto') return false;
     const count = tasksInFile(projectRoot);
     if (count > 0) throw notAdopted(count);
@@ -86,7 +97,7 @@ export const createTracker = (options: TrackerOptions): Tracker & { readonly bd:
       try {
         if (isBds()) {
           const { ok, detail } = await bd.check();
-          const sign = signOfBd(folder);
+          const sign = ownSign(folder);
           const why = sign === undefined ? 'tracker.mode is bd' : `bd keeps this project's tasks (.beads/${sign})`;
           return { ok, detail: `${detail}; ${why}` };
         }

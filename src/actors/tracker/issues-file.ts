@@ -1,15 +1,16 @@
-import { linkSync, readdirSync, statSync, unlinkSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { linkSync, lstatSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { ServiceError } from '../../machines/errors.ts';
-import { tryToWrite, writeFileAtomically } from '../atomic-write.ts';
-import { makeFolderDurably } from '../durable-folder.ts';
+import { removeLeftovers, writeFileAtomically } from '../atomic-write.ts';
+import { LockedError, withLock } from '../files/process-lock.ts';
+import { isRealFolder, makeRealFolder } from '../files/real-folder.ts';
+import { readRegularAsync, UnsafeFileError } from '../files/regular-file.ts';
+import { createWriteCheck, requireRoom } from '../files/room.ts';
 import { appendDurably } from './append.ts';
 import { type DraftIssues, draftOf } from './draft-issues.ts';
-import { LockedError, withFileLock } from './file-lock.ts';
 import type { Issue } from './issue.ts';
 import { formatIssues, formatLines, type IssuesDocument, parseIssues } from './issues-text.ts';
-import { signOfBd } from './ownership.ts';
+import { issuesBytesAtMost, signOfBd } from './ownership.ts';
 
 /** `.beads/issues.jsonl` as a document that is read when it changed and replaced whole. */
 export interface IssuesFile {
@@ -24,14 +25,16 @@ export interface IssuesFile {
 const unavailable = (detail: string, remedy: string, cause?: unknown): ServiceError =>
   new ServiceError('tracker_unavailable', { detail, remedy }, { cause });
 
-const missing = (error: unknown): boolean => error instanceof Error && 'code' in error && error.code === 'ENOENT';
+/** Held by whoever changes the tasks in a `.beads` folder. */
+export const lockIn = (folder: string): string => join(folder, '.agent.lock');
 
 const asUnavailable =
   (folder: string) =>
   (error: unknown): never => {
     if (error instanceof ServiceError) throw error;
     if (error instanceof LockedError)
-      throw unavailable(error.message, 'wait for it, or delete the lock file when that process is gone', error);
+      throw unavailable(error.message, 'try again, or end the process that holds it', error);
+    if (error instanceof UnsafeFileError) throw unavailable(error.problem, error.remedy, error);
     const words = error instanceof Error ? error.message : String(error);
     throw unavailable(
       words,
@@ -56,18 +59,18 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
   const folder = join(projectRoot, '.beads');
   const file = join(folder, 'issues.jsonl');
   const backup = `${file}.bak`;
-  /** Whether the last write did not succeed: then only another one can tell whether one would. */
-  let failed = false;
+  const writes = createWriteCheck(folder);
+  let isTidy = false;
   let cached: { readonly stamp: string; readonly document: IssuesDocument } | null = null;
 
   const stampOf = (): string => {
-    const found = statSync(file, { throwIfNoEntry: false });
+    const found = lstatSync(file, { throwIfNoEntry: false });
     return found === undefined ? 'missing' : `${found.mtimeMs}/${found.size}/${found.ino}`;
   };
 
   /** A last line that was cut off: the whole lines count, and the file before it only for what is not among them. */
   const mended = async (document: IssuesDocument): Promise<IssuesDocument> => {
-    const before = await readFile(backup, 'utf8').catch(() => null);
+    const before = await readRegularAsync(backup, issuesBytesAtMost).catch(() => null);
     if (before === null) return document;
     const earlier = parseIssues(before);
     if (earlier.broken.length > 0 || earlier.torn) return document;
@@ -84,21 +87,10 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
     const known = unchanged();
     if (known !== null) return known;
     const stamp = stampOf();
-    // Newer Node calls a file below a file missing; listing the folder says what is wrong on every one.
-    if (stamp === 'missing') names();
-    const parsed = stamp === 'missing' ? empty() : parseIssues(await readFile(file, 'utf8'));
+    const parsed = stamp === 'missing' ? empty() : parseIssues(await readRegularAsync(file, issuesBytesAtMost));
     const document = parsed.torn ? await mended(parsed) : parsed;
     cached = { stamp, document };
     return document;
-  };
-
-  const names = (): readonly string[] => {
-    try {
-      return readdirSync(folder);
-    } catch (error) {
-      if (missing(error)) return [];
-      throw error;
-    }
   };
 
   const requireOurs = (document: IssuesDocument): void => {
@@ -112,7 +104,7 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
 
   const keepBackup = (): void => {
     if (stampOf() === 'missing') return;
-    if (statSync(backup, { throwIfNoEntry: false }) !== undefined) unlinkSync(backup);
+    if (lstatSync(backup, { throwIfNoEntry: false }) !== undefined) unlinkSync(backup);
     linkSync(file, backup);
   };
 
@@ -160,11 +152,20 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
 
   /** Tries the change on nothing when there is no folder yet: what is refused then does not make one. */
   const changesNothing = (edit: (draft: DraftIssues) => boolean): boolean =>
-    statSync(folder, { throwIfNoEntry: false }) === undefined && !edit(draftOf(new Map()));
+    !isRealFolder(projectRoot, folder) && !edit(draftOf(new Map()));
+
+  const roomNeeded = (): number => Math.max(sizeIn(stampOf()), 0) + roomBytes;
+
+  /** What processes left that were killed while they wrote; under the lock nobody else writes. */
+  const tidy = (): void => {
+    if (!isTidy) removeLeftovers(folder);
+    isTidy = true;
+  };
 
   return {
     read: async () => {
       try {
+        isRealFolder(projectRoot, folder);
         return unchanged() ?? (await load());
       } catch (error) {
         return asUnavailable(folder)(error);
@@ -172,22 +173,27 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
     },
     requireWritable: async () => {
       try {
+        isRealFolder(projectRoot, folder);
         requireOurs(await load());
-        if (!failed) return;
-        await tryToWrite(folder, Math.max(sizeIn(stampOf()), 0) + roomBytes);
-        failed = false;
+        writes.require(roomNeeded());
       } catch (error) {
         asUnavailable(folder)(error);
       }
     },
     change: async (edit) => {
+      let needed = roomBytes;
       try {
         if (changesNothing(edit)) return;
-        makeFolderDurably(folder);
-        await withFileLock(join(folder, '.issues.lock'), () => changeAlone(edit));
-        failed = false;
+        makeRealFolder(projectRoot, folder);
+        needed = roomNeeded();
+        requireRoom(folder, roomBytes);
+        await withLock(lockIn(folder), async () => {
+          tidy();
+          await changeAlone(edit);
+        });
+        writes.succeeded();
       } catch (error) {
-        failed = !(error instanceof ServiceError);
+        if (!(error instanceof ServiceError)) writes.failed(error, needed);
         asUnavailable(folder)(error);
       }
     },

@@ -1,9 +1,14 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { isRealFolder } from '../files/real-folder.ts';
+import { readRegular } from '../files/regular-file.ts';
+
+/** Of `.beads/issues.jsonl`. */
+export const issuesBytesAtMost = 256 * 1024 * 1024;
 
 /**
  * What in a `.beads` folder tells that bd keeps this project's tasks in a database of its own, or undefined
- * (facts/beads 11). @throws when the folder is there and cannot be listed
+ * (facts/beads 11). @throws when the folder is there and cannot be listed, UnsafeFileError when it is a link
  */
 export const signOfBd = (folder: string): string | undefined => namesIn(folder).find(isSign);
 
@@ -11,20 +16,16 @@ const isSign = (name: string): boolean =>
   ['metadata.json', 'config.yaml', 'dolt', 'embeddeddolt'].includes(name) ||
   (name.endsWith('.db') && !/backup|\.bak/.test(name));
 
-const namesIn = (folder: string): readonly string[] => {
-  try {
-    return readdirSync(folder);
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return [];
-    throw error;
-  }
-};
+const namesIn = (folder: string): readonly string[] =>
+  isRealFolder(dirname(folder), folder) ? readdirSync(folder) : [];
 
 /** How many tasks `.beads/issues.jsonl` holds beside a bd that may not have read them; `id` asks for one. */
 export const tasksInFile = (projectRoot: string, id?: string): number => {
   let text: string;
   try {
-    text = readFileSync(join(projectRoot, '.beads', 'issues.jsonl'), 'utf8');
+    const folder = join(projectRoot, '.beads');
+    if (!isRealFolder(projectRoot, folder)) return 0;
+    text = readRegular(join(folder, 'issues.jsonl'), issuesBytesAtMost);
   } catch {
     return 0;
   }

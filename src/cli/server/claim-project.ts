@@ -2,8 +2,8 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeFileAtomically } from '../../actors/atomic-write.ts';
+import { type ProcessLock, takeLock } from '../../actors/files/process-lock.ts';
 import { isAlive } from '../../actors/is-alive.ts';
-import { lockProject, type ProjectLock } from '../../actors/store/project-lock.ts';
 import { type Project, requireOwnServer, stateFiles, textOf } from '../project.ts';
 import { ensurePrivateFolder, PrivateFileError } from './private-files.ts';
 import { readServerFile, type ServerFile } from './server-file.ts';
@@ -27,11 +27,11 @@ const keepOwner = async (file: string, root: string): Promise<void> => {
 };
 
 /** The lock where servers meet that were given folders of their own; null when another one holds it. */
-const lockUsual = ({ stateDir, usualDir }: Project): ProjectLock | null => {
+const lockUsual = ({ stateDir, usualDir }: Project): ProcessLock | null => {
   const files = stateFiles(usualDir);
   try {
     ensurePrivateFolder(usualDir);
-    const lock = lockProject(files.lock);
+    const lock = takeLock(files.lock);
     if (lock !== null) writeFileSync(files.servedFrom, `${stateDir}\n`, { mode: 0o600 });
     return lock;
   } catch {
@@ -40,8 +40,8 @@ const lockUsual = ({ stateDir, usualDir }: Project): ProjectLock | null => {
   }
 };
 
-const lockBoth = (project: Project): ProjectLock | null => {
-  const own = lockProject(stateFiles(project.stateDir).lock);
+const lockBoth = (project: Project): ProcessLock | null => {
+  const own = takeLock(stateFiles(project.stateDir).lock);
   if (own === null || project.stateDir === project.usualDir) return own;
   const usual = lockUsual(project);
   if (usual === null) {
@@ -67,7 +67,7 @@ const serverOf = ({ stateDir, usualDir }: Project): ServerFile | null => {
  * Takes the project's lock. One that is about to be free, because its server is stopping, is waited for.
  * @throws AlreadyServedError naming the other server, PrivateFileError, UsageError when the folder serves another project
  */
-export const claimProject = async (project: Project): Promise<ProjectLock> => {
+export const claimProject = async (project: Project): Promise<ProcessLock> => {
   const { stateDir, root } = project;
   ensurePrivateFolder(stateDir);
   const deadline = performance.now() + lockMs;

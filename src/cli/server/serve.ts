@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
+import type { ProcessLock } from '../../actors/files/process-lock.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
-import type { ProjectLock } from '../../actors/store/project-lock.ts';
 import { buildServer } from '../../http/server.ts';
 import { registerHandler } from '../handler/register.ts';
 import { thisProgram } from '../handler/this-program.ts';
@@ -37,7 +37,7 @@ const handlerLine = async (wanted: boolean): Promise<string> =>
 export const serve = async (
   { project, current, token, logger, inspection, drainMs, sandbox, workspace }: Parts,
   { tracker, store, system }: Assembled,
-  lock: ProjectLock,
+  lock: ProcessLock,
 ): Promise<Serving> => {
   const files = stateFiles(project.stateDir);
   const config = () => current.loaded.config;

@@ -1,3 +1,4 @@
+import { mkdirSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -46,6 +47,7 @@ export const createWorkbench = async (): Promise<Workbench> => {
       openLog: (fromBytes) =>
         createCommandLog({
           folder: join(folder, 'logs'),
+          makeFolder: () => mkdirSync(join(folder, 'logs'), { recursive: true }),
           prefix: '1-',
           name: '1-1.log',
           redact: (text) => text,

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { takeLock } from '../../../src/actors/files/process-lock.ts';
 import type { Store } from '../../../src/actors/store/port.ts';
-import { lockProject } from '../../../src/actors/store/project-lock.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import { describeStore } from '../../contracts/store.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
@@ -67,11 +67,11 @@ test('a reader beside the writer sees what was committed and cannot write', () =
 
 test('a project is locked by one holder at a time, and free again after it', () => {
   const path = join(temporaryFolder(), 'server.lock');
-  const first = lockProject(path);
+  const first = takeLock(path);
 
-  expect(lockProject(path)).toBeNull();
+  expect(takeLock(path)).toBeNull();
   first?.release();
-  const second = lockProject(path);
+  const second = takeLock(path);
 
   expect(second).not.toBeNull();
   second?.release();

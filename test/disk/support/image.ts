@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, utimesSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { differenceFrom } from '../../../src/actors/replay.ts';
 import type { Entry, Store } from '../../../src/actors/store/port.ts';
@@ -83,9 +83,6 @@ const checkTracker = async (projectRoot: string, promised: Promised, truth: Trut
   const open = () =>
     createEmbeddedTracker({ projectRoot, clock: () => 1, random: (max) => Math.floor(Math.random() * max) });
   const reopened = new Set(truth.filter(({ cause }) => cause?.includes('"type":"reopen"')).map(({ taskId }) => taskId));
-  const lock = join(projectRoot, '.beads', '.issues.lock');
-  // A machine needs its time to start; a lock that was cut off counts for half a minute.
-  if (existsSync(lock)) utimesSync(lock, 1, 1);
   const listed = new Map((await open().list()).map((task) => [task.id as string, task]));
   const ends = truth.filter(({ type, seq }) => type === 'completed' && seq <= promised.shown);
   // A task that was opened again after its end may be anything.

@@ -1,7 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { ServiceError } from '../../../machines/errors.ts';
-import { withFileLock } from '../file-lock.ts';
+import { withLock } from '../../files/process-lock.ts';
+import { lockIn } from '../issues-file.ts';
 import { tasksInFile } from '../ownership.ts';
 import { type BdCalls, unavailable, usualLimits } from './calls.ts';
 import { issuesIn } from './issues.ts';
@@ -54,7 +55,7 @@ export const initializeBd = async (calls: BdCalls, projectRoot: string): Promise
       return { tasks: issuesIn(listed.value, () => {}).length, already };
     });
   const done = before.has('.beads')
-    ? await withFileLock(join(projectRoot, '.beads', '.issues.lock'), initialize)
+    ? await withLock(lockIn(join(projectRoot, '.beads')), initialize)
     : await initialize();
   if (done.tasks < expected)
     throw new ServiceError('tracker_unavailable', {

@@ -1,0 +1,69 @@
+import { lstatSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
+import Database from 'libsql';
+import { StoreError } from '../store/port.ts';
+import { UnsafeFileError } from './regular-file.ts';
+
+/** The lock is the operating system's: it dies with its process, however that ends. The empty file stays. */
+export interface ProcessLock {
+  release(): void;
+}
+
+/** Another process holds the lock, and went on holding it. */
+export class LockedError extends Error {
+  override readonly name = 'LockedError';
+}
+
+const isHeld = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY');
+
+/** SQLite follows links. The file is not opened to look: closing it would drop a lock that this process holds. */
+const requireRegular = (path: string): void => {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found !== undefined && !found.isFile()) throw new UnsafeFileError(`${path} is not a regular file`, 'remove it');
+};
+
+/**
+ * @returns null when the lock is held at this moment.
+ * @throws StoreError when it cannot be taken for another reason, such as a full disk
+ */
+export const takeLock = (path: string): ProcessLock | null => {
+  requireRegular(path);
+  const db = new Database(path, { timeout: 0 });
+  try {
+    db.exec('begin exclusive');
+  } catch (cause) {
+    db.close();
+    if (isHeld(cause)) return null;
+    const words = cause instanceof Error ? cause.message : String(cause);
+    throw new StoreError(`the lock ${path} cannot be taken (${words}); is the disk full or read-only?`, { cause });
+  }
+  return { release: () => db.close() };
+};
+
+const longestPauseMs = 50;
+
+const waitForLock = async (path: string, waitMs: number): Promise<ProcessLock> => {
+  const deadline = performance.now() + waitMs;
+  for (let pause = 1; ; pause = Math.min(pause * 2, longestPauseMs)) {
+    const lock = takeLock(path);
+    if (lock !== null) return lock;
+    if (performance.now() >= deadline)
+      throw new LockedError(`another process has held the lock ${path} for ${waitMs / 1000} s`);
+    await delay(pause * (0.5 + Math.random()));
+  }
+};
+
+/** Runs work while nobody else holds the lock. @throws LockedError when it is not free in time (ten seconds) */
+export const withLock = async <Result>(
+  path: string,
+  work: () => Promise<Result>,
+  { waitMs = 10_000 }: { readonly waitMs?: number } = {},
+): Promise<Result> => {
+  const lock = await waitForLock(path, waitMs);
+  try {
+    return await work();
+  } finally {
+    lock.release();
+  }
+};

@@ -1,0 +1,28 @@
+import { lstatSync } from 'node:fs';
+import { join, relative, sep } from 'node:path';
+import { makeFolderDurably } from '../durable-folder.ts';
+import { UnsafeFileError } from './regular-file.ts';
+
+/**
+ * Whether a folder below `base` is there. Every step from `base` down to it is a folder itself.
+ * @throws UnsafeFileError when a step is a link or no folder
+ */
+export const isRealFolder = (base: string, path: string): boolean => {
+  let step = base;
+  for (const name of relative(base, path).split(sep)) {
+    step = join(step, name);
+    const found = lstatSync(step, { throwIfNoEntry: false });
+    if (found === undefined) return false;
+    if (found.isSymbolicLink())
+      throw new UnsafeFileError(`${step} is a symbolic link`, 'put the folder itself there, or remove the link');
+    if (!found.isDirectory()) throw new UnsafeFileError(`${step} is not a folder`, 'remove it');
+  }
+  return true;
+};
+
+/** Makes a folder below `base` and what is missing above it, durably. @throws as `isRealFolder` */
+export const makeRealFolder = (base: string, path: string): void => {
+  if (isRealFolder(base, path)) return;
+  makeFolderDurably(path);
+  isRealFolder(base, path);
+};

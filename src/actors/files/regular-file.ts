@@ -1,0 +1,71 @@
+import { closeSync, constants, fstatSync, openSync, readFile, readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+
+/** What stands in a project where a file or folder of ours belongs is something else. */
+export class UnsafeFileError extends Error {
+  override readonly name = 'UnsafeFileError';
+  readonly problem: string;
+  readonly remedy: string;
+
+  constructor(problem: string, remedy: string) {
+    super(`${problem}; ${remedy}`);
+    this.problem = problem;
+    this.remedy = remedy;
+  }
+}
+
+const isOf = (error: unknown, ...codes: readonly string[]): boolean =>
+  error instanceof Error && 'code' in error && codes.includes(String(error.code));
+
+const link = (path: string): UnsafeFileError =>
+  new UnsafeFileError(`${path} is a symbolic link`, 'put the file itself there, or remove the link');
+const odd = (path: string): UnsafeFileError => new UnsafeFileError(`${path} is not a regular file`, 'remove it');
+
+/**
+ * Opens a regular file. Follows no link in the last part of the path and waits for no pipe.
+ * @throws UnsafeFileError when something else is there, and what the system says
+ */
+export const openRegular = (path: string, flags: number = constants.O_RDONLY, mode = 0o600): number => {
+  let file: number;
+  try {
+    file = openSync(path, flags | constants.O_NOFOLLOW | constants.O_NONBLOCK, mode);
+  } catch (error) {
+    if (isOf(error, 'ELOOP')) throw link(path);
+    // A pipe without a reader, a socket, a folder.
+    if (isOf(error, 'ENXIO', 'EISDIR')) throw odd(path);
+    throw error;
+  }
+  if (fstatSync(file).isFile()) return file;
+  closeSync(file);
+  throw odd(path);
+};
+
+const openToRead = (path: string, bytesAtMost: number): number => {
+  const file = openRegular(path);
+  const { size } = fstatSync(file);
+  if (size <= bytesAtMost) return file;
+  closeSync(file);
+  throw new UnsafeFileError(`${path} holds ${size} bytes, more than ${bytesAtMost}`, 'make it smaller');
+};
+
+/** The text of a regular file. @throws as `openRegular`, and UnsafeFileError when it is larger */
+export const readRegular = (path: string, bytesAtMost: number): string => {
+  const file = openToRead(path, bytesAtMost);
+  try {
+    return readFileSync(file, 'utf8');
+  } finally {
+    closeSync(file);
+  }
+};
+
+const read = promisify(readFile);
+
+/** As `readRegular`, without holding up anything else meanwhile. */
+export const readRegularAsync = async (path: string, bytesAtMost: number): Promise<string> => {
+  const file = openToRead(path, bytesAtMost);
+  try {
+    return await read(file, 'utf8');
+  } finally {
+    closeSync(file);
+  }
+};

@@ -1,0 +1,80 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { takeLock, withLock } from '../../../src/actors/files/process-lock.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
+const titlesIn = (file: string): readonly string[] =>
+  readFileSync(file, 'utf8')
+    .split('\n')
+    .filter((line) => line !== '');
+
+/** Six processes that take the lock and create tasks; another takes the place of one that is killed. */
+const startWriters = (folder: string) => {
+  const [holder, acked] = [join(folder, 'holder'), join(folder, 'acked')];
+  for (const file of [holder, acked]) writeFileSync(file, '');
+  const args = [path('hold-lock.mjs'), path('../../../dist/actors'), join(folder, 'lock'), holder, acked, folder];
+  const start = (): ChildProcess => spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
+  const writers = Array.from({ length: 6 }, start);
+  /** Whoever holds the lock at this moment, so that the others find it held by nobody. */
+  const killHolder = async (): Promise<void> => {
+    const writer = await vi.waitUntil(() => writers.find(({ pid }) => String(pid) === readFileSync(holder, 'utf8')), {
+      timeout: 20_000,
+      interval: 1,
+    });
+    const gone = once(writer, 'exit');
+    writer.kill('SIGKILL');
+    await gone;
+    writers[writers.indexOf(writer)] = start();
+  };
+  const stop = async (): Promise<void> => {
+    for (const writer of writers) writer.kill('SIGKILL');
+    await Promise.all(writers.map((writer) => writer.exitCode ?? writer.signalCode ?? once(writer, 'exit')));
+  };
+  onTestFinished(stop);
+  return { acked: () => titlesIn(acked), killHolder, stop };
+};
+
+test('many processes that are killed as they write never hold the lock together, and lose nothing', async () => {
+  const folder = temporaryFolder();
+  const writers = startWriters(folder);
+
+  for (let kills = 0; kills < 15; kills += 1) {
+    const before = writers.acked().length;
+    await vi.waitUntil(() => writers.acked().length > before + 5, { timeout: 20_000, interval: 5 });
+    await writers.killHolder();
+  }
+  await writers.stop();
+
+  const acked = writers.acked();
+  const kept = titlesIn(join(folder, '.beads', 'issues.jsonl')).map((line) => JSON.parse(line).id);
+  expect(acked).not.toContain('two holders');
+  expect(new Set(kept).size).toBe(kept.length);
+  expect(kept).toEqual(expect.arrayContaining([...acked]));
+}, 60_000);
+
+test('a lock that stays held ends the wait, also when the clock is set back', async () => {
+  const lock = join(temporaryFolder(), 'lock');
+  const held = takeLock(lock);
+  vi.useFakeTimers({ toFake: ['Date'] });
+  onTestFinished(() => void vi.useRealTimers());
+
+  const waiting = withLock(lock, async () => 'ran', { waitMs: 100 });
+  vi.setSystemTime(Date.now() - 3 * 3_600_000);
+
+  await expect(waiting).rejects.toThrow(`another process has held the lock ${lock} for 0.1 s`);
+  held?.release();
+  expect(await withLock(lock, async () => 'ran', { waitMs: 0 })).toBe('ran');
+});
+
+test('a lock that is a link is not followed', () => {
+  const folder = temporaryFolder();
+  symlinkSync(join(folder, 'elsewhere'), join(folder, 'lock'));
+
+  expect(() => takeLock(join(folder, 'lock'))).toThrow(`${join(folder, 'lock')} is not a regular file; remove it`);
+  expect(readdirSync(folder)).toEqual(['lock']);
+});
