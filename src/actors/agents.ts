@@ -19,7 +19,8 @@ import type { Chooser } from './backends/chooser.ts';
 import { createDelegation, type Delegation } from './backends/delegation.ts';
 import { type EventType, entry } from './events.ts';
 import type { Journal } from './journal.ts';
-import { type Sandbox, withNetwork } from './sandbox/port.ts';
+import { createNoSandbox } from './sandbox/off.ts';
+import { forAssistant, type Sandbox, withNetwork } from './sandbox/port.ts';
 import { costOf, networkFor, type Settings } from './settings.ts';
 import type { SystemPorts } from './system-ports.ts';
 
@@ -125,6 +126,8 @@ export const createAgents = (options: AgentsOptions): Agents => {
     modelFor: ({ options: run, role }) => run.model ?? settings().roles[role].model,
     costOf: (model, used) => costOf(settings().prices[model ?? ''], used),
     environmentOf: (seat, assistant) => ({ ...environmentOf(seat), ...assistants.environmentOf(assistant) }),
+    sandboxFor: (assistant, env) =>
+      assistants.held() ? forAssistant(sandbox, assistant.needs(env)) : createNoSandbox(),
     silentMs: () => settings().idleMs,
     report: (key, event) => options.tellAgent(key, { ...event, at: now() }),
   });

@@ -221,6 +221,10 @@ export const configSections = z.strictObject({
         .describe(
           'auto: commands run in the sandbox or are refused; required: the server does not start without a sandbox; off: commands run as you',
         ),
+      assistants: z
+        .enum(['on', 'off'])
+        .default('on')
+        .describe('on: codex, claude and the command of api.command run in the sandbox, too; off: they run as you'),
       network: z.boolean().default(false).describe('commands may reach the network'),
       allow_task_network: z.boolean().default(false).describe('a run may ask for the network (--network)'),
       memory_mb: z

@@ -47,6 +47,14 @@ const sandbox = (config: Config): Check => {
   }
 };
 
+/** Whether assistants are held as commands are. */
+const assistants = ({ sandbox: { mode, assistants: wanted } }: Config): Check => {
+  if (mode === 'off') return { check: 'assistants', status: 'note', detail: 'run as you, unconfined (sandbox.mode)' };
+  if (wanted === 'off')
+    return { check: 'assistants', status: 'note', detail: 'run as you, unconfined (sandbox.assistants)' };
+  return { check: 'assistants', status: 'ok', detail: 'run in the sandbox, with the network' };
+};
+
 const workspace = async ({ project }: CommandContext, config: Config): Promise<Check> => {
   const detail = (await workspaceFor(config, project)).describe();
   const isWished = config.workspace.mode === 'shared' || !detail.includes('one writer at a time');
@@ -111,6 +119,7 @@ export const doctor = async (context: CommandContext, configFile: string | undef
     await tracker(context, config),
     await server(context),
     sandbox(config),
+    assistants(config),
     ...networkNotes(resolved.settings, config).map((detail) => ({ check: 'network', status: 'note' as const, detail })),
     await workspace(context, config),
     program('git', 'needed by most projects', false),

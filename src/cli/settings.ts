@@ -54,13 +54,13 @@ const requireNoApprovals = ({ roles: own, backend }: Settings): void => {
       );
 };
 
-/** codex holds its commands itself; the others run as the user, which is not what `required` means. */
+/** Outside of our sandbox codex holds its commands itself; the others do not, which is not what `required` means. */
 const requireHeld = ({ roles: own, backend }: Settings, required: boolean): void => {
   if (!required) return;
   for (const { role, backend: named } of Object.values(own))
     if (['claude', 'command'].includes(named ?? backend))
       throw new ConfigError(
-        `sandbox.mode is required, but the ${role} works with ${named ?? backend}, which runs outside of it; name another backend`,
+        `sandbox.mode is required, but the ${role} works with ${named ?? backend}, which sandbox.assistants lets out; set that to on, or name another backend`,
       );
 };
 
@@ -117,14 +117,15 @@ export interface ResolvedSettings {
 
 /** What the system runs by: the configuration, with its roles as the project narrows them. @throws ConfigError */
 export const resolveSettings = (loaded: LoadedConfig, projectRoot: string): ResolvedSettings => {
+  const { mode, assistants } = loaded.config.sandbox;
   const check = (settings: Settings): void => {
     requirePrices(settings, isScripted(loaded));
     requireNoApprovals(settings);
-    requireHeld(settings, loaded.config.sandbox.mode === 'required');
+    requireHeld(settings, mode === 'required' && assistants === 'off');
   };
   const own = ownSettings(loaded, projectRoot);
   check(own);
-  const sandboxed = loaded.config.sandbox.mode !== 'off';
+  const sandboxed = mode !== 'off';
   const { settings, outcomes } = applyProjectRoles(own, readProjectRoles(projectRoot), { sandboxed, check });
   return { settings, projectRoles: outcomes };
 };

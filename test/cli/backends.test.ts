@@ -25,7 +25,8 @@ test('without a key, a codex that is logged in does the work, and everybody says
   const log = readFileSync(join(project.stateDir, 'server.log'), 'utf8');
 
   expect(before.out).toMatch(/ok +model +codex, which is logged in \(OPENAI_API_KEY is not set\)/);
-  expect(log).toMatch(/model +codex, which is logged in[\s\S]*note +codex works outside of this sandbox/);
+  expect(log).toMatch(/model +codex, which is logged in/);
+  expect(log).not.toContain('works outside of this sandbox');
   expect(ran).toMatchObject({ code: 0, out: expect.stringMatching(/I begin ☃\.[\s\S]*command[\s\S]*made/) });
   expect(runsIn(project.root)).toHaveLength(1);
 });
@@ -55,15 +56,24 @@ test('a proxy gets every call: no assistant is taken instead unless it is named'
   expect(named.out).toMatch(/ok +model +codex, by api\.backend/);
 });
 
-test('where a sandbox is required, only codex is taken by itself, which has one', async () => {
+test('where a sandbox is required, one that is let out is taken by itself only if it has a sandbox', async () => {
   const env = { FAKE_LOGGED_IN: 'codex,claude' };
-  const doctorOf = async (...names: readonly ('codex' | 'claude')[]) => {
-    const project = openProject({ ...plain, api: passed, sandbox: { mode: 'required' } });
+  const doctorOf = async (sandbox: object, ...names: readonly ('codex' | 'claude')[]) => {
+    const project = openProject({ ...plain, api: passed, sandbox: { mode: 'required', ...sandbox } });
     return (await project.agentWith({ ...env, PATH: pathWith(...names) }, 'doctor')).out;
   };
 
-  expect(await doctorOf('codex', 'claude')).toMatch(/ok +model +codex, which is logged in/);
-  expect(await doctorOf('claude')).toMatch(/problem +model/);
+  expect(await doctorOf({}, 'claude')).toMatch(/ok +model +claude, which is logged in/);
+  expect(await doctorOf({ assistants: 'off' }, 'codex', 'claude')).toMatch(/ok +model +codex, which is logged in/);
+  expect(await doctorOf({ assistants: 'off' }, 'claude')).toMatch(/problem +model/);
+});
+
+test.each<[string, object, RegExp]>([
+  ['in the sandbox', { mode: 'auto' }, /ok +assistants +run in the sandbox, with the network/],
+  ['as the user', { assistants: 'off' }, /note +assistants +run as you, unconfined \(sandbox\.assistants\)/],
+  ['as the user, like commands', { mode: 'off' }, /note +assistants +run as you, unconfined \(sandbox\.mode\)/],
+])('doctor says that assistants run %s', async (_, sandbox, line) => {
+  expect((await openProject({ ...plain, sandbox }).agent('doctor')).out).toMatch(line);
 });
 
 test('doctor names the backend of each role that has one, and what is wrong with it', async () => {
@@ -110,7 +120,7 @@ test.each<[string, object, string]>([
   ],
   [
     'a sandbox that it does not run in',
-    { sandbox: { mode: 'required' }, roles: { tester: { backend: 'claude' } } },
+    { sandbox: { mode: 'required', assistants: 'off' }, roles: { tester: { backend: 'claude' } } },
     'sandbox.mode is required, but the tester works with claude',
   ],
   [

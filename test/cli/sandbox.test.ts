@@ -61,6 +61,7 @@ test('nothing in the project can turn the sandbox off', async () => {
   expect(existsSync(join(project.root, 'configs/agent-server.json'))).toBe(true);
   expect(JSON.parse(out).config.sandbox).toEqual({
     mode: 'auto',
+    assistants: 'on',
     network: false,
     allow_task_network: false,
     memory_mb: 4_096,

@@ -112,6 +112,7 @@ const assistants: Assistants = {
   loggedIn: () => null,
   lookAgain: async () => {},
   environmentOf: () => ({}),
+  held: () => true,
 };
 
 const workspace: Workspace = {

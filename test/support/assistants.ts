@@ -20,6 +20,7 @@ export const fakeAssistants = (more: Partial<AssistantsOptions> = {}): Assistant
     environment: childEnvironment(process.env),
     secrets: {},
     passed: [],
+    held: true,
     now: () => performance.now(),
     ...more,
   });
@@ -50,4 +51,5 @@ export const noAssistants: Assistants = {
   loggedIn: () => null,
   lookAgain: async () => {},
   environmentOf: () => ({}),
+  held: () => true,
 };

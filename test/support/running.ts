@@ -45,6 +45,8 @@ export interface Setting {
   /** Whether the test changes what was saved, so that it is not what the journal leads to. */
   readonly tampered?: boolean;
   readonly sandbox?: Sandbox;
+  /** Variables beside those of every child process. */
+  readonly environment?: Readonly<Record<string, string>>;
   /** Another workspace than the project's own folder. */
   readonly workspace?: (projectRoot: string, stateDir: string) => Promise<Workspace>;
   /** Programs that can do the work instead of our own loop; none unless a test brings some. */
@@ -136,7 +138,7 @@ export const startSystem = async (setting: Setting = {}) => {
       sandbox: setting.sandbox ?? createNoSandbox(),
       assistants: setting.assistants ?? noAssistants,
       selectModel: () => (setting.model === undefined ? scripted : setting.model),
-      environment: childEnvironment(process.env),
+      environment: { ...childEnvironment(process.env), ...setting.environment },
       results: createResults(root, (text) => text),
       endMarked,
       now: () => Date.now(),

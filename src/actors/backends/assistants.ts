@@ -16,6 +16,8 @@ export interface Assistants {
   lookAgain(): Promise<void>;
   /** What is passed on to it beside the environment of every child process. */
   environmentOf(assistant: Assistant): Readonly<Record<string, string>>;
+  /** Whether they run in the sandbox; otherwise as the user, by the user's word. */
+  held(): boolean;
 }
 
 export interface AssistantsOptions {
@@ -30,6 +32,7 @@ export interface AssistantsOptions {
   readonly secrets: Readonly<Record<string, string>>;
   /** Names of variables that every assistant gets. */
   readonly passed: readonly string[];
+  readonly held: boolean;
   readonly now: () => number;
 }
 
@@ -80,6 +83,8 @@ export const createAssistants = (options: AssistantsOptions): Assistants => {
       stdin: 'ignore',
       stdout: 'ignore',
       stderr: 'ignore',
+      // Not the project, whose files it might obey.
+      cwd: '/',
       reject: false,
       timeout: statusMs,
       killSignal: 'SIGKILL',
@@ -106,5 +111,6 @@ export const createAssistants = (options: AssistantsOptions): Assistants => {
         }
     },
     environmentOf,
+    held: () => options.held,
   };
 };

@@ -1,6 +1,7 @@
+import { join } from 'node:path';
 import { z } from 'zod';
 import type { Assistant, AssistantEvent } from './port.ts';
-import { jsonIn, mayPass, type Program, sessionSchema } from './program.ts';
+import { homeIn, jsonIn, mayPass, type Program, sessionSchema } from './program.ts';
 
 const tokens = z.number().nonnegative().nullish();
 const usageSchema = z.looseObject({
@@ -115,6 +116,9 @@ const eventsOf = (line: z.infer<typeof lineSchema>): readonly AssistantEvent[] =
   }
 };
 
+const settings =
+  /^(\.claude\.json|settings(\.local)?\.json|CLAUDE\.md|agents|commands|hooks|output-styles|plugins|rules|scripts|skills|.*\.(sh|py|js|mjs))$/;
+
 /**
  * `claude -p --output-format stream-json`. It edits files of the workspace without asking; what else would need leave
  * is not done. Settings and servers that the project brings do not count: they could change where model calls go.
@@ -138,6 +142,16 @@ export const createClaude = ({ path = 'claude', args = [] }: Program = {}): Assi
     ...args,
     ...(session === null ? [] : ['--resume', session]),
   ],
+  needs: (env) => {
+    const home = homeIn(env);
+    const path = env['CLAUDE_CONFIG_DIR'] ?? join(home, '.claude');
+    return {
+      home,
+      folders: [{ path, sessions: 'projects', credentials: '.credentials.json', shown: settings }],
+      files: [join(home, '.claude.json')],
+      nests: false,
+    };
+  },
   read: (text) => {
     const line = lineSchema.safeParse(jsonIn(text));
     return line.success ? eventsOf(line.data) : [];

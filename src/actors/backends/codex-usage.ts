@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { createLines } from './lines.ts';
 import type { Used, Watch } from './port.ts';
-import { jsonIn } from './program.ts';
+import { homeIn, jsonIn } from './program.ts';
 
 const pollMs = 1_000;
 const longestLine = 8 * 1024 * 1024;
@@ -19,6 +19,9 @@ const countSchema = z.object({
     }),
   }),
 });
+
+export const codexHome = (env: Readonly<Record<string, string>>): string =>
+  env['CODEX_HOME'] ?? join(homeIn(env), '.codex');
 
 /** What a line of the file says that the thread has used, or null. */
 const usedIn = (line: string): Used | null => {
@@ -51,7 +54,7 @@ const fileOf = async (home: string, session: string): Promise<string | null> => 
  * model. The form of that file is codex's own: where it is not found or reads differently, nothing is said until the end.
  */
 export const watchThread: Watch = ({ session, env, onUsed }) => {
-  const home = env['CODEX_HOME'] ?? join(env['HOME'] ?? '', '.codex');
+  const home = codexHome(env);
   let file: string | null = null;
   let read = 0;
   let isReading = false;

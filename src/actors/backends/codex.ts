@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { watchThread } from './codex-usage.ts';
+import { codexHome, watchThread } from './codex-usage.ts';
 import type { Assistant, AssistantEvent } from './port.ts';
-import { jsonIn, mayPass, type Program, sessionSchema } from './program.ts';
+import { homeIn, jsonIn, mayPass, type Program, sessionSchema } from './program.ts';
 
 const itemSchema = z.looseObject({
   id: z.string(),
@@ -89,6 +89,8 @@ const eventsOf = (line: z.infer<typeof lineSchema>): readonly AssistantEvent[] =
   }
 };
 
+const settings = /^(.*\.toml|AGENTS(\.override)?\.md|agents|hooks|hooks\.json|plugins|prompts|rules|skills)$/;
+
 /** codex takes such a word once; the user's counts. */
 const choosesSandbox = (args: readonly string[]): boolean =>
   args.some((arg) => /^(-s|--sandbox(=.*)?|--dangerously-bypass-approvals-and-sandbox|--approve-for-me)$/.test(arg));
@@ -115,6 +117,12 @@ export const createCodex = ({ path = 'codex', args = [] }: Program = {}): Assist
     ...(session === null ? [] : ['resume', session]),
     '-',
   ],
+  needs: (env) => ({
+    home: homeIn(env),
+    folders: [{ path: codexHome(env), sessions: 'sessions', credentials: 'auth.json', shown: settings }],
+    files: [],
+    nests: true,
+  }),
   read: (text) => {
     const line = lineSchema.safeParse(jsonIn(text));
     return line.success ? eventsOf(line.data) : [];

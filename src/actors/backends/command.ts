@@ -1,4 +1,5 @@
 import type { Assistant, Start } from './port.ts';
+import { homeIn } from './program.ts';
 
 /** The model is a caller's word: it must not become an option. */
 const filled = (part: string, { promptFile, taskId, role, model }: Start): string =>
@@ -16,5 +17,6 @@ export const createCommand = ([program, ...args]: readonly [string, ...string[]]
   resumes: false,
   endsByExit: true,
   argv: (start) => [program, ...args.map((part) => filled(part, start))],
+  needs: (env) => ({ home: homeIn(env), folders: [], files: [], nests: false }),
   read: (line) => [{ type: 'text', text: `${line}\n` }],
 });

@@ -6,6 +6,7 @@ import { type OpeningPorts, open, waitsForFolder } from '../agent/opening.ts';
 import type { RoleProfile } from '../agent/roles.ts';
 import type { Steps } from '../agent/steps.ts';
 import type { EventType } from '../events.ts';
+import type { Sandbox } from '../sandbox/port.ts';
 import type { OnInterrupted } from '../settings.ts';
 import { type RunEnd, runAssistant } from './driver.ts';
 import { createFrames } from './frames.ts';
@@ -29,6 +30,7 @@ export interface DelegationPorts extends OpeningPorts {
     seat: Pick<Seat, 'taskId' | 'attempt'>,
     assistant: Assistant,
   ) => Readonly<Record<string, string>>;
+  readonly sandboxFor: (assistant: Assistant, env: Readonly<Record<string, string>>) => Sandbox;
   readonly endLeftovers: (taskId: Seat['taskId'], attempt: number) => Promise<void>;
   /** How long nothing may be heard of an assistant (ms). */
   readonly silentMs: () => number;
@@ -107,6 +109,10 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
       end: (end: RunEnd): Delegated => {
         frames.end();
         if (end.leftProcesses) emit('log', { level: 'warn', message: 'processes that it left behind were ended' });
+        if (end.quarantined.length > 0) {
+          const names = end.quarantined.join(', ');
+          emit('log', { level: 'warn', message: `it made ${names}, which other programs obey; that was moved away` });
+        }
         return { ...ending.outcome(end, frames.artifacts()), spent: spend() };
       },
     };
@@ -116,7 +122,7 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
     const { backend, round, answer, decision, usage, moneyLeftUsd, ...seat } = input;
     const assistant = ports.assistant(backend as AssistantName);
     const {
-      place: { root },
+      place: { root, readable },
       steps,
       first,
     } = await open(seat, ports);
@@ -149,7 +155,8 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
       steps.beginRun(round, session);
       const message = `${assistant.name} ${session === null ? 'begins' : 'goes on'}`;
       ports.emit(seat, 'log', { level: 'info', message });
-      return runAssistant({ assistant, start, prompt, root, env, signal, silentMs, onEvent });
+      const sandbox = ports.sandboxFor(assistant, env);
+      return runAssistant({ assistant, start, prompt, root, readable, sandbox, env, signal, silentMs, onEvent });
     };
     const onWait = (): void => ports.emit(seat, 'log', waitsForFolder);
     const end = await ports.workspace.alone(begin, { signal, onWait });

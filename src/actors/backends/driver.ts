@@ -2,7 +2,9 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createBoundedText } from '../agent/bounded-text.ts';
-import { type CommandResult, runCommand } from '../agent/child.ts';
+import type { CommandResult } from '../agent/child.ts';
+import { type ConfinedResult, runConfined } from '../agent/run-confined.ts';
+import type { Sandbox } from '../sandbox/port.ts';
 import { createLines } from './lines.ts';
 import type { Assistant, AssistantEvent, Start, Used } from './port.ts';
 
@@ -11,6 +13,9 @@ export interface Run {
   readonly start: Omit<Start, 'promptFile'>;
   readonly prompt: string;
   readonly root: string;
+  /** Further paths that it may read. */
+  readonly readable: readonly string[];
+  readonly sandbox: Sandbox;
   /** The whole environment. */
   readonly env: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
@@ -20,10 +25,11 @@ export interface Run {
 }
 
 /** How the program ended, whatever it said. */
-export interface RunEnd extends Pick<CommandResult, 'exitCode' | 'leftProcesses'> {
-  readonly how: 'itself' | 'stopped' | 'flooded' | 'silent' | 'timeout' | 'not_started';
+export interface RunEnd extends Pick<ConfinedResult, 'exitCode' | 'leftProcesses' | 'quarantined'> {
+  readonly how: 'itself' | 'stopped' | 'flooded' | 'silent' | 'timeout' | 'not_started' | 'refused';
   /** The end of what it wrote there. */
   readonly stdout: string;
+  /** The same, or why it was not begun. */
   readonly stderr: string;
 }
 
@@ -41,8 +47,17 @@ const howItEnded = ({ exitCode, timedOut, aborted }: CommandResult, stopped: boo
   return aborted || exitCode !== null ? 'itself' : 'not_started';
 };
 
+const refused = (why: string): RunEnd => ({
+  how: 'refused',
+  exitCode: null,
+  leftProcesses: false,
+  quarantined: [],
+  stdout: '',
+  stderr: why,
+});
+
 const runWith = async (promptFile: string, run: Run): Promise<RunEnd> => {
-  const { assistant, start, root, env, signal, silentMs, onEvent } = run;
+  const { assistant, start, root, readable, sandbox, env, signal, silentMs, onEvent } = run;
   const enough = new AbortController();
   const stdout = createBoundedText({ headBytes: 0, tailBytes: resultBytes });
   const stderr = createBoundedText({ headBytes: 0, tailBytes: errorBytes });
@@ -67,9 +82,10 @@ const runWith = async (promptFile: string, run: Run): Promise<RunEnd> => {
     onDropped: () => take({ type: 'note', level: 'warn', message: 'a line longer than 8 MiB was left out' }),
   });
 
-  const result = await runCommand({
+  const result = await runConfined(sandbox, {
     argv: assistant.argv({ ...start, promptFile }),
-    cwd: root,
+    root,
+    readable: [...readable, promptFile],
     env,
     stdinFile: promptFile,
     timeoutMs: longestMs,
@@ -88,16 +104,17 @@ const runWith = async (promptFile: string, run: Run): Promise<RunEnd> => {
   clearTimeout(grace);
   clearTimeout(fallSilent);
   stopWatching?.();
+  if ('refusal' in result) return refused(result.refusal);
   if (!signal.aborted) lines.end();
   const early = written > outputAtMost ? ('flooded' as const) : isSilent ? ('silent' as const) : null;
   const how = early ?? howItEnded(result, signal.aborted);
-  const { exitCode, leftProcesses } = result;
+  const { exitCode, leftProcesses, quarantined } = result;
   const said = how === 'not_started' ? result.output : stderr.read().text;
-  return { how, exitCode, leftProcesses, stdout: stdout.read().text, stderr: said };
+  return { how, exitCode, leftProcesses, quarantined, stdout: stdout.read().text, stderr: said };
 };
 
 /**
- * Runs an assistant to its end, in a process group of its own: without a shell, with the prompt as its whole standard
+ * Runs an assistant to its end, in the sandbox and in a process group of its own: without a shell, with the prompt as its whole standard
  * input, with bounds on what it writes. Resolves when nothing of it runs any more. Rejects only for want of a prompt file.
  */
 export const runAssistant = async (run: Run): Promise<RunEnd> => {

@@ -37,6 +37,7 @@ const silentEnd = ({ name, endsByExit }: Assistant, end: RunEnd, artifacts: read
   const { how, exitCode, stdout, stderr } = end;
   const tail = stderr.trim();
   if (how === 'stopped') return failed(`${name} was stopped`);
+  if (how === 'refused') return failed(tail, { code: 'tool_failed' });
   if (how === 'not_started') return failed(`${name} could not be started: ${tail}`, { code: 'tool_failed' });
   if (how === 'silent')
     return failed(`nothing was heard of ${name} for too long`, {

@@ -1,4 +1,5 @@
 import type { Assistant as AssistantName } from '../../machines/agent-context.ts';
+import type { AssistantNeeds } from '../sandbox/port.ts';
 
 /** Tokens; those that came from a cache are among the input. */
 export interface Used {
@@ -63,6 +64,8 @@ export interface Assistant {
   /** Whether its sessions can be gone on with. */
   readonly resumes: boolean;
   argv(start: Start): readonly [string, ...string[]];
+  /** What it needs of the machine, by its environment, beside its program and its workspace. */
+  needs(env: Readonly<Record<string, string>>): AssistantNeeds;
   /** What a line of its standard output says; nothing when it says nothing that we know. Pure, and never throws. */
   read(line: string): readonly AssistantEvent[];
   /** For one that says what it used only when it ends. */

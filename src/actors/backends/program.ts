@@ -1,3 +1,4 @@
+import { homedir } from 'node:os';
 import { z } from 'zod';
 
 /** Where an assistant's program is, and what the user adds to its arguments. */
@@ -6,6 +7,9 @@ export interface Program {
   readonly path?: string;
   readonly args?: readonly string[];
 }
+
+/** The home of the user by the environment of an assistant. */
+export const homeIn = (env: Readonly<Record<string, string>>): string => env['HOME'] ?? homedir();
 
 /** The JSON value of a line, or null: programs also print what is none. */
 export const jsonIn = (line: string): unknown => {

@@ -2,6 +2,7 @@ import { existsSync, lstatSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { execaSync } from 'execa';
+import { homeMounts, programPaths } from './assistant-mounts.ts';
 import type { Sandbox, Wanted } from './port.ts';
 import { limitProcesses } from './process-limit.ts';
 import { protectedPaths } from './protected-paths.ts';
@@ -54,6 +55,8 @@ const gitSettings = ['hooks', 'config', 'config.worktree', 'info', 'modules'].ma
 
 const limits = { fsize: 1024 ** 3, nofile: 4_096, nproc: 1_024, core: 0 };
 
+const isRoot = process.getuid?.() === 0;
+
 const there = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 const readOnly = (paths: readonly string[]): string[] =>
   paths.filter(there).flatMap((path) => ['--ro-bind', path, path]);
@@ -81,31 +84,48 @@ const gitMounts = (root: string): string[] => {
   return ['--bind', folder, folder, ...readOnly(gitSettings.map((name) => join(root, name)))];
 };
 
-const mounts = ({ root, readable, env }: Wanted, temporary: string, readPaths: readonly string[]): string[] => [
-  ...readOnly(system),
-  ...links.filter(there).flatMap((path) => ['--ro-bind', path, path]),
-  ...readOnly(settings),
-  ...['--proc', '/proc', '--dev', '/dev'],
-  // Both are memory: without this, half of the machine's.
-  ...['--size', String(sharedBytes), '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
-  // The settings of the kernel belong to root, also to one without capabilities, and are those of the whole machine.
-  ...['--remount-ro', '/proc'],
-  ...['--size', String(temporaryBytes), '--tmpfs', temporary, '--dir', `${temporary}/home`],
-  ...readOnly(programFolders(env['PATH'] ?? '')),
-  ...readOnly(readPaths),
-  ...readOnly(readable),
-  ...['--bind', root, root],
-  ...gitMounts(root),
-  ...readOnly(heldNames.map((name) => join(root, name))),
-  ...['--remount-ro', '/'],
-];
+/** The settings of the kernel belong to root, also to one without capabilities, and are those of the whole machine. */
+const kernelSettings = ['/proc/sys', '/proc/sysrq-trigger'];
 
-const isolation = (network: boolean): string[] => [
-  ...['--unshare-user', '--unshare-all', ...(network ? ['--share-net'] : []), '--disable-userns'],
+/** Below a /proc that is read-only as a whole, no further namespace of users can be made. */
+const procMounts = (nests: boolean): string[] => (nests ? readOnly(kernelSettings) : ['--remount-ro', '/proc']);
+
+const assistantMounts = ({ assistant, argv: [program], root }: Wanted, temporary: string): string[] =>
+  assistant === undefined
+    ? []
+    : [...homeMounts(assistant), ...readOnly(programPaths(program, [assistant.home, temporary, root]))];
+
+const mounts = (wanted: Wanted, temporary: string, readPaths: readonly string[]): string[] => {
+  const { root, readable, env, assistant } = wanted;
+  return [
+    ...readOnly(system),
+    ...links.filter(there).flatMap((path) => ['--ro-bind', path, path]),
+    ...readOnly(settings),
+    ...['--proc', '/proc', '--dev', '/dev'],
+    // Both are memory: without this, half of the machine's.
+    ...['--size', String(sharedBytes), '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
+    ...procMounts(assistant?.nests === true),
+    ...['--size', String(temporaryBytes), '--tmpfs', temporary, '--dir', `${temporary}/home`],
+    ...assistantMounts(wanted, temporary),
+    ...readOnly(programFolders(env['PATH'] ?? '')),
+    ...readOnly(readPaths),
+    ...readOnly(readable),
+    ...['--bind', root, root],
+    ...gitMounts(root),
+    ...readOnly(heldNames.map((name) => join(root, name))),
+    ...['--remount-ro', '/'],
+  ];
+};
+
+/** Root of the machine may be mapped into no further namespace: there it is an ordinary user, by name alone. */
+const nesting = (): string[] => (isRoot ? ['--uid', '1000', '--gid', '1000'] : []);
+
+const isolation = (network: boolean, nests = false): string[] => [
+  ...['--unshare-user', '--unshare-all', ...(network ? ['--share-net'] : [])],
+  ...(nests ? nesting() : ['--disable-userns']),
   ...['--die-with-parent', '--new-session', '--cap-drop', 'ALL'],
 ];
 
-const isRoot = process.getuid?.() === 0;
 const prlimit = '/usr/bin/prlimit';
 const choom = '/usr/bin/choom';
 
@@ -135,6 +155,11 @@ const processesText = (): string => {
   held?.release();
   return held === null ? ', no limit of processes (the server is root, and can make no cgroup)' : '';
 };
+
+const refusalOf = ({ assistant }: Wanted, detail: string): string =>
+  assistant === undefined
+    ? `no command is run without a sandbox: ${detail}, or set sandbox.mode to off to run commands as you`
+    : `no assistant is run without a sandbox: ${detail}, or set sandbox.assistants to off to run assistants as you`;
 
 /**
  * Commands in namespaces of their own (Linux): they see the system's programs and the workspace, change only the
@@ -182,19 +207,17 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
     check,
     confine: (wanted) => {
       const { ok, detail } = check();
-      if (!ok)
-        return {
-          refusal: `no command is run without a sandbox: ${detail}, or set sandbox.mode to off to run commands as you`,
-        };
-      const { argv, root, env } = wanted;
+      if (!ok) return { refusal: refusalOf(wanted, detail) };
+      const { argv, root, env, assistant } = wanted;
       const shared = wanted.network ?? network;
-      const filter = seccompFilter({ network: shared });
-      const inside = { ...env, HOME: `${temporary}/home`, TMPDIR: temporary };
+      const nests = assistant?.nests === true;
+      const filter = seccompFilter({ network: shared, nests });
+      const inside = { ...env, HOME: assistant?.home ?? `${temporary}/home`, TMPDIR: temporary };
       const variables = Object.entries(inside).flatMap(([name, value]) => ['--setenv', name, value]);
       const held = isRoot ? limitProcesses(limits.nproc) : null;
       const spawned = endedFirst([
         bwrap,
-        ...isolation(shared),
+        ...isolation(shared, nests),
         ...(filter === null ? [] : ['--seccomp', '3']),
         '--clearenv',
         ...variables,

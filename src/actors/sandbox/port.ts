@@ -1,3 +1,26 @@
+/** A folder of an assistant's own, with its settings and its sessions. */
+export interface OwnFolder {
+  /** Absolute. */
+  readonly path: string;
+  /** The folder in it that the assistant may write, and that stays. */
+  readonly sessions: string;
+  /** The file in it with the login, which the assistant renews. */
+  readonly credentials: string;
+  /** Names in it that the assistant may read. Programs would obey what is changed there, also outside of the sandbox. */
+  readonly shown: RegExp;
+}
+
+/** What an assistant needs beside the workspace. */
+export interface AssistantNeeds {
+  /** Absolute. It is empty inside, but for the folders and files that are named here. */
+  readonly home: string;
+  readonly folders: readonly OwnFolder[];
+  /** Further files that it may read. */
+  readonly files: readonly string[];
+  /** Whether it holds its commands by namespaces of its own. */
+  readonly nests: boolean;
+}
+
 /** A command as a tool wants it run. */
 export interface Wanted {
   readonly argv: readonly [string, ...string[]];
@@ -7,6 +30,8 @@ export interface Wanted {
   readonly readable: readonly string[];
   /** Whether it may reach the network; absent: as the sandbox is made. */
   readonly network?: boolean;
+  /** Absent for what is no assistant. */
+  readonly assistant?: AssistantNeeds;
   /** The whole environment of the command. */
   readonly env: Readonly<Record<string, string>>;
 }
@@ -28,6 +53,12 @@ export interface Confined {
 export const withNetwork = (sandbox: Sandbox, network: boolean): Sandbox => ({
   ...sandbox,
   confine: (wanted) => sandbox.confine({ ...wanted, network }),
+});
+
+/** The same sandbox for an assistant, which calls its provider. */
+export const forAssistant = (sandbox: Sandbox, assistant: AssistantNeeds): Sandbox => ({
+  ...sandbox,
+  confine: (wanted) => sandbox.confine({ ...wanted, network: true, assistant }),
 });
 
 /** Where the commands of agents run (DESIGN 4). */

@@ -86,7 +86,19 @@ const argumentOf = (call: number, n: number, tests: readonly Instruction[]): rea
 /** The number of a refused call on this machine, for who wants to try it; -1 where it is not known. */
 export const numberOf = (call: string, machine: string = arch): number => machines[machine]?.denied[call] ?? -1;
 
-const programFor = (calls: Calls, network: boolean): readonly Instruction[] => {
+/** What a program calls that makes a sandbox of its own. */
+const nestingCalls: ReadonlySet<string> = new Set([
+  ...['unshare', 'mount', 'umount2', 'pivot_root', 'open_tree', 'move_mount', 'mount_setattr'],
+]);
+
+interface Wish {
+  readonly network: boolean;
+  /** Whether what is held may make namespaces of its own. */
+  readonly nests: boolean;
+}
+
+const programFor = (calls: Calls, { network, nests }: Wish): readonly Instruction[] => {
+  const denied = Object.entries(calls.denied).filter(([name]) => !nests || !nestingCalls.has(name));
   const families = [packetSockets, vmSockets, ...(network ? [unixSockets] : [])];
   return [
     load(offsets.machine),
@@ -97,8 +109,8 @@ const programFor = (calls: Calls, network: boolean): readonly Instruction[] => {
     [codes.atLeast, 0, 1, 0x40000000],
     answer(answers.refuse),
     ...when(clone3, answers.unknown),
-    ...Object.values(calls.denied).flatMap((call) => when(call, answers.refuse)),
-    ...argumentOf(calls.clone, 0, [[codes.anyBit, 0, 1, newNamespaces], answer(answers.refuse)]),
+    ...denied.flatMap(([, call]) => when(call, answers.refuse)),
+    ...(nests ? [] : argumentOf(calls.clone, 0, [[codes.anyBit, 0, 1, newNamespaces], answer(answers.refuse)])),
     ...argumentOf(
       calls.ioctl,
       1,
@@ -118,10 +130,14 @@ const programFor = (calls: Calls, network: boolean): readonly Instruction[] => {
  * numbers are not known here. Unix sockets are refused only where the network is shared: without it, those of others are in
  * another namespace, and programs that talk to their own children by them work.
  */
-export const seccompFilter = ({ network, machine = arch }: { network: boolean; machine?: string }): Buffer | null => {
+export const seccompFilter = ({
+  network,
+  nests = false,
+  machine = arch,
+}: Partial<Wish> & Pick<Wish, 'network'> & { machine?: string }): Buffer | null => {
   const calls = machines[machine];
   if (calls === undefined) return null;
-  const program = programFor(calls, network);
+  const program = programFor(calls, { network, nests });
   const bytes = Buffer.alloc(program.length * 8);
   for (const [index, [code, whenTrue, whenFalse, operand]] of program.entries()) {
     bytes.writeUInt16LE(code, index * 8);

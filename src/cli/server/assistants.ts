@@ -35,10 +35,10 @@ export interface Surroundings {
 
 const at = (path: string | undefined) => (path === undefined ? {} : { path });
 
-/** With a proxy no other way is taken unless it is named; codex alone holds its commands by a sandbox of its own. */
+/** With a proxy no other way is taken unless it is named; outside of our sandbox, codex alone holds its commands. */
 const candidatesOf = ({ api, sandbox }: Pick<Config, 'api' | 'sandbox'>): readonly ('codex' | 'claude')[] => {
   if (api.mode === 'proxy') return [];
-  return sandbox.mode === 'required' ? ['codex'] : ['codex', 'claude'];
+  return sandbox.mode === 'required' && sandbox.assistants === 'off' ? ['codex'] : ['codex', 'claude'];
 };
 
 /** The assistants as they are configured. */
@@ -57,6 +57,7 @@ export const assistantsFor = (
     environment,
     secrets: { ...credentials, ...Object.fromEntries(more) },
     passed,
+    held: sandbox.assistants === 'on',
     now: () => performance.now(),
   });
 };
@@ -68,4 +69,5 @@ export const latest = (current: () => Assistants): Assistants => ({
   loggedIn: () => current().loggedIn(),
   lookAgain: () => current().lookAgain(),
   environmentOf: (assistant) => current().environmentOf(assistant),
+  held: () => current().held(),
 });

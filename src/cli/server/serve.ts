@@ -94,9 +94,9 @@ export const serve = async (
       notes: [
         ...(listening.note === null ? [] : [listening.note]),
         ...notesOf(config()),
-        ...(worker.assistant === undefined
+        ...(worker.assistant === undefined || current.assistants.held()
           ? []
-          : [`${worker.assistant} works outside of this sandbox, see docs/guides/assistants.md`]),
+          : [`${worker.assistant} works outside of this sandbox, by sandbox.assistants`]),
         ...networkNotes(system.settings(), config()),
         ...current.resolved.projectRoles.map(noteOf),
         ...(inspection === null ? [] : ['inspected: GET /inspect shows the live machines']),

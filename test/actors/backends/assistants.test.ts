@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
+import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
+import { createNoSandbox } from '../../../src/actors/sandbox/off.ts';
 import type { Settings } from '../../../src/actors/settings.ts';
 import { fakeAssistants, runsIn } from '../../support/assistants.ts';
 import { processesWith } from '../../support/processes.ts';
@@ -10,9 +12,15 @@ import { temporaryFolder } from '../../support/temporary.ts';
 type Name = 'codex' | 'claude' | 'command';
 const talkers = ['codex', 'claude'] as const;
 
+/** As the user’s machine has it. */
+const bubblewrap = createBubblewrap({ readPaths: [], network: false });
+const sandbox = bubblewrap.check().ok ? bubblewrap : createNoSandbox();
+
 const run = async (backend: Name, play: string, more: Setting = {}, options = {}) => {
   const running = await startSystem({
     assistants: fakeAssistants(),
+    sandbox,
+    environment: { HOME: temporaryFolder() },
     ...more,
     options: { backend, ...more.options } satisfies Partial<Settings>,
   });
@@ -214,10 +222,16 @@ test('an assistant of which nothing is heard for too long is ended, by name', as
   });
 }, 20_000);
 
-test.each(['hang', 'stubborn', 'daemon'])(
+test.each([
+  ['hang', sandbox],
+  ['hang', createNoSandbox()],
+  ['stubborn', createNoSandbox()],
+  ['daemon', sandbox],
+  ['daemon', createNoSandbox()],
+])(
   'cancel leaves nothing alive of an assistant that plays "%s"',
-  async (play) => {
-    const { running, id } = await run('codex', play);
+  async (play, held) => {
+    const { running, id } = await run('codex', play, { sandbox: held });
     await untilRunning(running);
     await vi.waitFor(() =>
       expect(play !== 'daemon' || readFileSync(join(running.root, 'daemon'), 'utf8')).toBeTruthy(),
@@ -235,6 +249,16 @@ test.each(['hang', 'stubborn', 'daemon'])(
 
 test('a daemon that an assistant leaves behind is ended with it', async () => {
   const { running, id } = await run('codex', 'leaves_daemon');
+  const mark = new RegExp(`\0ATS_ATTEMPT=[0-9a-f]{12}/${id}#1\0`);
+
+  expect((await untilStatus(running, id, 'complete', 'failed')).result).toBe('left one');
+
+  expect(readFileSync(join(running.root, 'daemon'), 'utf8')).toMatch(/^\d+$/);
+  expect(processesWith(mark)).toEqual([]);
+});
+
+test('outside of the sandbox a daemon that an assistant leaves behind is ended, and that is said', async () => {
+  const { running, id } = await run('codex', 'leaves_daemon', { sandbox: createNoSandbox() });
 
   expect((await untilStatus(running, id, 'complete', 'failed')).result).toBe('left one');
 

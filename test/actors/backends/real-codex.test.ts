@@ -1,14 +1,14 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createCodex } from '../../../src/actors/backends/codex.ts';
+import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { fakeAssistants } from '../../support/assistants.ts';
 import { isLong } from '../../support/long.ts';
 import { type Answer, startModelServer } from '../../support/model-server.ts';
 import { processesWith } from '../../support/processes.ts';
 import { realCodex } from '../../support/real-codex.ts';
 import { startSystem, untilStatus } from '../../support/running.ts';
-import { temporaryFolder } from '../../support/temporary.ts';
 
 const command = (cmd: string, number: number): Answer => ({
   kind: 'answer',
@@ -17,7 +17,10 @@ const command = (cmd: string, number: number): Answer => ({
 
 /** What the model says, call by call: two runs, for the work of the first one does not pass its check. */
 const said: readonly Answer[] = [
-  command('echo wrong > made.txt; env', 1),
+  command(
+    'echo wrong > made.txt; env; (: >> /proc/sys/kernel/core_pattern) && echo kernel is open; touch ~/new && echo home is open',
+    1,
+  ),
   { kind: 'answer', text: 'I made it ☃.' },
   command('echo right > made.txt', 3),
   { kind: 'answer', text: 'I mended it.' },
@@ -25,15 +28,17 @@ const said: readonly Answer[] = [
 
 const key = 'sk-a-key-that-no-command-may-see';
 
+const sandbox = createBubblewrap({ readPaths: [], network: false });
+
 /** A home of its own that names our provider; codex makes its helpers only outside of the folder for temporary files. */
 const homeFor = (baseURL: string) => {
-  const [home, temporary] = [temporaryFolder(), join(temporaryFolder(), 'tmp')];
-  mkdirSync(temporary);
+  const home = realpathSync(mkdtempSync('/var/tmp/agent-test-'));
+  onTestFinished(() => rmSync(home, { recursive: true, force: true }));
   const provider = `name = "scripted"\nbase_url = "${baseURL}"\nwire_api = "responses"\nenv_key = "CODEX_API_KEY"\n`;
   const quiet = 'check_for_update_on_startup = false\n[analytics]\nenabled = false\n';
   const text = `model_provider = "scripted"\nmodel = "gpt-5.1"\n${quiet}[model_providers.scripted]\n${provider}`;
   writeFileSync(join(home, 'config.toml'), text);
-  return { CODEX_HOME: home, HOME: home, TMPDIR: temporary, CODEX_API_KEY: key };
+  return { CODEX_HOME: home, CODEX_API_KEY: key };
 };
 
 test('the real codex does a task with our scripted model, is sent back, and goes on in its session', async ({
@@ -45,7 +50,8 @@ test('the real codex does a task with our scripted model, is sent back, and goes
   const provider = await startModelServer((_, number) => said[number - 1] ?? { kind: 'status', status: 400 });
   const secrets = homeFor(provider.baseURL);
   const running = await startSystem({
-    assistants: fakeAssistants({ codex: createCodex(codex), secrets, passed: ['HOME', 'TMPDIR'] }),
+    assistants: fakeAssistants({ codex: createCodex(codex), secrets }),
+    sandbox,
     options: { backend: 'codex' },
   });
   const { task_id: id } = await running.service.create({ description: 'make the file' });
@@ -62,6 +68,7 @@ test('the real codex does a task with our scripted model, is sent back, and goes
   expect(asked[2]).toContain('it is wrong');
   expect(asked[2]).toContain('I made it ☃.');
   expect(asked.join()).not.toContain(key);
+  expect(asked.join()).not.toMatch(/(kernel|home) is open\\n/);
   expect(provider.requests[0]?.headers['authorization']).toBe(`Bearer ${key}`);
   // 11 tokens in and 7 out for each call, as the provider says.
   expect(view.usage).toMatchObject({ model_calls: 4, turns: 4, tool_calls: 2, input_tokens: 44, output_tokens: 28 });
@@ -76,8 +83,8 @@ test('cancel leaves nothing alive of the real codex and of the command in its sa
     assistants: fakeAssistants({
       codex: createCodex(codex),
       secrets: homeFor(provider.baseURL),
-      passed: ['HOME', 'TMPDIR'],
     }),
+    sandbox,
     options: { backend: 'codex' },
   });
   const { task_id: id } = await running.service.create({ description: 'sleep' });
@@ -100,8 +107,8 @@ test('the real codex is ended at its limit of tokens while it works', async ({ s
     assistants: fakeAssistants({
       codex: createCodex(codex),
       secrets: homeFor(provider.baseURL),
-      passed: ['HOME', 'TMPDIR'],
     }),
+    sandbox,
     options: { backend: 'codex' },
   });
   const { task_id: id } = await running.service.create({ description: 'go on for ever' });
