@@ -1,0 +1,64 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import yargs from 'yargs';
+import { commandTable } from '../../src/cli/command-table.ts';
+import { loadConfig } from '../../src/cli/config.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+import { codeOf, guides, textOf } from './pages.ts';
+
+/** The lines of `agent` in the code of a page, without comments and prompts. */
+const commandsOf = (page: string): readonly string[] =>
+  [...codeOf(page, 'sh'), ...codeOf(page, 'console')]
+    .flatMap((code) => code.split('\n'))
+    .flatMap((line) => /^(?:\$ )?agent (.+)$/.exec(line)?.[1] ?? [])
+    .map((line) => line.replace(/\s+(#|>|\|).*$/, '').trim());
+
+/** Parses a line as the command line does, and runs nothing. */
+const parse = async (line: string): Promise<void> => {
+  const words = [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, word]) => quoted ?? word ?? '');
+  const parser = commandTable.reduce(
+    (all, { command, describe: says, builder }) => all.command(command, says, builder, () => {}),
+    yargs(words).options({
+      json: { type: 'boolean' },
+      async: { type: 'boolean' },
+      start: { type: 'boolean' },
+      project: { type: 'string' },
+      config: { type: 'string' },
+    }),
+  );
+  await parser
+    .strict()
+    .demandCommand(1)
+    .exitProcess(false)
+    .fail((message, error) => {
+      throw error ?? new Error(`agent ${line}: ${message}`);
+    })
+    .parseAsync();
+};
+
+describe.each(guides)('%s', (page) => {
+  test('shows only commands and flags that there are', async () => {
+    for (const line of commandsOf(page)) await parse(line);
+  });
+
+  test('shows only configuration that a server accepts', () => {
+    for (const code of codeOf(page, 'json')) {
+      const file = join(temporaryFolder(), 'config.json');
+      writeFileSync(file, code);
+      expect(() => loadConfig({ config: file }, {})).not.toThrow();
+    }
+  });
+
+  test('has no line over 100 columns, except in a table', () => {
+    const long = textOf(page)
+      .split('\n')
+      .flatMap((line, index) => (line.length > 100 && !line.startsWith('|') ? [`${page}:${index + 1}`] : []));
+
+    expect(long).toEqual([]);
+  });
+});
+
+test('the guides show commands', () => {
+  expect(guides.flatMap(commandsOf).length).toBeGreaterThan(30);
+});
