@@ -1,5 +1,5 @@
-// Writes docs/project/museum.md from test/museum.json; with --check, fails when the file has drifted. Either way it fails when a
-// scenario is missing, or a test that is named is not there.
+// Writes docs/project/museum.md from test/museum.json; with --check, fails when the file has drifted. It fails as well
+// when a row is missing or names a test that is not there.
 import { existsSync, readFileSync } from 'node:fs';
 import { generate } from './generated.mjs';
 
@@ -80,11 +80,8 @@ const waiting = rows.filter(({ later }) => later !== undefined).map(({ id }) => 
 
 const text = [
   '# The museum\n',
-  'Generated from `test/museum.json` by `npm run docs`; `npm run check` fails when a scenario is missing, when a test that is',
-  'named is not in its file, or when this page has drifted.\n',
-  `${rows.length} ways in which services like this one went wrong, what this one does instead, and the ${named.size} tests that`,
-  `show it. Of ${waiting.join(', ')} a part waits for something that is not built. Files are below \`test/\`; a title with \`%s\``,
-  'stands for all cases of its table.\n',
+  'Generated from `test/museum.json` by `npm run docs`. The check fails when a bug is missing, or when a\ntest that a row names is not in its file.\n',
+  `${rows.length} bugs that services like this one had, what this service does instead, and the ${named.size} tests that\nguard it. Parts of ${waiting.join(', ')} wait for features that are not built. Files are below \`test/\`; a\ntitle with \`%s\` stands for all cases of its table.\n`,
   ...parts.map(section),
 ].join('\n');
 
