@@ -38,6 +38,8 @@ export interface AssistantsOptions {
 
 /** What says by its exit code whether it is logged in. */
 const statusCommands = { codex: ['login', 'status'], claude: ['auth', 'status'] } as const;
+/** A key that stands for a login, of which the program does not speak. */
+const keys = { codex: 'CODEX_API_KEY', claude: null } as const;
 const statusMs = 15_000;
 const askAgainMs = 10_000;
 
@@ -77,6 +79,8 @@ export const createAssistants = (options: AssistantsOptions): Assistants => {
   };
   const isLoggedIn = async (name: 'codex' | 'claude'): Promise<boolean> => {
     const assistant = options[name];
+    const key = keys[name];
+    if (key !== null && secrets[key] !== undefined) return true;
     const { exitCode } = await execa(findFor(assistant) ?? programOf(assistant), statusCommands[name], {
       env: { ...environment, ...environmentOf(assistant) },
       extendEnv: false,

@@ -28,6 +28,15 @@ const assistantSchema = z.looseObject({
   /** Set when an agent of the agent says it. */
   parent_tool_use_id: z.string().nullish(),
 });
+const modelsSchema = z.record(
+  z.string(),
+  z.looseObject({
+    inputTokens: tokens,
+    cacheReadInputTokens: tokens,
+    cacheCreationInputTokens: tokens,
+    costUSD: z.number().nonnegative(),
+  }),
+);
 const resultSchema = z.looseObject({
   type: z.literal('result'),
   subtype: z.string().default(''),
@@ -36,6 +45,8 @@ const resultSchema = z.looseObject({
   errors: z.array(z.string()).default([]),
   usage: usageSchema.optional(),
   total_cost_usd: z.number().nonnegative().optional(),
+  modelUsage: modelsSchema.optional(),
+  model_usage_since_last_result: modelsSchema.optional(),
 });
 const lineSchema = z.discriminatedUnion('type', [
   z.looseObject({ type: z.literal('system'), subtype: z.string(), session_id: sessionSchema.optional() }),
@@ -85,8 +96,27 @@ const results = (content: unknown): readonly AssistantEvent[] =>
       : [],
   );
 
+/**
+ * The total is of the run (2.1.197, 2.1.260) or, after a resume, of the session (2.1.300, 2.1.330). Newer versions say what is
+ * new since the last result; of the others the input that the total covers tells the two apart.
+ */
+const costs = ({ total_cost_usd, modelUsage, model_usage_since_last_result }: z.infer<typeof resultSchema>) => {
+  const each = Object.values(model_usage_since_last_result ?? modelUsage ?? {});
+  if (model_usage_since_last_result !== undefined)
+    return [{ type: 'cost' as const, usd: each.reduce((all, { costUSD }) => all + costUSD, 0) }];
+  if (total_cost_usd === undefined) return [];
+  const covered = each.reduce(
+    (all, { inputTokens, cacheReadInputTokens, cacheCreationInputTokens }) =>
+      all + (inputTokens ?? 0) + (cacheReadInputTokens ?? 0) + (cacheCreationInputTokens ?? 0),
+    0,
+  );
+  return [
+    { type: 'cost_so_far' as const, usd: total_cost_usd, inputTokens: modelUsage === undefined ? null : covered },
+  ];
+};
+
 const ending = (line: z.infer<typeof resultSchema>): readonly AssistantEvent[] => {
-  const { subtype, is_error, result, errors, usage, total_cost_usd } = line;
+  const { subtype, is_error, result, errors, usage } = line;
   const message = [...errors, ...(result === undefined ? [] : [result])].join('; ') || subtype;
   return [
     subtype === 'success' && !is_error
@@ -98,8 +128,7 @@ const ending = (line: z.infer<typeof resultSchema>): readonly AssistantEvent[] =
           retryable: mayPass(message),
         },
     ...(usage === undefined ? [] : [{ type: 'used' as const, since: 'run' as const, used: usedIn(usage) }]),
-    // Also after a resume it counts from the beginning of the session (checked with 2.1.329); the tokens do not.
-    ...(total_cost_usd === undefined ? [] : [{ type: 'cost' as const, usd: total_cost_usd }]),
+    ...costs(line),
   ];
 };
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { commandProblem } from './codex-command.ts';
 import { codexHome, watchThread } from './codex-usage.ts';
 import type { Assistant, AssistantEvent } from './port.ts';
 import { homeIn, jsonIn, mayPass, type Program, sessionSchema } from './program.ts';
@@ -51,6 +52,9 @@ const started = (item: Item): readonly AssistantEvent[] => {
   return [{ type: 'tool_started', callId: item.id, tool, arguments: JSON.stringify(argumentsOf(item)) }];
 };
 
+const commandIn = ({ type, aggregated_output = '' }: Item, ok: boolean): readonly AssistantEvent[] =>
+  type === 'command_execution' ? [{ type: 'command', problem: ok ? null : commandProblem(aggregated_output) }] : [];
+
 const ended = (item: Item): readonly AssistantEvent[] => {
   if (item.type === 'agent_message') return [{ type: 'text', text: item.text ?? '' }];
   if (item.type === 'error') return [{ type: 'note', level: 'warn', message: item.message ?? '' }];
@@ -59,6 +63,7 @@ const ended = (item: Item): readonly AssistantEvent[] => {
   const changed = ok ? (item.changes ?? []).filter(({ kind }) => kind !== 'delete') : [];
   return [
     { type: 'tool_ended', callId: item.id, ok, output: item.aggregated_output ?? '' },
+    ...commandIn(item, ok),
     ...changed.map(({ path }) => ({ type: 'changed' as const, path })),
   ];
 };

@@ -6,7 +6,7 @@ import type { CommandResult } from '../agent/child.ts';
 import { type ConfinedResult, runConfined } from '../agent/run-confined.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import { createLines } from './lines.ts';
-import type { Assistant, AssistantEvent, Start, Used } from './port.ts';
+import type { Assistant, AssistantEvent, Start } from './port.ts';
 
 export interface Run {
   readonly assistant: Assistant;
@@ -37,7 +37,7 @@ const longestLine = 8 * 1024 * 1024;
 const outputAtMost = 64 * 1024 * 1024;
 const longestMs = 24 * 3_600_000;
 const resultBytes = 16 * 1024;
-const errorBytes = 4 * 1024;
+const errorBytes = 16 * 1024;
 /** One that gave its result and does not end, for instance for a server that it started, is ended. */
 const patienceMs = 5_000;
 
@@ -63,16 +63,16 @@ const runWith = async (promptFile: string, run: Run): Promise<RunEnd> => {
   const stderr = createBoundedText({ headBytes: 0, tailBytes: errorBytes });
   let written = 0;
   let grace: NodeJS.Timeout | undefined;
-  let stopWatching: (() => void) | undefined;
+  let stopWatching: (() => Promise<void>) | undefined;
+  const since = Date.now();
   let isSilent = false;
   const fallSilent = setTimeout(() => {
     isSilent = true;
     enough.abort();
   }, silentMs);
 
-  const onUsed = (used: Used): void => onEvent({ type: 'used', since: 'session', used });
   const take = (event: AssistantEvent): void => {
-    if (event.type === 'session') stopWatching ??= assistant.watch?.({ session: event.id, env, onUsed });
+    if (event.type === 'session') stopWatching ??= assistant.watch?.({ session: event.id, env, since, onEvent });
     if (event.type === 'result') grace ??= setTimeout(() => enough.abort(), patienceMs);
     onEvent(event);
   };
@@ -103,7 +103,7 @@ const runWith = async (promptFile: string, run: Run): Promise<RunEnd> => {
   });
   clearTimeout(grace);
   clearTimeout(fallSilent);
-  stopWatching?.();
+  await stopWatching?.();
   if ('refusal' in result) return refused(result.refusal);
   if (!signal.aborted) lines.end();
   const early = written > outputAtMost ? ('flooded' as const) : isSilent ? ('silent' as const) : null;

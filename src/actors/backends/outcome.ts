@@ -32,6 +32,26 @@ const resultFrom = (name: string, text: string, artifacts: readonly string[]): O
   return failed(`the agent gave up: ${reason}`, { facts: { gave_up: true } });
 };
 
+/** Lines that Node and others print around the one that says what is wrong. */
+const isNoise = (line: string): boolean =>
+  /^\s*$|^Node\.js v\d|^\s+\S|^(node:|file:\/\/|\/)\S+:\d+$|^[\s^~{}[\]();,]*$/.test(line);
+
+/** The last lines that say something. */
+export const lastWords = (text: string): string => {
+  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  const telling = lines.filter((line) => !isNoise(line));
+  return (telling.length > 0 ? telling : lines)
+    .slice(-3)
+    .map((line) => line.trim())
+    .join('; ')
+    .slice(0, 500);
+};
+
+const withWords = (message: string, stderr: string): string => {
+  const words = lastWords(stderr);
+  return words === '' ? message : `${message}: ${words}`;
+};
+
 /** It ended without a word of how. */
 const silentEnd = ({ name, endsByExit }: Assistant, end: RunEnd, artifacts: readonly string[]): Outcome => {
   const { how, exitCode, stdout, stderr } = end;
@@ -47,17 +67,19 @@ const silentEnd = ({ name, endsByExit }: Assistant, end: RunEnd, artifacts: read
     });
   if (how === 'timeout') return failed(`${name} did not end in a day`, { code: 'timed_out' });
   if (exitCode === 0)
-    return endsByExit ? resultFrom(name, stdout, artifacts) : failed(`${name} ended without a result`);
+    return endsByExit && stdout.trim() !== ''
+      ? resultFrom(name, stdout, artifacts)
+      : failed(withWords(`${name} ended without a result`, tail));
   const facts = { exit_code: exitCode, stderr: tail };
-  const last = tail.split('\n').at(-1) ?? '';
-  const words = `${name} ended with exit code ${exitCode}${last === '' ? '' : `: ${last.slice(0, 500)}`}`;
-  return failed(words, { facts, retryable: mayPass(tail) });
+  return failed(withWords(`${name} ended with exit code ${exitCode}`, tail), { facts, retryable: mayPass(tail) });
 };
 
 export const createEnding = (assistant: Assistant): Ending => {
   const { name } = assistant;
   let lastText = '';
   let result: { readonly text: string } | null = null;
+  let ranCommand = false;
+  let problem: string | null = null;
   let failure: Extract<AssistantEvent, { type: 'failed' }> | null = null;
 
   return {
@@ -65,6 +87,9 @@ export const createEnding = (assistant: Assistant): Ending => {
       if (event.type === 'text') lastText = event.text;
       if (event.type === 'result') result = { text: event.text || lastText };
       if (event.type === 'failed') failure = event;
+      if (event.type !== 'command') return;
+      if (event.problem === null) ranCommand = true;
+      else problem = event.problem;
     },
     isSaid: () => result !== null || failure !== null,
     outcome: (end, artifacts) => {
@@ -73,6 +98,8 @@ export const createEnding = (assistant: Assistant): Ending => {
         const { code, message, retryable } = failure;
         return failed(`${name} failed: ${message}`, { code, retryable });
       }
+      if (result !== null && problem !== null && !ranCommand)
+        return failed(`${name} could start none of its commands: ${problem}`, { code: 'tool_failed' });
       return result === null ? silentEnd(assistant, end, artifacts) : resultFrom(name, result.text, artifacts);
     },
   };

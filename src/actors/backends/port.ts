@@ -15,14 +15,18 @@ export type AssistantEvent =
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'tool_started'; readonly callId: string; readonly tool: string; readonly arguments: string }
   | { readonly type: 'tool_ended'; readonly callId: string; readonly ok: boolean; readonly output: string }
+  /** A command was run, or could not even be started; the same one may be told of twice. */
+  | { readonly type: 'command'; readonly problem: string | null }
   /** It changed a file; the path is as the assistant gives it. */
   | { readonly type: 'changed'; readonly path: string }
   /** A call of its model, so far: the same id again says it better. */
   | { readonly type: 'called'; readonly id: string; readonly used: Used }
   /** What the whole run used, or the whole session. */
   | { readonly type: 'used'; readonly since: 'run' | 'session'; readonly used: Used }
-  /** What the whole session cost. */
+  /** What the run cost since this was said last. */
   | { readonly type: 'cost'; readonly usd: number }
+  /** What the run cost, or the whole session: it covers so much input, or does not say how much. */
+  | { readonly type: 'cost_so_far'; readonly usd: number; readonly inputTokens: number | null }
   | { readonly type: 'note'; readonly level: 'info' | 'warn'; readonly message: string }
   /** Its work is done; null when the last text is the result. What it used comes after it. */
   | { readonly type: 'result'; readonly text: string | null }
@@ -45,14 +49,15 @@ export interface Start {
   readonly moneyLeftUsd: number | null;
 }
 
-/** Looks what a session uses while it is at work, until the returned function is called. */
+/** Looks what a session does while it is at work, until the returned function is called, which looks once more. */
 export type Watch = (watched: {
   readonly session: string;
   /** The environment of the assistant. */
   readonly env: Readonly<Record<string, string>>;
-  /** All that the session used so far. */
-  readonly onUsed: (used: Used) => void;
-}) => () => void;
+  /** When the run began (epoch ms): what the session did before is not told. */
+  readonly since: number;
+  readonly onEvent: (event: AssistantEvent) => void;
+}) => () => Promise<void>;
 
 /** A program that does the work of an attempt with a loop of its own. */
 export interface Assistant {

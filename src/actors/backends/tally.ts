@@ -62,14 +62,21 @@ export const createTally = ({ before, costOf }: TallyOptions): Tally => {
     cachedTokens: before.cached_tokens,
   };
   let said: Used = none;
-  let saidUsd: number | null = null;
+  let newUsd: number | null = null;
+  let soFar: Extract<AssistantEvent, { type: 'cost_so_far' }> | null = null;
   let tools = 0;
   let taken: Spent = { modelCalls: 0, toolCalls: 0, ...none, costUsd: null };
 
+  /** Of a session it covers what was counted before and what the run used; of the run alone it does not. */
+  const usdOfRun = ({ usd, inputTokens }: NonNullable<typeof soFar>, used: Used): number => {
+    const earlier = before.cost_usd ?? 0;
+    const isOfSession = inputTokens === null ? usd >= earlier : inputTokens >= counted.inputTokens + used.inputTokens;
+    return isOfSession ? less(usd, earlier) : usd;
+  };
   const now = (): Spent => {
     const used = each(said, calls.used(), Math.max);
-    const own = costOf(used);
-    return { modelCalls: calls.count(), toolCalls: tools, ...used, costUsd: saidUsd ?? own };
+    const saidUsd = newUsd ?? (soFar === null ? null : usdOfRun(soFar, used));
+    return { modelCalls: calls.count(), toolCalls: tools, ...used, costUsd: saidUsd ?? costOf(used) };
   };
 
   return {
@@ -80,7 +87,8 @@ export const createTally = ({ before, costOf }: TallyOptions): Tally => {
         const used = event.since === 'run' ? event.used : each(event.used, counted, less);
         said = each(said, used, Math.max);
       }
-      if (event.type === 'cost') saidUsd = less(event.usd, before.cost_usd ?? 0);
+      if (event.type === 'cost') newUsd = (newUsd ?? 0) + event.usd;
+      if (event.type === 'cost_so_far') soFar = event;
     },
     isDue: () => {
       const { modelCalls, inputTokens, outputTokens } = now();

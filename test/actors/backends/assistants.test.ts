@@ -123,8 +123,15 @@ test.each([
   ['codex', 'silent', 'model_failed', /^codex ended without a result/],
   ['claude', 'silent', 'model_failed', /^claude ended without a result/],
   ['command', 'silent', 'model_failed', /^command ended without a result/],
-  ['codex', 'breaks', 'model_failed', /^codex ended with exit code 3: the last words/],
-  ['claude', 'breaks', 'model_failed', /^claude ended with exit code 3: the last words/],
+  ['codex', 'breaks', 'model_failed', /^codex ended with exit code 3: something; the last words$/],
+  ['claude', 'breaks', 'model_failed', /^claude ended with exit code 3: something; the last words$/],
+  [
+    'command',
+    'throws',
+    'model_failed',
+    /^command ended with exit code 1: Error: Cannot find module '\/nowhere\/plugin.cjs'/,
+  ],
+  ['codex', 'starts_nothing', 'tool_failed', /^codex could start none of its commands: bwrap: Creating new namespace/],
 ] as const)('%s that plays "%s" is not success: %s', async (backend, play, code, message) => {
   const { running, id } = await run(backend, play);
 
@@ -200,6 +207,28 @@ test('codex, which says what it used only in the end, is ended by the file of it
 
   expect(view.error).toMatchObject({ code: 'budget_exceeded', facts: { limit: 'max_tokens_total' } });
   expect(view.usage.input_tokens).toBeGreaterThanOrEqual(400);
+}, 20_000);
+
+test('what codex used before it was cancelled in the midst of a tool is counted', async () => {
+  const assistants = fakeAssistants({ secrets: { CODEX_HOME: temporaryFolder() } });
+  const { running, id } = await run('codex', 'hangs_in_a_tool', { assistants });
+  await vi.waitFor(async () => expect((await running.service.status(id)).usage.input_tokens).toBe(100), {
+    timeout: 10_000,
+  });
+
+  await running.service.cancel(id, null);
+
+  expect((await untilStatus(running, id, 'cancelled')).usage).toMatchObject({ model_calls: 1, output_tokens: 5 });
+}, 20_000);
+
+test('what codex used until nothing was heard of it is counted', async () => {
+  const assistants = fakeAssistants({ secrets: { CODEX_HOME: temporaryFolder() } });
+  const { running, id } = await run('codex', 'hangs_in_a_tool', { assistants, options: { idleMs: 700 } });
+
+  expect(await untilStatus(running, id, 'complete', 'failed')).toMatchObject({
+    error: { code: 'timed_out' },
+    usage: { input_tokens: 100, output_tokens: 5 },
+  });
 }, 20_000);
 
 test.each(['hang', 'stubborn'])(

@@ -65,6 +65,12 @@ test.each<[string, Setting, object, string]>([
   expect(result).toBe(expected === '' ? 'ours' : 'made');
 });
 
+test('a key of codex counts as a login, of which codex does not speak', async () => {
+  const assistants = withLogin('', { secrets: { CODEX_API_KEY: 'sk-1' } });
+
+  expect(await endOf({ model: null, assistants })).toMatchObject({ status: 'complete', names: ['codex'] });
+});
+
 test('without a key and a login a run is refused, with every way there is', async () => {
   const { run } = await begin({ model: null, assistants: withLogin('') });
 

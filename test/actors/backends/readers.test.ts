@@ -28,7 +28,10 @@ test.each<[string, object, readonly object[]]>([
         status: 'failed',
       },
     },
-    [{ type: 'tool_ended', callId: 'item_3', ok: false, output: 'no' }],
+    [
+      { type: 'tool_ended', callId: 'item_3', ok: false, output: 'no' },
+      { type: 'command', problem: null },
+    ],
   ],
   [
     'files that changed, but not one that is gone',
@@ -124,7 +127,7 @@ test.each<[string, object, readonly object[]]>([
     [
       { type: 'result', text: 'All done' },
       { type: 'used', since: 'run', used },
-      { type: 'cost', usd: 0.001454 },
+      { type: 'cost_so_far', usd: 0.001454, inputTokens: null },
     ],
   ],
   [

@@ -12,16 +12,22 @@ let item = 0;
 let calls = 0;
 let keep = () => {};
 let thread = '';
-/** Where the real one writes down what its thread has used, after every call of its model. */
-const note = () => {
+/**
+ * Where the real one writes down what its thread has used: each call of its model when it has answered, and the whole when the
+ * tools that it asked for have ended.
+ */
+const note = (line) => {
   const home = process.env.CODEX_HOME;
   if (home === undefined) return;
   const folder = join(home, 'sessions', ...new Date().toISOString().slice(0, 10).split('-'));
   mkdirSync(folder, { recursive: true });
-  const total_token_usage = { input_tokens: calls * 100, cached_input_tokens: calls * 10, output_tokens: calls * 5 };
-  const line = { type: 'event_msg', payload: { type: 'token_count', info: { total_token_usage } } };
-  appendFileSync(join(folder, `rollout-x-${thread}.jsonl`), `${JSON.stringify(line)}\n`);
+  const text = JSON.stringify({ timestamp: new Date().toISOString(), ...line });
+  appendFileSync(join(folder, `rollout-x-${thread}.jsonl`), `${text}\n`);
 };
+const usageOf = (count) => ({ input_tokens: count * 100, cached_input_tokens: count * 10, output_tokens: count * 5 });
+const noteCall = () => note({ type: 'token_usage_record', payload: { response_id: `r${calls}`, usage: usageOf(1) } });
+const noteTurn = () =>
+  note({ type: 'event_msg', payload: { type: 'token_count', info: { total_token_usage: usageOf(calls) } } });
 const next = () => `item_${item++}`;
 const done = (fields) => ({ type: 'item.completed', item: { id: next(), ...fields } });
 
@@ -41,9 +47,11 @@ const wire = {
   turn: ({ text, tool, wrote }) => {
     calls += 1;
     keep(calls);
-    note();
+    noteCall();
+    if (tool === undefined || tool.hangs !== true) noteTurn();
     const id = tool === undefined ? '' : next();
     const command = { id, type: 'command_execution', command: tool?.input };
+    const [exit_code, status] = tool?.failed === true ? [1, 'failed'] : [0, 'completed'];
     return [
       done({ type: 'reasoning', text: 'hm' }),
       ...(text === undefined ? [] : [done({ type: 'agent_message', text })]),
@@ -56,7 +64,7 @@ const wire = {
             },
             {
               type: 'item.completed',
-              item: { ...command, aggregated_output: tool.output, exit_code: 0, status: 'completed' },
+              item: { ...command, aggregated_output: tool.output, exit_code, status },
             },
           ]),
       ...(wrote === undefined ? [] : fileChange(wrote)),
@@ -65,7 +73,7 @@ const wire = {
   result: () => [
     {
       type: 'turn.completed',
-      usage: { input_tokens: calls * 100, cached_input_tokens: calls * 10, output_tokens: calls * 5 },
+      usage: usageOf(calls),
     },
   ],
   failure: (message) => [

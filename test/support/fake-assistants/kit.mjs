@@ -62,6 +62,21 @@ const plays = {
   silent: async (wire) => {
     await parts(wire, wire.turn({ tool: { name: 'command', input: 'x', output: 'y' } }));
   },
+  hangs_in_a_tool: async (wire) => {
+    await parts(wire, wire.turn({ tool: { name: 'command', input: 'x', output: 'y', hangs: true } }));
+    await forever();
+  },
+  starts_nothing: async (wire) => {
+    const output = 'bwrap: Creating new namespace failed: nesting depth exceeded (ENOSPC)\n';
+    for (const input of ['one', 'two'])
+      await parts(wire, wire.turn({ tool: { name: 'command', input, output, failed: true } }));
+    await parts(wire, [...wire.turn({ text: 'all is well' }), ...wire.result('all is well')]);
+  },
+  throws: async () => {
+    const { createRequire } = await import('node:module');
+    setImmediate(() => createRequire(import.meta.url)('/nowhere/plugin.cjs'));
+    await forever();
+  },
   breaks: async () => {
     process.stderr.write('something\nthe last words\n');
     process.exitCode = 3;
