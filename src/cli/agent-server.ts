@@ -2,6 +2,7 @@
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { ConfigError, loadConfig } from './config.ts';
+import { print } from './io.ts';
 import { findProject, UsageError } from './project.ts';
 import type { RunningServer } from './server/run-server.ts';
 import { version } from './version.ts';
@@ -54,7 +55,7 @@ const obeySignals = (starting: Promise<RunningServer>): void => {
       .then(
         () => process.exit(0),
         (error: unknown) => {
-          process.stderr.write(`agent-server: ${says(error)}\n`);
+          print('stderr', `agent-server: ${says(error)}\n`);
           process.exit(exit.failed);
         },
       );
@@ -75,7 +76,7 @@ const main = async (): Promise<void> => {
   const [word] = args._;
   if (word !== undefined) throw new UsageError(`agent-server takes flags only, not ${JSON.stringify(String(word))}`);
   if (args.server !== true) {
-    process.stdout.write(`${await parser.getHelp()}\n`);
+    print('stdout', `${await parser.getHelp()}\n`);
     process.exitCode = exit.usage;
     return;
   }
@@ -93,6 +94,6 @@ const main = async (): Promise<void> => {
 };
 
 main().catch((error: unknown) => {
-  process.stderr.write(`agent-server: ${says(error)}\n`);
+  print('stderr', `agent-server: ${says(error)}\n`);
   process.exit(exitCodeOf(error));
 });

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { takeFastPath } from './fast-path.ts';
-import { processIo } from './io.ts';
+import { print, processIo } from './io.ts';
 
 /** A pipe takes its time: what was written must be out before the process ends. */
 const flushed = (stream: NodeJS.WriteStream): Promise<void> =>
@@ -16,7 +16,7 @@ const leave = async (code: number): Promise<void> => {
 // A reader that has seen enough, such as head, is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit();
-  process.stderr.write(`agent: the output cannot be written: ${error.message}\n`);
+  print('stderr', `agent: the output cannot be written: ${error.message}\n`);
   process.exit(1);
 });
 

@@ -151,7 +151,7 @@ const report = (error: unknown, io: Io): number => {
   const name = nameOf(error);
   const message = error instanceof Error ? error.message : String(error);
   io.live('');
-  if (process.argv.includes('--json')) io.out(JSON.stringify({ error: { ...factsOf(error), code: name, message } }));
+  if (process.argv.includes('--json')) io.json({ error: { ...factsOf(error), code: name, message } });
   io.err(`agent: ${message}`);
   const { variable } = factsOf(error) as { readonly variable?: string };
   if (name === 'credential_missing' && variable !== undefined && process.env[variable])

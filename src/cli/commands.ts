@@ -19,7 +19,8 @@ export interface CommandContext {
 }
 
 const show = ({ io, json }: CommandContext, task: TaskView): number => {
-  io.out(json ? JSON.stringify(task) : renderTask(task));
+  if (json) io.json(task);
+  else io.out(renderTask(task));
   return exitCodes.done;
 };
 
@@ -45,7 +46,8 @@ const createTask = async (client: Client, args: CreateArgs): Promise<TaskView> =
 
 export const create = async (context: CommandContext, args: CreateArgs): Promise<number> => {
   const task = await createTask(await context.connection.files(), args);
-  context.io.out(context.json ? JSON.stringify(task) : task.task_id);
+  if (context.json) context.io.json(task);
+  else context.io.out(task.task_id);
   return exitCodes.done;
 };
 
@@ -108,11 +110,11 @@ export const run = async (context: CommandContext, request: RunRequest, detach: 
   if (!detach) return followRun(client, request, context.io);
   const execution = await submit(client, request);
   const { task_id, attempt } = execution;
-  context.io.out(
-    context.json
-      ? JSON.stringify(execution)
-      : `${task_id} attempt ${attempt} goes on in the background; see: agent show ${task_id}, agent logs -f ${task_id}`,
-  );
+  if (context.json) context.io.json(execution);
+  else
+    context.io.out(
+      `${task_id} attempt ${attempt} goes on in the background; see: agent show ${task_id}, agent logs -f ${task_id}`,
+    );
   return exitCodes.done;
 };
 
@@ -135,7 +137,7 @@ export const logs = async ({ connection, io, json }: CommandContext, id: string,
     : history(await connection.files(), taskId);
   for await (const frame of frames) {
     const line = renderFrame(frame);
-    if (json) io.out(JSON.stringify(frame));
+    if (json) io.json(frame);
     else if (line !== null) io.out(`${frame.timestamp} ${line}`);
   }
   return exitCodes.done;

@@ -2,8 +2,8 @@ import { requireId } from '../actors/naming.ts';
 import type { TaskView } from '../machines/task-view.ts';
 import type { CommandContext } from './commands.ts';
 import { exitCodes } from './exit-codes.ts';
-import { oneLine } from './io.ts';
 import { everyTask } from './look-commands.ts';
+import { oneLine } from './safe-text.ts';
 
 export const changeDependency = async (
   { connection, io, json }: CommandContext,
@@ -14,7 +14,8 @@ export const changeDependency = async (
   const client = await connection.files();
   const params = { task_id: requireId(dependent), depends_on: requireId(prerequisite) };
   const task = (await client.call(method, params)) as TaskView;
-  io.out(json ? JSON.stringify(task) : `${task.task_id} depends on ${task.dependencies.join(', ') || 'nothing'}`);
+  if (json) io.json(task);
+  else io.out(`${task.task_id} depends on ${task.dependencies.join(', ') || 'nothing'}`);
   return exitCodes.done;
 };
 
@@ -47,6 +48,7 @@ export const dependencyTree = async ({ connection, io, json }: CommandContext, t
   const { task_id } = (await client.call('status', { task_id: requireId(taskId) })) as TaskView;
   const tasks = new Map((await everyTask(client, io, undefined)).map((task) => [task.task_id, task]));
   const branch = branchOf(task_id, tasks);
-  io.out(json ? JSON.stringify(branch) : lines(branch).join('\n'));
+  if (json) io.json(branch);
+  else io.out(lines(branch).join('\n'));
   return exitCodes.done;
 };

@@ -126,7 +126,7 @@ export const doctor = async (context: CommandContext, configFile: string | undef
     program('grep', 'needed by the tool grep', true),
     await bd(context, config),
   ];
-  if (json) io.out(JSON.stringify({ checks, config }));
+  if (json) io.json({ checks, config });
   else {
     for (const { check, status, detail } of checks) io.out(`${status.padEnd(8)} ${check.padEnd(9)} ${detail}`);
     io.out(`\neffective configuration:\n${JSON.stringify(config, null, 2)}`);
@@ -145,13 +145,13 @@ export const probeSandbox = async ({ io, json }: CommandContext, configFile: str
   const held = sandboxFor(config);
   const { ok, detail } = held.check();
   if (!ok || config.sandbox.mode === 'off') {
-    if (json) io.out(JSON.stringify({ sandbox: detail, probes: [] }));
+    if (json) io.json({ sandbox: detail, probes: [] });
     io.err(`agent: there is no sandbox to try: ${detail}`);
     return exitCodes.failed;
   }
   const probes = await runProbes(held);
   const escaped = probes.filter((probe) => !probe.held);
-  if (json) io.out(JSON.stringify({ sandbox: detail, probes }));
+  if (json) io.json({ sandbox: detail, probes });
   else {
     for (const probe of probes) io.out(`${verdictOf(probe)}  ${probe.name}`);
     io.out(`${probes.length - escaped.length} of ${probes.length} held (${detail})`);

@@ -40,6 +40,7 @@ export const takeFastPath = async (words: readonly string[], io: Io): Promise<nu
   const lines: (() => void)[] = [];
   const later: Io = {
     out: (text) => void lines.push(() => io.out(text)),
+    json: (value) => void lines.push(() => io.json(value)),
     err: (text) => void lines.push(() => io.err(text)),
     live: () => {},
   };

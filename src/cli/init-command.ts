@@ -19,7 +19,7 @@ const embedded = async ({ project, io, json }: CommandContext): Promise<number> 
   makeRealFolder(project.root, folder);
   const already = lstatSync(file, { throwIfNoEntry: false }) !== undefined;
   closeSync(openRegular(file, constants.O_RDWR | constants.O_CREAT));
-  if (json) io.out(JSON.stringify({ tracker: 'embedded', wrote: already ? [] : [file], already }));
+  if (json) io.json({ tracker: 'embedded', wrote: already ? [] : [file], already });
   else io.out(already ? `${file} is there already` : `wrote ${file}`);
   return exitCodes.done;
 };
@@ -47,7 +47,7 @@ export const init = async (
   if ((await findServer(project)) !== null)
     throw new UsageError("a server runs for this project; stop it first with 'agent server stop'");
   const { tasks, wrote, already } = await initializeBd(bd, project.root);
-  if (json) io.out(JSON.stringify({ tracker: 'bd', tasks, wrote, already }));
+  if (json) io.json({ tracker: 'bd', tasks, wrote, already });
   else {
     io.out(
       already

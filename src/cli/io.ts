@@ -1,12 +1,22 @@
-import { stripVTControlCharacters } from 'node:util';
+import { oneLine, plain, plainJson } from './safe-text.ts';
 
-/** Where a command writes: results to stdout, notes and warnings to stderr. */
+/** Where a command writes: results to stdout, notes and warnings to stderr. No control character gets through. */
 export interface Io {
   readonly out: (text: string) => void;
+  /** One value of JSON, in one line. */
+  readonly json: (value: unknown) => void;
   readonly err: (text: string) => void;
   /** Replaces the live line of a terminal; empty clears it. Nothing where there is no terminal. */
   readonly live: (text: string) => void;
 }
+
+type Stream = 'stdout' | 'stderr';
+
+/** Writes text for people. With `printJson` the only way to the terminal. */
+export const print = (stream: Stream, text: string): void => void process[stream].write(plain(text));
+
+/** Writes a line of JSON. */
+export const printJson = (stream: Stream, json: string): void => void process[stream].write(`${plainJson(json)}\n`);
 
 export const processIo = (): Io => {
   const terminal = process.stdout.isTTY === true && process.stderr.isTTY === true;
@@ -18,27 +28,22 @@ export const processIo = (): Io => {
   return {
     out: (text) => {
       clear();
-      process.stdout.write(`${text}\n`);
+      print('stdout', `${text}\n`);
+    },
+    json: (value) => {
+      clear();
+      printJson('stdout', JSON.stringify(value));
     },
     err: (text) => {
       clear();
-      process.stderr.write(`${text}\n`);
+      print('stderr', `${text}\n`);
     },
     live: (text) => {
       if (!terminal) return;
       clear();
       if (text === '') return;
-      process.stderr.write(text.slice(0, (process.stderr.columns ?? 80) - 1));
+      print('stderr', oneLine(text, (process.stderr.columns ?? 80) - 1));
       shown = true;
     },
   };
-};
-
-/** Text that came from elsewhere, safe to show: no terminal control, no bidirectional overrides. */
-export const plain = (text: string): string =>
-  stripVTControlCharacters(text).replace(/[^\P{Cc}\n\t]|[\u202a-\u202e\u2066-\u2069\u200e\u200f]/gu, '');
-
-export const oneLine = (text: string, width = 100): string => {
-  const line = plain(text).replace(/\s+/g, ' ').trim();
-  return line.length > width ? `${line.slice(0, width - 1)}…` : line;
 };

@@ -37,7 +37,7 @@ export const list = async (client: Client, io: Io, json: boolean, status: string
   if (tasks.length === 0 && status !== undefined && !ourStatuses.includes(status))
     throw new UsageError(`no task has the status ${status}; ours are ${ourStatuses.join(', ')}`);
   warnStranded(client, tasks, io);
-  if (json) io.out(JSON.stringify(tasks));
+  if (json) io.json(tasks);
   else if (tasks.length > 0) io.out(renderList(tasks));
   else io.err(status === undefined ? 'no tasks; create one with: agent create "<description>"' : `no ${status} tasks`);
   return exitCodes.done;
@@ -46,6 +46,7 @@ export const list = async (client: Client, io: Io, json: boolean, status: string
 export const show = async (client: Client, io: Io, json: boolean, taskId: string): Promise<number> => {
   const task = (await client.call('status', { task_id: taskId })) as TaskView;
   warnStranded(client, [task], io);
-  io.out(json ? JSON.stringify(task) : renderTask(task));
+  if (json) io.json(task);
+  else io.out(renderTask(task));
   return exitCodes.done;
 };

@@ -133,7 +133,7 @@ export const probeModelCommand = async (context: CommandContext, configFile: str
   const backend = api.backend === 'auto' || api.backend === 'builtin' ? null : api.backend;
   if (backend !== null || key === null) {
     const why = backend === null ? `${keyVariable} is not set` : `api.backend is ${backend}`;
-    if (json) io.out(JSON.stringify({ problem: why, probes: [] }));
+    if (json) io.json({ problem: why, probes: [] });
     io.err(`agent: there is no model to try: ${why}`);
     return exitCodes.failed;
   }
@@ -143,7 +143,11 @@ export const probeModelCommand = async (context: CommandContext, configFile: str
   const findings = await probeModel({ apiKey: key, baseURL, model, protocol, compat: compatOf(config) });
   const checks = checksFor(config, findings);
   if (json)
-    io.out(safe(JSON.stringify({ model: api.provider_model, base_url: baseURL, checks, ...jsonOf(config, findings) })));
+    io.json(
+      JSON.parse(
+        safe(JSON.stringify({ model: api.provider_model, base_url: baseURL, checks, ...jsonOf(config, findings) })),
+      ),
+    );
   else {
     io.out(safe(`${api.provider_model} at ${baseURL}`));
     for (const { check, status, detail } of checks) io.out(safe(`${status.padEnd(8)} ${check.padEnd(9)} ${detail}`));

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
+import { isOwn, nearestRoot } from './project-root.ts';
 
 /** A project and the private place where the service keeps what is its own (CONTRACT 1). */
 export interface Project {
@@ -19,13 +20,6 @@ export class UsageError extends Error {
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
-const nearest = (from: string): string => {
-  for (let folder = from; ; folder = dirname(folder)) {
-    if (isFolder(join(folder, '.beads')) || existsSync(join(folder, '.git'))) return folder;
-    if (folder === dirname(folder)) return from;
-  }
-};
-
 const stateHome = (env: NodeJS.ProcessEnv): string => {
   const given = env['XDG_STATE_HOME'];
   return given?.startsWith('/') === true ? given : join(homedir(), '.local', 'state');
@@ -40,14 +34,18 @@ export const stateFolders = (env: NodeJS.ProcessEnv): { readonly own: readonly s
 const hashOf = (root: string): string => createHash('sha256').update(root).digest('hex').slice(0, 12);
 
 /**
- * `--project`, else the nearest folder upward with `.beads/` or `.git`, else the working folder.
- * @throws UsageError when the given folder does not exist
+ * `--project`, else the nearest root upward, else the working folder.
+ * @throws UsageError when the folder does not exist or belongs to somebody else
  */
 export const findProject = (given: string | undefined, cwd: string, env: NodeJS.ProcessEnv): Project => {
-  const folder = given === undefined ? nearest(cwd) : resolve(cwd, given);
+  const folder = given === undefined ? (nearestRoot(cwd) ?? cwd) : resolve(cwd, given);
   if (!isFolder(folder))
     throw new UsageError(`the project folder ${folder} does not exist; name another with --project`);
   const root = realpathSync(folder);
+  if (!isOwn(statSync(root)))
+    throw new UsageError(
+      `the project folder ${root} belongs to another user; run this as its owner, or name a folder of your own with --project`,
+    );
   const name = basename(root).replace(/[^A-Za-z0-9._-]/g, '_') || 'root';
   const own = env['AGENT_STATE_DIR'];
   const usualDir = join(stateFolders(env).shared, `${name}-${hashOf(root)}`);

@@ -1,12 +1,13 @@
 import type { TaskView } from '../machines/task-view.ts';
 import type { Frame } from './client.ts';
-import { oneLine, plain } from './io.ts';
+import { oneLine, plain } from './safe-text.ts';
 
 const words = (text: string): string => text.replaceAll('_', ' ');
 
 const state = ({ status, phase, ready }: TaskView): string => {
   if (status === 'queued' && ready && phase === 'waiting_for_run') return 'queued (ready)';
-  return phase === status ? status : `${status} (${words(phase)})`;
+  const shown = oneLine(status);
+  return phase === status ? shown : `${shown} (${words(oneLine(phase))})`;
 };
 
 /** One line per task: id, state, priority, title. */
@@ -31,6 +32,9 @@ const question = ({ question: text, calls }: NonNullable<TaskView['awaiting']>):
 const until = ({ deadline, default_answer: answer }: NonNullable<TaskView['awaiting']>): string =>
   answer === undefined ? `${deadline}, then it fails` : `${deadline}, then it counts as: ${oneLine(answer, 200)}`;
 
+/** Further lines of a value stand below its first. */
+const indented = (value: string): string => plain(value).replaceAll('\n', `\n${' '.repeat(13)}`);
+
 /** A task for people: only the lines that say something. */
 export const renderTask = (task: TaskView): string => {
   const rows: readonly (readonly [string, string | undefined])[] = [
@@ -51,7 +55,9 @@ export const renderTask = (task: TaskView): string => {
     ['error', task.error && `${task.error.code}: ${task.error.message}`],
     ['results', task.results_path],
   ];
-  const lines = rows.flatMap(([name, value]) => (value === undefined ? [] : [`  ${name.padEnd(10)} ${plain(value)}`]));
+  const lines = rows.flatMap(([name, value]) =>
+    value === undefined ? [] : [`  ${name.padEnd(10)} ${indented(value)}`],
+  );
   const body = task.description === task.title ? [] : ['', plain(task.description)];
   const result = task.result === undefined ? [] : ['', plain(task.result)];
   return [`${task.task_id}  ${oneLine(task.title, 200)}`, ...lines, ...body, ...result].join('\n');

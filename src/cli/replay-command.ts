@@ -38,7 +38,7 @@ export const replayTask = async (context: CommandContext, id: string, at: number
   const answer = await client.call('replay', { task_id: taskId, ...(at === undefined ? {} : { at_seq: at }) });
   const { steps, context: contexts, difference } = replayedSchema.parse(answer);
   const wrong = difference !== null || steps.some(({ same }) => !same);
-  if (json) io.out(JSON.stringify(answer));
+  if (json) io.json(answer);
   else {
     for (const step of steps) {
       const who = step.machine === 'task' ? 'task ' : `agent ${step.attempt}`;

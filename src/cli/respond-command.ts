@@ -32,7 +32,8 @@ export const respond = async ({ connection, io, json }: CommandContext, args: Re
   if (args.answer === undefined && decision === undefined) {
     const message =
       task.awaiting.kind === 'approval' ? 'say --allow or --deny' : `answer with: agent respond ${taskId} "<answer>"`;
-    io.out(json ? JSON.stringify({ ...task.awaiting, error: { code: 'usage', message } }) : renderTask(task));
+    if (json) io.json({ ...task.awaiting, error: { code: 'usage', message } });
+    else io.out(renderTask(task));
     io.err(`agent: ${message}`);
     return exitCodes.usage;
   }
@@ -43,6 +44,7 @@ export const respond = async ({ connection, io, json }: CommandContext, args: Re
     ...(args.answer === undefined ? {} : { text: args.answer }),
     ...(decision === undefined ? {} : { decision }),
   })) as TaskView;
-  io.out(json ? JSON.stringify(after) : `${taskId} ${after.status} (${after.phase.replaceAll('_', ' ')})`);
+  if (json) io.json(after);
+  else io.out(`${taskId} ${after.status} (${after.phase.replaceAll('_', ' ')})`);
   return exitCodes.done;
 };

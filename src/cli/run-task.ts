@@ -3,8 +3,8 @@ import type { TaskView } from '../machines/task-view.ts';
 import { CallError, type Client, type Frame } from './client.ts';
 import { exitCodes } from './exit-codes.ts';
 import type { Io } from './io.ts';
-import { plain } from './io.ts';
 import { renderFrame } from './render.ts';
+import { plain } from './safe-text.ts';
 
 const executionSchema = z.looseObject({
   task_id: z.string(),
@@ -40,7 +40,7 @@ const onInterrupt = (cancel: () => Promise<unknown>, io: Io): { interrupted: () 
 
 const show = (frame: Frame, json: boolean, io: Io): void => {
   if (json) {
-    io.out(JSON.stringify(frame));
+    io.json(frame);
     return;
   }
   const line = frame.type === 'completed' ? null : renderFrame(frame);

@@ -24,14 +24,16 @@ export const stopServerCommand = async ({ project, io, json }: CommandContext): 
   const address = await findServer(project);
   const file = readServerFile(stateFiles(project.stateDir).server);
   if (address === null || file === null) {
-    io.out(json ? JSON.stringify({ running: false, stopped: false }) : `no server runs for ${project.root}`);
+    if (json) io.json({ running: false, stopped: false });
+    else io.out(`no server runs for ${project.root}`);
     return exitCodes.done;
   }
   const { pid } = file;
   process.kill(pid, 'SIGTERM');
   for (const deadline = performance.now() + stopMs; performance.now() < deadline; await delay(pollMs)) {
     if (isAlive(pid)) continue;
-    io.out(json ? JSON.stringify({ running: false, stopped: true, pid }) : `the server (pid ${pid}) is stopped`);
+    if (json) io.json({ running: false, stopped: true, pid });
+    else io.out(`the server (pid ${pid}) is stopped`);
     return exitCodes.done;
   }
   throw new CallError('server_not_stopped', `the server (pid ${pid}) does not stop; end it with: kill -9 ${pid}`);
@@ -41,7 +43,8 @@ export const stopServerCommand = async ({ project, io, json }: CommandContext): 
 export const showToken = async ({ project, io, json }: CommandContext): Promise<number> => {
   ensurePrivateFolder(project.stateDir);
   const { token } = stateFiles(project.stateDir);
-  io.out(json ? JSON.stringify({ token: readToken(token), file: token }) : readToken(token));
+  if (json) io.json({ token: readToken(token), file: token });
+  else io.out(readToken(token));
   return exitCodes.done;
 };
 
@@ -50,6 +53,7 @@ export const rotateToken = async ({ project, io, json }: CommandContext): Promis
   ensurePrivateFolder(project.stateDir);
   const { token } = stateFiles(project.stateDir);
   await writeFileAtomically(token, `${randomBytes(32).toString('base64url')}\n`);
-  io.out(json ? JSON.stringify({ file: token }) : `a new token is in ${token}; the old one is refused from now on`);
+  if (json) io.json({ file: token });
+  else io.out(`a new token is in ${token}; the old one is refused from now on`);
   return exitCodes.done;
 };

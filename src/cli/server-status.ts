@@ -3,9 +3,9 @@ import type { CommandContext } from './commands.ts';
 import { exitCodes } from './exit-codes.ts';
 import { findServer } from './find-server.ts';
 import { type Address, getJson } from './http-request.ts';
-import { plain } from './io.ts';
 import { isJson, textIn } from './json.ts';
 import { stateFiles } from './project.ts';
+import { plain } from './safe-text.ts';
 import { readServerFile, type ServerFile } from './server/server-file.ts';
 
 const healthMs = 5_000;
@@ -51,11 +51,13 @@ export const statusOfServer = async ({ project, io, json }: CommandContext): Pro
   const address = await findServer(project);
   if (address === null) {
     const where = log === null ? '' : ` (log of the last one: ${log})`;
-    io.out(json ? JSON.stringify({ running: false, log }) : `no server runs for ${project.root}${where}`);
+    if (json) io.json({ running: false, log });
+    else io.out(`no server runs for ${project.root}${where}`);
     return exitCodes.unavailable;
   }
   const file = readServerFile(files.server);
   const health = await getJson(address, '/health', healthMs);
-  io.out(json ? JSON.stringify({ running: true, ...file, log, health }) : render(address.url, file, health, log));
+  if (json) io.json({ running: true, ...file, log, health });
+  else io.out(render(address.url, file, health, log));
   return exitCodes.done;
 };

@@ -42,7 +42,9 @@ export const wait = async (
   const seen = await Promise.all(taskIds.map((id) => statusOf(files, id)));
   const isOver = seen.every(({ status }) => status in over);
   const tasks = isOver ? seen : await untilOver(await connection.server(), taskIds, timeoutSeconds);
-  for (const task of tasks) io.out(json ? JSON.stringify(task) : `${task.task_id} ${task.status}`);
+  for (const task of tasks)
+    if (json) io.json(task);
+    else io.out(`${task.task_id} ${task.status}`);
   const codes = tasks.map(({ status }) => over[status]);
   if (codes.includes(undefined)) {
     io.err(`agent: the time is up after ${timeoutSeconds} s`);
@@ -66,7 +68,7 @@ export const explainTask = async ({ connection, io, json }: CommandContext, id: 
   const client = await connection.server();
   const explanation = explanationSchema.parse(await client.call('explain', { task_id: taskId }));
   if (json) {
-    io.out(JSON.stringify(explanation));
+    io.json(explanation);
     return exitCodes.done;
   }
   const { state, guards, allowed_events, reason, deadline } = explanation;

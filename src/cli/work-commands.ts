@@ -44,7 +44,7 @@ export const showDiff = async (context: CommandContext, { task_id, attempt, conf
       task_id: taskId,
     });
   }
-  if (json) io.out(JSON.stringify({ task_id: taskId, ...found }));
+  if (json) io.json({ task_id: taskId, ...found });
   else if (found.patch === '') io.err(`attempt ${found.attempt} of ${taskId} changed nothing`);
   else io.out(guardedText(found.guarded) + found.patch);
   return exitCodes.done;
@@ -70,7 +70,7 @@ export const mergeWork = async (
       },
     );
   const merged = await (await openFor(context, config)).merge(taskId, number, squash ? 'squash' : 'ff', task.title);
-  if (json) io.out(JSON.stringify({ task_id: taskId, attempt: number, ...merged }));
+  if (json) io.json({ task_id: taskId, attempt: number, ...merged });
   if (merged.status === 'conflict') {
     const files = merged.files.map((file) => `\n  ${file}`).join('');
     const byHand = `put it together by hand: git merge ${merged.branch}`;

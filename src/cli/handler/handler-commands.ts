@@ -6,7 +6,8 @@ import { thisProgram } from './this-program.ts';
 const good: ReadonlySet<string> = new Set(['registered', 'already_registered', 'updated', 'removed', 'not_registered']);
 
 const end = ({ io, json }: CommandContext, outcome: { readonly status: string; readonly line: string }): number => {
-  io.out(json ? JSON.stringify(outcome) : outcome.line);
+  if (json) io.json(outcome);
+  else io.out(outcome.line);
   return good.has(outcome.status) ? exitCodes.done : exitCodes.failed;
 };
 

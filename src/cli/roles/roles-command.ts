@@ -3,7 +3,7 @@ import { roles } from '../../machines/task.ts';
 import type { CommandContext } from '../commands.ts';
 import { loadConfig } from '../config.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { plain } from '../io.ts';
+import { plain } from '../safe-text.ts';
 import { isAssistant, resolveSettings } from '../settings.ts';
 import { narrowedText, noteOf, type ProjectRoleOutcome } from './apply-project-roles.ts';
 import { ownRole } from './own-role.ts';
@@ -103,8 +103,7 @@ export const listRoles = async (
     return describe(settings, settings.roles[role], sources, outcome);
   });
   const strays = projectRoles.filter(({ role }) => role === null);
-  if (json)
-    io.out(JSON.stringify({ roles: described, ignored: strays.map(({ path, ignored }) => ({ path, ignored })) }));
+  if (json) io.json({ roles: described, ignored: strays.map(({ path, ignored }) => ({ path, ignored })) });
   else io.out([...described.map(render), ...strays.map(noteOf)].join('\n\n'));
   return exitCodes.done;
 };

@@ -1,5 +1,7 @@
 import pino from 'pino';
 import type { Config } from '../config-schema.ts';
+import { print, printJson } from '../io.ts';
+import { oneLine, plainJson } from '../safe-text.ts';
 
 export type Log = (message: string, facts: Readonly<Record<string, unknown>>) => void;
 
@@ -12,7 +14,7 @@ export interface Logger {
 const asText = (line: string): string => {
   const { time, level, msg, ...facts } = JSON.parse(line) as Record<string, unknown>;
   const { pid: _, hostname: __, ...rest } = facts;
-  return `${new Date(Number(time)).toISOString()} ${pino.levels.labels[Number(level)] ?? level} ${msg} ${JSON.stringify(rest)}\n`;
+  return `${new Date(Number(time)).toISOString()} ${pino.levels.labels[Number(level)] ?? level} ${oneLine(String(msg), 1_000)} ${plainJson(JSON.stringify(rest))}\n`;
 };
 
 /** The server's log on standard error: no headers, no bodies, no secrets. Errors are logged as errors, the rest as info. */
@@ -20,7 +22,8 @@ export const createLogger = (logging: Config['logging'], redact: (text: string) 
   let { format } = logging;
   const write = (line: string): void => {
     const safe = redact(line);
-    process.stderr.write(format === 'json' ? safe : asText(safe));
+    if (format === 'json') printJson('stderr', safe.trimEnd());
+    else print('stderr', asText(safe));
   };
   const logger = pino({ level: logging.level, serializers: { error: pino.stdSerializers.err } }, { write });
   return {

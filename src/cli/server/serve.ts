@@ -4,6 +4,7 @@ import type { Sandbox } from '../../actors/sandbox/port.ts';
 import { buildServer } from '../../http/server.ts';
 import { registerHandler } from '../handler/register.ts';
 import { thisProgram } from '../handler/this-program.ts';
+import { print } from '../io.ts';
 import { stateFiles } from '../project.ts';
 import { noteOf } from '../roles/apply-project-roles.ts';
 import { serverName, version } from '../version.ts';
@@ -78,7 +79,8 @@ export const serve = async (
     project: project.root,
   });
   const worker = modelNote(config(), current);
-  process.stdout.write(
+  print(
+    'stdout',
     banner({
       version,
       url,
