@@ -26,6 +26,10 @@ const parser = yargs(hideBin(process.argv))
       describe: 'seconds that running agents may go on after a signal; then they are parked until the next start',
     },
     project: { type: 'string', requiresArg: true, describe: 'project folder' },
+    'allow-remote': { type: 'boolean', default: false, hidden: true },
+    'behind-tls-proxy': { type: 'boolean', default: false, hidden: true },
+    'tls-cert': { type: 'string', requiresArg: true, hidden: true },
+    'tls-key': { type: 'string', requiresArg: true, hidden: true },
   })
   .example('$0 --server', 'serve the project of this folder on port 8080')
   .example('$0 --server --port 9000 --max-concurrent 5', 'another port, five agents at once')
@@ -36,6 +40,15 @@ const parser = yargs(hideBin(process.argv))
   .fail((message, error) => {
     throw error ?? new UsageError(message);
   });
+
+/** Rule R2: without TLS the token would travel in the clear, and TLS is not offered. */
+const requireLocal = (args: { readonly [flag: string]: unknown }): void => {
+  const asked = ['allow-remote', 'behind-tls-proxy', 'tls-cert', 'tls-key'].find((flag) => args[flag]);
+  if (asked === undefined) return;
+  throw new ConfigError(
+    `--${asked}: agent-server serves this machine only, since it has no TLS and the token would travel unencrypted; from another machine use: ssh -L 8080:127.0.0.1:8080 <this machine>`,
+  );
+};
 
 const says = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
@@ -80,6 +93,7 @@ const main = async (): Promise<void> => {
     process.exitCode = exit.usage;
     return;
   }
+  requireLocal(args);
   const load = () => loadConfig({ ...args, maxConcurrent: args['max-concurrent'] }, process.env);
   load();
   const project = findProject(args.project, process.cwd(), process.env);

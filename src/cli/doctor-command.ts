@@ -7,6 +7,7 @@ import { type LoadedConfig, loadConfig } from './config.ts';
 import type { Config } from './config-schema.ts';
 import { exitCodes } from './exit-codes.ts';
 import { findServer } from './find-server.ts';
+import { remoteCredentials } from './remote-credentials.ts';
 import { noteOf, type ProjectRoleOutcome } from './roles/apply-project-roles.ts';
 import { sandboxFor } from './sandbox.ts';
 import { networkNotes } from './server/notes.ts';
@@ -67,6 +68,14 @@ const bd = async ({ project }: CommandContext, config: Config): Promise<Check> =
   return { check: 'bd', status: found.state === 'ok' ? 'ok' : 'note', detail };
 };
 
+/** Whoever can read the project, an agent too, could use it. */
+const remotes = ({ project }: CommandContext): readonly Check[] =>
+  remoteCredentials(project.root).map(({ host }) => ({
+    check: 'remote',
+    status: 'note',
+    detail: `.git/config holds a credential for ${host}; take it out (git remote set-url) and use a credential helper`,
+  }));
+
 const server = async ({ project }: CommandContext): Promise<Check> => {
   const address = await findServer(project);
   if (address === null) return { check: 'server', status: 'ok', detail: 'not running' };
@@ -122,6 +131,7 @@ export const doctor = async (context: CommandContext, configFile: string | undef
     assistants(config),
     ...networkNotes(resolved.settings, config).map((detail) => ({ check: 'network', status: 'note' as const, detail })),
     await workspace(context, config),
+    ...remotes(context),
     program('git', 'needed by most projects', false),
     program('grep', 'needed by the tool grep', true),
     await bd(context, config),

@@ -137,7 +137,7 @@ export const probeModelCommand = async (context: CommandContext, configFile: str
     io.err(`agent: there is no model to try: ${why}`);
     return exitCodes.failed;
   }
-  const safe = createRedactor([key]);
+  const safe = createRedactor(() => [key]);
   const baseURL = baseUrlOf(config);
   const { provider_model: model, protocol } = api;
   const findings = await probeModel({ apiKey: key, baseURL, model, protocol, compat: compatOf(config) });

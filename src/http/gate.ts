@@ -25,6 +25,12 @@ const rawValues = (request: FastifyRequest, name: string): readonly string[] => 
   return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
 };
 
+const routeOf = ({ method, routeOptions }: FastifyRequest): string => `${method} ${routeOptions.url ?? ''}`;
+
+/** A page is opened by an address that a person types (`none`); what needs the token is asked by a page or a program. */
+const isApi = (request: FastifyRequest): boolean =>
+  request.routeOptions.url !== undefined && !openRoutes.has(routeOf(request));
+
 /** Which check refuses the request, or null. Rules R9 to R12 of facts/security-reliability. */
 const refusedBy = (request: FastifyRequest, hosts: readonly string[]): string | null => {
   const given = rawValues(request, 'host');
@@ -35,7 +41,8 @@ const refusedBy = (request: FastifyRequest, hosts: readonly string[]): string | 
   if (more.length > 0 || (origin !== undefined && !hosts.some((name) => origin.toLowerCase() === `http://${name}`)))
     return 'the Origin header';
   const site = request.headers['sec-fetch-site'];
-  if (site === 'cross-site' || site === 'same-site') return 'the Sec-Fetch-Site header';
+  if (site === 'cross-site' || site === 'same-site' || (site === 'none' && isApi(request)))
+    return 'the Sec-Fetch-Site header';
   return request.method === 'OPTIONS' ? 'the method OPTIONS' : null;
 };
 
@@ -96,7 +103,7 @@ export const createGate = (options: GateOptions) => {
         .send(errorBody('forbidden', `refused by the check of ${check}`, { check }));
     if ((request.raw.url ?? '').length > urlBytesAtMost) return refuseUrl(reply);
     const expected = options.token();
-    const open = openRoutes.has(`${request.method} ${request.routeOptions.url ?? ''}`);
+    const open = openRoutes.has(routeOf(request));
     if (open || expected === null) return undefined;
     const given = bearer(request);
     if (given !== null && safeEqual(given, expected)) return undefined;

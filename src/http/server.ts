@@ -27,6 +27,10 @@ export interface ServerOptions extends Identity, GateOptions {
   readonly modelCheck: () => { readonly ok: boolean; readonly detail: string };
   /** Proves who this server is, also where authentication is off (rule R3). */
   readonly proofToken: () => string;
+  /** What is wrong with the token file, in one sentence, or null. */
+  readonly tokenProblem: () => string | null;
+  /** Takes secrets out of every answer. */
+  readonly redact: (text: string) => string;
   readonly heartbeatMs: number;
   /** Whether the server is about to stop: it still answers, and says so. */
   readonly draining: () => boolean;
@@ -96,6 +100,9 @@ export const buildServer = async (options: ServerOptions): Promise<FastifyInstan
   const app = Fastify(limits);
 
   app.addHook('onRequest', createGate(options));
+  app.addHook('onSend', async (_request, _reply, payload) =>
+    typeof payload === 'string' ? options.redact(payload) : payload,
+  );
   app.addHook('onResponse', async (request, reply) => {
     const { method, routeOptions } = request;
     const facts = { method, route: routeOptions.url ?? 'unknown', status: reply.statusCode, ms: reply.elapsedTime };
@@ -129,14 +136,17 @@ export const buildServer = async (options: ServerOptions): Promise<FastifyInstan
     const [storeCheck, trackerCheck, modelCheck] = [store.check(), await tracker.check(), options.modelCheck()];
     const shown = ({ ok, detail }: { ok: boolean; detail: string }) => ({ status: ok ? 'ok' : 'failing', detail });
     const proof = proofOf(request, options.proofToken());
+    const tokenProblem = options.tokenProblem();
+    const isHealthy = storeCheck.ok && trackerCheck.ok && tokenProblem === null;
     return {
-      status: draining() ? 'draining' : storeCheck.ok && trackerCheck.ok ? 'healthy' : 'degraded',
+      status: draining() ? 'draining' : isHealthy ? 'healthy' : 'degraded',
       version: options.version,
       server: options.name,
       features: { a2a_protocol: true, sse_streaming: true, parallel_execution: true, monitoring: true },
       checks: {
         store: shown(storeCheck),
         tracker: shown(trackerCheck),
+        token: shown({ ok: tokenProblem === null, detail: tokenProblem ?? 'the token file is in order' }),
         model: { ...shown(modelCheck), status: modelCheck.ok ? 'ok' : 'missing' },
       },
       uptime_seconds: uptime(),

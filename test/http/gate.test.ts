@@ -101,6 +101,25 @@ test.each([
   }
 });
 
+test.each([
+  ['/metrics', 403],
+  ['/a2a/discovery', 403],
+  ['/openapi.json', 403],
+  ['/stream', 403],
+  ['/health', 200],
+  ['/health/ready', 200],
+  ['/', 404],
+])('an address that a person typed gets %s only when it is no route of the API', async (path, status) => {
+  const { port } = await startServer();
+
+  const answer = await send(port, {
+    path,
+    headers: { ...bearer, 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate' },
+  });
+
+  expect(answer.status).toBe(status);
+});
+
 test('a rebound page, whose Origin equals its Host, is refused', async () => {
   const { port } = await startServer();
   const headers = { ...bearer, host: `evil.example:${port}`, origin: `http://evil.example:${port}` };

@@ -189,6 +189,8 @@ export const startServer = async (setting: Setting = {}) => {
     hosts: () => names,
     token: () => token,
     proofToken: () => token,
+    tokenProblem: () => null,
+    redact: (text) => text,
     tokenHint: 'look into the token file',
     modelCheck: () => ({ ok: true, detail: 'scripted' }),
     heartbeatMs: setting.heartbeatMs ?? 15_000,

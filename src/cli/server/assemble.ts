@@ -16,6 +16,7 @@ import { trackerFor } from '../tracker.ts';
 import { assistantsFor, latest, type Surroundings } from './assistants.ts';
 import type { Logger } from './logger.ts';
 import { modelsFor } from './models.ts';
+import type { TokenSource } from './token-source.ts';
 
 /** What the configuration says now. */
 export interface Current {
@@ -39,7 +40,7 @@ export const takeFrom =
 export interface Parts {
   readonly project: Project;
   readonly current: Current;
-  readonly token: () => string;
+  readonly tokens: TokenSource;
   readonly redact: (text: string) => string;
   readonly logger: Logger;
   readonly inspection: Inspection | null;

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
+import { createConnectionLimit } from './limit-connections.ts';
 
 export class PortInUseError extends Error {
   override readonly name = 'PortInUseError';
@@ -33,11 +34,15 @@ const close = (server: Server): void => {
 };
 
 /** Serves the application on ::1 as well; without that, another user could take the address (rule R1). */
-const openSecond = async (app: FastifyInstance, port: number): Promise<{ port: number; server: Server | null }> => {
+const openSecond = async (
+  app: FastifyInstance,
+  port: number,
+  watch: (server: Server) => void,
+): Promise<{ port: number; server: Server | null }> => {
   const { headersTimeout, requestTimeout, keepAliveTimeout } = app.server;
   const timeouts = { headersTimeout, requestTimeout, keepAliveTimeout, connectionsCheckingInterval: 1_000 };
   const server = createServer(timeouts, app.routing);
-  server.maxConnections = app.server.maxConnections;
+  watch(server);
   try {
     return { port: await open(server, port), server };
   } catch (error) {
@@ -48,9 +53,9 @@ const openSecond = async (app: FastifyInstance, port: number): Promise<{ port: n
 
 const tries = 5;
 
-const bindBoth = async (app: FastifyInstance, port: number): Promise<Listening> => {
+const bindBoth = async (app: FastifyInstance, port: number, watch: (server: Server) => void): Promise<Listening> => {
   for (let attempt = 1; ; attempt += 1) {
-    const second = await openSecond(app, port);
+    const second = await openSecond(app, port, watch);
     try {
       await app.listen({ host: '127.0.0.1', port: second.port });
     } catch (error) {
@@ -81,9 +86,11 @@ const connectionsAtMost = (streams: number): number => {
   return Math.min(Math.max(512, streams + 64), Math.floor(files / (streams > 256 ? 2 : 4)));
 };
 
-const bind = async (app: FastifyInstance, host: string, port: number): Promise<Listening> => {
+const bind = async (app: FastifyInstance, host: string, port: number, streams: number): Promise<Listening> => {
   await app.ready();
-  if (host === 'localhost') return bindBoth(app, port);
+  const { watch } = createConnectionLimit(connectionsAtMost(streams));
+  watch(app.server);
+  if (host === 'localhost') return bindBoth(app, port, watch);
   await app.listen({ host, port });
   return { port: (app.server.address() as AddressInfo).port, note: null, close: () => {} };
 };
@@ -98,8 +105,7 @@ export const listenOnLoopback = (
   port: number,
   streams: number,
 ): Promise<Listening> => {
-  app.server.maxConnections = connectionsAtMost(streams);
-  return bind(app, host, port).catch((error: unknown) => {
+  return bind(app, host, port, streams).catch((error: unknown) => {
     if (errorCode(error) === 'EADDRINUSE')
       throw new PortInUseError(`port ${port} is already in use; choose another with --port <other>, or free it`, {
         cause: error,

@@ -15,6 +15,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { makeFolderDurably } from '../../actors/durable-folder.ts';
+import { openRegular, UnsafeFileError } from '../../actors/files/regular-file.ts';
 
 /** A file or folder that only its owner may touch is not so; the message says what to do. */
 export class PrivateFileError extends Error {
@@ -81,19 +82,21 @@ const create = (path: string): string => {
   return token;
 };
 
-/**
- * The token of this project's server (rule R5), created on first use.
- * @throws StateFolderError
- * @throws PrivateFileError when the file is a link, belongs to another, or others may read it
- */
-export const readToken = (path: string): string => {
-  const link = lstatSync(path, { throwIfNoEntry: false });
-  if (link === undefined) return create(path);
+const openToken = (path: string, refuse: (why: string) => never): number => {
+  try {
+    return openRegular(path);
+  } catch (error) {
+    if (error instanceof UnsafeFileError) return refuse('is not a regular file');
+    throw error;
+  }
+};
+
+/** @throws PrivateFileError when the file is a link, belongs to another, or others may read it */
+export const readExistingToken = (path: string): string => {
   const refuse = (why: string): never => {
     throw new PrivateFileError(`the token file ${path} ${why}; delete it, and a new token is made`);
   };
-  if (!link.isFile()) return refuse('is not a regular file');
-  const file = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+  const file = openToken(path, refuse);
   try {
     const stat = fstatSync(file);
     if (!ours(stat.uid)) return refuse('belongs to somebody else');
@@ -104,3 +107,7 @@ export const readToken = (path: string): string => {
     closeSync(file);
   }
 };
+
+/** The token of this project's server (rule R5), created on first use. @throws as `readExistingToken`, StateFolderError */
+export const readToken = (path: string): string =>
+  lstatSync(path, { throwIfNoEntry: false }) === undefined ? create(path) : readExistingToken(path);

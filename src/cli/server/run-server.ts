@@ -1,9 +1,9 @@
-import { statSync } from 'node:fs';
 import { childEnvironment } from '../../actors/agent/child.ts';
 import { gitIdentity } from '../../actors/agent/git-identity.ts';
 import { createInspection } from '../../actors/inspection.ts';
 import type { LoadedConfig } from '../config.ts';
 import { type Project, stateFiles } from '../project.ts';
+import { remoteSecrets } from '../remote-credentials.ts';
 import { noteOf } from '../roles/apply-project-roles.ts';
 import { sandboxFor } from '../sandbox.ts';
 import { workspaceFor } from '../workspace.ts';
@@ -12,10 +12,10 @@ import { secretsIn, takeCredentials } from './assistants.ts';
 import { claimProject } from './claim-project.ts';
 import { createLogger } from './logger.ts';
 import { modelNote } from './models.ts';
-import { readToken } from './private-files.ts';
 import { createRedactor } from './redact.ts';
 import { needsRestart } from './reload.ts';
 import { type Serving, serve } from './serve.ts';
+import { createTokenSource } from './token-source.ts';
 
 export interface RunningServer extends Serving {
   /** Reads the configuration again and takes what can change while it runs; a bad file changes nothing. */
@@ -33,18 +33,6 @@ export interface ServerOptions {
   readonly drainMs: number;
 }
 
-/** The token as the file holds it now: a rotated token counts at once (rule R5). */
-const tokenReader = (path: string): (() => string) => {
-  let stamp = '';
-  let token = readToken(path);
-  return () => {
-    const { mtimeMs, ino } = statSync(path);
-    if (stamp !== `${mtimeMs}/${ino}`) token = readToken(path);
-    stamp = `${mtimeMs}/${ino}`;
-    return token;
-  };
-};
-
 /**
  * Starts the server of one project: one per project, on loopback, with its token file and server.json in place before
  * it says so.
@@ -61,15 +49,17 @@ export const runServer = async ({ project, load, env, inspect, drainMs }: Server
   const lock = await claimProject(project);
   let assembled: Assembled | null = null;
   try {
-    const token = tokenReader(stateFiles(project.stateDir).token);
-    const redact = createRedactor([...secretsIn(loaded.config, credentials, env), token()]);
+    const tokens = createTokenSource(stateFiles(project.stateDir).token);
+    const given = secretsIn(loaded.config, credentials, env);
+    const ofRemotes = remoteSecrets(project.root);
+    const redact = createRedactor(() => [...given, ...tokens.all(), ...ofRemotes()]);
     const logger = createLogger(loaded.config.logging, redact);
     const inspection = inspect ? createInspection(redact) : null;
     const workspace = await workspaceFor(loaded.config, project);
     const parts: Parts = {
       project,
       current,
-      token,
+      tokens,
       redact,
       logger,
       inspection,

@@ -36,7 +36,7 @@ const handlerLine = async (wanted: boolean): Promise<string> =>
 
 /** Listens, starts the system, writes server.json and prints the banner, in this order. */
 export const serve = async (
-  { project, current, token, logger, inspection, drainMs, sandbox, workspace }: Parts,
+  { project, current, tokens, redact, logger, inspection, drainMs, sandbox, workspace }: Parts,
   { tracker, store, system }: Assembled,
   lock: ProcessLock,
 ): Promise<Serving> => {
@@ -52,8 +52,10 @@ export const serve = async (
     version,
     models: () => [config().api.provider_model, 'scripted'],
     hosts: () => names,
-    token: () => (config().server.auth === 'none' ? null : token()),
-    proofToken: token,
+    token: () => (config().server.auth === 'none' ? null : tokens.current()),
+    proofToken: tokens.current,
+    tokenProblem: tokens.problem,
+    redact,
     tokenHint: `the token of this project is in ${files.token}`,
     modelCheck: () => {
       const { paused } = system.load();

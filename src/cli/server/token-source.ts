@@ -1,0 +1,53 @@
+import { lstatSync } from 'node:fs';
+import { readExistingToken, readToken } from './private-files.ts';
+
+/** The token of a server that runs: a rotated one counts at once (rule R5), a file that went bad changes nothing. */
+export interface TokenSource {
+  current(): string;
+  /** The tokens since the start, for the redactor. */
+  all(): readonly string[];
+  /** What is wrong with the file, in one sentence, or null. */
+  problem(): string | null;
+}
+
+const remembered = 64;
+
+const stampOf = (path: string): string => {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined) throw new Error(`the token file ${path} is gone; 'agent token' makes a new one`);
+  return `${found.ctimeMs}/${found.ino}`;
+};
+
+/** @throws PrivateFileError, StateFolderError when there is no good token at the start */
+export const createTokenSource = (path: string): TokenSource => {
+  let tokens: readonly string[] = [readToken(path)];
+  let stamp = '';
+  let problem: string | null = null;
+  const look = (): void => {
+    try {
+      const now = stampOf(path);
+      if (now === stamp) return;
+      const token = readExistingToken(path);
+      if (token !== tokens.at(-1)) tokens = [...tokens, token].slice(-remembered);
+      stamp = now;
+      problem = null;
+    } catch (error) {
+      stamp = '';
+      problem = `${error instanceof Error ? error.message : String(error)}; the server goes on with the token that it had`;
+    }
+  };
+  return {
+    current: () => {
+      look();
+      return tokens.at(-1) ?? '';
+    },
+    all: () => {
+      look();
+      return tokens;
+    },
+    problem: () => {
+      look();
+      return problem;
+    },
+  };
+};

@@ -1,0 +1,143 @@
+import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { execa } from 'execa';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { remoteCredentials, remoteSecrets } from '../../src/cli/remote-credentials.ts';
+import { createRedactor } from '../../src/cli/server/redact.ts';
+import { createTokenSource } from '../../src/cli/server/token-source.ts';
+import { openProject } from '../support/cli.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+type Project = ReturnType<typeof openProject>;
+
+const serve = async (project: Project, through: readonly string[] = []): Promise<string> => {
+  const child = project.start('agent-server', ['--server'], {}, through);
+  const said: Buffer[] = [];
+  child.stderr?.on('data', (chunk) => said.push(chunk));
+  child.stdout?.resume();
+  await vi.waitUntil(() => project.serverFile() !== null, { timeout: 15_000, interval: 20 });
+  return project.serverFile().url;
+};
+
+const idleSocket = (url: string): Socket => {
+  const { hostname, port } = new URL(url);
+  const socket = connect(Number(port), hostname);
+  socket.on('error', () => {});
+  onTestFinished(() => void socket.destroy());
+  return socket;
+};
+
+test('300 idle sockets keep nobody out of a server that may open 256 files', async () => {
+  const project = openProject();
+  const url = await serve(project, ['/bin/sh', '-c', 'ulimit -n 256; exec "$@"', 'sh']);
+
+  const sockets = Array.from({ length: 300 }, () => idleSocket(url));
+  await Promise.all(
+    sockets.map((socket) => new Promise((resolve) => socket.once('connect', resolve).once('close', resolve))),
+  );
+  const answers = [];
+  for (let asked = 0; asked < 100; asked += 1) answers.push((await fetch(`${url}/health`)).status);
+
+  expect(answers).toEqual(Array.from({ length: 100 }, () => 200));
+}, 40_000);
+
+test('a token file that vanishes or opens up is said in /health, and the server goes on with its token', async () => {
+  const project = openProject();
+  const url = await serve(project);
+  const file = join(project.stateDir, 'token');
+  const token = readFileSync(file, 'utf8').trim();
+  const ask = async () => {
+    const health = await fetch(`${url}/health`);
+    const metrics = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
+    const { status, checks } = (await health.json()) as { status: string; checks: { token: unknown } };
+    return { codes: [health.status, metrics.status], status, token: checks.token };
+  };
+
+  const well = await ask();
+  chmodSync(file, 0o644);
+  const open = await ask();
+  rmSync(file);
+  const gone = await ask();
+  writeFileSync(file, `${token}\n`, { mode: 0o600 });
+  const mended = await ask();
+
+  expect(well).toMatchObject({ codes: [200, 200], status: 'healthy', token: { status: 'ok' } });
+  expect(open).toMatchObject({ codes: [200, 200], status: 'degraded', token: { status: 'failing' } });
+  expect(open.token).toMatchObject({ detail: expect.stringContaining('can be read by others') });
+  expect(gone.token).toMatchObject({ detail: expect.stringContaining('is gone') });
+  expect(gone.codes).toEqual([200, 200]);
+  expect(mended).toEqual(well);
+});
+
+test('a rotated token is taken out of texts from then on, and the old one still is', () => {
+  const file = join(temporaryFolder(), 'token');
+  const tokens = createTokenSource(file);
+  const redact = createRedactor(tokens.all);
+  const old = tokens.current();
+  const fresh = 'f'.repeat(43);
+
+  rmSync(file);
+  writeFileSync(file, `${fresh}\n`, { mode: 0o600 });
+
+  expect(redact(`old ${old} new ${fresh}`)).toBe('old [secret] new [secret]');
+  expect(tokens.current()).toBe(fresh);
+});
+
+test.each([
+  ['--allow-remote'],
+  ['--allow-remote', '--host', '0.0.0.0'],
+  ['--allow-remote', '--behind-tls-proxy'],
+  ['--tls-cert', 'cert.pem'],
+])('agent-server --server %s %s %s is refused with the reason and another way', async (...flags) => {
+  const project = openProject();
+
+  const { code, err } = await project.server('--server', ...flags.filter((flag) => flag !== undefined));
+
+  expect(code).toBe(78);
+  expect(err).toContain('has no TLS');
+  expect(err).toContain('ssh -L');
+  expect(project.serverFile()).toBeNull();
+});
+
+const withRemote = async (url: string) => {
+  const root = temporaryFolder();
+  await execa('git', ['init', '-q', root]);
+  await execa('git', ['-C', root, 'remote', 'add', 'origin', url]);
+  return root;
+};
+
+test('a credential in the address of a remote is found, also in a header, and taken out of texts', async () => {
+  const root = await withRemote('https://bob:tok%40en-12345@example.org/x.git');
+  const redact = createRedactor(remoteSecrets(root));
+  const header = 'AUTHORIZATION: basic c2VjcmV0LWhlYWRlcg==';
+  const before = redact('c2VjcmV0LWhlYWRlcg==');
+  await execa('git', ['-C', root, 'config', 'http.https://example.org/.extraheader', header]);
+
+  expect(remoteCredentials(root).map(({ host }) => host)).toEqual(['example.org', 'http.extraheader']);
+  expect(redact('fatal: https://bob:tok%40en-12345@example.org/x.git')).toBe(
+    'fatal: https://bob:[secret]@example.org/x.git',
+  );
+  expect(redact('tok@en-12345')).toBe('[secret]');
+  expect([before, redact('c2VjcmV0LWhlYWRlcg==')]).toEqual(['c2VjcmV0LWhlYWRlcg==', '[secret]']);
+});
+
+test.each([
+  ['a user name', 'https://bob@example.org/x.git'],
+  ['ssh', 'ssh://git@example.org/x.git'],
+  ['scp form', 'git@example.org:x.git'],
+])('an address with %s alone holds no credential', async (_, url) => {
+  expect(remoteCredentials(await withRemote(url))).toEqual([]);
+});
+
+test('doctor warns of a credential in the address of a remote, and does not show it', async () => {
+  const project = openProject();
+  rmSync(join(project.root, '.git'));
+  await execa('git', ['init', '-q', project.root]);
+  await execa('git', ['-C', project.root, 'remote', 'add', 'origin', 'https://bob:hunter2hunter2@example.org/x.git']);
+
+  const { out, err } = await project.agent('doctor');
+
+  expect(out).toContain('.git/config holds a credential for example.org');
+  expect(`${out}${err}`).not.toContain('hunter2');
+});
