@@ -47,9 +47,9 @@ export const openApiDocument = (name: string, version: string) => ({
   info: { title: name, version, description: 'Runs coding agents on tracked tasks. One server serves one project.' },
   security: [{ token: [] }],
   paths: {
-    '/a2a/execute': rpcRoute('every JSON-RPC method; execute by name'),
-    '/a2a/status': rpcRoute('every JSON-RPC method; status by name'),
-    '/a2a/discovery': { ...rpcRoute('every JSON-RPC method; discovery by name'), ...read('agent capabilities') },
+    '/a2a/execute': rpcRoute('JSON-RPC 2.0, all methods; meant for execute'),
+    '/a2a/status': rpcRoute('JSON-RPC 2.0, all methods; meant for status'),
+    '/a2a/discovery': { ...rpcRoute('JSON-RPC 2.0, all methods; meant for discovery'), ...read('agent capabilities') },
     '/stream': stream('progress of every task', everyStreamRefusals),
     '/stream/{task_id}': stream('progress of one task', taskStreamRefusals, [
       { name: 'task_id', in: 'path', required: true, schema: { type: 'string' } },
