@@ -83,11 +83,11 @@ const workLog = ({ task, attempt, workLog: lines }: AttemptReport): string =>
   `# Work log of ${task.id}, attempt ${attempt}\n\n${lines.map((line) => `- ${line}`).join('\n') || 'No tool was called.'}\n`;
 
 /** In one line: how much was changed, and where it is. */
-export const workLine = ({ branch, files, insertions, deletions }: SavedWork): string =>
+export const workLine = ({ branch, files, insertions, deletions }: Omit<SavedWork, 'notes'>): string =>
   `${files} ${files === 1 ? 'file' : 'files'} changed, ${insertions} insertions, ${deletions} deletions, on the branch ${branch}`;
 
 const changes = (taskId: TaskId, work: SavedWork): string =>
-  `## Changes\n\n${workLine(work)}.\n\n- See them: \`agent diff ${taskId}\`\n- Take them: \`agent merge ${taskId}\`\n`;
+  `## Changes\n\n${workLine(work)}.\n\n${work.notes.map((note) => `- ${note}\n`).join('')}- See them: \`agent diff ${taskId}\`\n- Take them: \`agent merge ${taskId}\`\n`;
 
 const logsTitle = '## Logs\n\nThe whole output of commands that said much.\n';
 const logList = (logs: readonly string[]): string =>

@@ -141,8 +141,10 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
     return work;
   };
 
-  const tellOf = (attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, work: SavedWork): void =>
+  const tellOf = (attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, { notes, ...work }: SavedWork): void => {
     ports.emit(attempt, 'log', { level: 'info', message: workLine(work), ...work });
+    for (const message of notes) ports.emit(attempt, 'log', { level: 'warn', message });
+  };
 
   /** However an attempt ends, what it changed is kept. */
   const keepWork = async (taskId: TaskId, attempt: number): Promise<void> => {

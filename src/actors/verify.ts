@@ -31,7 +31,7 @@ export const createVerify =
     readonly emit: (attempt: AttemptInput, type: EventType, data: unknown) => void;
   }): VerifyCommands =>
   async (attempt, signal) => {
-    const { root, readable } = await ports.workspace.open(attempt);
+    const { root, readable, git } = await ports.workspace.open(attempt);
     const timeoutMs = Math.min(ports.limitMs(attempt), atMostMs);
     for (const command of attempt.options.verify ?? []) {
       const env = ports.environmentOf(attempt);
@@ -39,6 +39,7 @@ export const createVerify =
         argv: ['/bin/sh', '-c', command],
         root,
         readable,
+        git,
         env,
         timeoutMs,
         signal,

@@ -1,6 +1,6 @@
 import { isAbsolute, normalize } from 'node:path';
 import { z } from 'zod';
-import { mergeModes } from '../actors/workspace/port.ts';
+import { filterNames, mergeModes } from '../actors/workspace/port.ts';
 import { roles } from '../machines/task.ts';
 import { backend, limits, roleSection, tool } from './roles/role-schema.ts';
 
@@ -259,6 +259,10 @@ export const configSections = z.strictObject({
         .describe(
           'paths inside the project that are copied into each worktree although git ignores them, such as node_modules',
         ),
+      filters: z
+        .array(z.enum(filterNames))
+        .default([])
+        .describe('filters of git that a merge may run for files whose .gitattributes ask for them; no other is run'),
     })
     .prefault({}),
   logging: z

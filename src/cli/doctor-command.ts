@@ -58,8 +58,8 @@ const assistants = ({ sandbox: { mode, assistants: wanted } }: Config): Check =>
 
 const workspace = async ({ project }: CommandContext, config: Config): Promise<Check> => {
   const detail = (await workspaceFor(config, project)).describe();
-  const isWished = config.workspace.mode === 'shared' || !detail.includes('one writer at a time');
-  return { check: 'workspace', status: isWished ? 'ok' : 'note', detail };
+  const isRefused = detail.startsWith('runs are refused');
+  return { check: 'workspace', status: isRefused ? 'problem' : 'ok', detail };
 };
 
 const bd = async ({ project }: CommandContext, config: Config): Promise<Check> => {

@@ -117,7 +117,7 @@ const assistants: Assistants = {
 
 const workspace: Workspace = {
   ...createSharedWorkspace({ projectRoot: '/simulated' }),
-  open: async () => ({ root: '/simulated', readable: [], notes: [], conflicts: [] }),
+  open: async () => ({ root: '/simulated', readable: [], notes: [], git: null, conflicts: [] }),
 };
 
 /** Faults that the server may meet and must say; all others are its own. */

@@ -8,7 +8,7 @@ import { temporaryFolder } from './temporary.ts';
 const bin = (name: string): string => fileURLToPath(new URL(`../../dist/cli/${name}.js`, import.meta.url));
 
 /** What a test's own configuration begins with: any port, and commands as they are outside of a sandbox. */
-export const plain = { server: { port: 0 }, sandbox: { mode: 'off' } } as const;
+export const plain = { server: { port: 0 }, sandbox: { mode: 'off' }, workspace: { mode: 'shared' } } as const;
 
 export interface Ended {
   readonly code: number | null;

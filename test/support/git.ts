@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { childEnvironment } from '../../src/actors/agent/child.ts';
-import { chooseWorkspace } from '../../src/actors/workspace/choose.ts';
+import { chooseWorkspace, type WorkspaceOptions } from '../../src/actors/workspace/choose.ts';
 import type { Workspace } from '../../src/actors/workspace/port.ts';
 import { temporaryFolder } from './temporary.ts';
 
@@ -26,5 +26,14 @@ export const makeRepository = (): string => {
   return folder;
 };
 
-export const worktreesOf = (projectRoot: string, folder: string, copies: readonly string[] = []): Promise<Workspace> =>
-  chooseWorkspace({ mode: 'worktree', projectRoot, folder, copies, environment: childEnvironment(process.env) });
+/** Worktrees whose commands nothing holds, unless the options say so. */
+export const worktreesOf = (
+  projectRoot: string,
+  folder: string,
+  copies: readonly string[] = [],
+  more: Partial<WorkspaceOptions> = {},
+): Promise<Workspace> =>
+  chooseWorkspace({
+    ...{ mode: 'worktree', projectRoot, folder, copies, environment: childEnvironment(process.env), sandboxed: false },
+    ...more,
+  });

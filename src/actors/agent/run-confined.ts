@@ -22,9 +22,9 @@ const quarantine = (root: string, name: string): void => {
 /** Runs a command in the sandbox, or says why it is refused. */
 export const runConfined = async (
   sandbox: Sandbox,
-  { argv, root, readable, env, ...bounds }: ConfinedCommand,
+  { argv, root, readable, git, env, ...bounds }: ConfinedCommand,
 ): Promise<ConfinedResult | { readonly refusal: string }> => {
-  const confined = sandbox.confine({ argv, root, readable, env });
+  const confined = sandbox.confine({ argv, root, readable, git, env });
   if ('refusal' in confined) return confined;
   const { forbidden, release, ...spawned } = confined;
   const result = await runCommand({ ...bounds, ...spawned });

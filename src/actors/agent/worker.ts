@@ -180,6 +180,7 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
         context: ({ id }) => ({
           root: desk.place.root,
           readable: readableAt(desk),
+          git: desk.place.git,
           signal,
           env: ports.environmentOf(input),
           sandbox: ports.sandboxOf(input),

@@ -122,7 +122,7 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
     const { backend, round, answer, decision, usage, moneyLeftUsd, ...seat } = input;
     const assistant = ports.assistant(backend as AssistantName);
     const {
-      place: { root, readable },
+      place: { root, readable, git },
       steps,
       first,
     } = await open(seat, ports);
@@ -156,7 +156,7 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
       const message = `${assistant.name} ${session === null ? 'begins' : 'goes on'}`;
       ports.emit(seat, 'log', { level: 'info', message });
       const sandbox = ports.sandboxFor(assistant, env);
-      return runAssistant({ assistant, start, prompt, root, readable, sandbox, env, signal, silentMs, onEvent });
+      return runAssistant({ assistant, start, prompt, root, readable, git, sandbox, env, signal, silentMs, onEvent });
     };
     const onWait = (): void => ports.emit(seat, 'log', waitsForFolder);
     const end = await ports.workspace.alone(begin, { signal, onWait });

@@ -5,6 +5,7 @@ import { createBoundedText } from '../agent/bounded-text.ts';
 import type { CommandResult } from '../agent/child.ts';
 import { type ConfinedResult, runConfined } from '../agent/run-confined.ts';
 import type { Sandbox } from '../sandbox/port.ts';
+import type { OpenWorkspace } from '../workspace/port.ts';
 import { createLines } from './lines.ts';
 import type { Assistant, AssistantEvent, Start } from './port.ts';
 
@@ -15,6 +16,8 @@ export interface Run {
   readonly root: string;
   /** Further paths that it may read. */
   readonly readable: readonly string[];
+  /** The git directory of its own git, where a sandbox mounts one. */
+  readonly git: OpenWorkspace['git'];
   readonly sandbox: Sandbox;
   /** The whole environment. */
   readonly env: Readonly<Record<string, string>>;
@@ -57,7 +60,7 @@ const refused = (why: string): RunEnd => ({
 });
 
 const runWith = async (promptFile: string, run: Run): Promise<RunEnd> => {
-  const { assistant, start, root, readable, sandbox, env, signal, silentMs, onEvent } = run;
+  const { assistant, start, root, readable, git, sandbox, env, signal, silentMs, onEvent } = run;
   const enough = new AbortController();
   const stdout = createBoundedText({ headBytes: 0, tailBytes: resultBytes });
   const stderr = createBoundedText({ headBytes: 0, tailBytes: errorBytes });
@@ -86,6 +89,7 @@ const runWith = async (promptFile: string, run: Run): Promise<RunEnd> => {
     argv: assistant.argv({ ...start, promptFile }),
     root,
     readable: [...readable, promptFile],
+    git,
     env,
     stdinFile: promptFile,
     timeoutMs: longestMs,

@@ -96,7 +96,7 @@ const assistantMounts = ({ assistant, argv: [program], root }: Wanted, temporary
     : [...homeMounts(assistant), ...readOnly(programPaths(program, [assistant.home, temporary, root]))];
 
 const mounts = (wanted: Wanted, temporary: string, readPaths: readonly string[]): string[] => {
-  const { root, readable, env, assistant } = wanted;
+  const { root, readable, git, env, assistant } = wanted;
   return [
     ...readOnly(system),
     ...links.filter(there).flatMap((path) => ['--ro-bind', path, path]),
@@ -111,7 +111,7 @@ const mounts = (wanted: Wanted, temporary: string, readPaths: readonly string[])
     ...readOnly(readPaths),
     ...readOnly(readable),
     ...['--bind', root, root],
-    ...gitMounts(root),
+    ...(git == null ? gitMounts(root) : ['--bind', git.dir, git.at]),
     ...readOnly(heldNames.map((name) => join(root, name))),
     ...['--remount-ro', '/'],
   ];

@@ -28,6 +28,8 @@ export interface Wanted {
   readonly root: string;
   /** Further paths that it may read. */
   readonly readable: readonly string[];
+  /** The git directory of the command's own git, which it may change, and where it is to be found. */
+  readonly git?: { readonly dir: string; readonly at: string } | null | undefined;
   /** Whether it may reach the network; absent: as the sandbox is made. */
   readonly network?: boolean;
   /** Absent for what is no assistant. */

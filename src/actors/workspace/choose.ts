@@ -1,6 +1,9 @@
-import { createGit } from './git.ts';
+import { commitOf } from './commits.ts';
+import { findRepository } from './find-repository.ts';
+import { findGit, GitError } from './git.ts';
+import { withGitDirs } from './git-dirs.ts';
+import { hasHandles } from './handles.ts';
 import type { Workspace } from './port.ts';
-import { findRepository } from './repository.ts';
 import { createSharedWorkspace } from './shared.ts';
 import { createWorktreeWorkspace } from './worktree.ts';
 
@@ -10,14 +13,56 @@ export interface WorkspaceOptions {
   readonly folder: string;
   readonly copies: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
+  /** Filters that the user allows by name when work is merged; none when absent. */
+  readonly filters?: readonly string[];
+  /** Whether a sandbox holds the commands of agents (absent: it does), and whether that sandbox can be used here. */
+  readonly sandboxed?: boolean;
+  readonly sandbox?: () => { readonly ok: boolean; readonly detail: string };
 }
 
-/** Worktrees where the project is in git, else the project's own folder with one writer at a time. */
-export const chooseWorkspace = async ({ mode, environment, ...options }: WorkspaceOptions): Promise<Workspace> => {
-  const { projectRoot } = options;
-  if (mode === 'shared') return createSharedWorkspace({ projectRoot });
-  const found = await findRepository(createGit(environment), projectRoot);
-  return 'reason' in found
-    ? createSharedWorkspace({ projectRoot, fallback: found.reason })
-    : createWorktreeWorkspace({ ...options, repository: found.repository });
+const wayOut = 'to run agents as you, in your own folder, set sandbox.mode: off and workspace.mode: shared';
+
+/** Why no attempt can be held here, or null. */
+const refusalOf = ({ mode, sandboxed = true, sandbox }: WorkspaceOptions): string | null => {
+  const held = sandboxed ? sandbox?.() : undefined;
+  if (held?.ok === false) return `agents cannot be held on this machine: ${held.detail}; ${wayOut}`;
+  if (mode === 'worktree' && !hasHandles())
+    return `agents cannot be held on this machine: it has no /proc/self/fd; ${wayOut}`;
+  return null;
+};
+
+const describe = async (program: string | null, { projectRoot, folder }: WorkspaceOptions): Promise<string> => {
+  if (program === null) return 'runs are refused: git is not installed';
+  const copy = (why: string): string => `a copy of the project folder for each attempt (${why})`;
+  try {
+    const repository = await findRepository(program, projectRoot);
+    if (repository === null) return copy('this project is no git repository');
+    const head = await withGitDirs(program, repository, folder, (dirs) => commitOf(dirs, 'HEAD'));
+    return head === null ? copy('this repository has no commit yet') : 'a git worktree for each attempt';
+  } catch (error) {
+    if (!(error instanceof GitError)) throw error;
+    return `runs are refused: ${error.message}`;
+  }
+};
+
+const refusing = (workspace: Workspace, refusal: () => string | null): Workspace => ({
+  ...workspace,
+  open: async (...attempt) => {
+    const why = refusal();
+    if (why !== null) throw new GitError(why);
+    return workspace.open(...attempt);
+  },
+});
+
+/** A folder for each attempt, or by the user's own word the project's folder for all. */
+export const chooseWorkspace = async (options: WorkspaceOptions): Promise<Workspace> => {
+  const { mode, projectRoot, folder, copies, environment, filters = [], sandboxed = true } = options;
+  const refusal = (): string | null => refusalOf(options);
+  if (mode === 'shared') return refusing(createSharedWorkspace({ projectRoot }), refusal);
+  const program = findGit(environment['PATH'] ?? '');
+  const description = await describe(program, options);
+  const worktrees = createWorktreeWorkspace({
+    ...{ program: program ?? '/usr/bin/git', projectRoot, folder, copies, filters, sandboxed, description },
+  });
+  return refusing(worktrees, () => (program === null ? 'git is not installed; install it' : refusal()));
 };

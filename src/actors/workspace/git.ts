@@ -1,73 +1,151 @@
-import { execa } from 'execa';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { accessSync, constants } from 'node:fs';
+import { delimiter, isAbsolute, join } from 'node:path';
 
 /** What git said; `ok` is false for every exit code but 0. */
 export interface GitAnswer {
   readonly ok: boolean;
   readonly code: number | null;
-  readonly stdout: string;
+  readonly stdout: Buffer;
   readonly stderr: string;
 }
 
-export interface GitOptions {
-  /** Given to git as it is, instead of being looked for from a folder that somebody else may have changed. */
-  readonly gitDir?: string;
-  readonly workTree?: string;
-  /** Where to look for the repository when no `gitDir` is given. */
-  readonly cwd?: string;
-  readonly input?: string;
+export interface GitCall {
   /** Variables for this call, such as who commits. */
   readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  readonly input?: string | Uint8Array;
+  readonly signal?: AbortSignal | undefined;
 }
 
-export type Git = (args: readonly string[], options?: GitOptions) => Promise<GitAnswer>;
+export type Git = (args: readonly string[], call?: GitCall) => Promise<GitAnswer>;
 
 /** Git could not do what a workspace needs; the message names the cause and may be shown. */
 export class GitError extends Error {
   override readonly name = 'GitError';
 }
 
-/** Nothing that a repository says is run: no hook, no monitor, no pager, no signing program (facts/security-reliability 6). */
-const pinned = [
-  'core.fsmonitor=false',
-  'core.hooksPath=/dev/null',
-  'core.pager=cat',
-  'core.sshCommand=false',
-  'core.editor=false',
-  'core.quotePath=false',
-  'diff.external=',
-  'commit.gpgSign=false',
-  'protocol.ext.allow=never',
-  'safe.bareRepository=explicit',
-  'submodule.recurse=false',
-  'advice.detachedHead=false',
-  'gc.auto=0',
-].flatMap((setting) => ['-c', setting]);
+/** The whole environment of git: no configuration, attributes, program, address or replacement of anybody's. */
+const environment = {
+  PATH: '/usr/bin:/bin',
+  HOME: '/nonexistent',
+  XDG_CONFIG_HOME: '/nonexistent',
+  LC_ALL: 'C',
+  TZ: 'UTC',
+  GIT_CONFIG_NOSYSTEM: '1',
+  GIT_CONFIG_SYSTEM: '/dev/null',
+  GIT_CONFIG_GLOBAL: '/dev/null',
+  GIT_ATTR_NOSYSTEM: '1',
+  GIT_NO_REPLACE_OBJECTS: '1',
+  GIT_NO_LAZY_FETCH: '1',
+  GIT_ALLOW_PROTOCOL: '',
+  GIT_TERMINAL_PROMPT: '0',
+  GIT_OPTIONAL_LOCKS: '0',
+  GIT_LITERAL_PATHSPECS: '1',
+  GIT_ASKPASS: '/bin/false',
+  GIT_EDITOR: '/bin/false',
+  GIT_PAGER: 'cat',
+} as const;
 
-const variables = { GIT_TERMINAL_PROMPT: '0', GIT_OPTIONAL_LOCKS: '0', LC_ALL: 'C' };
-const timeoutMs = 120_000;
+const atMostMs = 120_000;
+/** Git removes its locks at the first signal; the second one cannot be ignored. */
+const patienceMs = 1_000;
 const outputAtMost = 64 * 1024 * 1024;
 
-/** Git with this environment and no other; every call ends in two minutes. */
-export const createGit =
-  (environment: Readonly<Record<string, string>>): Git =>
-  async (args, { gitDir, workTree, cwd = '/', input, env } = {}) => {
-    const where = [
-      ...(gitDir === undefined ? [] : [`--git-dir=${gitDir}`]),
-      ...(workTree === undefined ? [] : [`--work-tree=${workTree}`]),
-    ];
-    const answer = await execa('git', [...pinned, ...where, ...args], {
-      cwd: workTree ?? cwd,
-      env: { ...environment, ...variables, ...env },
-      extendEnv: false,
-      reject: false,
-      timeout: timeoutMs,
-      maxBuffer: outputAtMost,
-      stripFinalNewline: true,
-      ...(input === undefined ? { stdin: 'ignore' } : { input }),
-    });
-    const stderr = String(answer.stderr ?? '') || (answer.shortMessage ?? '');
-    return { ok: answer.exitCode === 0, code: answer.exitCode ?? null, stdout: String(answer.stdout ?? ''), stderr };
+const isProgram = (path: string): boolean => {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** Where git is on a PATH, folders that depend on the working folder left out; null when it is not. */
+export const findGit = (path: string): string | null =>
+  path
+    .split(delimiter)
+    .filter(isAbsolute)
+    .map((folder) => join(folder, 'git'))
+    .find(isProgram) ?? null;
+
+const gather = (onTooMuch: () => void) => {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  return {
+    push: (chunk: Buffer): void => {
+      size += chunk.length;
+      if (size > outputAtMost) onTooMuch();
+      else chunks.push(chunk);
+    },
+    read: () => Buffer.concat(chunks),
   };
+};
+
+/** Ends a process group: asks, and after a second does not ask. Ended once, for the first reason. */
+const createEnding = (child: ChildProcess) => {
+  let last: NodeJS.Timeout | undefined;
+  let reason: Error | null = null;
+  const kill = (signal: NodeJS.Signals): void => {
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, signal);
+    } catch {
+      // It ended just now.
+    }
+  };
+  return {
+    end: (why: Error): void => {
+      if (reason !== null) return;
+      reason = why;
+      kill('SIGTERM');
+      last = setTimeout(() => kill('SIGKILL'), patienceMs);
+    },
+    reason: () => reason,
+    over: () => clearTimeout(last),
+  };
+};
+
+/** Git with one git directory and our environment, in a process group of its own; every call ends in two minutes. */
+export const createGit =
+  (program: string, gitDir: string, always: Readonly<Record<string, string>> = {}): Git =>
+  (args, { env = {}, cwd = '/', input, signal } = {}) =>
+    new Promise((resolve, reject) => {
+      signal?.throwIfAborted();
+      const child = spawn(program, [...args], {
+        cwd,
+        env: { ...environment, ...always, ...env, GIT_DIR: gitDir },
+        detached: true,
+        stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+      });
+      const { end, reason, over } = createEnding(child);
+      const [stdout, stderr] = [0, 1].map(() =>
+        gather(() => end(new GitError(`git ${args[0]} printed more than ${outputAtMost / 1024 ** 2} MB`))),
+      );
+      const onAbort = (): void => end(signal?.reason instanceof Error ? signal.reason : new Error('aborted'));
+      signal?.addEventListener('abort', onAbort, { once: true });
+      const tooLate = new GitError(`git ${args[0]} did not end within ${atMostMs / 1_000} s`);
+      const limit = setTimeout(() => end(tooLate), atMostMs);
+      const settle = (): void => {
+        clearTimeout(limit);
+        over();
+        signal?.removeEventListener('abort', onAbort);
+      };
+      child.stdout?.on('data', (chunk: Buffer) => stdout?.push(chunk));
+      child.stderr?.on('data', (chunk: Buffer) => stderr?.push(chunk));
+      child.stdin?.on('error', () => {});
+      child.stdin?.end(input);
+      child.once('error', (error) => {
+        settle();
+        reject(new GitError(`git could not be started: ${error.message}`));
+      });
+      child.once('close', (code) => {
+        settle();
+        const why = reason();
+        const [out, said] = [stdout, stderr].map((gathered) => gathered?.read() ?? Buffer.alloc(0));
+        if (why !== null) reject(why);
+        else resolve({ ok: code === 0, code, stdout: out ?? Buffer.alloc(0), stderr: said?.toString() ?? '' });
+      });
+    });
 
 /** Why git did not: the line that says so, before its advice; else the last one. */
 export const reasonIn = (stderr: string): string => {
@@ -75,9 +153,13 @@ export const reasonIn = (stderr: string): string => {
   return lines.find((line) => /^(fatal|error): /.test(line)) ?? lines.at(-1) ?? '';
 };
 
-/** The answer of a call that must succeed. @throws GitError with the reason that git gave */
-export const required = async (what: string, call: Promise<GitAnswer>): Promise<string> => {
+/** The output of a call that must succeed. @throws GitError with the reason that git gave */
+export const required = async (what: string, call: Promise<GitAnswer>): Promise<Buffer> => {
   const { ok, stdout, stderr } = await call;
   if (ok) return stdout;
   throw new GitError(`${what}: ${reasonIn(stderr) || 'git ended without a word'}`);
 };
+
+/** The one line that such a call prints. */
+export const requiredLine = async (what: string, call: Promise<GitAnswer>): Promise<string> =>
+  (await required(what, call)).toString().trimEnd();

@@ -16,6 +16,11 @@ export interface OpenWorkspace {
   readonly root: string;
   /** Further paths that its commands may read: the repository, for `git log` and `git diff`. */
   readonly readable: readonly string[];
+  /**
+   * The git directory of its own git, which ours never looks at: where it is, and where a sandbox mounts it. Null where
+   * there is none.
+   */
+  readonly git: { readonly dir: string; readonly at: string } | null;
   /** What the agent must know of its folder, in sentences, or nothing. */
   readonly notes: readonly string[];
   /** What it builds on and does not have; the same each time that it is opened. */
@@ -31,11 +36,17 @@ export interface SavedWork {
   readonly files: number;
   readonly insertions: number;
   readonly deletions: number;
+  /** What of it was not saved, and why, in sentences. */
+  readonly notes: readonly string[];
 }
 
 export const mergeModes = ['none', 'ff', 'squash'] as const;
 /** How the work of an attempt comes into the project's own branch: not by itself, by moving it on, or as one commit. */
 export type MergeMode = (typeof mergeModes)[number];
+
+export const filterNames = ['lfs'] as const;
+/** A filter of git that a user can allow by name. */
+export type FilterName = (typeof filterNames)[number];
 
 /** What came of a merge; `conflict` says why nothing was changed, and in which files. */
 export type Merged =

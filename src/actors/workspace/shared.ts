@@ -17,7 +17,7 @@ export const createSharedWorkspace = ({ projectRoot, fallback }: SharedOptions):
       fallback === undefined
         ? 'the project folder, shared by all attempts'
         : `the project folder, one writer at a time (${fallback})`,
-    open: async () => ({ root: await realpath(projectRoot), readable: [], notes: [], conflicts: [] }),
+    open: async () => ({ root: await realpath(projectRoot), readable: [], git: null, notes: [], conflicts: [] }),
     alone: (work, turn) => (fallback === undefined ? work() : mutex(work, turn)),
     save: async () => null,
     sweep: async () => [],

@@ -10,8 +10,21 @@ const recordSchema = z.strictObject({
   branch: z.string(),
   /** The commit that the attempt began with. */
   base: z.string(),
-  /** Its git directory, as git made it; given to git as it is. */
-  git_dir: z.string(),
+  /** Where its branch is: in the repository of the project, or in ours for a project without git. */
+  kind: z.enum(['project', 'own']).default('project'),
+  /** Of records of earlier versions: it is not used any more. */
+  git_dir: z.string().optional(),
+  /** What its base has and its folder began without, until a person merged it; names byte for byte, as latin1. */
+  withheld: z
+    .array(
+      z.strictObject({
+        path: z.string(),
+        to: z.strictObject({ mode: z.string(), oid: z.string() }).nullable(),
+      }),
+    )
+    .default([]),
+  /** What was not saved, in sentences. */
+  notes: z.array(z.string()).default([]),
   /** The work that it builds on and does not have. */
   conflicts: z
     .array(z.strictObject({ task_id: z.string(), branch: z.string(), files: z.array(z.string()) }))
@@ -26,6 +39,16 @@ const recordSchema = z.strictObject({
 
 /** What is known of the worktree of an attempt; kept when the worktree is gone. */
 export type WorkRecord = z.infer<typeof recordSchema>;
+
+/** What belongs to one attempt in the state folder. */
+export interface AttemptPlaces {
+  /** The folder it works in, with all that its commit has. */
+  readonly top: string;
+  /** The git directory that its own git uses. */
+  readonly agentGit: string;
+  /** What was checked out: read by us, and not in its reach. */
+  readonly index: string;
+}
 
 export interface WorkRecords {
   /** Where the worktree of an attempt is, or was. */

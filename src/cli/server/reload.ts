@@ -13,6 +13,7 @@ const fixed = [
   'sandbox.read_paths',
   'workspace.mode',
   'workspace.copy',
+  'workspace.filters',
 ] as const;
 
 const valueAt = (config: Config, path: string): unknown =>

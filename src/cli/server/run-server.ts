@@ -55,7 +55,7 @@ export const runServer = async ({ project, load, env, inspect, drainMs }: Server
     const redact = createRedactor(() => [...given, ...tokens.all(), ...ofRemotes()]);
     const logger = createLogger(loaded.config.logging, redact);
     const inspection = inspect ? createInspection(redact) : null;
-    const workspace = await workspaceFor(loaded.config, project);
+    const workspace = await workspaceFor(loaded.config, project, sandbox);
     const parts: Parts = {
       project,
       current,

@@ -46,18 +46,18 @@ test('saving again gives the same, and an attempt that is over is not opened aga
   await expect(workspace.open(anAttempt())).rejects.toThrow('attempt 1 of bd-a1 is over; its work is on agent/bd-a1/1');
 });
 
-test('work whose folder somebody removed is said to be lost, what was committed of it is kept', async () => {
+test('work whose folder somebody removed is said to be lost', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   const { root } = await workspace.open(anAttempt());
-  commitIn(root, 'b.txt', 'committed\n');
-  writeFileSync(join(root, 'c.txt'), 'not committed\n');
-  gitIn(project, 'worktree', 'remove', '--force', root);
+  writeFileSync(join(root, 'b.txt'), 'new\n');
+  rmSync(root, { recursive: true });
 
   await expect(workspace.save(anAttempt(), 'x')).rejects.toThrow(
-    `${root} is gone: what attempt 1 had not committed there is lost; what it had is on agent/bd-a1/1`,
+    `${root} is gone: what attempt 1 changed there is lost`,
   );
-  expect(await workspace.save(anAttempt(), 'x')).toMatchObject({ branch: 'agent/bd-a1/1', files: 1 });
+  expect(await workspace.save(anAttempt(), 'x')).toBeNull();
+  expect(gitIn(project, 'branch', '--list', 'agent/*')).toBe('');
 });
 
 test('an attempt that changed nothing leaves no branch', async () => {
@@ -285,7 +285,9 @@ test('no hook, filter, driver or monitor that a repository names is run', async 
   expect(existsSync(trap)).toBe(false);
   expect(existsSync(join(project, 'b.txt'))).toBe(true);
   gitIn(project, 'config', 'filter.x.clean', command);
-  await expect(workspace.open(anAttempt(1, 'bd-b'))).rejects.toThrow(/own configuration sets filter\.x\.clean/);
+  gitIn(project, 'config', 'filter.x.smudge', command);
+  writeFileSync(join(project, '.git', 'info', 'attributes'), '* filter=x\n');
+  expect((await workOn(workspace, 'c.txt', 'new\n', 'bd-c')).saved).toMatchObject({ files: 1 });
   expect(existsSync(trap)).toBe(false);
 });
 
@@ -324,12 +326,13 @@ test('work that cannot be saved stays where it is', async () => {
   const workspace = await worktreesOf(project, temporaryFolder());
   const { root } = await workspace.open(anAttempt());
   writeFileSync(join(root, 'b.txt'), 'new\n');
-  writeFileSync(join(project, '.git', 'worktrees', 'bd-a1@1', 'index.lock'), '');
+  const planted = join(project, '.git', 'objects', 'zz');
+  symlinkSync('/etc', planted);
 
-  await expect(workspace.save(anAttempt(), 'x')).rejects.toThrow('the changes could not be added');
+  await expect(workspace.save(anAttempt(), 'x')).rejects.toThrow(`${planted} is not a plain file or folder`);
   expect(readFileSync(join(root, 'b.txt'), 'utf8')).toBe('new\n');
 
-  rmSync(join(project, '.git', 'worktrees', 'bd-a1@1', 'index.lock'));
+  rmSync(planted);
   expect(await workspace.save(anAttempt(), 'x')).toMatchObject({ files: 1 });
 });
 
@@ -342,33 +345,6 @@ test('links and odd names are kept as they are', async () => {
 
   expect(await workspace.save(anAttempt(), 'x')).toMatchObject({ files: 5 });
   expect(gitIn(project, 'cat-file', '-p', 'agent/bd-a1/1:link')).toBe('/etc/passwd');
-});
-
-test.each([
-  ['no repository', () => temporaryFolder(), 'this project is no git repository'],
-  [
-    'no commit',
-    () => {
-      const folder = temporaryFolder();
-      gitIn(folder, 'init', '--quiet');
-      return folder;
-    },
-    'this repository has no commit yet',
-  ],
-])('a project with %s is worked on in its own folder, by one writer at a time', async (_, make, why) => {
-  const workspace = await worktreesOf(make(), temporaryFolder());
-  const seen: string[] = [];
-  const write = (name: string) => async () => {
-    seen.push(`${name} begins`);
-    await new Promise(setImmediate);
-    seen.push(`${name} ends`);
-  };
-
-  await Promise.all([workspace.alone(write('one')), workspace.alone(write('two'))]);
-
-  expect(workspace.mode).toBe('shared');
-  expect(workspace.describe()).toBe(`the project folder, one writer at a time (${why})`);
-  expect(seen).toEqual(['one begins', 'one ends', 'two begins', 'two ends']);
 });
 
 test('a project below the top of its repository is worked on below the top of the worktree', async () => {

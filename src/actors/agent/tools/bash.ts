@@ -42,13 +42,14 @@ export const bashTool: Tool<z.infer<typeof schema>> = {
   description:
     'Runs a shell command and answers its output (the first 4 KiB and the last 12 KiB; more is kept in a file) and exit code. Nothing that it starts outlives the call.',
   schema,
-  run: async ({ command, timeout_seconds }, { root, readable, env, sandbox, signal, emit, openLog }) => {
+  run: async ({ command, timeout_seconds }, { root, readable, git, env, sandbox, signal, emit, openLog }) => {
     const log = openLog(headBytes + tailBytes);
     const show = createEmitter(emit);
     const result = await runConfined(sandbox, {
       argv: ['/bin/sh', '-c', command],
       root,
       readable,
+      git,
       env,
       timeoutMs: timeout_seconds * 1_000,
       signal,

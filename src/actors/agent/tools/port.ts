@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { CommandLog } from '../../command-log.ts';
-import type { Sandbox } from '../../sandbox/port.ts';
+import type { Sandbox, Wanted } from '../../sandbox/port.ts';
 import type { ToolName } from './names.ts';
 
 /** What a tool gets besides its arguments. */
@@ -9,6 +9,8 @@ export interface ToolContext {
   readonly root: string;
   /** Further paths that commands may read. */
   readonly readable: readonly string[];
+  /** The git directory of its own git, where a sandbox mounts one; absent in a folder that has its own. */
+  readonly git?: Wanted['git'];
   readonly signal: AbortSignal;
   /** Output as it comes, already bounded by the tool. */
   readonly emit: (chunk: string) => void;

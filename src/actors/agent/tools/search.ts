@@ -71,8 +71,8 @@ export const searchLines = async (search: LineSearch): Promise<FoundLines> => {
 
   const signal = AbortSignal.any([context.signal, enough.signal]);
   const bounds = { timeoutMs, signal, onOutput, headBytes: 0, tailBytes: 0 };
-  const { root, readable, env, sandbox } = context;
-  const held = await runConfined(sandbox, { argv, root, readable, env, ...bounds });
+  const { root, readable, git, env, sandbox } = context;
+  const held = await runConfined(sandbox, { argv, root, readable, git, env, ...bounds });
   const result = 'refusal' in held ? await runCommand({ argv, cwd: root, env, ...bounds }) : held;
   return { ...lines.end(), complaint: complaint.trim(), result };
 };

@@ -1,0 +1,65 @@
+import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { byteForByte, configText, type GitDirs } from './git-dirs.ts';
+import { plainText } from './plain.ts';
+import type { Repository } from './repository.ts';
+
+/** The stores of objects that a repository reads: its own, and those that it borrows from. */
+export const objectStores = async ({ commonDir }: Repository): Promise<readonly string[]> => {
+  const stores = [join(commonDir, 'objects')];
+  for (const store of stores) {
+    const borrowed = (await plainText(join(store, 'info', 'alternates')))?.split('\n') ?? [];
+    const more = borrowed.filter((line) => line !== '' && !line.startsWith('#')).map((line) => resolve(store, line));
+    stores.push(...more.filter((path) => !stores.includes(path)));
+    if (stores.length > 10) break;
+  }
+  return stores;
+};
+
+export interface AgentGit {
+  readonly dir: string;
+  readonly branch: string;
+  /** The commit that the attempt begins with. */
+  readonly start: string;
+  /** The index of what was checked out. */
+  readonly index: string;
+}
+
+const settings = [
+  ['core.bare', 'false'],
+  ['core.logAllRefUpdates', 'true'],
+  ['gc.auto', '0'],
+  ['maintenance.auto', 'false'],
+] as const;
+
+/**
+ * Makes the git directory that an agent's own git works with: log, status, diff and commit. It has the attempt's branch, reads
+ * the user's objects and knows no remote. Whatever becomes of it, our git never looks at it.
+ */
+export const makeAgentGit = async ({ repository }: GitDirs, { dir, branch, start, index }: AgentGit): Promise<void> => {
+  await rm(dir, { recursive: true, force: true });
+  const ref = join(dir, 'refs', 'heads', branch);
+  await Promise.all([
+    mkdir(dirname(ref), { recursive: true, mode: 0o700 }),
+    mkdir(join(dir, 'objects', 'info'), { recursive: true, mode: 0o700 }),
+    mkdir(join(dir, 'info'), { recursive: true, mode: 0o700 }),
+  ]);
+  const shallow = await plainText(join(repository.commonDir, 'shallow'));
+  const excluded = (await plainText(join(repository.commonDir, 'info', 'exclude'))) ?? '';
+  await Promise.all([
+    writeFile(join(dir, 'HEAD'), `ref: refs/heads/${branch}\n`),
+    writeFile(join(dir, 'config'), configText(repository, settings)),
+    writeFile(ref, `${start}\n`),
+    writeFile(join(dir, 'info', 'attributes'), byteForByte),
+    writeFile(join(dir, 'info', 'exclude'), excluded),
+    writeFile(join(dir, 'objects', 'info', 'alternates'), `${join(repository.commonDir, 'objects')}\n`),
+    copyFile(index, join(dir, 'index')),
+    ...(shallow === null ? [] : [writeFile(join(dir, 'shallow'), shallow)]),
+  ]);
+};
+
+/** The worktree's way to it: a folder that a sandbox mounts it on, or a file that names it. */
+export const linkAgentGit = async (top: string, dir: string, isMounted: boolean): Promise<void> => {
+  const at = join(top, '.git');
+  await (isMounted ? mkdir(at, { recursive: true }) : writeFile(at, `gitdir: ${dir}\n`));
+};

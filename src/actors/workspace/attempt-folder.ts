@@ -1,0 +1,60 @@
+import { cp, mkdir, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { linkAgentGit, makeAgentGit } from './agent-git.ts';
+import { required } from './git.ts';
+import type { GitDirs } from './git-dirs.ts';
+import { isPresent } from './plain.ts';
+import { type Change, indexRecords } from './snapshot-job.ts';
+import type { AttemptPlaces } from './work-records.ts';
+
+export interface NewFolder {
+  readonly start: string;
+  readonly branch: string;
+  /** What the folder has instead of what its start has. */
+  readonly instead: readonly Change[];
+  readonly projectRoot: string;
+  /** What is copied although git does not know it; relative to the project. */
+  readonly copies: readonly string[];
+  readonly isMounted: boolean;
+  readonly signal: AbortSignal | undefined;
+}
+
+const copyInto = async (
+  { top }: AttemptPlaces,
+  prefix: string,
+  { projectRoot, copies, signal }: NewFolder,
+): Promise<void> => {
+  const filter = (): boolean => signal?.aborted !== true;
+  for (const path of copies) {
+    const [from, to] = [join(projectRoot, path), join(top, prefix, path)];
+    if ((await isPresent(from)) && !(await isPresent(to)))
+      await cp(from, to, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true, filter });
+  }
+};
+
+export const removeFolder = async ({ top, agentGit, index }: AttemptPlaces): Promise<void> => {
+  for (const path of [top, agentGit, index]) await rm(path, { recursive: true, force: true, maxRetries: 2 });
+};
+
+/** Makes the folder of an attempt, empty before: no file of an agent's is there while git writes. */
+export const makeFolder = async (dirs: GitDirs, places: AttemptPlaces, wanted: NewFolder): Promise<void> => {
+  const { git, repository } = dirs;
+  const { top, agentGit, index } = places;
+  const { start, branch, instead, signal } = wanted;
+  await removeFolder(places);
+  for (const folder of [top, dirname(index)]) await mkdir(folder, { recursive: true, mode: 0o700 });
+  const where = { cwd: top, env: { GIT_WORK_TREE: top, GIT_INDEX_FILE: index }, signal };
+  await required('its commit cannot be read', git(['read-tree', start], where));
+  if (instead.length > 0) {
+    const input = indexRecords(instead, repository.format);
+    await required('its commit cannot be read', git(['update-index', '-z', '--index-info'], { ...where, input }));
+  }
+  await required(
+    'its files cannot be written (git fsck tells which objects are missing; nothing is fetched for agents)',
+    git(['checkout-index', '-a', '-u', '-q', '-f'], where),
+  );
+  await copyInto(places, repository.prefix, wanted);
+  await makeAgentGit(dirs, { dir: agentGit, branch, start, index });
+  await linkAgentGit(top, agentGit, wanted.isMounted);
+  await mkdir(join(top, repository.prefix), { recursive: true });
+};

@@ -1,0 +1,50 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { protectionOf } from '../sandbox/protected-paths.ts';
+import { changesBetween } from './commits.ts';
+import { createGit, required } from './git.ts';
+import type { GitDirs } from './git-dirs.ts';
+import { textOf } from './names.ts';
+import type { Changes, SavedWork } from './port.ts';
+import { snapshotJob } from './snapshot-job.ts';
+import { snapshotInThread } from './snapshots.ts';
+import type { AttemptPlaces, WorkRecord } from './work-records.ts';
+
+const plain = ['--no-ext-diff', '--no-textconv', '--no-color', '--submodule=short'];
+
+/** What differs between a commit and a later commit or tree, as a patch. */
+export const changesOf = async (dirs: GitDirs, attempt: number, base: string, later: string): Promise<Changes> => {
+  const args = ['diff-tree', '-p', '-r', '-M', '--full-index', ...plain, base, later];
+  const [patch, changes] = await Promise.all([
+    required('its changes cannot be read', dirs.git(args)),
+    changesBetween(dirs, base, later),
+  ]);
+  const guarded = changes.map(({ path }) => textOf(path)).filter((path) => protectionOf(path) !== null);
+  return { attempt, patch: patch.toString().trimEnd(), guarded };
+};
+
+/** Of an attempt that is at work: as if it were saved now, in a store of objects that goes again. */
+export const liveChanges = async (dirs: GitDirs, record: WorkRecord, places: AttemptPlaces): Promise<Changes> => {
+  const scratch = join(dirs.temporary, 'objects');
+  await mkdir(scratch);
+  const job = { ...snapshotJob(dirs, record, places), objects: scratch, otherObjects: dirs.objects };
+  const { tree } = await snapshotInThread(job);
+  if (tree === null) return { attempt: record.attempt, patch: '', guarded: [] };
+  const elsewhere = { GIT_OBJECT_DIRECTORY: scratch, GIT_ALTERNATE_OBJECT_DIRECTORIES: dirs.objects };
+  const git = createGit(dirs.program, dirs.gitDir, elsewhere);
+  return changesOf({ ...dirs, git }, record.attempt, record.base, tree);
+};
+
+/** What an attempt changed, as its results say it; null when that is nothing. */
+export const workOf = async (
+  { git }: GitDirs,
+  { branch, base, commit, notes }: WorkRecord,
+): Promise<SavedWork | null> => {
+  if (commit === null) return null;
+  const stat = ['diff-tree', '-r', '-z', '--numstat', '--no-renames', ...plain, base, commit];
+  const lines = (await required('what was changed cannot be told', git(stat))).toString('latin1').split('\0');
+  const files = lines.filter(Boolean);
+  const sum = (column: number): number =>
+    files.reduce((total, line) => total + (Number(line.split('\t')[column]) || 0), 0);
+  return { branch, base, commit, files: files.length, insertions: sum(0), deletions: sum(1), notes };
+};

@@ -1,0 +1,108 @@
+import { appendFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type GitAnswer, GitError, reasonIn, required, requiredLine } from './git.ts';
+import type { GitDirs } from './git-dirs.ts';
+import { requirePlainWay } from './plain.ts';
+
+const looksLike = /^git version (\d+)\.(\d+)/;
+/** The first with `merge-tree --write-tree`. */
+const mergesSince = [2, 38] as const;
+
+const canMerge = async ({ git }: GitDirs): Promise<boolean> => {
+  const [, major = '0', minor = '0'] = looksLike.exec((await git(['--version'])).stdout.toString()) ?? [];
+  return Number(major) > mergesSince[0] || (Number(major) === mergesSince[0] && Number(minor) >= mergesSince[1]);
+};
+
+/** The commit that a name stands for; null when there is none. */
+export const commitOf = async ({ git }: GitDirs, name: string): Promise<string | null> => {
+  const found = await git(['rev-parse', '--verify', '--quiet', '--end-of-options', `${name}^{commit}`]);
+  return found.ok ? found.stdout.toString().trimEnd() : null;
+};
+
+export const treeOf = ({ git }: GitDirs, commit: string): Promise<string> =>
+  requiredLine('its tree cannot be read', git(['rev-parse', '--verify', `${commit}^{tree}`]));
+
+export const contains = async ({ git }: GitDirs, commit: string, ancestor: string): Promise<boolean> =>
+  commit === ancestor || (await git(['merge-base', '--is-ancestor', ancestor, commit])).ok;
+
+/** Who commits what agents did. */
+const asAgent = (role: string): Readonly<Record<string, string>> => {
+  const [name, email] = [`agent-server (${role})`, 'agent-server@localhost'];
+  return { GIT_AUTHOR_NAME: name, GIT_AUTHOR_EMAIL: email, GIT_COMMITTER_NAME: name, GIT_COMMITTER_EMAIL: email };
+};
+
+/** A commit of a tree on top of others. */
+export const commitTree = (
+  { git }: GitDirs,
+  { tree, parents, message, role }: { tree: string; parents: readonly string[]; message: string; role: string },
+  signal?: AbortSignal,
+): Promise<string> =>
+  requiredLine(
+    'the commit could not be made',
+    git(['commit-tree', tree, ...parents.flatMap((parent) => ['-p', parent]), '-F', '-'], {
+      input: message,
+      env: asAgent(role),
+      signal,
+    }),
+  );
+
+export type Combined = { readonly tree: string } | { readonly conflicts: readonly string[] };
+
+/** How files are merged, such as `merge=union`, by the attributes at the top of our side: words, and no program. */
+const useMergeAttributes = async ({ git, gitDir }: GitDirs, ours: string): Promise<void> => {
+  const attributes = await git(['cat-file', 'blob', `${ours}:.gitattributes`]);
+  if (!attributes.ok || attributes.stdout.length > 1024 * 1024) return;
+  await appendFile(join(gitDir, 'info', 'attributes'), `${attributes.stdout.toString()}\n* -filter\n`);
+};
+
+/** Merges two commits without a working tree. @throws GitError when this git cannot */
+export const combine = async (dirs: GitDirs, ours: string, theirs: string, signal?: AbortSignal): Promise<Combined> => {
+  if (!(await canMerge(dirs))) throw new GitError('merging needs git 2.38 or newer');
+  await useMergeAttributes(dirs, ours);
+  const args = ['merge-tree', '--write-tree', '-z', '--name-only', '--no-messages', ours, theirs];
+  const merged = await dirs.git(args, { signal });
+  const [tree = '', ...names] = merged.stdout.toString().split('\0');
+  if (merged.ok) return { tree };
+  if (merged.code === 1) return { conflicts: [...new Set(names.filter((name) => name !== ''))] };
+  throw new GitError(`the commits could not be merged: ${reasonIn(merged.stderr)}`);
+};
+
+/** Moves a branch from one commit to another; `null` for none. The way to it was looked at: no part of it is a link. */
+export const moveBranch = async (
+  { git, repository }: GitDirs,
+  branch: string,
+  to: string | null,
+  from: string | null,
+): Promise<GitAnswer> => {
+  const ref = `refs/heads/${branch}`;
+  await requirePlainWay(repository.commonDir, ref);
+  const zeros = '0'.repeat(repository.format === 'sha256' ? 64 : 40);
+  const change = to === null ? ['-d', ref, from ?? ''] : ['-m', 'agent', ref, to, from ?? zeros];
+  return git(['update-ref', '--no-deref', ...change]);
+};
+
+export interface FileChange {
+  readonly path: string;
+  /** Both octal; 000000 where there is nothing. */
+  readonly from: string;
+  readonly to: string;
+  readonly fromOid: string;
+  readonly oid: string;
+}
+
+/** The paths (latin1) that differ between two trees. */
+export const changesBetween = async (
+  { git }: GitDirs,
+  from: string,
+  to: string,
+  signal?: AbortSignal,
+): Promise<readonly FileChange[]> => {
+  const args = ['diff-tree', '-r', '-z', '--no-renames', from, to];
+  const words = (await required('the changes cannot be read', git(args, { signal }))).toString('latin1').split('\0');
+  const changes: FileChange[] = [];
+  for (let at = 0; at + 1 < words.length; at += 2) {
+    const [before = '', after = '', fromOid = '', oid = ''] = (words[at] ?? '').slice(1).split(' ');
+    changes.push({ path: words[at + 1] ?? '', from: before, to: after, fromOid, oid });
+  }
+  return changes;
+};

@@ -1,0 +1,84 @@
+import { existsSync } from 'node:fs';
+import { lstat, mkdir, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { FileChange } from './commits.ts';
+import { required } from './git.ts';
+import type { GitDirs } from './git-dirs.ts';
+import { shownName, textOf } from './names.ts';
+import type { Checkout, Stopped } from './obstacles.ts';
+import { isPlain } from './plain.ts';
+import { type FilterName, filterNames } from './port.ts';
+
+/** The command lines are these, whatever a configuration says; `%f` is git's. */
+const commands: Readonly<Record<FilterName, { readonly clean: string; readonly smudge: string }>> = {
+  lfs: { clean: 'git-lfs clean -- %f', smudge: 'git-lfs smudge -- %f' },
+};
+
+const bwrap = '/usr/bin/bwrap';
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** Without network, and with nothing to write to but its own store, where there is bubblewrap. */
+const held = (command: string, writable: readonly string[]): string => {
+  if (!existsSync(bwrap)) return command;
+  const binds = writable.flatMap((path) => ['--bind', quoted(path), quoted(path)]);
+  return [
+    bwrap,
+    '--unshare-all',
+    '--die-with-parent',
+    '--ro-bind / / --dev /dev --proc /proc',
+    ...binds,
+    '--',
+    command,
+  ].join(' ');
+};
+
+/** The settings by which our git runs the allowed filters, and no other. */
+export const filterFlags = async (dirs: GitDirs, allowed: readonly string[]): Promise<readonly string[]> => {
+  const names = filterNames.filter((name) => allowed.includes(name));
+  if (names.length === 0) return [];
+  const store = join(dirs.repository.commonDir, 'lfs');
+  if (!(await isPlain(store, 'folder'))) await mkdir(store, { mode: 0o700 });
+  const link = join(dirs.userGitDir, 'lfs');
+  if (!(await lstat(link).catch(() => null))) await symlink(store, link);
+  return names.flatMap((name) =>
+    [
+      `filter.${name}.clean=${held(commands[name].clean, [store, dirs.userGitDir])}`,
+      `filter.${name}.smudge=${held(commands[name].smudge, [store, dirs.userGitDir])}`,
+      `filter.${name}.required=true`,
+    ].flatMap((setting) => ['-c', setting]),
+  );
+};
+
+/** Files that the user's git would pass through a program that is not allowed here. */
+export const filterRefusal = async (
+  dirs: GitDirs,
+  { filters }: Checkout,
+  target: string,
+  changes: readonly FileChange[],
+): Promise<Stopped | null> => {
+  const written = changes.filter(({ to }) => to.startsWith('100'));
+  const lfs = written.filter(({ path }) => /(^|\/)\.lfsconfig$/i.test(textOf(path)));
+  if (lfs.length > 0 && filters.length > 0)
+    return {
+      why: 'the work changes .lfsconfig, which the filter "lfs" obeys; merge it with git yourself if that is meant',
+      files: lfs.map(({ path }) => shownName(path)),
+    };
+  if (written.length === 0) return null;
+  const env = { GIT_INDEX_FILE: join(dirs.temporary, 'index-of-target') };
+  await required('the attributes of files cannot be told', dirs.userGit(['read-tree', target], { env }));
+  const input = Buffer.from(written.map(({ path }) => `${path}\0`).join(''), 'latin1');
+  const args = ['check-attr', '-z', '--cached', '--stdin', 'filter'];
+  const words = (await required('the attributes of files cannot be told', dirs.userGit(args, { env, input })))
+    .toString('latin1')
+    .split('\0');
+  for (let at = 0; at + 2 < words.length; at += 3) {
+    const [path = '', , name = ''] = words.slice(at, at + 3);
+    if (['unspecified', 'unset', 'set'].includes(name) || filters.includes(name)) continue;
+    const shown = JSON.stringify(textOf(name));
+    return {
+      why: `${shownName(path)} needs the filter ${shown}, which is not allowed here; allow it with workspace.filters: [${shown}], or merge with git yourself`,
+      files: [shownName(path)],
+    };
+  }
+  return null;
+};

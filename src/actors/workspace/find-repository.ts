@@ -1,0 +1,94 @@
+import { lstat, readdir, realpath } from 'node:fs/promises';
+import { dirname, join, relative, resolve } from 'node:path';
+import { GitError } from './git.ts';
+import { isPlain, isPresent, plainText, requirePlainEntries } from './plain.ts';
+import type { Repository } from './repository.ts';
+import { carriedOf, formatOf, readSettings, refuseUnsupported } from './repository-config.ts';
+
+interface Place {
+  readonly gitDir: string;
+  readonly commonDir: string;
+}
+
+const topOf = async (folder: string): Promise<string | null> => {
+  for (let at = folder; ; at = dirname(at)) {
+    if (await isPresent(join(at, '.git'))) return at;
+    if (at === dirname(at)) return null;
+  }
+};
+
+const pointer = /^gitdir: ([^\n]+)\n?$/;
+
+/** A working tree beside others (git worktree), or of a submodule: taken when the other side names this very folder. */
+const linkedPlace = async (top: string, text: string): Promise<Place> => {
+  const [, target] = pointer.exec(text) ?? [];
+  const file = join(top, '.git');
+  if (target === undefined) throw new GitError(`${file} is not a repository, nor a pointer to one`);
+  const gitDir = await realpath(resolve(top, target)).catch(() => null);
+  if (gitDir === null) throw new GitError(`${file} points to ${target}, which is not there`);
+  const back = await plainText(join(gitDir, 'gitdir'));
+  const common = await plainText(join(gitDir, 'commondir'));
+  // A submodule has neither; its core.worktree is looked at with the other settings.
+  if (back === null && common === null) return { gitDir, commonDir: gitDir };
+  const named = back === null ? null : await realpath(resolve(gitDir, back.trim())).catch(() => null);
+  if (named !== file || common === null) throw new GitError(`${file} points to ${gitDir}, which is of another folder`);
+  return { gitDir, commonDir: await realpath(resolve(gitDir, common.trim())) };
+};
+
+const placeOf = async (top: string): Promise<Place | null> => {
+  const path = join(top, '.git');
+  const stat = await lstat(path);
+  if (stat.isDirectory()) {
+    // An empty folder, such as a mount leaves, is nobody's repository.
+    if ((await readdir(path)).length === 0) return null;
+    if (await isPresent(join(path, 'commondir'))) throw new GitError(`${path}/commondir leads to another repository`);
+    return { gitDir: path, commonDir: path };
+  }
+  const text = await plainText(path);
+  return text === '' || text === null ? null : linkedPlace(top, text);
+};
+
+const requireOwner = async (path: string): Promise<void> => {
+  const { uid } = await lstat(path);
+  if (process.getuid !== undefined && uid !== process.getuid())
+    throw new GitError(
+      `${path} belongs to another user (${uid}); run the server as that user, or take the folder over`,
+    );
+};
+
+/** Everything that git opens by its own path is a plain file or folder. */
+const requirePlainParts = async ({ gitDir, commonDir }: Place): Promise<void> => {
+  const inCommon = ['config', 'packed-refs', 'shallow'].map((name) => isPlain(join(commonDir, name), 'file'));
+  const own = ['HEAD', 'index', 'config.worktree'].map((name) => isPlain(join(gitDir, name), 'file'));
+  const folders = ['objects', 'refs', 'logs'].map((name) => isPlain(join(commonDir, name), 'folder'));
+  await Promise.all([...inCommon, ...own, ...folders, isPlain(join(gitDir, 'logs'), 'folder')]);
+  const objects = join(commonDir, 'objects');
+  await Promise.all(['', 'pack', 'info'].map((name) => requirePlainEntries(join(objects, name))));
+  await Promise.all(['', 'heads'].map((name) => requirePlainEntries(join(commonDir, 'refs', name))));
+};
+
+/**
+ * The repository that a folder lies in, read by us and not by git; null when it lies in none.
+ * @throws GitError for one that is not used, with the reason
+ */
+export const findRepository = async (program: string, projectRoot: string): Promise<Repository | null> => {
+  const project = await realpath(projectRoot);
+  const top = await topOf(project);
+  if (top === null) return null;
+  const place = await placeOf(top);
+  if (place === null) return null;
+  const { gitDir, commonDir } = place;
+  for (const path of [top, join(top, '.git'), gitDir, commonDir]) await requireOwner(path);
+  await requirePlainParts(place);
+  const [common, own] = await Promise.all([
+    readSettings(program, join(commonDir, 'config')),
+    readSettings(program, join(gitDir, 'config.worktree')),
+  ]);
+  const settings = new Map([...common, ...own]);
+  await refuseUnsupported(settings, gitDir, top);
+  if ((await readdir(gitDir)).some((name) => name.startsWith('sharedindex.')))
+    throw new GitError('this repository uses a split index; run git update-index --no-split-index');
+  const below = relative(top, project);
+  const prefix = below === '' ? '' : `${below}/`;
+  return { kind: 'project', top, prefix, gitDir, commonDir, format: formatOf(settings), carried: carriedOf(settings) };
+};

@@ -1,0 +1,133 @@
+import { closeSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Blob, blobOf, contentOf, keepBlob, nameOf, readBlob } from './blobs.ts';
+import { createGit, type Git } from './git.ts';
+import { openBelow, openFolder, readLinkIn, withFile } from './handles.ts';
+import { createIgnores } from './ignores.ts';
+import type { Index, IndexEntry } from './index-file.ts';
+import { hasLineEnds, keptWithLf, withoutReturns } from './line-ends.ts';
+import { shownName } from './names.ts';
+import type { Change, SnapshotJob } from './snapshot-job.ts';
+import { type Candidate, isGone, walk } from './walk.ts';
+
+export interface Reading {
+  readonly index: Index;
+  readonly git: Git;
+  readonly note: (text: string) => void;
+  /** @throws when the reading must end */
+  readonly checkpoint: () => void;
+  readonly signal: AbortSignal;
+}
+
+const largestBytes = 1024 ** 3;
+
+const modeOf = ({ stat }: Candidate): string => {
+  if (stat.isSymbolicLink()) return '120000';
+  return (stat.mode & 0o100) === 0 ? '100644' : '100755';
+};
+
+/** A plain file; null when it is none any more, or has become too large. */
+const contentIn = (folder: number, name: string): Blob | null =>
+  withFile(folder, name, (file, size) => (size > largestBytes ? null : readBlob(file, size)));
+
+interface Found {
+  readonly path: string;
+  readonly mode: string;
+  readonly blob: Blob;
+  readonly before: IndexEntry | undefined;
+}
+
+/** Keeps what is different from the index, and sets aside what may have to be kept with other line ends. */
+const createKeeper = ({ objects, format }: SnapshotJob, note: (text: string) => void) => {
+  const changes: Change[] = [];
+  const withReturns = new Map<string, Pick<Found, 'mode' | 'before'>>();
+  const oidOf = ({ mode, blob, before }: Found): string | null => {
+    const oid = nameOf(blob, format);
+    return before?.oid === oid && before.mode === Number.parseInt(mode, 8) ? null : oid;
+  };
+  const keep = (found: Found): void => {
+    const oid = oidOf(found);
+    if (oid === null) return;
+    keepBlob(objects, oid, found.blob);
+    changes.push({ path: found.path, to: { mode: found.mode, oid } });
+  };
+  return {
+    changes,
+    withReturns,
+    keep,
+    take: (found: Found, held: boolean): void => {
+      const { path, mode, blob, before } = found;
+      if (held) {
+        if (oidOf(found) !== null)
+          note(`${shownName(path)} was not saved: other programs obey it, agents may not change it`);
+      } else if (mode === '120000' || !hasLineEnds(blob)) keep(found);
+      else if (oidOf(found) !== null) withReturns.set(path, { mode, before });
+    },
+  };
+};
+
+/** Files with CR LF are kept as the user's git would keep them. */
+const keepWithReturns = async (
+  job: SnapshotJob,
+  { withReturns, keep }: ReturnType<typeof createKeeper>,
+  root: number,
+  signal: AbortSignal,
+): Promise<void> => {
+  if (withReturns.size === 0) return;
+  const again = (path: string): Buffer | null => {
+    const cut = path.lastIndexOf('/') + 1;
+    const folder = openBelow(root, path.slice(0, cut));
+    try {
+      const blob = contentIn(folder, path.slice(cut));
+      return blob === null ? null : contentOf(blob);
+    } finally {
+      closeSync(folder);
+    }
+  };
+  const earlier = new Map([...withReturns].map(([path, { before }]) => [path, before]));
+  const rules = { git: createGit(job.program, job.userGitDir), index: job.index, isAuto: job.isAuto, signal };
+  const withLf = await keptWithLf(earlier, rules, again);
+  for (const [path, { mode, before }] of withReturns) {
+    const content = again(path);
+    if (content === null) continue;
+    keep({ path, mode, before, blob: blobOf(withLf.has(path) ? withoutReturns(content) : content) });
+  }
+};
+
+/** What of a folder is new, different or gone; the content of what is new or different is kept as objects. */
+export const findChanges = async (
+  job: SnapshotJob,
+  { index, git, note, checkpoint, signal }: Reading,
+): Promise<readonly Change[]> => {
+  const keeper = createKeeper(job, note);
+
+  const take = (candidate: Candidate): void => {
+    const { path, folder, name, stat, before, held } = candidate;
+    checkpoint();
+    const leaveOut = (why: string): void => note(`${shownName(path)} was not saved: ${why}`);
+    try {
+      if (stat.size > largestBytes) leaveOut('it has more than 1 GiB');
+      else {
+        const blob = stat.isSymbolicLink() ? blobOf(readLinkIn(folder, name)) : contentIn(folder, name);
+        if (blob !== null) keeper.take({ path, mode: modeOf(candidate), blob, before }, held);
+      }
+    } catch (error) {
+      const { code, syscall } = error as NodeJS.ErrnoException;
+      if (isGone(error)) return;
+      if (syscall !== 'open' || (code !== 'EACCES' && code !== 'EPERM')) throw error;
+      leaveOut('it cannot be read');
+    }
+  };
+
+  const root = openFolder(job.top);
+  try {
+    const ignores = createIgnores(git, join(job.temporary, 'rules'), signal);
+    const { prefix, isRepository, protects, hasRules } = job;
+    const what = { index, prefix, isRepository, protects, hasRules, take, note, checkpoint, ...ignores };
+    const gone = await walk(root, what);
+    await keepWithReturns(job, keeper, root, signal);
+    return [...gone.map((path) => ({ path, to: null })), ...keeper.changes];
+  } finally {
+    closeSync(root);
+  }
+};

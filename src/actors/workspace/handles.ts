@@ -1,0 +1,58 @@
+import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, type Stats } from 'node:fs';
+
+const folderFlags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+const fileFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+/** Whether folders can be read by open handles here. */
+export const hasHandles = (): boolean =>
+  process.platform === 'linux' && lstatSync('/proc/self/fd', { throwIfNoEntry: false })?.isDirectory() === true;
+
+/** A name in a folder that is open: the part before it cannot be swapped. Names are latin1, one character for each byte. */
+const within = (folder: number, name: string): string | Buffer => {
+  const path = `/proc/self/fd/${folder}/${name}`;
+  for (let at = 0; at < name.length; at += 1) if (name.charCodeAt(at) > 0x7f) return Buffer.from(path, 'latin1');
+  return path;
+};
+
+export const openFolder = (path: string): number => openSync(path, folderFlags);
+export const openFolderIn = (folder: number, name: string): number => openSync(within(folder, name), folderFlags);
+export const namesIn = (folder: number): readonly string[] =>
+  readdirSync(`/proc/self/fd/${folder}`, { encoding: 'latin1' });
+
+/** Null when it is gone. */
+export const look = (folder: number, name: string): Stats | null =>
+  lstatSync(within(folder, name), { throwIfNoEntry: false }) ?? null;
+
+export const readLinkIn = (folder: number, name: string): Buffer =>
+  readlinkSync(within(folder, name), { encoding: 'buffer' });
+
+/** Runs something with a plain file of an open folder; null when it is none any more. */
+export const withFile = <Result>(
+  folder: number,
+  name: string,
+  use: (file: number, size: number) => Result,
+): Result | null => {
+  const file = openSync(within(folder, name), fileFlags);
+  try {
+    const stat = fstatSync(file);
+    return stat.isFile() ? use(file, stat.size) : null;
+  } finally {
+    closeSync(file);
+  }
+};
+
+/** A folder below an open one, each part opened from the one before it. The caller closes it. */
+export const openBelow = (folder: number, path: string): number => {
+  let open = openFolderIn(folder, '.');
+  for (const part of path.split('/').filter(Boolean)) {
+    try {
+      const next = openFolderIn(open, part);
+      closeSync(open);
+      open = next;
+    } catch (error) {
+      closeSync(open);
+      throw error;
+    }
+  }
+  return open;
+};

@@ -1,0 +1,42 @@
+import { mkdirSync, readSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Git, GitError, reasonIn } from './git.ts';
+import { withFile } from './handles.ts';
+import { isGone } from './walk.ts';
+
+const rulesAtMost = 1024 * 1024;
+const latin1 = (path: string): Buffer => Buffer.from(path, 'latin1');
+
+/**
+ * What git would ignore, asked in a folder of ours that has nothing but copies of the `.gitignore` files and the asked
+ * folders, so that git opens nothing that somebody else is changing.
+ */
+export const createIgnores = (git: Git, shadow: string, signal: AbortSignal) => {
+  mkdirSync(shadow, { recursive: true, mode: 0o700 });
+  const at = (path: string): Buffer => latin1(join(shadow, path));
+  const env = { GIT_WORK_TREE: shadow, GIT_INDEX_FILE: '/nonexistent', GIT_LITERAL_PATHSPECS: '0' };
+  return {
+    showRules: (folder: number, path: string): void => {
+      try {
+        const rules = withFile(folder, '.gitignore', (file, size) => {
+          const bytes = Buffer.alloc(Math.min(size, rulesAtMost));
+          return bytes.subarray(0, readSync(file, bytes, 0, bytes.length, 0));
+        });
+        if (rules === null) return;
+        mkdirSync(at(path), { recursive: true });
+        writeFileSync(at(`${path}.gitignore`), rules);
+      } catch (error) {
+        if (!isGone(error)) throw error;
+      }
+    },
+    /** Of paths (latin1; those of folders end with `/`), the ignored ones. */
+    ignored: async (paths: readonly string[]): Promise<ReadonlySet<string>> => {
+      for (const path of paths) if (path.endsWith('/')) mkdirSync(at(path), { recursive: true });
+      const input = latin1(paths.map((path) => `${path}\0`).join(''));
+      const args = ['check-ignore', '-z', '--stdin', '--no-index'];
+      const { code, stdout, stderr } = await git(args, { env, cwd: shadow, input, signal });
+      if (code !== 0 && code !== 1) throw new GitError(`what is ignored cannot be told: ${reasonIn(stderr)}`);
+      return new Set(stdout.toString('latin1').split('\0'));
+    },
+  };
+};

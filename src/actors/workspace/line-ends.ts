@@ -1,0 +1,64 @@
+import type { Git } from './git.ts';
+import { required } from './git.ts';
+import type { IndexEntry } from './index-file.ts';
+
+const lineEnd = Buffer.from('\r\n');
+
+export const hasLineEnds = (content: Buffer): boolean => content.includes(lineEnd);
+
+/** Every CR LF as LF. */
+export const withoutReturns = (content: Buffer): Buffer =>
+  Buffer.from(content.toString('latin1').replaceAll('\r\n', '\n'), 'latin1');
+
+/** Git takes what has a NUL, or a CR alone, for no text. */
+const looksLikeText = (content: Buffer): boolean =>
+  !content.includes(0) && !/\r(?!\n)/.test(content.toString('latin1'));
+
+export interface LineEndRules {
+  /** Git with the user's own settings of line ends. */
+  readonly git: Git;
+  readonly index: string;
+  /** Whether `core.autocrlf` takes every file for text that looks like it. */
+  readonly isAuto: boolean;
+  readonly signal: AbortSignal;
+}
+
+type Attributes = { text?: string; eol?: string };
+
+const attributesOf = async (paths: readonly string[], { git, index, signal }: LineEndRules) => {
+  const input = Buffer.from(paths.map((path) => `${path}\0`).join(''), 'latin1');
+  const args = ['check-attr', '-z', '--stdin', '--cached', 'text', 'eol'];
+  const call = git(args, { env: { GIT_INDEX_FILE: index }, input, signal });
+  const words = (await required('the attributes of files cannot be told', call)).toString('latin1').split('\0');
+  const found = new Map<string, Attributes>();
+  for (let at = 0; at + 2 < words.length; at += 3) {
+    const [path = '', name = '', value = ''] = words.slice(at, at + 3);
+    found.set(path, { ...found.get(path), [name]: value });
+  }
+  return found;
+};
+
+/** Which files are kept with LF alone, as the user's git would keep them: `content` reads a file again, null when it is gone. */
+export const keptWithLf = async (
+  files: ReadonlyMap<string, IndexEntry | undefined>,
+  rules: LineEndRules,
+  content: (path: string) => Buffer | null,
+): Promise<ReadonlySet<string>> => {
+  const { git, isAuto, signal } = rules;
+  const attributes = await attributesOf([...files.keys()], rules);
+  const kept = new Set<string>();
+  for (const [path, before] of files) {
+    const { text = 'unspecified', eol = 'unspecified' } = attributes.get(path) ?? {};
+    if (text === 'unset') continue;
+    const isText = text === 'set' || (text !== 'auto' && (eol === 'lf' || eol === 'crlf'));
+    const maybe = text === 'auto' || (text === 'unspecified' && isAuto);
+    if (isText) kept.add(path);
+    if (isText || !maybe) continue;
+    const now = content(path);
+    if (now === null || !looksLikeText(now)) continue;
+    const earlier = before === undefined ? null : await git(['cat-file', 'blob', before.oid], { signal });
+    // Who has CR LF in the repository already keeps it, as with git itself.
+    if (earlier === null || !hasLineEnds(earlier.stdout)) kept.add(path);
+  }
+  return kept;
+};

@@ -1,0 +1,42 @@
+import { type Protection, protectionOf } from '../sandbox/protected-paths.ts';
+
+/** Characters that HFS+ leaves out of a name, so that `.g<U+200C>it` is `.git` there. */
+const ignorable = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g;
+const likeGit = /^(\.git|git~\d+)[. ]*(:.*)?$/is;
+
+/** The bytes of a latin1 name, read as UTF-8. */
+export const textOf = (name: string): string => Buffer.from(name, 'latin1').toString();
+
+/** A name as people see it in a note: nothing in it moves the cursor. */
+export const shownName = (name: string): string => {
+  const text = textOf(name);
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.
+  return /[\u0000-\u001f\u007f-\u009f"\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufffd]/.test(text)
+    ? JSON.stringify(text)
+    : text;
+};
+
+export interface NameRule {
+  /** `.git` in any case: the repository of a folder. */
+  readonly isRepository: boolean;
+  /** Git refuses it, so that one of them stops a whole save. */
+  readonly isRefused: boolean;
+  readonly protection: Protection | null;
+}
+
+const ruleOf = (name: string): NameRule => {
+  const text = textOf(name);
+  const isRepository = text.toLowerCase() === '.git';
+  const isRefused = !isRepository && (likeGit.test(text.replace(ignorable, '')) || text.includes('\\'));
+  return { isRepository, isRefused, protection: protectionOf(text)?.protection ?? null };
+};
+
+/** What is known of names, each looked at once. */
+export const createNameRules = (): ((name: string) => NameRule) => {
+  const known = new Map<string, NameRule>();
+  return (name) => {
+    const found = known.get(name) ?? ruleOf(name);
+    known.set(name, found);
+    return found;
+  };
+};

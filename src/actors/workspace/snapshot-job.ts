@@ -1,0 +1,67 @@
+import { join } from 'node:path';
+import type { ObjectFormat } from './blobs.ts';
+import type { GitDirs } from './git-dirs.ts';
+import type { AttemptPlaces, WorkRecord } from './work-records.ts';
+
+/** All that is needed to turn a folder into a tree, as plain data: it crosses to a worker thread. */
+export interface SnapshotJob {
+  readonly program: string;
+  /** The git directory that takes files byte for byte. */
+  readonly gitDir: string;
+  /** The one with the user's settings of line ends. */
+  readonly userGitDir: string;
+  readonly isAuto: boolean;
+  readonly format: ObjectFormat;
+  /** An empty folder of ours, for this alone. */
+  readonly temporary: string;
+  /** The top of the tree; only what is below `prefix` (`` or `packages/one/`) is read. */
+  readonly top: string;
+  readonly prefix: string;
+  /** The index of what the folder began with; it is not changed. */
+  readonly index: string;
+  /** The tree for a folder that has no such index; empty for none. */
+  readonly base: string;
+  /** Where new objects are kept, and where the others are when that is elsewhere. */
+  readonly objects: string;
+  readonly otherObjects: string | null;
+  readonly isRepository: boolean;
+  readonly protects: boolean;
+  readonly hasRules: boolean;
+  /** What the tree has although the folder began without it: path (latin1), and mode and object or null for a removal. */
+  readonly carried: readonly Change[];
+}
+
+export interface Change {
+  readonly path: string;
+  readonly to: { readonly mode: string; readonly oid: string } | null;
+}
+
+export interface Snapshot {
+  /** Null when nothing is different. */
+  readonly tree: string | null;
+  readonly notes: readonly string[];
+}
+
+/** Changes as `git update-index -z --index-info` reads them. */
+export const indexRecords = (changes: readonly Change[], format: ObjectFormat): Buffer => {
+  const zeros = '0'.repeat(format === 'sha256' ? 64 : 40);
+  const lines = changes.map(({ path, to }) => `${to === null ? `0 ${zeros}` : `${to.mode} ${to.oid}`}\t${path}\0`);
+  return Buffer.from(lines.join(''), 'latin1');
+};
+
+/** What it takes to save the folder of an attempt. */
+export const snapshotJob = (
+  dirs: GitDirs,
+  { base, withheld }: WorkRecord,
+  { top, index }: AttemptPlaces,
+): SnapshotJob => {
+  const { program, repository, gitDir, userGitDir, objects, temporary, hasRules } = dirs;
+  const autocrlf = repository.carried.find(([key]) => key === 'core.autocrlf')?.[1].toLowerCase();
+  return {
+    ...{ program, gitDir, userGitDir, format: repository.format, objects, otherObjects: null, hasRules },
+    ...{ temporary: join(temporary, 'snapshot'), top, prefix: repository.prefix, index, base, carried: withheld },
+    isAuto: autocrlf === 'true' || autocrlf === 'input',
+    isRepository: repository.kind === 'project',
+    protects: true,
+  };
+};

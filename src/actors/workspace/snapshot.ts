@@ -1,0 +1,82 @@
+import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ObjectFormat } from './blobs.ts';
+import { findChanges } from './folder-changes.ts';
+import { createGit, type Git, GitError, required, requiredLine } from './git.ts';
+import { readIndex } from './index-file.ts';
+import { shownName } from './names.ts';
+import { type Change, indexRecords, type Snapshot, type SnapshotJob } from './snapshot-job.ts';
+
+const mostNotes = 50;
+const atMostMs = 300_000;
+
+/** Puts changes into an index. A path that git refuses is left out, and told. */
+const putInto = async (
+  git: Git,
+  changes: readonly Change[],
+  format: ObjectFormat,
+  refused: (path: string) => void,
+): Promise<void> => {
+  if (changes.length === 0) return;
+  const input = indexRecords(changes, format);
+  const answer = await git(['update-index', '-z', '--index-info'], { input });
+  if (answer.ok) return;
+  const [only] = changes;
+  if (changes.length === 1 && only !== undefined) {
+    if (!/[Ii]nvalid path|malformed/.test(answer.stderr))
+      throw new GitError(`a change cannot be kept: ${answer.stderr}`);
+    return refused(only.path);
+  }
+  const half = Math.ceil(changes.length / 2);
+  await putInto(git, changes.slice(0, half), format, refused);
+  await putInto(git, changes.slice(half), format, refused);
+};
+
+const createNotes = () => {
+  const notes: string[] = [];
+  let more = 0;
+  return {
+    note: (text: string): void => {
+      if (notes.includes(text)) return;
+      if (notes.length < mostNotes) notes.push(text);
+      else more += 1;
+    },
+    all: () => (more === 0 ? notes : [...notes, `and ${more} more of this kind`]),
+  };
+};
+
+/** The tree of a folder as it is now: what somebody wrote there is read, hashed and kept, and never run or followed. */
+export const takeSnapshot = async (
+  job: SnapshotJob,
+  signal: AbortSignal,
+  isAborted: () => boolean,
+): Promise<Snapshot> => {
+  const { temporary, objects, otherObjects, format } = job;
+  const until = Date.now() + atMostMs;
+  const checkpoint = (): void => {
+    if (isAborted()) throw signal.reason ?? new Error('aborted');
+    if (Date.now() > until) throw new GitError(`the folder could not be read within ${atMostMs / 1_000} s`);
+  };
+  mkdirSync(temporary, { recursive: true, mode: 0o700 });
+  const { note, all } = createNotes();
+  const index = join(temporary, 'index');
+  const elsewhere = { GIT_OBJECT_DIRECTORY: objects, GIT_ALTERNATE_OBJECT_DIRECTORIES: otherObjects ?? '' };
+  const git = createGit(job.program, job.gitDir, {
+    GIT_INDEX_FILE: index,
+    ...(otherObjects === null ? {} : elsewhere),
+  });
+  const isKnown = existsSync(job.index);
+  const base = job.base === '' ? '--empty' : job.base;
+  if (isKnown) copyFileSync(job.index, index);
+  else await required('its base cannot be read', git(['read-tree', base], { signal }));
+  // A copy is younger than what it says.
+  const known = readIndex(isKnown ? job.index : index, format === 'sha256' ? 32 : 20);
+  const changes = await findChanges(job, { index: known, git, note, checkpoint, signal });
+  if (changes.length === 0) return { tree: null, notes: all() };
+  // What is gone comes first: it makes room for a folder of that name.
+  await putInto(git, [...job.carried, ...changes], format, (path) =>
+    note(`${shownName(path)} was not saved: git refuses this name`),
+  );
+  const tree = await requiredLine('the tree cannot be made', git(['write-tree'], { signal }));
+  return { tree, notes: all() };
+};

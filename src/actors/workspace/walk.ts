@@ -1,0 +1,229 @@
+import { closeSync, type Stats } from 'node:fs';
+import { look, namesIn, openBelow, openFolderIn } from './handles.ts';
+import { type Index, type IndexEntry, noteOf } from './index-file.ts';
+import { createNameRules, shownName } from './names.ts';
+
+/** A file or link that may have changed, in a folder that is open while it is told. */
+export interface Candidate {
+  /** From the top of the tree; latin1, as all names here. */
+  readonly path: string;
+  readonly folder: number;
+  readonly name: string;
+  readonly stat: Stats;
+  readonly before: IndexEntry | undefined;
+  /** It is kept as it was; somebody is told when it changed. */
+  readonly held: boolean;
+}
+
+export interface WalkOptions {
+  readonly index: Index;
+  /** The part of the tree that is read: `` or `packages/one/`. */
+  readonly prefix: string;
+  /** Whether names that other programs obey are left out; not in the user's own folder. */
+  readonly protects: boolean;
+  /** Whether the top is a repository: then a bare one there is not obeyed. */
+  readonly isRepository: boolean;
+  /** Whether rules of the whole repository may ignore a new name. */
+  readonly hasRules: boolean;
+  /** Tells which of the new paths are ignored (folders end with `/`); `.gitignore` of a folder was shown before. */
+  readonly ignored: (paths: readonly string[]) => Promise<ReadonlySet<string>>;
+  readonly showRules: (folder: number, path: string) => void;
+  readonly take: (candidate: Candidate) => void;
+  readonly note: (text: string) => void;
+  /** @throws when the walk must end */
+  readonly checkpoint: () => void;
+}
+
+const linkMode = 0o120000;
+const gitlinkMode = 0o160000;
+const deepest = 300;
+const mostEntries = 2_000_000;
+
+/** A path that the index does not have, whose fate the ignore rules decide. */
+interface Unknown {
+  readonly parent: string;
+  readonly name: string;
+  readonly isFolder: boolean;
+}
+
+const foldersOf = (paths: Iterable<string>): ReadonlySet<string> => {
+  const folders = new Set<string>();
+  for (const path of paths)
+    for (let at = path.lastIndexOf('/'); at >= 0; at = path.lastIndexOf('/', at - 1)) {
+      const folder = path.slice(0, at + 1);
+      if (folders.has(folder)) break;
+      folders.add(folder);
+    }
+  return folders;
+};
+
+const obeyed = 'it makes a repository of the folder, for whoever works in it';
+
+/** A folder that acts as a repository for whoever works in it. */
+const isBareRepository = (names: readonly string[]): boolean =>
+  names.includes('HEAD') && ((names.includes('objects') && names.includes('refs')) || names.includes('commondir'));
+
+/** It was taken away, or something else stands in its place. */
+export const isGone = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && ['ENOENT', 'ENOTDIR', 'ELOOP', 'EINVAL'].includes(String(error.code));
+
+/**
+ * Reads a folder that somebody else may be changing: by open handles, following no link, entering no repository.
+ * Tells each file and link that is new or may have changed. @returns the paths of the index that are gone
+ */
+export const walk = async (root: number, options: WalkOptions): Promise<readonly string[]> => {
+  const { index, prefix, take, note, checkpoint } = options;
+  const rulesOf = createNameRules();
+  const folders = foldersOf(index.entries.keys());
+  const seen = new Set<string>();
+  /** Parts that were not read: what the index has there is not gone. */
+  const skipped = new Set<string>();
+  let unknown: Unknown[] = [];
+  let entries = 0;
+
+  const takeFile = (folder: number, parent: string, name: string, stat: Stats, held: boolean): void => {
+    const path = parent + name;
+    const before = index.entries.get(path);
+    const sameKind = before !== undefined && (before.mode === linkMode) === stat.isSymbolicLink();
+    if (sameKind && before.note === noteOf(stat) && before.changedAtMs < index.trustedBeforeMs) return;
+    take({ path, folder, name, stat, before, held });
+  };
+
+  const skip = (path: string, why: string | null): void => {
+    skipped.add(path.replace(/\/$/, ''));
+    if (why !== null) note(why);
+  };
+
+  const leaveOut = (path: string, why: string): void => skip(path, `${shownName(path)} was not saved: ${why}`);
+
+  const visit = (folder: number, parent: string, name: string, held: boolean, ruled: boolean): void => {
+    const path = parent + name;
+    const rule = rulesOf(name);
+    if (rule.isRepository && parent !== '')
+      note(`${shownName(parent.slice(0, -1))} is a repository of its own; its files were saved, its history was not`);
+    if (path === '.git' || (rule.isRepository && parent !== '')) return;
+    if (rule.isRepository || rule.isRefused) leaveOut(path, 'git refuses this name');
+    else if (index.entries.get(path)?.mode === gitlinkMode) skip(path, null);
+    else visitEntry(folder, parent, name, held || (options.protects && rule.protection === 'held'), ruled);
+  };
+
+  const visitEntry = (folder: number, parent: string, name: string, held: boolean, ruled: boolean): void => {
+    const path = parent + name;
+    const stat = look(folder, name);
+    if (stat === null) return;
+    const isFolder = stat.isDirectory();
+    const isKnown = isFolder ? folders.has(`${path}/`) : index.entries.has(path);
+    if (held && !isKnown) leaveOut(path, 'other programs obey it, agents may not make it');
+    else if (!isFolder && !stat.isFile() && !stat.isSymbolicLink()) leaveOut(path, 'it is a pipe, socket or device');
+    else {
+      if (!isFolder) seen.add(path);
+      if (!isKnown && ruled) unknown.push({ parent, name, isFolder });
+      else if (isFolder) enter(folder, parent, name, held, ruled);
+      else takeFile(folder, parent, name, stat, held);
+    }
+  };
+
+  /** Null when it is gone, or is not read. */
+  const openInside = (folder: number, parent: string, name: string): number | null => {
+    const path = parent + name;
+    try {
+      if (path.split('/').length <= deepest) return openFolderIn(folder, name);
+      leaveOut(path, 'it is too deep');
+    } catch (error) {
+      if (!isGone(error)) leaveOut(path, 'it cannot be read');
+    }
+    return null;
+  };
+
+  const enter = (folder: number, parent: string, name: string, held: boolean, ruled: boolean): void => {
+    const inside = openInside(folder, parent, name);
+    if (inside === null) return;
+    try {
+      readFolder(inside, `${parent}${name}/`, held, ruled);
+    } finally {
+      closeSync(inside);
+    }
+  };
+
+  const readFolder = (folder: number, path: string, held: boolean, ruledAbove: boolean): void => {
+    checkpoint();
+    const names = namesIn(folder);
+    entries += names.length;
+    if (entries > mostEntries)
+      throw new Error(`the folder has more than ${mostEntries} files; remove what is not needed`);
+    const actsAsRepository = isBareRepository(names) && !(path === '' && options.isRepository);
+    if (actsAsRepository) leaveOut(path === '' ? 'HEAD' : path.slice(0, -1), obeyed);
+    if (actsAsRepository && path !== '') return;
+    const hasOwn = names.includes('.gitignore');
+    if (hasOwn) options.showRules(folder, path);
+    for (const name of names)
+      if (!(actsAsRepository && name === 'HEAD')) visit(folder, path, name, held, ruledAbove || hasOwn);
+  };
+
+  const takeNew = (folder: number, parent: string, name: string, isFolder: boolean): void => {
+    const stat = look(folder, name);
+    if (stat === null || stat.isDirectory() !== isFolder) return;
+    if (isFolder) enter(folder, parent, name, false, true);
+    else if (stat.isFile() || stat.isSymbolicLink()) takeFile(folder, parent, name, stat, false);
+  };
+
+  /** Those of the new paths that no rule ignores; the folders among them bring further new paths. */
+  const takeUnknown = async (): Promise<void> => {
+    const asked = unknown;
+    unknown = [];
+    const ignored = await options.ignored(asked.map((each) => each.parent + each.name + (each.isFolder ? '/' : '')));
+    let open = null as { readonly parent: string; readonly folder: number } | null;
+    const openAt = (parent: string): number => {
+      if (open?.parent === parent) return open.folder;
+      if (open !== null) closeSync(open.folder);
+      open = null;
+      open = { parent, folder: openBelow(root, parent) };
+      return open.folder;
+    };
+    for (const { parent, name, isFolder } of asked) {
+      if (ignored.has(parent + name + (isFolder ? '/' : ''))) continue;
+      try {
+        takeNew(openAt(parent), parent, name, isFolder);
+      } catch (error) {
+        if (!isGone(error)) throw error;
+      }
+    }
+    if (open !== null) closeSync(open.folder);
+  };
+
+  /** The folders above the part that is read have rules too. */
+  const rulesAbove = (): boolean => {
+    let found = options.hasRules;
+    for (let end = 0; end < prefix.length; end = prefix.indexOf('/', end) + 1) {
+      const above = openBelow(root, prefix.slice(0, end));
+      try {
+        if (look(above, '.gitignore') === null) continue;
+        options.showRules(above, prefix.slice(0, end));
+        found = true;
+      } finally {
+        closeSync(above);
+      }
+    }
+    return found;
+  };
+
+  const isUnread = (path: string): boolean => {
+    if (skipped.has(path)) return true;
+    for (let at = path.lastIndexOf('/'); at >= 0; at = path.lastIndexOf('/', at - 1))
+      if (skipped.has(path.slice(0, at))) return true;
+    return options.protects && path.split('/').some((part) => rulesOf(part).protection === 'held');
+  };
+
+  const ruled = rulesAbove();
+  const top = openBelow(root, prefix);
+  try {
+    readFolder(top, prefix, false, ruled);
+  } finally {
+    closeSync(top);
+  }
+  while (unknown.length > 0) await takeUnknown();
+  const gone: string[] = [];
+  for (const path of index.entries.keys())
+    if (!seen.has(path) && path.startsWith(prefix) && !isUnread(path)) gone.push(path);
+  return gone;
+};
