@@ -1,20 +1,7 @@
 import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join } from 'node:path';
 import { byteForByte, configText, type GitDirs } from './git-dirs.ts';
 import { plainText } from './plain.ts';
-import type { Repository } from './repository.ts';
-
-/** The stores of objects that a repository reads: its own, and those that it borrows from. */
-export const objectStores = async ({ commonDir }: Repository): Promise<readonly string[]> => {
-  const stores = [join(commonDir, 'objects')];
-  for (const store of stores) {
-    const borrowed = (await plainText(join(store, 'info', 'alternates')))?.split('\n') ?? [];
-    const more = borrowed.filter((line) => line !== '' && !line.startsWith('#')).map((line) => resolve(store, line));
-    stores.push(...more.filter((path) => !stores.includes(path)));
-    if (stores.length > 10) break;
-  }
-  return stores;
-};
 
 export interface AgentGit {
   readonly dir: string;

@@ -1,6 +1,7 @@
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { GitError } from './git.ts';
+import { objectStores } from './object-stores.ts';
 import { isPlain, isPresent, plainText, requirePlainEntries } from './plain.ts';
 import type { Repository } from './repository.ts';
 import { carriedOf, formatOf, readSettings, refuseUnsupported } from './repository-config.ts';
@@ -62,8 +63,7 @@ const requirePlainParts = async ({ gitDir, commonDir }: Place): Promise<void> =>
   const own = ['HEAD', 'index', 'config.worktree'].map((name) => isPlain(join(gitDir, name), 'file'));
   const folders = ['objects', 'refs', 'logs'].map((name) => isPlain(join(commonDir, name), 'folder'));
   await Promise.all([...inCommon, ...own, ...folders, isPlain(join(gitDir, 'logs'), 'folder')]);
-  const objects = join(commonDir, 'objects');
-  await Promise.all(['', 'pack', 'info'].map((name) => requirePlainEntries(join(objects, name))));
+  await objectStores(commonDir);
   await Promise.all(['', 'heads'].map((name) => requirePlainEntries(join(commonDir, 'refs', name))));
 };
 
@@ -86,6 +86,10 @@ export const findRepository = async (program: string, projectRoot: string): Prom
   ]);
   const settings = new Map([...common, ...own]);
   await refuseUnsupported(settings, gitDir, top);
+  if (gitDir === commonDir && gitDir !== join(top, '.git') && !settings.has('core.worktree'))
+    throw new GitError(
+      `${join(top, '.git')} points to ${gitDir}, which does not name this folder; if it is meant, run git config core.worktree ${top}`,
+    );
   if ((await readdir(gitDir)).some((name) => name.startsWith('sharedindex.')))
     throw new GitError('this repository uses a split index; run git update-index --no-split-index');
   const below = relative(top, project);

@@ -45,6 +45,11 @@ const environment = {
   GIT_ASKPASS: '/bin/false',
   GIT_EDITOR: '/bin/false',
   GIT_PAGER: 'cat',
+  // Without these, git asks the system for the name of the user: a connection to a daemon, where there is one.
+  GIT_AUTHOR_NAME: 'agent-server',
+  GIT_AUTHOR_EMAIL: 'agent-server@localhost',
+  GIT_COMMITTER_NAME: 'agent-server',
+  GIT_COMMITTER_EMAIL: 'agent-server@localhost',
 } as const;
 
 const atMostMs = 120_000;

@@ -3,7 +3,6 @@ import { join, resolve } from 'node:path';
 import type { Role, TaskId } from '../../machines/task.ts';
 import type { AttemptInput } from '../../machines/task-context.ts';
 import { createMutex } from '../mutex.ts';
-import { objectStores } from './agent-git.ts';
 import { makeFolder, removeFolder } from './attempt-folder.ts';
 import { createBranches } from './branches.ts';
 import { changesOf, liveChanges, workOf } from './changes.ts';
@@ -11,6 +10,7 @@ import { commitOf, commitTree, moveBranch, treeOf } from './commits.ts';
 import { GitError } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { mergeInto } from './merge.ts';
+import { objectStores } from './object-stores.ts';
 import { isPresent } from './plain.ts';
 import type { OpenWorkspace, SavedWork, StartConflict, Workspace } from './port.ts';
 import { snapshotJob } from './snapshot-job.ts';
@@ -125,7 +125,12 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     ): Promise<OpenWorkspace> => {
       const real = await realpath(top);
       const git = (await isPresent(agentGit)) ? { dir: agentGit, at: join(real, '.git') } : null;
-      return { root: resolve(real, repository.prefix), readable: await objectStores(repository), git, ...told };
+      return {
+        root: resolve(real, repository.prefix),
+        readable: await objectStores(repository.commonDir),
+        git,
+        ...told,
+      };
     };
     if (record !== null && (await isPresent(top)))
       return stores.use(record.kind, (dirs) => opened(dirs, { notes: [], conflicts: conflictsIn(record) }));

@@ -1,0 +1,182 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { isLong } from '../support/long.ts';
+import { type Answer, driveWorkspace } from './support/driven-workspace.ts';
+import { chained, hostileGitDirs, hostileLogs } from './support/hostile-git-dirs.ts';
+import { hostileConfiguration, hostileFilters } from './support/hostile-settings.ts';
+import {
+  conversions,
+  filtersByName,
+  linksAway,
+  nestedRepositories,
+  oddTrees,
+  swapped,
+  trapOfAnEarlierAttempt,
+} from './support/hostile-trees.ts';
+import { git, makePlan, type Plan, put } from './support/plan.ts';
+import type { Recorded } from './support/recording.ts';
+import { type Tree, treeOfCommit, treeOfFolder } from './support/trees.ts';
+import { together, type Vector, type Vectors } from './support/vector.ts';
+
+const canRecord = spawnSync('strace', ['-f', '--seccomp-bpf', '-e', 'trace=execve', 'true']).status === 0;
+const gits = new Set(['/usr/bin/git', join(execFileSync('git', ['--exec-path'], { encoding: 'utf8' }).trim(), 'git')]);
+
+/** What git may open in the user's git dir; all else there is settings, hooks, or another repository. */
+const known =
+  /^(?:config|config\.worktree|HEAD|HEAD\.lock|index|index\.lock|shallow|packed-refs.*|(?:objects|refs|logs)(?:\/.*)?)?$/;
+
+interface Deeds {
+  readonly started: readonly string[];
+  readonly connected: readonly string[];
+  readonly outsideOpened: readonly string[];
+  readonly openedByGit: readonly string[];
+  readonly marks: string;
+}
+
+const nothing: Deeds = { started: [], connected: [], outsideOpened: [], openedByGit: [], marks: '' };
+
+/** What was done that must not be done, of all that a workspace and its children did. */
+const deedsOf = (recorded: readonly Recorded[], { outside, gitDir, marks }: Plan, roots: readonly string[]): Deeds => {
+  const told = (each: Recorded): string => `${each.during}: ${each.by} ${each.what}`;
+  const opened = recorded.filter(({ kind }) => kind === 'open');
+  const byGit = opened.filter(({ by }) => by !== 'server');
+  const inFolder = byGit.filter(
+    ({ what, during }) => during !== 'open' && roots.some((root) => what.startsWith(`${root}/`)),
+  );
+  const inGitDir = byGit.filter(
+    ({ what }) => what.startsWith(`${gitDir}/`) && !known.test(what.slice(gitDir.length + 1)),
+  );
+  const once = (all: readonly Recorded[]): readonly string[] => [...new Set(all.map(told))];
+  return {
+    started: once(recorded.filter(({ kind, what }) => kind === 'start' && !gits.has(what))),
+    connected: once(recorded.filter(({ kind }) => kind === 'connect')),
+    outsideOpened: once(opened.filter(({ what }) => what.startsWith(`${outside}/`))),
+    openedByGit: once([...inFolder, ...inGitDir]),
+    marks: marks(),
+  };
+};
+
+/** The words of a refusal in an answer, or null. */
+const refusalIn = (answer: Answer<unknown>): string | null => {
+  if ('error' in answer) return answer.error;
+  const { value } = answer;
+  if (typeof value !== 'object' || value === null || !('why' in value)) return null;
+  return `${value.why} ${'files' in value ? value.files : ''}`;
+};
+
+const isBelow = (names: readonly string[]) => (path: string) =>
+  names.some((name) => path === name || path.startsWith(`${name}/`));
+
+const work = (folder: string): void => {
+  put(folder, { 'a.txt': 'one\ntwo\nchanged\n', 'new/file.txt': 'new\n' });
+};
+
+/** The answers of a whole attempt, until one refuses. */
+const attempt = async (vector: Vector, plan: Plan) => {
+  const before = treeOfFolder(plan.outside);
+  const driven = driveWorkspace(plan.project, plan.state);
+  const answers: Answer<unknown>[] = [];
+  const roots: string[] = [];
+  let [expected, saved]: [Tree, Tree | null] = [new Map(), null];
+  const opened = await driven.open(1);
+  answers.push(opened);
+  if ('value' in opened) {
+    const { root } = opened.value;
+    roots.push(root);
+    work(root);
+    vector.agent?.(root, plan);
+    const stop = vector.meanwhile?.(root, plan);
+    expected = treeOfFolder(root, isBelow(['.git', ...(vector.notSaved ?? [])]));
+    answers.push(await driven.diff(1));
+    const kept = await driven.save(1);
+    stop?.();
+    answers.push(kept, await driven.diff(1), await driven.merge(1, 'squash'));
+    const recorded = await driven.end();
+    const deeds = deedsOf(recorded, plan, roots);
+    if ('value' in kept && kept.value !== null) saved = treeOfCommit(plan.gitDir, kept.value.commit);
+    return { answers, deeds, expected, saved, outside: { before, after: treeOfFolder(plan.outside) } };
+  }
+  const deeds = deedsOf(await driven.end(), plan, roots);
+  return { answers, deeds, expected, saved, outside: { before, after: treeOfFolder(plan.outside) } };
+};
+
+const overlaid = (tree: Tree, savedAs: Vector['savedAs'] = {}): Tree => {
+  const hashes = Object.entries(savedAs).map(
+    ([path, text]) => [path, `100644 ${git('/', ['hash-object', '--stdin', '--no-filters'], text)}`] as const,
+  );
+  return new Map([...tree, ...hashes]);
+};
+
+const judge = async (vector: Vector): Promise<void> => {
+  const plan = makePlan();
+  vector.plant?.(plan);
+
+  const { answers, deeds, expected, saved, outside } = await attempt(vector, plan);
+
+  expect(deeds).toEqual(nothing);
+  expect(outside.after).toEqual(outside.before);
+  const refusals = answers.map(refusalIn).filter((words) => words !== null);
+  onTestFinished(({ task }) => {
+    Object.assign(task.meta, { happened: refusals[0] });
+  });
+  if (vector.refused === undefined) expect(refusals).toEqual([]);
+  else expect(refusals.join('\n')).toMatch(vector.refused);
+  if (answers.length === 1) return;
+  const without = isBelow(vector.notSaved ?? []);
+  const files = new Map([...(saved ?? [])].filter(([path]) => !without(path)));
+  expect(files).toEqual(overlaid(expected, vector.savedAs));
+  for (const words of vector.said ?? []) expect(JSON.stringify(answers)).toMatch(words);
+  if (vector.refused !== undefined) return;
+  const merged = treeOfFolder(plan.project, isBelow(['.git', ...(vector.notSaved ?? [])]));
+  const asUser = Object.entries(vector.merged ?? {}).map(([path]) => path);
+  for (const [path, bytes] of Object.entries(vector.merged ?? {}))
+    expect([path, readFileSync(join(plan.project, path))]).toEqual([path, bytes]);
+  const same = (tree: Tree) => new Map([...tree].filter(([path]) => !asUser.includes(path)));
+  expect(same(merged)).toEqual(same(files));
+};
+
+const titled = (vectors: Vectors) => Object.entries(isLong ? vectors : together(vectors));
+const limit = 60_000;
+
+describe.skipIf(!canRecord)(`git starts no other program${canRecord ? '' : ' (skipped: needs strace)'}`, () => {
+  test.each(titled(hostileConfiguration))('where the settings name programs: %s', (_, vector) => judge(vector), limit);
+  test.each(titled(nestedRepositories))('where agents make repositories: %s', (_, vector) => judge(vector), limit);
+  test.each(titled(oddTrees))('where agents leave odd files: %s', (_, vector) => judge(vector), limit);
+  test.each(Object.entries({ ...conversions, ...swapped, ...chained }))(
+    'and saves what is there: %s',
+    (_, vector) => judge(vector),
+    limit,
+  );
+  test.each(Object.entries(hostileGitDirs))('in a git dir that is refused: %s', (_, vector) => judge(vector), limit);
+  test.each(Object.entries({ ...hostileLogs, ...hostileFilters, ...filtersByName, ...linksAway }))(
+    'where the merge is refused or done: %s',
+    (_, vector) => judge(vector),
+    limit,
+  );
+
+  test('in a folder that an earlier attempt made a repository of', async () => {
+    const plan = makePlan();
+    const driven = driveWorkspace(plan.project, plan.state);
+    const roots: string[] = [];
+    const answers: Answer<unknown>[] = [];
+    for (const [index, agent] of [trapOfAnEarlierAttempt.first, trapOfAnEarlierAttempt.second].entries()) {
+      const opened = await driven.open(index + 1);
+      if ('error' in opened) throw new Error(opened.error);
+      roots.push(opened.value.root);
+      agent(opened.value.root, plan);
+      answers.push(await driven.diff(index + 1), await driven.save(index + 1), await driven.merge(index + 1, 'ff'));
+    }
+
+    const deeds = deedsOf(await driven.end(), plan, roots);
+
+    expect(deeds).toEqual(nothing);
+    expect(answers.map(refusalIn).filter(Boolean)).toEqual([]);
+    const { project } = plan;
+    expect(git(project, ['ls-files', '--stage', 'later']).replace(/ [0-9a-f]{40} /g, ' ')).toBe(
+      '100644 0\tlater/a.txt\n100644 0\tlater/b.txt\n100755 0\tlater/program',
+    );
+    expect(git(project, ['status', '--porcelain'])).toBe('');
+  });
+});

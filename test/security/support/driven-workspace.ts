@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { onTestFinished } from 'vitest';
+import type { Merged, OpenWorkspace, SavedWork } from '../../../src/actors/workspace/port.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+import { type Recorded, readRecording, recorder } from './recording.ts';
+
+/** What a call gave, or the message of its error. */
+export type Answer<Value> = { readonly value: Value } | { readonly error: string };
+
+export interface DrivenWorkspace {
+  open(attempt: number, after?: readonly string[]): Promise<Answer<OpenWorkspace>>;
+  diff(attempt: number): Promise<Answer<{ readonly patch: string } | null>>;
+  save(attempt: number): Promise<Answer<SavedWork | null>>;
+  merge(attempt: number, mode: 'ff' | 'squash'): Promise<Answer<Merged>>;
+  /** Ends the process. @returns what it and its children did */
+  end(): Promise<readonly Recorded[]>;
+}
+
+export const taskId = 'bd-a1';
+/** What does not answer until then hangs: a pipe that somebody opened, a remote that somebody asked. */
+const answerMs = 30_000;
+const driver = join(import.meta.dirname, 'workspace-driver.mjs');
+
+/** The workspace of a project in a process of its own, recorded; `state` is the folder of its worktrees. */
+export const driveWorkspace = (projectRoot: string, state: string): DrivenWorkspace => {
+  const [home, logs] = [temporaryFolder(), temporaryFolder()];
+  const log = join(logs, 'recording');
+  const [program = '', ...args] = [...recorder(log), process.execPath, driver];
+  const env = { PATH: '/usr/bin:/bin', HOME: home };
+  const child = spawn(program, args, { cwd: '/', env, stdio: ['pipe', 'pipe', 'inherit'], detached: true });
+  onTestFinished(() => {
+    try {
+      process.kill(-(child.pid ?? 0), 'SIGKILL');
+    } catch {}
+  });
+  const ended = once(child, 'close');
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const ask = async <Value>(call: string, number: number, more: object = {}): Promise<Answer<Value>> => {
+    const attempt = { taskId, attempt: number, role: 'engineer', options: {} };
+    child.stdin.write(`${JSON.stringify({ call, projectRoot, folder: state, attempt, ...more })}\n`);
+    const value = await Promise.race([lines.next().then((line) => line.value), sleep(answerMs, null, { ref: false })]);
+    if (typeof value !== 'string') throw new Error(`the workspace did not answer ${call}`);
+    return JSON.parse(value);
+  };
+  return {
+    open: (attempt, after = []) => ask('open', attempt, { after }),
+    diff: (attempt) => ask('diff', attempt),
+    save: (attempt) => ask('save', attempt),
+    merge: (attempt, mode) => ask('merge', attempt, { mode }),
+    end: async () => {
+      child.stdin.end();
+      await ended;
+      return readRecording(log);
+    },
+  };
+};
