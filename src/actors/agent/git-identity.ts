@@ -1,9 +1,10 @@
+import { join } from 'node:path';
 import { execaSync } from 'execa';
 
-const get = (projectRoot: string, scope: '--global' | '--local', key: string): string => {
-  const args = ['config', scope, '--get', key];
-  const { stdout } = execaSync('git', args, { cwd: projectRoot, reject: false, timeout: 5_000 });
-  return String(stdout ?? '').trim();
+/** Of one file of settings, as data: git enters no repository, and includes nothing that a repository names. */
+const get = (from: readonly string[], key: string): string => {
+  const options = { cwd: '/', env: { GIT_DIR: '/nonexistent' }, reject: false, timeout: 5_000 };
+  return String(execaSync('git', ['config', ...from, '--get', key], options).stdout ?? '').trim();
 };
 
 /**
@@ -11,8 +12,8 @@ const get = (projectRoot: string, scope: '--global' | '--local', key: string): s
  * the repository names somebody, whom the variables would override.
  */
 export const gitIdentity = (projectRoot: string): Readonly<Record<string, string>> => {
-  const own = (key: string): string =>
-    get(projectRoot, '--local', key) === '' ? get(projectRoot, '--global', key) : '';
+  const local = ['--file', join(projectRoot, '.git', 'config'), '--no-includes'];
+  const own = (key: string): string => (get(local, key) === '' ? get(['--global'], key) : '');
   const [name, email] = [own('user.name'), own('user.email')];
   return {
     ...(name === '' ? {} : { GIT_AUTHOR_NAME: name, GIT_COMMITTER_NAME: name }),

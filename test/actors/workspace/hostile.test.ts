@@ -1,0 +1,125 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { TaskId } from '../../../src/machines/task.ts';
+import { anAttempt } from '../../contracts/workspace.ts';
+import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const id = 'bd-a1' as TaskId;
+const treeOf = (project: string, branch = 'agent/bd-a1/1'): readonly string[] =>
+  gitIn(project, 'ls-tree', '-r', '--name-only', branch).split('\n');
+
+test('what git refuses, and what is no file, is named and not saved; the rest is', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const { root } = await workspace.open(anAttempt());
+  for (const name of ['.GIT', 'git~1', '.git.', 'a\\b', 'b.txt']) writeFileSync(join(root, name), 'x\n');
+  execFileSync('mkfifo', [join(root, 'pipe')]);
+  rmSync(join(root, 'a.txt'));
+  execFileSync('mkfifo', [join(root, 'a.txt')]);
+
+  const saved = await workspace.save(anAttempt(), 'x');
+
+  expect(treeOf(project)).toEqual(['a.txt', 'b.txt']);
+  expect([...(saved?.notes ?? [])].sort()).toEqual([
+    '.GIT was not saved: git refuses this name',
+    '.git. was not saved: git refuses this name',
+    'a.txt was not saved: it is a pipe, socket or device',
+    'a\\b was not saved: git refuses this name',
+    'git~1 was not saved: git refuses this name',
+    'pipe was not saved: it is a pipe, socket or device',
+  ]);
+});
+
+test('settings that programs obey are on the branch, and in no other folder until a person merged them', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const first = await workspace.open(anAttempt(1, 'bd-b'));
+  writeFileSync(join(first.root, '.npmrc'), 'registry=https://evil\n');
+  writeFileSync(join(first.root, 'b.txt'), 'b\n');
+  await workspace.save(anAttempt(1, 'bd-b'), 'x');
+
+  const { root } = await workspace.open(anAttempt(), ['bd-b' as TaskId]);
+  const found = ['.npmrc', 'b.txt'].map((name) => existsSync(join(root, name)));
+  writeFileSync(join(root, 'c.txt'), 'c\n');
+  const saved = await workspace.save(anAttempt(), 'x');
+
+  expect(found).toEqual([false, true]);
+  expect((await workspace.diff('bd-b' as TaskId, 1))?.guarded).toEqual(['.npmrc']);
+  expect(saved).toMatchObject({ files: 1 });
+  expect(treeOf(project)).toEqual(['.npmrc', 'a.txt', 'b.txt', 'c.txt']);
+});
+
+test('a link that leads out of the project is not merged, nor is what the user deleted', async () => {
+  const project = makeRepository();
+  commitIn(project, 'b.txt', 'b\n');
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const one = await workspace.open(anAttempt());
+  symlinkSync('../outside', join(one.root, 'docs'));
+  await workspace.save(anAttempt(), 'x');
+  const two = await workspace.open(anAttempt(1, 'bd-b'));
+  writeFileSync(join(two.root, 'b.txt'), 'changed\n');
+  await workspace.save(anAttempt(1, 'bd-b'), 'x');
+  rmSync(join(project, 'b.txt'));
+
+  expect(await workspace.merge(id, 1, 'ff', 'x')).toMatchObject({
+    status: 'conflict',
+    why: expect.stringContaining('docs is a link to a place outside the project'),
+  });
+  expect(await workspace.merge('bd-b' as TaskId, 1, 'ff', 'x')).toMatchObject({
+    why: 'you deleted files that the work changed',
+    files: ['b.txt'],
+  });
+  expect(existsSync(join(project, '.git', 'HEAD.lock'))).toBe(false);
+});
+
+test('text with CR LF is kept as the user has text', async () => {
+  const project = makeRepository();
+  commitIn(project, '.gitattributes', '*.txt text\n');
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const { root } = await workspace.open(anAttempt());
+  writeFileSync(join(root, 'b.txt'), 'one\r\ntwo\r\n');
+  writeFileSync(join(root, 'c.bin'), 'one\r\n');
+
+  await workspace.save(anAttempt(), 'x');
+  await workspace.merge(id, 1, 'ff', 'x');
+
+  expect(readFileSync(join(project, 'b.txt'), 'utf8')).toBe('one\ntwo\n');
+  expect(readFileSync(join(project, 'c.bin'), 'utf8')).toBe('one\r\n');
+  expect(gitIn(project, 'status', '--porcelain')).toBe('');
+});
+
+test.each([
+  ['a pipe as alternates', (git: string) => execFileSync('mkfifo', [join(git, 'objects', 'info', 'alternates')])],
+  ['a pipe as settings', (git: string) => rmSync(join(git, 'config')) ?? execFileSync('mkfifo', [join(git, 'config')])],
+  ['a commondir', (git: string) => writeFileSync(join(git, 'commondir'), '/etc')],
+])('a repository with %s is refused by name', async (_, plant) => {
+  const project = makeRepository();
+  plant(join(project, '.git'));
+  const workspace = await worktreesOf(project, temporaryFolder());
+
+  await expect(workspace.open(anAttempt())).rejects.toThrow(/not a plain file or folder|leads to another repository/);
+  expect(workspace.describe()).toMatch(/^runs are refused: /);
+});
+
+test('a repository that an agent makes in the folder of a submodule is not entered', async () => {
+  const [project, other] = [makeRepository(), makeRepository()];
+  gitIn(project, '-c', 'protocol.file.allow=always', 'submodule', '--quiet', 'add', other, 'sub');
+  gitIn(project, 'commit', '--quiet', '-m', 'add a submodule');
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const { root } = await workspace.open(anAttempt());
+  const trap = join(temporaryFolder(), 'sprung');
+  mkdirSync(join(root, 'sub'), { recursive: true });
+  gitIn(join(root, 'sub'), 'init', '--quiet');
+  gitIn(join(root, 'sub'), 'config', 'core.fsmonitor', `touch ${trap}`);
+  writeFileSync(join(root, 'sub', 'x'), 'x');
+  writeFileSync(join(root, 'b.txt'), 'b\n');
+
+  await workspace.diff(id, null);
+  await workspace.save(anAttempt(), 'x');
+
+  expect(existsSync(trap)).toBe(false);
+  expect(treeOf(project)).toEqual(['.gitmodules', 'a.txt', 'b.txt', 'sub']);
+});
