@@ -1,5 +1,6 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
+import { runHostProbes } from '../actors/sandbox/host-probes.ts';
 import { type Probe, runProbes } from '../actors/sandbox/probes.ts';
 import { backendChecks, type Check } from './backend-checks.ts';
 import type { CommandContext } from './commands.ts';
@@ -159,7 +160,7 @@ export const probeSandbox = async ({ io, json }: CommandContext, configFile: str
     io.err(`agent: there is no sandbox to try: ${detail}`);
     return exitCodes.failed;
   }
-  const probes = await runProbes(held);
+  const probes = [...(await runProbes(held)), ...(await runHostProbes(held))];
   const escaped = probes.filter((probe) => !probe.held);
   if (json) io.json({ sandbox: detail, probes });
   else {

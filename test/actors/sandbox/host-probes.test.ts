@@ -1,0 +1,45 @@
+import { describe, expect, test } from 'vitest';
+import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
+import { runHostProbes } from '../../../src/actors/sandbox/host-probes.ts';
+import type { Sandbox } from '../../../src/actors/sandbox/port.ts';
+
+const sandbox = createBubblewrap({ readPaths: [], network: false });
+const { ok, detail } = sandbox.check();
+
+describe.skipIf(!ok)(`on the host after a command${ok ? '' : ` (skipped: ${detail})`}`, () => {
+  test('git, and who works there next, obey nothing that the command left', async () => {
+    const probes = await runHostProbes(sandbox);
+
+    expect(probes.filter(({ held }) => !held)).toEqual([]);
+    expect(probes).toHaveLength(4);
+  });
+
+  test('the probes find out when the mark is made, and a link read', async () => {
+    const toothless: Sandbox = {
+      ...sandbox,
+      confine: ({ argv, root, env }) => ({
+        ...{ argv: ['/bin/sh', '-c', 'echo ran > "$MARK"; exec "$@"', 'sh', ...argv], cwd: root, env, forbidden: [] },
+      }),
+    };
+
+    const probes = await runHostProbes(toothless);
+
+    expect(probes.map(({ held, tried }) => [held, tried])).toEqual([
+      [false, true],
+      [false, true],
+      [true, true],
+      [true, true],
+    ]);
+  });
+
+  test('a probe whose command could not be run says nothing', async () => {
+    const broken: Sandbox = {
+      ...sandbox,
+      confine: (wanted) => sandbox.confine({ ...wanted, argv: ['/bin/false'] }),
+    };
+
+    const probes = await runHostProbes(broken);
+
+    expect(probes.filter(({ held, tried }) => held || tried)).toEqual([]);
+  });
+});
