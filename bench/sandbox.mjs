@@ -1,5 +1,5 @@
-// A command in the sandbox beside the same command without it.
-import { mkdtempSync, rmSync } from 'node:fs';
+// A command in the sandbox beside the same command without it, in the user's own folder: 5,000 files in 500 folders.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { childEnvironment } from '../dist/actors/agent/child.js';
@@ -17,6 +17,12 @@ if (!ok) {
   process.exit();
 }
 const root = mkdtempSync(join(tmpdir(), 'agent-bench-sandbox-'));
+for (let folder = 0; folder < 500; folder += 1) {
+  const path = join(root, `package-${folder % 25}`, `folder-${folder}`);
+  mkdirSync(path, { recursive: true });
+  for (let file = 0; file < 10; file += 1) writeFileSync(join(path, `file-${file}.ts`), '');
+}
+for (const name of ['.git', '.beads', '.github', 'package-1/.vscode']) mkdirSync(join(root, name));
 const run = (given) =>
   runConfined(given, {
     argv: ['/bin/sh', '-c', 'true'],

@@ -35,8 +35,8 @@ export const createVerify =
     const timeoutMs = Math.min(ports.limitMs(attempt), atMostMs);
     for (const command of attempt.options.verify ?? []) {
       const env = ports.environmentOf(attempt);
-      const result = await runConfined(ports.sandboxOf(attempt), {
-        argv: ['/bin/sh', '-c', command],
+      const confined = {
+        argv: ['/bin/sh', '-c', command] as const,
         root,
         readable,
         git,
@@ -47,7 +47,9 @@ export const createVerify =
         onOutput: () => {},
         headBytes: shownOutput,
         tailBytes: shownOutput,
-      });
+      };
+      const run = () => runConfined(ports.sandboxOf(attempt), confined);
+      const result = await ports.workspace.alone(run, { signal });
       if ('refusal' in result) return { failure: refused(command, result.refusal) };
       const { exitCode, output, timedOut } = result;
       ports.emit(attempt, 'log', { level: 'info', message: `verify: ${command}`, exit_code: exitCode });

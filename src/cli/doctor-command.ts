@@ -39,9 +39,9 @@ const tracker = async ({ project }: CommandContext, config: Config): Promise<Che
   }
 };
 
-const sandbox = (config: Config): Check => {
+const sandbox = ({ project }: CommandContext, config: Config): Check => {
   try {
-    const { ok, detail } = sandboxFor(config).check();
+    const { ok, detail } = sandboxFor(config, project).check();
     const status = !ok ? 'problem' : config.sandbox.mode === 'off' ? 'note' : 'ok';
     return { check: 'sandbox', status, detail };
   } catch (error) {
@@ -128,7 +128,7 @@ export const doctor = async (context: CommandContext, configFile: string | undef
     ...(await backendChecks(loaded, process.env)),
     await tracker(context, config),
     await server(context),
-    sandbox(config),
+    sandbox(context, config),
     assistants(config),
     ...networkNotes(resolved.settings, config).map((detail) => ({ check: 'network', status: 'note' as const, detail })),
     await workspace(context, config),
@@ -151,9 +151,12 @@ const verdictOf = ({ held, tried }: Probe): string => {
 };
 
 /** Runs the escape probes in the sandbox and prints each; exit code 1 when one got out or could not be tried. */
-export const probeSandbox = async ({ io, json }: CommandContext, configFile: string | undefined): Promise<number> => {
+export const probeSandbox = async (
+  { io, json, project }: CommandContext,
+  configFile: string | undefined,
+): Promise<number> => {
   const { config } = loadConfig({ config: configFile }, process.env);
-  const held = sandboxFor(config);
+  const held = sandboxFor(config, project);
   const { ok, detail } = held.check();
   if (!ok || config.sandbox.mode === 'off') {
     if (json) io.json({ sandbox: detail, probes: [] });

@@ -1,4 +1,5 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { rename } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { homedir } from 'node:os';
@@ -10,7 +11,7 @@ import { gitIdentity } from '../../src/actors/agent/git-identity.ts';
 import { runConfined } from '../../src/actors/agent/run-confined.ts';
 import { createBubblewrap } from '../../src/actors/sandbox/bubblewrap.ts';
 import { createNoSandbox } from '../../src/actors/sandbox/off.ts';
-import type { Sandbox } from '../../src/actors/sandbox/port.ts';
+import type { OwnGit, Sandbox } from '../../src/actors/sandbox/port.ts';
 import { runProbes } from '../../src/actors/sandbox/probes.ts';
 import { numberOf } from '../../src/actors/sandbox/seccomp.ts';
 import { finish, startSystem, untilStatus } from '../support/running.ts';
@@ -37,11 +38,13 @@ const runIn = async (
   script: string,
   sandbox: Sandbox = createBubblewrap({ readPaths: [], network: false }),
   more: Readonly<Record<string, string>> = {},
+  git?: OwnGit,
 ) => {
   const result = await runConfined(sandbox, {
     argv: ['/bin/sh', '-c', script],
     root,
     readable: [],
+    ...(git === undefined ? {} : { git }),
     env: { ...childEnvironment({ ...process.env, OPENAI_API_KEY: 'sk-canary-canary' }), ...more },
     timeoutMs: 15_000,
     signal: new AbortController().signal,
@@ -170,17 +173,6 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect(commands.filter((line) => line.startsWith(mark))).toEqual([]);
   });
 
-  test('what it makes that other programs would obey is moved out of the way, by name', async () => {
-    const root = makeWorkspace();
-
-    const result = await runIn(root, 'echo evil > .mcp.json; mkdir .claude; echo evil > .claude/settings.json');
-
-    expect(result.quarantined.toSorted()).toEqual(['.claude', '.mcp.json']);
-    expect(existsSync(join(root, '.mcp.json'))).toBe(false);
-    const [folder] = readdirSync(join(root, '.beads', 'quarantine'));
-    expect(readFileSync(join(root, '.beads', 'quarantine', folder as string, '.mcp.json'), 'utf8')).toBe('evil\n');
-  });
-
   test('reads what the user names, and reaches the network where the user allows it', async () => {
     const root = makeWorkspace();
     const other = temporaryFolder();
@@ -268,8 +260,10 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
       join(home, '.gitconfig'),
       '[user]\n\tname = Amy\n\temail = amy@localhost\n[url "https://token@x"]\n\tinsteadOf = y\n',
     );
-    const git = (...args: string[]) => execa('git', args, { cwd: root, env: { HOME: home } });
+    const own = { dir: join(temporaryFolder(), 'git'), at: join(root, '.git') };
+    const git = (...args: string[]) => execa('git', args, { cwd: root, env: { HOME: home, GIT_DIR: own.dir } });
     await git('init', '--quiet');
+    await git('config', 'core.bare', 'false');
     vi.stubEnv('HOME', home);
     onTestFinished(() => void vi.unstubAllEnvs());
     const identity = gitIdentity(root);
@@ -280,11 +274,13 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
       'git commit --quiet --allow-empty -m one && cat ~/.gitconfig',
       undefined,
       identity,
+      own,
     );
     await git('config', 'user.name', 'The Project');
+    await rename(own.dir, own.at);
 
     expect(result.output).not.toContain('token');
-    expect((await git('log', '--format=%an %ae %cn')).stdout).toBe('Amy amy@localhost Amy');
+    expect((await git('--git-dir', own.at, 'log', '--format=%an %ae %cn')).stdout).toBe('Amy amy@localhost Amy');
     vi.stubEnv('HOME', home);
     expect(gitIdentity(root)).toEqual({ GIT_AUTHOR_EMAIL: 'amy@localhost', GIT_COMMITTER_EMAIL: 'amy@localhost' });
   });
@@ -324,7 +320,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
 test('a probe that could not be run says nothing of the sandbox', async () => {
   const broken: Sandbox = {
     ...createNoSandbox(),
-    confine: ({ root }) => ({ argv: ['/bin/false'], cwd: root, env: {}, forbidden: [] }),
+    confine: ({ root }) => ({ argv: ['/bin/false'], cwd: root, env: {} }),
   };
 
   const probes = await runProbes(broken);
@@ -340,7 +336,7 @@ test('the probes find out what holds nothing', async () => {
     ...createNoSandbox(),
     confine: ({ argv, root, env }) => {
       const harmless = /\$OTHER\/|out\/|\.git|\.beads|\.vscode|\.github|127\.0\.0\.1/.test(argv.at(-1) ?? '');
-      return harmless ? { argv, cwd: root, env, forbidden: [] } : { refusal: 'not tried' };
+      return harmless ? { argv, cwd: root, env } : { refusal: 'not tried' };
     },
   };
 

@@ -1,35 +1,35 @@
-import { lstatSync, mkdirSync, renameSync } from 'node:fs';
-import { basename, join } from 'node:path';
 import type { Sandbox, Wanted } from '../sandbox/port.ts';
+import { nothingSetAside } from '../sandbox/quarantine.ts';
 import { type Command, type CommandResult, runCommand } from './child.ts';
 
-export type ConfinedCommand = Wanted & Omit<Command, 'argv' | 'cwd' | 'env'>;
+export type ConfinedCommand = Omit<Wanted, 'held'> & Omit<Command, 'argv' | 'cwd' | 'env'>;
 
 export interface ConfinedResult extends CommandResult {
-  /** What the command made that other programs would obey, by name; it is no longer where it was. */
+  /** What the command made that other programs would obey, relative to the root; it is no longer where it was. */
   readonly quarantined: readonly string[];
+  /** The same, where it could not be moved, each with the reason. */
+  readonly notQuarantined: readonly string[];
+  /** The folder that it was moved to. */
+  readonly quarantine: string | null;
 }
-
-const there = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
-
-/** Moves a file or folder out of the way of whoever would obey it, and loses nothing of it. */
-const quarantine = (root: string, name: string): void => {
-  const folder = join(root, '.beads', 'quarantine', String(Date.now()));
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  renameSync(join(root, name), join(folder, basename(name)));
-};
 
 /** Runs a command in the sandbox, or says why it is refused. */
 export const runConfined = async (
   sandbox: Sandbox,
-  { argv, root, readable, git, env, ...bounds }: ConfinedCommand,
+  { argv, root, readable, env, git, readOnly = false, network, ...bounds }: ConfinedCommand,
 ): Promise<ConfinedResult | { readonly refusal: string }> => {
-  const confined = sandbox.confine({ argv, root, readable, git, env });
+  const isOurs = git != null || readOnly;
+  const guard = isOurs ? undefined : await sandbox.guard?.(root);
+  if (guard !== undefined && 'refusal' in guard) return guard;
+  const confined = sandbox.confine({
+    ...{ argv, root, readable, git, env, readOnly },
+    ...(network === undefined ? {} : { network }),
+    ...(guard === undefined ? {} : { held: guard.readOnly }),
+  });
   if ('refusal' in confined) return confined;
-  const { forbidden, release, ...spawned } = confined;
+  const { release, ...spawned } = confined;
   const result = await runCommand({ ...bounds, ...spawned });
   release?.();
-  const quarantined = forbidden.filter((name) => there(join(root, name)));
-  for (const name of quarantined) quarantine(root, name);
-  return { ...result, quarantined };
+  const { moved, left, folder } = (await guard?.settle()) ?? nothingSetAside;
+  return { ...result, quarantined: moved, notQuarantined: left, quarantine: folder };
 };

@@ -181,6 +181,7 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
           root: desk.place.root,
           readable: readableAt(desk),
           git: desk.place.git,
+          isOwn: ports.workspace.mode === 'worktree',
           signal,
           env: ports.environmentOf(input),
           sandbox: ports.sandboxOf(input),

@@ -111,7 +111,10 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
         if (end.leftProcesses) emit('log', { level: 'warn', message: 'processes that it left behind were ended' });
         if (end.quarantined.length > 0) {
           const names = end.quarantined.join(', ');
-          emit('log', { level: 'warn', message: `it made ${names}, which other programs obey; that was moved away` });
+          emit('log', {
+            level: 'warn',
+            message: `it made ${names}, which other programs obey; moved to ${end.quarantine}`,
+          });
         }
         return { ...ending.outcome(end, frames.artifacts()), spent: spend() };
       },

@@ -28,7 +28,7 @@ export interface Run {
 }
 
 /** How the program ended, whatever it said. */
-export interface RunEnd extends Pick<ConfinedResult, 'exitCode' | 'leftProcesses' | 'quarantined'> {
+export interface RunEnd extends Pick<ConfinedResult, 'exitCode' | 'leftProcesses' | 'quarantined' | 'quarantine'> {
   readonly how: 'itself' | 'stopped' | 'flooded' | 'silent' | 'timeout' | 'not_started' | 'refused';
   /** The end of what it wrote there. */
   readonly stdout: string;
@@ -55,6 +55,7 @@ const refused = (why: string): RunEnd => ({
   exitCode: null,
   leftProcesses: false,
   quarantined: [],
+  quarantine: null,
   stdout: '',
   stderr: why,
 });
@@ -112,9 +113,9 @@ const runWith = async (promptFile: string, run: Run): Promise<RunEnd> => {
   if (!signal.aborted) lines.end();
   const early = written > outputAtMost ? ('flooded' as const) : isSilent ? ('silent' as const) : null;
   const how = early ?? howItEnded(result, signal.aborted);
-  const { exitCode, leftProcesses, quarantined } = result;
+  const { exitCode, leftProcesses, quarantined, quarantine } = result;
   const said = how === 'not_started' ? result.output : stderr.read().text;
-  return { how, exitCode, leftProcesses, quarantined, stdout: stdout.read().text, stderr: said };
+  return { how, exitCode, leftProcesses, quarantined, quarantine, stdout: stdout.read().text, stderr: said };
 };
 
 /**

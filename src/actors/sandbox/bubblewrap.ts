@@ -1,12 +1,15 @@
+import { randomUUID } from 'node:crypto';
 import { existsSync, lstatSync } from 'node:fs';
-import { homedir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { execaSync } from 'execa';
 import { homeMounts, programPaths } from './assistant-mounts.ts';
 import type { Sandbox, Wanted } from './port.ts';
 import { limitProcesses } from './process-limit.ts';
 import { protectedPaths } from './protected-paths.ts';
+import { nothingSetAside } from './quarantine.ts';
 import { seccompFilter } from './seccomp.ts';
+import { createGuard } from './shared-folder.ts';
 
 export interface BubblewrapOptions {
   /** Further folders that commands may read, absolute. */
@@ -15,6 +18,8 @@ export interface BubblewrapOptions {
   readonly network: boolean;
   /** What each process of a command may have, or null for no limit; absent: 4 GiB. */
   readonly memoryBytes?: number | null;
+  /** Where what commands made under protected names goes; the temporary folder of the machine when absent. */
+  readonly quarantine?: string;
   /** Where bwrap is; another one only in tests. */
   readonly bwrap?: string;
   /** Where temporary files of a command go, a file system of its own. */
@@ -46,12 +51,8 @@ const settings = [
   ],
 ].map((name) => `/etc/${name}`);
 
-/** What other programs would later obey, outside of the sandbox: a command may read it and not change it. */
-const heldNames = protectedPaths
-  .filter(({ name, protection }) => protection === 'held' && name !== '.git')
-  .map(({ name }) => name);
-/** The repository's own settings, which git would obey. */
-const gitSettings = ['hooks', 'config', 'config.worktree', 'info', 'modules'].map((name) => join('.git', name));
+/** A command must not make it either: the server does, when the tracker is new. */
+const tracker = '.beads';
 
 const limits = { fsize: 1024 ** 3, nofile: 4_096, nproc: 1_024, core: 0 };
 
@@ -75,13 +76,29 @@ const programFolders = (path: string): readonly string[] => {
   return [...new Set(outside)];
 };
 
-const gitMounts = (root: string): string[] => {
-  const folder = join(root, '.git');
-  const stat = lstatSync(folder, { throwIfNoEntry: false });
-  if (stat === undefined) return [];
-  // As a mount point it cannot be moved away and replaced; a file that points elsewhere must not be rewritten.
-  if (!stat.isDirectory()) return ['--ro-bind', folder, folder];
-  return ['--bind', folder, folder, ...readOnly(gitSettings.map((name) => join(root, name)))];
+/** Not through a link, which could lead anywhere. */
+const isPlain = (path: string): boolean => {
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  return stat?.isFile() === true || stat?.isDirectory() === true;
+};
+
+/** Protected names at the top. In a folder of its own, an agent may write those that a person is shown. */
+const heldAtTop = ({ root, git }: Wanted): readonly string[] =>
+  protectedPaths
+    .filter(({ name, protection }) => git == null || (protection === 'held' && name !== '.git'))
+    .map(({ name }) => join(root, name));
+
+const trackerMounts = (root: string): string[] => {
+  const folder = join(root, tracker);
+  if (there(folder)) return isPlain(folder) ? ['--ro-bind', folder, folder] : [];
+  return ['--size', '4096', '--tmpfs', folder, '--remount-ro', folder];
+};
+
+const workspaceMounts = (wanted: Wanted): string[] => {
+  const { root, git, held = heldAtTop(wanted), readOnly: isReadOnly = false } = wanted;
+  const own = git == null ? [] : ['--bind', git.dir, git.at];
+  if (isReadOnly) return ['--ro-bind', root, root, ...own];
+  return ['--bind', root, root, ...own, ...readOnly(held.filter(isPlain)), ...trackerMounts(root)];
 };
 
 /** The settings of the kernel belong to root, also to one without capabilities, and are those of the whole machine. */
@@ -96,7 +113,7 @@ const assistantMounts = ({ assistant, argv: [program], root }: Wanted, temporary
     : [...homeMounts(assistant), ...readOnly(programPaths(program, [assistant.home, temporary, root]))];
 
 const mounts = (wanted: Wanted, temporary: string, readPaths: readonly string[]): string[] => {
-  const { root, readable, git, env, assistant } = wanted;
+  const { readable, env, assistant } = wanted;
   return [
     ...readOnly(system),
     ...links.filter(there).flatMap((path) => ['--ro-bind', path, path]),
@@ -110,9 +127,7 @@ const mounts = (wanted: Wanted, temporary: string, readPaths: readonly string[])
     ...readOnly(programFolders(env['PATH'] ?? '')),
     ...readOnly(readPaths),
     ...readOnly(readable),
-    ...['--bind', root, root],
-    ...(git == null ? gitMounts(root) : ['--bind', git.dir, git.at]),
-    ...readOnly(heldNames.map((name) => join(root, name))),
+    ...workspaceMounts(wanted),
     ...['--remount-ro', '/'],
   ];
 };
@@ -168,6 +183,7 @@ const refusalOf = ({ assistant }: Wanted, detail: string): string =>
  */
 export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
   const { readPaths, network, memoryBytes = usualMemoryBytes, bwrap = usualPath, temporary = '/tmp' } = options;
+  const guard = createGuard(options.quarantine ?? join(tmpdir(), `agent-quarantine-${randomUUID()}`));
   let tried: { readonly ok: boolean; readonly detail: string } | null = null;
 
   const tryOnce = (): { readonly ok: boolean; readonly detail: string } => {
@@ -205,6 +221,8 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
   return {
     describe: () => check().detail,
     check,
+    // Where no command can be run, nothing has to be held: `confine` says why.
+    guard: async (root) => (check().ok ? guard(root) : { readOnly: [], settle: async () => nothingSetAside }),
     confine: (wanted) => {
       const { ok, detail } = check();
       if (!ok) return { refusal: refusalOf(wanted, detail) };
@@ -231,8 +249,6 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
         ...(held === null ? {} : { release: held.release }),
         cwd: '/',
         ...(filter === null ? {} : { fd3: filter }),
-        // The tracker's own folder may come into being meanwhile, by the server.
-        forbidden: heldNames.filter((name) => name !== '.beads' && !there(join(root, name))),
         // Its own environment shows inside, in /proc/1/environ.
         env: {},
       };

@@ -4,5 +4,5 @@ import type { Sandbox } from './port.ts';
 export const createNoSandbox = (): Sandbox => ({
   describe: () => 'off: commands run as you, unconfined (sandbox.mode)',
   check: () => ({ ok: true, detail: 'off, by sandbox.mode' }),
-  confine: ({ argv, root, env }) => ({ argv, cwd: root, env, forbidden: [] }),
+  confine: ({ argv, root, env }) => ({ argv, cwd: root, env }),
 });

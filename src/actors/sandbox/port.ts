@@ -1,3 +1,5 @@
+import type { GuardFolder } from './shared-folder.ts';
+
 /** A folder of an assistant's own, with its settings and its sessions. */
 export interface OwnFolder {
   /** Absolute. */
@@ -21,6 +23,12 @@ export interface AssistantNeeds {
   readonly nests: boolean;
 }
 
+/** A git directory that is the agent's own, and where it is seen. */
+export interface OwnGit {
+  readonly dir: string;
+  readonly at: string;
+}
+
 /** A command as a tool wants it run. */
 export interface Wanted {
   readonly argv: readonly [string, ...string[]];
@@ -28,8 +36,12 @@ export interface Wanted {
   readonly root: string;
   /** Further paths that it may read. */
   readonly readable: readonly string[];
-  /** The git directory of the command's own git, which it may change, and where it is to be found. */
-  readonly git?: { readonly dir: string; readonly at: string } | null | undefined;
+  /** Absent where the workspace is the user's own folder: then protected paths are held at every depth. */
+  readonly git?: OwnGit | null | undefined;
+  /** What it may read and not change in the workspace, absolute; absent: what is protected at its top. */
+  readonly held?: readonly string[];
+  /** Whether it may change nothing at all, such as a search. */
+  readonly readOnly?: boolean;
   /** Whether it may reach the network; absent: as the sandbox is made. */
   readonly network?: boolean;
   /** Absent for what is no assistant. */
@@ -45,8 +57,6 @@ export interface Confined {
   readonly env: Readonly<Record<string, string>>;
   /** What it reads from its file descriptor 3, if anything. */
   readonly fd3?: Uint8Array;
-  /** Names in the workspace that are not there, and that the command must not make (CVE-2026-25725). */
-  readonly forbidden: readonly string[];
   /** To be called when it has ended. Never throws. */
   readonly release?: () => void;
 }
@@ -69,6 +79,8 @@ export interface Sandbox {
   readonly describe: () => string;
   /** Whether commands can be run at all; `detail` says what to install. */
   check(): { readonly ok: boolean; readonly detail: string };
+  /** Holds protected paths in the user's own folder, around each command; absent where nothing is held. */
+  readonly guard?: GuardFolder;
   /** How a command is spawned so that it is held, or why it is refused. Never runs it unheld when it should be held. */
   confine(wanted: Wanted): Confined | { readonly refusal: string };
 }

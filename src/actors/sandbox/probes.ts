@@ -1,4 +1,14 @@
-import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
@@ -49,12 +59,48 @@ const attempts: readonly (readonly [name: string, script: string])[] = [
   ['write a file without end', 'head -c 1200000000 /dev/zero > src/huge'],
 ];
 
+/** What a command leaves behind for the host to stumble over; it ends well, and what is outside must be as it was after it. */
+const traps: readonly (readonly [name: string, script: string, sprung: (root: string) => boolean])[] = [
+  [
+    'have its files moved through a link',
+    'rm -rf .beads; ln -s "$OTHER" .beads; ln -s "$OTHER" quarantine; echo x > .envrc; mkdir -p src/.claude',
+    (root) => isThere(join(root, '.envrc')) || isThere(join(root, 'src/.claude')),
+  ],
+  [
+    'have a folder outside moved into its reach',
+    'rm -rf .github; ln -s "$OTHER" .github; ln -s "$OTHER" src/sub',
+    (root) => isThere(join(root, '.github')),
+  ],
+  [
+    'make a repository inside of the project',
+    'mkdir -p src/lib/.git; echo x > src/lib/.git/config; mkdir -p src/bare/objects src/bare/refs; touch src/bare/HEAD',
+    (root) => isThere(join(root, 'src/lib/.git')) || isThere(join(root, 'src/bare/HEAD')),
+  ],
+  [
+    'make settings of git that are not there',
+    'touch .git/commondir .git/config.worktree; mkdir .git/modules',
+    (root) => ['commondir', 'config.worktree', 'modules'].some((name) => isThere(join(root, '.git', name))),
+  ],
+  [
+    'make the settings of an assistant, deep in the project',
+    'mkdir -p src/a/b; echo x > src/a/b/opencode.json; mkdir src/a/.pi; chmod 500 src/a; chmod 111 src/a/b',
+    (root) => isThere(join(root, 'src/a/b/opencode.json')) || isThere(join(root, 'src/a/.pi')),
+  ],
+];
+
+const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+
 export interface Probe {
   readonly name: string;
   /** It was tried and did not get out. */
   readonly held: boolean;
   /** A probe that could not even be run says nothing of the sandbox. */
   readonly tried: boolean;
+}
+
+interface Ended {
+  readonly root: string;
+  readonly exitCode: number | null;
 }
 
 const ran = 'the probe ran';
@@ -65,7 +111,7 @@ const makeWorkspace = () => {
   const [root, other] = [join(folder, 'workspace'), join(folder, 'other')];
   for (const each of ['.git/hooks', '.git/info', '.beads', '.vscode', 'src'])
     mkdirSync(join(root, each), { recursive: true });
-  mkdirSync(other);
+  for (const each of ['workflows', '.vscode']) mkdirSync(join(other, each), { recursive: true });
   for (const file of ['.git/config', '.git/HEAD', '.beads/issues.jsonl', '.vscode/tasks.json'])
     writeFileSync(join(root, file), 'as it was\n');
   writeFileSync(join(other, 'secret'), 'canary');
@@ -86,7 +132,7 @@ export const runProbes = async (sandbox: Sandbox): Promise<readonly Probe[]> => 
   const server = createServer((_request, response) => response.end('reached'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  const probe = async ([name, script]: readonly [string, string]): Promise<Probe> => {
+  const probe = async (name: string, script: string, isHeld: (ended: Ended) => boolean): Promise<Probe> => {
     const { folder, root, other } = makeWorkspace();
     const facts = { OTHER: other, REAL_HOME: homedir(), HOST_PID: String(process.pid), PORT: String(port) };
     const words = Object.entries(facts).map(([key, value]) => `${key}=${quoted(value)}`);
@@ -102,18 +148,19 @@ export const runProbes = async (sandbox: Sandbox): Promise<readonly Probe[]> => 
         tailBytes: 1_000,
       });
       const tried = !('refusal' in result) && result.output.startsWith(ran);
-      const failed = tried && result.exitCode !== 0;
-      const untouched = ['.git/config', '.beads/issues.jsonl', '.vscode/tasks.json'].every(
-        (file) => textOf(join(root, file)) === 'as it was\n',
-      );
-      return { name, held: failed && untouched, tried };
+      const isUntouched =
+        ['.git/config', '.beads/issues.jsonl', '.vscode/tasks.json'].every(
+          (file) => textOf(join(root, file)) === 'as it was\n',
+        ) && readdirSync(other).sort().join() === '.vscode,secret,workflows';
+      return { name, held: tried && isUntouched && isHeld({ root, exitCode: result.exitCode }), tried };
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
   };
   try {
     const probes: Probe[] = [];
-    for (const attempt of attempts) probes.push(await probe(attempt));
+    for (const [name, script] of attempts) probes.push(await probe(name, script, ({ exitCode }) => exitCode !== 0));
+    for (const [name, script, sprung] of traps) probes.push(await probe(name, script, ({ root }) => !sprung(root)));
     return probes;
   } finally {
     server.close();

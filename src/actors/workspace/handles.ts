@@ -8,7 +8,7 @@ export const hasHandles = (): boolean =>
   process.platform === 'linux' && lstatSync('/proc/self/fd', { throwIfNoEntry: false })?.isDirectory() === true;
 
 /** A name in a folder that is open: the part before it cannot be swapped. Names are latin1, one character for each byte. */
-const within = (folder: number, name: string): string | Buffer => {
+export const within = (folder: number, name: string): string | Buffer => {
   const path = `/proc/self/fd/${folder}/${name}`;
   for (let at = 0; at < name.length; at += 1) if (name.charCodeAt(at) > 0x7f) return Buffer.from(path, 'latin1');
   return path;

@@ -18,7 +18,8 @@ export const createSharedWorkspace = ({ projectRoot, fallback }: SharedOptions):
         ? 'the project folder, shared by all attempts'
         : `the project folder, one writer at a time (${fallback})`,
     open: async () => ({ root: await realpath(projectRoot), readable: [], git: null, notes: [], conflicts: [] }),
-    alone: (work, turn) => (fallback === undefined ? work() : mutex(work, turn)),
+    // What a command made is told apart from what another one made, and no folder is swapped while one is begun.
+    alone: mutex,
     save: async () => null,
     sweep: async () => [],
     merge: async () => ({ status: 'nothing' }),

@@ -40,7 +40,7 @@ export interface ServerOptions {
  */
 export const runServer = async ({ project, load, env, inspect, drainMs }: ServerOptions): Promise<RunningServer> => {
   const loaded = load();
-  const sandbox = sandboxFor(loaded.config);
+  const sandbox = sandboxFor(loaded.config, project);
   const environment = { ...childEnvironment(env), ...gitIdentity(project.root) };
   const credentials = takeCredentials(env);
   const take = takeFrom(project, { credentials, environment, env });

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { CommandResult } from '../child.ts';
-import { runConfined } from '../run-confined.ts';
+import { type ConfinedResult, runConfined } from '../run-confined.ts';
 import type { Tool } from './port.ts';
 
 /** Together with the closing line below the 16 KiB of a result, so that nothing is cut twice. */
@@ -33,8 +33,14 @@ const closingLine = (result: CommandResult, timeoutSeconds: number): string => {
   return `[exit code ${result.exitCode}${left}]`;
 };
 
-const quarantineLine = (name: string): string =>
-  `[${name} is protected: agents may not make it; it was moved to .beads/quarantine]`;
+/** What the model, and who reads along, must know of files that the command made and that programs would obey. */
+const quarantineLines = ({ quarantined, notQuarantined, quarantine }: ConfinedResult): readonly string[] => [
+  ...quarantined.map(
+    (path) =>
+      `[${path} is protected: other programs obey it, so agents may not make it; it was moved to ${quarantine}]`,
+  ),
+  ...notQuarantined.map((path) => `[protected, and still there, remove it: ${path}]`),
+];
 
 /** Runs a shell command in its own process group and ends all of it with the call. */
 export const bashTool: Tool<z.infer<typeof schema>> = {
@@ -71,7 +77,8 @@ export const bashTool: Tool<z.infer<typeof schema>> = {
       kept === null
         ? []
         : [`[${kept.isWhole ? 'the whole' : 'more of the'} output is in ${kept.path}; commands can read it]`];
-    const lines = [output, ...whole, ...result.quarantined.map(quarantineLine), closingLine(result, timeout_seconds)];
-    return { ok: result.exitCode === 0 && result.quarantined.length === 0, text: lines.join('\n') };
+    const protectedLines = quarantineLines(result);
+    const lines = [output, ...whole, ...protectedLines, closingLine(result, timeout_seconds)];
+    return { ok: result.exitCode === 0 && protectedLines.length === 0, text: lines.join('\n') };
   },
 };

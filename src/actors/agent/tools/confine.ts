@@ -1,6 +1,6 @@
 import { lstat, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
-import { protectionOf } from '../../sandbox/protected-paths.ts';
+import { type Protection, protectionOf } from '../../sandbox/protected-paths.ts';
 
 /** A value, or why there is none, as a text for the model. */
 export type Checked<Value> =
@@ -17,7 +17,10 @@ export interface Place {
   readonly shown: string | null;
 }
 
-type Access = 'read' | 'write';
+/** `write_shown`: also what a person is shown before anybody obeys it, which needs a folder that is the agent's own. */
+export type Access = 'read' | 'write' | 'write_shown';
+
+export const writeAccess = (isOwn = false): 'write' | 'write_shown' => (isOwn ? 'write_shown' : 'write');
 
 const reasons: Readonly<Record<string, string>> = {
   ENOENT: 'does not exist',
@@ -50,6 +53,9 @@ const partsFrom = (root: string, path: string): readonly string[] =>
     .split(sep)
     .filter((part) => part !== '');
 
+const where = (protection: Protection): string =>
+  protection === 'held' ? '' : " in the project's own folder, where nobody sees it before programs obey it";
+
 const isLink = (path: string): Promise<boolean> =>
   lstat(path).then(
     (stat) => stat.isSymbolicLink(),
@@ -68,8 +74,8 @@ const realpathSoFar = async (path: string): Promise<string> => {
 };
 
 /**
- * Where a path that the model gave leads, if that is inside the root. For `write`, held names are refused, by the path as
- * given and by the path that its symlinks lead to.
+ * Where a path that the model gave leads, if that is inside the root. For writing, protected names are refused, by the
+ * path as given and by the path that its symlinks lead to.
  */
 export const locate = async (root: string, path: string, access: Access): Promise<Checked<Place>> => {
   if (path.includes('\0')) return refuse(path, 'contains a NUL byte');
@@ -86,8 +92,9 @@ export const locate = async (root: string, path: string, access: Access): Promis
   const parts = partsFrom(root, real);
   if (parts[0] === '..') return leadsOut;
 
-  const found = access === 'write' ? [given, real].map((each) => protectionOf(partsFrom(root, each).join('/'))) : [];
-  const held = found.find((protection) => protection?.protection === 'held');
-  if (held) return refuse(path, `is protected: agents may not write to ${held.name}`);
-  return { ok: true, value: { parts, path: `./${parts.join('/')}`, shown: found.find(Boolean)?.name ?? null } };
+  const found =
+    access === 'read' ? [] : [given, real].flatMap((each) => protectionOf(partsFrom(root, each).join('/')) ?? []);
+  const held = found.find(({ protection }) => protection === 'held' || access === 'write');
+  if (held) return refuse(path, `is protected: agents may not write to ${held.name}${where(held.protection)}`);
+  return { ok: true, value: { parts, path: `./${parts.join('/')}`, shown: found[0]?.name ?? null } };
 };

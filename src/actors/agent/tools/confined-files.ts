@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Checked, errorCode, locate, type Place, refuse, refuseFor } from './confine.ts';
+import { type Access, type Checked, errorCode, locate, type Place, refuse, refuseFor } from './confine.ts';
 
 /** The largest file that a tool reads. */
 export const maxFileBytes = 10 * 1024 * 1024;
@@ -150,8 +150,13 @@ const noteFor = ({ shown }: Place): string =>
     : `\n[${shown} runs on a person's machine: it is shown before it is merged, and obeyed by nobody until then]`;
 
 /** Writes a file inside the root as a whole or not at all; makes missing folders, keeps the mode of a file. */
-export const writeInside = async (root: string, path: string, data: string | Buffer): Promise<Checked<Written>> => {
-  const located = await locate(root, path, 'write');
+export const writeInside = async (
+  root: string,
+  path: string,
+  data: string | Buffer,
+  access: Exclude<Access, 'read'> = 'write',
+): Promise<Checked<Written>> => {
+  const located = await locate(root, path, access);
   if (!located.ok) return located;
   try {
     return await inFolderOf({ root, place: located.value, create: true }, async (folder, name) => {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { wholeLines } from '../bounded-text.ts';
-import { type Checked, locate, refuse } from './confine.ts';
+import { type Checked, locate, refuse, writeAccess } from './confine.ts';
 import { readInside, writeInside } from './confined-files.ts';
 import { applyReplacements, unifiedDiff } from './diff.ts';
 import { createMatcher, type Edit, type Replacement } from './edit-match.ts';
@@ -67,8 +67,9 @@ export const editTool: Tool<z.infer<typeof schema>> = {
   description:
     'Replaces parts of a text file. Each old_text must match one place exactly; differences in trailing spaces, line ends, typographic quotes and dashes are forgiven. Answers a diff.',
   schema,
-  run: async ({ path, edits }, { root }) => {
-    const writable = await locate(root, path, 'write');
+  run: async ({ path, edits }, { root, isOwn }) => {
+    const access = writeAccess(isOwn);
+    const writable = await locate(root, path, access);
     if (!writable.ok) return writable;
     const file = await readInside(root, path);
     if (!file.ok) return file;
@@ -82,7 +83,7 @@ export const editTool: Tool<z.infer<typeof schema>> = {
     const edited = applyReplacements(source, planned.value);
     if (edited === source) return { ok: false, text: 'no edit was made: new_text is the same as old_text' };
 
-    const written = await writeInside(root, path, mark + edited);
+    const written = await writeInside(root, path, mark + edited, access);
     if (!written.ok) return written;
     return { ok: true, text: `edited ${path}\n${shortDiff(path, source, planned.value)}${written.value.note}` };
   },

@@ -11,6 +11,8 @@ export interface ToolContext {
   readonly readable: readonly string[];
   /** The git directory of its own git, where a sandbox mounts one; absent in a folder that has its own. */
   readonly git?: Wanted['git'];
+  /** Whether the folder is the attempt's own: a person sees its work before programs obey it. */
+  readonly isOwn?: boolean;
   readonly signal: AbortSignal;
   /** Output as it comes, already bounded by the tool. */
   readonly emit: (chunk: string) => void;

@@ -72,7 +72,7 @@ export const searchLines = async (search: LineSearch): Promise<FoundLines> => {
   const signal = AbortSignal.any([context.signal, enough.signal]);
   const bounds = { timeoutMs, signal, onOutput, headBytes: 0, tailBytes: 0 };
   const { root, readable, git, env, sandbox } = context;
-  const held = await runConfined(sandbox, { argv, root, readable, git, env, ...bounds });
+  const held = await runConfined(sandbox, { argv, root, readable, git, env, readOnly: true, ...bounds });
   const result = 'refusal' in held ? await runCommand({ argv, cwd: root, env, ...bounds }) : held;
   return { ...lines.end(), complaint: complaint.trim(), result };
 };

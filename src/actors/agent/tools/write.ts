@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { writeAccess } from './confine.ts';
 import { writeInside } from './confined-files.ts';
 import type { Tool } from './port.ts';
 
@@ -13,8 +14,8 @@ export const writeTool: Tool<z.infer<typeof schema>> = {
   description:
     'Creates a file, or replaces the whole content of one; missing folders are made. To change a part of a file, use edit if you have it.',
   schema,
-  run: async ({ path, content }, { root }) => {
-    const written = await writeInside(root, path, content);
+  run: async ({ path, content }, { root, isOwn }) => {
+    const written = await writeInside(root, path, content, writeAccess(isOwn));
     if (!written.ok) return written;
     return {
       ok: true,

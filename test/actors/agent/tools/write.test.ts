@@ -30,9 +30,18 @@ test.each(['.github/workflows/ci.yml', 'packages/a/.npmrc', 'AGENTS.md'])(
   async (path) => {
     const { context, get } = await createWorkbench();
 
-    const result = await writeTool.run({ path, content: 'x' }, context);
+    const result = await writeTool.run({ path, content: 'x' }, { ...context, isOwn: true });
 
     expect(result).toMatchObject({ ok: true, text: expect.stringContaining("runs on a person's machine") });
     expect(await get(path)).toBe('x');
   },
 );
+
+test("write refuses them in the project's own folder, where nobody sees them first", async () => {
+  const { context, files } = await createWorkbench();
+
+  const result = await writeTool.run({ path: 'a/.npmrc', content: 'x' }, context);
+
+  expect(result).toEqual({ ok: false, text: expect.stringMatching(/may not write to .npmrc in the project's own/) });
+  expect(await files()).toEqual([]);
+});

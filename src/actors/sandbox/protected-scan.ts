@@ -1,0 +1,165 @@
+import { chmodSync, closeSync, constants, fstatSync, openSync, readdirSync, type Stats } from 'node:fs';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { look, openFolder, openFolderIn, readLinkIn, within } from '../workspace/handles.ts';
+import { protectionOf } from './protected-paths.ts';
+
+/** Something in a folder that other programs would obey. Paths are relative, latin1: one character for each byte. */
+export interface ProtectedEntry {
+  readonly path: string;
+  /** What must be read-only so that it stays as it is: itself, or the folder that is a repository by it. */
+  readonly holder: string;
+  readonly kind: 'file' | 'folder' | 'link' | 'other';
+  /** Of its inode. */
+  readonly id: string;
+  /** Where a link leads. */
+  readonly target: string | null;
+}
+
+export interface Scan {
+  readonly entries: readonly ProtectedEntry[];
+  /** False when there are more folders than are looked through. */
+  readonly isWhole: boolean;
+}
+
+/** What a folder had when it was read. */
+interface Known {
+  readonly id: string;
+  readonly changedAt: number;
+  /** A change in the same tick of the file system's clock would not show. */
+  readonly isSettled: boolean;
+  readonly isRepository: boolean;
+  readonly named: readonly string[];
+  readonly folders: Map<string, Known | null>;
+}
+
+export const maxFolders = 50_000;
+const maxDepth = 100;
+const tickMs = 100;
+/** Folders that are looked at before others have their turn. */
+const sliceFolders = 256;
+/** Node has no name for it: a handle for a folder that cannot be listed. */
+const pathOnly = 0x200000;
+
+const idOf = ({ dev, ino }: Stats): string => `${dev}:${ino}`;
+const kindOf = (stat: Stats): ProtectedEntry['kind'] => {
+  if (stat.isSymbolicLink()) return 'link';
+  if (stat.isDirectory()) return 'folder';
+  return stat.isFile() ? 'file' : 'other';
+};
+const isProtected = (name: string): boolean => protectionOf(Buffer.from(name, 'latin1').toString()) !== null;
+
+/** Git takes a folder with these for a repository, whatever the folder's name is. */
+const isRepository = (names: ReadonlySet<string>): boolean =>
+  names.has('HEAD') && (names.has('commondir') || (names.has('objects') && names.has('refs')));
+
+const read = (folder: number, stat: Stats, before: Known | null, isPackages: boolean): Known => {
+  const readAt = Date.now();
+  const found = readdirSync(`/proc/self/fd/${folder}`, { withFileTypes: true, encoding: 'latin1' });
+  const named = found.filter(({ name }) => isProtected(name)).map(({ name }) => name);
+  // What is installed is code of other people, whatever its name is: only who works in there obeys it.
+  const folders = isPackages ? [] : found.filter((entry) => entry.isDirectory() && !named.includes(entry.name));
+  return {
+    id: idOf(stat),
+    changedAt: stat.ctimeMs,
+    isSettled: readAt - stat.ctimeMs > tickMs,
+    isRepository: isRepository(new Set(found.map(({ name }) => name))),
+    named,
+    folders: new Map(folders.map(({ name }) => [name, before?.folders.get(name) ?? null])),
+  };
+};
+
+const isAsKnown = (known: Known | null, stat: Stats): known is Known =>
+  known?.isSettled === true && known.id === idOf(stat) && known.changedAt === stat.ctimeMs;
+
+const openOr = (parent: number, name: string): number | null => {
+  try {
+    return openFolderIn(parent, name);
+  } catch {
+    return null;
+  }
+};
+
+/** A folder that a command took the right to list from; null when it is gone, or belongs to somebody else. */
+const openMended = (parent: number, name: string): number | null => {
+  const { O_DIRECTORY, O_NOFOLLOW } = constants;
+  try {
+    const handle = openSync(within(parent, name), pathOnly | O_DIRECTORY | O_NOFOLLOW);
+    try {
+      chmodSync(`/proc/self/fd/${handle}`, (fstatSync(handle).mode & 0o777) | 0o700);
+    } finally {
+      closeSync(handle);
+    }
+    return openFolderIn(parent, name);
+  } catch {
+    return null;
+  }
+};
+
+/**
+ * Looks for protected names at every depth of a folder, by open handles: no link is followed. Folders that did not change
+ * since the last time are not read again. `mend`: folders that could be listed the last time are made so again.
+ */
+export const createScanner = (root: string): ((mend: boolean) => Promise<Scan>) => {
+  let known: Known | null = null;
+  let closed = new Set<string>();
+
+  return async (mend) => {
+    const closedNow = new Set<string>();
+    const entries: ProtectedEntry[] = [];
+    let looked = 0;
+
+    const add = (parent: number, path: string, name: string, holder: string): void => {
+      const stat = look(parent, name);
+      if (stat === null) return;
+      const kind = kindOf(stat);
+      const target = kind === 'link' ? readLinkIn(parent, name).toString('latin1') : null;
+      entries.push({ path, holder, kind, id: idOf(stat), target });
+    };
+
+    const visitChild = async (parent: number, path: string, name: string, before: Known | null, depth: number) => {
+      const stat = look(parent, name);
+      if (stat === null || !stat.isDirectory()) return null;
+      looked += 1;
+      if (isAsKnown(before, stat) && before.folders.size + before.named.length === 0 && !before.isRepository)
+        return before;
+      if (depth > maxDepth) {
+        add(parent, path, name, path);
+        return null;
+      }
+      const state = `${idOf(stat)}:${stat.ctimeMs}`;
+      const folder = openOr(parent, name) ?? (mend && !closed.has(state) ? openMended(parent, name) : null);
+      if (folder === null) closedNow.add(state);
+      if (folder === null) return null;
+      try {
+        return await visit(folder, path, before, depth);
+      } finally {
+        closeSync(folder);
+      }
+    };
+
+    const visit = async (folder: number, path: string, before: Known | null, depth: number): Promise<Known> => {
+      const stat = fstatSync(folder);
+      const isPackages = path === 'node_modules' || path.endsWith('/node_modules');
+      const now = isAsKnown(before, stat) ? before : read(folder, stat, before, isPackages);
+      const below = (name: string): string => (path === '' ? name : `${path}/${name}`);
+      if (now.isRepository) add(folder, below('HEAD'), 'HEAD', path === '' ? 'HEAD' : path);
+      if (now.isRepository && path !== '') return now;
+      for (const name of now.named) add(folder, below(name), name, below(name));
+      for (const [name, child] of now.folders) {
+        if (looked >= maxFolders) return now;
+        if (looked % sliceFolders === sliceFolders - 1) await nextTurn();
+        now.folders.set(name, await visitChild(folder, below(name), name, child, depth + 1));
+      }
+      return now;
+    };
+
+    const folder = openFolder(root);
+    try {
+      known = await visit(folder, '', known, 0);
+    } finally {
+      closeSync(folder);
+    }
+    closed = closedNow;
+    return { entries, isWhole: looked < maxFolders };
+  };
+};

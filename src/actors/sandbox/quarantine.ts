@@ -1,0 +1,107 @@
+import { closeSync, renameSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { look, openFolder, openFolderIn, within } from '../workspace/handles.ts';
+import { copyTree, makeChangeable, type Room, removeTree } from './copy-tree.ts';
+
+/** What a command made under protected names, and where it is now. */
+export interface SetAside {
+  /** Relative to the root. */
+  readonly moved: readonly string[];
+  /** What is still where it was made, each with the reason. */
+  readonly left: readonly string[];
+  /** The folder that has what was moved, and `index.json` with what was where; null when nothing was moved. */
+  readonly folder: string | null;
+}
+
+export const nothingSetAside: SetAside = { moved: [], left: [], folder: null };
+
+const keptFolders = 100;
+const room = (): Room => ({ bytes: 1024 ** 3, entries: 100_000 });
+const latin1Of = (text: string): string => Buffer.from(text).toString('latin1');
+const textOf = (latin1: string): string => Buffer.from(latin1, 'latin1').toString();
+const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : null);
+
+/** The folder that a path is in, each part opened from the one before it: a link on the way is an error. */
+const openParent = (root: number, path: string): number => {
+  let folder = openFolderIn(root, '.');
+  for (const part of path.split('/').slice(0, -1)) {
+    try {
+      const next = openFolderIn(folder, part);
+      closeSync(folder);
+      folder = next;
+    } catch (error) {
+      closeSync(folder);
+      throw error;
+    }
+  }
+  return folder;
+};
+
+const moveFrom = async (
+  parent: number,
+  name: string,
+  into: { handle: number; path: string },
+  as: string,
+  left: Room,
+) => {
+  makeChangeable(parent);
+  // To move a folder, its own entry `..` is written.
+  if (look(parent, name)?.isDirectory()) {
+    const own = openFolderIn(parent, name);
+    makeChangeable(own);
+    closeSync(own);
+  }
+  try {
+    renameSync(within(parent, name), within(into.handle, as));
+  } catch (error) {
+    if (codeOf(error) !== 'EXDEV') throw error;
+    await copyTree(parent, name, `${latin1Of(into.path)}/${as}`, left);
+    await removeTree(parent, name);
+  }
+};
+
+/** Only the newest are kept. */
+const sweep = async (folder: string): Promise<void> => {
+  const names = await readdir(folder);
+  const ages = await Promise.all(names.map(async (name) => ({ name, at: (await stat(join(folder, name))).mtimeMs })));
+  const old = ages.sort((a, b) => b.at - a.at).slice(keptFolders - 1);
+  for (const { name } of old) await rm(join(folder, name), { recursive: true, force: true });
+};
+
+const makeFolder = async (folder: string): Promise<string> => {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await sweep(folder);
+  return mkdtemp(join(folder, 'command-'));
+};
+
+/**
+ * Moves what a command made to a folder that no command sees and no program obeys. No process of the command may run any
+ * more. Names there are numbers; `index.json` says what was where.
+ */
+export const setAside = async (root: string, paths: readonly string[], folder: string): Promise<SetAside> => {
+  const path = await makeFolder(folder);
+  const [from, into] = [openFolder(root), { handle: openFolder(path), path }];
+  const index: Record<string, string> = {};
+  const left: string[] = [];
+  const space = room();
+  try {
+    for (const [place, each] of paths.entries()) {
+      let parent: number | null = null;
+      try {
+        parent = openParent(from, each);
+        await moveFrom(parent, each.split('/').at(-1) ?? each, into, String(place + 1), space);
+        index[String(place + 1)] = textOf(each);
+      } catch (error) {
+        left.push(`${textOf(each)} (${error instanceof Error ? error.message : String(error)})`);
+      } finally {
+        if (parent !== null) closeSync(parent);
+      }
+    }
+    await writeFile(join(path, 'index.json'), `${JSON.stringify({ root, moved: index }, null, 2)}\n`, { mode: 0o600 });
+  } finally {
+    closeSync(from);
+    closeSync(into.handle);
+  }
+  return { moved: Object.values(index), left, folder: path };
+};

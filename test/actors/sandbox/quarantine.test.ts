@@ -1,0 +1,241 @@
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { childEnvironment } from '../../../src/actors/agent/child.ts';
+import { runConfined } from '../../../src/actors/agent/run-confined.ts';
+import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
+import type { OwnGit } from '../../../src/actors/sandbox/port.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const { ok, detail } = createBubblewrap({ readPaths: [], network: false }).check();
+const reason = ok ? '' : ` (skipped: ${detail})`;
+
+const put = (root: string, files: Readonly<Record<string, string>>): void => {
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), text);
+  }
+};
+
+/** A project of the user, a folder beside it that is none of the agent's business, and the state folder. */
+const makeScene = (files: Readonly<Record<string, string>> = {}) => {
+  const folder = temporaryFolder();
+  const [root, outside, state] = ['project', 'outside', 'state'].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  for (const each of [root, outside, state]) mkdirSync(each);
+  put(root, { 'src/a.txt': 'as it was', ...files });
+  return { root, outside, quarantine: join(state, 'quarantine') };
+};
+
+const run = async (
+  { root, quarantine }: { readonly root: string; readonly quarantine: string },
+  script: string,
+  git?: OwnGit,
+) => {
+  const result = await runConfined(createBubblewrap({ readPaths: [], network: false, quarantine }), {
+    argv: ['/bin/sh', '-c', script],
+    root,
+    readable: [],
+    ...(git === undefined ? {} : { git }),
+    env: childEnvironment(process.env),
+    timeoutMs: 15_000,
+    signal: new AbortController().signal,
+    headBytes: 8_192,
+    tailBytes: 8_192,
+  });
+  if ('refusal' in result) throw new Error(result.refusal);
+  return result;
+};
+
+const indexOf = (folder: string | null): Readonly<Record<string, string>> =>
+  JSON.parse(readFileSync(join(folder ?? '', 'index.json'), 'utf8')).moved;
+
+describe.skipIf(!ok)(`what a command makes that other programs would obey${reason}`, () => {
+  test('is moved to a private folder outside of the project, at every depth, with a list of what was where', async () => {
+    const scene = makeScene();
+
+    const result = await run(scene, 'mkdir -p .claude a/b/.git; echo evil > .claude/x; echo evil > a/b/.git/config');
+
+    expect(result.quarantined.toSorted()).toEqual(['.claude', 'a/b/.git']);
+    expect(result.quarantine?.startsWith(`${scene.quarantine}/`)).toBe(true);
+    expect(existsSync(join(scene.root, '.claude'))).toBe(false);
+    expect(readdirSync(join(scene.root, 'a/b'))).toEqual([]);
+    const moved = indexOf(result.quarantine);
+    const place = Object.keys(moved).find((name) => moved[name] === 'a/b/.git');
+    expect(readFileSync(join(result.quarantine ?? '', place ?? '', 'config'), 'utf8')).toBe('evil\n');
+    expect([scene.quarantine, result.quarantine ?? ''].map((path) => statSync(path).mode & 0o777)).toEqual([
+      0o700, 0o700,
+    ]);
+  });
+
+  test('is never moved through a link that the command made', async () => {
+    const scene = makeScene();
+
+    await run(scene, `ln -s ${scene.outside} .beads; ln -s ${scene.outside} quarantine; echo evil > .envrc`);
+
+    expect(readdirSync(scene.outside)).toEqual([]);
+    expect(existsSync(join(scene.root, '.envrc'))).toBe(false);
+  });
+
+  test('is moved as a link where it is one: nothing outside is moved', async () => {
+    const scene = makeScene();
+    put(scene.outside, { 'workflows/ci.yml': 'mine', 'x/.vscode/tasks.json': 'mine' });
+
+    const result = await run(scene, `ln -s ${scene.outside} .github; ln -s ${scene.outside}/x sub; ls .github || true`);
+
+    expect(result.quarantined).toEqual(['.github']);
+    expect(lstatSync(join(result.quarantine ?? '', '1')).isSymbolicLink()).toBe(true);
+    expect(readFileSync(join(scene.outside, 'workflows/ci.yml'), 'utf8')).toBe('mine');
+    expect(readFileSync(join(scene.outside, 'x/.vscode/tasks.json'), 'utf8')).toBe('mine');
+  });
+
+  test('is copied where the state folder is on another file system', async () => {
+    const folder = mkdtempSync('/dev/shm/agent-test-');
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const scene = makeScene();
+    expect(statSync(folder).dev).not.toBe(statSync(scene.root).dev);
+
+    const script = `mkdir -p .git/hooks; echo evil > .git/hooks/x; ln -s ${scene.outside} .git/link; mkfifo .git/pipe; chmod 500 .git`;
+    const result = await run({ ...scene, quarantine: join(folder, 'quarantine') }, script);
+
+    expect([result.quarantined, result.notQuarantined]).toEqual([['.git'], []]);
+    expect(existsSync(join(scene.root, '.git'))).toBe(false);
+    expect(readdirSync(join(result.quarantine ?? '', '1')).toSorted()).toEqual(['hooks', 'link']);
+    expect(readdirSync(scene.outside)).toEqual([]);
+  });
+
+  test('is found where the command made folders that cannot be listed or changed', async () => {
+    const scene = makeScene();
+
+    const result = await run(scene, 'mkdir -p a/.git b/.git; chmod 500 a; chmod 111 b');
+
+    expect(result.quarantined.toSorted()).toEqual(['a/.git', 'b/.git']);
+  });
+
+  test('is found below a hundred folders, and in a folder that git takes for a repository', async () => {
+    const scene = makeScene();
+    const deep = Array.from({ length: 150 }, () => 'd').join('/');
+
+    const result = await run(scene, `mkdir -p ${deep}/.git bare/objects bare/refs; touch bare/HEAD`);
+
+    expect(result.quarantined.toSorted()).toEqual(['bare/HEAD', deep.slice(0, 201)]);
+    expect(existsSync(join(scene.root, deep))).toBe(false);
+  });
+
+  test('is found whatever its name is made of', async () => {
+    const scene = makeScene();
+
+    const script = `mkdir .GIT; mkdir "$(printf 'a\\377')"; mkdir "$(printf 'a\\377')/.git"; mkdir "$(printf 'n\\nl')"; mkdir "$(printf 'n\\nl')/.mcp.json"`;
+    const result = await run(scene, script);
+
+    expect(result.quarantined.toSorted()).toEqual(['.GIT', 'a\ufffd/.git', 'n\nl/.mcp.json']);
+    expect(result.notQuarantined).toEqual([]);
+  });
+});
+
+describe.skipIf(!ok)(`what other programs obey and is there already${reason}`, () => {
+  const files = {
+    '.git/HEAD': 'ref: refs/heads/main',
+    '.git/config': 'mine',
+    '.github/workflows/ci.yml': 'mine',
+    'packages/a/.vscode/tasks.json': 'mine',
+    'packages/a/.npmrc': 'mine',
+    'lib/.git': 'gitdir: ../.git/modules/lib',
+    'bare/HEAD': 'ref: refs/heads/main',
+    'bare/objects/x': 'mine',
+    'bare/refs/x': 'mine',
+    'bare/config': 'mine',
+    'editor/tasks.json': 'mine',
+  };
+
+  test.each([
+    ['make settings of git that are not there', 'touch .git/commondir'],
+    ['make settings of a worktree', 'echo x > .git/config.worktree'],
+    ['make a module', 'mkdir .git/modules'],
+    ['make a hook', 'mkdir .git/hooks'],
+    ['commit', 'echo x > .git/refs'],
+    ['move .git away', 'mv .git .git2'],
+    ['change a workflow', 'echo x > .github/workflows/ci.yml'],
+    ['change a file of an editor below', 'echo x > packages/a/.vscode/tasks.json'],
+    ['replace one', 'rm packages/a/.npmrc'],
+    ['point a submodule elsewhere', 'echo x > lib/.git'],
+    ['change a repository without a working tree', 'echo x > bare/config'],
+    ['change what a protected link leads to', 'echo x > editor/tasks.json'],
+  ])('a command cannot %s', async (_what, script) => {
+    const scene = makeScene(files);
+    symlinkSync('editor', join(scene.root, '.zed'));
+
+    const result = await run(scene, script);
+
+    expect(result.exitCode).not.toBe(0);
+    expect(result.quarantined).toEqual([]);
+    for (const [path, text] of Object.entries(files)) expect(readFileSync(join(scene.root, path), 'utf8')).toBe(text);
+  });
+
+  test('stays where its folder is moved, and what takes its place is moved away', async () => {
+    const scene = makeScene(files);
+
+    const result = await run(scene, 'mv packages/a packages/b; mkdir -p packages/a/.vscode');
+
+    expect(result).toMatchObject({ exitCode: 0, quarantined: ['packages/a/.vscode'] });
+    expect(readFileSync(join(scene.root, 'packages/b/.vscode/tasks.json'), 'utf8')).toBe('mine');
+  });
+
+  test('a link of the user stays, and one that was changed is moved away', async () => {
+    const scene = makeScene(files);
+    symlinkSync('editor', join(scene.root, '.zed'));
+    symlinkSync('src', join(scene.root, '.idea'));
+
+    const result = await run(scene, 'rm .idea; ln -s editor .idea');
+
+    expect(result.quarantined).toEqual(['.idea']);
+    expect(lstatSync(join(scene.root, '.zed')).isSymbolicLink()).toBe(true);
+  });
+
+  test('a folder of the user that nobody may list stays as it is', async () => {
+    const scene = makeScene(files);
+    mkdirSync(join(scene.root, 'closed'));
+    chmodSync(join(scene.root, 'closed'), 0o300);
+
+    expect(await run(scene, 'echo x > src/a.txt')).toMatchObject({ exitCode: 0, quarantined: [] });
+    expect(statSync(join(scene.root, 'closed')).mode & 0o777).toBe(0o300);
+  });
+
+  test('what the user makes between two commands is known to the second', async () => {
+    const scene = makeScene(files);
+    await run(scene, 'true');
+    put(scene.root, { 'src/.envrc': 'mine' });
+
+    const result = await run(scene, 'echo x > src/.envrc');
+
+    expect([result.exitCode === 0, result.quarantined]).toEqual([false, []]);
+    expect(readFileSync(join(scene.root, 'src/.envrc'), 'utf8')).toBe('mine');
+  });
+});
+
+test.skipIf(!ok)('in a folder of its own a command cannot make or change the tracker', async () => {
+  const scene = makeScene();
+  const git = { dir: join(scene.outside, 'git'), at: join(scene.root, '.git') };
+  mkdirSync(git.dir);
+
+  const result = await run(scene, 'mkdir .beads; echo x > .beads/issues.jsonl; ln -s / .beads/x; mv .beads b', git);
+
+  expect(result.exitCode).not.toBe(0);
+  expect(readdirSync(join(scene.root, '.beads'))).toEqual([]);
+  expect(existsSync(join(scene.root, 'b'))).toBe(false);
+});
