@@ -58,23 +58,29 @@ const markVariable = 'ATS_ATTEMPT';
 const provideAgent = (
   worker: AgentWorker,
   delegation: Delegation,
-  slots: () => Pick<Attempts, 'lendSlot' | 'regainSlot'>,
-) =>
-  agentMachine.provide({
+  attempts: () => Pick<Attempts, 'lendSlot' | 'regainSlot' | 'track'>,
+) => {
+  /** The attempt counts as gone only when all that was begun of it has ended. */
+  const tracked = <Output, Input extends Seat>(work: (input: Input, signal: AbortSignal) => Promise<Output>) =>
+    fromPromise<Output, Input>(({ input, signal }) =>
+      attempts().track(attemptKey(input.taskId, input.attempt), work(input, signal)),
+    );
+  return agentMachine.provide({
     actors: {
-      prepare: fromPromise<Prepared, PrepareInput>(({ input, signal }) =>
-        input.backend === 'builtin' ? worker.prepare(input, signal) : delegation.prepare(input),
+      prepare: tracked<Prepared, PrepareInput>((input, signal) =>
+        input.backend === 'builtin' ? worker.prepare(input, signal) : delegation.prepare(input, signal),
       ),
-      delegate: fromPromise<Delegated, DelegateInput>(({ input, signal }) => delegation.delegate(input, signal)),
-      think: fromPromise<Thought, ThinkInput>(({ input, signal }) => worker.think(input, signal)),
-      compact: fromPromise<Compacted, CompactInput>(({ input, signal }) => worker.compact(input, signal)),
-      act: fromPromise<Acted, ActInput>(({ input, signal }) => worker.act(input, signal)),
-      lendSlot: fromPromise<void, Pick<Seat, 'taskId'>>(({ input }) => slots().lendSlot(input.taskId)),
+      delegate: tracked<Delegated, DelegateInput>(delegation.delegate),
+      think: tracked<Thought, ThinkInput>(worker.think),
+      compact: tracked<Compacted, CompactInput>(worker.compact),
+      act: tracked<Acted, ActInput>(worker.act),
+      lendSlot: fromPromise<void, Pick<Seat, 'taskId'>>(({ input }) => attempts().lendSlot(input.taskId)),
       regainSlot: fromPromise<void, Pick<Seat, 'taskId'>>(({ input, signal }) =>
-        slots().regainSlot(input.taskId, signal),
+        attempts().regainSlot(input.taskId, signal),
       ),
     },
   });
+};
 
 export const createAgents = (options: AgentsOptions): Agents => {
   const { ports, settings, chooser, journal, attempts } = options;
@@ -101,7 +107,6 @@ export const createAgents = (options: AgentsOptions): Agents => {
     findTask: options.findTask,
     readResults: results.read,
     emit,
-    track: <Result>(key: AttemptKey, work: Promise<Result>) => attempts().track(key, work),
     endLeftovers,
     stepsOf: (key: Key) => createSteps(store, journal, key),
     onInterrupted: () => settings().onInterrupted,

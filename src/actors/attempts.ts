@@ -3,10 +3,11 @@ import type { AgentStart } from '../machines/agent-context.ts';
 import type { Place, SupervisorFact } from '../machines/supervisor-context.ts';
 import type { supervisorMachine } from '../machines/supervisor-machine.ts';
 import { type AttemptKey, type AttemptOutcome, attemptKey, type Role, type TaskId } from '../machines/task.ts';
+import { within } from './within.ts';
 
 export type Supervisor = ActorRefFrom<typeof supervisorMachine>;
 
-/** The slots and agents of the supervisor, as promises: each one is given up when its signal aborts. */
+/** The slots and agents of the supervisor, as promises: each one is given up, and rejects, when its signal aborts. */
 export interface Attempts {
   waitForSlot(place: Place, signal: AbortSignal): Promise<void>;
   /** Never resolves: the slot is held until the signal aborts, and further while what was committed says so. */
@@ -14,6 +15,7 @@ export interface Attempts {
   /** While a person is waited for, somebody else may have the slot. */
   lendSlot(taskId: TaskId): Promise<void>;
   regainSlot(taskId: TaskId, signal: AbortSignal): Promise<void>;
+  /** When the signal aborts the agent is stopped, and it rejects when none of its tracked work is left. */
   run(input: AgentStart, signal: AbortSignal): Promise<AttemptOutcome>;
   /** Remembers work of an attempt that must have ended before the attempt counts as gone. */
   track<Result>(key: AttemptKey, work: Promise<Result>): Promise<Result>;
@@ -26,14 +28,6 @@ export interface Attempts {
 }
 
 const quiesceMs = 20_000;
-
-const within = async (work: Promise<unknown>, ms: number, what: string): Promise<void> => {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${what} did not end within ${ms / 1000} s`)), ms);
-  });
-  await Promise.race([work, late]).finally(() => clearTimeout(timer));
-};
 
 /** `holdsSlot` tells from what was committed: an actor that broke comes back, and has its slot still. */
 export const createAttempts = (supervisor: Supervisor, holdsSlot: (taskId: TaskId) => boolean): Attempts => {
@@ -57,18 +51,20 @@ export const createAttempts = (supervisor: Supervisor, holdsSlot: (taskId: TaskI
 
   return {
     waitForSlot: (place, signal) =>
-      new Promise((resolve) => {
+      new Promise((resolve, reject) => {
         granted.set(place.taskId, resolve);
         signal.addEventListener('abort', () => {
           granted.delete(place.taskId);
           supervisor.send({ type: 'slot.returned', taskId: place.taskId });
+          reject(signal.reason);
         });
         supervisor.send({ type: 'slot.requested', place });
       }),
     holdSlot: (taskId, role, signal) =>
-      new Promise(() => {
+      new Promise((_, reject) => {
         signal.addEventListener('abort', () => {
           if (!holdsSlot(taskId)) supervisor.send({ type: 'slot.returned', taskId });
+          reject(signal.reason);
         });
         supervisor.send({ type: 'slot.retaken', taskId, role });
       }),
@@ -77,18 +73,22 @@ export const createAttempts = (supervisor: Supervisor, holdsSlot: (taskId: TaskI
       return new Promise(() => {});
     },
     regainSlot: (taskId, signal) =>
-      new Promise((resolve) => {
+      new Promise((resolve, reject) => {
         regained.set(taskId, resolve);
-        signal.addEventListener('abort', () => regained.delete(taskId));
+        signal.addEventListener('abort', () => {
+          regained.delete(taskId);
+          reject(signal.reason);
+        });
         supervisor.send({ type: 'slot.wanted', taskId });
       }),
     run: (input, signal) =>
-      new Promise((resolve) => {
+      new Promise((resolve, reject) => {
         const key = attemptKey(input.taskId, input.attempt);
         ended.set(key, resolve);
         signal.addEventListener('abort', () => {
           ended.delete(key);
           supervisor.send({ type: 'agent.dismissed', key });
+          void Promise.allSettled([...(working.get(key) ?? [])]).then(() => reject(signal.reason));
         });
         supervisor.send({ type: 'agent.requested', key, input });
       }),

@@ -64,7 +64,7 @@ export interface LiveTasks {
 const reviveMs = 5_000;
 const reviveAtMostMs = 10 * 60_000;
 
-const stopping = (): ServiceError =>
+export const stopping = (): ServiceError =>
   new ServiceError('internal', { detail: 'the server is stopping; ask again when it is back' });
 
 /** It will be tried again; who asks now is told why there is no answer. */

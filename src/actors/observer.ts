@@ -5,6 +5,7 @@ import { holderOf, type TrackedTask } from '../machines/tracked-task.ts';
 import type { Journal } from './journal.ts';
 import { type RestingViews, savedSnapshot } from './saved-state.ts';
 import type { Store } from './store/port.ts';
+import { atRest, unlessBegun } from './tracker/at-rest.ts';
 import type { Tracker } from './tracker/port.ts';
 import { observedEntries, sameToPeople, shownIn } from './transitions.ts';
 
@@ -56,8 +57,8 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
     const fresh = await tracker.find(id);
     if (fresh === null || !wasPutBack(fresh)) return;
     const ended = savedSnapshot(store, id);
-    if (ended.hasTag('failed')) await tracker.release(id, 'agent-failed');
-    if (ended.hasTag('cancelled')) await tracker.release(id, 'agent-cancelled');
+    const label = ended.hasTag('failed') ? 'agent-failed' : ended.hasTag('cancelled') ? 'agent-cancelled' : null;
+    if (label !== null) await tracker.release(id, label, atRest(store, id)).catch(unlessBegun);
   };
 
   /** A task at rest that changed in the tracker: a frame for who looks on, if it shows anything new. */

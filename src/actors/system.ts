@@ -13,6 +13,7 @@ import { missing } from './backends/choose.ts';
 import { createChooser } from './backends/chooser.ts';
 import { failDependents } from './dependents.ts';
 import { durable } from './durable.ts';
+import { createInvoked } from './invoked.ts';
 import { createJournal, type Journal } from './journal.ts';
 import { createMetrics, type Tally } from './metrics.ts';
 import { mayGoOn, savedSeat } from './saved-state.ts';
@@ -85,6 +86,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   const holdsSlot = (taskId: TaskId): boolean => savedSeat(store, taskId) !== null;
   const tellAgent = (key: string, event: AgentEvent): void => supervisor.getSnapshot().children[key]?.send(event);
   const attempts: Attempts = createAttempts(supervisor, holdsSlot);
+  const invoked = createInvoked();
 
   const load = (): Slots => {
     const snapshot = supervisor.getSnapshot();
@@ -112,6 +114,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     tracker,
     store,
     attempts,
+    invoked,
     results,
     workspace,
     mergeMode: () => settings.merge,
@@ -148,7 +151,10 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     log,
     inspected,
     tellAgent,
-    whenSilent: (taskId) => attempts.whenSilent(taskId),
+    whenSilent: async (taskId) => {
+      await invoked.whenSilent(taskId);
+      await attempts.whenSilent(taskId);
+    },
     onCrash: (taskId) => {
       const own = Object.keys(supervisor.getSnapshot().children).filter((key) => key.startsWith(`${taskId}#`));
       for (const key of own) supervisor.send({ type: 'agent.dismissed', key: key as AttemptKey });
@@ -224,7 +230,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       host.stop();
       supervisor.stop();
       clearTimeout(pause);
-      await attempts.settle(stopMs);
+      await Promise.all([invoked.settle(stopMs), attempts.settle(stopMs)]);
       try {
         journal.flush();
       } catch (error) {

@@ -10,7 +10,7 @@ import type { TrackedTask } from '../machines/tracked-task.ts';
 import { agentChange, taskChange } from './changes.ts';
 import { durable } from './durable.ts';
 import type { Journal } from './journal.ts';
-import { createLiveTasks, type Live, type LiveTasksPorts, type TaskMachine } from './live-tasks.ts';
+import { createLiveTasks, type Live, type LiveTasksPorts, stopping, type TaskMachine } from './live-tasks.ts';
 import { createObserver } from './observer.ts';
 import { differenceFrom } from './replay.ts';
 import { asTracked, createRestingViews, goesToWait, observationOf, savedSnapshot } from './saved-state.ts';
@@ -137,6 +137,10 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
 
   /** Nobody is answered before the state is on disk; one that cannot be is as if it had not been. */
   const makeDurable = (taskId: TaskId, host: Live): void => {
+    const { status, error } = host.actor.getSnapshot();
+    if (status === 'error') throw error;
+    // What it gathered has been given up with it.
+    if (live.get(taskId) !== host) throw stopping();
     try {
       journal.flush();
     } catch (error) {

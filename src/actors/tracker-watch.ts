@@ -1,6 +1,7 @@
 import type { TaskId } from '../machines/task.ts';
 import { statusInTracker, type TrackedTask } from '../machines/tracked-task.ts';
 import type { Store } from './store/port.ts';
+import { atRest, unlessBegun } from './tracker/at-rest.ts';
 import type { Tracker } from './tracker/port.ts';
 import { shownIn } from './transitions.ts';
 
@@ -48,7 +49,7 @@ export const createTrackerWatch = ({ tracker, store, observe, log }: WatchPorts)
         log('a task is marked as started by this service, which knows nothing of it', { task_id: id });
       else {
         log('a task was still marked as started; it is open again', { task_id: id });
-        await tracker.release(id, 'agent-failed');
+        await tracker.release(id, 'agent-failed', atRest(store, id)).catch(unlessBegun);
       }
     }
   };

@@ -45,7 +45,7 @@ test('what an attempt changed is shown as a patch that git takes, and merged on 
   expect(JSON.parse(again.out)).toEqual({ task_id: id, attempt: 1, status: 'nothing' });
 });
 
-test('diff names first what other programs run, and git still takes the patch', async () => {
+test('diff names first what other programs run, and git still takes the patch', { timeout: 60_000 }, async () => {
   const { agent, root, stopServer } = open(
     {},
     ['b.txt', '.github/workflows/ci.yml', 'pkg/.npmrc', '-- a\n/.env'].map((path) => ({ path, content: 'new\n' })),

@@ -164,6 +164,21 @@ export const describeTracker = (
       expect((await find(second.id)).status).toBe('open');
     });
 
+    test('a write whose fence does not let it pass changes nothing', async () => {
+      const { id } = await tracker.create(aTask());
+      const fence = (): never => {
+        throw new ServiceError('stale_attempt', { task_id: id, attempt: 1, live_attempt: 2 });
+      };
+
+      expect(await codeOf(tracker.claim(id, fence))).toBe('stale_attempt');
+      expect(await codeOf(tracker.close(id, 'late', fence))).toBe('stale_attempt');
+      expect(await find(id)).toMatchObject({ status: 'open', assignee: null });
+      await tracker.claim(id);
+      expect(await codeOf(tracker.release(id, 'agent-failed', fence))).toBe('stale_attempt');
+      expect(await codeOf(tracker.reopen(id, fence))).toBe('stale_attempt');
+      expect(await find(id)).toMatchObject({ status: 'in_progress', assignee: tracker.actor, labels: [] });
+    });
+
     test.each(['agent-failed', 'agent-cancelled'] as const)(
       'a released task is open again with the label %s',
       async (label) => {

@@ -74,12 +74,12 @@ const bugs: Readonly<Record<string, Planted>> = {
   },
   'the tracker is not told of an end': {
     file: 'src/actors/task-work.ts',
-    find: '          await tracker.release(taskId, label);\n',
+    find: '        await tracker.release(taskId, label, fence);\n',
     put: '',
     says: /I14/,
   },
   'a task is closed before its results are written': {
-    file: 'src/actors/task-work.ts',
+    file: 'src/actors/attempt-end.ts',
     find: '    await results.write({',
     put: '    void results.write({',
     says: /Spec 2\.1/,

@@ -1,5 +1,5 @@
 import type { Seat } from '../../machines/agent-params.ts';
-import { type AttemptKey, attemptKey, type Failure } from '../../machines/task.ts';
+import { attemptKey, type Failure } from '../../machines/task.ts';
 import type { EventType } from '../events.ts';
 import type { Message, Model, ModelEvent, ModelRequest, ModelUsage } from '../model/port.ts';
 import { costOf, type Price } from '../settings.ts';
@@ -15,8 +15,6 @@ export interface CallPorts {
     readonly price: Price | undefined;
   };
   readonly emit: (key: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
-  /** Work that must have ended before the attempt counts as gone. */
-  readonly track: <Result>(key: AttemptKey, work: Promise<Result>) => Promise<Result>;
   readonly maxTokens: () => number;
   readonly now: () => number;
 }
@@ -78,7 +76,7 @@ export const createModelCall = (ports: CallPorts) => {
     const onText = (text: string) => {
       if (purpose === undefined) ports.emit(seat, 'text_delta', { text });
     };
-    const last = await ports.track(key, hear(model, request, onText, signal));
+    const last = await hear(model, request, onText, signal);
     const finished = { ...about, duration_ms: ports.now() - startedAt };
     if (last?.type !== 'answered') {
       const failure = last?.type === 'failed' ? last.failure : silent;

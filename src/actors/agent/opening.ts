@@ -50,10 +50,15 @@ const firstMessage = async (
 };
 
 /** Can be opened again, also in another process. @throws when the task or its folder is gone */
-export const open = async ({ taskId, attempt, role, options }: Seat, ports: OpeningPorts): Promise<Opening> => {
+export const open = async (
+  { taskId, attempt, role, options }: Seat,
+  ports: OpeningPorts,
+  signal: AbortSignal,
+): Promise<Opening> => {
   const task = await ports.findTask(taskId);
   if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
-  const place = await ports.workspace.open({ taskId, attempt, role, options }, task.dependencies);
+  const place = await ports.workspace.open({ taskId, attempt, role, options }, task.dependencies, signal);
+  signal.throwIfAborted();
   const steps = ports.stepsOf({ taskId, attempt });
   return { task, place, steps, first: await firstMessage(task, steps, place, ports) };
 };

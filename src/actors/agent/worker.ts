@@ -143,7 +143,7 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
 
   return {
     prepare: async ({ turns, resumeAt, ...seat }, signal) => {
-      const { first, ...opened } = await open(seat, ports);
+      const { first, ...opened } = await open(seat, ports, signal);
       // What is about to begin has left nothing.
       if (resumeAt !== null || turns > 0) await ports.endLeftovers(seat.taskId, seat.attempt);
       // Who was dismissed meanwhile has been forgotten already.
@@ -195,7 +195,7 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
         recall: recall(input, desk),
         observe: observer(input, desk, signal),
       });
-      const results = await ports.track(attemptKey(input.taskId, input.attempt), executor.run(calls));
+      const results = await executor.run(calls);
       desk.conversation.results(results);
       return {
         calls: calls.length,

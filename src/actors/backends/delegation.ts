@@ -24,8 +24,6 @@ export interface DelegationPorts extends OpeningPorts {
   readonly profileOf: (role: Role) => RoleProfile;
   readonly emit: (key: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
   readonly report: (key: AttemptKey, event: Reported) => void;
-  /** Work that must have ended before the attempt counts as gone. */
-  readonly track: <Result>(key: AttemptKey, work: Promise<Result>) => Promise<Result>;
   readonly environmentOf: (
     seat: Pick<Seat, 'taskId' | 'attempt'>,
     assistant: Assistant,
@@ -41,7 +39,7 @@ export interface DelegationPorts extends OpeningPorts {
 
 /** The slots of the agent machine for attempts whose work an assistant does. */
 export interface Delegation {
-  prepare(input: PrepareInput): Promise<Prepared>;
+  prepare(input: PrepareInput, signal: AbortSignal): Promise<Prepared>;
   delegate(input: DelegateInput, signal: AbortSignal): Promise<Delegated>;
 }
 
@@ -128,7 +126,7 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
       place: { root, readable, git },
       steps,
       first,
-    } = await open(seat, ports);
+    } = await open(seat, ports, signal);
     const begun = steps.run(round);
     if (begun?.end?.delegated != null) return begun.end.delegated;
 
@@ -169,12 +167,12 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
   };
 
   return {
-    prepare: async ({ backend, round, turns: _, resumeAt, ...seat }) => {
+    prepare: async ({ backend, round, turns: _, resumeAt, ...seat }, signal) => {
       const assistant = ports.assistant(backend as AssistantName);
-      const { steps } = await open(seat, ports);
+      const { steps } = await open(seat, ports, signal);
       if (resumeAt !== null || round > 0) await ports.endLeftovers(seat.taskId, seat.attempt);
       return resumeAt === 'delegating' ? unclear(assistant, steps, round) : { question: null, failure: null };
     },
-    delegate: (input, signal) => ports.track(attemptKey(input.taskId, input.attempt), run(input, signal)),
+    delegate: run,
   };
 };

@@ -16,7 +16,7 @@ import {
 import { createIssuesFile, type IssuesFile } from './issues-file.ts';
 import type { IssuesDocument } from './issues-text.ts';
 import { blocks, newId, newIssue, requireFits } from './new-issue.ts';
-import type { NewTask, TrackedTask, Tracker } from './port.ts';
+import type { Fence, NewTask, TrackedTask, Tracker } from './port.ts';
 
 export interface EmbeddedOptions {
   readonly projectRoot: string;
@@ -100,8 +100,10 @@ export const createEmbeddedTracker = (
   const editIssue = (
     id: TaskId,
     change: (issue: Issue, issues: IssueTable) => Issue | Refusal | null,
+    fence?: Fence,
   ): Promise<Verdict> =>
     edit((issues) => {
+      fence?.();
       const issue = issues.get(id);
       if (issue === undefined || !isListed(issue)) return refuse(refusal('task_not_found', { task_id: id }));
       const next = change(issue, issues);
@@ -166,39 +168,55 @@ export const createEmbeddedTracker = (
       });
     },
 
-    claim: (id) =>
-      editIssue(id, (issue, issues) => {
-        if (issue.status === 'in_progress' && issue.assignee === actor) return null;
-        const no = notClaimable(issue) ?? unmet(issue, issues);
-        if (no !== null) return no;
-        return withLabels({ ...issue, status: 'in_progress', assignee: actor }, keptLabels(issue));
-      }),
+    claim: (id, fence) =>
+      editIssue(
+        id,
+        (issue, issues) => {
+          if (issue.status === 'in_progress' && issue.assignee === actor) return null;
+          const no = notClaimable(issue) ?? unmet(issue, issues);
+          if (no !== null) return no;
+          return withLabels({ ...issue, status: 'in_progress', assignee: actor }, keptLabels(issue));
+        },
+        fence,
+      ),
 
-    release: async (id, label) => {
-      await editIssue(id, (issue) => {
-        const theirs = issue.assignee !== undefined && issue.assignee !== actor;
-        if (theirs || !['open', 'in_progress'].includes(issue.status)) return null;
-        return withLabels({ ...without(issue, 'assignee'), status: 'open' }, [
-          ...keptLabels(issue),
-          ...(label === null ? [] : [label]),
-        ]);
-      });
+    release: async (id, label, fence) => {
+      await editIssue(
+        id,
+        (issue) => {
+          const theirs = issue.assignee !== undefined && issue.assignee !== actor;
+          if (theirs || !['open', 'in_progress'].includes(issue.status)) return null;
+          return withLabels({ ...without(issue, 'assignee'), status: 'open' }, [
+            ...keptLabels(issue),
+            ...(label === null ? [] : [label]),
+          ]);
+        },
+        fence,
+      );
     },
 
-    close: (id, reason) =>
-      editIssue(id, (issue, issues) => {
-        if (issue.status === 'closed') return null;
-        const no = unmet(issue, issues);
-        if (no !== null) return no;
-        const now = touched(issue, clock());
-        return withLabels({ ...issue, status: 'closed', closed_at: now, close_reason: reason }, keptLabels(issue));
-      }),
+    close: (id, reason, fence) =>
+      editIssue(
+        id,
+        (issue, issues) => {
+          if (issue.status === 'closed') return null;
+          const no = unmet(issue, issues);
+          if (no !== null) return no;
+          const now = touched(issue, clock());
+          return withLabels({ ...issue, status: 'closed', closed_at: now, close_reason: reason }, keptLabels(issue));
+        },
+        fence,
+      ),
 
-    reopen: (id) =>
-      editIssue(id, (issue) => {
-        const open = without(issue, 'closed_at', 'close_reason', 'assignee');
-        return withLabels({ ...open, status: 'open' }, keptLabels(issue));
-      }),
+    reopen: (id, fence) =>
+      editIssue(
+        id,
+        (issue) => {
+          const open = without(issue, 'closed_at', 'close_reason', 'assignee');
+          return withLabels({ ...open, status: 'open' }, keptLabels(issue));
+        },
+        fence,
+      ),
 
     addDependency: (dependent, prerequisite) =>
       editIssue(dependent, (issue, issues) => {
@@ -221,14 +239,18 @@ export const createEmbeddedTracker = (
         return kept.length === 0 ? without(issue, 'dependencies') : { ...issue, dependencies: kept };
       }),
 
-    note: async (id, text) => {
-      await editIssue(id, (issue) => {
-        const before = Array.isArray(issue['comments']) ? issue['comments'] : [];
-        const created_at = new Date(clock()).toISOString();
-        // A number: old bd cannot import a comment whose id is text (facts/beads 12).
-        const comment = { id: before.length + 1, issue_id: id, author: actor, text, created_at };
-        return { ...issue, comments: [...before, comment] };
-      });
+    note: async (id, text, fence) => {
+      await editIssue(
+        id,
+        (issue) => {
+          const before = Array.isArray(issue['comments']) ? issue['comments'] : [];
+          const created_at = new Date(clock()).toISOString();
+          // A number: old bd cannot import a comment whose id is text (facts/beads 12).
+          const comment = { id: before.length + 1, issue_id: id, author: actor, text, created_at };
+          return { ...issue, comments: [...before, comment] };
+        },
+        fence,
+      );
     },
 
     unreadable: async () => {

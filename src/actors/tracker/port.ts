@@ -19,6 +19,12 @@ export interface NewTask {
 export type Urgency = 'interactive' | 'background';
 
 /**
+ * Called inside a write, when nothing can come between it and the change any more. It throws when the writer may not
+ * write any more, for its attempt is over; then nothing is changed.
+ */
+export type Fence = () => void;
+
+/**
  * Where the tasks live (DESIGN 3.1): which exist, what they depend on, their coarse status.
  * A refusal that users can meet is a value; a method rejects only when the tracker itself cannot be used
  * (`ServiceError<'tracker_unavailable'>`). Every write is durable when its promise resolves, and idempotent.
@@ -42,22 +48,22 @@ export interface Tracker {
    * its dependencies are complete at this moment. Removes the labels of an earlier end. Claiming what we hold succeeds.
    * Refusals: task_not_found, dependencies_unmet, tracker_conflict.
    */
-  claim(id: TaskId): Promise<Verdict>;
+  claim(id: TaskId, fence?: Fence): Promise<Verdict>;
   /**
    * Opens a task that we hold, with a label that says how the attempt ended, or none when another follows by itself.
    * Leaves alone what others hold.
    */
-  release(id: TaskId, label: EndLabel): Promise<void>;
+  release(id: TaskId, label: EndLabel, fence?: Fence): Promise<void>;
   /** Refusals: task_not_found, dependencies_unmet. Closing a closed task succeeds and keeps the first reason and time. */
-  close(id: TaskId, reason: string): Promise<Verdict>;
+  close(id: TaskId, reason: string, fence?: Fence): Promise<Verdict>;
   /** Opens a closed, failed or cancelled task and clears assignee and end labels. Refusal: task_not_found. */
-  reopen(id: TaskId): Promise<Verdict>;
+  reopen(id: TaskId, fence?: Fence): Promise<Verdict>;
   /** The first depends on the second. Adding it again succeeds. Refusals: task_not_found, dependency_cycle. */
   addDependency(dependent: TaskId, prerequisite: TaskId): Promise<Verdict>;
   /** Removing what is not there succeeds. Refusal: task_not_found. */
   removeDependency(dependent: TaskId, prerequisite: TaskId): Promise<Verdict>;
   /** Leaves a comment on a task, for people who look there; a task that does not exist gets none. */
-  note(id: TaskId, text: string): Promise<void>;
+  note(id: TaskId, text: string, fence?: Fence): Promise<void>;
   /** What of the tasks cannot be read, and where, in one sentence; null when all can. */
   unreadable(): Promise<string | null>;
   /** Whether the tracker can be used now, in one sentence, for /health. Never rejects. */

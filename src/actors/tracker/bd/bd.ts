@@ -54,46 +54,58 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
     create: createCreate(calls, reads, by),
     claim: createClaim(calls, reads, writes, actor),
 
-    release: async (id, label) => {
-      await writes.change(id, async (run, issue) => {
-        const theirs = issue.assignee !== null && issue.assignee !== actor;
-        if (theirs || !['open', 'in_progress'].includes(issue.status)) return accepted;
-        if (!isFree(issue)) await writes.update(run, id, ['--status=open', '--assignee='], isFree, 'released');
-        await writes.removeEndLabels(run, id, issue.labels, label);
-        if (label !== null && !issue.labels.includes(label)) await writes.label(run, 'add', id, label);
-        return accepted;
-      });
+    release: async (id, label, fence) => {
+      await writes.change(
+        id,
+        async (run, issue) => {
+          const theirs = issue.assignee !== null && issue.assignee !== actor;
+          if (theirs || !['open', 'in_progress'].includes(issue.status)) return accepted;
+          if (!isFree(issue)) await writes.update(run, id, ['--status=open', '--assignee='], isFree, 'released');
+          await writes.removeEndLabels(run, id, issue.labels, label);
+          if (label !== null && !issue.labels.includes(label)) await writes.label(run, 'add', id, label);
+          return accepted;
+        },
+        fence,
+      );
     },
 
-    close: (id, reason) =>
-      writes.change(id, async (run, issue) => {
-        // Closing again would put another time and reason in the place of the first.
-        if (issue.status === 'closed') return accepted;
-        const unmet = unmetIn(issue);
-        if (unmet.length > 0) return unmetVerdict(id, unmet);
-        await writes.removeEndLabels(run, id, issue.labels);
-        const answer = await run({
-          args: ['close', '--json', `--reason=${asArgument(reason)}`, by, '--', id],
-          effect: 'repeat',
-        });
-        if (await writes.shows(run, answer, id, ({ status }) => status === 'closed')) return accepted;
-        const failure = failureIn(answer, 'closed');
-        if (failure.kind !== 'blocked') throw unavailable(failure);
-        return unmetVerdict(id, (failure.about ?? '').split(/[\s,]+/).filter((text) => text !== '') as TaskId[]);
-      }),
+    close: (id, reason, fence) =>
+      writes.change(
+        id,
+        async (run, issue) => {
+          // Closing again would put another time and reason in the place of the first.
+          if (issue.status === 'closed') return accepted;
+          const unmet = unmetIn(issue);
+          if (unmet.length > 0) return unmetVerdict(id, unmet);
+          await writes.removeEndLabels(run, id, issue.labels);
+          const answer = await run({
+            args: ['close', '--json', `--reason=${asArgument(reason)}`, by, '--', id],
+            effect: 'repeat',
+          });
+          if (await writes.shows(run, answer, id, ({ status }) => status === 'closed')) return accepted;
+          const failure = failureIn(answer, 'closed');
+          if (failure.kind !== 'blocked') throw unavailable(failure);
+          return unmetVerdict(id, (failure.about ?? '').split(/[\s,]+/).filter((text) => text !== '') as TaskId[]);
+        },
+        fence,
+      ),
 
-    reopen: (id) =>
-      writes.change(id, async (run, issue) => {
-        if (issue.status === 'closed') {
-          const answer = await run({ args: ['reopen', '--json', by, '--', id], effect: 'repeat' });
-          if (!(await writes.shows(run, answer, id, ({ status }) => status === 'open')))
-            throw unavailable(failureIn(answer, 'open'));
-        }
-        if (issue.assignee !== null || !['open', 'closed'].includes(issue.status))
-          await writes.update(run, id, ['--status=open', '--assignee='], isFree, 'open and free');
-        await writes.removeEndLabels(run, id, issue.labels);
-        return accepted;
-      }),
+    reopen: (id, fence) =>
+      writes.change(
+        id,
+        async (run, issue) => {
+          if (issue.status === 'closed') {
+            const answer = await run({ args: ['reopen', '--json', by, '--', id], effect: 'repeat' });
+            if (!(await writes.shows(run, answer, id, ({ status }) => status === 'open')))
+              throw unavailable(failureIn(answer, 'open'));
+          }
+          if (issue.assignee !== null || !['open', 'closed'].includes(issue.status))
+            await writes.update(run, id, ['--status=open', '--assignee='], isFree, 'open and free');
+          await writes.removeEndLabels(run, id, issue.labels);
+          return accepted;
+        },
+        fence,
+      ),
 
     addDependency: (dependent, prerequisite) =>
       writes.change(dependent, async (run, issue) => {
@@ -120,8 +132,9 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
         throw unavailable(answer.failure);
       }),
 
-    note: (id, text) =>
+    note: (id, text, fence) =>
       calls.alone('background', async (run) => {
+        fence?.();
         const answer = await run({
           args: ['comments', 'add', '--json', by, '--', id, asArgument(text)],
           effect: 'once',

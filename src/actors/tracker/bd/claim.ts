@@ -3,10 +3,11 @@ import type { TaskId } from '../../../machines/task.ts';
 import type { Verdict } from '../../../machines/task-context.ts';
 import { holderOf, type TrackedTask } from '../../../machines/tracked-task.ts';
 import { endLabels } from '../issue.ts';
+import type { Fence } from '../port.ts';
 import { type BdCalls, type Run, unavailable } from './calls.ts';
 import { type BdIssue, toTracked, unmetIn } from './issues.ts';
 import type { BdReads } from './reads.ts';
-import { accepted, type BdWrites, failureIn, missing, refused, unmetVerdict } from './writes.ts';
+import { accepted, type BdWrites, failureIn, fenced, missing, refused, unmetVerdict } from './writes.ts';
 
 const conflict = (id: TaskId, holder: string): Verdict => refused(refusal('tracker_conflict', { task_id: id, holder }));
 
@@ -73,10 +74,10 @@ export const createClaim = (calls: BdCalls, reads: BdReads, writes: BdWrites, ac
     return accepted;
   };
 
-  return (id: TaskId): Promise<Verdict> =>
+  return (id: TaskId, fence?: Fence): Promise<Verdict> =>
     calls.alone('interactive', async (run) => {
       try {
-        return await start(run, id);
+        return await start(fenced(run, fence), id);
       } catch (error) {
         reads.wrote(null);
         throw error;

@@ -2,6 +2,7 @@ import { type Refusal, refusal } from '../../../machines/errors.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import type { Verdict } from '../../../machines/task-context.ts';
 import { endLabels } from '../issue.ts';
+import type { Fence } from '../port.ts';
 import type { Answer } from './answer.ts';
 import { type BdCalls, type Run, unavailable } from './calls.ts';
 import { type BdFailure, failureOf } from './failure.ts';
@@ -13,6 +14,14 @@ export const refused = (given: Refusal): Verdict => ({ refusal: given });
 export const missing = (id: TaskId): Verdict => refused(refusal('task_not_found', { task_id: id }));
 export const unmetVerdict = (id: TaskId, unmet: readonly TaskId[]): Verdict =>
   refused(refusal('dependencies_unmet', { task_id: id, unmet }));
+
+/** Asks the fence before every call of bd. */
+export const fenced =
+  (run: Run, fence: Fence | undefined): Run =>
+  async (call) => {
+    fence?.();
+    return run(call);
+  };
 
 type Wanted = (issue: BdIssue) => boolean;
 
@@ -31,7 +40,7 @@ export interface BdWrites {
   /** Removes the labels that say how an attempt ended, but `kept`. */
   removeEndLabels(run: Run, id: TaskId, labels: readonly string[], kept?: string | null): Promise<void>;
   /** One critical section about an issue as it is now; what was read before is forgotten. Refusal: task_not_found. */
-  change(id: TaskId, work: (run: Run, issue: BdIssue) => Promise<Verdict>): Promise<Verdict>;
+  change(id: TaskId, work: (run: Run, issue: BdIssue) => Promise<Verdict>, fence?: Fence): Promise<Verdict>;
 }
 
 /** Why a write does not show. */
@@ -68,8 +77,9 @@ export const createBdWrites = (calls: BdCalls, reads: BdReads, actor: string): B
       for (const text of labels.filter((each) => endLabels.includes(each) && each !== kept))
         await label(run, 'remove', id, text);
     },
-    change: (id, work) =>
-      calls.alone('interactive', async (run) => {
+    change: (id, work, fence) =>
+      calls.alone('interactive', async (unfenced) => {
+        const run = fenced(unfenced, fence);
         try {
           const issue = await reads.show(run, id);
           return issue === null ? missing(id) : await work(run, issue);
