@@ -15,38 +15,78 @@ export interface Journal {
   append(entry: NewEntry): void;
   /** Commits what was gathered. */
   flush(): void;
-  /** Tells of every commit when it is durable; what a listener throws would end the actor that committed. */
+  /** Why what was gathered cannot be committed now, or null. It is tried again by itself. */
+  problem(): string | null;
+  /** Commits what was gathered, and tries no more. */
+  stop(): void;
+  /** Tells of every commit when it is durable. What a listener throws is reported, and changes nothing for others. */
   onCommit(listener: (entries: readonly Entry[]) => void): () => void;
 }
 
 const gatherMs = 10;
-const gatherAtMost = 256;
+const longestPauseMs = 30_000;
+const waitingBytesAtMost = 16 * 1024 * 1024;
 
 export interface JournalOptions {
   /** Called when gathered progress could not be committed; it stays gathered and is tried again. */
   readonly onError: (error: unknown) => void;
+  readonly onListenerError: (error: unknown) => void;
 }
 
-/** What cannot be committed must not grow for ever: progress is given up first, states never. */
+const bytesOf = ({ entries }: Change): number => entries.reduce((sum, { data }) => sum + data.length, 0);
+
+/** What cannot be committed must not grow for ever: the oldest progress is given up first, states never. */
 const shortened = (gathered: readonly Change[]): Change[] => {
-  const progress = gathered.filter(({ actor }) => actor === undefined);
-  const dropped = new Set(progress.slice(0, Math.max(0, progress.length - gatherAtMost)));
-  return gathered.filter((change) => !dropped.has(change));
+  let bytes = gathered.reduce((sum, change) => sum + bytesOf(change), 0);
+  return gathered.filter((change) => {
+    const isKept = change.actor !== undefined || bytes <= waitingBytesAtMost;
+    if (!isKept) bytes -= bytesOf(change);
+    return isKept;
+  });
 };
 
-export const createJournal = (store: Store, { onError }: JournalOptions): Journal => {
+export const createJournal = (store: Store, { onError, onListenerError }: JournalOptions): Journal => {
   const listeners = new Set<(entries: readonly Entry[]) => void>();
   let gathered: Change[] = [];
   let timer: NodeJS.Timeout | null = null;
+  let failures = 0;
+  let problem: string | null = null;
+  let stopped = false;
+  const untold: (readonly Entry[])[] = [];
+  let telling = false;
 
+  /** In the order of the commits, also when a listener commits. */
   const tell = (entries: readonly Entry[]): void => {
-    for (const listener of listeners) listener(entries);
+    untold.push(entries);
+    if (telling) return;
+    telling = true;
+    for (let next = untold.shift(); next !== undefined; next = untold.shift())
+      for (const listener of listeners)
+        try {
+          listener(next);
+        } catch (error) {
+          onListenerError(error);
+        }
+    telling = false;
   };
   const commit = (change: Change): readonly Entry[] => {
-    const entries = store.commit(...gathered, change);
+    const entries = write(change);
     gathered = [];
+    failures = 0;
+    problem = null;
     tell(entries);
     return entries;
+  };
+  const write = (change: Change): readonly Entry[] => {
+    try {
+      return store.commit(...gathered, change);
+    } catch (error) {
+      failures += 1;
+      problem = error instanceof Error ? error.message : String(error);
+      gathered = shortened(gathered);
+      if (gathered.length > 0) flushLater();
+      throw error;
+    }
   };
   const flush = (): void => {
     if (timer !== null) clearTimeout(timer);
@@ -54,15 +94,18 @@ export const createJournal = (store: Store, { onError }: JournalOptions): Journa
     if (gathered.length > 0) commit({ entries: [] });
   };
   const flushLater = (): void => {
-    timer ??= setTimeout(() => {
-      timer = null;
-      try {
-        flush();
-      } catch (error) {
-        gathered = shortened(gathered);
-        onError(error);
-      }
-    }, gatherMs);
+    if (stopped) return;
+    timer ??= setTimeout(
+      () => {
+        timer = null;
+        try {
+          flush();
+        } catch (error) {
+          onError(error);
+        }
+      },
+      Math.min(gatherMs * 2 ** failures, longestPauseMs),
+    );
   };
 
   const gather = (change: Change): void => {
@@ -76,6 +119,11 @@ export const createJournal = (store: Store, { onError }: JournalOptions): Journa
     gather,
     discard: (actorId) => {
       gathered = gathered.filter(({ actor }) => actor?.id !== actorId);
+    },
+    problem: () => (gathered.length === 0 ? null : problem),
+    stop: () => {
+      stopped = true;
+      flush();
     },
     append: (entry) => gather({ entries: [entry] }),
     onCommit: (listener) => {

@@ -86,8 +86,14 @@ const workLog = ({ task, attempt, workLog: lines }: AttemptReport): string =>
 export const workLine = ({ branch, files, insertions, deletions }: Omit<SavedWork, 'notes'>): string =>
   `${files} ${files === 1 ? 'file' : 'files'} changed, ${insertions} insertions, ${deletions} deletions, on the branch ${branch}`;
 
-const changes = (taskId: TaskId, work: SavedWork): string =>
-  `## Changes\n\n${workLine(work)}.\n\n${work.notes.map((note) => `- ${note}\n`).join('')}- See them: \`agent diff ${taskId}\`\n- Take them: \`agent merge ${taskId}\`\n`;
+const changes = (taskId: TaskId, attempt: number, work: SavedWork, end: AttemptEnd): string => {
+  const ways =
+    end.status === 'complete'
+      ? `- Take them: \`agent merge ${taskId}\`\n`
+      : `- Try again: \`agent retry ${taskId}\`\n- Take them although the attempt is not complete: \`agent merge ${taskId} --attempt ${attempt} --force\`\n`;
+  const notes = work.notes.map((note) => `- ${note}\n`).join('');
+  return `## Changes\n\n${workLine(work)}.\n\n${notes}- See them: \`agent diff ${taskId}\`\n${ways}`;
+};
 
 const logsTitle = '## Logs\n\nThe whole output of commands that said much.\n';
 const logList = (logs: readonly string[]): string =>
@@ -109,7 +115,7 @@ const results = (report: AttemptReport, logs: readonly string[]): string => {
     `- Task: ${task.id}\n- Role: ${role}\n- Attempt: ${attempt}\n- Status: ${end.status}\n- Model: ${model}\n- Ended: ${time(endedAt)}\n`,
     ...(disclaimer === null ? [] : [`> ${disclaimer}\n`]),
     `## Results\n\n${body}\n${artifacts}`,
-    ...(work === null ? [] : [changes(task.id, work)]),
+    ...(work === null ? [] : [changes(task.id, attempt, work, end)]),
     ...(logs.length === 0 ? [] : [logList(logs)]),
   ].join('\n');
 };

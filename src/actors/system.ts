@@ -50,7 +50,10 @@ const stopMs = 8_000;
 export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   let settings = initial;
   const { tracker, store, workspace, results, now, log } = ports;
-  const journal = createJournal(store, { onError: (error) => log('progress could not be committed', { error }) });
+  const journal = createJournal(store, {
+    onError: (error) => log('progress could not be committed', { error }),
+    onListenerError: (error) => log('what was committed could not be told to a listener', { error }),
+  });
   const { selectModel, assistants } = ports;
   const chooser = createChooser({ settings: () => settings, selectModel, assistants });
   const agents = createAgents({
@@ -232,7 +235,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       clearTimeout(pause);
       await Promise.all([invoked.settle(stopMs), attempts.settle(stopMs)]);
       try {
-        journal.flush();
+        journal.stop();
       } catch (error) {
         log('progress could not be committed', { error });
       }

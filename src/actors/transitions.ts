@@ -105,7 +105,10 @@ const ending = (task: TaskState, view: TaskView) => {
   const common = { attempt: view.attempt, usage, execution_seconds: seconds };
   const path = results_path === undefined ? {} : { results_path };
   if (view.status === 'complete')
-    return ['completed', { ...common, progress: 1, result: result ?? '', ...path }] as const;
+    return [
+      'completed',
+      { ...common, progress: 1, result: result ?? '', ...path, ...(isOurs ? {} : { by_hand: true }) },
+    ] as const;
   if (view.status === 'failed') return ['failed', { ...common, error: error ?? null, ...path }] as const;
   return ['cancelled', { ...common, reason, ...path }] as const;
 };

@@ -120,7 +120,7 @@ export const run = async (context: CommandContext, request: RunRequest, detach: 
 
 const historySchema = z.looseObject({ entries: z.array(z.unknown()), next_after: z.number().optional() });
 
-async function* history(client: Client, taskId: string): AsyncGenerator<Frame> {
+export async function* history(client: Client, taskId: string): AsyncGenerator<Frame> {
   for (let after = 0; ; ) {
     const page = historySchema.parse(await client.call('history', { task_id: taskId, after_seq: after }));
     yield* page.entries as Frame[];

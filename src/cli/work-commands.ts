@@ -1,8 +1,10 @@
 import { requireId } from '../actors/naming.ts';
+import { describeRefusal } from '../machines/errors.ts';
+import { endOfAttempt, refusesMerge } from '../machines/merge.ts';
 import type { TaskId } from '../machines/task.ts';
 import type { TaskView } from '../machines/task-view.ts';
 import { CallError } from './client.ts';
-import type { CommandContext } from './commands.ts';
+import { type CommandContext, history } from './commands.ts';
 import { loadConfig } from './config.ts';
 import { exitCodes } from './exit-codes.ts';
 import { workspaceFor } from './workspace.ts';
@@ -50,25 +52,32 @@ export const showDiff = async (context: CommandContext, { task_id, attempt, conf
   return exitCodes.done;
 };
 
+export interface MergeArgs extends WorkArgs {
+  readonly squash: boolean;
+  readonly force: boolean;
+}
+
+const endOf = async ({ connection }: CommandContext, taskId: TaskId, attempt: number): Promise<string | null> => {
+  for await (const frame of history(await connection.files(), taskId)) {
+    const end = endOfAttempt(frame, attempt);
+    if (end !== null) return end;
+  }
+  return null;
+};
+
 /** Brings the work of an attempt into the project's own branch; exit code 4 when something is in the way, and says what. */
 export const mergeWork = async (
   context: CommandContext,
-  { task_id, attempt, config, squash }: WorkArgs & { readonly squash: boolean },
+  { task_id, attempt, config, squash, force }: MergeArgs,
 ): Promise<number> => {
   const { io, json } = context;
   const taskId = requireId(task_id);
   const task = await taskOf(context, taskId);
   const number = attempt ?? task.attempt;
   if (number === 0) throw new CallError('nothing_to_merge', `${taskId} was never worked on`, { task_id: taskId });
-  if (task.status === 'started' && number === task.attempt)
-    throw new CallError(
-      'event_not_allowed',
-      `attempt ${number} of ${taskId} is still at work; merge it when it is over`,
-      {
-        task_id: taskId,
-        state: task.phase,
-      },
-    );
+  const isLive = task.status === 'started' && number === task.attempt;
+  const refused = refusesMerge({ taskId, attempt: number, isLive, end: await endOf(context, taskId, number), force });
+  if (refused !== null) throw new CallError(refused.code, describeRefusal(refused), { ...refused.facts });
   const merged = await (await openFor(context, config)).merge(taskId, number, squash ? 'squash' : 'ff', task.title);
   if (json) io.json({ task_id: taskId, attempt: number, ...merged });
   if (merged.status === 'conflict') {

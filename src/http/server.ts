@@ -133,7 +133,9 @@ export const buildServer = async (options: ServerOptions): Promise<FastifyInstan
   app.get('/openapi.json', async () => openApiDocument(options.name, options.version));
 
   const health = async (request: FastifyRequest) => {
-    const [storeCheck, trackerCheck, modelCheck] = [store.check(), await tracker.check(), options.modelCheck()];
+    const problem = journal.problem();
+    const storeCheck = problem === null ? store.check() : { ok: false, detail: problem };
+    const [trackerCheck, modelCheck] = [await tracker.check(), options.modelCheck()];
     const shown = ({ ok, detail }: { ok: boolean; detail: string }) => ({ status: ok ? 'ok' : 'failing', detail });
     const proof = proofOf(request, options.proofToken());
     const tokenProblem = options.tokenProblem();

@@ -14,8 +14,8 @@ const line = (taskId: string, n: number): NewEntry => ({
 
 const setUp = () => {
   const store = createSqliteStore({ file: ':memory:' });
-  const onError = vi.fn();
-  return { store, onError, journal: createJournal(store, { onError }) };
+  const [onError, onListenerError] = [vi.fn(), vi.fn()];
+  return { store, onError, onListenerError, journal: createJournal(store, { onError, onListenerError }) };
 };
 
 test('gathered progress stands before the transition that follows it, in one commit', () => {
@@ -39,7 +39,7 @@ test('gathered progress is committed by itself after a moment', async () => {
   expect(await told).toHaveLength(1);
 });
 
-test('progress that cannot be committed is kept, said, and committed later', async () => {
+test('progress that cannot be committed is kept, said, and committed by itself later', async () => {
   const { store, journal, onError } = setUp();
   const commit = vi.spyOn(store, 'commit').mockImplementationOnce(() => {
     throw new Error('disk full');
@@ -47,8 +47,12 @@ test('progress that cannot be committed is kept, said, and committed later', asy
   const told = new Promise((resolve) => onError.mockImplementation(resolve));
   journal.append(line('bd-a', 1));
 
+  const written = new Promise((resolve) => journal.onCommit(resolve));
+
   expect(await told).toEqual(new Error('disk full'));
-  journal.flush();
+  expect(journal.problem()).toBe('disk full');
+  await written;
+  expect(journal.problem()).toBeNull();
 
   expect(commit).toHaveBeenCalledTimes(2);
   expect(store.lastSeq()).toBe(1);
@@ -74,12 +78,13 @@ test('a gathered change is committed with the next one, or by itself after a mom
     throw new Error('disk full');
   });
   journal.gather({ actor: actor(true), entries: [line('bd-a', 3)] });
-  for (let n = 0; n < 1_000; n += 1) journal.append(line('bd-a', 4));
+  const large = { ...line('bd-a', 4), data: JSON.stringify('x'.repeat(1024 * 1024)) };
+  for (let n = 0; n < 20; n += 1) journal.append(large);
   await new Promise((resolve) => onError.mockImplementation(resolve));
   failing.mockRestore();
   journal.flush();
   expect(store.actor('bd-a')?.pending).toBe(true);
-  expect(store.lastSeq()).toBe(2 + 1 + 256);
+  expect(store.lastSeq()).toBe(2 + 1 + 15);
 });
 
 test('the gathered states of an actor that broke are given up, its progress is kept', () => {
@@ -93,4 +98,31 @@ test('the gathered states of an actor that broke are given up, its progress is k
 
   expect(store.actor('bd-a')).toBeNull();
   expect(store.read({ after: 0, limit: 9 }).map(({ data }) => data)).toEqual(['2']);
+});
+
+test('what a listener throws is reported; the commit stands, and the other listeners hear of it', () => {
+  const { store, journal, onListenerError } = setUp();
+  const heard: string[] = [];
+  journal.onCommit(() => {
+    throw new Error('a listener broke');
+  });
+  journal.onCommit((entries) => heard.push(...entries.map(({ data }) => data)));
+
+  expect(journal.commit({ entries: [line('bd-a', 1)] })).toHaveLength(1);
+
+  expect(onListenerError).toHaveBeenCalledWith(new Error('a listener broke'));
+  expect([heard, store.lastSeq()]).toEqual([['1'], 1]);
+});
+
+test('a listener that commits is told of it after the commit that it heard of', () => {
+  const { journal } = setUp();
+  const heard: string[] = [];
+  journal.onCommit(([first]) => {
+    if (first?.data === '1') journal.commit({ entries: [line('bd-a', 2)] });
+  });
+  journal.onCommit((entries) => heard.push(...entries.map(({ data }) => data)));
+
+  journal.commit({ entries: [line('bd-a', 1)] });
+
+  expect(heard).toEqual(['1', '2']);
 });

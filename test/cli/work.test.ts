@@ -1,4 +1,4 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
@@ -6,11 +6,11 @@ import { commitIn, gitIn } from '../support/git.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 /** A project in git whose engineer writes files. */
-const open = (workspace: object = {}, files = [{ path: 'b.txt', content: 'new\n' }]) => {
+const open = (workspace: object = {}, files = [{ path: 'b.txt', content: 'new\n' }], end = 'done') => {
   const script = join(temporaryFolder(), 'script.json');
   const turns = [
     { calls: files.map((file) => ({ tool: 'write', arguments: file })) },
-    { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'done' } }] },
+    { calls: [{ tool: 'finish', arguments: { status: end, summary: 'done' } }] },
   ];
   writeFileSync(script, JSON.stringify({ scripts: [{ turns }] }));
   const project = openProject({ api: { backend: 'scripted', script }, workspace });
@@ -100,4 +100,28 @@ test.each([['../x'], ['/etc'], ['.git/config'], ['']])('workspace.copy refuses %
   const { code, err } = await open({ copy: [path] }).agent('doctor');
 
   expect([code, err]).toEqual([78, expect.stringContaining('workspace.copy.0')]);
+});
+
+test('the work of a failed attempt is merged only by force, with a server and without, also when the task was closed by hand', {
+  timeout: 60_000,
+}, async () => {
+  const { agent, root, stopServer } = open({}, [{ path: 'b.txt', content: 'new\n' }], 'failed');
+  const id = (await agent('create', 'Add b')).out.trim();
+  await agent('engineer', id);
+
+  const results = readFileSync(join(root, '.beads', 'tasks', `task-${id}`, '30-results.md'), 'utf8');
+  const online = await agent('merge', id);
+  await agent('close', id);
+  const closed = await agent('merge', id);
+  await stopServer();
+  const offline = await agent('merge', id);
+  const before = gitIn(root, 'ls-files');
+  const forced = await agent('merge', id, '--force');
+
+  expect(results).not.toContain('Take them:');
+  expect(results).toContain(`agent merge ${id} --attempt 1 --force`);
+  for (const { code, err } of [online, closed, offline])
+    expect([code, err]).toEqual([4, expect.stringContaining(`task ${id} is failed (attempt 1): merge is not allowed`)]);
+  expect(before).toBe('a.txt');
+  expect([forced.code, gitIn(root, 'show', 'HEAD:b.txt')]).toEqual([0, 'new']);
 });

@@ -1,6 +1,6 @@
 import { replayTask } from '../replay-command.ts';
 import { explainTask, wait } from '../watch-commands.ts';
-import type { WorkArgs } from '../work-commands.ts';
+import type { MergeArgs, WorkArgs } from '../work-commands.ts';
 import { type Command, type Common, command, type OnTask, onTask } from './command.ts';
 
 const attemptOption = {
@@ -16,13 +16,14 @@ export const work: readonly Command[] = [
       onTask(parser).options(attemptOption).example('agent diff bd-a1b2', 'also while the attempt is at work'),
     run: async (context, args) => (await import('../work-commands.ts')).showDiff(context, args),
   }),
-  command<Common & WorkArgs & { readonly squash: boolean }>({
+  command<Common & MergeArgs>({
     command: 'merge <task_id>',
     describe: "bring what an attempt changed into the project's branch",
     builder: (parser) =>
       onTask(parser)
         .options({
           ...attemptOption,
+          force: { type: 'boolean', default: false, describe: 'also when the attempt is not complete' },
           squash: { type: 'boolean', default: false, describe: 'as one commit, also when the branch has moved on' },
         })
         .example('agent merge bd-a1b2', 'move the branch on to it')

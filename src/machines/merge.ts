@@ -1,0 +1,38 @@
+import { type Refusal, refusal } from './errors.ts';
+import type { TaskId } from './task.ts';
+
+/** As much of a frame of the journal as tells how an attempt ended. */
+interface EndFrame {
+  readonly type: string;
+  readonly attempt: number;
+  readonly data: unknown;
+}
+
+const ends: Readonly<Record<string, string>> = { completed: 'complete', failed: 'failed', cancelled: 'cancelled' };
+const isByHand = (data: unknown): boolean => typeof data === 'object' && data !== null && 'by_hand' in data;
+
+/** How an attempt ended: its first end counts, whatever somebody did with the task later. Null when it has none. */
+export const endOfAttempt = (frame: EndFrame, attempt: number): string | null => {
+  const end = frame.attempt === attempt ? ends[frame.type] : undefined;
+  return end === 'complete' && isByHand(frame.data) ? 'closed by hand' : (end ?? null);
+};
+
+export interface MergeWish {
+  readonly taskId: TaskId;
+  readonly attempt: number;
+  /** Whether this attempt is at work now. */
+  readonly isLive: boolean;
+  /** As `endOfAttempt` says it. */
+  readonly end: string | null;
+  /** The user wants the work as it is. */
+  readonly force: boolean;
+}
+
+/** Why the work of an attempt is not merged, or null when it may be (CONTRACT 9). */
+export const refusesMerge = ({ taskId, attempt, isLive, end, force }: MergeWish): Refusal | null => {
+  const refuse = (state: string, allowed: readonly string[]): Refusal =>
+    refusal('event_not_allowed', { task_id: taskId, event: 'merge', state: `${state} (attempt ${attempt})`, allowed });
+  if (isLive) return refuse('at work', ['cancel', 'merge when it is over']);
+  if (force || end === 'complete') return null;
+  return refuse(end ?? 'not complete', ['diff', 'retry', 'merge --force']);
+};

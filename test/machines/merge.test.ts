@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest';
+import { describeRefusal } from '../../src/machines/errors.ts';
+import { endOfAttempt, refusesMerge } from '../../src/machines/merge.ts';
+import type { TaskId } from '../../src/machines/task.ts';
+
+const wish = { taskId: 'bd-a1' as TaskId, attempt: 2, isLive: false, end: 'complete', force: false };
+
+test('the work of an attempt that is complete is merged', () => {
+  expect(refusesMerge(wish)).toBeNull();
+});
+
+test.each(['failed', 'cancelled', 'closed by hand', null])('that of one that is %s only by force', (end) => {
+  const refused = refusesMerge({ ...wish, end });
+
+  expect(refused?.code).toBe('event_not_allowed');
+  expect(refused === null ? '' : describeRefusal(refused)).toBe(
+    `task bd-a1 is ${end ?? 'not complete'} (attempt 2): merge is not allowed now; allowed: diff, retry, merge --force`,
+  );
+  expect(refusesMerge({ ...wish, end, force: true })).toBeNull();
+});
+
+test('that of one at work is not merged by force either', () => {
+  expect(refusesMerge({ ...wish, isLive: true, force: true })?.code).toBe('event_not_allowed');
+});
+
+test('the frame that ends an attempt says how, that of another attempt nothing', () => {
+  const frame = (type: string, data: object = {}) => ({ type, attempt: 2, data });
+
+  expect(['completed', 'failed', 'cancelled', 'log'].map((type) => endOfAttempt(frame(type), 2))).toEqual([
+    'complete',
+    'failed',
+    'cancelled',
+    null,
+  ]);
+  expect(endOfAttempt(frame('completed', { by_hand: true }), 2)).toBe('closed by hand');
+  expect(endOfAttempt(frame('completed'), 1)).toBeNull();
+});
