@@ -106,7 +106,7 @@ beforeAll(() => {
   return () => rmSync(sound, { recursive: true, force: true });
 });
 
-test.each(Object.entries(bugs))('a planted bug is caught: %s', { timeout: 60_000 }, async (_, { says, ...patch }) => {
+test.each(Object.entries(bugs))('a planted bug is caught: %s', { timeout: 300_000 }, async (_, { says, ...patch }) => {
   const folder = temporaryFolder();
   copyPatched(sound, folder, patch);
 
