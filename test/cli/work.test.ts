@@ -22,7 +22,9 @@ const open = (workspace: object = {}, files = [{ path: 'b.txt', content: 'new\n'
   return project;
 };
 
-test('what an attempt changed is shown as a patch that git takes, and merged on demand, also without a server', async () => {
+test('what an attempt changed is shown as a patch that git takes, and merged on demand, also without a server', {
+  timeout: 60_000,
+}, async () => {
   const { agent, root, stopServer } = open();
   const id = (await agent('create', 'Add b')).out.trim();
   const early = [await agent('diff', id), await agent('merge', id)];
@@ -70,7 +72,9 @@ test('diff names first what other programs run, and git still takes the patch', 
   expect(gitIn(root, 'status', '--porcelain', '--untracked-files=all').split('\n')).toContain('?? pkg/.npmrc');
 });
 
-test('a merge that something is in the way of changes nothing, says what, and ends with exit code 4', async () => {
+test('a merge that something is in the way of changes nothing, says what, and ends with exit code 4', {
+  timeout: 60_000,
+}, async () => {
   const { agent, root } = open();
   const id = (await agent('create', 'Add b')).out.trim();
   await agent('engineer', id);
