@@ -1,7 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { protectionOf } from '../sandbox/protected-paths.ts';
-import { changesBetween } from './commits.ts';
 import { createGit, required } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { textOf } from './names.ts';
@@ -12,15 +11,20 @@ import type { AttemptPlaces, WorkRecord } from './work-records.ts';
 
 const plain = ['--no-ext-diff', '--no-textconv', '--no-color', '--submodule=short'];
 
+/** What precedes the paths of a change: modes, objects and a letter. A path that looks like it is no protected one. */
+const isChange = /^:[0-7]{6} [0-7]{6} [0-9a-f]+ [0-9a-f]+ [A-Z]\d*$/;
+
 /** What differs between a commit and a later commit or tree, as a patch. */
 export const changesOf = async (dirs: GitDirs, attempt: number, base: string, later: string): Promise<Changes> => {
-  const args = ['diff-tree', '-p', '-r', '-M', '--full-index', ...plain, base, later];
-  const [patch, changes] = await Promise.all([
-    required('its changes cannot be read', dirs.git(args)),
-    changesBetween(dirs, base, later),
-  ]);
-  const guarded = changes.map(({ path }) => textOf(path)).filter((path) => protectionOf(path) !== null);
-  return { attempt, patch: patch.toString().trimEnd(), guarded };
+  const args = ['diff-tree', '-p', '--raw', '-z', '-r', '-M', '--full-index', ...plain, base, later];
+  const said = await required('its changes cannot be read', dirs.git(args));
+  // The paths, an empty one, and the patch.
+  const end = said.indexOf('\0\0');
+  const words = said.subarray(0, Math.max(end, 0)).toString('latin1').split('\0');
+  const paths = words.filter((word) => !isChange.test(word)).map(textOf);
+  const guarded = [...new Set(paths)].filter((path) => protectionOf(path) !== null).sort();
+  const patch = end < 0 ? '' : said.subarray(end + 2).toString().trimEnd();
+  return { attempt, patch, guarded };
 };
 
 /** Of an attempt that is at work: as if it were saved now, in a store of objects that goes again. */

@@ -27,22 +27,22 @@ const moveFiles = async (
 ): Promise<Stopped | null> => {
   const { userGit: git, repository } = dirs;
   const where = { cwd: repository.top, env: { GIT_WORK_TREE: repository.top, GIT_INDEX_FILE: index } };
-  const change = (from: string, to: string, ...more: readonly string[]) => [
-    ...flags,
-    ...['read-tree', '-m', '-u', ...more, from, to],
-  ];
-  const refreshed = await git([...flags, 'update-index', '-q', '--refresh'], { ...where, signal });
-  if (!refreshed.ok && refreshed.stderr !== '') return stop(reasonIn(refreshed.stderr));
-  const tried = await git(change(head, target, '--dry-run'), { ...where, signal });
-  if (!tried.ok) {
-    const files = filesIn(tried.stderr);
+  const change = (from: string, to: string) => [...flags, 'read-tree', '-m', '-u', from, to];
+  signal?.throwIfAborted();
+  // From here on nothing is cut short: half a checkout would be worse than one that is taken back. Git looks at every path
+  // before it changes the first one; what only looks changed, by its times, is looked at again.
+  let changed = await git(change(head, target), where);
+  if (!changed.ok) {
+    await git([...flags, 'update-index', '-q', '--refresh'], where);
+    signal?.throwIfAborted();
+    changed = await git(change(head, target), where);
+  }
+  if (!changed.ok) {
+    const files = filesIn(changed.stderr);
     return files.length > 0
       ? stop('the project folder has changes in the same files that are not committed', files)
-      : stop(reasonIn(tried.stderr) || 'git did not merge');
+      : stop(reasonIn(changed.stderr) || 'git did not merge');
   }
-  signal?.throwIfAborted();
-  // From here on nothing is cut short: half a checkout would be worse than one that is taken back.
-  await required('the files could not be changed', git(change(head, target), where));
   if (signal?.aborted === true) {
     await required('the files could not be changed back', git(change(target, head), where));
     signal.throwIfAborted();

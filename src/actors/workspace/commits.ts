@@ -8,19 +8,42 @@ const looksLike = /^git version (\d+)\.(\d+)/;
 /** The first with `merge-tree --write-tree`. */
 const mergesSince = [2, 38] as const;
 
-const canMerge = async ({ git }: GitDirs): Promise<boolean> => {
+/** Programs that were asked for their version, with the answer. */
+const merging = new Map<string, boolean>();
+
+const canMerge = async ({ git, program }: GitDirs): Promise<boolean> => {
+  const before = merging.get(program);
+  if (before !== undefined) return before;
   const [, major = '0', minor = '0'] = looksLike.exec((await git(['--version'])).stdout.toString()) ?? [];
-  return Number(major) > mergesSince[0] || (Number(major) === mergesSince[0] && Number(minor) >= mergesSince[1]);
+  const can = Number(major) > mergesSince[0] || (Number(major) === mergesSince[0] && Number(minor) >= mergesSince[1]);
+  merging.set(program, can);
+  return can;
+};
+
+const foundObject = /^([0-9a-f]+) \w+ \d+$/;
+
+/** The objects that names stand for, in their order; null for one that there is not. No name has a line end. */
+export const findObjects = async <const Names extends readonly string[]>(
+  { git }: GitDirs,
+  names: Names,
+): Promise<{ readonly [At in keyof Names]: string | null }> => {
+  const input = Buffer.from(names.map((name) => `${name}\n`).join(''), 'latin1');
+  const call = git(['cat-file', '--batch-check'], { input });
+  const lines = (await required('the repository cannot be read', call)).toString('latin1').split('\n');
+  const objects: readonly (string | null)[] = names.map((_, at) => foundObject.exec(lines[at] ?? '')?.[1] ?? null);
+  return objects as { readonly [At in keyof Names]: string | null };
 };
 
 /** The commit that a name stands for; null when there is none. */
-export const commitOf = async ({ git }: GitDirs, name: string): Promise<string | null> => {
-  const found = await git(['rev-parse', '--verify', '--quiet', '--end-of-options', `${name}^{commit}`]);
+export const commitOf = async (dirs: GitDirs, name: string): Promise<string | null> =>
+  (await findObjects(dirs, [`${name}^{commit}`]))[0];
+
+/** The latest commit that both have; null when there is none. */
+export const commonOf = async ({ git }: GitDirs, ours: string, theirs: string): Promise<string | null> => {
+  const found = await git(['merge-base', ours, theirs]);
+  if (!found.ok && found.stderr !== '') throw new GitError(`the commits cannot be read: ${reasonIn(found.stderr)}`);
   return found.ok ? found.stdout.toString().trimEnd() : null;
 };
-
-export const treeOf = ({ git }: GitDirs, commit: string): Promise<string> =>
-  requiredLine('its tree cannot be read', git(['rev-parse', '--verify', `${commit}^{tree}`]));
 
 export const contains = async ({ git }: GitDirs, commit: string, ancestor: string): Promise<boolean> =>
   commit === ancestor || (await git(['merge-base', '--is-ancestor', ancestor, commit])).ok;

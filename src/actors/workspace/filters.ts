@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { lstat, mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { FileChange } from './commits.ts';
+import { type FileChange, findObjects } from './commits.ts';
 import { required } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
-import { shownName, textOf } from './names.ts';
+import { foldersOf, shownName, textOf } from './names.ts';
 import type { Checkout, Stopped } from './obstacles.ts';
 import { isPlain } from './plain.ts';
 import { type FilterName, filterNames } from './port.ts';
@@ -49,6 +49,15 @@ export const filterFlags = async (dirs: GitDirs, allowed: readonly string[]): Pr
   );
 };
 
+/** Whether anything gives attributes to these files: the user's own rules, or a `.gitattributes` in a folder above one. */
+const haveAttributes = async (dirs: GitDirs, target: string, paths: readonly string[]): Promise<boolean> => {
+  if (dirs.hasAttributes) return true;
+  const above = foldersOf(paths);
+  if ([...above].some((folder) => folder.includes('\n'))) return true;
+  const found = await findObjects(dirs, ['', ...above].map((folder) => `${target}:${folder}.gitattributes`));
+  return found.some((object) => object !== null);
+};
+
 /** Files that the user's git would pass through a program that is not allowed here. */
 export const filterRefusal = async (
   dirs: GitDirs,
@@ -63,10 +72,11 @@ export const filterRefusal = async (
       why: 'the work changes .lfsconfig, which the filter "lfs" obeys; merge it with git yourself if that is meant',
       files: lfs.map(({ path }) => shownName(path)),
     };
-  if (written.length === 0) return null;
+  const paths = written.map(({ path }) => path);
+  if (written.length === 0 || !(await haveAttributes(dirs, target, paths))) return null;
   const env = { GIT_INDEX_FILE: join(dirs.temporary, 'index-of-target') };
   await required('the attributes of files cannot be told', dirs.userGit(['read-tree', target], { env }));
-  const input = Buffer.from(written.map(({ path }) => `${path}\0`).join(''), 'latin1');
+  const input = Buffer.from(paths.map((path) => `${path}\0`).join(''), 'latin1');
   const args = ['check-attr', '-z', '--cached', '--stdin', 'filter'];
   const words = (await required('the attributes of files cannot be told', dirs.userGit(args, { env, input })))
     .toString('latin1')

@@ -17,6 +17,8 @@ export interface GitDirs {
   readonly userGitDir: string;
   /** Whether the user has rules of their own of what is ignored in the whole repository. */
   readonly hasRules: boolean;
+  /** Whether the user has attributes of their own for the whole repository. */
+  readonly hasAttributes: boolean;
   /** The content of HEAD when this use began. */
   readonly head: string;
   /** An empty folder, removed with the rest. */
@@ -107,6 +109,8 @@ export const readHead = async (gitDir: string): Promise<string> => {
   throw new GitError(`${join(gitDir, 'HEAD')} names no branch and no commit`);
 };
 
+const saysSomething = (rules: string): boolean => /^[^#\r\n]/m.test(rules);
+
 /** The user's own rules of what is ignored, as data. */
 const excludeOf = async ({ commonDir }: Repository): Promise<string> =>
   (await plainText(join(commonDir, 'info', 'exclude'))) ?? '';
@@ -142,7 +146,7 @@ export const withGitDirs = async <Result>(
     ]);
     return await work({
       ...{ program, repository, objects: join(repository.commonDir, 'objects'), head, temporary: empty },
-      hasRules: /^[^#\s]/m.test(exclude),
+      ...{ hasRules: saysSomething(exclude), hasAttributes: saysSomething(attributes) },
       ...{ git: createGit(program, gitDir), gitDir, userGit: createGit(program, userGitDir), userGitDir },
     });
   } finally {

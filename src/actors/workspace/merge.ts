@@ -1,5 +1,5 @@
 import { intoCheckout } from './checkout.ts';
-import { combine, commitOf, commitTree, contains, treeOf } from './commits.ts';
+import { combine, commitTree, commonOf, findObjects } from './commits.ts';
 import { GitError } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import type { Checkout } from './obstacles.ts';
@@ -15,17 +15,23 @@ export interface Merge {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The commit that the user's branch is moved to, or null when it has all of it already. */
+interface Side {
+  readonly commit: string;
+  readonly tree: string;
+}
+
+/** The commit that the user's branch is moved to; the files in conflict; null when the branch has all of it already. */
 const targetOf = async (
   dirs: GitDirs,
-  head: string,
-  { commit, mode, message, role, signal }: Merge,
+  ours: Side,
+  theirs: Side,
+  { mode, message, role, signal, isAhead }: Merge & { readonly isAhead: boolean },
 ): Promise<string | readonly string[] | null> => {
-  if (mode === 'ff') return commit;
-  const combined = await combine(dirs, head, commit, signal);
+  if (mode === 'ff') return theirs.commit;
+  const combined = isAhead ? theirs : await combine(dirs, ours.commit, theirs.commit, signal);
   if ('conflicts' in combined) return combined.conflicts;
-  if ((await treeOf(dirs, head)) === combined.tree) return null;
-  return commitTree(dirs, { tree: combined.tree, parents: [head], message, role }, signal);
+  if (ours.tree === combined.tree) return null;
+  return commitTree(dirs, { tree: combined.tree, parents: [ours.commit], message, role }, signal);
 };
 
 /**
@@ -38,12 +44,16 @@ export const mergeInto = async (dirs: GitDirs, checkout: Checkout, merge: Merge)
   const { into } = checkout;
   if (checkout.branch === null) return conflict('the project is on no branch (detached HEAD)');
   try {
-    const head = await commitOf(dirs, 'HEAD');
-    if (head === null) return conflict('the branch of the project has no commit');
-    if (await contains(dirs, head, commit)) return { status: 'nothing' };
-    if (mode === 'ff' && !(await contains(dirs, commit, head)))
+    const [head, headTree, tree] = await findObjects(dirs, ['HEAD^{commit}', 'HEAD^{tree}', `${commit}^{tree}`]);
+    if (head === null || headTree === null) return conflict('the branch of the project has no commit');
+    if (tree === null) return conflict(`the work is gone: the repository lacks the commit ${commit}`);
+    const common = await commonOf(dirs, head, commit);
+    if (common === commit) return { status: 'nothing' };
+    const isAhead = common === head;
+    if (mode === 'ff' && !isAhead)
       return conflict(`${into} has moved on since the attempt began; it cannot be fast-forwarded`);
-    const target = await targetOf(dirs, head, merge);
+    const ours = { commit: head, tree: headTree };
+    const target = await targetOf(dirs, ours, { commit, tree }, { ...merge, isAhead });
     if (target === null) return { status: 'nothing' };
     if (typeof target !== 'string') return conflict(`both ${into} and ${branch} changed the same lines`, target);
     const stopped = await intoCheckout(dirs, checkout, { head, target, signal });

@@ -40,3 +40,15 @@ export const createNameRules = (): ((name: string) => NameRule) => {
     return found;
   };
 };
+
+/** Every folder above one of the paths; each ends with `/`. */
+export const foldersOf = (paths: Iterable<string>): ReadonlySet<string> => {
+  const folders = new Set<string>();
+  for (const path of paths)
+    for (let at = path.lastIndexOf('/'); at >= 0; at = path.lastIndexOf('/', at - 1)) {
+      const folder = path.slice(0, at + 1);
+      if (folders.has(folder)) break;
+      folders.add(folder);
+    }
+  return folders;
+};

@@ -2,22 +2,32 @@ import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ObjectFormat } from './blobs.ts';
 import { createGit, GitError, required } from './git.ts';
-import { isPlain } from './plain.ts';
+import { plainText } from './plain.ts';
 
 export type Settings = ReadonlyMap<string, string>;
 
+/** What texts say that were read lately: the same text says the same. */
+const known = new Map<string, Settings>();
+const mostKnown = 20;
+
 /** Reads a configuration file as data: nothing that it names is included. The last value of a key counts. */
 export const readSettings = async (program: string, file: string): Promise<Settings> => {
-  if (!(await isPlain(file, 'file'))) return new Map();
-  const args = ['config', '--file', file, '--no-includes', '-z', '--list'];
-  const listed = await required(`${file} cannot be read`, createGit(program, '/nonexistent')(args));
+  const input = (await plainText(file)) ?? '';
+  if (input === '') return new Map();
+  const before = known.get(input);
+  if (before !== undefined) return before;
+  const args = ['config', '--file', '-', '--no-includes', '-z', '--list'];
+  const listed = await required(`${file} cannot be read`, createGit(program, '/nonexistent')(args, { input }));
   const pairs = listed.toString().split('\0').filter(Boolean);
-  return new Map(
-    pairs.map((pair) => {
+  const settings = new Map(
+    pairs.map((pair): [string, string] => {
       const cut = pair.indexOf('\n');
       return cut < 0 ? [pair, 'true'] : [pair.slice(0, cut), pair.slice(cut + 1)];
     }),
   );
+  if (known.size >= mostKnown) known.clear();
+  known.set(input, settings);
+  return settings;
 };
 
 const carriedKeys = ['autocrlf', 'eol', 'filemode', 'symlinks', 'ignorecase', 'precomposeunicode'];
@@ -30,7 +40,7 @@ export const carriedOf = (settings: Settings): readonly (readonly [string, strin
   });
 
 const isOn = (value: string | undefined): boolean => value !== undefined && !/^(false|no|off|0|)$/i.test(value);
-const known = new Set([
+const knownExtensions = new Set([
   'extensions.worktreeconfig',
   'extensions.objectformat',
   'extensions.noop',
@@ -57,7 +67,7 @@ export const refuseUnsupported = async (settings: Settings, gitDir: string, top:
     throw new GitError('this checkout is sparse; run git sparse-checkout disable');
   if (isOn(settings.get('core.splitindex')))
     throw new GitError('this repository uses a split index; run git update-index --no-split-index');
-  const extension = keys.find((key) => key.startsWith('extensions.') && !known.has(key));
+  const extension = keys.find((key) => key.startsWith('extensions.') && !knownExtensions.has(key));
   if (extension !== undefined) throw new GitError(`this repository uses ${extension}, which is not supported`);
   const version = settings.get('core.repositoryformatversion') ?? '0';
   if (version !== '0' && version !== '1')

@@ -1,7 +1,7 @@
 import { closeSync, type Stats } from 'node:fs';
 import { look, namesIn, openBelow, openFolderIn } from './handles.ts';
 import { type Index, type IndexEntry, noteOf } from './index-file.ts';
-import { createNameRules, shownName } from './names.ts';
+import { createNameRules, foldersOf, shownName } from './names.ts';
 
 /** A file or link that may have changed, in a folder that is open while it is told. */
 export interface Candidate {
@@ -45,17 +45,6 @@ interface Unknown {
   readonly name: string;
   readonly isFolder: boolean;
 }
-
-const foldersOf = (paths: Iterable<string>): ReadonlySet<string> => {
-  const folders = new Set<string>();
-  for (const path of paths)
-    for (let at = path.lastIndexOf('/'); at >= 0; at = path.lastIndexOf('/', at - 1)) {
-      const folder = path.slice(0, at + 1);
-      if (folders.has(folder)) break;
-      folders.add(folder);
-    }
-  return folders;
-};
 
 const obeyed = 'it makes a repository of the folder, for whoever works in it';
 

@@ -6,7 +6,7 @@ import { createMutex } from '../mutex.ts';
 import { makeFolder, removeFolder } from './attempt-folder.ts';
 import { createBranches } from './branches.ts';
 import { changesOf, liveChanges, workOf } from './changes.ts';
-import { commitOf, commitTree, moveBranch, treeOf } from './commits.ts';
+import { commitOf, commitTree, findObjects, moveBranch } from './commits.ts';
 import { GitError } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { mergeInto } from './merge.ts';
@@ -141,12 +141,14 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
   const commitFolder = async (dirs: GitDirs, record: WorkRecord, title: string) => {
     const places = placesOf(record.task_id, record.attempt);
     const { tree, notes } = await snapshotInThread(snapshotJob(dirs, record, places));
-    if (tree === null || tree === (await treeOf(dirs, record.base))) return { tip: null, branch: record.branch, notes };
+    const unchanged = { tip: null, branch: record.branch, notes };
+    if (tree === null) return unchanged;
     const { task_id, attempt, role, base } = record;
-    const tip = await commitOf(dirs, `refs/heads/${record.branch}`);
+    const ref = `refs/heads/${record.branch}`;
+    const [baseTree, tip, tipTree] = await findObjects(dirs, [`${base}^{tree}`, `${ref}^{commit}`, `${ref}^{tree}`]);
+    if (tree === baseTree) return unchanged;
     // Saved before, and cut short before that was written down.
-    if (tip !== null && tip !== base && tree === (await treeOf(dirs, tip)))
-      return { tip, branch: record.branch, notes };
+    if (tip !== base && tree === tipTree) return { tip, branch: record.branch, notes };
     const message = `${title}\n\nTask: ${task_id}\nAttempt: ${attempt}\nRole: ${role}\n`;
     const commit = await commitTree(dirs, { tree, parents: [base], message, role });
     const branch = await branches.move(dirs, record, commit);
