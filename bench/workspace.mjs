@@ -1,72 +1,117 @@
-// What it costs to save, show and merge the work of an attempt, against plain git in the same run.
+// What it costs to save, show and merge the work of an attempt, beside plain git in the same run.
+// Usage: npm run bench -- workspace     SIZES=100,5000 and RUNS=5 change what is measured
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { chooseWorkspace } from '../dist/actors/workspace/choose.js';
+import { median, report, timed } from './lib.mjs';
 
-const dist = new URL('../dist', import.meta.url).pathname;
-const { chooseWorkspace } = await import(join(dist, 'actors/workspace/choose.js'));
-const sizes = (process.argv[2] ?? '100,5000').split(',').map(Number);
-const git = (cwd, ...args) => execFileSync('git', args, { cwd, stdio: 'ignore' });
+const sizes = (process.env.SIZES ?? '100,5000,50000').split(',').map(Number);
+const runs = Number(process.env.RUNS ?? 5);
+const saveGoalMs = 60;
+const mergeGoalMs = 120;
+const loopGoalMs = 50;
+
+const gitWith = (cwd, args, env = process.env) => execFileSync('git', args, { cwd, env, stdio: 'ignore' });
+const git = (cwd, ...args) => gitWith(cwd, args);
+const fileOf = (at) => join(`d${Math.floor(at / 100)}`, `f${at}.txt`);
 
 const makeProject = (folder, files) => {
   for (let at = 0; at < files; at += 1) {
-    const inside = join(folder, `d${Math.floor(at / 100)}`);
-    if (at % 100 === 0) mkdirSync(inside, { recursive: true });
-    writeFileSync(join(inside, `f${at}.txt`), `file ${at}\n`.repeat(20));
+    if (at % 100 === 0) mkdirSync(join(folder, `d${at / 100}`), { recursive: true });
+    writeFileSync(join(folder, fileOf(at)), `file ${at}\n`.repeat(20));
   }
   git(folder, 'init', '-q', '-b', 'main');
   git(folder, 'config', 'user.name', 'x');
   git(folder, 'config', 'user.email', 'x@localhost');
+  git(folder, 'config', 'gc.auto', '0');
   git(folder, 'add', '-A');
   git(folder, 'commit', '-qm', 'all');
 };
-const edit = (folder, files) => {
-  for (let at = 0; at < files; at += Math.ceil(files / 20))
-    writeFileSync(join(folder, `d${Math.floor(at / 100)}`, `f${at}.txt`), `edited ${at}\n`);
+
+/** Twenty edited files and a new one. */
+const edit = (folder, files, run) => {
+  for (let at = run; at < files; at += Math.ceil(files / 20))
+    writeFileSync(join(folder, fileOf(at)), `edited ${run}\n`);
+  writeFileSync(join(folder, `new${run}.txt`), `new ${run}\n`);
 };
-const timed = async (work) => {
-  const begin = performance.now();
-  await work();
-  return performance.now() - begin;
+
+const measureOurs = async (root, project, files) => {
+  const times = { diff: [], save: [], merge: [], loop: [] };
+  const workspace = await chooseWorkspace({
+    ...{ mode: 'worktree', projectRoot: project, folder: join(root, 'worktrees'), copies: [] },
+    environment: { PATH: process.env.PATH },
+  });
+  const delay = monitorEventLoopDelay({ resolution: 5 });
+  for (let run = 1; run <= runs; run += 1) {
+    const attempt = { taskId: `bd-${run}`, attempt: 1, role: 'engineer', options: {} };
+    const { root: folder } = await workspace.open(attempt);
+    edit(folder, files, run);
+    delay.reset();
+    delay.enable();
+    times.diff.push(await timed(() => workspace.diff(attempt.taskId, 1)));
+    times.save.push(await timed(() => workspace.save(attempt, 'x')));
+    delay.disable();
+    times.loop.push(delay.percentile(99) / 1e6);
+    times.merge.push(await timed(() => workspace.merge(attempt.taskId, 1, 'squash', 'x')));
+  }
+  return times;
 };
-const text = (ours, plain) => `${ours.toFixed(0)} (git ${plain.toFixed(0)}, ${(ours / plain).toFixed(1)}x)`.padEnd(24);
+
+/** The same by hand: a worktree whose index is warm, `add` and `diff` with an index of its own, `add` and `commit`, a squash. */
+const measurePlain = async (root, project, files) => {
+  const times = { diff: [], save: [], merge: [] };
+  for (let run = 1; run <= runs; run += 1) {
+    const folder = join(root, `tree${run}`);
+    git(project, 'worktree', 'add', '-q', '-b', `b${run}`, folder);
+    git(folder, 'status');
+    const index = join(project, '.git', 'worktrees', `tree${run}`, 'index');
+    const env = { ...process.env, GIT_INDEX_FILE: join(root, 'index') };
+    edit(folder, files, run);
+    times.diff.push(
+      await timed(() => {
+        execFileSync('cp', ['-p', index, env.GIT_INDEX_FILE]);
+        gitWith(folder, ['add', '-A'], env);
+        gitWith(folder, ['diff', '--cached'], env);
+      }),
+    );
+    times.save.push(
+      await timed(() => {
+        git(folder, 'add', '-A');
+        git(folder, 'commit', '-qm', 'x');
+      }),
+    );
+    times.merge.push(
+      await timed(() => {
+        git(project, 'merge', '-q', '--squash', `b${run}`);
+        git(project, 'commit', '-qm', 'x');
+      }),
+    );
+    git(project, 'worktree', 'remove', '--force', folder);
+  }
+  return times;
+};
+
+const row = (name, ours, limit, goal) =>
+  report(name, { ours: median(ours), limit: median(limit), ratio: median(ours) / median(limit), goal });
+const within = (name, ours, limit) => report(name, { ours, limit, ratio: ours / limit, goal: 1 });
 
 for (const files of sizes) {
-  const root = mkdtempSync(join(tmpdir(), 'bench-workspace-'));
+  const root = mkdtempSync(join(tmpdir(), 'agent-bench-workspace-'));
   try {
     const [project, plain] = ['project', 'plain'].map((name) => join(root, name));
     for (const folder of [project, plain]) makeProject(folder, files);
-    const workspace = await chooseWorkspace({
-      ...{ mode: 'worktree', projectRoot: project, folder: join(root, 'worktrees'), copies: [] },
-      environment: { PATH: process.env.PATH },
-    });
-    const best = { live: [], save: [], merge: [], gitLive: [], gitSave: [], gitMerge: [] };
-    const delay = monitorEventLoopDelay({ resolution: 5 });
-    delay.enable();
-    for (let n = 1; n <= 3; n += 1) {
-      const attempt = { taskId: `bd-${n}`, attempt: 1, role: 'engineer', options: {} };
-      const { root: folder } = await workspace.open(attempt);
-      edit(folder, files);
-      writeFileSync(join(folder, 'new.txt'), `new ${n}\n`);
-      delay.reset();
-      best.live.push(await timed(() => workspace.diff(attempt.taskId, 1)));
-      best.save.push(await timed(() => workspace.save(attempt, 'x')));
-      best.merge.push(await timed(() => workspace.merge(attempt.taskId, 1, 'squash', 'x')));
-    }
-    const p99 = delay.percentile(99) / 1e6;
-    for (let n = 1; n <= 3; n += 1) {
-      const folder = join(root, `tree${n}`);
-      git(plain, 'worktree', 'add', '-q', '-b', `b${n}`, folder);
-      edit(folder, files);
-      writeFileSync(join(folder, 'new.txt'), `new ${n}\n`);
-      best.gitLive.push(await timed(() => (git(folder, 'add', '-A', '-n'), git(folder, 'diff', 'HEAD'))));
-      best.gitSave.push(await timed(() => (git(folder, 'add', '-A'), git(folder, 'commit', '-qm', 'x'), git(plain, 'worktree', 'remove', '--force', folder))));
-      best.gitMerge.push(await timed(() => git(plain, 'merge', '-q', '--ff-only', `b${n}`)));
-    }
-    const least = (name) => Math.min(...best[name]);
-    console.log(`${files} files`.padEnd(14), 'live', text(least('live'), least('gitLive')), 'save', text(least('save'), least('gitSave')), 'merge', text(least('merge'), least('gitMerge')), `event loop p99 ${p99.toFixed(1)} ms`);
+    const limit = await measurePlain(root, plain, files);
+    const ours = await measureOurs(root, project, files);
+    const goal = files === 100 ? undefined : 2;
+    row(`${files} files: live diff / git add, diff`, ours.diff, limit.diff, goal);
+    row(`${files} files: save / git add, commit`, ours.save, limit.save, goal);
+    row(`${files} files: merge / git merge --squash, commit`, ours.merge, limit.merge);
+    if (files === 100) within('  save, of 60 ms', median(ours.save), saveGoalMs);
+    if (files === 5000) within('  merge, of 120 ms', median(ours.merge), mergeGoalMs);
+    within('  event loop meanwhile (p99), of 50 ms', median(ours.loop), loopGoalMs);
   } finally {
     rmSync(root, { recursive: true, force: true });
   }

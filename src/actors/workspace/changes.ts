@@ -23,7 +23,13 @@ export const changesOf = async (dirs: GitDirs, attempt: number, base: string, la
   const words = said.subarray(0, Math.max(end, 0)).toString('latin1').split('\0');
   const paths = words.filter((word) => !isChange.test(word)).map(textOf);
   const guarded = [...new Set(paths)].filter((path) => protectionOf(path) !== null).sort();
-  const patch = end < 0 ? '' : said.subarray(end + 2).toString().trimEnd();
+  const patch =
+    end < 0
+      ? ''
+      : said
+          .subarray(end + 2)
+          .toString()
+          .trimEnd();
   return { attempt, patch, guarded };
 };
 

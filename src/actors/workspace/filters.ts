@@ -54,7 +54,10 @@ const haveAttributes = async (dirs: GitDirs, target: string, paths: readonly str
   if (dirs.hasAttributes) return true;
   const above = foldersOf(paths);
   if ([...above].some((folder) => folder.includes('\n'))) return true;
-  const found = await findObjects(dirs, ['', ...above].map((folder) => `${target}:${folder}.gitattributes`));
+  const found = await findObjects(
+    dirs,
+    ['', ...above].map((folder) => `${target}:${folder}.gitattributes`),
+  );
   return found.some((object) => object !== null);
 };
 
