@@ -2,10 +2,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { childEnvironment } from '../dist/actors/agent/child.js';
-import { endMarked } from '../dist/actors/agent/marked.js';
+import { createResults } from '../dist/actors/files/results.js';
 import { createScriptedModel } from '../dist/actors/model/scripted.js';
-import { createResults } from '../dist/actors/results.js';
+import { endMarked } from '../dist/actors/process/orphans.js';
+import { childEnvironment } from '../dist/actors/process/run-command.js';
 import { createNoSandbox } from '../dist/actors/sandbox/off.js';
 import { createSqliteStore } from '../dist/actors/store/sqlite.js';
 import { createSystem } from '../dist/actors/system.js';

@@ -1,7 +1,7 @@
 // Writes docs/reference and the schema of the configuration from the code that they describe; with --check, fails when
 // one of them has drifted.
 import { z } from 'zod';
-import { configSchema } from '../dist/cli/config-schema.js';
+import { configSchema } from '../dist/cli/config/config-schema.js';
 import { serverName, version } from '../dist/cli/version.js';
 import { openApiDocument } from '../dist/http/openapi.js';
 import { generate } from './generated.mjs';

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { childEnvironment } from '../../dist/actors/agent/child.js';
-import { runConfined } from '../../dist/actors/agent/run-confined.js';
+import { childEnvironment } from '../../dist/actors/process/run-command.js';
+import { runConfined } from '../../dist/actors/sandbox/run-sandboxed.js';
 import { evalsFolder } from './suite.mjs';
 
 const limitMs = 120_000;

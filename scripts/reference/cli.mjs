@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { commandTable } from '../../dist/cli/command-table.js';
-import { exitCodes } from '../../dist/cli/exit-codes.js';
+import { exitCodes } from '../../dist/cli/output/exit-codes.js';
 import { roles } from '../../dist/machines/task.js';
 import { code, described, page, table } from './markdown.mjs';
 

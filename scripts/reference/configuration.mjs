@@ -1,4 +1,4 @@
-import { overridesFrom } from '../../dist/cli/config-overrides.js';
+import { overridesFrom } from '../../dist/cli/config/config-overrides.js';
 import { code, page, table } from './markdown.mjs';
 import { typeOf } from './schema-type.mjs';
 
@@ -31,7 +31,7 @@ export const configurationPage = (schema) => {
     const keys = keysOf({ properties: { [name]: section } }, '');
     return `## ${name}\n\n${table(['key', 'type', 'default', 'meaning'], keys.map(row))}`;
   });
-  return page('Configuration', '`src/cli/config-schema.ts`', [
+  return page('Configuration', '`src/cli/config/config-schema.ts`', [
     `\`\`\`sh
 agent-server --server --config my-server.json
 agent doctor                     # checks the configuration and prints it

@@ -1,4 +1,4 @@
-import { exitCodeOf } from '../../dist/cli/exit-codes.js';
+import { exitCodeOf } from '../../dist/cli/output/exit-codes.js';
 import { envelope, refusedRequests, wire } from '../../dist/http/error-table.js';
 import { describeRefusal, refusal } from '../../dist/machines/errors.js';
 import { failureCodes } from '../../dist/machines/task.js';
@@ -66,7 +66,7 @@ const refusals = () =>
   ]);
 
 export const errorsPage = () =>
-  page('Errors', '`src/machines/errors.ts`, `src/http/error-table.ts` and `src/cli/exit-codes.ts`', [
+  page('Errors', '`src/machines/errors.ts`, `src/http/error-table.ts` and `src/cli/output/exit-codes.ts`', [
     `\`\`\`console
 $ agent show bd-nowhere
 agent: task bd-nowhere does not exist

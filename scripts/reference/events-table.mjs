@@ -1,4 +1,4 @@
-import { eventTypes } from '../../dist/actors/events.js';
+import { eventTypes } from '../../dist/actors/journal/event-types.js';
 import { described } from './markdown.mjs';
 
 const tokens = {

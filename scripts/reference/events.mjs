@@ -8,7 +8,7 @@ const section = ([type, [says, keys]]) =>
   )}`;
 
 export const eventsPage = () =>
-  page('Events', '`src/actors/events.ts` and `scripts/reference/events-table.mjs`', [
+  page('Events', '`src/actors/journal/event-types.ts` and `scripts/reference/events-table.mjs`', [
     `\`\`\`sh
 curl -N -H "Authorization: Bearer $(agent token)" http://127.0.0.1:8080/stream/bd-a1b2
 \`\`\`

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
-import { ConfigError, loadConfig } from './config.ts';
-import { print } from './io.ts';
-import { findProject, UsageError } from './project.ts';
+import { ConfigError, loadConfig } from './config/config.ts';
+import { findProject, UsageError } from './config/project.ts';
+import { print } from './output/io.ts';
 import type { RunningServer } from './server/run-server.ts';
 import { version } from './version.ts';
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { takeFastPath } from './fast-path.ts';
-import { print, processIo } from './io.ts';
+import { print, processIo } from './output/io.ts';
 
 /** A pipe takes its time: what was written must be out before the process ends. */
 const flushed = (stream: NodeJS.WriteStream): Promise<void> =>
@@ -24,7 +24,7 @@ const io = processIo();
 const run = async (): Promise<number> => {
   const [first, ...words] = process.argv.slice(2);
   if (first === 'open-url') {
-    const { openUrl } = await import('./open-url.ts');
+    const { openUrl } = await import('./setup/open-url.ts');
     return openUrl(words, io, process.env);
   }
   const code = await takeFastPath(process.argv.slice(2), io);

@@ -1,4 +1,4 @@
-import { completion, type Shell, shells } from './completion-command.ts';
+import { completion, type Shell, shells } from './setup/completion-command.ts';
 import { type Command, type Common, command } from './table/command.ts';
 import { housekeeping, links } from './table/housekeeping.ts';
 import { create, runs } from './table/runs.ts';

@@ -1,9 +1,9 @@
-import { findServer } from './find-server.ts';
-import { createHttpClient } from './http-client.ts';
-import type { Io } from './io.ts';
-import { list, show } from './look-commands.ts';
-import { findProject } from './project.ts';
-import { trackerWarning } from './tracker-warning.ts';
+import { findServer } from './client/find-server.ts';
+import { createHttpClient } from './client/http-client.ts';
+import { findProject } from './config/project.ts';
+import { trackerWarning } from './config/tracker-warning.ts';
+import type { Io } from './output/io.ts';
+import { list, show } from './tasks/look-commands.ts';
 
 type Look =
   | { readonly command: 'list'; readonly json: boolean; readonly status: string | undefined }

@@ -1,5 +1,5 @@
-import { frameText } from '../actors/events.ts';
-import type { Journal } from '../actors/journal.ts';
+import { frameText } from '../actors/journal/event-types.ts';
+import type { Journal } from '../actors/journal/journal.ts';
 import type { Entry } from '../actors/store/port.ts';
 import { type SharedFrames, shareFrames } from './sse.ts';
 

@@ -1,4 +1,4 @@
-import type { Inspection } from '../actors/inspection.ts';
+import type { Inspection } from '../actors/engine/inspection.ts';
 import type { SseConnection } from './sse.ts';
 
 const bufferedAtMost = 4 * 1024 * 1024;

@@ -1,6 +1,6 @@
-import type { Catalogue } from '../actors/catalogue.ts';
-import type { OfflineService } from '../actors/offline.ts';
-import type { TaskService } from '../actors/service.ts';
+import type { OfflineService } from '../actors/engine/offline-tasks.ts';
+import type { Catalogue } from '../actors/engine/task-queries.ts';
+import type { TaskService } from '../actors/engine/task-service.ts';
 import { requireRole } from '../machines/errors.ts';
 import {
   changeSchema,

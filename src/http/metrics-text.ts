@@ -1,4 +1,4 @@
-import type { Tally } from '../actors/metrics.ts';
+import type { Tally } from '../actors/journal/counters.ts';
 import type { Slots } from '../machines/explain.ts';
 
 /** The counters of CONTRACT 6 by name. Times in seconds. */

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
-import type { Inspection } from '../actors/inspection.ts';
+import type { Inspection } from '../actors/engine/inspection.ts';
 import type { Store } from '../actors/store/port.ts';
 import type { System } from '../actors/system.ts';
 import type { Tracker } from '../actors/tracker/port.ts';

@@ -1,4 +1,4 @@
-import type { Journal } from '../actors/journal.ts';
+import type { Journal } from '../actors/journal/journal.ts';
 import type { Entry, Store } from '../actors/store/port.ts';
 import type { TaskView } from '../machines/task-view.ts';
 import { createBroadcast, sseFrame } from './broadcast.ts';

@@ -1,5 +1,5 @@
 import type { GoesOnAt } from './agent-context.ts';
-import { broken, response, seat } from './agent-params.ts';
+import { broken, response, seat } from './agent-selectors.ts';
 import { agentSetup } from './agent-setup.ts';
 
 /** Waiting for a person stops the attempt's clock; the wait has a limit of its own. */

@@ -1,4 +1,4 @@
-import { broken, compacted, fault, seat } from './agent-params.ts';
+import { broken, compacted, fault, seat } from './agent-selectors.ts';
 import { agentSetup } from './agent-setup.ts';
 
 /** Where the conversation is made to fit again (ADR 0016): once for a turn, then it fits or the attempt has failed. */

@@ -1,4 +1,4 @@
-import { broken, delegated, order, reported } from './agent-params.ts';
+import { broken, delegated, order, reported } from './agent-selectors.ts';
 import { agentSetup } from './agent-setup.ts';
 
 const blamed = (what: 'blameTurns' | 'blameTokens' | 'blameMoney') =>

@@ -1,5 +1,5 @@
 import type { Acted, AgentContext } from './agent-context.ts';
-import { because, seconds } from './agent-params.ts';
+import { because, seconds } from './agent-selectors.ts';
 import type { Failure } from './task.ts';
 
 /** Why an attempt failed, in words for people and with facts for programs; the chart says when. */

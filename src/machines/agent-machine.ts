@@ -2,7 +2,18 @@ import { awaitingApproval, awaitingDecision, awaitingInput, overdue, returning }
 import { compacting } from './agent-compacting.ts';
 import type { Resume } from './agent-context.ts';
 import { delegating } from './agent-delegating.ts';
-import { acted, broken, denial, fault, nudge, prepared, seat, tableAt, thought, toolsBroken } from './agent-params.ts';
+import {
+  acted,
+  broken,
+  denial,
+  fault,
+  nudge,
+  prepared,
+  seat,
+  tableAt,
+  thought,
+  toolsBroken,
+} from './agent-selectors.ts';
 import { agentSetup } from './agent-setup.ts';
 import type { AttemptOutcome, TaskId } from './task.ts';
 import { noUsage } from './task.ts';

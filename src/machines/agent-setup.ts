@@ -14,9 +14,9 @@ import type {
   Thought,
 } from './agent-context.ts';
 import * as failures from './agent-failures.ts';
-import type { ActInput, CompactInput, DelegateInput, PrepareInput, Seat, ThinkInput } from './agent-params.ts';
-import { slot } from './slot.ts';
-import { spread } from './spread.ts';
+import type { ActInput, CompactInput, DelegateInput, PrepareInput, Seat, ThinkInput } from './agent-selectors.ts';
+import { slot } from './declare-actor.ts';
+import { spread } from './jitter.ts';
 import type { AttemptOutcome, Failure, Usage } from './task.ts';
 
 /** As much of the model's window as a conversation may fill before its older part is replaced by a summary. */

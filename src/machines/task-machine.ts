@@ -1,6 +1,6 @@
 import type { TaskId } from './task.ts';
-import * as read from './task-params.ts';
 import { queued } from './task-queued.ts';
+import * as read from './task-selectors.ts';
 import { taskSetup } from './task-setup.ts';
 import { started } from './task-started.ts';
 

@@ -1,10 +1,10 @@
 import { assign, setup } from 'xstate';
+import { slot } from './declare-actor.ts';
 import { type Refusal, refusal } from './errors.ts';
-import { slot } from './slot.ts';
-import { spread } from './spread.ts';
+import { spread } from './jitter.ts';
 import type { AttemptOutcome, Failure, Finding, Role, RunOptions, TaskId } from './task.ts';
 import type { AttemptInput, ObservedStatus, TaskContext, TaskEvent, TaskInput, Verdict } from './task-context.ts';
-import { type EndLabel, roundsAtMost, trackerPatienceMs, wantedPause, willRetry } from './task-params.ts';
+import { type EndLabel, roundsAtMost, trackerPatienceMs, wantedPause, willRetry } from './task-selectors.ts';
 
 type Request = { readonly role: Role | null; readonly options: RunOptions | null; readonly maxRetries: number };
 type TaskOnly = { readonly taskId: TaskId };

@@ -1,4 +1,4 @@
-import * as read from './task-params.ts';
+import * as read from './task-selectors.ts';
 import { taskSetup } from './task-setup.ts';
 
 const { isSeen, waits, within } = read;

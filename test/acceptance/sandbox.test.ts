@@ -1,10 +1,10 @@
 import { chownSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { childEnvironment } from '../../src/actors/agent/child.ts';
-import { bashTool } from '../../src/actors/agent/tools/bash.ts';
+import { childEnvironment } from '../../src/actors/process/run-command.ts';
 import { createBubblewrap } from '../../src/actors/sandbox/bubblewrap.ts';
 import { numberOf } from '../../src/actors/sandbox/seccomp.ts';
+import { bashTool } from '../../src/actors/tools/bash.ts';
 import { createWorkbench } from '../actors/agent/workbench.ts';
 import { openProject } from '../support/cli.ts';
 import { slowestOf, whileHealthIsAsked } from '../support/health.ts';

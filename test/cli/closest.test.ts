@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { closest, editDistance } from '../../src/cli/closest.ts';
+import { closest, editDistance } from '../../src/cli/output/closest.ts';
 
 const commands = ['create', 'engineer', 'tester', 'show', 'list', 'close', 'cancel', 'wait', 'dep', 'doctor', 'server'];
 

@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { loadConfig } from '../../src/cli/config.ts';
-import { settingsFrom } from '../../src/cli/settings.ts';
+import { loadConfig } from '../../src/cli/config/config.ts';
+import { settingsFrom } from '../../src/cli/config/settings.ts';
 import { makeCertificate, withoutOpenssl } from '../support/certificate.ts';
 import { openProject, plain } from '../support/cli.ts';
 import { startModelServer } from '../support/model-server.ts';

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
-import { loadConfig } from '../../src/cli/config.ts';
-import { configSchema } from '../../src/cli/config-schema.ts';
+import { loadConfig } from '../../src/cli/config/config.ts';
+import { configSchema } from '../../src/cli/config/config-schema.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const here = fileURLToPath(new URL('../..', import.meta.url));

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { remoteCredentials, remoteSecrets } from '../../src/cli/remote-credentials.ts';
+import { remoteCredentials, remoteSecrets } from '../../src/cli/config/remote-credentials.ts';
 import { createRedactor } from '../../src/cli/server/redact.ts';
 import { createTokenSource } from '../../src/cli/server/token-source.ts';
 import { openProject } from '../support/cli.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'libsql';
 import { expect, test } from 'vitest';
-import { differenceFrom } from '../../src/actors/replay.ts';
+import { differenceFrom } from '../../src/actors/journal/replay.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 import { bdIn, type FakeBd, makeBd } from '../support/bd.ts';

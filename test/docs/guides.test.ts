@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import yargs from 'yargs';
 import { commandTable } from '../../src/cli/command-table.ts';
-import { loadConfig } from '../../src/cli/config.ts';
+import { loadConfig } from '../../src/cli/config/config.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 import { codeOf, guides, textOf } from './pages.ts';
 

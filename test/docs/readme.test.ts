@@ -2,8 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { loadConfig } from '../../src/cli/config.ts';
-import { resolveSettings } from '../../src/cli/settings.ts';
+import { loadConfig } from '../../src/cli/config/config.ts';
+import { resolveSettings } from '../../src/cli/config/settings.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const readme = readFileSync(fileURLToPath(new URL('../../README.md', import.meta.url)), 'utf8');

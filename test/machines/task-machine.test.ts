@@ -4,7 +4,7 @@ import type { AttemptOutcome, Failure, TaskId } from '../../src/machines/task.ts
 import { noUsage } from '../../src/machines/task.ts';
 import type { ObservedStatus, TaskContext } from '../../src/machines/task-context.ts';
 import { taskMachine } from '../../src/machines/task-machine.ts';
-import { roundsAtMost, trackerPatienceMs, waits } from '../../src/machines/task-params.ts';
+import { roundsAtMost, trackerPatienceMs, waits } from '../../src/machines/task-selectors.ts';
 import { at, broken, done, edgeOf, edgesOf, nodesOf, pathOf, type Row, step } from './chart.ts';
 
 interface Persisted {

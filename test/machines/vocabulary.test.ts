@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { AnyStateMachine } from 'xstate';
 import { createActor, toPromise } from 'xstate';
 import { agentMachine } from '../../src/machines/agent-machine.ts';
+import { slot } from '../../src/machines/declare-actor.ts';
 import {
   describeRefusal,
   type ErrorCode,
@@ -11,7 +12,6 @@ import {
   ServiceError,
 } from '../../src/machines/errors.ts';
 import { allowedCommands, refuses } from '../../src/machines/refusals.ts';
-import { slot } from '../../src/machines/slot.ts';
 import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
 import { parseTaskId, type TaskId } from '../../src/machines/task.ts';
 import { taskMachine } from '../../src/machines/task-machine.ts';

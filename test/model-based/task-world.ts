@@ -3,7 +3,7 @@ import type { EventObject, SnapshotFrom } from 'xstate';
 import { refusal } from '../../src/machines/errors.ts';
 import { type AttemptOutcome, noUsage, type TaskId } from '../../src/machines/task.ts';
 import { taskMachine } from '../../src/machines/task-machine.ts';
-import { roundsAtMost, trackerPatienceMs } from '../../src/machines/task-params.ts';
+import { roundsAtMost, trackerPatienceMs } from '../../src/machines/task-selectors.ts';
 import { at, broken, done, nodesOf, pathOf } from '../machines/chart.ts';
 import type { Move, World } from './world.ts';
 

@@ -1,6 +1,6 @@
 import type { RoleProfile } from '../../src/actors/agent/roles.ts';
-import type { Assistants } from '../../src/actors/backends/assistants.ts';
-import type { Settings } from '../../src/actors/settings.ts';
+import type { Assistants } from '../../src/actors/assistants/assistants.ts';
+import type { Settings } from '../../src/actors/engine/settings.ts';
 import { createSystem, type System } from '../../src/actors/system.ts';
 import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
 import type { Tracker } from '../../src/actors/tracker/port.ts';

@@ -13,13 +13,13 @@ interface Planted extends Patch {
 
 const bugs: Readonly<Record<string, Planted>> = {
   'effects begin before the transition is committed': {
-    file: 'src/actors/durable.ts',
+    file: 'src/actors/journal/durable-actor.ts',
     find: 'if (changed(snapshot, next)) recorder.commit(next, stamped, snapshot);',
     put: 'if (changed(snapshot, next)) setTimeout(() => recorder.commit(next, stamped, snapshot), 5);',
     says: /./,
   },
   'a request is acknowledged before it is on disk': {
-    file: 'src/actors/task-host.ts',
+    file: 'src/actors/engine/task-commands.ts',
     find: '          makeDurable(taskId, host);\n',
     put: '',
     says: /I10 a run of .* was acknowledged and is not in the journal/,
@@ -43,7 +43,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     says: /I9 attempt/,
   },
   'deadlines are forgotten at a restart': {
-    file: 'src/actors/live-tasks.ts',
+    file: 'src/actors/engine/task-registry.ts',
     find: 'if (rows !== null && saved?.pending === true) ports.setDeadline(taskId, rows.task.context.deadlineAt);',
     put: '',
     says: /stuck/,
@@ -55,37 +55,37 @@ const bugs: Readonly<Record<string, Planted>> = {
     says: /stuck|I2|I14/,
   },
   'an answer of the model that is in the journal is asked for again': {
-    file: 'src/actors/agent/worker.ts',
+    file: 'src/actors/agent/turns.ts',
     find: 'const known = desk.steps.thought(turn)?.answer ?? null;',
     put: 'const known = null;',
     says: /I10 .* was finished and is done again/,
   },
   'a command that was at work in a crash is run again unasked': {
-    file: 'src/actors/agent/worker.ts',
+    file: 'src/actors/agent/turns.ts',
     find: "if (repeatableTools.has(call.tool) || ports.onInterrupted() === 'repeat' || isRepeat(decision)) return null;",
     put: 'if (begun !== null) return null;',
     says: /I10 .* done again, unasked/,
   },
   'a cancelled agent is not waited for': {
-    file: 'src/actors/attempts.ts',
+    file: 'src/actors/engine/slots.ts',
     find: 'await within(Promise.allSettled([...(working.get(key) ?? [])]), quiesceMs, `the work of attempt ${attempt}`);',
     put: '',
     says: /I6/,
   },
   'the tracker is not told of an end': {
-    file: 'src/actors/task-work.ts',
+    file: 'src/actors/engine/task-actors.ts',
     find: '        await tracker.release(taskId, label, fence);\n',
     put: '',
     says: /I14/,
   },
   'a task is closed before its results are written': {
-    file: 'src/actors/attempt-end.ts',
+    file: 'src/actors/engine/attempt-end.ts',
     find: '    await results.write({',
     put: '    void results.write({',
     says: /Spec 2\.1/,
   },
   'a change in the tracker while the server is away is never shown': {
-    file: 'src/actors/tracker-watch.ts',
+    file: 'src/actors/engine/watch-tracker.ts',
     find: 'before === undefined && !begun ? changedMeanwhile(task) : before !== now;',
     put: 'before === undefined && !begun ? false : before !== now;',
     says: /I14 .* is shown as/,

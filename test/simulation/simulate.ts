@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
-import { differenceFrom } from '../../src/actors/replay.ts';
+import { differenceFrom } from '../../src/actors/journal/replay.ts';
+import { shownIn } from '../../src/actors/journal/transition-frames.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { toTracked } from '../../src/actors/tracker/issue.ts';
-import { shownIn } from '../../src/actors/transitions.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 import { statusInTracker } from '../../src/machines/tracked-task.ts';
 import { createClock } from './clock.ts';

@@ -1,10 +1,10 @@
+import type { Results } from '../../src/actors/files/results.ts';
 import type { Model, ModelEvent, ModelRequest, ToolCall } from '../../src/actors/model/port.ts';
-import type { Results } from '../../src/actors/results.ts';
 import type { Sandbox } from '../../src/actors/sandbox/port.ts';
 import { type Change, type Store, StoreError } from '../../src/actors/store/port.ts';
-import { draftOf } from '../../src/actors/tracker/draft-issues.ts';
 import type { IssuesFile } from '../../src/actors/tracker/issues-file.ts';
 import type { IssuesDocument } from '../../src/actors/tracker/issues-text.ts';
+import { draftOf } from '../../src/actors/tracker/overlay.ts';
 import { ServiceError } from '../../src/machines/errors.ts';
 import type { Clock } from './clock.ts';
 import type { Invariants } from './invariants.ts';

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { childEnvironment } from '../../src/actors/agent/child.ts';
-import { type Assistants, type AssistantsOptions, createAssistants } from '../../src/actors/backends/assistants.ts';
-import { createClaude } from '../../src/actors/backends/claude.ts';
-import { createCodex } from '../../src/actors/backends/codex.ts';
-import { createCommand } from '../../src/actors/backends/command.ts';
+import { type Assistants, type AssistantsOptions, createAssistants } from '../../src/actors/assistants/assistants.ts';
+import { createClaude } from '../../src/actors/assistants/claude.ts';
+import { createCodex } from '../../src/actors/assistants/codex.ts';
+import { createCommand } from '../../src/actors/assistants/command.ts';
+import { childEnvironment } from '../../src/actors/process/run-command.ts';
 
 export const fakeProgram = (name: 'codex' | 'claude' | 'command'): string =>
   fileURLToPath(new URL(`./fake-assistants/${name}.mjs`, import.meta.url));

@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { childEnvironment } from '../../src/actors/agent/child.ts';
-import { chooseWorkspace, type WorkspaceOptions } from '../../src/actors/workspace/choose.ts';
+import { childEnvironment } from '../../src/actors/process/run-command.ts';
 import type { Workspace } from '../../src/actors/workspace/port.ts';
+import { chooseWorkspace, type WorkspaceOptions } from '../../src/actors/workspace/select-workspace.ts';
 import { temporaryFolder } from './temporary.ts';
 
 /** The real git in a folder; its output without the last newline. */

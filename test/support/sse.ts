@@ -1,4 +1,4 @@
-import { createSseParser } from '../../src/cli/sse-parser.ts';
+import { createSseParser } from '../../src/cli/client/sse-parser.ts';
 
 export interface SeenFrame {
   readonly id: number | null;

@@ -1,5 +1,5 @@
 import type { Message } from '../model/port.ts';
-import { headAndTail } from './bounded-text.ts';
+import { headAndTail } from '../process/head-tail-buffer.ts';
 
 /** How a conversation was made shorter; kept as it is, so that a later version of this code rebuilds the same bytes. */
 export interface Compaction {

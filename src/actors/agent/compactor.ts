@@ -1,11 +1,11 @@
 import type { Compacted, Spent } from '../../machines/agent-context.ts';
-import type { CompactInput } from '../../machines/agent-params.ts';
+import type { CompactInput } from '../../machines/agent-selectors.ts';
 import type { Failure } from '../../machines/task.ts';
+import { costOf } from '../engine/settings.ts';
 import type { ModelUsage } from '../model/port.ts';
-import { costOf } from '../settings.ts';
 import { boundedSummary, type Compaction, isShorter, type Plan, planCompaction, summaryRequest } from './compaction.ts';
-import type { Desk } from './desk.ts';
 import type { CallPorts, ModelCall } from './model-call.ts';
+import type { Desk } from './session.ts';
 import type { KeptCompaction } from './steps.ts';
 
 /** `usage` is null where the model was not asked, or did not answer. */

@@ -1,8 +1,8 @@
 import type { Message, ToolCall } from '../model/port.ts';
-import { headAndTail } from './bounded-text.ts';
+import { headAndTail } from '../process/head-tail-buffer.ts';
+import type { CallResult } from '../tools/port.ts';
 import { type Compaction, compacted } from './compaction.ts';
 import type { Answered } from './steps.ts';
-import type { CallResult } from './tools/port.ts';
 
 /** The conversation of one attempt, append-only until it is compacted, with what the guards ask of it. */
 export interface Conversation {

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import type { Denial } from '../../machines/agent-params.ts';
+import type { Denial } from '../../machines/agent-selectors.ts';
 import type { ToolCall, ToolSpec } from '../model/port.ts';
-import { headAndTail, maxResultBytes } from './bounded-text.ts';
-import { askSchema, askTool } from './tools/ask.ts';
-import { finishSchema, finishTool } from './tools/finish.ts';
-import type { CallResult, Tool, ToolContext, ToolResult } from './tools/port.ts';
-import { changingTools, readOnlyTools, toolbox } from './tools/toolbox.ts';
+import { headAndTail, maxResultBytes } from '../process/head-tail-buffer.ts';
+import { askSchema, askTool } from '../tools/ask.ts';
+import { finishSchema, finishTool } from '../tools/finish.ts';
+import type { CallResult, Tool, ToolContext, ToolResult } from '../tools/port.ts';
+import { changingTools, readOnlyTools, toolbox } from '../tools/toolbox.ts';
 
 /** Told of every call, also of one that is refused: one `start` and one `end` each, in between its output. */
 export interface CallObserver {

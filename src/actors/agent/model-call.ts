@@ -1,12 +1,12 @@
-import type { Seat } from '../../machines/agent-params.ts';
+import type { Seat } from '../../machines/agent-selectors.ts';
 import { attemptKey, type Failure } from '../../machines/task.ts';
-import type { EventType } from '../events.ts';
+import { costOf, type Price } from '../engine/settings.ts';
+import type { EventType } from '../journal/event-types.ts';
 import type { Message, Model, ModelEvent, ModelRequest, ModelUsage } from '../model/port.ts';
-import { costOf, type Price } from '../settings.ts';
-import type { Desk } from './desk.ts';
+import { createTextGatherer } from '../process/text-gatherer.ts';
 import { toolSpecs } from './executor.ts';
+import type { Desk } from './session.ts';
 import type { Answered } from './steps.ts';
-import { createTextGatherer } from './text-gatherer.ts';
 
 export interface CallPorts {
   readonly chooseModel: (seat: Seat) => {

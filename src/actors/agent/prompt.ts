@@ -1,4 +1,4 @@
-import { headAndTail } from './bounded-text.ts';
+import { headAndTail } from '../process/head-tail-buffer.ts';
 import type { RoleProfile } from './roles.ts';
 
 /** The most of each dependency's results that a task prompt carries. */

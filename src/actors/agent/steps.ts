@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import type { Delegated } from '../../machines/agent-context.ts';
 import { failureCodes, type TaskId } from '../../machines/task.ts';
-import type { Journal } from '../journal.ts';
+import type { Journal } from '../journal/journal.ts';
 import type { ModelEvent, ModelUsage, ToolCall } from '../model/port.ts';
 import { reasoningSchema } from '../model/reasoning.ts';
 import type { Store } from '../store/port.ts';
+import type { CallResult } from '../tools/port.ts';
 import type { Compaction } from './compaction.ts';
-import type { CallResult } from './tools/port.ts';
 
 /** An answer of the model as it was taken. */
 export type Answered = Extract<ModelEvent, { type: 'answered' }>;

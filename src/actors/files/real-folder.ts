@@ -1,6 +1,6 @@
 import { lstatSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
-import { makeFolderDurably } from '../durable-folder.ts';
+import { makeFolderDurably } from './durable-folder.ts';
 import { UnsafeFileError } from './regular-file.ts';
 
 /**

@@ -12,12 +12,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TaskId } from '../../machines/task.ts';
 import type { AttemptInput } from '../../machines/task-context.ts';
-import { childEnvironment } from '../agent/child.ts';
-import { runConfined } from '../agent/run-confined.ts';
-import { chooseWorkspace } from '../workspace/choose.ts';
+import { childEnvironment } from '../process/run-command.ts';
 import type { Workspace } from '../workspace/port.ts';
+import { chooseWorkspace } from '../workspace/select-workspace.ts';
 import type { Sandbox } from './port.ts';
-import type { Probe } from './probes.ts';
+import { runConfined } from './run-sandboxed.ts';
+import type { Probe } from './self-test.ts';
 
 const ran = 'the probe ran';
 

@@ -2,7 +2,6 @@ import { type Refusal, refusal, ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
-import type { DraftIssues } from './draft-issues.ts';
 import {
   endLabels,
   type Issue,
@@ -16,6 +15,7 @@ import {
 import { createIssuesFile, type IssuesFile } from './issues-file.ts';
 import type { IssuesDocument } from './issues-text.ts';
 import { blocks, newId, newIssue, requireFits } from './new-issue.ts';
+import type { DraftIssues } from './overlay.ts';
 import type { Fence, NewTask, TrackedTask, Tracker } from './port.ts';
 
 export interface EmbeddedOptions {

@@ -1,15 +1,15 @@
 import { linkSync, lstatSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { ServiceError } from '../../machines/errors.ts';
-import { removeLeftovers, writeFileAtomically } from '../atomic-write.ts';
+import { removeLeftovers, writeFileAtomically } from '../files/atomic-write.ts';
 import { LockedError, withLock } from '../files/process-lock.ts';
 import { isRealFolder, makeRealFolder } from '../files/real-folder.ts';
 import { readRegularAsync, UnsafeFileError } from '../files/regular-file.ts';
 import { createWriteCheck, requireRoom } from '../files/room.ts';
 import { appendDurably } from './append.ts';
-import { type DraftIssues, draftOf } from './draft-issues.ts';
 import type { Issue } from './issue.ts';
 import { formatIssues, formatLines, type IssuesDocument, parseIssues } from './issues-text.ts';
+import { type DraftIssues, draftOf } from './overlay.ts';
 import { issuesBytesAtMost, signOfBd } from './ownership.ts';
 
 /** `.beads/issues.jsonl` as a document that is read when it changed and replaced whole. */

@@ -1,6 +1,6 @@
 import type { TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
-import type { EndLabel } from '../../machines/task-params.ts';
+import type { EndLabel } from '../../machines/task-selectors.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 
 export type { TrackedTask };

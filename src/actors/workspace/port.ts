@@ -1,6 +1,6 @@
 import type { TaskId } from '../../machines/task.ts';
 import type { AttemptInput } from '../../machines/task-context.ts';
-import type { Mutex } from '../mutex.ts';
+import type { Mutex } from '../process/serial-queue.ts';
 
 /** Work of an earlier task that could not be put into the folder of an attempt, and the files in the way. */
 export interface StartConflict {

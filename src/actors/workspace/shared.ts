@@ -1,5 +1,5 @@
 import { realpath } from 'node:fs/promises';
-import { createMutex } from '../mutex.ts';
+import { createMutex } from '../process/serial-queue.ts';
 import type { Workspace } from './port.ts';
 
 export interface SharedOptions {

@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { writeFileAtomically } from '../atomic-write.ts';
+import { writeFileAtomically } from '../files/atomic-write.ts';
 
 const recordSchema = z.strictObject({
   task_id: z.string(),

@@ -2,7 +2,7 @@ import { realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Role, TaskId } from '../../machines/task.ts';
 import type { AttemptInput } from '../../machines/task-context.ts';
-import { createMutex } from '../mutex.ts';
+import { createMutex } from '../process/serial-queue.ts';
 import { makeFolder, removeFolder } from './attempt-folder.ts';
 import { createBranches } from './branches.ts';
 import { changesOf, liveChanges, workOf } from './changes.ts';

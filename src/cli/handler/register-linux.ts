@@ -1,6 +1,6 @@
 import { existsSync, lstatSync, mkdirSync, readFileSync, realpathSync, statSync, unlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { writeFileAtomically } from '../../actors/atomic-write.ts';
+import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
 import {
   defaultHandler,
   desktopEntry,

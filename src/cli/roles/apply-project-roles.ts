@@ -1,7 +1,7 @@
-import type { Settings } from '../../actors/settings.ts';
+import type { Settings } from '../../actors/engine/settings.ts';
 import type { Role } from '../../machines/task.ts';
-import { ConfigError } from '../config.ts';
-import { oneLine } from '../safe-text.ts';
+import { ConfigError } from '../config/config.ts';
+import { oneLine } from '../output/safe-text.ts';
 import { narrow } from './narrow.ts';
 import type { ProjectRoleFile } from './read-project-roles.ts';
 

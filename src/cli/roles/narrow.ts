@@ -1,5 +1,5 @@
-import type { Checked } from '../../actors/agent/tools/confine.ts';
-import type { RoleSettings, Settings } from '../../actors/settings.ts';
+import type { RoleSettings, Settings } from '../../actors/engine/settings.ts';
+import type { Checked } from '../../actors/tools/confine.ts';
 import type { ProjectRole } from './role-schema.ts';
 
 interface Narrowed {

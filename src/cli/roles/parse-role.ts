@@ -1,8 +1,8 @@
 import { parseDocument } from 'yaml';
 import type { z } from 'zod';
-import type { Checked } from '../../actors/agent/tools/confine.ts';
+import type { Checked } from '../../actors/tools/confine.ts';
 import type { Role } from '../../machines/task.ts';
-import { oneLine } from '../safe-text.ts';
+import { oneLine } from '../output/safe-text.ts';
 
 const maxProblem = 400;
 const refused = (text: string) => ({ ok: false, text: oneLine(text, maxProblem) }) as const;

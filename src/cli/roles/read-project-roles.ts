@@ -10,7 +10,7 @@ import {
   realpathSync,
 } from 'node:fs';
 import { isAbsolute, join, relative } from 'node:path';
-import { type Checked, errorCode, refuse, refuseFor } from '../../actors/agent/tools/confine.ts';
+import { type Checked, errorCode, refuse, refuseFor } from '../../actors/tools/confine.ts';
 import { type Role, roles } from '../../machines/task.ts';
 import { parseRole } from './parse-role.ts';
 import { type ProjectRole, projectRole } from './role-schema.ts';

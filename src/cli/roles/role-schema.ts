@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { toolNames } from '../../actors/agent/tools/names.ts';
+import { toolNames } from '../../actors/tools/names.ts';
 
 const positive = z.int().min(1);
 const command = z.string().min(1).max(4_000);

@@ -1,10 +1,10 @@
-import type { RoleSettings, Settings } from '../../actors/settings.ts';
+import type { RoleSettings, Settings } from '../../actors/engine/settings.ts';
 import { roles } from '../../machines/task.ts';
-import type { CommandContext } from '../commands.ts';
-import { loadConfig } from '../config.ts';
-import { exitCodes } from '../exit-codes.ts';
-import { plain } from '../safe-text.ts';
-import { isAssistant, resolveSettings } from '../settings.ts';
+import { loadConfig } from '../config/config.ts';
+import { isAssistant, resolveSettings } from '../config/settings.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import { plain } from '../output/safe-text.ts';
+import type { CommandContext } from '../tasks/commands.ts';
 import { narrowedText, noteOf, type ProjectRoleOutcome } from './apply-project-roles.ts';
 import { ownRole } from './own-role.ts';
 import { shippedFile } from './shipped-roles.ts';

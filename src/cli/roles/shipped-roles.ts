@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { RoleProfile } from '../../actors/agent/roles.ts';
 import { type Role, roles } from '../../machines/task.ts';
-import { ConfigError } from '../config.ts';
+import { ConfigError } from '../config/config.ts';
 import { parseRole } from './parse-role.ts';
 import { shippedRole } from './role-schema.ts';
 

@@ -1,8 +1,8 @@
-import { type Assistants, createAssistants } from '../../actors/backends/assistants.ts';
-import { createClaude } from '../../actors/backends/claude.ts';
-import { createCodex } from '../../actors/backends/codex.ts';
-import { createCommand } from '../../actors/backends/command.ts';
-import type { Config } from '../config-schema.ts';
+import { type Assistants, createAssistants } from '../../actors/assistants/assistants.ts';
+import { createClaude } from '../../actors/assistants/claude.ts';
+import { createCodex } from '../../actors/assistants/codex.ts';
+import { createCommand } from '../../actors/assistants/command.ts';
+import type { Config } from '../config/config-schema.ts';
 
 const known = [createCodex(), createClaude()].flatMap(({ variables }) => variables);
 /** Places, not secrets. */

@@ -1,10 +1,10 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { writeFileAtomically } from '../../actors/atomic-write.ts';
+import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
 import { type ProcessLock, takeLock } from '../../actors/files/process-lock.ts';
-import { isAlive } from '../../actors/is-alive.ts';
-import { type Project, requireOwnServer, stateFiles, textOf } from '../project.ts';
+import { isAlive } from '../../actors/process/pid.ts';
+import { type Project, requireOwnServer, stateFiles, textOf } from '../config/project.ts';
 import { ensurePrivateFolder, PrivateFileError } from './private-files.ts';
 import { readServerFile, type ServerFile } from './server-file.ts';
 

@@ -1,7 +1,7 @@
 import pino from 'pino';
-import type { Config } from '../config-schema.ts';
-import { print, printJson } from '../io.ts';
-import { oneLine, plainJson } from '../safe-text.ts';
+import type { Config } from '../config/config-schema.ts';
+import { print, printJson } from '../output/io.ts';
+import { oneLine, plainJson } from '../output/safe-text.ts';
 
 export type Log = (message: string, facts: Readonly<Record<string, unknown>>) => void;
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { Assistants } from '../../actors/backends/assistants.ts';
+import type { Assistants } from '../../actors/assistants/assistants.ts';
 import type { Compat } from '../../actors/model/compat.ts';
 import { selectModel } from '../../actors/model/credentials.ts';
 import { createOpenAiModel } from '../../actors/model/openai.ts';
@@ -8,9 +8,9 @@ import type { Model } from '../../actors/model/port.ts';
 import { parseScript } from '../../actors/model/script.ts';
 import { createScriptedModel } from '../../actors/model/scripted.ts';
 import { defaultTimeouts } from '../../actors/model/watchdog.ts';
-import { ConfigError, configFolder, type LoadedConfig } from '../config.ts';
-import type { Config } from '../config-schema.ts';
-import { keyVariable } from '../settings.ts';
+import { ConfigError, configFolder, type LoadedConfig } from '../config/config.ts';
+import type { Config } from '../config/config-schema.ts';
+import { keyVariable } from '../config/settings.ts';
 
 const scriptOf = (loaded: LoadedConfig) => {
   const { script } = loaded.config.api;

@@ -1,6 +1,6 @@
-import type { Settings } from '../../actors/settings.ts';
-import { effectiveCap } from '../config.ts';
-import { type Config, isSafeUrl } from '../config-schema.ts';
+import type { Settings } from '../../actors/engine/settings.ts';
+import { effectiveCap } from '../config/config.ts';
+import { type Config, isSafeUrl } from '../config/config-schema.ts';
 
 /** Roles whose commands reach the network though commands otherwise do not. */
 export const networkNotes = ({ roles }: Settings, { sandbox }: Config): readonly string[] => {

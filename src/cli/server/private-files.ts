@@ -14,7 +14,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { dirname } from 'node:path';
-import { makeFolderDurably } from '../../actors/durable-folder.ts';
+import { makeFolderDurably } from '../../actors/files/durable-folder.ts';
 import { openRegular, UnsafeFileError } from '../../actors/files/regular-file.ts';
 
 /** A file or folder that only its owner may touch is not so; the message says what to do. */

@@ -1,4 +1,4 @@
-import type { Config } from '../config-schema.ts';
+import type { Config } from '../config/config-schema.ts';
 
 /** What is read once, when the server starts. */
 const fixed = [

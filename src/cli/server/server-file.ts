@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { isJson, textIn } from '../json.ts';
+import { isJson, textIn } from '../client/json.ts';
 
 /** Where the server of a project listens (CONTRACT 1, server.json). */
 export interface ServerFile {

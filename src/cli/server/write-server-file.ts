@@ -1,6 +1,6 @@
 import { unlinkSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { writeFileAtomically } from '../../actors/atomic-write.ts';
+import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
 import { stateFolderError } from './private-files.ts';
 import { readServerFile, type ServerFile } from './server-file.ts';
 

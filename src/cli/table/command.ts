@@ -1,5 +1,5 @@
 import type { Argv } from 'yargs';
-import type { CommandContext } from '../commands.ts';
+import type { CommandContext } from '../tasks/commands.ts';
 
 /** The flags that every command knows. */
 export interface Common {

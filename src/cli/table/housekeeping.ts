@@ -1,6 +1,6 @@
 import * as handler from '../handler/handler-commands.ts';
-import { rotateToken, showToken, startServerCommand, stopServerCommand } from '../server-commands.ts';
-import { statusOfServer } from '../server-status.ts';
+import { rotateToken, showToken, startServerCommand, stopServerCommand } from '../server/server-commands.ts';
+import { statusOfServer } from '../server/server-status.ts';
 import { type Command, type Common, command } from './command.ts';
 
 const serverActions = { start: startServerCommand, stop: stopServerCommand, status: statusOfServer } as const;
@@ -18,7 +18,8 @@ export const housekeeping: readonly Command[] = [
           describe: 'what keeps the tasks',
         })
         .example('agent init', 'runs bd init --prefix=bd, or makes .beads/issues.jsonl'),
-    run: async (context, { tracker, config }) => (await import('../init-command.ts')).init(context, tracker, config),
+    run: async (context, { tracker, config }) =>
+      (await import('../setup/init-command.ts')).init(context, tracker, config),
   }),
   command<Common & { readonly sandbox: boolean; readonly model: boolean }>({
     command: 'doctor',
@@ -38,8 +39,8 @@ export const housekeeping: readonly Command[] = [
         .example('agent doctor --json', 'for a bug report')
         .example('agent doctor --model', 'a server of your own: can agents work with it?'),
     run: async (context, { config, sandbox, model }) => {
-      if (model) return (await import('../model-probe-command.ts')).probeModelCommand(context, config);
-      const { doctor, probeSandbox } = await import('../doctor-command.ts');
+      if (model) return (await import('../setup/model-probe-command.ts')).probeModelCommand(context, config);
+      const { doctor, probeSandbox } = await import('../setup/doctor-command.ts');
       return sandbox ? probeSandbox(context, config) : doctor(context, config);
     },
   }),

@@ -1,5 +1,5 @@
 import type { Argv, Options } from 'yargs';
-import { UsageError } from '../project.ts';
+import { UsageError } from '../config/project.ts';
 
 /** The flags of a run, and what `execute` calls them (CONTRACT 3). */
 const wireNames = {

@@ -1,5 +1,5 @@
 import { roles } from '../../machines/task.ts';
-import * as commands from '../commands.ts';
+import * as commands from '../tasks/commands.ts';
 import { type Command, type Common, command, onTask } from './command.ts';
 import { type RunFlags, refuseRunFlags, runOptionsOf, withRunFlags } from './run-flags.ts';
 

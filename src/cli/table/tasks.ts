@@ -1,8 +1,8 @@
-import * as commands from '../commands.ts';
-import { changeDependency, dependencyTree } from '../dependency-commands.ts';
-import * as look from '../look-commands.ts';
-import { UsageError } from '../project.ts';
-import { type RespondArgs, respond } from '../respond-command.ts';
+import { UsageError } from '../config/project.ts';
+import { type RespondArgs, respond } from '../runs/respond-command.ts';
+import * as commands from '../tasks/commands.ts';
+import { changeDependency, dependencyTree } from '../tasks/dependency-commands.ts';
+import * as look from '../tasks/look-commands.ts';
 import { type Command, type Common, command, type OnTask, onTask, withReason } from './command.ts';
 
 export const show = command<OnTask>({

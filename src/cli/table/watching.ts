@@ -1,6 +1,6 @@
-import { replayTask } from '../replay-command.ts';
-import { explainTask, wait } from '../watch-commands.ts';
-import type { MergeArgs, WorkArgs } from '../work-commands.ts';
+import { replayTask } from '../watch/replay-command.ts';
+import { explainTask, wait } from '../watch/watch-commands.ts';
+import type { MergeArgs, WorkArgs } from '../work/work-commands.ts';
 import { type Command, type Common, command, type OnTask, onTask } from './command.ts';
 
 const attemptOption = {
@@ -14,7 +14,7 @@ export const work: readonly Command[] = [
     describe: 'show what an attempt changed, as a patch',
     builder: (parser) =>
       onTask(parser).options(attemptOption).example('agent diff bd-a1b2', 'also while the attempt is at work'),
-    run: async (context, args) => (await import('../work-commands.ts')).showDiff(context, args),
+    run: async (context, args) => (await import('../work/work-commands.ts')).showDiff(context, args),
   }),
   command<Common & MergeArgs>({
     command: 'merge <task_id>',
@@ -28,7 +28,7 @@ export const work: readonly Command[] = [
         })
         .example('agent merge bd-a1b2', 'move the branch on to it')
         .example('agent merge bd-a1b2 --squash', 'as one commit'),
-    run: async (context, args) => (await import('../work-commands.ts')).mergeWork(context, args),
+    run: async (context, args) => (await import('../work/work-commands.ts')).mergeWork(context, args),
   }),
 ];
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { assistantPrompt } from '../../../src/actors/agent/assistant-prompt.ts';
 import { systemPrompt, taskPrompt } from '../../../src/actors/agent/prompt.ts';
-import { assistantPrompt } from '../../../src/actors/backends/prompt.ts';
 import { shippedRoles } from '../../../src/cli/roles/shipped-roles.ts';
 
 test('the system prompt has the role, its tools and nothing that changes', () => {

@@ -3,11 +3,11 @@ import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { childEnvironment } from '../../../src/actors/agent/child.ts';
-import { groupRuns } from '../../../src/actors/agent/process-group.ts';
-import type { ToolContext } from '../../../src/actors/agent/tools/port.ts';
-import { createCommandLog } from '../../../src/actors/command-log.ts';
+import { createCommandLog } from '../../../src/actors/process/output-file.ts';
+import { groupRuns } from '../../../src/actors/process/process-group.ts';
+import { childEnvironment } from '../../../src/actors/process/run-command.ts';
 import { createNoSandbox } from '../../../src/actors/sandbox/off.ts';
+import type { ToolContext } from '../../../src/actors/tools/port.ts';
 
 /** A workspace in a temporary folder, with a folder beside it that no tool may reach. */
 export interface Workbench {

@@ -13,10 +13,10 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { childEnvironment } from '../../../src/actors/agent/child.ts';
-import { runConfined } from '../../../src/actors/agent/run-confined.ts';
+import { childEnvironment } from '../../../src/actors/process/run-command.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import type { OwnGit } from '../../../src/actors/sandbox/port.ts';
+import { runConfined } from '../../../src/actors/sandbox/run-sandboxed.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const { ok, detail } = createBubblewrap({ readPaths: [], network: false }).check();

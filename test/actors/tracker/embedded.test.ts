@@ -22,7 +22,7 @@ import { temporaryFolder } from '../../support/temporary.ts';
 
 /** What happens between the replacement of the file and the moment the tracker looks at it again. */
 let afterWrite = (): void => {};
-vi.mock(import('../../../src/actors/atomic-write.ts'), async (original) => {
+vi.mock(import('../../../src/actors/files/atomic-write.ts'), async (original) => {
   const real = await original();
   return {
     ...real,

@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { loadConfig } from '../../../src/cli/config.ts';
+import { loadConfig } from '../../../src/cli/config/config.ts';
+import { settingsFrom } from '../../../src/cli/config/settings.ts';
 import { shippedRoles } from '../../../src/cli/roles/shipped-roles.ts';
-import { settingsFrom } from '../../../src/cli/settings.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 /** Settings of a configuration beside which a role file lies. */

@@ -3,8 +3,8 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { loadConfig } from '../../../src/cli/config.ts';
-import { resolveSettings } from '../../../src/cli/settings.ts';
+import { loadConfig } from '../../../src/cli/config/config.ts';
+import { resolveSettings } from '../../../src/cli/config/settings.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const confined = { sandbox: { mode: 'auto' } };

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { expect, test } from 'vitest';
-import { toolbox } from '../../../src/actors/agent/tools/toolbox.ts';
+import { toolbox } from '../../../src/actors/tools/toolbox.ts';
 import { shippedFile, shippedRoles } from '../../../src/cli/roles/shipped-roles.ts';
 import { roles } from '../../../src/machines/task.ts';
 

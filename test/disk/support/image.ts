@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { differenceFrom } from '../../../src/actors/replay.ts';
+import { differenceFrom } from '../../../src/actors/journal/replay.ts';
 import type { Entry, Store } from '../../../src/actors/store/port.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import { createEmbeddedTracker } from '../../../src/actors/tracker/embedded.ts';

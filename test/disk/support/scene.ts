@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { differenceFrom } from '../../../src/actors/replay.ts';
+import { differenceFrom } from '../../../src/actors/journal/replay.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { openProject } from '../../support/cli.ts';

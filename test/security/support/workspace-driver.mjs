@@ -1,8 +1,8 @@
 // Serves the public Workspace to a test in another process, so that this one can run under strace: a JSON line in, one out.
 import { closeSync, openSync } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { childEnvironment } from '../../../dist/actors/agent/child.js';
-import { chooseWorkspace } from '../../../dist/actors/workspace/choose.js';
+import { childEnvironment } from '../../../dist/actors/process/run-command.js';
+import { chooseWorkspace } from '../../../dist/actors/workspace/select-workspace.js';
 
 const opened = new Map();
 

@@ -1,0 +1,64 @@
+import type { Seat } from '../../machines/agent-selectors.ts';
+import type { TaskId } from '../../machines/task.ts';
+import type { TrackedTask } from '../../machines/tracked-task.ts';
+import type { OpenWorkspace, Workspace } from '../workspace/port.ts';
+import { taskPrompt } from './prompt.ts';
+import type { Steps } from './steps.ts';
+
+export interface OpeningPorts {
+  readonly workspace: Workspace;
+  readonly findTask: (taskId: TaskId) => Promise<TrackedTask | null>;
+  readonly readResults: (taskId: TaskId) => Promise<string | null>;
+  /** What the attempt has done so far, in this process or an earlier one. */
+  readonly stepsOf: (seat: Pick<Seat, 'taskId' | 'attempt'>) => Steps;
+}
+
+/** What every attempt begins with, whoever does its work. */
+export interface Opening {
+  readonly task: TrackedTask;
+  readonly place: OpenWorkspace;
+  readonly steps: Steps;
+  /** What is asked for, and what the tasks before it left; the same in every process. */
+  readonly first: string;
+}
+
+/** For people, who must not wonder why nothing happens. */
+export const waitsForFolder = { level: 'info', message: 'waits: another attempt is changing the project folder' };
+
+const prerequisites = async (task: TrackedTask, ports: OpeningPorts) =>
+  Promise.all(
+    task.dependencies.map(async (id) => ({
+      id,
+      title: (await ports.findTask(id).catch(() => null))?.title ?? id,
+      results: await ports.readResults(id),
+      changes: (await ports.workspace.diff(id, null).catch(() => null))?.patch ?? '',
+    })),
+  );
+
+const firstMessage = async (
+  task: TrackedTask,
+  steps: Steps,
+  { notes }: OpenWorkspace,
+  ports: OpeningPorts,
+): Promise<string> => {
+  const known = steps.prompt();
+  if (known !== null) return known;
+  const { id, title, description } = task;
+  const text = taskPrompt({ id, title, description, notes, dependencies: await prerequisites(task, ports) });
+  steps.keepPrompt(text);
+  return text;
+};
+
+/** Can be opened again, also in another process. @throws when the task or its folder is gone */
+export const open = async (
+  { taskId, attempt, role, options }: Seat,
+  ports: OpeningPorts,
+  signal: AbortSignal,
+): Promise<Opening> => {
+  const task = await ports.findTask(taskId);
+  if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
+  const place = await ports.workspace.open({ taskId, attempt, role, options }, task.dependencies, signal);
+  signal.throwIfAborted();
+  const steps = ports.stepsOf({ taskId, attempt });
+  return { task, place, steps, first: await firstMessage(task, steps, place, ports) };
+};

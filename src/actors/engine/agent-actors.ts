@@ -1,0 +1,148 @@
+import { createHash } from 'node:crypto';
+import { fromPromise } from 'xstate';
+import type { Acted, AgentEvent, Compacted, Delegated, Prepared, Thought } from '../../machines/agent-context.ts';
+import { agentMachine } from '../../machines/agent-machine.ts';
+import type {
+  ActInput,
+  CompactInput,
+  DelegateInput,
+  PrepareInput,
+  Seat,
+  ThinkInput,
+} from '../../machines/agent-selectors.ts';
+import { type AttemptKey, attemptKey, type Role, type TaskId } from '../../machines/task.ts';
+import type { TrackedTask } from '../../machines/tracked-task.ts';
+import { createDelegation, type Delegation } from '../agent/delegate.ts';
+import { createSteps } from '../agent/steps.ts';
+import { type AgentWorker, createAgentWorker } from '../agent/turns.ts';
+import { type EventType, entry } from '../journal/event-types.ts';
+import type { Journal } from '../journal/journal.ts';
+import { createNoSandbox } from '../sandbox/off.ts';
+import { forAssistant, type Sandbox, withNetwork } from '../sandbox/port.ts';
+import type { Chooser } from './select-assistant.ts';
+import { costOf, networkFor, type Settings } from './settings.ts';
+import type { Attempts } from './slots.ts';
+import type { SystemPorts } from './system-ports.ts';
+
+export interface AgentsOptions {
+  readonly ports: SystemPorts;
+  readonly settings: () => Settings;
+  readonly projectRoot: string;
+  readonly chooser: Chooser;
+  readonly journal: Journal;
+  readonly findTask: (taskId: TaskId) => Promise<TrackedTask | null>;
+  readonly attempts: () => Pick<Attempts, 'lendSlot' | 'regainSlot' | 'track'>;
+  readonly tellAgent: (key: AttemptKey, event: AgentEvent) => void;
+}
+
+type Key = Pick<Seat, 'taskId' | 'attempt'>;
+
+/** What attempts are made of: the agent machine with its slots filled, and what others need to work in their place. */
+export interface Agents {
+  readonly machine: typeof agentMachine;
+  /** Forgets the conversation of an attempt that is over. */
+  forget(key: AttemptKey): void;
+  emit(key: Key, type: EventType, data: unknown): void;
+  /** The environment for commands of an attempt. */
+  environmentOf(key: Key): Readonly<Record<string, string>>;
+  /** What holds the commands of an attempt. */
+  sandboxOf(seat: Pick<Seat, 'role' | 'options'>): Sandbox;
+  /** Ends what an earlier server left running of an attempt. */
+  endLeftovers(taskId: TaskId, attempt: number): Promise<void>;
+}
+
+/** In the environment of every command of an attempt: by it is found what an earlier server left running. */
+const markVariable = 'ATS_ATTEMPT';
+
+/** The agent machine with its slots filled. */
+const provideAgent = (
+  worker: AgentWorker,
+  delegation: Delegation,
+  attempts: () => Pick<Attempts, 'lendSlot' | 'regainSlot' | 'track'>,
+) => {
+  /** The attempt counts as gone only when all that was begun of it has ended. */
+  const tracked = <Output, Input extends Seat>(work: (input: Input, signal: AbortSignal) => Promise<Output>) =>
+    fromPromise<Output, Input>(({ input, signal }) =>
+      attempts().track(attemptKey(input.taskId, input.attempt), work(input, signal)),
+    );
+  return agentMachine.provide({
+    actors: {
+      prepare: tracked<Prepared, PrepareInput>((input, signal) =>
+        input.backend === 'builtin' ? worker.prepare(input, signal) : delegation.prepare(input, signal),
+      ),
+      delegate: tracked<Delegated, DelegateInput>(delegation.delegate),
+      think: tracked<Thought, ThinkInput>(worker.think),
+      compact: tracked<Compacted, CompactInput>(worker.compact),
+      act: tracked<Acted, ActInput>(worker.act),
+      lendSlot: fromPromise<void, Pick<Seat, 'taskId'>>(({ input }) => attempts().lendSlot(input.taskId)),
+      regainSlot: fromPromise<void, Pick<Seat, 'taskId'>>(({ input, signal }) =>
+        attempts().regainSlot(input.taskId, signal),
+      ),
+    },
+  });
+};
+
+export const createAgents = (options: AgentsOptions): Agents => {
+  const { ports, settings, chooser, journal, attempts } = options;
+  const { store, workspace, sandbox, results, assistants, now, log } = ports;
+
+  const emit: Agents['emit'] = ({ taskId, attempt }, type, data) =>
+    journal.append(entry(taskId, attempt, type, now(), data));
+  /** Two projects may have a task of the same id. */
+  const project = createHash('sha256').update(options.projectRoot).digest('hex').slice(0, 12);
+  const markOf = (taskId: TaskId, attempt: number): string => `${project}/${attemptKey(taskId, attempt)}`;
+  const environmentOf: Agents['environmentOf'] = ({ taskId, attempt }) => ({
+    ...ports.environment,
+    [markVariable]: markOf(taskId, attempt),
+  });
+  const sandboxOf: Agents['sandboxOf'] = ({ role, options: run }) =>
+    withNetwork(sandbox, networkFor(settings(), run, role));
+  const endLeftovers: Agents['endLeftovers'] = async (taskId, attempt) => {
+    const count = await ports.endMarked(markVariable, markOf(taskId, attempt));
+    if (count > 0) log('processes that an earlier server left were ended', { task_id: taskId, attempt, count });
+  };
+
+  const own = {
+    workspace,
+    findTask: options.findTask,
+    readResults: results.read,
+    emit,
+    endLeftovers,
+    stepsOf: (key: Key) => createSteps(store, journal, key),
+    onInterrupted: () => settings().onInterrupted,
+    profileOf: (role: Role) => settings().roles[role],
+    now,
+  };
+  const worker = createAgentWorker({
+    ...own,
+    sandboxOf,
+    logs: results,
+    chooseModel: chooser.requireModel,
+    environmentOf,
+    maxTokens: () => settings().maxTokens,
+  });
+  const delegation = createDelegation({
+    ...own,
+    assistant: (name) => {
+      const assistant = assistants.of(name);
+      if (assistant === null) throw new Error(`${name} is not configured as a backend`);
+      return assistant;
+    },
+    modelFor: ({ options: run, role }) => run.model ?? settings().roles[role].model,
+    costOf: (model, used) => costOf(settings().prices[model ?? ''], used),
+    environmentOf: (seat, assistant) => ({ ...environmentOf(seat), ...assistants.environmentOf(assistant) }),
+    sandboxFor: (assistant, env) =>
+      assistants.held() ? forAssistant(sandbox, assistant.needs(env)) : createNoSandbox(),
+    silentMs: () => settings().idleMs,
+    report: (key, event) => options.tellAgent(key, { ...event, at: now() }),
+  });
+
+  return {
+    machine: provideAgent(worker, delegation, attempts),
+    forget: worker.forget,
+    emit,
+    environmentOf,
+    sandboxOf,
+    endLeftovers,
+  };
+};

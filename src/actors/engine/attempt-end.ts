@@ -1,0 +1,129 @@
+import { ServiceError } from '../../machines/errors.ts';
+import type { AttemptOutcome, TaskId } from '../../machines/task.ts';
+import type { AttemptInput } from '../../machines/task-context.ts';
+import type { EndLabel } from '../../machines/task-selectors.ts';
+import { type AttemptEnd, endWords, workLine } from '../files/results.ts';
+import { readWorkLog } from '../journal/tool-call-log.ts';
+import type { Fence } from '../tracker/port.ts';
+import type { SavedWork } from '../workspace/port.ts';
+import type { TaskWorkPorts } from './task-actor-ports.ts';
+
+const noteAtMost = 2_000;
+
+/** What people who look into the tracker read of an attempt that ended. */
+const noteOf = ({ taskId, attempt, role, outcome, end }: Report): string => {
+  const isDone = end.status === 'complete';
+  const summary = isDone && outcome?.status === 'done' ? `\n\n${outcome.summary}` : '';
+  const text = `Attempt ${attempt} (${role}) ${isDone ? 'is done' : endWords(end)}${summary}`;
+  const results = `\n\nResults: .beads/tasks/task-${taskId}/30-results.md`;
+  return `${text.length > noteAtMost ? `${text.slice(0, noteAtMost)}…` : text}${results}`;
+};
+
+/** Of git, which says it in words. */
+const noRoom = /No space left on device|Read-only file system|Disk quota exceeded/;
+
+/** A disk that is full, or may not be written, is no fault of the attempt: its results are written when that has passed. */
+export const unwritable = (error: unknown): never => {
+  if (!(error instanceof Error && ('errno' in error || noRoom.test(error.message)))) throw error;
+  const detail = `the results cannot be written: ${error.message}`;
+  throw new ServiceError(
+    'tracker_unavailable',
+    { detail, remedy: 'make room, or make .beads writable' },
+    { cause: error },
+  );
+};
+
+type Ended = NonNullable<ReturnType<TaskWorkPorts['contextOf']>>;
+
+/** What the tracker is about to be told, as the results say it; null when there is nothing to say. */
+const endOf = ({ failure, reason }: Ended, label: EndLabel): AttemptEnd | null => {
+  if (label === 'agent-cancelled') return { status: 'cancelled', reason };
+  return failure === null ? null : { status: 'failed', failure };
+};
+
+export type Report = AttemptInput & { readonly outcome: AttemptOutcome | null; readonly end: AttemptEnd };
+
+/** What is left of an attempt when it ends: its work, its files, a note in the tracker. */
+export interface AttemptEnds {
+  /** @throws when the results cannot be written */
+  writeReport(report: Report, signal: AbortSignal): Promise<SavedWork | null>;
+  /** Keeps what the attempt changed, however it ended. */
+  keepWork(taskId: TaskId, attempt: number): Promise<void>;
+  /** Every attempt leaves its results; that they could not be written must not keep the task from its end. */
+  reportEnd(taskId: TaskId, attempt: number, label: EndLabel, signal: AbortSignal): Promise<void>;
+  /** Says in the journal what was changed. */
+  tellOf(attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, work: SavedWork): void;
+  /** Lets nobody write to the tracker whose state the chart has left, or whose attempt is not the latest. */
+  fenceOf(attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, signal: AbortSignal): Fence;
+}
+
+export const createAttemptEnds = (ports: TaskWorkPorts): AttemptEnds => {
+  const { tracker, store, results } = ports;
+
+  const fenceOf: AttemptEnds['fenceOf'] =
+    ({ taskId, attempt }, signal) =>
+    () => {
+      signal.throwIfAborted();
+      const live_attempt = ports.contextOf(taskId)?.attempt ?? attempt;
+      if (live_attempt > attempt) throw new ServiceError('stale_attempt', { task_id: taskId, attempt, live_attempt });
+    };
+
+  const writeReport: AttemptEnds['writeReport'] = async (report, signal) => {
+    const { taskId, attempt, role, options, outcome, end } = report;
+    // Also of a task whose line is away for a while, as another branch may not have it.
+    const task = (await ports.refresh(taskId).catch(() => null)) ?? ports.knownTask(taskId);
+    if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
+    signal.throwIfAborted();
+    ports.flush();
+    const work = await ports.workspace.save({ taskId, attempt, role, options }, task.title);
+    signal.throwIfAborted();
+    const model = ports.modelOf(options, role);
+    await results.write({
+      task,
+      attempt,
+      role,
+      model: model.name,
+      disclaimer: model.disclaimer,
+      startedAt: ports.contextOf(taskId)?.startedAt ?? ports.now(),
+      endedAt: ports.now(),
+      outcome,
+      end,
+      workLog: readWorkLog(store, taskId, attempt),
+      work,
+    });
+    if (ports.notes()) await tracker.note(taskId, noteOf(report), fenceOf(report, signal)).catch(() => {});
+    return work;
+  };
+
+  const tellOf: AttemptEnds['tellOf'] = (attempt, { notes, ...work }) => {
+    ports.emit(attempt, 'log', { level: 'info', message: workLine(work), ...work });
+    for (const message of notes) ports.emit(attempt, 'log', { level: 'warn', message });
+  };
+
+  return {
+    fenceOf,
+    tellOf,
+    writeReport,
+    keepWork: async (taskId, attempt) => {
+      const context = ports.contextOf(taskId);
+      if (context?.role == null || attempt === 0) return;
+      const { role, options } = context;
+      try {
+        const title = ports.knownTask(taskId)?.title ?? taskId;
+        const work = await ports.workspace.save({ taskId, attempt, role, options }, title);
+        if (work !== null) tellOf({ taskId, attempt }, work);
+      } catch (error) {
+        const why = error instanceof Error ? error.message : String(error);
+        const message = `what was changed stays in its folder: ${why}`;
+        ports.emit({ taskId, attempt }, 'log', { level: 'warn', message });
+      }
+    },
+    reportEnd: async (taskId, attempt, label, signal) => {
+      const context = ports.contextOf(taskId);
+      if (context?.role == null || attempt === 0) return;
+      const { role, options, outcome } = context;
+      const end = endOf(context, label);
+      if (end !== null) await writeReport({ taskId, attempt, role, options, outcome, end }, signal).catch(() => {});
+    },
+  };
+};

@@ -1,0 +1,79 @@
+import { fromPromise, type PromiseActorLogic } from 'xstate';
+import { ServiceError } from '../../machines/errors.ts';
+import type { TaskId } from '../../machines/task.ts';
+import { within } from '../process/within.ts';
+
+type Work<Output, Input> = (input: Input, signal: AbortSignal) => Promise<Output>;
+
+/**
+ * Everything that the task chart invokes runs through here: the next work of a task begins only when all that the chart
+ * has left is silent. So nothing of an earlier state, or of an earlier attempt, acts beside it.
+ */
+export interface Invoked {
+  actor<Output, Input extends { readonly taskId: TaskId }>(work: Work<Output, Input>): PromiseActorLogic<Output, Input>;
+  /** Waits until all that actors of a task which are gone began is silent. @throws when it does not end in time */
+  whenSilent(taskId: TaskId): Promise<void>;
+  /** Waits until nothing is at work any more, or for so long. */
+  settle(ms: number): Promise<void>;
+}
+
+interface Begun {
+  readonly signal: AbortSignal;
+  readonly work: Promise<unknown>;
+}
+
+/** How long work may take to end after its signal (ms). */
+const endMs = 20_000;
+
+/** It passes like an outage of the tracker: the chart tries again later. */
+const stillAtWork = (cause: unknown): never => {
+  const detail = cause instanceof Error ? cause.message : String(cause);
+  throw new ServiceError('tracker_unavailable', { detail, remedy: 'it is tried again' }, { cause });
+};
+
+export const createInvoked = (): Invoked => {
+  const begun = new Map<TaskId, Set<Begun>>();
+
+  const ended = async (taskId: TaskId, works: readonly Begun[]): Promise<void> => {
+    const all = Promise.allSettled(works.map(({ work }) => work));
+    if (works.length > 0) await within(all, endMs, `what ${taskId} did before`);
+  };
+  const left = (taskId: TaskId): readonly Begun[] =>
+    [...(begun.get(taskId) ?? [])].filter(({ signal }) => signal.aborted);
+
+  const remember = (taskId: TaskId, each: Begun): void => {
+    const own = begun.get(taskId) ?? new Set();
+    begun.set(taskId, own.add(each));
+    const forget = (): void => {
+      own.delete(each);
+      if (own.size === 0 && begun.get(taskId) === own) begun.delete(taskId);
+    };
+    each.work.then(forget, forget);
+  };
+
+  /** Begins at once where nothing is left to wait for. */
+  const run = async <Output, Input extends { readonly taskId: TaskId }>(
+    work: Work<Output, Input>,
+    input: Input,
+    signal: AbortSignal,
+  ): Promise<Output> => {
+    const earlier = left(input.taskId);
+    if (earlier.length > 0) await ended(input.taskId, earlier).catch(stillAtWork);
+    signal.throwIfAborted();
+    return work(input, signal);
+  };
+
+  return {
+    actor: (work) =>
+      fromPromise(({ input, signal }) => {
+        const running = run(work, input, signal);
+        remember(input.taskId, { signal, work: running });
+        return running;
+      }),
+    whenSilent: (taskId) => ended(taskId, left(taskId)),
+    settle: (ms) => {
+      const all = [...begun.values()].flatMap((own) => [...own].map(({ work }) => work));
+      return within(Promise.allSettled(all), ms, 'the work').catch(() => {});
+    },
+  };
+};

@@ -1,0 +1,45 @@
+import { ServiceError } from '../../machines/errors.ts';
+import { refuses } from '../../machines/refusals.ts';
+import type { TaskView } from '../../machines/task-view.ts';
+import { asTracked, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
+import type { Store } from '../store/port.ts';
+import type { Tracker } from '../tracker/port.ts';
+import { requireId } from './task-id.ts';
+import { type Catalogue, createCatalogue } from './task-queries.ts';
+
+/** What works on a project's files alone, while no server runs. */
+export interface OfflineService extends Catalogue {
+  /** Closes a task that no attempt holds. @throws task_not_found, dependencies_unmet, already_running */
+  close(taskId: string, reason: string | null): Promise<TaskView>;
+  /** Opens a closed task; the chart follows when a server runs next. @throws task_not_found, event_not_allowed */
+  reopen(taskId: string): Promise<TaskView>;
+}
+
+export const createOfflineService = (tracker: Tracker, store: Store | null, now: () => number): OfflineService => {
+  const catalogue = createCatalogue({ tracker, store, viewOf: (tracked) => viewSaved(store, tracked) });
+  return {
+    ...catalogue,
+    close: async (taskId, reason) => {
+      const id = requireId(taskId);
+      const saved = store?.actor(id) ?? null;
+      if (saved?.pending === true) {
+        const { attempt } = await catalogue.status(id);
+        throw new ServiceError('already_running', { task_id: id, attempt });
+      }
+      const { refusal } = await tracker.close(id, reason ?? 'Closed by hand with agent close');
+      if (refusal !== null) throw ServiceError.from(refusal);
+      return catalogue.status(id);
+    },
+    reopen: async (taskId) => {
+      const id = requireId(taskId);
+      const tracked = await tracker.find(id);
+      if (tracked === null) throw new ServiceError('task_not_found', { task_id: id });
+      const snapshot = asTracked(savedSnapshot(store, id), tracked, now());
+      const refused = refuses(snapshot, null, { type: 'reopen', reason: null, at: now() });
+      if (refused !== null) throw ServiceError.from(refused);
+      const { refusal } = await tracker.reopen(id);
+      if (refusal !== null) throw ServiceError.from(refusal);
+      return catalogue.status(id);
+    },
+  };
+};

@@ -1,0 +1,68 @@
+import { ServiceError } from '../../machines/errors.ts';
+import type { Role, RunOptions } from '../../machines/task.ts';
+import type { Assistants } from '../assistants/assistants.ts';
+import type { Model } from '../model/port.ts';
+import { type Chosen, choose } from './backend-choice.ts';
+import { modelNameFor, type Price, type Settings } from './settings.ts';
+
+/** Who does the work of a run, as it is configured and logged in now. */
+export interface Chooser {
+  now(run: RunOptions, role: Role): Chosen;
+  /** The same, but where nobody could do it, assistants are asked again: somebody may have logged in since. */
+  afterLook(run: RunOptions, role: Role): Promise<Chosen>;
+  /** For an attempt that our own loop has begun, whatever would be chosen now. @throws without a credential */
+  requireModel(seat: { readonly options: RunOptions; readonly role: Role }): {
+    readonly model: Model;
+    readonly name: string;
+    readonly price: Price | undefined;
+  };
+  /**
+   * A limit of money is a promise: where nobody knows what the work costs, it could not be kept.
+   * @throws invalid_params
+   */
+  requireCost(run: RunOptions, role: Role): Promise<void>;
+}
+
+export interface ChooserPorts {
+  readonly settings: () => Settings;
+  readonly selectModel: (requested: string) => Model | null;
+  readonly assistants: Assistants;
+}
+
+const free: Price = { input: 0, cachedInput: 0, output: 0 };
+
+export const createChooser = ({ settings, selectModel, assistants }: ChooserPorts): Chooser => {
+  const priceOf = (model: Model, name: string): Price | undefined =>
+    model.disclaimer === null ? settings().prices[name] : free;
+  const now = (run: RunOptions, role: Role): Chosen =>
+    choose({ settings: settings(), selectModel, assistants }, run, role);
+  const afterLook = async (run: RunOptions, role: Role): Promise<Chosen> => {
+    const chosen = now(run, role);
+    if (chosen.backend !== 'builtin' || chosen.model !== null) return chosen;
+    await assistants.lookAgain();
+    return now(run, role);
+  };
+  const knowsCost = (chosen: Chosen): boolean =>
+    chosen.backend === 'builtin'
+      ? chosen.model === null || priceOf(chosen.model, chosen.name) !== undefined
+      : assistants.of(chosen.backend)?.saysCost === true || settings().prices[chosen.model ?? ''] !== undefined;
+
+  return {
+    now,
+    afterLook,
+    requireModel: ({ options, role }) => {
+      const { roles, credentialVariable } = settings();
+      const requested = roles[role].backend === 'scripted' ? 'scripted' : modelNameFor(settings(), options, role);
+      const model = selectModel(requested);
+      if (model === null) throw new Error(`${credentialVariable} is not set`);
+      const name = model.disclaimer === null ? requested : model.name;
+      return { model, name, price: priceOf(model, name) };
+    },
+    requireCost: async (run, role) => {
+      const chosen = await afterLook(run, role);
+      if (knowsCost(chosen)) return;
+      const problem = `the price of ${chosen.name} is not known; set api.prices, or leave out the limit of cost`;
+      throw new ServiceError('invalid_params', { fields: [{ path: 'options.max_cost_usd', problem }] });
+    },
+  };
+};

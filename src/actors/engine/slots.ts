@@ -1,0 +1,117 @@
+import type { ActorRefFrom } from 'xstate';
+import type { AgentStart } from '../../machines/agent-context.ts';
+import type { Place, SupervisorFact } from '../../machines/supervisor-context.ts';
+import type { supervisorMachine } from '../../machines/supervisor-machine.ts';
+import { type AttemptKey, type AttemptOutcome, attemptKey, type Role, type TaskId } from '../../machines/task.ts';
+import { within } from '../process/within.ts';
+
+export type Supervisor = ActorRefFrom<typeof supervisorMachine>;
+
+/** The slots and agents of the supervisor, as promises: each one is given up, and rejects, when its signal aborts. */
+export interface Attempts {
+  waitForSlot(place: Place, signal: AbortSignal): Promise<void>;
+  /** Never resolves: the slot is held until the signal aborts, and further while what was committed says so. */
+  holdSlot(taskId: TaskId, role: Role, signal: AbortSignal): Promise<void>;
+  /** While a person is waited for, somebody else may have the slot. */
+  lendSlot(taskId: TaskId): Promise<void>;
+  regainSlot(taskId: TaskId, signal: AbortSignal): Promise<void>;
+  /** When the signal aborts the agent is stopped, and it rejects when none of its tracked work is left. */
+  run(input: AgentStart, signal: AbortSignal): Promise<AttemptOutcome>;
+  /** Remembers work of an attempt that must have ended before the attempt counts as gone. */
+  track<Result>(key: AttemptKey, work: Promise<Result>): Promise<Result>;
+  /** Stops the agent and waits until none of its tracked work is left. @throws when it does not end in time. */
+  quiesce(taskId: TaskId, attempt: number): Promise<void>;
+  /** Waits until no tracked work of any attempt of a task is left. @throws when it does not end in time */
+  whenSilent(taskId: TaskId): Promise<void>;
+  /** Waits until no tracked work of any attempt is left, or for so long. */
+  settle(ms: number): Promise<void>;
+}
+
+const quiesceMs = 20_000;
+
+/** `holdsSlot` tells from what was committed: an actor that broke comes back, and has its slot still. */
+export const createAttempts = (supervisor: Supervisor, holdsSlot: (taskId: TaskId) => boolean): Attempts => {
+  const granted = new Map<TaskId, () => void>();
+  const regained = new Map<TaskId, () => void>();
+  const ended = new Map<string, (outcome: AttemptOutcome) => void>();
+  const working = new Map<string, Set<Promise<unknown>>>();
+
+  supervisor.on('slot.granted', ({ taskId }: Extract<SupervisorFact, { type: 'slot.granted' }>) => {
+    granted.get(taskId)?.();
+    granted.delete(taskId);
+  });
+  supervisor.on('slot.regained', ({ taskId }: Extract<SupervisorFact, { type: 'slot.regained' }>) => {
+    regained.get(taskId)?.();
+    regained.delete(taskId);
+  });
+  supervisor.on('agent.ended', ({ key, outcome }: Extract<SupervisorFact, { type: 'agent.ended' }>) => {
+    ended.get(key)?.(outcome);
+    ended.delete(key);
+  });
+
+  return {
+    waitForSlot: (place, signal) =>
+      new Promise((resolve, reject) => {
+        granted.set(place.taskId, resolve);
+        signal.addEventListener('abort', () => {
+          granted.delete(place.taskId);
+          supervisor.send({ type: 'slot.returned', taskId: place.taskId });
+          reject(signal.reason);
+        });
+        supervisor.send({ type: 'slot.requested', place });
+      }),
+    holdSlot: (taskId, role, signal) =>
+      new Promise((_, reject) => {
+        signal.addEventListener('abort', () => {
+          if (!holdsSlot(taskId)) supervisor.send({ type: 'slot.returned', taskId });
+          reject(signal.reason);
+        });
+        supervisor.send({ type: 'slot.retaken', taskId, role });
+      }),
+    lendSlot: (taskId) => {
+      supervisor.send({ type: 'slot.lent', taskId });
+      return new Promise(() => {});
+    },
+    regainSlot: (taskId, signal) =>
+      new Promise((resolve, reject) => {
+        regained.set(taskId, resolve);
+        signal.addEventListener('abort', () => {
+          regained.delete(taskId);
+          reject(signal.reason);
+        });
+        supervisor.send({ type: 'slot.wanted', taskId });
+      }),
+    run: (input, signal) =>
+      new Promise((resolve, reject) => {
+        const key = attemptKey(input.taskId, input.attempt);
+        ended.set(key, resolve);
+        signal.addEventListener('abort', () => {
+          ended.delete(key);
+          supervisor.send({ type: 'agent.dismissed', key });
+          void Promise.allSettled([...(working.get(key) ?? [])]).then(() => reject(signal.reason));
+        });
+        supervisor.send({ type: 'agent.requested', key, input });
+      }),
+    track: (key, work) => {
+      const all = working.get(key) ?? new Set();
+      working.set(key, all.add(work));
+      const forget = (): void => {
+        all.delete(work);
+        if (all.size === 0) working.delete(key);
+      };
+      work.then(forget, forget);
+      return work;
+    },
+    quiesce: async (taskId, attempt) => {
+      const key = attemptKey(taskId, attempt);
+      supervisor.send({ type: 'agent.dismissed', key });
+      await within(Promise.allSettled([...(working.get(key) ?? [])]), quiesceMs, `the work of attempt ${attempt}`);
+    },
+    whenSilent: async (taskId) => {
+      const own = [...working].filter(([key]) => key.startsWith(`${taskId}#`)).flatMap(([, all]) => [...all]);
+      if (own.length > 0) await within(Promise.allSettled(own), quiesceMs, `what an attempt of ${taskId} did before`);
+    },
+    settle: (ms) =>
+      within(Promise.allSettled([...working.values()].flatMap((all) => [...all])), ms, 'the work').catch(() => {}),
+  };
+};

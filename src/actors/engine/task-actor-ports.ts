@@ -1,0 +1,53 @@
+import type { AgentLimits, Backend } from '../../machines/agent-context.ts';
+import type { AttemptOutcome, Failure, Finding, Role, RunOptions, TaskId } from '../../machines/task.ts';
+import type { AttemptInput } from '../../machines/task-context.ts';
+import type { TrackedTask } from '../../machines/tracked-task.ts';
+import type { Results } from '../files/results.ts';
+import type { EventType } from '../journal/event-types.ts';
+import type { Store } from '../store/port.ts';
+import type { Tracker } from '../tracker/port.ts';
+import type { MergeMode, Workspace } from '../workspace/port.ts';
+import type { Invoked } from './invoked.ts';
+import type { Attempts } from './slots.ts';
+import type { VerifyCommands } from './verify.ts';
+
+/** What the slots of the task machine are made of. */
+export interface TaskWorkPorts {
+  readonly tracker: Tracker;
+  readonly store: Store;
+  readonly attempts: Attempts;
+  readonly invoked: Invoked;
+  readonly results: Results;
+  readonly verify: VerifyCommands;
+  readonly workspace: Workspace;
+  /** What becomes of finished work (`workspace.merge`). */
+  readonly mergeMode: () => MergeMode;
+  readonly emit: (attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
+  readonly limits: (options: RunOptions, role: Role) => AgentLimits;
+  /** The facts behind the guards of a run, as they are now. */
+  readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
+  readonly backendOf: (options: RunOptions, role: Role) => Backend;
+  readonly modelOf: (options: RunOptions, role: Role) => { readonly name: string; readonly disclaimer: string | null };
+  /** Keeps what the tracker says now for the views; called before a transition that depends on it. */
+  readonly refresh: (taskId: TaskId) => Promise<TrackedTask | null>;
+  /** The task as the tracker had it last: what was done is recorded also while the tracker is away. */
+  readonly knownTask: (taskId: TaskId) => TrackedTask | null;
+  /** 0 (first) to 4, as the tracker said last. */
+  readonly priorityOf: (taskId: TaskId) => number;
+  readonly contextOf: (taskId: TaskId) => {
+    readonly role: Role | null;
+    readonly attempt: number;
+    readonly options: RunOptions;
+    readonly startedAt: number | null;
+    readonly outcome: AttemptOutcome | null;
+    readonly failure: Failure | null;
+    readonly reason: string | null;
+  } | null;
+  /** Whether the end of an attempt is told as a comment in the tracker. */
+  readonly notes: () => boolean;
+  /** Ends what an earlier server left running of an attempt. */
+  readonly endLeftovers: (taskId: TaskId, attempt: number) => Promise<void>;
+  /** Commits gathered progress, so that what follows stands after it in the journal. */
+  readonly flush: () => void;
+  readonly now: () => number;
+}

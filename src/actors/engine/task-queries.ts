@@ -1,0 +1,183 @@
+import { ServiceError } from '../../machines/errors.ts';
+import type { TaskId } from '../../machines/task.ts';
+import type { Verdict } from '../../machines/task-context.ts';
+import type { TaskView } from '../../machines/task-view.ts';
+import type { TrackedTask } from '../../machines/tracked-task.ts';
+import { frameText } from '../journal/event-types.ts';
+import { differenceFrom, entriesUpTo, fold, type ReplayedStep } from '../journal/replay.ts';
+import type { Store } from '../store/port.ts';
+import { endLabels } from '../tracker/issue.ts';
+import type { Tracker } from '../tracker/port.ts';
+import { requireId } from './task-id.ts';
+
+export interface CreateRequest {
+  readonly description: string;
+  readonly title?: string;
+  readonly dependencies?: readonly string[];
+  readonly priority?: number;
+  readonly labels?: readonly string[];
+}
+
+export interface ListRequest {
+  readonly status?: string;
+  readonly limit?: number;
+  /** The id of the last task of the page before. */
+  readonly cursor?: string;
+}
+
+export interface TaskPage {
+  readonly tasks: readonly TaskView[];
+  readonly next_cursor?: string;
+  /** What is missing here, since it cannot be read. */
+  readonly note?: string;
+}
+
+export interface ReplayRequest {
+  readonly taskId: string;
+  /** The last seq that counts; null: all. */
+  readonly at: number | null;
+}
+
+/** The charts run over a task's journal again (CONTRACT 7, `agent replay`). */
+export interface Replayed {
+  readonly task_id: string;
+  readonly steps: readonly ReplayedStep[];
+  /** The state that they come to. */
+  readonly state: { readonly task: unknown; readonly agent: unknown };
+  readonly context: { readonly task: unknown; readonly agent: unknown };
+  /** How the saved state differs from it, when the whole journal was replayed; null when it does not. */
+  readonly difference: string | null;
+}
+
+export interface HistoryRequest {
+  readonly taskId: string;
+  readonly after?: number;
+  readonly limit?: number;
+}
+
+/** What can be asked of a project's tasks without an agent, so also without a server. Rejects with `ServiceError` only. */
+export interface Catalogue {
+  /** @throws invalid_params, task_not_found (a dependency), tracker_unavailable */
+  create(request: CreateRequest): Promise<TaskView>;
+  /** @throws task_not_found */
+  status(taskId: string): Promise<TaskView>;
+  /** `status: queued` lists the queued tasks whose dependencies are complete (Spec 4). */
+  list(request: ListRequest): Promise<TaskPage>;
+  /** The first depends on the second. @throws task_not_found, dependency_cycle */
+  addDependency(taskId: string, dependsOn: string): Promise<TaskView>;
+  /** @throws task_not_found */
+  removeDependency(taskId: string, dependsOn: string): Promise<TaskView>;
+  /** @throws task_not_found */
+  replay(request: ReplayRequest): Promise<Replayed>;
+  /** The journal of a task as frames, oldest first. */
+  history(request: HistoryRequest): Promise<{ entries: readonly unknown[]; next_after?: number }>;
+}
+
+export interface CataloguePorts {
+  readonly tracker: Tracker;
+  /** Null where nothing was ever run. */
+  readonly store: Pick<Store, 'read' | 'actor'> | null;
+  readonly viewOf: (tracked: TrackedTask) => TaskView;
+  /** A task that runs, as the tracker had it last: it can be shown while the tracker, or its line there, is away. */
+  readonly knownTask?: (taskId: TaskId) => TrackedTask | null;
+}
+
+const titleBytes = 500;
+const pageSize = 1_000;
+
+/** The first line of a description, cut at a character to what a title may hold. */
+export const titleFrom = (description: string): string => {
+  const line = description.trim().split(/\r?\n/, 1)[0]?.trim() ?? '';
+  const characters = [...line];
+  while (Buffer.byteLength(characters.join('')) > titleBytes) characters.length = Math.floor(characters.length * 0.9);
+  return characters.join('');
+};
+
+/** What comes after the task that a cursor names. */
+const after = (every: readonly TrackedTask[], cursor: string | undefined): readonly TrackedTask[] => {
+  if (cursor === undefined) return every;
+  const index = every.findIndex(({ id }) => id === cursor);
+  if (index >= 0) return every.slice(index + 1);
+  const problem = 'names no task of this project; start again without it';
+  throw new ServiceError('invalid_params', { fields: [{ path: 'cursor', problem }] });
+};
+
+export const createCatalogue = ({ tracker, store, viewOf, knownTask }: CataloguePorts): Catalogue => {
+  const find = async (taskId: string): Promise<TrackedTask> => {
+    const id = requireId(taskId);
+    const known = (): TrackedTask | null => knownTask?.(id) ?? null;
+    const found = await tracker.find(id).catch((error: unknown) => {
+      if (known() === null) throw error;
+      return null;
+    });
+    const tracked = found ?? known();
+    if (tracked !== null) return tracked;
+    const detail = await tracker.unreadable();
+    // It may be the one that cannot be read.
+    if (detail !== null) throw new ServiceError('tracker_unavailable', { detail, remedy: 'mend or remove that line' });
+    throw new ServiceError('task_not_found', { task_id: taskId });
+  };
+  const changed = async (taskId: string, change: Promise<Verdict>): Promise<TaskView> => {
+    const { refusal } = await change;
+    if (refusal !== null) throw ServiceError.from(refusal);
+    return viewOf(await find(taskId));
+  };
+  return {
+    addDependency: async (taskId, dependsOn) =>
+      changed(taskId, tracker.addDependency(requireId(taskId), requireId(dependsOn))),
+    removeDependency: async (taskId, dependsOn) =>
+      changed(taskId, tracker.removeDependency(requireId(taskId), requireId(dependsOn))),
+    create: async (request) => {
+      const description = request.description.trim();
+      if (description === '')
+        throw new ServiceError('invalid_params', { fields: [{ path: 'description', problem: 'is empty' }] });
+      const given = request.labels?.find((label) => endLabels.includes(label));
+      if (given !== undefined)
+        throw new ServiceError('invalid_params', {
+          fields: [{ path: 'labels', problem: `${given} says how an attempt ended; the service gives it` }],
+        });
+      const tracked = await tracker.create({
+        title: request.title?.trim() || titleFrom(description),
+        description,
+        priority: request.priority ?? 2,
+        labels: request.labels ?? [],
+        dependencies: (request.dependencies ?? []).map(requireId),
+      });
+      return viewOf(tracked);
+    },
+    status: async (taskId) => viewOf(await find(taskId)),
+    list: async ({ status, limit = pageSize, cursor }) => {
+      const matching = after(await tracker.list(), cursor)
+        .map(viewOf)
+        .filter((view) => status === undefined || (view.status === status && (status !== 'queued' || view.ready)));
+      const tasks = matching.slice(0, limit);
+      const last = tasks.at(-1);
+      const note = await tracker.unreadable();
+      return {
+        tasks,
+        ...(matching.length > limit && last !== undefined ? { next_cursor: last.task_id } : {}),
+        ...(note === null ? {} : { note }),
+      };
+    },
+    replay: async ({ taskId, at }) => {
+      const { id } = await find(taskId);
+      const { steps, task, agent } = fold(id, store === null ? [] : entriesUpTo(store, id, at));
+      return {
+        task_id: id,
+        steps,
+        state: { task: task.value, agent: agent?.value ?? null },
+        context: { task: task.context, agent: agent?.context ?? null },
+        difference: store === null || at !== null ? null : differenceFrom(store, id),
+      };
+    },
+    history: async ({ taskId, after: seq = 0, limit = pageSize }) => {
+      const { id } = await find(taskId);
+      const entries = store?.read({ taskId: id, after: seq, limit }) ?? [];
+      const last = entries.at(-1);
+      return {
+        entries: entries.map((entry): unknown => JSON.parse(frameText(entry))),
+        ...(entries.length === limit && last !== undefined ? { next_after: last.seq } : {}),
+      };
+    },
+  };
+};

@@ -1,0 +1,100 @@
+import type { ActorRefFrom } from 'xstate';
+import type { TaskId } from '../../machines/task.ts';
+import type { taskMachine } from '../../machines/task-machine.ts';
+import { holderOf, type TrackedTask } from '../../machines/tracked-task.ts';
+import type { Journal } from '../journal/journal.ts';
+import { type RestingViews, savedSnapshot } from '../journal/snapshots.ts';
+import { observedEntries, sameToPeople, shownIn } from '../journal/transition-frames.ts';
+import type { Store } from '../store/port.ts';
+import { atRest, unlessBegun } from '../tracker/at-rest.ts';
+import type { Tracker } from '../tracker/port.ts';
+
+/** A task whose actor is alive, with what the tracker said of it last. */
+interface Observed {
+  readonly actor: ActorRefFrom<typeof taskMachine>;
+  tracked: TrackedTask;
+}
+
+export interface ObserverPorts {
+  readonly tracker: Tracker;
+  readonly store: Store;
+  readonly journal: Journal;
+  readonly now: () => number;
+  readonly resting: RestingViews;
+  readonly live: (taskId: TaskId) => Observed | null;
+  readonly isPending: (taskId: TaskId) => boolean;
+  readonly isArriving: (taskId: TaskId) => boolean;
+  /** Has the actor of a task look at what its tracker says. */
+  readonly wake: (taskId: TaskId) => Promise<void>;
+}
+
+/**
+ * Takes what others changed in the tracker: to tasks at rest, and to those that we work on.
+ * @returns whether it is taken; a task at work must be looked at again
+ */
+export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Promise<boolean>) => {
+  const { tracker, store, journal, now, resting, isPending } = ports;
+
+  /** Somebody closed a task of which nothing runs here, maybe before a run of it could begin: who waits is told its end. */
+  const isOvertaken = ({ id, status }: TrackedTask): boolean =>
+    status === 'closed' && store.actor(id) !== null && savedSnapshot(store, id).hasTag('resting');
+
+  /** Whether a task at rest would now be shown as another one than it was last. */
+  const isNews = (seen: TrackedTask): boolean => {
+    const latest = store.latest(seen.id, 'snapshot');
+    return latest === null || !sameToPeople(shownIn(latest.data), resting.viewOf(seen));
+  };
+
+  /** Marked as ours at work since before its end here: the file was put back to what it was then, by git for instance. */
+  const wasPutBack = ({ id, status, assignee, updatedAt }: TrackedTask): boolean => {
+    if (status !== 'in_progress' || assignee !== tracker.actor || isPending(id)) return false;
+    const saved = store.actor(id);
+    return saved !== null && !saved.pending && Date.parse(updatedAt) < saved.changedAt;
+  };
+
+  /** Gives it back again. */
+  const putRight = async ({ id }: TrackedTask): Promise<void> => {
+    const fresh = await tracker.find(id);
+    if (fresh === null || !wasPutBack(fresh)) return;
+    const ended = savedSnapshot(store, id);
+    const label = ended.hasTag('failed') ? 'agent-failed' : ended.hasTag('cancelled') ? 'agent-cancelled' : null;
+    if (label !== null) await tracker.release(id, label, atRest(store, id)).catch(unlessBegun);
+  };
+
+  /** A task at rest that changed in the tracker: a frame for who looks on, if it shows anything new. */
+  const showResting = async (seen: TrackedTask): Promise<void> => {
+    if (!isNews(seen)) return;
+    // What was listed may be older than what we wrote since.
+    const fresh = await tracker.find(seen.id);
+    if (fresh === null || isPending(seen.id) || !isNews(fresh)) return;
+    journal.commit({ entries: observedEntries(resting.viewOf(fresh), now()) });
+  };
+
+  /** A task at work that somebody closed, or took for himself. */
+  const tell = async (seen: TrackedTask, host: Observed): Promise<void> => {
+    const suspicious = seen.status === 'closed' || holderOf(seen, tracker.actor) !== null;
+    if (!suspicious) return;
+    const { attempt } = host.actor.getSnapshot().context;
+    // What was listed may be older than what we wrote since: only a new look counts.
+    const fresh = await tracker.find(seen.id);
+    const isSame = ports.live(seen.id) === host && host.actor.getSnapshot().context.attempt === attempt;
+    if (fresh === null || !isSame) return;
+    const holder = holderOf(fresh, tracker.actor);
+    if (fresh.status !== 'closed' && holder === null) return;
+    host.tracked = fresh;
+    const status = fresh.status === 'closed' ? 'complete' : 'elsewhere';
+    host.actor.send({ type: 'tracker.observed', status, holder, at: now() });
+  };
+
+  return async (seen) => {
+    const host = ports.live(seen.id);
+    if (host !== null && isPending(seen.id)) {
+      await tell(seen, host);
+      return false;
+    }
+    if (host === null && wasPutBack(seen)) await putRight(seen);
+    if (host === null && !ports.isArriving(seen.id) && isOvertaken(seen)) await ports.wake(seen.id);
+    else await showResting(seen);
+    return !isPending(seen.id);
+  };
+};

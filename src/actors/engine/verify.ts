@@ -1,0 +1,68 @@
+import type { Failure } from '../../machines/task.ts';
+import type { AttemptInput } from '../../machines/task-context.ts';
+import type { EventType } from '../journal/event-types.ts';
+import type { Sandbox } from '../sandbox/port.ts';
+import { runConfined } from '../sandbox/run-sandboxed.ts';
+import type { Workspace } from '../workspace/port.ts';
+
+/** Runs the commands of `options.verify` in the attempt's workspace, one after the other, until one fails. */
+export type VerifyCommands = (
+  attempt: AttemptInput,
+  signal: AbortSignal,
+) => Promise<{ readonly failure: Failure | null }>;
+
+const atMostMs = 10 * 60_000;
+const shownOutput = 2_000;
+
+const refused = (command: string, refusal: string): Failure => ({
+  code: 'verify_failed',
+  message: `the command that must pass, ${JSON.stringify(command)}, was not run: ${refusal}`,
+  facts: { command },
+  retryable: false,
+});
+
+export const createVerify =
+  (ports: {
+    readonly workspace: Workspace;
+    readonly sandboxOf: (attempt: AttemptInput) => Sandbox;
+    readonly environmentOf: (attempt: AttemptInput) => Readonly<Record<string, string>>;
+    /** The wall limit of the attempt (ms), which holds for each of these commands too. */
+    readonly limitMs: (attempt: AttemptInput) => number;
+    readonly emit: (attempt: AttemptInput, type: EventType, data: unknown) => void;
+  }): VerifyCommands =>
+  async (attempt, signal) => {
+    const { root, readable, git } = await ports.workspace.open(attempt);
+    const timeoutMs = Math.min(ports.limitMs(attempt), atMostMs);
+    for (const command of attempt.options.verify ?? []) {
+      const env = ports.environmentOf(attempt);
+      const confined = {
+        argv: ['/bin/sh', '-c', command] as const,
+        root,
+        readable,
+        git,
+        env,
+        timeoutMs,
+        signal,
+        namedOutputs: true,
+        onOutput: () => {},
+        headBytes: shownOutput,
+        tailBytes: shownOutput,
+      };
+      const run = () => runConfined(ports.sandboxOf(attempt), confined);
+      const result = await ports.workspace.alone(run, { signal });
+      if ('refusal' in result) return { failure: refused(command, result.refusal) };
+      const { exitCode, output, timedOut } = result;
+      ports.emit(attempt, 'log', { level: 'info', message: `verify: ${command}`, exit_code: exitCode });
+      if (exitCode === 0) continue;
+      const why = timedOut ? `did not end within ${timeoutMs / 1_000} s` : `ended with exit code ${exitCode}`;
+      return {
+        failure: {
+          code: 'verify_failed',
+          message: `the command that must pass, ${JSON.stringify(command)}, ${why}`,
+          facts: { command, exit_code: exitCode, output: output.slice(-shownOutput) },
+          retryable: false,
+        },
+      };
+    }
+    return { failure: null };
+  };

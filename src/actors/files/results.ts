@@ -1,0 +1,202 @@
+import { link, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import type { AttemptOutcome, Failure, Role, TaskId } from '../../machines/task.ts';
+import type { TrackedTask } from '../../machines/tracked-task.ts';
+import { type CommandLog, createCommandLog } from '../process/output-file.ts';
+import type { SavedWork } from '../workspace/port.ts';
+import { removeLeftovers, writeFileAtomically } from './atomic-write.ts';
+import { syncNames } from './durable-folder.ts';
+import { isRealFolder, makeRealFolder } from './real-folder.ts';
+import { readRegularAsync } from './regular-file.ts';
+
+/** How an attempt ended, as its files say it. */
+export type AttemptEnd =
+  | { readonly status: 'complete' }
+  | { readonly status: 'failed'; readonly failure: Failure }
+  | { readonly status: 'cancelled'; readonly reason: string | null };
+
+/** The end in a few words; nothing of one that is complete. */
+export const endWords = (end: AttemptEnd): string => {
+  if (end.status === 'complete') return '';
+  if (end.status === 'failed') return `failed: ${end.failure.code}: ${end.failure.message}`;
+  return end.reason === null ? 'was cancelled' : `was cancelled: ${end.reason}`;
+};
+
+/** What the files of one attempt are made of (CONTRACT 1). */
+export interface AttemptReport {
+  readonly task: TrackedTask;
+  readonly attempt: number;
+  readonly role: Role;
+  readonly model: string;
+  /** What the model's name does not say, for instance that no model was called. */
+  readonly disclaimer: string | null;
+  readonly startedAt: number;
+  readonly endedAt: number;
+  readonly outcome: AttemptOutcome | null;
+  readonly end: AttemptEnd;
+  readonly workLog: readonly string[];
+  /** What it changed, on a branch of its own; null when nothing, or in the project's own folder. */
+  readonly work: SavedWork | null;
+}
+
+export interface Results {
+  /** Writes the task folder; an earlier attempt's files move to `attempts/<n>/`, a later attempt's are never touched. */
+  write(report: AttemptReport): Promise<void>;
+  /** The results file of a task, as other tasks are told of it, or null. */
+  read(taskId: TaskId): Promise<string | null>;
+  /** Keeps the output of a command of an attempt when it is more than `fromBytes`; `name` is its own in the attempt. */
+  openLog(taskId: TaskId, attempt: number, name: string, fromBytes: number): CommandLog;
+  /** Where the logs of a task are, for its commands to read; null when there are none, or they are not where they belong. */
+  logsOf(taskId: TaskId): string | null;
+}
+
+const files = ['00-metadata.json', '10-plan.md', '20-work-log.md', '30-results.md'] as const;
+const metadataSchema = z.looseObject({ attempt: z.int().positive() });
+const time = (at: number): string => new Date(at).toISOString();
+
+const metadata = ({ task, attempt, role, model, startedAt, endedAt, outcome, end, work }: AttemptReport): string =>
+  `${JSON.stringify(
+    {
+      task_id: task.id,
+      title: task.title,
+      role,
+      attempt,
+      status: end.status,
+      model,
+      started_at: time(startedAt),
+      ended_at: time(endedAt),
+      dependencies: task.dependencies,
+      ...(end.status === 'failed' ? { error: { code: end.failure.code, message: end.failure.message } } : {}),
+      ...(end.status === 'cancelled' && end.reason !== null ? { reason: end.reason } : {}),
+      ...(work === null ? {} : { work }),
+      usage: outcome?.usage ?? null,
+    },
+    null,
+    2,
+  )}\n`;
+
+const plan = ({ task, role }: AttemptReport): string =>
+  `# Plan\n\n- Task: ${task.id}, ${task.title}\n- Role: ${role}\n- Builds on: ${task.dependencies.join(', ') || 'nothing'}\n\n## Asked for\n\n${task.description || task.title}\n`;
+
+const workLog = ({ task, attempt, workLog: lines }: AttemptReport): string =>
+  `# Work log of ${task.id}, attempt ${attempt}\n\n${lines.map((line) => `- ${line}`).join('\n') || 'No tool was called.'}\n`;
+
+/** In one line: how much was changed, and where it is. */
+export const workLine = ({ branch, files, insertions, deletions }: Omit<SavedWork, 'notes'>): string =>
+  `${files} ${files === 1 ? 'file' : 'files'} changed, ${insertions} insertions, ${deletions} deletions, on the branch ${branch}`;
+
+const changes = (taskId: TaskId, attempt: number, work: SavedWork, end: AttemptEnd): string => {
+  const ways =
+    end.status === 'complete'
+      ? `- Take them: \`agent merge ${taskId}\`\n`
+      : `- Try again: \`agent retry ${taskId}\`\n- Take them although the attempt is not complete: \`agent merge ${taskId} --attempt ${attempt} --force\`\n`;
+  const notes = work.notes.map((note) => `- ${note}\n`).join('');
+  return `## Changes\n\n${workLine(work)}.\n\n${notes}- See them: \`agent diff ${taskId}\`\n${ways}`;
+};
+
+const logsTitle = '## Logs\n\nThe whole output of commands that said much.\n';
+const logList = (logs: readonly string[]): string =>
+  `${logsTitle}\n${logs.map((name) => `- logs/${name}`).join('\n')}\n`;
+
+/** Nobody but the task's own commands can read them. */
+const withoutLogs = (text: string | null): string | null => text?.split(`\n${logsTitle}`, 1)[0] ?? null;
+
+const results = (report: AttemptReport, logs: readonly string[]): string => {
+  const { task, attempt, role, model, disclaimer, endedAt, outcome, end, work } = report;
+  const done = outcome?.status === 'done' ? outcome : null;
+  const body = end.status === 'complete' ? (done?.summary ?? '') : `The attempt ${endWords(end)}`;
+  const artifacts =
+    done === null || done.artifacts.length === 0
+      ? ''
+      : `\n## Artifacts\n\n${done.artifacts.map((path) => `- ${path}`).join('\n')}\n`;
+  return [
+    `# ${task.title}\n`,
+    `- Task: ${task.id}\n- Role: ${role}\n- Attempt: ${attempt}\n- Status: ${end.status}\n- Model: ${model}\n- Ended: ${time(endedAt)}\n`,
+    ...(disclaimer === null ? [] : [`> ${disclaimer}\n`]),
+    `## Results\n\n${body}\n${artifacts}`,
+    ...(work === null ? [] : [changes(task.id, attempt, work, end)]),
+    ...(logs.length === 0 ? [] : [logList(logs)]),
+  ].join('\n');
+};
+
+/** Of a file that we wrote. */
+const bytesAtMost = 16 * 1024 * 1024;
+const readText = (path: string): Promise<string | null> => readRegularAsync(path, bytesAtMost).catch(() => null);
+
+const attemptOnDisk = async (folder: string): Promise<number> => {
+  const text = await readText(join(folder, '00-metadata.json'));
+  try {
+    return metadataSchema.parse(JSON.parse(text ?? '')).attempt;
+  } catch {
+    return 0;
+  }
+};
+
+/** A second name, on disk before the first one is given to the new attempt: no power cut takes both. */
+const keepEarlier = async (folder: string, attempt: number): Promise<void> => {
+  const earlier = join(folder, 'attempts', String(attempt));
+  makeRealFolder(folder, earlier);
+  for (const file of files) await link(join(folder, file), join(earlier, file)).catch(() => {});
+  syncNames(earlier);
+};
+
+/** The results files of a project, below `.beads/tasks/`. `redact` takes secrets out of every text. */
+export const createResults = (projectRoot: string, redact: (text: string) => string): Results => {
+  const folderOf = (taskId: TaskId): string => join(projectRoot, '.beads', 'tasks', `task-${taskId}`);
+  const logFolder = (taskId: TaskId): string => join(folderOf(taskId), 'logs');
+  const prefixOf = (attempt: number): string => `${attempt}-`;
+
+  const leadsElsewhere = (folder: string): boolean => {
+    try {
+      return !isRealFolder(projectRoot, folder);
+    } catch {
+      return true;
+    }
+  };
+
+  const logNames = async (taskId: TaskId): Promise<readonly string[]> =>
+    isRealFolder(projectRoot, logFolder(taskId)) ? readdir(logFolder(taskId)) : [];
+
+  const logsIn = async (taskId: TaskId, attempt: number): Promise<readonly string[]> =>
+    (await logNames(taskId))
+      .filter((name) => name.startsWith(prefixOf(attempt)))
+      .sort((one, other) => one.localeCompare(other, 'en', { numeric: true }));
+
+  /** Those of the attempt before are kept: people look there for why it failed. */
+  const dropLogs = async (taskId: TaskId, upTo: number): Promise<void> => {
+    const old = (await logNames(taskId)).filter((name) => /^\d+-/.test(name) && Number.parseInt(name, 10) <= upTo);
+    for (const name of old) await rm(join(logFolder(taskId), name), { force: true });
+  };
+
+  return {
+    logsOf: (taskId) => {
+      const folder = logFolder(taskId);
+      return leadsElsewhere(folder) ? null : folder;
+    },
+    openLog: (taskId, attempt, name, fromBytes) => {
+      const folder = logFolder(taskId);
+      const prefix = prefixOf(attempt);
+      const makeFolder = (): void => makeRealFolder(projectRoot, folder);
+      return createCommandLog({ folder, makeFolder, prefix, name: `${prefix}${name}.log`, redact, fromBytes });
+    },
+    read: async (taskId) => {
+      const folder = folderOf(taskId);
+      if (leadsElsewhere(folder)) return null;
+      return withoutLogs(await readText(join(folder, '30-results.md')));
+    },
+    write: async (report) => {
+      const folder = folderOf(report.task.id);
+      makeRealFolder(projectRoot, folder);
+      removeLeftovers(folder);
+      const onDisk = await attemptOnDisk(folder);
+      if (onDisk > report.attempt) return;
+      if (onDisk > 0 && onDisk < report.attempt) await keepEarlier(folder, onDisk);
+      await dropLogs(report.task.id, report.attempt - 2);
+      const logs = await logsIn(report.task.id, report.attempt);
+      const texts = [metadata(report), plan(report), workLog(report), results(report, logs)];
+      for (const [index, file] of files.entries())
+        await writeFileAtomically(join(folder, file), redact(texts[index] ?? ''));
+    },
+  };
+};

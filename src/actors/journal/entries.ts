@@ -1,0 +1,56 @@
+import type { SnapshotFrom } from 'xstate';
+import type { agentMachine } from '../../machines/agent-machine.ts';
+import { attemptKey } from '../../machines/task.ts';
+import type { taskMachine } from '../../machines/task-machine.ts';
+import type { TaskView } from '../../machines/task-view.ts';
+import type { Change } from '../store/port.ts';
+import { machineVersion } from './snapshots.ts';
+import { endingEntries, questionEntries, type Shown, transitionEntries } from './transition-frames.ts';
+
+/** A transition with what people saw before it and see after it. */
+interface Transition<Snapshot> {
+  readonly next: Snapshot;
+  readonly cause: unknown;
+  /** Epoch ms. */
+  readonly at: number;
+  readonly before: Shown | null;
+  readonly after: TaskView;
+  /** XState's persisted snapshot of `next`. */
+  readonly persisted: unknown;
+}
+
+type TaskSnapshot = SnapshotFrom<typeof taskMachine>;
+type AgentSnapshot = SnapshotFrom<typeof agentMachine>;
+
+/** The row and the frames of any transition; `id` is the actor's. */
+const changeOf = (
+  machine: 'task' | 'agent',
+  id: string,
+  pending: boolean,
+  { next, cause, at, before, after, persisted }: Transition<TaskSnapshot | AgentSnapshot>,
+): Change => {
+  const { taskId, attempt } = next.context;
+  const { value, tags } = next;
+  return {
+    actor: { id, taskId, version: machineVersion, pending, changedAt: at, snapshot: JSON.stringify(persisted) },
+    entries: transitionEntries({ machine, value, tags, cause, at, attempt, before, after }),
+  };
+};
+
+/** What becomes durable with one transition of a task; its end brings the last frames of the attempt. */
+export const taskChange = (transition: Transition<TaskSnapshot> & { readonly settledNow: boolean }): Change => {
+  const { next, after, at, settledNow } = transition;
+  const change = changeOf('task', next.context.taskId, next.hasTag('pending'), transition);
+  if (!settledNow) return change;
+  const { taskId, attempt } = next.context;
+  const entries = [...change.entries, ...endingEntries(next, after, at)];
+  return { ...change, entries, forgetSteps: { taskId, attempt } };
+};
+
+/** What becomes durable with one transition of an agent; a question to a person is a frame of its own. */
+export const agentChange = (transition: Transition<AgentSnapshot>): Change => {
+  const { next, before, after, at } = transition;
+  const { taskId, attempt } = next.context;
+  const change = changeOf('agent', attemptKey(taskId, attempt), next.status === 'active', transition);
+  return { ...change, entries: [...change.entries, ...questionEntries(after, before, at)] };
+};

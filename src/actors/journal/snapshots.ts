@@ -1,0 +1,147 @@
+import { createActor, type SnapshotFrom, transition } from 'xstate';
+import { z } from 'zod';
+import type { AgentContext, WaitsAt } from '../../machines/agent-context.ts';
+import { agentMachine } from '../../machines/agent-machine.ts';
+import { attemptKey, type Role, type TaskId } from '../../machines/task.ts';
+import type { ObservedStatus } from '../../machines/task-context.ts';
+import { taskMachine } from '../../machines/task-machine.ts';
+import { type AgentState, type TaskState, type TaskView, toView } from '../../machines/task-view.ts';
+import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
+import type { SavedActor, Store } from '../store/port.ts';
+
+/** Raised when a chart changes in a way that makes older snapshots unreadable. */
+export const machineVersion = 1;
+
+const persistedSchema = z.looseObject({
+  value: z.union([z.string(), z.record(z.string(), z.unknown())]),
+  context: z.record(z.string(), z.unknown()),
+});
+
+const parse = ({ id, version, snapshot }: SavedActor) => {
+  if (version !== machineVersion)
+    throw new Error(
+      `the state of ${id} was written by version ${version} of the charts; this server reads ${machineVersion}`,
+    );
+  return persistedSchema.parse(JSON.parse(snapshot));
+};
+
+/** What an XState actor is restored from. */
+export const persistedSnapshot = (saved: SavedActor): never => parse(saved) as never;
+
+export interface SavedTask {
+  readonly task: TaskState;
+  readonly agent: AgentState | null;
+  readonly changedAt: number;
+}
+
+const agentOf = (saved: SavedActor | null): AgentState | null => {
+  if (saved === null) return null;
+  const { value, context } = parse(saved);
+  return agentMachine.resolveState({ value, context } as never);
+};
+
+/** The state of a task that is not live, from its rows, without starting an actor. */
+export const readSaved = (store: Store, saved: SavedActor): SavedTask => {
+  const { value, context } = parse(saved);
+  const task: TaskState = taskMachine.resolveState({ value, context } as never);
+  const agent = agentOf(store.actor(attemptKey(saved.taskId as TaskId, task.context.attempt)));
+  return { task, agent, changedAt: saved.changedAt };
+};
+
+/** The task machine's snapshot of a task that is not live: its saved state, or its first one. */
+export const savedSnapshot = (store: Store | null, taskId: TaskId): SnapshotFrom<typeof taskMachine> => {
+  const saved = store?.actor(taskId) ?? null;
+  if (saved === null) return createActor(taskMachine, { input: { taskId } }).getSnapshot();
+  const { value, context } = parse(saved);
+  return taskMachine.resolveState({ value, context } as never);
+};
+
+const observedStatus = (tracked: TrackedTask): ObservedStatus => {
+  const status = statusInTracker(tracked);
+  if (status === 'queued') return 'open';
+  return status === 'complete' || status === 'failed' || status === 'cancelled' ? status : 'elsewhere';
+};
+
+/** What a task at rest is told of how it stands in the tracker. */
+export const observationOf = (tracked: TrackedTask, at: number) =>
+  ({ type: 'tracker.observed', status: observedStatus(tracked), at }) as const;
+
+/** Where a task stands: one at rest follows what the tracker says of it. */
+export const asTracked = (
+  snapshot: SnapshotFrom<typeof taskMachine>,
+  tracked: TrackedTask,
+  at: number,
+): SnapshotFrom<typeof taskMachine> =>
+  snapshot.hasTag('pending') ? snapshot : transition(taskMachine, snapshot, observationOf(tracked, at))[0];
+
+const waitsAt = [
+  'awaitingInput',
+  'awaitingApproval',
+  'awaitingDecision',
+  'returning',
+] as const satisfies readonly WaitsAt[];
+
+/** Whether an agent was waiting for a person in an earlier process, and will be again when it is prepared. */
+export const goesToWait = (agent: AgentState): boolean => {
+  const { resumeAt } = agent.context as Pick<AgentContext, 'resumeAt'>;
+  return agent.tags.has('phase:preparing') && waitsAt.some((state) => state === resumeAt);
+};
+
+/** Whether an agent waits for a person, or for its slot after that; also when it was about to do so in another process. */
+const hasLent = (saved: SavedActor | null): boolean => {
+  const agent = saved?.version === machineVersion ? agentOf(saved) : null;
+  return agent !== null && (agent.tags.has('lent') || goesToWait(agent));
+};
+
+/** The slot that a task holds by what was committed of it, or null; nobody else may get it, whatever becomes of its actor. */
+export const savedSeat = (
+  store: Pick<Store, 'actor'>,
+  taskId: TaskId,
+): { readonly role: Role; readonly lent: boolean } | null => {
+  const saved = store.actor(taskId);
+  const parsed = saved?.version === machineVersion && saved.pending ? parse(saved) : null;
+  if (parsed === null) return null;
+  const task = taskMachine.resolveState(parsed as never);
+  if (!task.hasTag('live')) return null;
+  const agent = store.actor(attemptKey(taskId, task.context.attempt));
+  return { role: task.context.role ?? 'engineer', lent: task.matches({ started: 'working' }) && hasLent(agent) };
+};
+
+/** Whether an attempt may still go on, by what was committed; one whose state cannot be read may, as far as we know. */
+export const mayGoOn = (store: Store, taskId: TaskId, attempt: number): boolean => {
+  const saved = store.actor(taskId);
+  if (saved?.pending !== true) return false;
+  return saved.version !== machineVersion || savedSnapshot(store, taskId).context.attempt === attempt;
+};
+
+/** The view of a task that is not live. */
+export const viewSaved = (store: Store | null, tracked: TrackedTask): TaskView => {
+  const saved = store?.actor(tracked.id) ?? null;
+  const rows = store === null || saved === null ? { task: null, agent: null, changedAt: 0 } : readSaved(store, saved);
+  return toView({ tracked, ...rows });
+};
+
+/** The views of tasks that are not live, whose rows were read lately; who writes a row says so. */
+export interface RestingViews {
+  viewOf(tracked: TrackedTask): TaskView;
+  forget(taskId: TaskId): void;
+}
+
+const restingAtMost = 2_000;
+const nothing = { task: null, agent: null, changedAt: 0 };
+
+export const createRestingViews = (store: Store): RestingViews => {
+  const known = new Map<TaskId, { readonly tracked: TrackedTask; readonly view: TaskView }>();
+  return {
+    viewOf: (tracked) => {
+      const last = known.get(tracked.id);
+      if (last?.tracked === tracked) return last.view;
+      const saved = store.actor(tracked.id);
+      const view = toView({ tracked, ...(saved === null ? nothing : readSaved(store, saved)) });
+      if (known.size >= restingAtMost) known.clear();
+      known.set(tracked.id, { tracked, view });
+      return view;
+    },
+    forget: (taskId) => void known.delete(taskId),
+  };
+};

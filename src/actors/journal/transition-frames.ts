@@ -1,0 +1,126 @@
+import type { TaskId } from '../../machines/task.ts';
+import type { TaskState, TaskView } from '../../machines/task-view.ts';
+import type { TrackedTask } from '../../machines/tracked-task.ts';
+import type { NewEntry } from '../store/port.ts';
+import { entry } from './event-types.ts';
+
+/** As much of a view as the next transition must be compared with. */
+export interface Shown {
+  readonly status: string;
+  readonly phase: string;
+  readonly inputId: string | null;
+  /** Epoch ms. */
+  readonly changedAt: number;
+}
+
+export const shownOf = ({ status, phase, awaiting, updated_at }: TaskView): Shown => ({
+  status,
+  phase,
+  inputId: awaiting?.input_id ?? null,
+  changedAt: Date.parse(updated_at),
+});
+
+/** What people see of a task at rest; a change of anything else is no news. */
+const news = ({ status, phase, ready, title, description, priority, labels, unmet_dependencies }: TaskView): string =>
+  JSON.stringify([status, phase, ready, title, description, priority, labels, unmet_dependencies]);
+
+/** The view in the data of a `snapshot` entry. */
+export const shownIn = (data: string): TaskView => (JSON.parse(data) as { readonly task: TaskView }).task;
+
+const asId = (id: string): TaskId => id as TaskId;
+
+/** A task that is at work as it was shown last, for when its tracker cannot be asked or has lost it. */
+export const trackedFrom = (view: TaskView, actor: string): TrackedTask => ({
+  id: asId(view.task_id),
+  title: view.title,
+  description: view.description,
+  status: view.status === 'started' ? 'in_progress' : 'open',
+  priority: view.priority,
+  labels: view.labels,
+  assignee: view.status === 'started' ? actor : null,
+  dependencies: view.dependencies.map(asId),
+  unmet: view.unmet_dependencies.map(asId),
+  ready: view.ready,
+  createdAt: view.created_at,
+  updatedAt: view.updated_at,
+  closedAt: null,
+});
+
+export const sameToPeople = (before: TaskView, after: TaskView): boolean => news(before) === news(after);
+
+/** What the journal holds of a change that somebody made in the tracker, to a task that nobody of ours works on. */
+export const observedEntries = (view: TaskView, at: number): NewEntry[] => {
+  const { task_id, attempt, status, phase, progress } = view;
+  return [
+    entry(task_id, attempt, 'status_update', at, { status, phase, progress }),
+    entry(task_id, attempt, 'snapshot', at, { machine: 'tracker', value: status, tags: [], task: view }),
+  ];
+};
+
+interface Transition {
+  readonly machine: 'task' | 'agent';
+  readonly value: unknown;
+  readonly tags: ReadonlySet<string>;
+  readonly cause: unknown;
+  readonly at: number;
+  readonly attempt: number;
+  readonly before: Shown | null;
+  readonly after: TaskView;
+}
+
+/** What the journal holds of one transition: the status when it changed, then the snapshot (CONTRACT 5). */
+export const transitionEntries = ({
+  machine,
+  value,
+  tags,
+  cause,
+  at,
+  attempt,
+  before,
+  after,
+}: Transition): NewEntry[] => {
+  const { task_id, status, phase, progress, error } = after;
+  const moved = before === null || before.status !== status || before.phase !== phase;
+  const update = { status, phase, progress, ...(error === undefined ? {} : { error }) };
+  return [
+    ...(moved ? [entry(task_id, attempt, 'status_update', at, update)] : []),
+    entry(task_id, attempt, 'snapshot', at, { machine, value, tags: [...tags], task: after }, cause),
+  ];
+};
+
+/** What people are told when an attempt begins to wait for one of them (CONTRACT 5), or nothing. */
+export const questionEntries = (view: TaskView, before: Shown | null, at: number): NewEntry[] => {
+  const { task_id, attempt, awaiting } = view;
+  if (awaiting === undefined || awaiting.input_id === before?.inputId) return [];
+  const type = awaiting.kind === 'input' ? 'input_required' : 'approval_required';
+  return [entry(task_id, attempt, type, at, awaiting)];
+};
+
+const ending = (task: TaskState, view: TaskView) => {
+  const { startedAt, completedAt, outcome, reason } = task.context;
+  // Of a task that somebody closed by hand no time is known.
+  const isOurs = view.status !== 'complete' || outcome?.status === 'done';
+  const seconds = !isOurs || startedAt === null || completedAt === null ? 0 : (completedAt - startedAt) / 1000;
+  const { result, results_path, error, usage } = view;
+  const common = { attempt: view.attempt, usage, execution_seconds: seconds };
+  const path = results_path === undefined ? {} : { results_path };
+  if (view.status === 'complete')
+    return [
+      'completed',
+      { ...common, progress: 1, result: result ?? '', ...path, ...(isOurs ? {} : { by_hand: true }) },
+    ] as const;
+  if (view.status === 'failed') return ['failed', { ...common, error: error ?? null, ...path }] as const;
+  return ['cancelled', { ...common, reason, ...path }] as const;
+};
+
+/** The last frames of an attempt: exactly one of completed, failed, cancelled, then stream_closed. */
+export const endingEntries = (task: TaskState, view: TaskView, at: number): NewEntry[] => {
+  const [type, data] = ending(task, view);
+  return [
+    entry(view.task_id, view.attempt, type, at, data),
+    entry(view.task_id, view.attempt, 'stream_closed', at, {
+      task_id: view.task_id,
+      message: `task is ${view.status}`,
+    }),
+  ];
+};

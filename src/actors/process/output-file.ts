@@ -1,0 +1,109 @@
+import { closeSync, constants, lstatSync, readdirSync, writeFileSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { openRegular } from '../files/regular-file.ts';
+
+/** The whole output of one command, kept as a file only when it is more than somebody was shown of it. */
+export interface CommandLog {
+  /** Never throws: a command does not fail over its log. */
+  push(text: string): void;
+  /** @returns the file, absolute, and whether all of the output is in it; null when there is none */
+  close(): { readonly path: string; readonly isWhole: boolean } | null;
+}
+
+export interface CommandLogOptions {
+  /** Absolute. */
+  readonly folder: string;
+  /** Makes the folder, when it is needed. @throws when it is not what it should be */
+  readonly makeFolder: () => void;
+  /** What the logs of one attempt begin with: together they have a limit. */
+  readonly prefix: string;
+  readonly name: string;
+  /** Takes secrets out of a text; it is given whole lines where it can be. */
+  readonly redact: (text: string) => string;
+  /** Up to so many bytes are not worth a file. */
+  readonly fromBytes: number;
+}
+
+export const logBytesAtMost = 4 * 1024 * 1024;
+const allLogsBytesAtMost = 32 * 1024 * 1024;
+const longestLine = 64 * 1024;
+/** Of a line that is cut so much is held back: no secret is longer. */
+const longestSecret = 8 * 1024;
+const cut = '\n[further output is not kept]\n';
+
+/** They are no part of the project. */
+const keepOutOfGit = (folder: string): void => {
+  const ignore = join(folder, '.gitignore');
+  if (lstatSync(ignore, { throwIfNoEntry: false }) === undefined)
+    writeFileSync(ignore, '*\n', { flag: 'wx', mode: 0o600 });
+};
+
+const sizeOfLogs = (folder: string, prefix: string): number =>
+  readdirSync(folder)
+    .filter((name) => name.startsWith(prefix))
+    .reduce((sum, name) => sum + lstatSync(join(folder, name)).size, 0);
+
+const { O_WRONLY, O_CREAT, O_TRUNC } = constants;
+
+export const createCommandLog = ({ folder, prefix, name, ...options }: CommandLogOptions): CommandLog => {
+  const path = join(folder, name);
+  let held = '';
+  let heldBytes = 0;
+  let file: number | null = null;
+  let written = 0;
+  let isOver = false;
+
+  const open = (): number => {
+    options.makeFolder();
+    if (sizeOfLogs(folder, prefix) > allLogsBytesAtMost - logBytesAtMost) throw new Error('the logs are full');
+    keepOutOfGit(folder);
+    return openRegular(path, O_WRONLY | O_CREAT | O_TRUNC);
+  };
+
+  const write = (text: string): void => {
+    if (file === null) return;
+    const data = Buffer.from(text);
+    const room = logBytesAtMost - cut.length - written;
+    isOver = data.length > room;
+    written += writeSync(file, isOver ? Buffer.concat([data.subarray(0, room), Buffer.from(cut)]) : data);
+  };
+
+  /** Whole lines, or of a line that is too long for that all but its end: a secret must not hide in two pieces. */
+  const takeLines = (): string => {
+    const end = held.lastIndexOf('\n') + 1;
+    if (end === 0 && held.length <= longestLine) return '';
+    const ready = options.redact(end === 0 ? held : held.slice(0, end));
+    if (end > 0) {
+      held = held.slice(end);
+      return ready;
+    }
+    held = ready.slice(-longestSecret);
+    return ready.slice(0, -longestSecret);
+  };
+
+  const attempt = (work: () => void): void => {
+    if (isOver) return;
+    try {
+      work();
+    } catch {
+      isOver = true;
+    }
+  };
+
+  return {
+    push: (text) =>
+      attempt(() => {
+        held += text;
+        heldBytes += Buffer.byteLength(text);
+        if (file === null && heldBytes <= options.fromBytes) return;
+        file ??= open();
+        write(takeLines());
+      }),
+    close: () => {
+      attempt(() => write(options.redact(held)));
+      if (file === null) return null;
+      closeSync(file);
+      return { path, isWhole: !isOver };
+    },
+  };
+};

@@ -1,0 +1,179 @@
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:os';
+import type { Readable } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
+import { setTimeout as delay } from 'node:timers/promises';
+import { execa } from 'execa';
+import { type Bounds, createBoundedText } from './head-tail-buffer.ts';
+import { closeOwnEnds, openPipes } from './named-pipes.ts';
+import { endMarked } from './orphans.ts';
+import { bindToThisProcess, endGroup } from './process-group.ts';
+
+export type OutputStream = 'stdout' | 'stderr';
+
+export interface Command extends Bounds {
+  readonly argv: readonly [string, ...string[]];
+  readonly cwd: string;
+  /** The whole environment of the command: nothing is inherited. */
+  readonly env: Readonly<Record<string, string>>;
+  /** What the command reads from its standard input; nothing when absent. Either way it comes to an end. */
+  readonly stdinFile?: string;
+  /** What it reads from its file descriptor 3. */
+  readonly fd3?: Uint8Array;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+  /** Whether the command may open its outputs by name, as `/dev/stderr`; that costs a few milliseconds. */
+  readonly namedOutputs?: boolean;
+  /** All output as it comes, never cut inside a character. Must not throw. */
+  readonly onOutput?: (text: string, stream: OutputStream) => void;
+}
+
+export interface CommandResult {
+  /** 128 + n when signal n ended the command, as in a shell; null when it could not start or did not end by itself. */
+  readonly exitCode: number | null;
+  readonly timedOut: boolean;
+  readonly aborted: boolean;
+  /** True when the command ended but left processes behind, which were then ended too. */
+  readonly leftProcesses: boolean;
+  /** Both streams in order of arrival: the head and the tail, or why the command could not start. */
+  readonly output: string;
+  readonly truncatedBytes: number;
+}
+
+const inherited = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'TZ', 'TMPDIR'];
+
+/** The environment for child processes: an allow-list, so that no key and no setting of ours gets in. */
+export const childEnvironment = (from: NodeJS.ProcessEnv): Readonly<Record<string, string>> => {
+  const kept = Object.entries(from).filter(
+    (entry): entry is [string, string] =>
+      entry[1] !== undefined && (inherited.includes(entry[0]) || entry[0].startsWith('LC_')),
+  );
+  return { ...Object.fromEntries(kept), TERM: 'dumb', CI: 'true', NO_COLOR: '1' };
+};
+
+/** For pipes of processes that a shell does not wait for, such as `>(tee log)`, and for what is just ending. */
+const patienceMs = 200;
+/** A process that left the group may hold the pipe open for ever. */
+const drainMs = 500;
+
+/** In the environment of every command, and of no other process: by it is found what left its process group. */
+const markVariable = 'ATS_COMMAND';
+
+type Pipes = Awaited<ReturnType<typeof openPipes>>;
+
+const start = ({ argv: [file, ...args], cwd, env, stdinFile, fd3 }: Command, mark: string, pipes: Pipes) =>
+  execa(file, args, {
+    cwd,
+    env: { ...env, [markVariable]: mark },
+    extendEnv: false,
+    stdio: [
+      stdinFile === undefined ? 'ignore' : { file: stdinFile },
+      pipes?.[0].fd ?? 'pipe',
+      pipes?.[1].fd ?? 'pipe',
+      ...(fd3 === undefined ? [] : [fd3]),
+    ] as ['ignore', 'pipe', 'pipe'],
+    detached: true,
+    buffer: false,
+    reject: false,
+  });
+
+type Child = ReturnType<typeof start>;
+type Ending = 'itself' | 'timeout' | 'abort';
+
+const firstEnding = (child: Child, { timeoutMs, signal }: Command): Promise<Ending> =>
+  new Promise((resolve) => {
+    const settle = (ending: Ending) => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', onAbort);
+      resolve(ending);
+    };
+    const onAbort = () => settle('abort');
+    const timer = setTimeout(() => settle('timeout'), timeoutMs);
+    signal.addEventListener('abort', onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    child.once('exit', () => settle('itself'));
+  });
+
+const listen = (stream: Readable, take: (text: string) => void): void => {
+  const decoder = new StringDecoder('utf8');
+  const takeSome = (text: string) => {
+    if (text !== '') take(text);
+  };
+  stream.on('data', (chunk: Buffer) => takeSome(decoder.write(chunk)));
+  stream.on('end', () => takeSome(decoder.end()));
+  stream.on('error', () => undefined);
+};
+
+const drain = async (outputs: readonly Readable[], closed: Promise<unknown>): Promise<void> => {
+  await Promise.race([closed, delay(drainMs, undefined, { ref: false })]);
+  for (const output of outputs) output.destroy();
+};
+
+const exitCodeOf = (child: Child): number | null =>
+  child.signalCode === null ? child.exitCode : 128 + constants.signals[child.signalCode];
+
+const notStarted = (output: string, aborted: boolean): CommandResult => ({
+  exitCode: null,
+  timedOut: false,
+  aborted,
+  leftProcesses: false,
+  output,
+  truncatedBytes: 0,
+});
+
+interface Begun {
+  readonly child: Child;
+  readonly group: number;
+  readonly mark: string;
+  readonly stdout: Readable;
+  readonly stderr: Readable;
+}
+
+const supervise = async ({ child, group, mark, stdout, stderr }: Begun, command: Command): Promise<CommandResult> => {
+  const release = bindToThisProcess(group);
+  const kept = createBoundedText(command);
+  const take = (stream: OutputStream) => (text: string) => {
+    kept.push(text);
+    command.onOutput?.(text, stream);
+  };
+  listen(stdout, take('stdout'));
+  listen(stderr, take('stderr'));
+  const closed = Promise.all([stdout, stderr].map((output) => new Promise((resolve) => output.once('close', resolve))));
+
+  const ending = await firstEnding(child, command);
+  const patience = ending === 'itself' ? patienceMs : 0;
+  const { byItself } = await endGroup(group, patience);
+  const escaped = await endMarked(markVariable, mark, patience);
+  release();
+  await drain([stdout, stderr], closed);
+
+  const { text, truncatedBytes } = kept.read();
+  return {
+    exitCode: ending === 'itself' ? exitCodeOf(child) : null,
+    timedOut: ending === 'timeout',
+    aborted: ending === 'abort',
+    leftProcesses: ending === 'itself' && (!byItself || escaped > 0),
+    output: text,
+    truncatedBytes,
+  };
+};
+
+/**
+ * Runs a command in a process group of its own and resolves when no process of it runs any more, nor one that left it, whether it
+ * ended, timed out or was aborted. Never rejects for a failure of the command. Keeps `headBytes` + `tailBytes` of output.
+ */
+export const runCommand = async (command: Command): Promise<CommandResult> => {
+  if (command.signal.aborted) return notStarted('', true);
+  try {
+    const mark = randomUUID();
+    const pipes = command.namedOutputs === true ? await openPipes() : null;
+    const child = start(command, mark, pipes);
+    closeOwnEnds(pipes ?? []);
+    const [stdout, stderr] = [pipes?.[0].readable ?? child.stdout, pipes?.[1].readable ?? child.stderr];
+    if (child.pid !== undefined) return await supervise({ child, group: child.pid, mark, stdout, stderr }, command);
+    for (const { readable } of pipes ?? []) readable.destroy();
+    return notStarted((await child).shortMessage ?? 'the command could not start', false);
+  } catch (error) {
+    return notStarted(error instanceof Error ? error.message : String(error), false);
+  }
+};

@@ -1,0 +1,35 @@
+import { type Command, type CommandResult, runCommand } from '../process/run-command.ts';
+import type { Sandbox, Wanted } from './port.ts';
+import { nothingSetAside } from './quarantine.ts';
+
+export type ConfinedCommand = Omit<Wanted, 'held'> & Omit<Command, 'argv' | 'cwd' | 'env'>;
+
+export interface ConfinedResult extends CommandResult {
+  /** What the command made that other programs would obey, relative to the root; it is no longer where it was. */
+  readonly quarantined: readonly string[];
+  /** The same, where it could not be moved, each with the reason. */
+  readonly notQuarantined: readonly string[];
+  /** The folder that it was moved to. */
+  readonly quarantine: string | null;
+}
+
+/** Runs a command in the sandbox, or says why it is refused. */
+export const runConfined = async (
+  sandbox: Sandbox,
+  { argv, root, readable, env, git, readOnly = false, network, ...bounds }: ConfinedCommand,
+): Promise<ConfinedResult | { readonly refusal: string }> => {
+  const isOurs = git != null || readOnly;
+  const guard = isOurs ? undefined : await sandbox.guard?.(root);
+  if (guard !== undefined && 'refusal' in guard) return guard;
+  const confined = sandbox.confine({
+    ...{ argv, root, readable, git, env, readOnly },
+    ...(network === undefined ? {} : { network }),
+    ...(guard === undefined ? {} : { held: guard.readOnly }),
+  });
+  if ('refusal' in confined) return confined;
+  const { release, ...spawned } = confined;
+  const result = await runCommand({ ...bounds, ...spawned });
+  release?.();
+  const { moved, left, folder } = (await guard?.settle()) ?? nothingSetAside;
+  return { ...result, quarantined: moved, notQuarantined: left, quarantine: folder };
+};

@@ -1,0 +1,84 @@
+import { z } from 'zod';
+import type { CommandResult } from '../process/run-command.ts';
+import { type ConfinedResult, runConfined } from '../sandbox/run-sandboxed.ts';
+import type { Tool } from './port.ts';
+
+/** Together with the closing line below the 16 KiB of a result, so that nothing is cut twice. */
+const headBytes = 4 * 1024;
+const tailBytes = 12 * 1024 - 512;
+const maxEmittedBytes = 64 * 1024;
+const emitCostBytes = 64;
+
+const schema = z.strictObject({
+  command: z.string().min(1).describe('a /bin/sh command line; it runs in the workspace root, without input'),
+  timeout_seconds: z.int().min(1).max(600).default(120).describe('the command is ended after this time'),
+});
+
+/** Passes output on until 64 KiB are used up; each piece costs something, so that many tiny ones end too. */
+const createEmitter = (emit: (chunk: string) => void): ((text: string) => void) => {
+  let leftBytes = maxEmittedBytes;
+  return (text) => {
+    if (leftBytes <= 0) return;
+    const chunk = text.slice(0, leftBytes);
+    leftBytes -= Math.max(emitCostBytes, Buffer.byteLength(chunk));
+    emit(leftBytes > 0 ? chunk : `${chunk}\n[further output is not streamed]\n`);
+  };
+};
+
+const closingLine = (result: CommandResult, timeoutSeconds: number): string => {
+  if (result.timedOut) return `[timed out after ${timeoutSeconds} s; all its processes were ended]`;
+  if (result.aborted) return '[cancelled; all its processes were ended]';
+  if (result.exitCode === null) return '[the command could not start]';
+  const left = result.leftProcesses ? '; processes that it left in the background were ended' : '';
+  return `[exit code ${result.exitCode}${left}]`;
+};
+
+/** What the model, and who reads along, must know of files that the command made and that programs would obey. */
+const quarantineLines = ({ quarantined, notQuarantined, quarantine }: ConfinedResult): readonly string[] => [
+  ...quarantined.map(
+    (path) =>
+      `[${path} is protected: other programs obey it, so agents may not make it; it was moved to ${quarantine}]`,
+  ),
+  ...notQuarantined.map((path) => `[protected, and still there, remove it: ${path}]`),
+];
+
+/** Runs a shell command in its own process group and ends all of it with the call. */
+export const bashTool: Tool<z.infer<typeof schema>> = {
+  name: 'bash',
+  description:
+    'Runs a shell command and answers its output (the first 4 KiB and the last 12 KiB; more is kept in a file) and exit code. Nothing that it starts outlives the call.',
+  schema,
+  run: async ({ command, timeout_seconds }, { root, readable, git, env, sandbox, signal, emit, openLog }) => {
+    const log = openLog(headBytes + tailBytes);
+    const show = createEmitter(emit);
+    const result = await runConfined(sandbox, {
+      argv: ['/bin/sh', '-c', command],
+      root,
+      readable,
+      git,
+      env,
+      timeoutMs: timeout_seconds * 1_000,
+      signal,
+      namedOutputs: true,
+      onOutput: (text) => {
+        log.push(text);
+        show(text);
+      },
+      headBytes,
+      tailBytes,
+    }).catch((error: unknown) => {
+      log.close();
+      throw error;
+    });
+    const kept = log.close();
+    if ('refusal' in result) return { ok: false, text: result.refusal };
+    const output = result.output.trimEnd() === '' ? '(no output)' : result.output.trimEnd();
+    const whole =
+      kept === null
+        ? []
+        : [`[${kept.isWhole ? 'the whole' : 'more of the'} output is in ${kept.path}; commands can read it]`];
+    const protectedLines = quarantineLines(result);
+    const lines = [output, ...whole, ...protectedLines, closingLine(result, timeout_seconds)];
+    return { ok: result.exitCode === 0 && protectedLines.length === 0, text: lines.join('\n') };
+  },
+};

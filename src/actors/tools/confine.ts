@@ -1,0 +1,100 @@
+import { lstat, realpath } from 'node:fs/promises';
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { type Protection, protectionOf } from '../sandbox/protected-paths.ts';
+
+/** A value, or why there is none, as a text for the model. */
+export type Checked<Value> =
+  | { readonly ok: true; readonly value: Value }
+  | { readonly ok: false; readonly text: string };
+
+/** A place inside the workspace, every symlink resolved. It need not exist. */
+export interface Place {
+  /** From the root; empty for the root itself. */
+  readonly parts: readonly string[];
+  /** Relative to the root, never with a leading dash: `./src/a.ts`. */
+  readonly path: string;
+  /** The name that a person is shown before the file is merged, for a file that is written. */
+  readonly shown: string | null;
+}
+
+/** `write_shown`: also what a person is shown before anybody obeys it, which needs a folder that is the agent's own. */
+export type Access = 'read' | 'write' | 'write_shown';
+
+export const writeAccess = (isOwn = false): 'write' | 'write_shown' => (isOwn ? 'write_shown' : 'write');
+
+const reasons: Readonly<Record<string, string>> = {
+  ENOENT: 'does not exist',
+  ENOTDIR: 'goes through something that is not a folder',
+  EISDIR: 'is a folder',
+  ELOOP: 'is a symlink, or goes through one, that cannot be followed',
+  EACCES: 'may not be accessed',
+  ENAMETOOLONG: 'is too long',
+  ENXIO: 'is not a regular file',
+};
+
+/** The code of a system error, such as `ENOENT`, or null. */
+export const errorCode = (error: unknown): string | null =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
+
+/** A refusal that names the path as the model gave it. */
+export const refuse = (path: string, reason: string): { readonly ok: false; readonly text: string } => ({
+  ok: false,
+  text: `${path.replaceAll('\0', '\\0')} ${reason}`,
+});
+
+/** What a system error means, said about the path as the model gave it. */
+export const refuseFor = (path: string, error: unknown): { readonly ok: false; readonly text: string } => {
+  const code = errorCode(error);
+  return refuse(path, (code && reasons[code]) ?? `cannot be used (${code ?? String(error)})`);
+};
+
+const partsFrom = (root: string, path: string): readonly string[] =>
+  relative(root, path)
+    .split(sep)
+    .filter((part) => part !== '');
+
+const where = (protection: Protection): string =>
+  protection === 'held' ? '' : " in the project's own folder, where nobody sees it before programs obey it";
+
+const isLink = (path: string): Promise<boolean> =>
+  lstat(path).then(
+    (stat) => stat.isSymbolicLink(),
+    () => false,
+  );
+
+/** The real path of the deepest part that exists, with the rest appended. A symlink to nowhere is refused. */
+const realpathSoFar = async (path: string): Promise<string> => {
+  try {
+    return await realpath(path);
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT' || path === dirname(path)) throw error;
+    if (await isLink(path)) throw Object.assign(new Error('symlink to nowhere'), { code: 'ELOOP' });
+    return join(await realpathSoFar(dirname(path)), basename(path));
+  }
+};
+
+/**
+ * Where a path that the model gave leads, if that is inside the root. For writing, protected names are refused, by the
+ * path as given and by the path that its symlinks lead to.
+ */
+export const locate = async (root: string, path: string, access: Access): Promise<Checked<Place>> => {
+  if (path.includes('\0')) return refuse(path, 'contains a NUL byte');
+  const given = resolve(root, path);
+  const leadsOut = refuse(path, 'is outside the workspace; use a path inside it, relative to its root');
+  if (!isAbsolute(path) && partsFrom(root, given)[0] === '..') return leadsOut;
+
+  let real: string;
+  try {
+    real = await realpathSoFar(given);
+  } catch (error) {
+    return refuseFor(path, error);
+  }
+  const parts = partsFrom(root, real);
+  if (parts[0] === '..') return leadsOut;
+
+  const found =
+    access === 'read' ? [] : [given, real].flatMap((each) => protectionOf(partsFrom(root, each).join('/')) ?? []);
+  const held = found.find(({ protection }) => protection === 'held' || access === 'write');
+  if (held) return refuse(path, `is protected: agents may not write to ${held.name}${where(held.protection)}`);
+  return { ok: true, value: { parts, path: `./${parts.join('/')}`, shown: found[0]?.name ?? null } };
+};

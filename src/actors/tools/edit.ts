@@ -1,0 +1,90 @@
+import { z } from 'zod';
+import { wholeLines } from '../process/head-tail-buffer.ts';
+import { type Checked, locate, refuse, writeAccess } from './confine.ts';
+import { readInside, writeInside } from './confined-files.ts';
+import { applyReplacements, unifiedDiff } from './diff.ts';
+import { createMatcher, type Edit, type Replacement } from './edit-match.ts';
+import type { Tool } from './port.ts';
+
+const maxDiffBytes = 8 * 1024;
+const byteOrderMark = '\uFEFF';
+
+const schema = z.strictObject({
+  path: z.string().min(1).describe('file path, relative to the workspace root'),
+  edits: z
+    .array(
+      z.strictObject({
+        old_text: z
+          .string()
+          .min(1)
+          .describe('text of the file that occurs exactly once; add lines around it if need be'),
+        new_text: z.string().describe('what takes its place'),
+      }),
+    )
+    .min(1)
+    .describe('each is searched in the file as it was before the call; they must not overlap; all are made or none'),
+});
+
+const decode = (data: Buffer): string | null => {
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(data);
+  } catch {
+    return null;
+  }
+};
+
+const number = (index: number): string => `edits[${index}]`;
+
+/** Where all edits go, sorted; or every reason why they cannot all be made. */
+const plan = (source: string, edits: readonly Edit[]): Checked<readonly Replacement[]> => {
+  const match = createMatcher(source);
+  const matches = edits.map((edit, index) => ({ index, match: match(edit) }));
+  const faults = matches.flatMap(({ index, match }) => (match.ok ? [] : [`${number(index)}: ${match.text}`]));
+  const placed = matches
+    .flatMap(({ index, match }) => (match.ok ? [{ index, ...match.value }] : []))
+    .sort((a, b) => a.start - b.start);
+  const overlaps = placed.flatMap(({ index, start }, place) => {
+    const previous = placed[place - 1];
+    return previous !== undefined && start < previous.end
+      ? [`${number(previous.index)} and ${number(index)} overlap; make them one edit`]
+      : [];
+  });
+  const reasons = [...faults, ...overlaps];
+  return reasons.length > 0
+    ? { ok: false, text: `no edit was made:\n${reasons.join('\n')}` }
+    : { ok: true, value: placed.map(({ start, end, text }) => ({ start, end, text })) };
+};
+
+const shortDiff = (path: string, source: string, replacements: readonly Replacement[]): string => {
+  const lines = unifiedDiff(path, source, replacements).split('\n');
+  const { text, count } = wholeLines(lines, maxDiffBytes);
+  return count < lines.length ? `${text}\n[the diff has ${lines.length - count} more lines]` : text;
+};
+
+/** Replaces parts of a text file; keeps its byte order mark and its line ends. */
+export const editTool: Tool<z.infer<typeof schema>> = {
+  name: 'edit',
+  description:
+    'Replaces parts of a text file. Each old_text must match one place exactly; differences in trailing spaces, line ends, typographic quotes and dashes are forgiven. Answers a diff.',
+  schema,
+  run: async ({ path, edits }, { root, isOwn }) => {
+    const access = writeAccess(isOwn);
+    const writable = await locate(root, path, access);
+    if (!writable.ok) return writable;
+    const file = await readInside(root, path);
+    if (!file.ok) return file;
+    const whole = decode(file.value);
+    if (whole === null) return refuse(path, 'is not UTF-8 text, so it cannot be edited without damage');
+
+    const mark = whole.startsWith(byteOrderMark) ? byteOrderMark : '';
+    const source = whole.slice(mark.length);
+    const planned = plan(source, edits);
+    if (!planned.ok) return planned;
+    const edited = applyReplacements(source, planned.value);
+    if (edited === source) return { ok: false, text: 'no edit was made: new_text is the same as old_text' };
+
+    const written = await writeInside(root, path, mark + edited, access);
+    if (!written.ok) return written;
+    return { ok: true, text: `edited ${path}\n${shortDiff(path, source, planned.value)}${written.value.note}` };
+  },
+};

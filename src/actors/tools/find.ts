@@ -1,0 +1,90 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { maxResultBytes, wholeLines } from '../process/head-tail-buffer.ts';
+import { locate, type Place, refuse, refuseFor } from './confine.ts';
+import { findTests } from './glob.ts';
+import type { Tool, ToolContext, ToolResult } from './port.ts';
+import { type FoundLines, searchFailure, searchLines } from './search.ts';
+
+const maxShown = 1_000;
+/** All names are needed to sort them; beyond this many the list is incomplete, and says so. */
+const maxCollected = 50_000;
+const maxNameLength = 4_096;
+const timeoutMs = 20_000;
+const spareForTheNote = 256;
+
+const schema = z.strictObject({
+  pattern: z
+    .string()
+    .min(1)
+    .max(1_000)
+    .describe(
+      'a glob: *.ts matches names in all folders; with a slash it matches paths below `path`: src/**/*.test.ts',
+    ),
+  path: z.string().min(1).default('.').describe('folder to search, relative to the workspace root'),
+});
+
+const below = (place: Place, line: string): string => [...place.parts, line.replace(/^\.\//, '')].join('/');
+
+const noteFor = ({ lines, more, result }: FoundLines, shown: number): string => {
+  if (result.timedOut) return `\n[stopped after ${timeoutMs / 1_000} s; ${shown} files are shown]`;
+  if (shown === lines.length && !more) return '';
+  return `\n[the first ${shown} of ${more ? 'more than ' : ''}${lines.length} files; make the pattern or the path narrower]`;
+};
+
+const answer = (found: FoundLines, place: Place): ToolResult => {
+  const failure = searchFailure(found, 0);
+  if (failure !== null) return { ok: false, text: failure };
+  if (found.lines.length === 0 && !found.result.timedOut) return { ok: true, text: 'no files' };
+
+  const names = found.lines.map((line) => below(place, line)).sort();
+  const { text, count } = wholeLines(names.slice(0, maxShown), maxResultBytes - spareForTheNote);
+  return { ok: !found.result.timedOut, text: `${text}${noteFor(found, count)}` };
+};
+
+const search = (pattern: string, place: Place, context: ToolContext): Promise<FoundLines> =>
+  searchLines({
+    argv: [
+      ...([
+        '/bin/sh',
+        '-c',
+        'cd -- "$0" && exec "$@"',
+        place.path,
+        'find',
+        '.',
+        '(',
+        '-name',
+        '.git',
+        '-o',
+        '-name',
+        'node_modules',
+        ')',
+        '-prune',
+        '-o',
+      ] as const),
+      ...['(', '-type', 'f', '-o', '-type', 'l', ')', '(', ...findTests(pattern), ')', '-print'],
+    ],
+    context,
+    timeoutMs,
+    maxLines: maxCollected,
+    maxLineLength: maxNameLength,
+  });
+
+/** Lists files by a glob with find(1) in a child process, sorted. */
+export const findTool: Tool<z.infer<typeof schema>> = {
+  name: 'find',
+  description: `Lists the files whose name or path matches a glob, sorted, at most ${maxShown}. Skips .git and node_modules.`,
+  schema,
+  run: async ({ pattern, path }, context) => {
+    const located = await locate(context.root, path, 'read');
+    if (!located.ok) return located;
+    try {
+      const isFolder = (await stat(join(context.root, located.value.path))).isDirectory();
+      if (!isFolder) return refuse(path, 'is not a folder');
+    } catch (error) {
+      return refuseFor(path, error);
+    }
+    return answer(await search(pattern, located.value, context), located.value);
+  },
+};

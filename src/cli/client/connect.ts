@@ -1,0 +1,75 @@
+import { existsSync } from 'node:fs';
+import type { OfflineService } from '../../actors/engine/offline-tasks.ts';
+import { isServiceError } from '../../machines/errors.ts';
+import { type Project, stateFiles, taskFiles } from '../config/project.ts';
+import type { Io } from '../output/io.ts';
+import { CallError, type Client } from './client.ts';
+import { findServer } from './find-server.ts';
+import { createHttpClient } from './http-client.ts';
+
+export interface Connection {
+  /** A running server, started when there is none; `--no-start` refuses instead. @throws CallError */
+  server(): Promise<Client>;
+  /** A running server, or the project's files where none runs. */
+  files(): Promise<Client>;
+}
+
+export interface ConnectOptions {
+  readonly project: Project;
+  readonly config: string | undefined;
+  readonly start: boolean;
+  readonly io: Io;
+}
+
+type Params = Readonly<Record<string, unknown>>;
+
+/** The same methods as the server's, by the same names and params, over the project's files. */
+const offlineClient = (service: OfflineService, methods: OfflineMethods): Client => ({
+  live: false,
+  call: async (method, params) => {
+    const run = methods(service)[method];
+    if (run === undefined)
+      throw new CallError('server_needed', `${method} needs a running server; leave out --no-start`);
+    try {
+      return await run(params);
+    } catch (error) {
+      if (isServiceError(error)) throw new CallError(error.code, error.message, { ...error.facts }, error);
+      throw error;
+    }
+  },
+  frames: () => {
+    throw new CallError('server_needed', 'a live stream needs a running server; leave out --no-start');
+  },
+});
+type OfflineMethods = (service: OfflineService) => Readonly<Record<string, (params: Params) => Promise<unknown>>>;
+
+const openFiles = async (project: Project, config: string | undefined): Promise<Client> => {
+  const [{ createOfflineService }, { trackerFor }, { loadConfig }, { createSqliteStore }, { createOfflineMethods }] =
+    await Promise.all([
+      import('../../actors/engine/offline-tasks.ts'),
+      import('../config/tracker.ts'),
+      import('../config/config.ts'),
+      import('../../actors/store/sqlite.ts'),
+      import('../../http/methods.ts'),
+    ]);
+  const { journal } = taskFiles(project);
+  const tracker = trackerFor(loadConfig({ config }, process.env).config, project.root, () => {});
+  const store = existsSync(journal) ? createSqliteStore({ file: journal, readonly: true }) : null;
+  return offlineClient(createOfflineService(tracker, store, Date.now), createOfflineMethods);
+};
+
+export const connect = ({ project, config, start, io }: ConnectOptions): Connection => ({
+  server: async () => {
+    const found = await findServer(project);
+    if (found !== null) return createHttpClient(found);
+    if (!start)
+      throw new CallError('server_needed', 'no server runs for this project; start one with agent-server --server');
+    const { startServer } = await import('./start-server.ts');
+    io.err(`starting a server for ${project.root} (log: ${stateFiles(project.stateDir).log})`);
+    return createHttpClient(await startServer(project, config));
+  },
+  files: async () => {
+    const found = await findServer(project);
+    return found === null ? openFiles(project, config) : createHttpClient(found);
+  },
+});

@@ -1,0 +1,80 @@
+import { spawn } from 'node:child_process';
+import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { loadConfig } from '../config/config.ts';
+import { type Project, stateFiles } from '../config/project.ts';
+import { ensurePrivateFolder } from '../server/private-files.ts';
+import { CallError } from './client.ts';
+import { findServer } from './find-server.ts';
+import type { Address } from './http-request.ts';
+
+const startMs = 20_000;
+const pollMs = 50;
+
+const isFree = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(false));
+    server.listen({ port, host: '127.0.0.1' }, () => server.close(() => resolve(true)));
+  });
+
+/** The default port when it is free; another server may have it, and nobody chose it. */
+const portFlags = async (config: string | undefined): Promise<readonly string[]> => {
+  const loaded = loadConfig({ config }, process.env);
+  if (loaded.portChosen || (await isFree(loaded.config.server.port))) return [];
+  return ['--port', '0'];
+};
+
+const maxLogBytes = 5 * 1024 * 1024;
+
+/** The log of earlier servers is kept once, so that it does not grow for ever. */
+const keepSmall = (path: string): void => {
+  if (sizeOf(path) > maxLogBytes) renameSync(path, `${path}.1`);
+};
+
+const lastLines = (path: string, from: number): string =>
+  readFileSync(path).subarray(from).toString('utf8').trim().split('\n').slice(-5).join('\n');
+
+const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+
+/**
+ * Starts a detached server for the project and waits until it answers.
+ * @throws CallError with the last lines of its log when it does not
+ */
+export const startServer = async (project: Project, config: string | undefined): Promise<Address> => {
+  ensurePrivateFolder(project.stateDir);
+  const { log } = stateFiles(project.stateDir);
+  keepSmall(log);
+  const before = sizeOf(log);
+  const output = openSync(log, 'a', 0o600);
+  const script = fileURLToPath(new URL('../agent-server.js', import.meta.url));
+  // It works in another folder than who calls it.
+  const file = config ?? (process.env['AGENT_SERVER_CONFIG'] || undefined);
+  const flags = [...(file === undefined ? [] : ['--config', resolve(file)]), ...(await portFlags(config))];
+  const child = spawn(process.execPath, [script, '--server', '--project', project.root, ...flags], {
+    detached: true,
+    stdio: ['ignore', output, output],
+    cwd: project.root,
+  });
+  closeSync(output);
+  let ended = false;
+  child.once('exit', () => {
+    ended = true;
+  });
+  child.unref();
+  for (const deadline = performance.now() + startMs; performance.now() < deadline; await delay(pollMs)) {
+    const address = await findServer(project);
+    if (address !== null) return address;
+    if (ended && !(await lateWinner(project))) break;
+  }
+  throw new CallError('server_not_started', `the server did not start: ${lastLines(log, before) || `see ${log}`}`);
+};
+
+/** Of two that start at once one wins; the other finds it. */
+const lateWinner = async (project: Project): Promise<boolean> => {
+  await delay(1_000);
+  return (await findServer(project)) !== null;
+};

@@ -1,0 +1,291 @@
+import { isAbsolute, normalize } from 'node:path';
+import { z } from 'zod';
+import { filterNames, mergeModes } from '../../actors/workspace/port.ts';
+import { roles } from '../../machines/task.ts';
+import { backend, limits, roleSection, tool } from '../roles/role-schema.ts';
+
+const port = z.int().min(0).max(65_535);
+const positive = z.int().min(1);
+/** What is checked of an address later may take it apart. */
+const httpUrl = z.url({
+  protocol: /^https?$/,
+  abort: true,
+  error: 'expected an address like https://host/path or http://host:port/path',
+});
+
+/** Whether a key sent there stays on this machine or is encrypted on its way (rule R25). */
+export const isSafeUrl = (text: string): boolean => {
+  const { protocol, hostname } = new URL(text);
+  return protocol === 'https:' || ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
+};
+
+const isInside = (path: string): boolean =>
+  path !== '' && !isAbsolute(path) && !normalize(path).startsWith('..') && normalize(path).split('/')[0] !== '.git';
+
+const price = z.strictObject({
+  input_per_million: z.number().nonnegative().describe('USD per million input tokens'),
+  cached_input_per_million: z
+    .number()
+    .nonnegative()
+    .optional()
+    .describe('USD per million cached input tokens; unset: the price of input'),
+  output_per_million: z.number().nonnegative().describe('USD per million output tokens'),
+});
+
+const program = z.string().refine(isAbsolute, 'must be an absolute path');
+const extraArguments = z.array(z.string().max(4_000)).max(50).default([]);
+
+/** Every key known, every value in range, every default stated; a value can be checked without the others. */
+export const configSections = z.strictObject({
+  server: z
+    .strictObject({
+      port: port.default(8080).describe('port to listen on; 0 takes any free port, and the CLI finds it'),
+      host: z
+        .enum(['localhost', '127.0.0.1', '::1'])
+        .default('localhost')
+        .describe('address to listen on; always this machine only'),
+      max_concurrent_agents: positive.max(1_000).default(3).describe('how many agents may run at once'),
+      worker_pool_size: positive
+        .max(1_000)
+        .optional()
+        .describe('lowers the cap of one server process; unset: max_concurrent_agents'),
+      auth: z
+        .enum(['token', 'none'])
+        .default('token')
+        .describe('token: every request needs the token; none: every program of this machine may use the server'),
+      register_protocol_handler: z
+        .boolean()
+        .default(true)
+        .describe('register agent:// links at the first start on a desktop'),
+      queue_limit: positive.max(1_000_000).default(10_000).describe('how many tasks may wait for a slot'),
+      max_requests_per_second: positive
+        .max(1_000_000)
+        .default(1_000)
+        .describe('JSON-RPC requests per second; more get status 429'),
+      max_streams: positive
+        .max(100_000)
+        .default(64)
+        .describe('open event streams of the whole server; more get status 503'),
+      max_streams_per_task: positive
+        .max(100_000)
+        .default(8)
+        .describe('open event streams of one task; more get status 429'),
+    })
+    .transform((server) => ({ ...server, worker_pool_size: server.worker_pool_size ?? server.max_concurrent_agents }))
+    .prefault({}),
+  api: z
+    .strictObject({
+      mode: z
+        .enum(['direct', 'proxy'])
+        .default('direct')
+        .describe('direct: call api.base_url; proxy: call api.proxy.base_url'),
+      max_tokens: positive.max(1_000_000).default(32_000).describe('output tokens of one model call'),
+      context_window: positive
+        .min(1_000)
+        .max(100_000_000)
+        .optional()
+        .describe(
+          'tokens that the model can read at once; unset: the known value of the model, or learned from its first refusal',
+        ),
+      provider_model: z
+        .string()
+        .min(1)
+        .max(200)
+        .default('gpt-5.1')
+        .describe('the model that agents use unless a role or a run names another'),
+      proxy: z
+        .strictObject({
+          type: z.enum(['openai', 'litellm', 'generic']).default('generic').describe('kind of proxy'),
+          base_url: httpUrl.optional().describe('address of the proxy; needed when api.mode is proxy'),
+        })
+        .prefault({}),
+      base_url: httpUrl
+        .refine(isSafeUrl, 'must be https, or an address of this machine')
+        .default('https://api.openai.com/v1')
+        .describe('address of the model provider; https, or an address of this machine'),
+      protocol: z
+        .enum(['auto', 'responses', 'chat'])
+        .default('auto')
+        .describe('the API to speak; auto: responses at api.openai.com, chat elsewhere'),
+      compat: z
+        .strictObject({
+          max_tokens_field: z
+            .enum(['max_tokens', 'max_completion_tokens'])
+            .optional()
+            .describe('the field that limits output tokens; unset: chosen by host'),
+          stream_options: z.boolean().default(true).describe('ask for usage at the end of a stream'),
+          tool_result_name: z.boolean().default(false).describe('send the name of the tool with its result'),
+          reply_after_tools: z
+            .boolean()
+            .default(false)
+            .describe('put an assistant message between tool results and the next user message'),
+          text_tool_calls: z.boolean().default(false).describe('read tool calls that the model prints as text'),
+        })
+        .prefault({}),
+      timeout_seconds: positive.max(3_600).optional().describe('time limit of one model call'),
+      prices: z.record(z.string().min(1), price).default({}).describe('prices by model name; needed for max_cost_usd'),
+      backend: backend
+        .default('auto')
+        .describe('who does the work; auto: the built-in loop when a key is set, else an assistant that is logged in'),
+      codex_path: program.optional().describe('path of codex; unset: found on PATH'),
+      codex_args: extraArguments.describe('more arguments for codex'),
+      claude_path: program.optional().describe('path of claude; unset: found on PATH'),
+      claude_args: extraArguments.describe('more arguments for claude'),
+      command: z
+        .array(z.string().min(1).max(4_000))
+        .min(1)
+        .max(100)
+        .optional()
+        .describe(
+          'program and arguments of the backend command; {prompt_file}, {task_id}, {role} and {model} are replaced',
+        ),
+      pass_environment: z
+        .array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'expected the name of a variable'))
+        .max(50)
+        .default([])
+        .describe('names of environment variables that assistants get besides their own credentials'),
+      script: z.string().min(1).optional().describe('file that the scripted model plays, relative to this file'),
+    })
+    .prefault({}),
+  agent: z
+    .strictObject({
+      ...limits,
+      on_interrupted: z
+        .enum(['ask', 'repeat', 'fail'])
+        .default('ask')
+        .describe(
+          'what to do after a crash with a tool call whose end is unknown: ask a person, repeat it, or fail the attempt',
+        ),
+      on_dependency_failure: z
+        .enum(['wait', 'fail'])
+        .default('wait')
+        .describe('what a queued task does when a task that it depends on fails'),
+      idle_timeout_seconds: positive
+        .max(86_400)
+        .default(1_800)
+        .describe('how long a model or an assistant may be silent before the attempt fails'),
+      answer_timeout_seconds: positive.max(86_400).default(3_600).describe('how long an agent waits for a person'),
+      default_answer: z
+        .string()
+        .trim()
+        .min(1)
+        .max(4_000)
+        .optional()
+        .describe('the answer to a question that nobody answers in time; unset: the attempt fails'),
+      default_decision: z
+        .enum(['deny', 'fail'])
+        .default('deny')
+        .describe('what happens to calls that nobody approves in time: deny them, or fail the attempt'),
+      require_approval: z.array(tool).default([]).describe('tools that need the approval of a person, for every role'),
+      max_turns: positive.max(1_000).default(50).describe('turns of one attempt'),
+      max_tokens_total: positive.default(1_000_000).describe('input and output tokens of one attempt'),
+      max_model_retries: z
+        .int()
+        .min(0)
+        .max(20)
+        .default(5)
+        .describe('how often a model call is repeated within an attempt when its failure may pass'),
+      max_retries: z
+        .int()
+        .min(0)
+        .max(10)
+        .default(2)
+        .describe('how many more attempts a task gets when its failure may pass'),
+    })
+    .prefault({}),
+  roles: z.partialRecord(z.enum(roles), roleSection).default({}).describe('settings of one role'),
+  tracker: z
+    .strictObject({
+      mode: z
+        .enum(['auto', 'bd', 'embedded'])
+        .default('auto')
+        .describe('who keeps the tasks; auto: bd where it keeps this project, else the file .beads/issues.jsonl'),
+      actor: z
+        .string()
+        .regex(/^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/, 'expected letters, digits and . _ @ -')
+        .default('agent-server')
+        .describe('name under which the server claims tasks; several servers on one database need different names'),
+      notes: z.boolean().default(false).describe('write a comment on the task when an attempt ends'),
+      bd_path: z
+        .string()
+        .refine(isAbsolute, 'must be an absolute path')
+        .optional()
+        .describe('path of bd; unset: found on PATH'),
+    })
+    .prefault({}),
+  sandbox: z
+    .strictObject({
+      mode: z
+        .enum(['auto', 'required', 'off'])
+        .default('auto')
+        .describe(
+          'auto: commands run in the sandbox or are refused; required: the server does not start without a sandbox; off: commands run as you',
+        ),
+      assistants: z
+        .enum(['on', 'off'])
+        .default('on')
+        .describe('on: codex, claude and the command of api.command run in the sandbox, too; off: they run as you'),
+      network: z.boolean().default(false).describe('commands may reach the network'),
+      allow_task_network: z.boolean().default(false).describe('a run may ask for the network (--network)'),
+      memory_mb: z
+        .int()
+        .max(1_048_576)
+        .refine((mb) => mb === 0 || mb >= 128, 'must be at least 128, or 0 for no limit')
+        .default(4_096)
+        .describe('memory of each process of a command, in MiB: at least 128, or 0 for no limit'),
+      read_paths: z
+        .array(z.string().refine(isAbsolute, 'must be an absolute path'))
+        .max(50)
+        .default([])
+        .describe('more folders that commands may read; absolute paths'),
+    })
+    .prefault({}),
+  workspace: z
+    .strictObject({
+      mode: z
+        .enum(['worktree', 'shared'])
+        .default('worktree')
+        .describe('worktree: each attempt has a git worktree; shared: all work in the project folder'),
+      merge: z
+        .enum(mergeModes)
+        .default('none')
+        .describe(
+          'what happens to finished work: it stays on its branch, the branch of the project is fast-forwarded to it (ff), or it becomes one commit there (squash)',
+        ),
+      copy: z
+        .array(z.string().refine(isInside, 'must be a path inside the project'))
+        .max(50)
+        .default([])
+        .describe(
+          'paths inside the project that are copied into each worktree although git ignores them, such as node_modules',
+        ),
+      filters: z
+        .array(z.enum(filterNames))
+        .default([])
+        .describe('filters of git that a merge may run for files whose .gitattributes ask for them; no other is run'),
+    })
+    .prefault({}),
+  logging: z
+    .strictObject({
+      level: z
+        .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
+        .default('info')
+        .describe('least severe message that is logged'),
+      format: z.enum(['json', 'text']).default('json').describe('format of the log'),
+    })
+    .prefault({}),
+});
+
+/** The whole configuration (Spec 2.2, CONTRACT 8): its values also fit together. */
+export const configSchema = configSections
+  .refine(({ api: { mode, proxy } }) => mode !== 'proxy' || proxy.base_url !== undefined, {
+    path: ['api', 'proxy', 'base_url'],
+    message: 'is needed when api.mode is proxy',
+  })
+  .refine(
+    ({ api, roles }) =>
+      api.command !== undefined ||
+      ![api.backend, ...Object.values(roles).map((own) => own?.backend)].includes('command'),
+    { path: ['api', 'command'], message: 'is needed when a backend is command' },
+  );
+export type Config = z.infer<typeof configSchema>;

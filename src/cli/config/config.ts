@@ -1,0 +1,96 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { z } from 'zod';
+import { type ConfigFlags, type Override, overridesFrom } from './config-overrides.ts';
+import { type Config, configSchema, configSections } from './config-schema.ts';
+
+/** The configuration cannot be used: the process ends with 78 before it opens anything. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+type Tree = { [key: string]: unknown };
+const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const readTree = (path: string): Tree => {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (cause) {
+    throw new ConfigError(`${path}: the configuration file cannot be read; name another with --config`, { cause });
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new ConfigError(`${path}: not JSON: ${cause instanceof Error ? cause.message : cause}`, { cause });
+  }
+  if (!isTree(value)) throw new ConfigError(`${path}: expected a JSON object`);
+  return value;
+};
+
+const withOverrides = (tree: Tree, overrides: readonly Override[]): Tree => {
+  const merged: Tree = { ...tree };
+  for (const { path, value } of overrides) {
+    const [section, key] = path;
+    const before = merged[section];
+    merged[section] = { ...(isTree(before) ? before : {}), [key]: value };
+  }
+  return merged;
+};
+
+const problemsOf = ({ error }: z.ZodSafeParseResult<unknown>, source: string): readonly string[] =>
+  (error?.issues ?? []).map(({ path, message }) => `${source}: ${path.join('.') || 'file'}: ${message}`);
+
+export interface LoadedConfig {
+  readonly config: Config;
+  /** The file that was read; null where none is named and the default file is not there. */
+  readonly file: string | null;
+  /** Whether somebody named the file; else it is the default one. */
+  readonly fileChosen: boolean;
+  /** Whether somebody chose the port, so that another must not be taken instead. */
+  readonly portChosen: boolean;
+}
+
+/** The default file comes with this package; what the project has by that name does not count (CONTRACT 8). */
+const defaultFile = (): string | null => {
+  const path = fileURLToPath(new URL('../../../configs/agent-server.json', import.meta.url));
+  return existsSync(path) ? path : null;
+};
+
+/** Nobody chose the usual port of the default file. */
+const isPortChosen = (tree: Tree, fileChosen: boolean): boolean => {
+  const port = isTree(tree['server']) ? tree['server']['port'] : undefined;
+  return port !== undefined && (fileChosen || port !== configSections.parse({}).server.port);
+};
+
+/**
+ * Defaults < file < environment < flags. The file is `--config`, else `AGENT_SERVER_CONFIG`, else the default file.
+ * @throws ConfigError naming file or variable, key, and what was expected
+ */
+export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedConfig => {
+  const chosen = flags.config ?? (env['AGENT_SERVER_CONFIG'] || null);
+  const fileChosen = chosen !== null;
+  const file = chosen ?? defaultFile();
+  const tree = file === null ? {} : readTree(file);
+  const overrides = overridesFrom(flags, env);
+  const fileName = file ?? 'defaults';
+  // Each by itself first: what is wrong is said even where another value stands over it.
+  const problems = [
+    ...problemsOf(configSections.safeParse(tree), fileName),
+    ...overrides.flatMap((one) => problemsOf(configSections.safeParse(withOverrides({}, [one])), one.source)),
+  ];
+  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
+  const parsed = configSchema.safeParse(withOverrides(tree, overrides));
+  if (!parsed.success) throw new ConfigError(problemsOf(parsed, fileName).join('\n'));
+  const portChosen = overrides.some(({ path }) => path.join('.') === 'server.port') || isPortChosen(tree, fileChosen);
+  return { config: parsed.data, file, fileChosen, portChosen };
+};
+
+/** A path that the configuration names counts from the folder of its file. */
+export const configFolder = ({ file }: Pick<LoadedConfig, 'file'>): string => (file === null ? '.' : dirname(file));
+
+/** How many agents one process runs at once: the service's cap, and the pool of this process (CONTRACT 8). */
+export const effectiveCap = ({ server }: Config): number =>
+  Math.min(server.max_concurrent_agents, server.worker_pool_size);

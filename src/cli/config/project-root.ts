@@ -1,0 +1,57 @@
+import { lstatSync, type Stats, statSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { readRegular } from '../../actors/files/regular-file.ts';
+
+const uid = process.getuid?.();
+/** On Windows nobody is asked. */
+export const isOwn = (found: Stats): boolean => uid === undefined || found.uid === uid;
+
+/** A group that has the number of the user is the user's own, as most Linux systems make them. */
+const othersMayWrite = ({ mode, gid }: Stats): boolean =>
+  uid !== undefined && ((mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid));
+
+const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+
+const isGitDir = (path: string): boolean =>
+  isFile(join(path, 'HEAD')) &&
+  (isFile(join(path, 'commondir')) || (isFolder(join(path, 'objects')) && isFolder(join(path, 'refs'))));
+
+const pointerBytesAtMost = 4_096;
+
+/** The git dir of a folder: its `.git`, or where the file `.git` points (`gitdir: …`); null when there is no valid one. */
+export const gitDirOf = (folder: string): string | null => {
+  const path = join(folder, '.git');
+  try {
+    if (isFolder(path)) return isGitDir(path) ? path : null;
+    const [, target] = /^gitdir: (.+)\n?$/.exec(readRegular(path, pointerBytesAtMost)) ?? [];
+    const found = target === undefined ? null : resolve(folder, target);
+    return found !== null && isGitDir(found) ? found : null;
+  } catch {
+    return null;
+  }
+};
+
+const isOwnEntry = (path: string): boolean => {
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  return found !== undefined && isOwn(found);
+};
+
+const isRoot = (folder: string): boolean => {
+  const beads = join(folder, '.beads');
+  if (isOwnEntry(beads) && lstatSync(beads).isDirectory()) return true;
+  return isOwnEntry(join(folder, '.git')) && gitDirOf(folder) !== null;
+};
+
+/**
+ * The nearest folder upward that the user owns and that is a valid repository or holds `.beads/` (CONTRACT 1); null when
+ * there is none below the first folder that others may write.
+ */
+export const nearestRoot = (from: string): string | null => {
+  for (let folder = from; ; folder = dirname(folder)) {
+    const found = statSync(folder);
+    if (othersMayWrite(found)) return null;
+    if (isOwn(found) && isRoot(folder)) return folder;
+    if (folder === dirname(folder)) return null;
+  }
+};

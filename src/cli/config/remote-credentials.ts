@@ -1,0 +1,81 @@
+import { lstatSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { readRegular } from '../../actors/files/regular-file.ts';
+import { gitDirOf } from './project-root.ts';
+
+const bytesAtMost = 1024 * 1024;
+/** A user name alone in a URL is no secret; one so long is a token. */
+const tokenLength = 20;
+
+const textOf = (path: string): string | null => {
+  try {
+    return readRegular(path, bytesAtMost);
+  } catch {
+    return null;
+  }
+};
+
+/** Git's configuration of a project, also when the project is a worktree. */
+const configOf = (root: string): string => {
+  const gitDir = gitDirOf(root) ?? join(root, '.git');
+  const common = textOf(join(gitDir, 'commondir'))?.trim();
+  return join(common === undefined ? gitDir : resolve(gitDir, common), 'config');
+};
+
+const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+};
+
+const stampOf = (path: string): string => {
+  try {
+    const { ctimeMs, ino } = lstatSync(path);
+    return `${ctimeMs}/${ino}`;
+  } catch {
+    return 'missing';
+  }
+};
+
+/** A URL with a credential, and the texts that must not be seen. */
+export interface FoundCredential {
+  readonly host: string;
+  readonly secrets: readonly string[];
+}
+
+const inUrls = (text: string): readonly FoundCredential[] =>
+  [...text.matchAll(/[a-z][a-z0-9+.-]*:\/\/([^\s/@"']+)@([^\s/"']*)/gi)].flatMap(([, user = '', host = '']) => {
+    const [name = '', ...rest] = user.split(':');
+    const password = rest.join(':');
+    const secret = password === '' && name.length >= tokenLength ? name : password;
+    return secret === '' ? [] : [{ host, secrets: [secret, decoded(secret), `//${user}@`] }];
+  });
+
+const inHeaders = (text: string): readonly FoundCredential[] =>
+  [...text.matchAll(/extraheader\s*=\s*"?[\w-]+:\s*(?:basic\s+|bearer\s+)?([^\s"]+)/gi)].map(([, value = '']) => ({
+    host: 'http.extraheader',
+    secrets: [value],
+  }));
+
+/** What credentials Git's configuration of a project holds. The file is read as text; no git runs. */
+export const remoteCredentials = (root: string): readonly FoundCredential[] => {
+  const text = textOf(configOf(root)) ?? '';
+  return [...inUrls(text), ...inHeaders(text)];
+};
+
+/** The same secrets for the redactor, read again when the file has changed. */
+export const remoteSecrets = (root: string): (() => readonly string[]) => {
+  const path = configOf(root);
+  let stamp = '';
+  let secrets: readonly string[] = [];
+  return () => {
+    const now = stampOf(path);
+    // A secret that was there once may still be shown somewhere.
+    if (now !== stamp)
+      secrets = [...new Set([...secrets, ...remoteCredentials(root).flatMap((each) => each.secrets)])].slice(-64);
+    stamp = now;
+    return secrets;
+  };
+};

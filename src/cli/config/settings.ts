@@ -1,0 +1,134 @@
+import type { Price, RoleSettings, Settings } from '../../actors/engine/settings.ts';
+import { type Role, roles } from '../../machines/task.ts';
+import { applyProjectRoles, type ProjectRoleOutcome } from '../roles/apply-project-roles.ts';
+import { ownRole } from '../roles/own-role.ts';
+import { readProjectRoles } from '../roles/read-project-roles.ts';
+import { shippedRoles } from '../roles/shipped-roles.ts';
+import { ConfigError, effectiveCap, type LoadedConfig } from './config.ts';
+import type { Config } from './config-schema.ts';
+
+/** The variable that holds the provider's key (Spec 5.1). */
+export const keyVariable = 'OPENAI_API_KEY';
+
+const roleFrom = (loaded: LoadedConfig, role: Role): RoleSettings => {
+  const { agent, sandbox } = loaded.config;
+  const shipped = shippedRoles()[role];
+  const { parts: own } = ownRole(loaded, role);
+  const seconds = own.timeout_seconds ?? agent.timeout_seconds;
+  return {
+    ...shipped,
+    description: own.description ?? shipped.description,
+    tools: own.tools ?? shipped.tools,
+    timeoutMs: seconds === undefined ? shipped.timeoutMs : seconds * 1_000,
+    prompt: own.prompt ?? shipped.prompt,
+    // A prompt of one's own is about other work.
+    criteria: own.success_criteria ?? (own.prompt === undefined ? shipped.criteria : []),
+    backend: own.backend ?? null,
+    model: own.model ?? null,
+    maxTurns: own.max_turns ?? null,
+    maxTokensTotal: own.max_tokens_total ?? null,
+    maxCostUsd: own.max_cost_usd ?? null,
+    approvals: own.require_approval ?? agent.require_approval,
+    verify: own.verify ?? [],
+    network: own.network ?? sandbox.network,
+    concurrency: own.concurrency ?? null,
+  };
+};
+
+const priceFrom = (given: Config['api']['prices'][string]): Price => ({
+  input: given.input_per_million,
+  cachedInput: given.cached_input_per_million ?? given.input_per_million,
+  output: given.output_per_million,
+});
+
+const isScripted = ({ config }: LoadedConfig): boolean => config.api.backend === 'scripted';
+
+export const isAssistant = (backend: string): boolean => ['codex', 'claude', 'command'].includes(backend);
+
+/** An assistant cannot ask a person for leave: a promise that could not be kept is not made. */
+const requireNoApprovals = ({ roles: own, backend }: Settings): void => {
+  for (const { role, backend: named, approvals } of Object.values(own))
+    if (isAssistant(named ?? backend) && approvals.length > 0)
+      throw new ConfigError(
+        `require_approval: the ${role} works with ${named ?? backend}, which cannot ask for leave; name another backend, or leave it out`,
+      );
+};
+
+/** Outside of our sandbox codex holds its commands itself; the others do not, which is not what `required` means. */
+const requireHeld = ({ roles: own, backend }: Settings, required: boolean): void => {
+  if (!required) return;
+  for (const { role, backend: named } of Object.values(own))
+    if (['claude', 'command'].includes(named ?? backend))
+      throw new ConfigError(
+        `sandbox.mode is required, but the ${role} works with ${named ?? backend}, which sandbox.assistants lets out; set that to on, or name another backend`,
+      );
+};
+
+/** A limit of cost for a model without a price would be found out only when somebody runs it. */
+const requirePrices = (settings: Settings, scripted: boolean): void => {
+  if (scripted) return;
+  const { prices, defaultModel, maxCostUsd } = settings;
+  for (const own of Object.values(settings.roles)) {
+    const backend = own.backend ?? settings.backend;
+    // Who says what it cost needs no price.
+    if (backend === 'claude' || backend === 'scripted') continue;
+    const model = own.model ?? (isAssistant(backend) ? backend : defaultModel);
+    if ((own.maxCostUsd ?? maxCostUsd) !== null && prices[model] === undefined && model !== 'scripted')
+      throw new ConfigError(`max_cost_usd: the ${own.role} runs ${model}, whose price is not in api.prices`);
+  }
+};
+
+/** The user's own settings. @throws ConfigError */
+const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
+  const { agent, api, sandbox, server, workspace } = loaded.config;
+  return {
+    projectRoot,
+    cap: effectiveCap(loaded.config),
+    roles: Object.fromEntries(roles.map((role) => [role, roleFrom(loaded, role)])) as Record<Role, RoleSettings>,
+    backend: api.backend,
+    onInterrupted: agent.on_interrupted,
+    onDependencyFailure: agent.on_dependency_failure,
+    notes: loaded.config.tracker.notes,
+    allowTaskNetwork: sandbox.allow_task_network,
+    queueLimit: server.queue_limit,
+    maxTurns: agent.max_turns,
+    maxTokensTotal: agent.max_tokens_total,
+    maxCostUsd: agent.max_cost_usd ?? null,
+    merge: workspace.merge,
+    idleMs: agent.idle_timeout_seconds * 1_000,
+    answerMs: agent.answer_timeout_seconds * 1_000,
+    defaultAnswer: agent.default_answer ?? null,
+    defaultDecision: agent.default_decision === 'deny' ? 'deny' : null,
+    maxRetries: agent.max_retries,
+    maxModelRetries: agent.max_model_retries,
+    maxTokens: api.max_tokens,
+    contextWindow: api.context_window ?? null,
+    defaultModel: isScripted(loaded) ? 'scripted' : api.provider_model,
+    prices: Object.fromEntries(Object.entries(api.prices).map(([model, price]) => [model, priceFrom(price)])),
+    credentialVariable: keyVariable,
+  };
+};
+
+export interface ResolvedSettings {
+  readonly settings: Settings;
+  /** What the project's files did to the roles. */
+  readonly projectRoles: readonly ProjectRoleOutcome[];
+}
+
+/** What the system runs by: the configuration, with its roles as the project narrows them. @throws ConfigError */
+export const resolveSettings = (loaded: LoadedConfig, projectRoot: string): ResolvedSettings => {
+  const { mode, assistants } = loaded.config.sandbox;
+  const check = (settings: Settings): void => {
+    requirePrices(settings, isScripted(loaded));
+    requireNoApprovals(settings);
+    requireHeld(settings, mode === 'required' && assistants === 'off');
+  };
+  const own = ownSettings(loaded, projectRoot);
+  check(own);
+  const sandboxed = mode !== 'off';
+  const { settings, outcomes } = applyProjectRoles(own, readProjectRoles(projectRoot), { sandboxed, check });
+  return { settings, projectRoles: outcomes };
+};
+
+export const settingsFrom = (loaded: LoadedConfig, projectRoot: string): Settings =>
+  resolveSettings(loaded, projectRoot).settings;

@@ -1,0 +1,18 @@
+import { randomInt } from 'node:crypto';
+import { createTracker } from '../../actors/tracker/select-tracker.ts';
+import type { Config } from './config-schema.ts';
+
+type Log = (message: string, facts: Readonly<Record<string, unknown>>) => void;
+
+/** The tracker of a project as the configuration wants it. */
+export const trackerFor = ({ tracker: { mode, bd_path, actor } }: Config, projectRoot: string, log: Log) =>
+  createTracker({
+    projectRoot,
+    mode,
+    actor,
+    bdPath: bd_path ?? null,
+    processEnv: process.env,
+    clock: () => Date.now(),
+    random: (max) => randomInt(max),
+    log,
+  });

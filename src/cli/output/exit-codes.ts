@@ -1,0 +1,46 @@
+import type { ErrorCode } from '../../machines/errors.ts';
+
+/** What the process says of how it ended (CONTRACT 4). */
+export const exitCodes = {
+  done: 0,
+  failed: 1,
+  usage: 2,
+  notFound: 3,
+  conflict: 4,
+  cancelled: 5,
+  unavailable: 6,
+  noCredential: 7,
+  unauthorized: 8,
+  timedOut: 124,
+  interrupted: 130,
+} as const;
+
+const byError = {
+  task_not_found: exitCodes.notFound,
+  dependencies_unmet: exitCodes.conflict,
+  dependency_cycle: exitCodes.conflict,
+  already_running: exitCodes.conflict,
+  event_not_allowed: exitCodes.conflict,
+  role_unknown: exitCodes.usage,
+  queue_full: exitCodes.unavailable,
+  credential_missing: exitCodes.noCredential,
+  tracker_unavailable: exitCodes.unavailable,
+  tracker_conflict: exitCodes.conflict,
+  stale_attempt: exitCodes.conflict,
+  invalid_params: exitCodes.usage,
+  internal: exitCodes.failed,
+} as const satisfies Record<ErrorCode, number>;
+
+const byRequest: Readonly<Record<string, number>> = {
+  unauthorized: exitCodes.unauthorized,
+  forbidden: exitCodes.unauthorized,
+  too_many_failures: exitCodes.unauthorized,
+  too_many_requests: exitCodes.unavailable,
+  payload_too_large: exitCodes.usage,
+  uri_too_long: exitCodes.usage,
+  unsupported_media_type: exitCodes.usage,
+};
+
+/** The exit code of an error by its name; what has no row of its own is a failure. */
+export const exitCodeOf = (code: string): number =>
+  (byError as Readonly<Record<string, number>>)[code] ?? byRequest[code] ?? exitCodes.failed;

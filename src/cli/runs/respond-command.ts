@@ -1,0 +1,50 @@
+import { requireId } from '../../actors/engine/task-id.ts';
+import type { TaskView } from '../../machines/task-view.ts';
+import { CallError } from '../client/client.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import { renderTask } from '../output/render.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+
+export interface RespondArgs {
+  readonly task_id: string;
+  readonly answer: string | undefined;
+  readonly attempt: number | undefined;
+  readonly allow: boolean | undefined;
+  readonly deny: boolean | undefined;
+}
+
+const decisionOf = ({ allow, deny }: RespondArgs): 'allow' | 'deny' | undefined => {
+  if (allow === true) return 'allow';
+  return deny === true ? 'deny' : undefined;
+};
+
+/** Answers what a task asks; without an answer it shows the question. Exit code 4 when it asks nothing. */
+export const respond = async ({ connection, io, json }: CommandContext, args: RespondArgs): Promise<number> => {
+  const taskId = requireId(args.task_id);
+  const decision = decisionOf(args);
+  const client = await connection.server();
+  const task = (await client.call('status', { task_id: taskId })) as TaskView;
+  if (task.awaiting === undefined)
+    throw new CallError('event_not_allowed', `task ${taskId} is ${task.phase}: it waits for nobody's answer`, {
+      task_id: taskId,
+      state: task.phase,
+    });
+  if (args.answer === undefined && decision === undefined) {
+    const message =
+      task.awaiting.kind === 'approval' ? 'say --allow or --deny' : `answer with: agent respond ${taskId} "<answer>"`;
+    if (json) io.json({ ...task.awaiting, error: { code: 'usage', message } });
+    else io.out(renderTask(task));
+    io.err(`agent: ${message}`);
+    return exitCodes.usage;
+  }
+  const after = (await client.call('respond', {
+    task_id: taskId,
+    attempt: args.attempt ?? task.attempt,
+    input_id: task.awaiting.input_id,
+    ...(args.answer === undefined ? {} : { text: args.answer }),
+    ...(decision === undefined ? {} : { decision }),
+  })) as TaskView;
+  if (json) io.json(after);
+  else io.out(`${taskId} ${after.status} (${after.phase.replaceAll('_', ' ')})`);
+  return exitCodes.done;
+};

@@ -1,0 +1,108 @@
+import { z } from 'zod';
+import type { TaskView } from '../../machines/task-view.ts';
+import { CallError, type Client, type Frame } from '../client/client.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import type { Io } from '../output/io.ts';
+import { renderFrame } from '../output/render.ts';
+import { plain } from '../output/safe-text.ts';
+
+const executionSchema = z.looseObject({
+  task_id: z.string(),
+  attempt: z.number(),
+  message: z.string(),
+  stream_url: z.string(),
+});
+const settled: Readonly<Record<string, number>> = {
+  completed: exitCodes.done,
+  failed: exitCodes.failed,
+  cancelled: exitCodes.cancelled,
+};
+
+export interface RunRequest {
+  readonly role: string;
+  readonly task: string;
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly json: boolean;
+}
+
+/** Ctrl-C asks the server to cancel the task; a second one leaves at once. */
+const onInterrupt = (cancel: () => Promise<unknown>, io: Io): { interrupted: () => boolean; stop: () => void } => {
+  let asked = false;
+  const handler = (): void => {
+    if (asked) process.exit(exitCodes.interrupted);
+    asked = true;
+    io.err('cancelling; press Ctrl-C again to leave at once');
+    cancel().catch((error: unknown) => io.err(error instanceof Error ? error.message : String(error)));
+  };
+  process.on('SIGINT', handler);
+  return { interrupted: () => asked, stop: () => process.off('SIGINT', handler) };
+};
+
+const show = (frame: Frame, json: boolean, io: Io): void => {
+  if (json) {
+    io.json(frame);
+    return;
+  }
+  const line = frame.type === 'completed' ? null : renderFrame(frame);
+  if (line !== null) io.out(line);
+  const phase = frame.type === 'status_update' ? frame.data['phase'] : undefined;
+  if (typeof phase === 'string') io.live(`${frame.task_id} ${phase.replaceAll('_', ' ')} …`);
+};
+
+const summary = (task: TaskView): string => {
+  const from = task.started_at === undefined ? 0 : Date.parse(task.started_at);
+  const took =
+    task.completed_at === undefined || from === 0
+      ? ''
+      : ` in ${((Date.parse(task.completed_at) - from) / 1000).toFixed(1)} s`;
+  const lines = [`${task.task_id} ${task.status}${took}`];
+  if (task.result !== undefined) lines.push(plain(task.result));
+  if (task.results_path !== undefined) lines.push(`results: ${task.results_path}`);
+  return lines.join('\n');
+};
+
+/** Starts the run and answers with the execution. @throws CallError */
+export const submit = async (client: Client, { role, task, options }: RunRequest) =>
+  executionSchema.parse(await client.call('execute', { task, role, options }));
+
+/**
+ * Follows a run to its end. It listens before it asks, so that it misses nothing.
+ * @returns the exit code: 0 only when the task completed
+ * @throws CallError
+ */
+export const followRun = async (client: Client, request: RunRequest, io: Io): Promise<number> => {
+  const task_id = request.task;
+  const abort = new AbortController();
+  const frames = client.frames(task_id, null, abort.signal)[Symbol.asyncIterator]();
+  await frames.next();
+  const cancel = () => client.call('cancel', { task_id, reason: 'interrupted by the user' });
+  const interrupt = onInterrupt(cancel, io);
+  let code: number | null = null;
+  try {
+    const { attempt } = await submit(client, request);
+    for (let next = await frames.next(); next.done !== true; next = await frames.next()) {
+      const frame = next.value;
+      show(frame, request.json, io);
+      if (frame.attempt >= attempt || frame.type === 'cancelled') code = settled[frame.type] ?? code;
+      if (isRefusal(frame)) break;
+    }
+  } finally {
+    interrupt.stop();
+    abort.abort();
+    io.live('');
+  }
+  const task = (await client.call('status', { task_id })) as TaskView;
+  if (!request.json) io.out(summary(task));
+  if (interrupt.interrupted()) return exitCodes.interrupted;
+  if (code !== null) return code;
+  if (task.error !== undefined) throw new CallError(task.error.code, task.error.message, task.error.facts);
+  return exitCodes.failed;
+};
+
+/** A run that was accepted can still be refused when its turn comes, for instance because somebody else took the task. */
+const isRefusal = ({ type, data }: Frame): boolean =>
+  type === 'status_update' &&
+  data['status'] !== 'failed' &&
+  data['phase'] !== 'waiting_for_tracker' &&
+  data['error'] !== undefined &&
+  data['error'] !== null;

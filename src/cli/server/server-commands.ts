@@ -1,0 +1,59 @@
+import { randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
+import { isAlive } from '../../actors/process/pid.ts';
+import { CallError } from '../client/client.ts';
+import { findServer } from '../client/find-server.ts';
+import { stateFiles } from '../config/project.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+import { ensurePrivateFolder, readToken } from './private-files.ts';
+import { readServerFile } from './server-file.ts';
+import { statusOfServer } from './server-status.ts';
+
+const stopMs = 15_000;
+const pollMs = 50;
+
+export const startServerCommand = async (context: CommandContext): Promise<number> => {
+  await context.connection.server();
+  return statusOfServer(context);
+};
+
+/** Asks the server to end, as SIGTERM does, and waits until it has. @throws CallError when it does not */
+export const stopServerCommand = async ({ project, io, json }: CommandContext): Promise<number> => {
+  const address = await findServer(project);
+  const file = readServerFile(stateFiles(project.stateDir).server);
+  if (address === null || file === null) {
+    if (json) io.json({ running: false, stopped: false });
+    else io.out(`no server runs for ${project.root}`);
+    return exitCodes.done;
+  }
+  const { pid } = file;
+  process.kill(pid, 'SIGTERM');
+  for (const deadline = performance.now() + stopMs; performance.now() < deadline; await delay(pollMs)) {
+    if (isAlive(pid)) continue;
+    if (json) io.json({ running: false, stopped: true, pid });
+    else io.out(`the server (pid ${pid}) is stopped`);
+    return exitCodes.done;
+  }
+  throw new CallError('server_not_stopped', `the server (pid ${pid}) does not stop; end it with: kill -9 ${pid}`);
+};
+
+/** Shows the token of this project's server. */
+export const showToken = async ({ project, io, json }: CommandContext): Promise<number> => {
+  ensurePrivateFolder(project.stateDir);
+  const { token } = stateFiles(project.stateDir);
+  if (json) io.json({ token: readToken(token), file: token });
+  else io.out(readToken(token));
+  return exitCodes.done;
+};
+
+/** Replaces the token; a running server takes the new one at its next request. */
+export const rotateToken = async ({ project, io, json }: CommandContext): Promise<number> => {
+  ensurePrivateFolder(project.stateDir);
+  const { token } = stateFiles(project.stateDir);
+  await writeFileAtomically(token, `${randomBytes(32).toString('base64url')}\n`);
+  if (json) io.json({ file: token });
+  else io.out(`a new token is in ${token}; the old one is refused from now on`);
+  return exitCodes.done;
+};

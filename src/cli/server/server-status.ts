@@ -1,0 +1,63 @@
+import { existsSync } from 'node:fs';
+import { findServer } from '../client/find-server.ts';
+import { type Address, getJson } from '../client/http-request.ts';
+import { isJson, textIn } from '../client/json.ts';
+import { stateFiles } from '../config/project.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import { plain } from '../output/safe-text.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+import { readServerFile, type ServerFile } from './server-file.ts';
+
+const healthMs = 5_000;
+
+type Row = readonly [name: string, value: string | null];
+
+const checksOf = (health: unknown): readonly Row[] => {
+  const checks = isJson(health) && isJson(health['checks']) ? health['checks'] : {};
+  return Object.entries(checks).map(([name, check]) => [
+    name,
+    `${textIn(check, 'status')}: ${textIn(check, 'detail')}`,
+  ]);
+};
+
+/** What a running server says is wrong with it, a sentence each. */
+export const faultsOf = async (address: Address): Promise<readonly string[]> => {
+  try {
+    const health = await getJson(address, '/health', healthMs);
+    const failing = checksOf(health).filter(([, value]) => !value?.startsWith('ok'));
+    return textIn(health, 'status') === 'healthy' ? [] : failing.map(([name, value]) => `its ${name} is ${value}`);
+  } catch (error) {
+    return [`it does not answer: ${error instanceof Error ? error.message : error}`];
+  }
+};
+
+const render = (url: string, file: ServerFile | null, health: unknown, log: string | null): string => {
+  const rows: readonly Row[] = [
+    ['project', file?.project ?? null],
+    ['pid', file === null ? null : String(file.pid)],
+    ['since', file?.started_at ?? null],
+    ['version', file?.version ?? null],
+    ...checksOf(health),
+    ['log', log],
+  ];
+  const lines = rows.flatMap(([name, value]) => (value === null ? [] : [`  ${name.padEnd(10)} ${plain(value)}`]));
+  return [`${url} is ${textIn(health, 'status')}`, ...lines].join('\n');
+};
+
+/** Says where the server is, how it is, and where the log is of those that the CLI started. Exit code 6 when none runs. */
+export const statusOfServer = async ({ project, io, json }: CommandContext): Promise<number> => {
+  const files = stateFiles(project.stateDir);
+  const log = existsSync(files.log) ? files.log : null;
+  const address = await findServer(project);
+  if (address === null) {
+    const where = log === null ? '' : ` (log of the last one: ${log})`;
+    if (json) io.json({ running: false, log });
+    else io.out(`no server runs for ${project.root}${where}`);
+    return exitCodes.unavailable;
+  }
+  const file = readServerFile(files.server);
+  const health = await getJson(address, '/health', healthMs);
+  if (json) io.json({ running: true, ...file, log, health });
+  else io.out(render(address.url, file, health, log));
+  return exitCodes.done;
+};

@@ -1,0 +1,50 @@
+import type { Assistants } from '../../actors/assistants/assistants.ts';
+import { childEnvironment } from '../../actors/process/run-command.ts';
+import type { LoadedConfig } from '../config/config.ts';
+import type { Config } from '../config/config-schema.ts';
+import { keyVariable } from '../config/settings.ts';
+import { assistantsFor, takeCredentials } from '../server/assistants.ts';
+import { modelNote, modelsFor } from '../server/models.ts';
+
+export interface Check {
+  readonly check: string;
+  readonly status: 'ok' | 'note' | 'problem';
+  readonly detail: string;
+}
+
+const assistantNames = ['codex', 'claude', 'command'] as const;
+const isAssistant = (name: string): name is (typeof assistantNames)[number] =>
+  assistantNames.some((known) => known === name);
+
+/** Roles that have a backend of their own. */
+const roleChecks = ({ roles }: Config, assistants: Assistants): readonly Check[] =>
+  Object.entries(roles).flatMap(([role, own]) => {
+    if (own?.backend === undefined) return [];
+    const problem = isAssistant(own.backend) ? assistants.problem(own.backend) : null;
+    const detail = `${own.backend}, by roles.${role}.backend`;
+    return [
+      problem === null
+        ? { check: role, status: 'ok' as const, detail }
+        : { check: role, status: 'problem' as const, detail: `${detail}, but ${problem}` },
+    ];
+  });
+
+/** Who does the work and why (CONTRACT 8), as a server that starts now would have it. */
+export const backendChecks = async (loaded: LoadedConfig, given: NodeJS.ProcessEnv): Promise<readonly Check[]> => {
+  const { config } = loaded;
+  const env = { ...given };
+  const environment = childEnvironment(env);
+  const credentials = takeCredentials(env);
+  const key = credentials[keyVariable] ?? null;
+  const assistants = assistantsFor(config, { credentials, environment, env });
+  const parts = { selectModel: modelsFor(loaded, key), assistants };
+  if (!modelNote(config, parts).ok) await assistants.lookAgain();
+  const { ok, detail } = modelNote(config, parts);
+  const scripted = config.api.backend === 'scripted';
+  const why = ok && key !== null && !scripted && !isAssistant(config.api.backend) ? `; ${keyVariable} is set` : '';
+  const status = scripted ? 'note' : ok ? 'ok' : 'problem';
+  return [
+    { check: 'model', status, detail: `${detail.replace(/^none: /, '')}${why}` },
+    ...roleChecks(config, assistants),
+  ];
+};

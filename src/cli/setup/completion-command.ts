@@ -1,0 +1,42 @@
+import { UsageError } from '../config/project.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import type { Io } from '../output/io.ts';
+
+interface Named {
+  readonly command: string;
+  readonly describe: string;
+}
+
+export const shells = ['bash', 'zsh', 'fish'] as const;
+export type Shell = (typeof shells)[number];
+
+const nameOf = ({ command }: Named): string => command.split(' ')[0] ?? '';
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+const scripts: { readonly [S in Shell]: (commands: readonly Named[]) => string } = {
+  bash: (commands) => `complete -W ${quoted(commands.map(nameOf).join(' '))} agent`,
+  zsh: (commands) =>
+    [
+      '#compdef agent',
+      '_agent() {',
+      '  local -a commands',
+      `  commands=(${commands.map((each) => quoted(`${nameOf(each)}:${each.describe}`)).join(' ')})`,
+      "  _describe 'command' commands",
+      '}',
+      'compdef _agent agent',
+    ].join('\n'),
+  fish: (commands) =>
+    [
+      'complete -c agent -f',
+      ...commands.map(
+        (each) => `complete -c agent -n __fish_use_subcommand -a ${quoted(nameOf(each))} -d ${quoted(each.describe)}`,
+      ),
+    ].join('\n'),
+};
+
+/** Prints what a shell reads to complete the commands. @throws UsageError where JSON is wanted, which no shell reads */
+export const completion = (io: Io, json: boolean, shell: Shell, commands: readonly Named[]): number => {
+  if (json) throw new UsageError('completion prints a script for the shell; leave out --json');
+  io.out(scripts[shell](commands));
+  return exitCodes.done;
+};

@@ -1,0 +1,174 @@
+import { accessSync, constants, existsSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import { runHostProbes } from '../../actors/sandbox/host-probes.ts';
+import { type Probe, runProbes } from '../../actors/sandbox/self-test.ts';
+import { findServer } from '../client/find-server.ts';
+import { type LoadedConfig, loadConfig } from '../config/config.ts';
+import type { Config } from '../config/config-schema.ts';
+import { remoteCredentials } from '../config/remote-credentials.ts';
+import { sandboxFor } from '../config/sandbox.ts';
+import { resolveSettings } from '../config/settings.ts';
+import { trackerFor } from '../config/tracker.ts';
+import { workspaceFor } from '../config/workspace.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import { noteOf, type ProjectRoleOutcome } from '../roles/apply-project-roles.ts';
+import { networkNotes } from '../server/notes.ts';
+import { faultsOf } from '../server/server-status.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+import { version } from '../version.ts';
+import { backendChecks, type Check } from './backend-checks.ts';
+
+const onPath = (program: string): boolean =>
+  (process.env['PATH'] ?? '').split(delimiter).some((folder) => folder !== '' && existsSync(join(folder, program)));
+
+const program = (name: string, without: string, needed: boolean): Check =>
+  onPath(name)
+    ? { check: name, status: 'ok', detail: 'found on PATH' }
+    : { check: name, status: needed ? 'problem' : 'note', detail: without };
+
+/** Which tracker is used and why, and whether it answers. */
+const tracker = async ({ project }: CommandContext, config: Config): Promise<Check> => {
+  const chosen = trackerFor(config, project.root, () => {});
+  try {
+    await chosen.list();
+    const { ok, detail } = await chosen.check();
+    return { check: 'tracker', status: ok ? 'ok' : 'problem', detail: `${chosen.name}: ${detail}` };
+  } catch (error) {
+    const words = error instanceof Error ? error.message : String(error);
+    return { check: 'tracker', status: 'problem', detail: `${chosen.name}: ${words}` };
+  }
+};
+
+const sandbox = ({ project }: CommandContext, config: Config): Check => {
+  try {
+    const { ok, detail } = sandboxFor(config, project).check();
+    const status = !ok ? 'problem' : config.sandbox.mode === 'off' ? 'note' : 'ok';
+    return { check: 'sandbox', status, detail };
+  } catch (error) {
+    return { check: 'sandbox', status: 'problem', detail: error instanceof Error ? error.message : String(error) };
+  }
+};
+
+/** Whether assistants are held as commands are. */
+const assistants = ({ sandbox: { mode, assistants: wanted } }: Config): Check => {
+  if (mode === 'off') return { check: 'assistants', status: 'note', detail: 'run as you, unconfined (sandbox.mode)' };
+  if (wanted === 'off')
+    return { check: 'assistants', status: 'note', detail: 'run as you, unconfined (sandbox.assistants)' };
+  return { check: 'assistants', status: 'ok', detail: 'run in the sandbox, with the network' };
+};
+
+const workspace = async ({ project }: CommandContext, config: Config): Promise<Check> => {
+  const detail = (await workspaceFor(config, project)).describe();
+  const isRefused = detail.startsWith('runs are refused');
+  return { check: 'workspace', status: isRefused ? 'problem' : 'ok', detail };
+};
+
+const bd = async ({ project }: CommandContext, config: Config): Promise<Check> => {
+  const found = await trackerFor(config, project.root, () => {}).bd.detect();
+  const detail = found.state === 'ok' ? `${found.detail} at ${found.program.path}` : found.detail;
+  return { check: 'bd', status: found.state === 'ok' ? 'ok' : 'note', detail };
+};
+
+/** Whoever can read the project, an agent too, could use it. */
+const remotes = ({ project }: CommandContext): readonly Check[] =>
+  remoteCredentials(project.root).map(({ host }) => ({
+    check: 'remote',
+    status: 'note',
+    detail: `.git/config holds a credential for ${host}; take it out (git remote set-url) and use a credential helper`,
+  }));
+
+const server = async ({ project }: CommandContext): Promise<Check> => {
+  const address = await findServer(project);
+  if (address === null) return { check: 'server', status: 'ok', detail: 'not running' };
+  const faults = await faultsOf(address);
+  const detail = [`running at ${address.url}`, ...faults].join('; ');
+  return { check: 'server', status: faults.length === 0 ? 'ok' : 'problem', detail };
+};
+
+/** The folder may not be there yet; a server must be able to make it. */
+const state = ({ project: { stateDir } }: CommandContext): Check => {
+  let folder = stateDir;
+  while (!existsSync(folder)) folder = dirname(folder);
+  try {
+    accessSync(folder, constants.W_OK);
+    return { check: 'state', status: 'ok', detail: stateDir };
+  } catch (error) {
+    const words = error instanceof Error ? error.message : String(error);
+    return { check: 'state', status: 'problem', detail: `${stateDir} cannot be used (${words}); set AGENT_STATE_DIR` };
+  }
+};
+
+/** What the project's own files do to the roles: shown even when they do not count. */
+const projectRoles = (outcomes: readonly ProjectRoleOutcome[]): readonly Check[] =>
+  outcomes.map((outcome) => ({
+    check: 'roles',
+    status: outcome.ignored === null ? 'ok' : 'note',
+    detail: noteOf(outcome),
+  }));
+
+const configFileText = ({ file, fileChosen }: LoadedConfig): string => {
+  if (file === null) return 'built-in defaults (no file)';
+  return fileChosen ? file : `${file} (the default file)`;
+};
+
+/** Says what is used, why, and what is missing; exit code 1 when something must be mended. @throws ConfigError */
+export const doctor = async (context: CommandContext, configFile: string | undefined): Promise<number> => {
+  const { project, io, json } = context;
+  const loaded = loadConfig({ config: configFile }, process.env);
+  const resolved = resolveSettings(loaded, project.root);
+  const { cap } = resolved.settings;
+  const { config } = loaded;
+  const checks: readonly Check[] = [
+    { check: 'version', status: 'ok', detail: `agent-task-server ${version}, node ${process.version}` },
+    { check: 'project', status: 'ok', detail: project.root },
+    state(context),
+    { check: 'config', status: 'ok', detail: configFileText(loaded) },
+    { check: 'agents', status: 'ok', detail: `at most ${cap} at once` },
+    ...projectRoles(resolved.projectRoles),
+    ...(await backendChecks(loaded, process.env)),
+    await tracker(context, config),
+    await server(context),
+    sandbox(context, config),
+    assistants(config),
+    ...networkNotes(resolved.settings, config).map((detail) => ({ check: 'network', status: 'note' as const, detail })),
+    await workspace(context, config),
+    ...remotes(context),
+    program('git', 'needed by most projects', false),
+    program('grep', 'needed by the tool grep', true),
+    await bd(context, config),
+  ];
+  if (json) io.json({ checks, config });
+  else {
+    for (const { check, status, detail } of checks) io.out(`${status.padEnd(8)} ${check.padEnd(9)} ${detail}`);
+    io.out(`\neffective configuration:\n${JSON.stringify(config, null, 2)}`);
+  }
+  return checks.some(({ status }) => status === 'problem') ? exitCodes.failed : exitCodes.done;
+};
+
+const verdictOf = ({ held, tried }: Probe): string => {
+  if (!tried) return 'NOT RUN';
+  return held ? 'held   ' : 'ESCAPED';
+};
+
+/** Runs the escape probes in the sandbox and prints each; exit code 1 when one got out or could not be tried. */
+export const probeSandbox = async (
+  { io, json, project }: CommandContext,
+  configFile: string | undefined,
+): Promise<number> => {
+  const { config } = loadConfig({ config: configFile }, process.env);
+  const held = sandboxFor(config, project);
+  const { ok, detail } = held.check();
+  if (!ok || config.sandbox.mode === 'off') {
+    if (json) io.json({ sandbox: detail, probes: [] });
+    io.err(`agent: there is no sandbox to try: ${detail}`);
+    return exitCodes.failed;
+  }
+  const probes = [...(await runProbes(held)), ...(await runHostProbes(held))];
+  const escaped = probes.filter((probe) => !probe.held);
+  if (json) io.json({ sandbox: detail, probes });
+  else {
+    for (const probe of probes) io.out(`${verdictOf(probe)}  ${probe.name}`);
+    io.out(`${probes.length - escaped.length} of ${probes.length} held (${detail})`);
+  }
+  return escaped.length === 0 ? exitCodes.done : exitCodes.failed;
+};

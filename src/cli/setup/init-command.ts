@@ -1,0 +1,63 @@
+import { closeSync, constants, lstatSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeRealFolder } from '../../actors/files/real-folder.ts';
+import { openRegular } from '../../actors/files/regular-file.ts';
+import { initializeBd } from '../../actors/tracker/bd/init.ts';
+import { signOfBd } from '../../actors/tracker/ownership.ts';
+import { findServer } from '../client/find-server.ts';
+import { loadConfig } from '../config/config.ts';
+import { UsageError } from '../config/project.ts';
+import { trackerFor } from '../config/tracker.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+
+type Wanted = 'auto' | 'bd' | 'embedded';
+
+const embedded = async ({ project, io, json }: CommandContext): Promise<number> => {
+  const folder = join(project.root, '.beads');
+  const file = join(folder, 'issues.jsonl');
+  makeRealFolder(project.root, folder);
+  const already = lstatSync(file, { throwIfNoEntry: false }) !== undefined;
+  closeSync(openRegular(file, constants.O_RDWR | constants.O_CREAT));
+  if (json) io.json({ tracker: 'embedded', wrote: already ? [] : [file], already });
+  else io.out(already ? `${file} is there already` : `wrote ${file}`);
+  return exitCodes.done;
+};
+
+/**
+ * Makes this folder a project: with bd where bd works, since who installed it and says `init` wants it; else with our
+ * own file. What bd wrote is shown, because some of it speaks to agents.
+ */
+export const init = async (
+  context: CommandContext,
+  wanted: Wanted,
+  configFile: string | undefined,
+): Promise<number> => {
+  const { project, io, json } = context;
+  const { config } = loadConfig({ config: configFile }, process.env);
+  const mode = wanted === 'auto' ? config.tracker.mode : wanted;
+  if (mode === 'embedded') return embedded(context);
+  const { bd } = trackerFor(config, project.root, () => {});
+  const found = await bd.detect();
+  const owned = signOfBd(join(project.root, '.beads')) !== undefined;
+  if (mode === 'auto' && found.state !== 'ok' && !owned) {
+    if (found.state === 'broken') io.err(`warning: ${found.detail}; tasks are kept in .beads/issues.jsonl`);
+    return embedded(context);
+  }
+  if ((await findServer(project)) !== null)
+    throw new UsageError("a server runs for this project; stop it first with 'agent server stop'");
+  const { tasks, wrote, already } = await initializeBd(bd, project.root);
+  if (json) io.json({ tracker: 'bd', tasks, wrote, already });
+  else {
+    io.out(
+      already
+        ? 'bd keeps the tasks of this project already'
+        : `bd keeps the tasks of this project now (${found.detail})`,
+    );
+    io.out(`tasks: ${tasks}`);
+    for (const path of wrote) io.out(`wrote ${path}`);
+    if (wrote.includes('AGENTS.md'))
+      io.err('note: bd wrote AGENTS.md, which tells agents to push; read it before you commit it');
+  }
+  return exitCodes.done;
+};

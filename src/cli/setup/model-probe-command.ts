@@ -1,0 +1,156 @@
+import { type Compat, maxTokensFieldAt } from '../../actors/model/compat.ts';
+import { contextWindowOf } from '../../actors/model/context-windows.ts';
+import { type Findings, type Probe, probeModel } from '../../actors/model/probe.ts';
+import { loadConfig } from '../config/config.ts';
+import type { Config } from '../config/config-schema.ts';
+import { keyVariable } from '../config/settings.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import { baseUrlOf, compatOf } from '../server/models.ts';
+import { createRedactor } from '../server/redact.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+import type { Check } from './backend-checks.ts';
+
+/** What servers need to be told before they call tools (facts/peers 4). */
+const toolHints: Readonly<Record<string, string>> = {
+  'llama.cpp': '; start it with --jinja',
+  vLLM: '; start it with --enable-auto-tool-choice --tool-call-parser <parser>',
+  Ollama: '; take a model that can call tools',
+};
+
+const wordsFor = (probe: Probe, { served }: Findings, model: string): string => {
+  const { failure, reachable, authorised, knowsModel, speaks, streams } = probe;
+  const said = failure?.message ?? '';
+  const hint = toolHints[served.kind ?? ''] ?? '';
+  if (!reachable) return `not reachable: ${said}`;
+  if (authorised === false) return `reachable, but not authorised: ${said}`;
+  if (knowsModel === false) {
+    const known = served.models === null ? '' : `; it serves ${served.models.slice(0, 8).join(', ') || 'none'}`;
+    return `reachable and authorised, but there is no model ${model}${known}`;
+  }
+  if (speaks === false) return 'the server does not speak it';
+  if (streams === false) return `the answer does not stream: ${said}`;
+  if (failure !== null) return `no answer: ${said}${/tool/i.test(said) ? hint : ''}`;
+  if (probe.callsTools === false) return `it answers, but calls no tools${hint}`;
+  const usage = probe.reportsUsage === true ? 'reports usage' : 'reports no usage, so tokens and cost are estimates';
+  return `reachable, authorised, knows the model, streams, calls tools, ${usage}`;
+};
+
+const windowCheck = ({ api }: Config, { served }: Findings): Check => {
+  const check = 'window';
+  const set = api.context_window;
+  const told = served.contextWindow;
+  const known = contextWindowOf(api.provider_model);
+  const silent = served.kind === 'Ollama' ? '; Ollama cuts what is longer without a word' : '';
+  if (set !== undefined && told !== null && set > told)
+    return { check, status: 'problem', detail: `api.context_window is ${set}, but the server says ${told}` };
+  if (set !== undefined) return { check, status: 'ok', detail: `${set} tokens, by api.context_window${silent}` };
+  if (told !== null && told !== known) {
+    const taken = known === null ? 'nothing' : `${known}`;
+    return {
+      check,
+      status: 'note',
+      detail: `the server says ${told} tokens, we take ${taken}; set api.context_window`,
+    };
+  }
+  if (known !== null) return { check, status: 'ok', detail: `${known} tokens, as its maker says` };
+  return { check, status: 'note', detail: `not known; set api.context_window, or it shows when it is full${silent}` };
+};
+
+/** What a probe needed that the configuration does not say, by the names of its settings. */
+const missingSettings = (config: Config, used: Compat): Readonly<Record<string, unknown>> => {
+  const { compat } = config.api;
+  const needed = {
+    max_tokens_field: used.maxTokensField,
+    stream_options: used.streamOptions,
+    tool_result_name: used.toolResultName,
+    reply_after_tools: used.replyAfterTools,
+    text_tool_calls: used.textToolCalls,
+  };
+  const host = new URL(baseUrlOf(config)).host;
+  const given = { ...compat, max_tokens_field: compat.max_tokens_field ?? maxTokensFieldAt(host) };
+  return Object.fromEntries(
+    Object.entries(needed).filter(([name, value]) => given[name as keyof typeof given] !== value),
+  );
+};
+
+const compatCheck = (config: Config, { probes, use }: Findings): readonly Check[] => {
+  const probe = probes.find(({ protocol }) => protocol === use);
+  const missing = probe === undefined ? [] : Object.entries(missingSettings(config, probe.compat));
+  const settings = missing.map(([name, value]) => `api.compat.${name} to ${value}`).join(', ');
+  return missing.length === 0 ? [] : [{ check: 'compat', status: 'problem', detail: `set ${settings}` }];
+};
+
+/** The server has no address for the usual protocol, so that the other one is taken. */
+const isElsewhere = ({ api }: Config, { probes }: Findings): boolean =>
+  api.protocol === 'auto' && probes[0]?.speaks === false;
+
+const protocolCheck = (config: Config, findings: Findings): Check => {
+  const { use, configured } = findings;
+  const check = 'protocol';
+  if (use !== null && isElsewhere(config, findings))
+    return { check, status: 'ok', detail: `${use}, since ${configured} is not there` };
+  if (use === null) return { check, status: 'problem', detail: 'none does: agents cannot work with this model' };
+  if (use !== configured) return { check, status: 'problem', detail: `set api.protocol to ${use}` };
+  return { check, status: 'ok', detail: `${use}, by api.protocol ${config.api.protocol}` };
+};
+
+const checksFor = (config: Config, findings: Findings): readonly Check[] => [
+  ...findings.probes.map((probe): Check => {
+    const detail = wordsFor(probe, findings, config.api.provider_model);
+    const isFine = probe.callsTools === true && probe.reportsUsage === true;
+    const isReplaced = findings.use !== null && isElsewhere(config, findings);
+    const matters = probe.protocol === findings.configured && probe.callsTools !== true && !isReplaced;
+    return { check: probe.protocol, status: isFine ? 'ok' : matters ? 'problem' : 'note', detail };
+  }),
+  protocolCheck(config, findings),
+  ...compatCheck(config, findings),
+  ...(findings.use === null ? [] : [windowCheck(config, findings)]),
+];
+
+const jsonOf = (config: Config, { probes, use, served }: Findings) => ({
+  use,
+  context_window: served.contextWindow,
+  probes: probes.map(({ protocol, reachable, failure, ...probe }) => ({
+    protocol,
+    needs: missingSettings(config, probe.compat),
+    reachable,
+    authorised: probe.authorised,
+    speaks: probe.speaks,
+    knows_model: probe.knowsModel,
+    streams: probe.streams,
+    calls_tools: probe.callsTools,
+    reports_usage: probe.reportsUsage,
+    error: failure?.message ?? null,
+  })),
+});
+
+/** Makes a real request of the configured model and says what it can do; exit code 1 when agents could not work with it. */
+export const probeModelCommand = async (context: CommandContext, configFile: string | undefined): Promise<number> => {
+  const { io, json } = context;
+  const { config } = loadConfig({ config: configFile }, process.env);
+  const { api } = config;
+  const key = process.env[keyVariable] || null;
+  const backend = api.backend === 'auto' || api.backend === 'builtin' ? null : api.backend;
+  if (backend !== null || key === null) {
+    const why = backend === null ? `${keyVariable} is not set` : `api.backend is ${backend}`;
+    if (json) io.json({ problem: why, probes: [] });
+    io.err(`agent: there is no model to try: ${why}`);
+    return exitCodes.failed;
+  }
+  const safe = createRedactor(() => [key]);
+  const baseURL = baseUrlOf(config);
+  const { provider_model: model, protocol } = api;
+  const findings = await probeModel({ apiKey: key, baseURL, model, protocol, compat: compatOf(config) });
+  const checks = checksFor(config, findings);
+  if (json)
+    io.json(
+      JSON.parse(
+        safe(JSON.stringify({ model: api.provider_model, base_url: baseURL, checks, ...jsonOf(config, findings) })),
+      ),
+    );
+  else {
+    io.out(safe(`${api.provider_model} at ${baseURL}`));
+    for (const { check, status, detail } of checks) io.out(safe(`${status.padEnd(8)} ${check.padEnd(9)} ${detail}`));
+  }
+  return checks.some(({ status }) => status === 'problem') ? exitCodes.failed : exitCodes.done;
+};

@@ -1,0 +1,77 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline/promises';
+import type { TaskView } from '../../machines/task-view.ts';
+import { CallError } from '../client/client.ts';
+import { serverIn } from '../client/find-server.ts';
+import { createHttpClient } from '../client/http-client.ts';
+import { stateFiles, stateFolders } from '../config/project.ts';
+import { parseAgentUrl } from '../handler/agent-url.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import type { Io } from '../output/io.ts';
+import { renderTask } from '../output/render.ts';
+import { readServerFile } from '../server/server-file.ts';
+
+interface Known {
+  readonly task: TaskView;
+  readonly project: string | null;
+}
+
+const foldersOf = (env: NodeJS.ProcessEnv): readonly string[] => {
+  const { own, shared } = stateFolders(env);
+  try {
+    return [...own, ...readdirSync(shared).map((name) => join(shared, name))];
+  } catch {
+    return own;
+  }
+};
+
+/** Asks the running servers of this user, one after the other, which of them knows the task. */
+const findTask = async (taskId: string, env: NodeJS.ProcessEnv): Promise<Known | null> => {
+  for (const stateDir of foldersOf(env)) {
+    const address = await serverIn(stateDir).catch(() => null);
+    if (address === null) continue;
+    try {
+      const task = (await createHttpClient(address).call('status', { task_id: taskId })) as TaskView;
+      return { task, project: readServerFile(stateFiles(stateDir).server)?.project ?? null };
+    } catch (error) {
+      if (!(error instanceof CallError)) throw error;
+    }
+  }
+  return null;
+};
+
+/** A window that the desktop opened for us would close before anybody has read it. */
+const waitForReader = async (): Promise<void> => {
+  if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) return;
+  const lines = createInterface({ input: process.stdin, output: process.stdout });
+  await lines.question('\npress Enter to close ');
+  lines.close();
+};
+
+/**
+ * `agent open-url -- <url>`, which the desktop runs for an `agent://` link. It is dispatched before any parser of flags
+ * (rule U2), shows the task and never starts anything (rule U4). Exit code 2 for what is no link of ours, 3 when no
+ * running server knows the task.
+ */
+export const openUrl = async (words: readonly string[], io: Io, env: NodeJS.ProcessEnv): Promise<number> => {
+  const [dashes, url, ...more] = words;
+  const link = dashes === '--' && url !== undefined && more.length === 0 ? parseAgentUrl(url) : null;
+  if (link === null) {
+    io.err('agent: not a link of ours; they are agent://task/<id> and agent://run/<role>/<id>');
+    return exitCodes.usage;
+  }
+  const known = await findTask(link.taskId, env);
+  if (known === null) {
+    io.err(`agent: no running server knows task ${link.taskId}; start one in its project: agent server start`);
+    await waitForReader();
+    return exitCodes.notFound;
+  }
+  const { task, project } = known;
+  io.out(renderTask(task));
+  const where = project === null ? '' : ` --project ${JSON.stringify(project)}`;
+  const how = link.kind === 'run' ? `; to run it: agent ${link.role} ${link.taskId}${where}` : '';
+  io.out(`\nrequested by a link, nothing was started${how}`);
+  await waitForReader();
+  return exitCodes.done;
+};

@@ -1,0 +1,144 @@
+import { z } from 'zod';
+import { isFreeText, requireId } from '../../actors/engine/task-id.ts';
+import { optionsSchema, parseParams } from '../../http/wire.ts';
+import type { TaskView } from '../../machines/task-view.ts';
+import { CallError, type Client, type Frame } from '../client/client.ts';
+import type { Connection } from '../client/connect.ts';
+import type { Project } from '../config/project.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import type { Io } from '../output/io.ts';
+import { renderFrame, renderTask } from '../output/render.ts';
+import { followRun, type RunRequest, submit } from '../runs/run-task.ts';
+
+/** What every command gets; each answers with its exit code. @throws CallError, ServiceError */
+export interface CommandContext {
+  readonly project: Project;
+  readonly connection: Connection;
+  readonly io: Io;
+  readonly json: boolean;
+}
+
+const show = ({ io, json }: CommandContext, task: TaskView): number => {
+  if (json) io.json(task);
+  else io.out(renderTask(task));
+  return exitCodes.done;
+};
+
+export interface CreateArgs {
+  readonly description: string;
+  readonly title?: string | undefined;
+  readonly deps?: readonly string[] | undefined;
+  readonly priority?: number | undefined;
+  readonly label?: readonly string[] | undefined;
+  readonly role?: string | undefined;
+}
+
+const createTask = async (client: Client, args: CreateArgs): Promise<TaskView> => {
+  const labels = [...(args.label ?? []), ...(args.role === undefined ? [] : [`role:${args.role}`])];
+  return (await client.call('create', {
+    description: args.description,
+    ...(args.title === undefined ? {} : { title: args.title }),
+    ...(args.deps === undefined ? {} : { dependencies: args.deps.flatMap((ids) => ids.split(',')).map(requireId) }),
+    ...(args.priority === undefined ? {} : { priority: args.priority }),
+    ...(labels.length === 0 ? {} : { labels }),
+  })) as TaskView;
+};
+
+export const create = async (context: CommandContext, args: CreateArgs): Promise<number> => {
+  const task = await createTask(await context.connection.files(), args);
+  if (context.json) context.io.json(task);
+  else context.io.out(task.task_id);
+  return exitCodes.done;
+};
+
+const requestSchema = z.object({ options: optionsSchema });
+
+/**
+ * Creates a task and runs it; nothing is created for options that no run takes. The id goes to stderr, since stdout
+ * belongs to the run, and into the error when the run is refused.
+ */
+export const createAndRun = async (
+  context: CommandContext,
+  args: CreateArgs,
+  request: Omit<RunRequest, 'task'>,
+  detach: boolean,
+): Promise<number> => {
+  parseParams(requestSchema, { options: request.options });
+  const { task_id } = await createTask(await context.connection.server(), args);
+  context.io.err(`created ${task_id}`);
+  try {
+    return await run(context, { ...request, task: task_id }, detach);
+  } catch (error) {
+    context.io.err(`${task_id} stays; run it with: agent ${request.role} ${task_id}`);
+    if (!(error instanceof CallError)) throw error;
+    throw new CallError(error.code, error.message, { ...error.facts, task_id }, error);
+  }
+};
+
+/** `close` and `reopen`: the project's files are enough where no server runs. */
+export const changeAtRest = async (
+  context: CommandContext,
+  method: 'close' | 'reopen',
+  id: string,
+  reason?: string,
+): Promise<number> => change(context, await context.connection.files(), method, id, reason);
+
+const change = async (context: CommandContext, client: Client, method: string, id: string, reason?: string) => {
+  const params = { task_id: requireId(id), ...(reason === undefined ? {} : { reason }) };
+  const task = (await client.call(method, params)) as TaskView;
+  if (context.json) return show(context, task);
+  context.io.out(`${task.task_id} ${task.status}`);
+  return exitCodes.done;
+};
+
+/** `cancel` and `retry`: they stop or start an agent and commit the task's end or its next attempt, so they need a server. */
+export const ask = async (
+  context: CommandContext,
+  method: 'cancel' | 'retry',
+  id: string,
+  reason?: string,
+): Promise<number> => {
+  const taskId = requireId(id);
+  return change(context, await context.connection.server(), method, taskId, reason);
+};
+
+/** Runs a task; from free text a task is created first. */
+export const run = async (context: CommandContext, request: RunRequest, detach: boolean): Promise<number> => {
+  if (isFreeText(request.task)) return createAndRun(context, { description: request.task }, request, detach);
+  requireId(request.task);
+  const client = await context.connection.server();
+  if (!detach) return followRun(client, request, context.io);
+  const execution = await submit(client, request);
+  const { task_id, attempt } = execution;
+  if (context.json) context.io.json(execution);
+  else
+    context.io.out(
+      `${task_id} attempt ${attempt} goes on in the background; see: agent show ${task_id}, agent logs -f ${task_id}`,
+    );
+  return exitCodes.done;
+};
+
+const historySchema = z.looseObject({ entries: z.array(z.unknown()), next_after: z.number().optional() });
+
+export async function* history(client: Client, taskId: string): AsyncGenerator<Frame> {
+  for (let after = 0; ; ) {
+    const page = historySchema.parse(await client.call('history', { task_id: taskId, after_seq: after }));
+    yield* page.entries as Frame[];
+    if (page.next_after === undefined) return;
+    after = page.next_after;
+  }
+}
+
+export const logs = async ({ connection, io, json }: CommandContext, id: string, follow: boolean): Promise<number> => {
+  const taskId = requireId(id);
+  const abort = new AbortController();
+  const frames = follow
+    ? (await connection.server()).frames(taskId, 0, abort.signal)
+    : history(await connection.files(), taskId);
+  for await (const frame of frames) {
+    const line = renderFrame(frame);
+    if (json) io.json(frame);
+    else if (line !== null) io.out(`${frame.timestamp} ${line}`);
+  }
+  return exitCodes.done;
+};

@@ -1,0 +1,54 @@
+import { requireId } from '../../actors/engine/task-id.ts';
+import type { TaskView } from '../../machines/task-view.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import { oneLine } from '../output/safe-text.ts';
+import type { CommandContext } from './commands.ts';
+import { everyTask } from './look-commands.ts';
+
+export const changeDependency = async (
+  { connection, io, json }: CommandContext,
+  method: 'add_dependency' | 'remove_dependency',
+  dependent: string,
+  prerequisite: string,
+): Promise<number> => {
+  const client = await connection.files();
+  const params = { task_id: requireId(dependent), depends_on: requireId(prerequisite) };
+  const task = (await client.call(method, params)) as TaskView;
+  if (json) io.json(task);
+  else io.out(`${task.task_id} depends on ${task.dependencies.join(', ') || 'nothing'}`);
+  return exitCodes.done;
+};
+
+interface Branch {
+  readonly task_id: string;
+  readonly title: string;
+  readonly status: string;
+  readonly depends_on: readonly Branch[];
+}
+
+/** What a task depends on, and what that depends on; a task that stands above itself is not opened again. */
+const branchOf = (id: string, tasks: ReadonlyMap<string, TaskView>, above: readonly string[] = []): Branch => {
+  const task = tasks.get(id);
+  const below = above.includes(id) ? [] : (task?.dependencies ?? []);
+  return {
+    task_id: id,
+    title: task?.title ?? '(not in the tracker)',
+    status: task?.status ?? 'missing',
+    depends_on: below.map((next) => branchOf(next, tasks, [...above, id])),
+  };
+};
+
+const lines = ({ task_id, title, status, depends_on }: Branch, depth = 0): readonly string[] => [
+  `${'  '.repeat(depth)}${task_id}  ${status}  ${oneLine(title)}`,
+  ...depends_on.flatMap((branch) => lines(branch, depth + 1)),
+];
+
+export const dependencyTree = async ({ connection, io, json }: CommandContext, taskId: string): Promise<number> => {
+  const client = await connection.files();
+  const { task_id } = (await client.call('status', { task_id: requireId(taskId) })) as TaskView;
+  const tasks = new Map((await everyTask(client, io, undefined)).map((task) => [task.task_id, task]));
+  const branch = branchOf(task_id, tasks);
+  if (json) io.json(branch);
+  else io.out(lines(branch).join('\n'));
+  return exitCodes.done;
+};

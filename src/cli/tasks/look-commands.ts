@@ -1,0 +1,52 @@
+import type { TaskView } from '../../machines/task-view.ts';
+import type { Client } from '../client/client.ts';
+import { isJson, textIn } from '../client/json.ts';
+import { UsageError } from '../config/project.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import type { Io } from '../output/io.ts';
+import { renderList, renderTask } from '../output/render.ts';
+
+/** `list` and `show`: what people ask all day, so this file and its imports load almost nothing (ADR 0005). */
+
+/** A task that a server left behind is not running, whatever was committed last. */
+const warnStranded = (client: Client, tasks: readonly TaskView[], io: Io): void => {
+  const stranded = tasks.filter(({ status, phase }) => status === 'started' || phase === 'waiting_for_slot');
+  if (client.live || stranded.length === 0) return;
+  const ids = stranded.map(({ task_id }) => task_id).join(', ');
+  io.err(`note: no server runs, so nothing is done for ${ids}; it goes on when the next one starts`);
+};
+
+export const everyTask = async (client: Client, io: Io, status: string | undefined): Promise<readonly TaskView[]> => {
+  const tasks: TaskView[] = [];
+  for (let cursor: string | null = null; ; ) {
+    const params = { ...(status === undefined ? {} : { status }), ...(cursor === null ? {} : { cursor }) };
+    const page = await client.call('list', params);
+    tasks.push(...((isJson(page) ? page['tasks'] : []) as TaskView[]));
+    cursor = textIn(page, 'next_cursor');
+    if (cursor !== null) continue;
+    const note = textIn(page, 'note');
+    if (note !== null) io.err(`warning: ${note}`);
+    return tasks;
+  }
+};
+
+const ourStatuses: readonly string[] = ['queued', 'started', 'complete', 'failed', 'cancelled'];
+
+export const list = async (client: Client, io: Io, json: boolean, status: string | undefined): Promise<number> => {
+  const tasks = await everyTask(client, io, status);
+  if (tasks.length === 0 && status !== undefined && !ourStatuses.includes(status))
+    throw new UsageError(`no task has the status ${status}; ours are ${ourStatuses.join(', ')}`);
+  warnStranded(client, tasks, io);
+  if (json) io.json(tasks);
+  else if (tasks.length > 0) io.out(renderList(tasks));
+  else io.err(status === undefined ? 'no tasks; create one with: agent create "<description>"' : `no ${status} tasks`);
+  return exitCodes.done;
+};
+
+export const show = async (client: Client, io: Io, json: boolean, taskId: string): Promise<number> => {
+  const task = (await client.call('status', { task_id: taskId })) as TaskView;
+  warnStranded(client, [task], io);
+  if (json) io.json(task);
+  else io.out(renderTask(task));
+  return exitCodes.done;
+};

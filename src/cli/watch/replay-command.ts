@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import { requireId } from '../../actors/engine/task-id.ts';
+import { UsageError } from '../config/project.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+
+const replayedSchema = z.looseObject({
+  steps: z.array(
+    z.object({
+      seq: z.number(),
+      at: z.string(),
+      attempt: z.number(),
+      machine: z.enum(['task', 'agent']),
+      event: z.string(),
+      state: z.unknown(),
+      same: z.boolean(),
+    }),
+  ),
+  context: z.object({ task: z.unknown(), agent: z.unknown() }),
+  difference: z.string().nullable(),
+});
+
+/** `{"started":"working"}` as `started.working`. */
+const path = (value: unknown): string =>
+  typeof value === 'object' && value !== null
+    ? Object.entries(value)
+        .map(([key, inner]) => `${key}.${path(inner)}`)
+        .join(', ')
+    : String(value);
+
+/** Every transition of a task, made again from its events; exit code 1 when that does not lead to what was recorded. */
+export const replayTask = async (context: CommandContext, id: string, at: number | undefined): Promise<number> => {
+  const { connection, io, json } = context;
+  const taskId = requireId(id);
+  if (at !== undefined && !(Number.isSafeInteger(at) && at >= 0))
+    throw new UsageError('--at: expected a number of the journal, as agent logs --json shows it (seq)');
+  const client = await connection.files();
+  const answer = await client.call('replay', { task_id: taskId, ...(at === undefined ? {} : { at_seq: at }) });
+  const { steps, context: contexts, difference } = replayedSchema.parse(answer);
+  const wrong = difference !== null || steps.some(({ same }) => !same);
+  if (json) io.json(answer);
+  else {
+    for (const step of steps) {
+      const who = step.machine === 'task' ? 'task ' : `agent ${step.attempt}`;
+      const note = step.same ? '' : '   NOT what was recorded';
+      io.out(`${String(step.seq).padStart(6)}  ${step.at}  ${who}  ${path(step.state)}  (${step.event})${note}`);
+    }
+    if (steps.length === 0) io.out(`nothing was recorded of ${taskId}`);
+    if (at !== undefined) io.out(JSON.stringify(contexts, null, 2));
+    if (difference !== null) io.err(`agent: ${difference}`);
+  }
+  return wrong ? exitCodes.failed : exitCodes.done;
+};

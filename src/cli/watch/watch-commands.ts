@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import { requireId } from '../../actors/engine/task-id.ts';
+import type { TaskId } from '../../machines/task.ts';
+import type { TaskView } from '../../machines/task-view.ts';
+import type { Client } from '../client/client.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+
+const over: Readonly<Record<string, number>> = {
+  complete: exitCodes.done,
+  failed: exitCodes.failed,
+  cancelled: exitCodes.cancelled,
+};
+
+const statusOf = async (client: Client, taskId: TaskId): Promise<TaskView> =>
+  (await client.call('status', { task_id: taskId })) as TaskView;
+
+const waitForOne = async (client: Client, taskId: TaskId, signal: AbortSignal): Promise<TaskView> => {
+  for await (const _ of client.frames(taskId, null, signal)) if (signal.aborted) break;
+  return statusOf(client, taskId);
+};
+
+const untilOver = async (client: Client, ids: readonly TaskId[], timeoutSeconds: number | undefined) => {
+  const abort = new AbortController();
+  const timer = timeoutSeconds === undefined ? undefined : setTimeout(() => abort.abort(), timeoutSeconds * 1_000);
+  const tasks = await Promise.all(ids.map((id) => waitForOne(client, id, abort.signal)));
+  clearTimeout(timer);
+  return tasks;
+};
+
+/**
+ * Waits until every task is over; a server is needed only while one is not.
+ * @returns 0 when all are complete, else the worst of them; 124 when the time is up
+ */
+export const wait = async (
+  { connection, io, json }: CommandContext,
+  ids: readonly string[],
+  timeoutSeconds: number | undefined,
+): Promise<number> => {
+  const taskIds = ids.map(requireId);
+  const files = await connection.files();
+  const seen = await Promise.all(taskIds.map((id) => statusOf(files, id)));
+  const isOver = seen.every(({ status }) => status in over);
+  const tasks = isOver ? seen : await untilOver(await connection.server(), taskIds, timeoutSeconds);
+  for (const task of tasks)
+    if (json) io.json(task);
+    else io.out(`${task.task_id} ${task.status}`);
+  const codes = tasks.map(({ status }) => over[status]);
+  if (codes.includes(undefined)) {
+    io.err(`agent: the time is up after ${timeoutSeconds} s`);
+    return exitCodes.timedOut;
+  }
+  return codes.includes(exitCodes.failed) ? exitCodes.failed : (codes.find((code) => code !== 0) ?? exitCodes.done);
+};
+
+const explanationSchema = z.looseObject({
+  task_id: z.string(),
+  state: z.unknown(),
+  guards: z.array(z.object({ guard: z.string(), value: z.boolean(), inputs: z.record(z.string(), z.unknown()) })),
+  allowed_events: z.array(z.string()),
+  reason: z.string().nullable(),
+  deadline: z.string().nullable(),
+});
+
+/** Why a task is where it is: the chart's own guards, evaluated now. */
+export const explainTask = async ({ connection, io, json }: CommandContext, id: string): Promise<number> => {
+  const taskId = requireId(id);
+  const client = await connection.server();
+  const explanation = explanationSchema.parse(await client.call('explain', { task_id: taskId }));
+  if (json) {
+    io.json(explanation);
+    return exitCodes.done;
+  }
+  const { state, guards, allowed_events, reason, deadline } = explanation;
+  io.out(`${taskId} is in ${JSON.stringify(state).replace(/[{}"]/g, '').replace(':', '.')}`);
+  if (reason !== null) io.out(`  because ${reason}`);
+  if (deadline !== null) io.out(`  until ${deadline} at the latest`);
+  for (const { guard, value, inputs } of guards)
+    io.out(`  ${value ? 'yes' : 'no '}  ${guard.padEnd(20)} ${JSON.stringify(inputs)}`);
+  io.out(`  may now: ${allowed_events.join(', ') || 'nothing but wait'}`);
+  return exitCodes.done;
+};

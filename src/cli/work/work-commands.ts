@@ -1,0 +1,99 @@
+import { requireId } from '../../actors/engine/task-id.ts';
+import { describeRefusal } from '../../machines/errors.ts';
+import { endOfAttempt, refusesMerge } from '../../machines/merge.ts';
+import type { TaskId } from '../../machines/task.ts';
+import type { TaskView } from '../../machines/task-view.ts';
+import { CallError } from '../client/client.ts';
+import { loadConfig } from '../config/config.ts';
+import { workspaceFor } from '../config/workspace.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import { type CommandContext, history } from '../tasks/commands.ts';
+
+export interface WorkArgs {
+  readonly task_id: string;
+  readonly attempt: number | undefined;
+  readonly config: string | undefined;
+}
+
+const taskOf = async ({ connection }: CommandContext, taskId: TaskId): Promise<TaskView> =>
+  (await (await connection.files()).call('status', { task_id: taskId })) as TaskView;
+
+const openFor = ({ project }: CommandContext, config: string | undefined) =>
+  workspaceFor(loadConfig({ config }, process.env).config, project);
+
+/** Lines that `git apply` passes over, whatever a name has in it. */
+const guardedText = (guarded: readonly string[]): string =>
+  guarded.length === 0
+    ? ''
+    : [
+        '# runs on your machine: other programs run or trust these files, and a merge puts them into the project',
+        ...guarded.map((path) => `#   ${/^[\w./@+-]+$/.test(path) ? path : JSON.stringify(path)}`),
+        '',
+        '',
+      ].join('\n');
+
+/** Prints what an attempt changed, as a patch that `git apply` takes; also while it is at work. */
+export const showDiff = async (context: CommandContext, { task_id, attempt, config }: WorkArgs): Promise<number> => {
+  const { io, json } = context;
+  const taskId = requireId(task_id);
+  await taskOf(context, taskId);
+  const workspace = await openFor(context, config);
+  const found = await workspace.diff(taskId, attempt ?? null);
+  if (found === null) {
+    const what = attempt === undefined ? 'no attempt' : `no attempt ${attempt}`;
+    const where = workspace.mode === 'shared' ? `; agents work in ${workspace.describe()}: see git diff` : '';
+    throw new CallError('nothing_to_show', `${taskId} has ${what} with a branch of its own${where}`, {
+      task_id: taskId,
+    });
+  }
+  if (json) io.json({ task_id: taskId, ...found });
+  else if (found.patch === '') io.err(`attempt ${found.attempt} of ${taskId} changed nothing`);
+  else io.out(guardedText(found.guarded) + found.patch);
+  return exitCodes.done;
+};
+
+export interface MergeArgs extends WorkArgs {
+  readonly squash: boolean;
+  readonly force: boolean;
+}
+
+const endOf = async ({ connection }: CommandContext, taskId: TaskId, attempt: number): Promise<string | null> => {
+  for await (const frame of history(await connection.files(), taskId)) {
+    const end = endOfAttempt(frame, attempt);
+    if (end !== null) return end;
+  }
+  return null;
+};
+
+/** Brings the work of an attempt into the project's own branch; exit code 4 when something is in the way, and says what. */
+export const mergeWork = async (
+  context: CommandContext,
+  { task_id, attempt, config, squash, force }: MergeArgs,
+): Promise<number> => {
+  const { io, json } = context;
+  const taskId = requireId(task_id);
+  const task = await taskOf(context, taskId);
+  const number = attempt ?? task.attempt;
+  if (number === 0) throw new CallError('nothing_to_merge', `${taskId} was never worked on`, { task_id: taskId });
+  const isLive = task.status === 'started' && number === task.attempt;
+  const refused = refusesMerge({ taskId, attempt: number, isLive, end: await endOf(context, taskId, number), force });
+  if (refused !== null) throw new CallError(refused.code, describeRefusal(refused), { ...refused.facts });
+  const merged = await (await openFor(context, config)).merge(taskId, number, squash ? 'squash' : 'ff', task.title);
+  if (json) io.json({ task_id: taskId, attempt: number, ...merged });
+  if (merged.status === 'conflict') {
+    const files = merged.files.map((file) => `\n  ${file}`).join('');
+    const byHand = `put it together by hand: git merge ${merged.branch}`;
+    const way =
+      squash || merged.files.length > 0 ? `\n${byHand}` : merged.why.includes('moved on') ? '\ntry --squash' : '';
+    io.err(`agent: not merged: ${merged.why}${files}${way}`);
+    return exitCodes.conflict;
+  }
+  if (!json) {
+    const done =
+      merged.status === 'merged'
+        ? `merged into ${merged.into} (${merged.commit.slice(0, 12)})`
+        : 'there is nothing to merge';
+    io.out(`${taskId} attempt ${number}: ${done}`);
+  }
+  return exitCodes.done;
+};

@@ -1,0 +1,322 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import type { Settings } from '../../../src/actors/engine/settings.ts';
+import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
+import { createNoSandbox } from '../../../src/actors/sandbox/off.ts';
+import { fakeAssistants, runsIn } from '../../support/assistants.ts';
+import { processesWith } from '../../support/processes.ts';
+import { type Running, type Setting, startSystem, untilStatus } from '../../support/running.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+type Name = 'codex' | 'claude' | 'command';
+const talkers = ['codex', 'claude'] as const;
+
+/** As the user’s machine has it. */
+const bubblewrap = createBubblewrap({ readPaths: [], network: false });
+const sandbox = bubblewrap.check().ok ? bubblewrap : createNoSandbox();
+
+const run = async (backend: Name, play: string, more: Setting = {}, options = {}) => {
+  const running = await startSystem({
+    assistants: fakeAssistants(),
+    sandbox,
+    environment: { HOME: temporaryFolder() },
+    ...more,
+    options: { backend, ...more.options } satisfies Partial<Settings>,
+  });
+  const { task_id: id } = await running.service.create({ description: `play: ${play}` });
+  await running.service.execute({ task: id, role: 'engineer', options });
+  return { running, id };
+};
+
+const framesOf = ({ store }: Running, id: string, type: string) =>
+  store
+    .read({ taskId: id, after: 0, limit: 10_000 })
+    .filter((entry) => entry.type === type)
+    .map(({ data }) => JSON.parse(data));
+
+const isAlive = (pid: number): boolean => {
+  try {
+    // What has ended but was not collected does not run.
+    return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.[0] !== 'Z';
+  } catch {
+    return false;
+  }
+};
+const untilRunning = async ({ root }: Running, count = 1) =>
+  vi.waitFor(() => expect(runsIn(root)).toHaveLength(count), { timeout: 10_000 });
+
+test.each(talkers)('%s completes a task; what it did is shown and what it spent is counted', async (backend) => {
+  const { running, id } = await run(backend, 'well');
+
+  const view = await untilStatus(running, id, 'complete', 'failed');
+
+  expect(view).toMatchObject({
+    status: 'complete',
+    result: 'made',
+    usage: {
+      turns: 3,
+      model_calls: 3,
+      tool_calls: 2,
+      input_tokens: 300,
+      cached_tokens: 30,
+      output_tokens: 15,
+      ...(backend === 'claude' ? { cost_usd: 0.03 } : {}),
+    },
+  });
+  expect(framesOf(running, id, 'text_delta').map(({ text }) => text)).toEqual(['I begin ☃.', 'made']);
+  expect(framesOf(running, id, 'tool_end')).toMatchObject([{ ok: true, output: 'made it' }, { ok: true }]);
+  expect(running.system.tally()).toMatchObject({ callsTotal: 3, inputTokens: 300, outputTokens: 15 });
+  expect(readFileSync(join(running.root, `.beads/tasks/task-${id}/30-results.md`), 'utf8')).toMatch(
+    new RegExp(`- Model: ${backend}\n[\\s\\S]*made[\\s\\S]*- made.txt`),
+  );
+});
+
+test('a command completes a task: the end of what it writes is the result', async () => {
+  const { running, id } = await run('command', 'well');
+
+  const view = await untilStatus(running, id, 'complete', 'failed');
+
+  expect(view.result).toMatch(/I begin ☃\.[\s\S]*made/);
+  const [only] = runsIn(running.root);
+  expect(only?.argv).toEqual(['--prompt', expect.stringMatching(/prompt\.md$/), '--for', `engineer/${id}`]);
+  expect(only?.prompt).toContain('play: well');
+});
+
+test('an assistant is told its role, the rules and the task, by its standard input and not by its arguments', async () => {
+  const { running, id } = await run('codex', 'well', {}, { model: 'gpt-x' });
+  await untilStatus(running, id, 'complete', 'failed');
+
+  const [only] = runsIn(running.root);
+
+  expect(only?.prompt).toMatch(/^You are an engineer\.[\s\S]*How you work:[\s\S]*Do this task\.[\s\S]*play: well/);
+  expect(only?.argv.join(' ')).toBe(
+    'exec --json --skip-git-repo-check --sandbox workspace-write -c shell_environment_policy.ignore_default_excludes=false --model=gpt-x -',
+  );
+});
+
+test('an assistant gets its own credentials, and nothing else of ours', async () => {
+  const secrets = {
+    CODEX_API_KEY: 'for codex',
+    ANTHROPIC_API_KEY: 'for claude',
+    EXTRA: 'for all',
+    OTHER: 'for nobody',
+  };
+  process.env['LEAKED_TOKEN'] = 'from the server';
+  const assistants = fakeAssistants({ secrets, passed: ['EXTRA'] });
+  const { running, id } = await run('codex', 'well', { assistants });
+  delete process.env['LEAKED_TOKEN'];
+  await untilStatus(running, id, 'complete', 'failed');
+
+  const names = Object.keys(runsIn(running.root)[0]?.env ?? {});
+
+  expect(names).toEqual(expect.arrayContaining(['PATH', 'HOME', 'ATS_ATTEMPT', 'CODEX_API_KEY', 'EXTRA']));
+  expect(names.filter((name) => /ANTHROPIC|OTHER|LEAKED/.test(name))).toEqual([]);
+});
+
+test.each([
+  ['codex', 'fails', 'model_failed', /^codex failed: unexpected status 401/],
+  ['claude', 'fails', 'model_failed', /^claude failed: unexpected status 401/],
+  ['command', 'fails', 'model_failed', /^command ended with exit code 1/],
+  ['codex', 'gives_up', 'model_failed', /^the agent gave up: the file is not there/],
+  ['claude', 'gives_up', 'model_failed', /^the agent gave up: the file is not there/],
+  ['codex', 'silent', 'model_failed', /^codex ended without a result/],
+  ['claude', 'silent', 'model_failed', /^claude ended without a result/],
+  ['command', 'silent', 'model_failed', /^command ended without a result/],
+  ['codex', 'breaks', 'model_failed', /^codex ended with exit code 3: something; the last words$/],
+  ['claude', 'breaks', 'model_failed', /^claude ended with exit code 3: something; the last words$/],
+  [
+    'command',
+    'throws',
+    'model_failed',
+    /^command ended with exit code 1: Error: Cannot find module '\/nowhere\/plugin.cjs'/,
+  ],
+  ['codex', 'starts_nothing', 'tool_failed', /^codex could start none of its commands: bwrap: Creating new namespace/],
+] as const)('%s that plays "%s" is not success: %s', async (backend, play, code, message) => {
+  const { running, id } = await run(backend, play);
+
+  const view = await untilStatus(running, id, 'complete', 'failed');
+
+  expect(view).toMatchObject({ status: 'failed', error: { code, message: expect.stringMatching(message) } });
+});
+
+test('a failure that may pass is tried again as another attempt, any other is not', async () => {
+  const [busy, refused] = [await run('codex', 'busy'), await run('codex', 'fails')];
+
+  for (const { running, id } of [busy, refused]) await untilStatus(running, id, 'complete', 'failed');
+  const retryable = ({ running, id }: typeof busy) =>
+    running.store.actor(`${id}#1`)?.snapshot.includes('"retryable":true');
+
+  expect([retryable(busy), retryable(refused)]).toEqual([true, false]);
+});
+
+test.each(talkers)('letters of several bytes that %s sends in pieces stay whole', async (backend) => {
+  const { running, id } = await run(backend, 'split');
+
+  expect((await untilStatus(running, id, 'complete', 'failed')).result).toBe('Schnee ☃ 雪\u2028 𝒳');
+});
+
+test.each(talkers)('what %s writes beside its events is passed over', async (backend) => {
+  const { running, id } = await run(backend, 'nonsense');
+
+  expect((await untilStatus(running, id, 'complete', 'failed')).result).toBe('all the same');
+});
+
+test('a line without an end is left out, and what follows it is read', async () => {
+  const { running, id } = await run('codex', 'one_long_line');
+
+  expect((await untilStatus(running, id, 'complete', 'failed')).result).toBe('after it');
+  expect(framesOf(running, id, 'log')).toContainEqual({ level: 'warn', message: expect.stringMatching(/line longer/) });
+});
+
+test('an assistant that floods is ended, and the journal holds little of it', async () => {
+  const { running, id } = await run('codex', 'flood', {}, { maxTurns: 1_000_000 });
+
+  const view = await untilStatus(running, id, 'complete', 'failed');
+  const held = framesOf(running, id, 'text_delta').reduce((all, { text }) => all + text.length, 0);
+
+  expect(view.error).toMatchObject({ code: 'model_failed', message: 'codex wrote more than 64 MiB and was ended' });
+  expect(held).toBeGreaterThan(1_000_000);
+  expect(held).toBeLessThan(4_500_000);
+}, 60_000);
+
+test('an assistant that does not end after its result is ended, and the result counts', async () => {
+  const { running, id } = await run('claude', 'lingers');
+
+  expect((await untilStatus(running, id, 'complete', 'failed')).result).toBe('here it is');
+}, 20_000);
+
+test.each([
+  ['max_turns', { maxTurns: 4 }, 'codex'],
+  ['max_turns', { maxTurns: 4 }, 'claude'],
+  ['max_tokens_total', { maxTokensTotal: 400 }, 'claude'],
+] as const)('the limit %s of %j ends %s while it works', async (limit, options, backend) => {
+  const { running, id } = await run(backend, 'spends', {}, options);
+
+  const view = await untilStatus(running, id, 'complete', 'failed');
+
+  expect(view.error).toMatchObject({ code: 'budget_exceeded', facts: { limit } });
+  expect(view.usage.turns).toBeLessThanOrEqual(5);
+});
+
+test('codex, which says what it used only in the end, is ended by the file of its thread', async () => {
+  const assistants = fakeAssistants({ secrets: { CODEX_HOME: temporaryFolder() } });
+  const { running, id } = await run('codex', 'spends', { assistants }, { maxTokensTotal: 400, maxTurns: 900 });
+
+  const view = await untilStatus(running, id, 'complete', 'failed');
+
+  expect(view.error).toMatchObject({ code: 'budget_exceeded', facts: { limit: 'max_tokens_total' } });
+  expect(view.usage.input_tokens).toBeGreaterThanOrEqual(400);
+}, 20_000);
+
+test('what codex used before it was cancelled in the midst of a tool is counted', async () => {
+  const assistants = fakeAssistants({ secrets: { CODEX_HOME: temporaryFolder() } });
+  const { running, id } = await run('codex', 'hangs_in_a_tool', { assistants });
+  await vi.waitFor(async () => expect((await running.service.status(id)).usage.input_tokens).toBe(100), {
+    timeout: 10_000,
+  });
+
+  await running.service.cancel(id, null);
+
+  expect((await untilStatus(running, id, 'cancelled')).usage).toMatchObject({ model_calls: 1, output_tokens: 5 });
+}, 20_000);
+
+test('what codex used until nothing was heard of it is counted', async () => {
+  const assistants = fakeAssistants({ secrets: { CODEX_HOME: temporaryFolder() } });
+  const { running, id } = await run('codex', 'hangs_in_a_tool', { assistants, options: { idleMs: 700 } });
+
+  expect(await untilStatus(running, id, 'complete', 'failed')).toMatchObject({
+    error: { code: 'timed_out' },
+    usage: { input_tokens: 100, output_tokens: 5 },
+  });
+}, 20_000);
+
+test.each(['hang', 'stubborn'])(
+  'the limit of time ends an assistant that plays "%s"',
+  async (play) => {
+    const { running, id } = await run('codex', play, {}, { timeoutMs: 1_500 });
+
+    expect((await untilStatus(running, id, 'complete', 'failed')).error).toMatchObject({ code: 'timed_out' });
+  },
+  20_000,
+);
+
+test('an assistant of which nothing is heard for too long is ended, by name', async () => {
+  const { running, id } = await run('codex', 'hang', { options: { idleMs: 700 } });
+
+  expect((await untilStatus(running, id, 'complete', 'failed')).error).toMatchObject({
+    code: 'timed_out',
+    message: 'nothing was heard of codex for too long',
+    facts: { limit: 'idle_timeout_seconds' },
+  });
+}, 20_000);
+
+test.each([
+  ['hang', sandbox],
+  ['hang', createNoSandbox()],
+  ['stubborn', createNoSandbox()],
+  ['daemon', sandbox],
+  ['daemon', createNoSandbox()],
+])(
+  'cancel leaves nothing alive of an assistant that plays "%s"',
+  async (play, held) => {
+    const { running, id } = await run('codex', play, { sandbox: held });
+    await untilRunning(running);
+    await vi.waitFor(() =>
+      expect(play !== 'daemon' || readFileSync(join(running.root, 'daemon'), 'utf8')).toBeTruthy(),
+    );
+    const mark = new RegExp(`\0ATS_ATTEMPT=${runsIn(running.root)[0]?.env['ATS_ATTEMPT']}\0`);
+    expect(processesWith(mark)).not.toEqual([]);
+
+    await running.service.cancel(id, null);
+    await untilStatus(running, id, 'cancelled');
+
+    expect(processesWith(mark)).toEqual([]);
+  },
+  20_000,
+);
+
+test('a daemon that an assistant leaves behind is ended with it', async () => {
+  const { running, id } = await run('codex', 'leaves_daemon');
+  const mark = new RegExp(`\0ATS_ATTEMPT=[0-9a-f]{12}/${id}#1\0`);
+
+  expect((await untilStatus(running, id, 'complete', 'failed')).result).toBe('left one');
+
+  expect(readFileSync(join(running.root, 'daemon'), 'utf8')).toMatch(/^\d+$/);
+  expect(processesWith(mark)).toEqual([]);
+});
+
+test('outside of the sandbox a daemon that an assistant leaves behind is ended, and that is said', async () => {
+  const { running, id } = await run('codex', 'leaves_daemon', { sandbox: createNoSandbox() });
+
+  expect((await untilStatus(running, id, 'complete', 'failed')).result).toBe('left one');
+
+  expect(isAlive(Number(readFileSync(join(running.root, 'daemon'), 'utf8')))).toBe(false);
+  expect(framesOf(running, id, 'log')).toContainEqual({
+    level: 'warn',
+    message: 'processes that it left behind were ended',
+  });
+}, 20_000);
+
+test.each(talkers)('work of %s that does not pass its checks is sent back in the same session', async (backend) => {
+  const verify = ['grep -q right made.txt || { echo it is wrong; exit 1; }'];
+  const { running, id } = await run(backend, 'well', {}, { verify });
+
+  const view = await untilStatus(running, id, 'complete', 'failed');
+  const [first, second] = runsIn(running.root);
+
+  expect(view).toMatchObject({ status: 'complete', attempt: 1, result: 'mended' });
+  expect(view.usage).toMatchObject({ turns: 6, input_tokens: 600, output_tokens: 30 });
+  if (backend === 'claude') expect(view.usage.cost_usd).toBeCloseTo(0.06);
+  expect(second?.id).toBe(first?.id);
+  expect(second?.prompt).toMatch(/^Your work is not accepted yet\.[\s\S]*it is wrong/);
+  expect(second?.prompt).not.toContain('You are an engineer');
+});
+
+test('a command, which has no session, is told all of it again with what the check said', async () => {
+  const verify = ['grep -q right made.txt || { echo it is wrong; exit 1; }'];
+  const { running, id } = await run('command', 'well', {}, { verify });
+
+  expect((await untilStatus(running, id, 'complete', 'failed')).status).toBe('complete');
+  expect(runsIn(running.root)[1]?.prompt).toMatch(/^You are an engineer[\s\S]*not accepted yet[\s\S]*it is wrong/);
+});

@@ -1,0 +1,62 @@
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { expect, test } from 'vitest';
+import { endMarked } from '../../../src/actors/process/orphans.ts';
+import { childEnvironment } from '../../../src/actors/process/run-command.ts';
+
+const variable = 'ATS_MARKED_TEST';
+
+/** Begins anew without end, so that it is nearly always in the midst of execve. */
+const beginsAnew = async (mark: string) => {
+  const child = spawn('sh', ['-c', 'exec sh -c "$0" "$0"', 'exec sh -c "$0" "$0"'], {
+    env: { ...childEnvironment(process.env), [variable]: mark },
+    stdio: 'ignore',
+  });
+  await once(child, 'spawn');
+  return child;
+};
+
+test.runIf(process.platform === 'linux')('a process that is in the midst of execve is found and ended', async () => {
+  const counts: number[] = [];
+  for (let time = 0; time < 100; time += 1) {
+    const mark = randomUUID();
+    const child = await beginsAnew(mark);
+    const ended = once(child, 'exit');
+    counts.push(await endMarked(variable, mark));
+    if (counts.at(-1) === 0) child.kill('SIGKILL');
+    await ended;
+  }
+
+  expect(counts).toEqual(counts.map(() => 1));
+});
+
+test('one that is about to end by itself is not ended, where there is patience', async () => {
+  const begin = async (mark: string) => {
+    const child = spawn('sleep', ['0.3'], {
+      env: { ...childEnvironment(process.env), [variable]: mark },
+      stdio: 'ignore',
+    });
+    await once(child, 'spawn');
+    return { child, ended: once(child, 'exit') };
+  };
+  const [patient, hasty] = [await begin('patient'), await begin('hasty')];
+
+  const counts = await Promise.all([endMarked(variable, 'patient', 10_000), endMarked(variable, 'hasty')]);
+  await Promise.all([patient.ended, hasty.ended]);
+
+  expect(counts).toEqual([0, 1]);
+  expect([patient.child.signalCode, hasty.child.signalCode]).toEqual([null, 'SIGTERM']);
+});
+
+test('one that has another mark is left alone', async () => {
+  const child = spawn('sleep', ['300'], {
+    env: { ...childEnvironment(process.env), [variable]: 'other' },
+    stdio: 'ignore',
+  });
+  await once(child, 'spawn');
+
+  expect(await endMarked(variable, 'othe')).toBe(0);
+  expect(child.exitCode ?? child.signalCode).toBeNull();
+  child.kill();
+});

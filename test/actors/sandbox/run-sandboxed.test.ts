@@ -1,0 +1,363 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { rename } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { execa } from 'execa';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { childEnvironment } from '../../../src/actors/process/run-command.ts';
+import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
+import { createNoSandbox } from '../../../src/actors/sandbox/off.ts';
+import type { OwnGit, Sandbox } from '../../../src/actors/sandbox/port.ts';
+import { runConfined } from '../../../src/actors/sandbox/run-sandboxed.ts';
+import { numberOf } from '../../../src/actors/sandbox/seccomp.ts';
+import { runProbes } from '../../../src/actors/sandbox/self-test.ts';
+import { gitIdentity } from '../../../src/actors/workspace/git-identity.ts';
+import { finish, startSystem, untilStatus } from '../../support/running.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const { ok, detail } = createBubblewrap({ readPaths: [], network: false }).check();
+const reason = ok ? '' : ` (skipped: ${detail})`;
+
+/** The name space of the network that this process, and so the server of a test, is in. */
+const ourNetwork = ok ? readlinkSync('/proc/self/ns/net') : '';
+
+/** A repository with settings, hooks and tools' files, as an agent finds it. */
+const makeWorkspace = () => {
+  const root = temporaryFolder();
+  for (const folder of ['.git/hooks', '.git/info', '.beads', '.vscode', '.github/workflows', 'src'])
+    mkdirSync(join(root, folder), { recursive: true });
+  for (const file of ['.git/config', '.git/HEAD', '.beads/issues.jsonl', '.vscode/tasks.json', 'src/a.txt'])
+    writeFileSync(join(root, file), 'as it was\n');
+  return root;
+};
+
+const runIn = async (
+  root: string,
+  script: string,
+  sandbox: Sandbox = createBubblewrap({ readPaths: [], network: false }),
+  more: Readonly<Record<string, string>> = {},
+  git?: OwnGit,
+) => {
+  const result = await runConfined(sandbox, {
+    argv: ['/bin/sh', '-c', script],
+    root,
+    readable: [],
+    ...(git === undefined ? {} : { git }),
+    env: { ...childEnvironment({ ...process.env, OPENAI_API_KEY: 'sk-canary-canary' }), ...more },
+    timeoutMs: 15_000,
+    signal: new AbortController().signal,
+    headBytes: 8_192,
+    tailBytes: 8_192,
+    namedOutputs: true,
+  });
+  if ('refusal' in result) throw new Error(result.refusal);
+  return result;
+};
+
+describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
+  test('may open its outputs by name', async () => {
+    const { exitCode, output } = await runIn(makeWorkspace(), 'echo one > /dev/stdout; echo two > /dev/stderr');
+
+    expect([exitCode, output.split('\n').sort()]).toEqual([0, ['', 'one', 'two']]);
+  });
+
+  test('works in the workspace with the programs of the system', async () => {
+    const root = makeWorkspace();
+
+    const result = await runIn(root, 'pwd; cat src/a.txt; echo new > src/b.txt; node -e "console.log(1+1)"; exit 7');
+
+    expect(result).toMatchObject({ exitCode: 7, output: `${root}\nas it was\n2\n` });
+    expect(readFileSync(join(root, 'src/b.txt'), 'utf8')).toBe('new\n');
+  });
+
+  test('cannot break out in any way that we know of', async () => {
+    process.env['AGENT_PROBE'] = 'probe-canary';
+    onTestFinished(() => void delete process.env['AGENT_PROBE']);
+
+    const probes = await runProbes(createBubblewrap({ readPaths: [], network: false }));
+
+    expect(probes.filter(({ held }) => !held)).toEqual([]);
+    expect(probes.length).toBeGreaterThanOrEqual(30);
+  }, 60_000);
+
+  test.each([
+    ['ptrace', '0, 0, 0, 0'],
+    ['keyctl', '0, -3, 1'],
+    ['unshare', '0'],
+  ])('is refused the system call %s, which the kernel itself would carry out', async (name, args) => {
+    const call = `perl -e 'my $r = syscall(${numberOf(name)}, ${args}); print $r < 0 ? "refused $!{EPERM}" : "done"'`;
+
+    expect((await runIn(makeWorkspace(), call, createNoSandbox())).output).toBe('done');
+    expect((await runIn(makeWorkspace(), call)).output).toBe('refused 1');
+  });
+
+  test.each([
+    [false, 'listening'],
+    [true, 'EPERM'],
+  ])('with the network %s a socket of the file system is %s', async (network, says) => {
+    const listen =
+      'require("net").createServer().on("error", (e) => console.log(e.code)).listen("src/x.sock", () => { console.log("listening"); process.exit() })';
+
+    const { output } = await runIn(
+      makeWorkspace(),
+      `node -e '${listen}'`,
+      createBubblewrap({ readPaths: [], network }),
+    );
+
+    expect(output.trim()).toBe(says);
+  });
+
+  test('cannot do what the two that need the network or the disk would show', async () => {
+    const root = makeWorkspace();
+    const net = "node -e \"require('net').connect(80, '1.1.1.1').on('error', () => process.exit(9))\"";
+
+    expect((await runIn(root, net)).exitCode).toBe(9);
+    expect((await runIn(root, 'head -c 600000000 /dev/zero > /tmp/huge')).exitCode).not.toBe(0);
+    expect((await runIn(root, 'env | grep canary')).exitCode).toBe(1);
+  });
+
+  const greedy = {
+    'buffers of Node': `node -e 'const a = []; for (;;) a.push(Buffer.alloc(1e7, 1))'`,
+    'objects of Node': `node --max-old-space-size=8000 -e 'const a = []; for (;;) a.push(new Array(1e5).fill(0).map((_, i) => [i]))'`,
+    'what is not a script': 'tail /dev/zero',
+    'shared memory': 'head -c 300000000 /dev/zero > /dev/shm/x',
+    'a file among devices': 'head -c 1 /dev/zero > /dev/x',
+  };
+
+  test.each(Object.entries(greedy))('ends when it takes memory without end: %s', async (_, script) => {
+    const sandbox = createBubblewrap({ readPaths: [], network: false, memoryBytes: 512 * 1024 ** 2 });
+    const before = process.memoryUsage().rss;
+
+    const result = await runIn(makeWorkspace(), script, sandbox);
+
+    expect(result.timedOut).toBe(false);
+    expect(result.exitCode).not.toBe(0);
+    expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 ** 2);
+    expect((await runIn(makeWorkspace(), 'echo still here', sandbox)).output).toBe('still here\n');
+  });
+
+  test.each([128, 4_096])('runs Node, npm and git with %d MB', async (mb) => {
+    const root = temporaryFolder();
+    await execa('git', ['init', '--quiet'], { cwd: root });
+    const sandbox = createBubblewrap({ readPaths: [], network: false, memoryBytes: mb * 1024 ** 2 });
+
+    const result = await runIn(root, 'node -e 0 && npm --version && git status --short && echo fine', sandbox);
+
+    expect(result).toMatchObject({ exitCode: 0, output: expect.stringMatching(/^\d+\.\d+\.\d+\nfine\n$/) });
+  });
+
+  test('is what the kernel ends first when memory is short', async () => {
+    expect((await runIn(makeWorkspace(), 'cat /proc/self/oom_score_adj')).output).toBe('1000\n');
+  });
+
+  test('has the memory that the user says, or no limit', async () => {
+    const limit = (memoryBytes: number | null) => createBubblewrap({ readPaths: [], network: false, memoryBytes });
+
+    expect((await runIn(makeWorkspace(), 'ulimit -d', limit(256 * 1024 ** 2))).output).toBe('262144\n');
+    expect((await runIn(makeWorkspace(), 'ulimit -d')).output).toBe('4194304\n');
+    expect((await runIn(makeWorkspace(), 'ulimit -d', limit(null))).output).toBe('unlimited\n');
+    expect(limit(null).describe()).toMatch(/^bubblewrap, network off, no limit of memory/);
+  });
+
+  test('leaves nothing behind, however it was started', async () => {
+    const root = makeWorkspace();
+    const mark = `sandbox-${process.pid}-${Math.random()}`;
+
+    await runIn(root, `(exec -a ${mark} sleep 300) & setsid bash -c 'exec -a ${mark} sleep 300' & trap '' TERM; echo`);
+
+    const commands = readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .map((pid) => (existsSync(`/proc/${pid}/cmdline`) ? readFileSync(`/proc/${pid}/cmdline`, 'latin1') : ''));
+    expect(commands.filter((line) => line.startsWith(mark))).toEqual([]);
+  });
+
+  test('reads what the user names, and reaches the network where the user allows it', async () => {
+    const root = makeWorkspace();
+    const other = temporaryFolder();
+    writeFileSync(join(other, 'library'), 'shared');
+    const server = createServer((_request, response) => response.end('hello'));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const open = createBubblewrap({ readPaths: [other], network: true });
+    const fetching = `fetch("http://127.0.0.1:${port}").then((r) => r.text()).then(console.log)`;
+
+    const result = await runIn(root, `cat ${other}/library; node -e '${fetching}'; touch ${other}/new`, open);
+
+    expect(result.output).toMatch(/^sharedhello\n.*Read-only/);
+  });
+
+  test.each([
+    [true, false],
+    [false, true],
+  ])('network %s of a role counts for its commands and checks, whatever the others have', async (network, others) => {
+    const server = createServer((_request, response) => response.end('hello'));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const reach = `node -e 'fetch("http://127.0.0.1:${port}").then(() => process.exit(0), () => process.exit(9))'`;
+    const turns = [{ calls: [{ tool: 'bash', arguments: { command: `${reach}; echo $? > code` } }] }, finish()];
+    const sandbox = createBubblewrap({ readPaths: [], network: others });
+    const running = await startSystem({ turns, sandbox, role: { network } });
+    const { task_id: id } = await running.service.create({ description: 'a task' });
+
+    const verify = [`${reach}; test $? = ${network ? 0 : 9}`];
+    await running.service.execute({ task: id, role: 'engineer', options: { verify } });
+
+    expect(await untilStatus(running, id, 'complete', 'failed')).toMatchObject({ status: 'complete' });
+    expect(readFileSync(join(running.root, 'code'), 'utf8').trim()).toBe(network ? '0' : '9');
+  });
+
+  test('a caller closes the network, and opens it only where the configuration leaves it to callers', async () => {
+    const look = { calls: [{ tool: 'bash', arguments: { command: 'readlink /proc/self/ns/net > net' } }] };
+    const sandbox = createBubblewrap({ readPaths: [], network: false });
+    const isOpen = async (setting: object, options: object): Promise<boolean> => {
+      const running = await startSystem({ turns: [look, finish()], sandbox, ...setting });
+      const { task_id: id } = await running.service.create({ description: 'a task' });
+      await running.service.execute({ task: id, role: 'engineer', options });
+      await untilStatus(running, id, 'complete');
+      return readFileSync(join(running.root, 'net'), 'utf8').trim() === ourNetwork;
+    };
+
+    expect(await isOpen({ options: { allowTaskNetwork: true } }, { network: true })).toBe(true);
+    expect(await isOpen({ role: { network: true } }, {})).toBe(true);
+    expect(await isOpen({ role: { network: true } }, { network: false })).toBe(false);
+    await expect(isOpen({}, { network: true })).rejects.toMatchObject({
+      code: 'invalid_params',
+      facts: { fields: [{ path: 'options.network', problem: expect.stringContaining('sandbox.allow_task_network') }] },
+    });
+  });
+
+  test('a retry has the network of the attempt before only while that is allowed', async () => {
+    const look = { calls: [{ tool: 'bash', arguments: { command: 'readlink /proc/self/ns/net >> net' } }] };
+    const turns = [look, finish('no luck', 'failed')];
+    const sandbox = createBubblewrap({ readPaths: [], network: false });
+    const running = await startSystem({ turns, sandbox, options: { allowTaskNetwork: true } });
+    const { task_id: id } = await running.service.create({ description: 'a task' });
+    await running.service.execute({ task: id, role: 'engineer', options: { network: true } });
+    await untilStatus(running, id, 'failed');
+
+    running.system.reconfigure({ ...running.system.settings(), allowTaskNetwork: false });
+    await running.service.retry(id, null, null, null);
+    const view = await untilStatus(running, id, 'failed');
+
+    expect(view.attempt).toBe(2);
+    const [first, second] = readFileSync(join(running.root, 'net'), 'utf8').trim().split('\n');
+    expect(first).toBe(ourNetwork);
+    expect(second).toMatch(/^net:/);
+    expect(second).not.toBe(ourNetwork);
+    await expect(running.service.retry(id, null, { network: true }, null)).rejects.toMatchObject({
+      code: 'invalid_params',
+    });
+  });
+
+  test('commits go by the name of the user, whose home it does not see', async () => {
+    const root = temporaryFolder();
+    const home = temporaryFolder();
+    writeFileSync(
+      join(home, '.gitconfig'),
+      '[user]\n\tname = Amy\n\temail = amy@localhost\n[url "https://token@x"]\n\tinsteadOf = y\n',
+    );
+    const own = { dir: join(temporaryFolder(), 'git'), at: join(root, '.git') };
+    const git = (...args: string[]) => execa('git', args, { cwd: root, env: { HOME: home, GIT_DIR: own.dir } });
+    await git('init', '--quiet');
+    await git('config', 'core.bare', 'false');
+    vi.stubEnv('HOME', home);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const identity = gitIdentity(root);
+    vi.unstubAllEnvs();
+
+    const result = await runIn(
+      root,
+      'git commit --quiet --allow-empty -m one && cat ~/.gitconfig',
+      undefined,
+      identity,
+      own,
+    );
+    await git('config', 'user.name', 'The Project');
+    await rename(own.dir, own.at);
+
+    expect(result.output).not.toContain('token');
+    expect((await git('--git-dir', own.at, 'log', '--format=%an %ae %cn')).stdout).toBe('Amy amy@localhost Amy');
+    vi.stubEnv('HOME', home);
+    expect(gitIdentity(root)).toEqual({ GIT_AUTHOR_EMAIL: 'amy@localhost', GIT_COMMITTER_EMAIL: 'amy@localhost' });
+  });
+
+  test('a folder of PATH that holds the home is not shown', async () => {
+    const sandbox = createBubblewrap({ readPaths: [], network: false });
+    const wanted = {
+      argv: ['true'] as [string],
+      root: makeWorkspace(),
+      readable: [],
+      env: { PATH: `${homedir()}:/:/usr/bin` },
+    };
+
+    const confined = sandbox.confine(wanted);
+
+    if ('refusal' in confined) throw new Error(confined.refusal);
+    confined.release?.();
+    expect(confined.argv).not.toContain(homedir());
+    expect(confined.argv.join(' ')).not.toContain('--ro-bind / /');
+  });
+
+  test('an agent works in it from its first command to its checks', async () => {
+    const bash = (command: string) => ({ calls: [{ tool: 'bash', arguments: { command } }] });
+    const sandbox = createBubblewrap({ readPaths: [], network: false });
+    const running = await startSystem({ turns: [bash('echo $PPID > parent; touch ../escaped'), finish()], sandbox });
+    const { task_id: id } = await running.service.create({ description: 'a task' });
+    const verify = ['test "$HOME" = /tmp/home'];
+
+    await running.service.execute({ task: id, role: 'engineer', options: { verify } });
+
+    expect(await untilStatus(running, id, 'complete')).toMatchObject({ status: 'complete' });
+    expect(readFileSync(join(running.root, 'parent'), 'utf8').trim()).toMatch(/^[0-9]$/);
+    expect(existsSync(join(running.root, '..', 'escaped'))).toBe(false);
+  });
+});
+
+test('a probe that could not be run says nothing of the sandbox', async () => {
+  const broken: Sandbox = {
+    ...createNoSandbox(),
+    confine: ({ root }) => ({ argv: ['/bin/false'], cwd: root, env: {} }),
+  };
+
+  const probes = await runProbes(broken);
+
+  expect(probes.filter(({ held, tried }) => held || tried)).toEqual([]);
+  expect(probes.length).toBeGreaterThan(29);
+});
+
+test('the probes find out what holds nothing', async () => {
+  // Only what harms nobody: as root, most of them would really be done.
+  const escaped: string[] = [];
+  const toothless: Sandbox = {
+    ...createNoSandbox(),
+    confine: ({ argv, root, env }) => {
+      const harmless = /\$OTHER\/|out\/|\.git|\.beads|\.vscode|\.github|127\.0\.0\.1/.test(argv.at(-1) ?? '');
+      return harmless ? { argv, cwd: root, env } : { refusal: 'not tried' };
+    },
+  };
+
+  for (const { name, held, tried } of await runProbes(toothless)) if (tried && !held) escaped.push(name);
+
+  expect(escaped).toEqual(
+    expect.arrayContaining(['read another project', 'make a hook of git', 'reach a server of this machine']),
+  );
+  expect(escaped.length).toBeGreaterThan(10);
+}, 60_000);
+
+test('without a sandbox commands and checks are refused with what to install, and nothing is run', async () => {
+  const sandbox = createBubblewrap({ readPaths: [], network: false, bwrap: '/nowhere/bwrap' });
+  const turns = [{ calls: [{ tool: 'bash', arguments: { command: 'touch ran' } }] }, finish()];
+  const running = await startSystem({ turns, sandbox });
+  const { task_id: id } = await running.service.create({ description: 'a task' });
+
+  await running.service.execute({ task: id, role: 'engineer', options: { verify: ['touch checked'] } });
+  const view = await untilStatus(running, id, 'failed');
+
+  expect(view.error?.message).toMatch(/not run: no command is run without a sandbox: .*apt install bubblewrap/);
+  expect(existsSync(join(running.root, 'ran'))).toBe(false);
+  expect(existsSync(join(running.root, 'checked'))).toBe(false);
+});
