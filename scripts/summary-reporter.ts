@@ -1,6 +1,27 @@
+import { relative } from 'node:path';
 import type { Reporter, TestModule } from 'vitest/node';
 
-/** Says why a test was skipped, and ends the run with one line that people and programs can read. */
+const slowest = 10;
+
+/** The time of a file: its imports, hooks and tests. */
+const tookMs = (module: TestModule): number => {
+  const { prepareDuration, collectDuration, setupDuration, duration } = module.diagnostic();
+  return prepareDuration + collectDuration + setupDuration + duration;
+};
+
+/** Where the time went: the slowest files, each with its share of the time of all. */
+export const slowestFiles = (files: readonly { readonly name: string; readonly ms: number }[]): string => {
+  const total = files.reduce((sum, { ms }) => sum + ms, 0);
+  const shown = files.toSorted((one, other) => other.ms - one.ms).slice(0, slowest);
+  const share = (ms: number): string => `${Math.round((100 * ms) / Math.max(total, 1))}%`.padStart(4);
+  const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`.padStart(8);
+  return [
+    `slowest files, of ${(total / 1_000).toFixed(1)} s in ${files.length} files:`,
+    ...shown.map(({ name, ms }) => `${seconds(ms)} ${share(ms)}  ${name}`),
+  ].join('\n');
+};
+
+/** Says why a test was skipped and where the time went; the last line counts, for people and programs. */
 export default class SummaryReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly unknown[]): void {
     const counts = { passed: 0, failed: unhandled.length, skipped: 0 };
@@ -17,6 +38,9 @@ export default class SummaryReporter implements Reporter {
         else counts.passed += 1;
       }
     }
+    console.log(
+      slowestFiles(modules.map((module) => ({ name: relative(process.cwd(), module.moduleId), ms: tookMs(module) }))),
+    );
     console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
   }
 }

@@ -8,6 +8,8 @@ import { runSeeds } from './run-seeds.ts';
 
 /** A fault as somebody could bring it in, and what the simulation must say of it. */
 interface Planted extends Patch {
+  /** One that finds it: tried first. */
+  readonly seed: number;
   readonly says: RegExp;
 }
 
@@ -16,84 +18,98 @@ const bugs: Readonly<Record<string, Planted>> = {
     file: 'src/actors/journal/durable-actor.ts',
     find: 'if (changed(snapshot, next)) recorder.commit(next, stamped, snapshot);',
     put: 'if (changed(snapshot, next)) setTimeout(() => recorder.commit(next, stamped, snapshot), 5);',
+    seed: 1,
     says: /./,
   },
   'a request is acknowledged before it is on disk': {
     file: 'src/actors/engine/task-commands.ts',
     find: '          makeDurable(taskId, host);\n',
     put: '',
+    seed: 12,
     says: /I10 a run of .* was acknowledged and is not in the journal/,
   },
   'one slot more than the cap is given': {
     file: 'src/machines/supervisor-context.ts',
     find: 'atWork(context).length < context.cap ?',
     put: 'atWork(context).length <= context.cap ?',
+    seed: 15,
     says: /I2 \d hold a slot/,
   },
   'after a restart who waits gets the slot of who ran': {
     file: 'src/actors/system.ts',
     find: "if (seat !== null) supervisor.send({ type: 'slot.retaken'",
     put: "if (seat === undefined) supervisor.send({ type: 'slot.retaken'",
+    seed: 12,
     says: /I2/,
   },
   'a retry costs nothing': {
     file: 'src/machines/task-setup.ts',
     find: 'context.retriesLeft - 1',
     put: 'context.retriesLeft',
+    seed: 17,
     says: /I9 attempt/,
   },
   'deadlines are forgotten at a restart': {
     file: 'src/actors/engine/task-registry.ts',
     find: 'if (rows !== null && saved?.pending === true) ports.setDeadline(taskId, rows.task.context.deadlineAt);',
     put: '',
+    seed: 14,
     says: /stuck/,
   },
   'pending tasks are not taken up at a restart': {
     file: 'src/actors/system.ts',
     find: '      await host.restore();\n',
     put: '',
+    seed: 2,
     says: /stuck|I2|I14/,
   },
   'an answer of the model that is in the journal is asked for again': {
     file: 'src/actors/agent/turns.ts',
     find: 'const known = desk.steps.thought(turn)?.answer ?? null;',
     put: 'const known = null;',
+    seed: 2,
     says: /I10 .* was finished and is done again/,
   },
   'a command that was at work in a crash is run again unasked': {
     file: 'src/actors/agent/turns.ts',
     find: "if (repeatableTools.has(call.tool) || ports.onInterrupted() === 'repeat' || isRepeat(decision)) return null;",
     put: 'if (begun !== null) return null;',
+    seed: 12,
     says: /I10 .* done again, unasked/,
   },
   'a cancelled agent is not waited for': {
     file: 'src/actors/engine/slots.ts',
     find: 'await within(Promise.allSettled([...(working.get(key) ?? [])]), quiesceMs, `the work of attempt ${attempt}`);',
     put: '',
+    seed: 12,
     says: /I6/,
   },
   'the tracker is not told of an end': {
     file: 'src/actors/engine/task-actors.ts',
     find: '        await tracker.release(taskId, label, fence);\n',
     put: '',
+    seed: 2,
     says: /I14/,
   },
   'a task is closed before its results are written': {
     file: 'src/actors/engine/attempt-end.ts',
     find: '    await results.write({',
     put: '    void results.write({',
+    seed: 1,
     says: /Spec 2\.1/,
   },
   'a change in the tracker while the server is away is never shown': {
     file: 'src/actors/engine/watch-tracker.ts',
     find: 'before === undefined && !begun ? changedMeanwhile(task) : before !== now;',
     put: 'before === undefined && !begun ? false : before !== now;',
+    seed: 58,
     says: /I14 .* is shown as/,
   },
   'an interrupted write of the tracker is not made again': {
     file: 'src/machines/task-started.ts',
     find: "onError: [tellLater('closing'), fail],",
     put: "onError: [{ target: '#task.complete' as const, actions: 'recordEnd' as const }, fail],",
+    seed: 374,
     says: /I14/,
   },
 };
@@ -106,13 +122,18 @@ beforeAll(() => {
   return () => rmSync(sound, { recursive: true, force: true });
 });
 
-test.each(Object.entries(bugs))('a planted bug is caught: %s', { timeout: 300_000 }, async (_, { says, ...patch }) => {
-  const folder = temporaryFolder();
-  copyPatched(sound, folder, patch);
+test.each(Object.entries(bugs))(
+  'a planted bug is caught: %s',
+  { timeout: 300_000 },
+  async (_, { seed, says, ...patch }) => {
+    const folder = temporaryFolder();
+    copyPatched(sound, folder, patch);
 
-  const reports = await runSeeds(folder, 1, 1 + seedsAtMost);
+    const [known] = await runSeeds(folder, seed, seed + 1);
+    // What chance decides changes with the code: then another seed finds it.
+    const last = known?.violations.length === 0 ? (await runSeeds(folder, 1, 1 + seedsAtMost)).at(-1) : known;
 
-  const last = reports.at(-1);
-  process.stdout.write(`seed ${last?.seed}: ${last?.violations[0] ?? 'nothing'}\n`);
-  expect(last?.violations.join('\n')).toMatch(says);
-});
+    process.stdout.write(`seed ${last?.seed}: ${last?.violations[0] ?? 'nothing'}\n`);
+    expect(last?.violations.join('\n')).toMatch(says);
+  },
+);

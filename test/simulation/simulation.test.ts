@@ -1,7 +1,8 @@
-import { writeFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
 import { isLong } from '../support/long.ts';
-import { temporaryFolder } from '../support/temporary.ts';
 import { transpileInto } from '../support/transpiled.ts';
 import { runSeeds, runSeedsEverywhere } from './run-seeds.ts';
 import type { Report } from './simulate.ts';
@@ -9,7 +10,7 @@ import type { Report } from './simulate.ts';
 const minutes = 60_000;
 /** One seed, to be looked at closely: its journal goes to a file. */
 const wanted = process.env['AGENT_TEST_SEED'];
-const count = wanted === undefined ? (isLong ? 10_000 : 400) : 1;
+const count = wanted === undefined ? (isLong ? 10_000 : 80) : 1;
 const first = wanted === undefined ? 1 + (Date.now() % 1_000_000) : Number(wanted);
 
 const sum = (reports: readonly Report[], of: 'entries' | 'lives' | 'attempts' | 'completed' | 'virtualMs'): number =>
@@ -18,12 +19,16 @@ const sum = (reports: readonly Report[], of: 'entries' | 'lives' | 'attempts' | 
 const found = ({ seed, violations }: Report): string =>
   `seed ${seed} (again: AGENT_TEST_SEED=${seed} npx vitest run test/simulation/simulation.test.ts): ${violations.join('\n')}`;
 
+let folder: string;
+beforeAll(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), 'agent-test-')));
+  transpileInto(folder);
+  return () => rmSync(folder, { recursive: true, force: true });
+}, minutes);
+
 test(`${count} simulated worlds from seed ${first}: whatever crashes, is late or comes twice, every invariant holds`, {
   timeout: 10 * minutes,
 }, async () => {
-  const folder = temporaryFolder();
-  transpileInto(folder);
-
   const reports = await runSeedsEverywhere(folder, first, count);
 
   const days = Math.round(sum(reports, 'virtualMs') / 86_400_000);
@@ -36,12 +41,9 @@ test(`${count} simulated worlds from seed ${first}: whatever crashes, is late or
   if (count > 1) expect(Math.min(sum(reports, 'completed'), sum(reports, 'lives') - count)).toBeGreaterThan(count / 2);
 });
 
-test('the same seed gives the same journal', async () => {
-  const folder = temporaryFolder();
-  transpileInto(folder);
-
-  const [once, again] = [await runSeeds(folder, first, first + 10), await runSeeds(folder, first, first + 10)];
+test('the same seed gives the same journal', { timeout: minutes }, async () => {
+  const [once, again] = [await runSeeds(folder, first, first + 6), await runSeeds(folder, first, first + 6)];
 
   expect(again.map(({ hash }) => hash)).toEqual(once.map(({ hash }) => hash));
-  expect(new Set(once.map(({ hash }) => hash)).size).toBeGreaterThan(5);
+  expect(new Set(once.map(({ hash }) => hash)).size).toBeGreaterThan(3);
 });

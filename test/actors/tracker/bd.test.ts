@@ -99,7 +99,7 @@ describe('a bd that fails', () => {
   );
 
   test('that hangs, also at SIGTERM, is given up within its limit', async () => {
-    const { bd, tracker } = await open('A-direct', { ...usualLimits, readMs: 300 });
+    const { bd, tracker } = await open('A-direct', { ...usualLimits, readMs: 1_500 });
     bd.fail({ kind: 'hang', on: 'list', stubborn: true, times: 1 });
 
     const error = await failure(tracker.list());
