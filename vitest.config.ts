@@ -3,18 +3,19 @@ import { defineConfig } from 'vitest/config';
 const tests = 'test/**/*.test.ts';
 /** They replace a module or change the folder of the process, which other files would notice. */
 const alone = ['test/actors/tracker/embedded.test.ts', 'test/actors/agent/tools/confined-files.test.ts'];
+const limits = { testTimeout: 20_000, hookTimeout: 30_000 };
 
 export default defineConfig({
   test: {
+    include: [tests],
     reporters: ['default', './scripts/summary-reporter.ts'],
     // Many tests wait for processes of their own; a core left free would only wait as well.
     maxWorkers: '100%',
-    testTimeout: 20_000,
-    hookTimeout: 30_000,
+    ...limits,
     // The files of a worker share what they import: to load everything once more takes a second for each file.
     projects: [
       { extends: true, test: { name: 'shared', include: [tests], exclude: alone, isolate: false } },
-      { extends: true, test: { name: 'alone', include: alone } },
+      { test: { name: 'alone', include: alone, ...limits } },
     ],
     coverage: {
       provider: 'v8',
