@@ -1,4 +1,5 @@
 const layers = ['machines', 'actors', 'http', 'cli'];
+const adapters = ['tracker', 'model', 'assistants', 'sandbox', 'workspace', 'process', 'files', 'store'];
 const homes = { actors: 'openai|execa|libsql', http: 'fastify|fastify-sse-v2|json-rpc-2\\.0', cli: 'yargs|pino|yaml' };
 const error = (name, from, to, comment) => ({ name, severity: 'error', from, to, comment });
 
@@ -27,6 +28,18 @@ export default {
         { path: `node_modules/(${packages})/`, dependencyTypesNot: ['type-only'] },
         `Only src/${layer} uses this package; ask it through a port, or move the code there.`,
       ),
+    ),
+    error(
+      'adapters-know-no-engine',
+      { path: `^src/actors/(${adapters.join('|')})/` },
+      { path: '^src/actors/(engine|agent|tools|journal)/' },
+      'An adapter works for any engine. Move the code to the engine, or pass what it needs as a port or an option.',
+    ),
+    error(
+      'only-the-engine-imports-agent',
+      { path: '^src/actors/', pathNot: '^src/actors/(engine|agent)/' },
+      { path: '^src/actors/agent/' },
+      'The engine runs the agent loop. Move what others need to the room that it belongs to.',
     ),
     error('no-cycles', {}, { circular: true }, 'Type imports count. Move the shared type to the lower file.'),
     error('no-tests-in-src', { path: '^src/' }, { path: '^test/' }, 'Test code stays in test/.'),
