@@ -1,6 +1,7 @@
 import { lstatSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'libsql';
+import { messageOf } from '../../machines/message-of.ts';
 import { StoreError } from '../store/port.ts';
 import { UnsafeFileError } from './regular-file.ts';
 
@@ -35,8 +36,9 @@ export const takeLock = (path: string): ProcessLock | null => {
   } catch (cause) {
     db.close();
     if (isHeld(cause)) return null;
-    const words = cause instanceof Error ? cause.message : String(cause);
-    throw new StoreError(`the lock ${path} cannot be taken (${words}); is the disk full or read-only?`, { cause });
+    throw new StoreError(`the lock ${path} cannot be taken (${messageOf(cause)}); is the disk full or read-only?`, {
+      cause,
+    });
   }
   return { release: () => db.close() };
 };

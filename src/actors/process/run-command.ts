@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
+import { messageOf } from '../../machines/message-of.ts';
 import { type Bounds, createBoundedText } from './head-tail-buffer.ts';
 import { closeOwnEnds, openPipes } from './named-pipes.ts';
 import { endMarked } from './orphans.ts';
@@ -174,6 +175,6 @@ export const runCommand = async (command: Command): Promise<CommandResult> => {
     for (const { readable } of pipes ?? []) readable.destroy();
     return notStarted((await child).shortMessage ?? 'the command could not start', false);
   } catch (error) {
-    return notStarted(error instanceof Error ? error.message : String(error), false);
+    return notStarted(messageOf(error), false);
   }
 };

@@ -1,6 +1,7 @@
 import { closeSync, renameSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { messageOf } from '../../machines/message-of.ts';
 import { look, openFolder, openFolderIn, within } from '../workspace/handles.ts';
 import { copyTree, makeChangeable, type Room, removeTree } from './copy-tree.ts';
 
@@ -93,7 +94,7 @@ export const setAside = async (root: string, paths: readonly string[], folder: s
         await moveFrom(parent, each.split('/').at(-1) ?? each, into, String(place + 1), space);
         index[String(place + 1)] = textOf(each);
       } catch (error) {
-        left.push(`${textOf(each)} (${error instanceof Error ? error.message : String(error)})`);
+        left.push(`${textOf(each)} (${messageOf(error)})`);
       } finally {
         if (parent !== null) closeSync(parent);
       }

@@ -1,5 +1,6 @@
 import { lstatSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
+import { messageOf } from '../../machines/message-of.ts';
 import { createScanner, maxFolders, type ProtectedEntry, type Scan } from './protected-scan.ts';
 import { nothingSetAside, type SetAside, setAside } from './quarantine.ts';
 
@@ -15,7 +16,6 @@ export type GuardFolder = (root: string) => Promise<Guard | { readonly refusal: 
 
 const maxReadOnly = 500;
 const keptScanners = 4;
-const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 const tracker = '.beads';
 const way = 'set workspace.mode to worktree';
 
@@ -73,7 +73,7 @@ export const createGuard = (quarantine: string): GuardFolder => {
 
   return async (root) => {
     const scan = scannerOf(root);
-    const before = await scan(false).catch((error: unknown) => words(error));
+    const before = await scan(false).catch((error: unknown) => messageOf(error));
     if (typeof before === 'string') return { refusal: `${root} cannot be looked through: ${before}` };
     if (!before.isWhole)
       return { refusal: `${root} has more than ${maxFolders} folders, too many to be watched; ${way}` };
@@ -95,7 +95,7 @@ export const createGuard = (quarantine: string): GuardFolder => {
     return {
       readOnly,
       settle: () =>
-        settleNow().catch((error: unknown) => ({ ...nothingSetAside, left: [`not looked at: ${words(error)}`] })),
+        settleNow().catch((error: unknown) => ({ ...nothingSetAside, left: [`not looked at: ${messageOf(error)}`] })),
     };
   };
 };

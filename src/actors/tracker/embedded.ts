@@ -1,4 +1,5 @@
 import { type Refusal, refusal, ServiceError } from '../../machines/errors.ts';
+import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
@@ -268,7 +269,7 @@ export const createEmbeddedTracker = (
         const note = torn ? '; the last write was cut off, the file before it is used' : '';
         return { ok: true, detail: `embedded, ${issues.size} tasks${note}` };
       } catch (error) {
-        return { ok: false, detail: error instanceof Error ? error.message : String(error) };
+        return { ok: false, detail: messageOf(error) };
       }
     },
   };

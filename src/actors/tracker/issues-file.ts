@@ -1,6 +1,7 @@
 import { linkSync, lstatSync, unlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { ServiceError } from '../../machines/errors.ts';
+import { messageOf } from '../../machines/message-of.ts';
 import { removeLeftovers, writeFileAtomically } from '../files/atomic-write.ts';
 import { LockedError, withLock } from '../files/process-lock.ts';
 import { isRealFolder, makeRealFolder } from '../files/real-folder.ts';
@@ -35,9 +36,8 @@ const asUnavailable =
     if (error instanceof LockedError)
       throw unavailable(error.message, 'try again, or end the process that holds it', error);
     if (error instanceof UnsafeFileError) throw unavailable(error.problem, error.remedy, error);
-    const words = error instanceof Error ? error.message : String(error);
     throw unavailable(
-      words,
+      messageOf(error),
       `check that ${folder} is a folder that can be written and that the disk is not full`,
       error,
     );

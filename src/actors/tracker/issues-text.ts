@@ -1,3 +1,4 @@
+import { messageOf } from '../../machines/message-of.ts';
 import { type Issue, issueSchema } from './issue.ts';
 
 /** What the file holds: issues by id, lines of other kinds as they are, and lines that cannot be read. */
@@ -28,7 +29,7 @@ const parseLine = (text: string): Line => {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    return { problem: error instanceof Error ? error.message : String(error), json: false };
+    return { problem: messageOf(error), json: false };
   }
   if (isOther(value)) return { other: text };
   const parsed = issueSchema.safeParse(value);

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { ServiceError } from '../../machines/errors.ts';
+import { messageOf } from '../../machines/message-of.ts';
 import { UnsafeFileError } from '../files/regular-file.ts';
 import { createBdTracker } from './bd/bd.ts';
 import { type BdCalls, createBdCalls, usualLimits } from './bd/calls.ts';
@@ -104,7 +105,7 @@ export const createTracker = (options: TrackerOptions): Tracker & { readonly bd:
         const { ok, detail } = await embedded.check();
         return { ok, detail: `${detail}; ${await whyEmbedded()}` };
       } catch (error) {
-        return { ok: false, detail: error instanceof Error ? error.message : String(error) };
+        return { ok: false, detail: messageOf(error) };
       }
     },
   };
