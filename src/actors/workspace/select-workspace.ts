@@ -58,7 +58,7 @@ const refusing = (workspace: Workspace, refusal: () => string | null): Workspace
 export const chooseWorkspace = async (options: WorkspaceOptions): Promise<Workspace> => {
   const { mode, projectRoot, folder, copies, environment, filters = [], sandboxed = true } = options;
   const refusal = (): string | null => refusalOf(options);
-  if (mode === 'shared') return refusing(createSharedWorkspace({ projectRoot }), refusal);
+  if (mode === 'shared') return refusing(createSharedWorkspace({ projectRoot, sandboxed }), refusal);
   const program = findGit(environment['PATH'] ?? '');
   const description = await describe(program, options);
   const worktrees = createWorktreeWorkspace({

@@ -4,22 +4,22 @@ import type { Workspace } from './port.ts';
 
 export interface SharedOptions {
   readonly projectRoot: string;
-  /** Why it is not a worktree, although that was wished; then one attempt at a time changes files. */
-  readonly fallback?: string | undefined;
+  /** Whether a sandbox holds the commands of agents; then one attempt at a time changes files. */
+  readonly sandboxed?: boolean;
 }
 
 /** Every attempt works in the project folder itself. @throws a system error when the folder does not exist. */
-export const createSharedWorkspace = ({ projectRoot, fallback }: SharedOptions): Workspace => {
-  const mutex = createMutex();
+export const createSharedWorkspace = ({ projectRoot, sandboxed = false }: SharedOptions): Workspace => {
+  const oneWriter = createMutex();
   return {
     mode: 'shared',
     describe: () =>
-      fallback === undefined
-        ? 'the project folder, shared by all attempts'
-        : `the project folder, one writer at a time (${fallback})`,
+      sandboxed
+        ? 'the project folder, shared by all attempts, one writer at a time'
+        : 'the project folder, shared by all attempts',
     open: async () => ({ root: await realpath(projectRoot), readable: [], git: null, notes: [], conflicts: [] }),
-    // What a command made is told apart from what another one made, and no folder is swapped while one is begun.
-    alone: mutex,
+    // No command swaps a folder for a link while the mounts of another are made, and each is told what it made.
+    alone: sandboxed ? oneWriter : (work) => work(),
     save: async () => null,
     sweep: async () => [],
     merge: async () => ({ status: 'nothing' }),

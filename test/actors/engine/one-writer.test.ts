@@ -16,10 +16,10 @@ import {
 
 const bash = (command: string): Turn => ({ calls: [{ tool: 'bash', arguments: { command } }] });
 
-/** A project folder that all attempts share although worktrees were wished. */
+/** A project folder that all attempts share, in which one of them writes at a time. */
 const start = (setting: Setting): Promise<Running> =>
   startSystem({
-    workspace: async (projectRoot) => createSharedWorkspace({ projectRoot, fallback: 'not in git' }),
+    workspace: async (projectRoot) => createSharedWorkspace({ projectRoot, sandboxed: true }),
     ...setting,
   });
 
@@ -53,6 +53,15 @@ test('one attempt after the other changes the folder, and the one that waits say
   expect(calls.map(({ data }) => data.ok)).toEqual(calls.map(() => true));
   expect(calls).toHaveLength(6);
   expect(framesOf(running, tasks[1] ?? '').some(({ data }) => String(data.message).startsWith('waits: '))).toBe(true);
+});
+
+test('without a sandbox commands of several attempts run at once', async () => {
+  const meet = bash('mktemp here.XXXXXX; while test "$(ls | grep -c here)" -lt 2; do sleep 0.02; done');
+  const running = await startSystem({ turns: [meet, finish()] });
+
+  const tasks = [await run(running), await run(running)];
+
+  for (const task of tasks) await untilStatus(running, task, 'complete');
 });
 
 test('one that waits is cancelled at once, and what it waited to do is never done', async () => {
