@@ -24,6 +24,7 @@ import { createMetrics, type Tally } from './journal/counters.ts';
 import { durable } from './journal/durable-actor.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
 import { mayGoOn, savedSeat } from './journal/snapshots.ts';
+import { within } from './process/within.ts';
 
 export interface System {
   readonly service: TaskService;
@@ -228,12 +229,12 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       await waitFor(supervisor, isIdle, { timeout: ms }).catch(() => {});
     },
     stop: async () => {
-      watch.stop();
+      const watched = within(watch.stop(), stopMs, 'a look at the tracker').catch(() => {});
       supervisor.send({ type: 'drain' });
       host.stop();
       supervisor.stop();
       clearTimeout(pause);
-      await Promise.all([invoked.settle(stopMs), attempts.settle(stopMs)]);
+      await Promise.all([watched, invoked.settle(stopMs), attempts.settle(stopMs)]);
       try {
         journal.stop();
       } catch (error) {

@@ -3,12 +3,13 @@ import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.t
 import { shownIn } from '../journal/transition-frames.ts';
 import type { Store } from '../store/port.ts';
 import { atRest, unlessBegun } from '../tracker/at-rest.ts';
-import type { Tracker } from '../tracker/port.ts';
+import type { Fence, Tracker } from '../tracker/port.ts';
 
 /** Looks at the tracker again and again, all tasks at once, and tells what others changed there. */
 export interface TrackerWatch {
   start(): void;
-  stop(): void;
+  /** Begins nothing more. Resolves when its round has ended. */
+  stop(): Promise<void>;
 }
 
 export interface WatchPorts {
@@ -38,10 +39,20 @@ export const createTrackerWatch = ({ tracker, store, observe, log }: WatchPorts)
   let timer: NodeJS.Timeout | null = null;
   let stopped = true;
   let failures = 0;
+  let round = Promise.resolve();
+
+  const fence = (id: TaskId): Fence => {
+    const isAtRest = atRest(store, id);
+    return () => {
+      if (stopped) throw new Error('the server is stopping');
+      isAtRest();
+    };
+  };
 
   /** Tasks that the tracker says are ours, while nothing of ours runs: an earlier service gave them up (facts/beads 11). */
   const freeForgotten = async (tasks: readonly TrackedTask[]): Promise<void> => {
     for (const { id, status, assignee } of tasks) {
+      if (stopped) return;
       if (status !== 'in_progress' || assignee !== tracker.actor) continue;
       const saved = store.actor(id);
       if (saved?.pending === true) continue;
@@ -49,7 +60,7 @@ export const createTrackerWatch = ({ tracker, store, observe, log }: WatchPorts)
         log('a task is marked as started by this service, which knows nothing of it', { task_id: id });
       else {
         log('a task was still marked as started; it is open again', { task_id: id });
-        await tracker.release(id, 'agent-failed', atRest(store, id)).catch(unlessBegun);
+        await tracker.release(id, 'agent-failed', fence(id)).catch(unlessBegun);
       }
     }
   };
@@ -66,6 +77,7 @@ export const createTrackerWatch = ({ tracker, store, observe, log }: WatchPorts)
     if (isSame && waiting.size === 0) return;
     if (!begun) await freeForgotten(tasks);
     for (const task of isSame ? tasks.filter(({ id }) => waiting.has(id)) : tasks) {
+      if (stopped) return;
       const now = essence(task);
       const before = known.get(task.id);
       const isNews = before === undefined && !begun ? changedMeanwhile(task) : before !== now;
@@ -89,6 +101,7 @@ export const createTrackerWatch = ({ tracker, store, observe, log }: WatchPorts)
       failures = 0;
       return Math.min(pauseMs + share * Math.max(0, performance.now() - began - 200), pauseAtMostMs);
     } catch (error) {
+      if (stopped) return pauseMs;
       failures += 1;
       if (failures === 1) log('the tracker cannot be used; it is asked again', { error });
       return Math.min(failedPauseMs * failures, pauseAtMostMs);
@@ -97,17 +110,21 @@ export const createTrackerWatch = ({ tracker, store, observe, log }: WatchPorts)
 
   const goOn = async (): Promise<void> => {
     const pause = await look();
-    if (!stopped) timer = setTimeout(() => void goOn(), pause).unref();
+    if (!stopped) timer = setTimeout(begin, pause).unref();
+  };
+  const begin = (): void => {
+    round = goOn();
   };
 
   return {
     start: () => {
       stopped = false;
-      void goOn();
+      begin();
     },
     stop: () => {
       stopped = true;
       if (timer !== null) clearTimeout(timer);
+      return round;
     },
   };
 };

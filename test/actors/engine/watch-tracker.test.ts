@@ -26,10 +26,42 @@ test('a change that could not be taken in is seen again by the next look', async
     await vi.waitFor(() => expect([looks.mock.calls.length, vi.getTimerCount()]).toEqual([look, 1]));
   }
 
-  watch.stop();
+  await watch.stop();
   vi.useRealTimers();
   store.close();
   expect(seen).toEqual(['one']);
+});
+
+test('stop waits for the task that is taken in, and no other one is taken in after it', async () => {
+  const random = (max: number): number => Math.floor(Math.random() * max);
+  const tracker = createEmbeddedTracker({ projectRoot: temporaryFolder(), clock: Date.now, random });
+  const store = createSqliteStore({ file: ':memory:' });
+  const events: string[] = [];
+  let goOn = (): void => {};
+  const observe = async ({ title }: { title: string }): Promise<boolean> => {
+    events.push(`takes ${title}`);
+    await new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    events.push(`took ${title}`);
+    return true;
+  };
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const watch = createTrackerWatch({ tracker, store, observe, log: () => {} });
+  watch.start();
+  await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1));
+  for (const title of ['one', 'two'])
+    await tracker.create({ title, description: '', dependencies: [], priority: 2, labels: [] });
+  vi.advanceTimersToNextTimer();
+  await vi.waitFor(() => expect(events).toHaveLength(1));
+  vi.useRealTimers();
+
+  const stopped = watch.stop().then(() => events.push('stopped'));
+  goOn();
+  await stopped;
+
+  store.close();
+  expect(events).toEqual([events[0], events[0]?.replace('takes', 'took'), 'stopped']);
 });
 
 const patience = { timeout: 10_000, interval: 10 };
