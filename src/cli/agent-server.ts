@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
+import { messageOf } from '../machines/message-of.ts';
 import { ConfigError, loadConfig } from './config/config.ts';
 import { findProject, UsageError } from './config/project.ts';
 import { print } from './output/io.ts';
@@ -50,8 +51,6 @@ const requireLocal = (args: { readonly [flag: string]: unknown }): void => {
   );
 };
 
-const says = (error: unknown): string => (error instanceof Error ? error.message : String(error));
-
 const exitCodeOf = (error: unknown): number => {
   if (error instanceof ConfigError) return exit.config;
   return error instanceof UsageError || (error instanceof Error && error.name === 'YError') ? exit.usage : exit.failed;
@@ -68,7 +67,7 @@ const obeySignals = (starting: Promise<RunningServer>): void => {
       .then(
         () => process.exit(0),
         (error: unknown) => {
-          print('stderr', `agent-server: ${says(error)}\n`);
+          print('stderr', `agent-server: ${messageOf(error)}\n`);
           process.exit(exit.failed);
         },
       );
@@ -108,6 +107,6 @@ const main = async (): Promise<void> => {
 };
 
 main().catch((error: unknown) => {
-  print('stderr', `agent-server: ${says(error)}\n`);
+  print('stderr', `agent-server: ${messageOf(error)}\n`);
   process.exit(exitCodeOf(error));
 });

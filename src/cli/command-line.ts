@@ -2,6 +2,7 @@ import yargs, { type Argv } from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { StoreError } from '../actors/store/port.ts';
 import { isServiceError, ServiceError } from '../machines/errors.ts';
+import { messageOf } from '../machines/message-of.ts';
 import { roles } from '../machines/task.ts';
 import { CallError } from './client/client.ts';
 import { connect } from './client/connect.ts';
@@ -149,7 +150,7 @@ const factsOf = (error: unknown): object =>
 
 const report = (error: unknown, io: Io): number => {
   const name = nameOf(error);
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   io.live('');
   if (process.argv.includes('--json')) io.json({ error: { ...factsOf(error), code: name, message } });
   io.err(`agent: ${message}`);

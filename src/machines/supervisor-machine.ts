@@ -1,6 +1,7 @@
 import { assign, emit, enqueueActions, setup } from 'xstate';
 import type { AgentStart } from './agent-context.ts';
 import { agentMachine } from './agent-machine.ts';
+import { messageOf } from './message-of.ts';
 import {
   atWork,
   insert,
@@ -21,7 +22,7 @@ import { type AttemptKey, type AttemptOutcome, type Failure, noUsage, type Role,
 const crashed = (error: unknown): AttemptOutcome => {
   const failure: Failure = {
     code: 'internal',
-    message: error instanceof Error ? error.message : String(error),
+    message: messageOf(error),
     facts: {},
     retryable: false,
   };

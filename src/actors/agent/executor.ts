@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Denial } from '../../machines/agent-selectors.ts';
+import { messageOf } from '../../machines/message-of.ts';
 import type { ToolCall, ToolSpec } from '../model/port.ts';
 import { headAndTail, maxResultBytes } from '../process/head-tail-buffer.ts';
 import { askSchema, askTool } from '../tools/ask.ts';
@@ -58,8 +59,6 @@ const specOf = (tool: Tool): ToolSpec => {
 /** What the model is told of the tools that a role may use, in the order of the toolbox. */
 export const toolSpecs = (tools: readonly string[]): readonly ToolSpec[] =>
   toolbox.filter(({ name }) => tools.includes(name)).map(specOf);
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 const parseJson = (text: string): { readonly json: unknown } | { readonly fault: string } => {
   try {

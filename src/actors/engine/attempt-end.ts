@@ -1,4 +1,5 @@
 import { ServiceError } from '../../machines/errors.ts';
+import { messageOf } from '../../machines/message-of.ts';
 import type { AttemptOutcome, TaskId } from '../../machines/task.ts';
 import type { AttemptInput } from '../../machines/task-context.ts';
 import type { EndLabel } from '../../machines/task-selectors.ts';
@@ -113,7 +114,7 @@ export const createAttemptEnds = (ports: TaskWorkPorts): AttemptEnds => {
         const work = await ports.workspace.save({ taskId, attempt, role, options }, title);
         if (work !== null) tellOf({ taskId, attempt }, work);
       } catch (error) {
-        const why = error instanceof Error ? error.message : String(error);
+        const why = messageOf(error);
         const message = `what was changed stays in its folder: ${why}`;
         ports.emit({ taskId, attempt }, 'log', { level: 'warn', message });
       }

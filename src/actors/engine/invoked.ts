@@ -1,5 +1,6 @@
 import { fromPromise, type PromiseActorLogic } from 'xstate';
 import { ServiceError } from '../../machines/errors.ts';
+import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { within } from '../process/within.ts';
 
@@ -27,7 +28,7 @@ const endMs = 20_000;
 
 /** It passes like an outage of the tracker: the chart tries again later. */
 const stillAtWork = (cause: unknown): never => {
-  const detail = cause instanceof Error ? cause.message : String(cause);
+  const detail = messageOf(cause);
   throw new ServiceError('tracker_unavailable', { detail, remedy: 'it is tried again' }, { cause });
 };
 

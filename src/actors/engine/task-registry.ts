@@ -1,6 +1,7 @@
 import { type ActorRefFrom, createActor, type InspectionEvent, type SnapshotFrom } from 'xstate';
 import type { agentMachine } from '../../machines/agent-machine.ts';
 import { ServiceError } from '../../machines/errors.ts';
+import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { TaskEvent } from '../../machines/task-context.ts';
 import type { taskMachine } from '../../machines/task-machine.ts';
@@ -69,7 +70,7 @@ export const stopping = (): ServiceError =>
 
 /** It will be tried again; who asks now is told why there is no answer. */
 const stillAtWork = (cause: unknown): never => {
-  const detail = `${cause instanceof Error ? cause.message : cause}; ask again later`;
+  const detail = `${messageOf(cause)}; ask again later`;
   throw new ServiceError('internal', { detail }, { cause });
 };
 

@@ -1,3 +1,4 @@
+import { messageOf } from '../../machines/message-of.ts';
 import type { Change, Entry, NewEntry, Store } from '../store/port.ts';
 
 /**
@@ -82,7 +83,7 @@ export const createJournal = (store: Store, { onError, onListenerError }: Journa
       return store.commit(...gathered, change);
     } catch (error) {
       failures += 1;
-      problem = error instanceof Error ? error.message : String(error);
+      problem = messageOf(error);
       gathered = shortened(gathered);
       if (gathered.length > 0) flushLater();
       throw error;

@@ -1,6 +1,7 @@
 import { chmodSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'libsql';
+import { messageOf } from '../../machines/message-of.ts';
 import { createWriteCheck } from '../files/room.ts';
 import {
   type Change,
@@ -140,7 +141,7 @@ const open = (options: SqliteOptions) => {
     const db = tryToOpen(options);
     return { db, sql: prepare(db) };
   } catch (cause) {
-    const words = cause instanceof Error ? cause.message : String(cause);
+    const words = messageOf(cause);
     throw new StoreError(
       `the journal ${options.file} cannot be opened (${words}); is the disk full or read-only, or the file not a journal?`,
       { cause },
@@ -197,7 +198,7 @@ export const createSqliteStore = (options: SqliteOptions): Store => {
       return result;
     } catch (cause) {
       writes.failed(cause, roomBytes);
-      const words = cause instanceof Error ? cause.message : String(cause);
+      const words = messageOf(cause);
       throw new StoreError(`the journal ${options.file} cannot be written: ${words}`, { cause });
     }
   };
@@ -224,7 +225,7 @@ export const createSqliteStore = (options: SqliteOptions): Store => {
         writes.require(roomBytes);
         return { ok: true, detail: 'the journal can be used' };
       } catch (error) {
-        return { ok: false, detail: error instanceof Error ? error.message : String(error) };
+        return { ok: false, detail: messageOf(error) };
       }
     },
     close: () => {

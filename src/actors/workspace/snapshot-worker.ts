@@ -1,4 +1,5 @@
 import { parentPort } from 'node:worker_threads';
+import { messageOf } from '../../machines/message-of.ts';
 import { GitError } from './git.ts';
 import { takeSnapshot } from './snapshot.ts';
 import type { SnapshotJob } from './snapshot-job.ts';
@@ -23,7 +24,7 @@ const run = async ({ id, job, flag }: Asked): Promise<Told> => {
     const isAborted = (): boolean => Atomics.load(new Int32Array(flag), 0) === 1;
     return { id, snapshot: await takeSnapshot(job, abort.signal, isAborted) };
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     return { id, failure: { message, isGit: error instanceof GitError } };
   } finally {
     running.delete(id);

@@ -1,3 +1,4 @@
+import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { protectionOf } from '../sandbox/protected-paths.ts';
 import { changesBetween, combine, commitTree, contains } from './commits.ts';
@@ -12,8 +13,6 @@ export interface Start {
   readonly notes: readonly string[];
   readonly conflicts: readonly StartConflict[];
 }
-
-const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** The project's commit with the work of earlier tasks that it does not have yet. */
 export const startOf = async (
@@ -38,7 +37,7 @@ export const startOf = async (
     }
     const merged = await combine(dirs, commit, record.commit, signal).catch((error: unknown) => ({
       conflicts: [],
-      why: words(error),
+      why: messageOf(error),
     }));
     if ('conflicts' in merged) {
       const why = 'why' in merged ? merged.why : merged.conflicts.join(', ');

@@ -1,5 +1,6 @@
 import { realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { messageOf } from '../../machines/message-of.ts';
 import type { Role, TaskId } from '../../machines/task.ts';
 import type { AttemptInput } from '../../machines/task-context.ts';
 import { createMutex } from '../process/serial-queue.ts';
@@ -33,8 +34,6 @@ export interface WorktreeOptions {
   readonly sandboxed: boolean;
   readonly description: string;
 }
-
-const words = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 const conflictsIn = ({ conflicts }: WorkRecord): readonly StartConflict[] =>
   conflicts.map(({ task_id, branch, files }) => ({ taskId: task_id as TaskId, branch, files }));
@@ -197,7 +196,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
         const taskId = task_id as TaskId;
         if (closed || !isOver(taskId, attempt)) continue;
         const saved = inTurn(() => saveNow({ taskId, attempt, role: role as Role, options: {} }, `Work of ${taskId}`));
-        await saved.catch((error: unknown) => failed.push(`${taskId}#${attempt}: ${words(error)}`));
+        await saved.catch((error: unknown) => failed.push(`${taskId}#${attempt}: ${messageOf(error)}`));
       }
       return failed;
     },

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { z } from 'zod';
+import { messageOf } from '../../machines/message-of.ts';
 import { type ConfigFlags, type Override, overridesFrom } from './config-overrides.ts';
 import { type Config, configSchema, configSections } from './config-schema.ts';
 
@@ -24,7 +25,7 @@ const readTree = (path: string): Tree => {
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    throw new ConfigError(`${path}: not JSON: ${cause instanceof Error ? cause.message : cause}`, { cause });
+    throw new ConfigError(`${path}: not JSON: ${messageOf(cause)}`, { cause });
   }
   if (!isTree(value)) throw new ConfigError(`${path}: expected a JSON object`);
   return value;

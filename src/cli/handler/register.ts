@@ -1,4 +1,5 @@
 import { posix, win32 } from 'node:path';
+import { messageOf } from '../../machines/message-of.ts';
 import { registerOnLinux, unregisterOnLinux } from './register-linux.ts';
 import { registerOnMacos, unregisterOnMacos } from './register-macos.ts';
 import { registerOnWindows, unregisterOnWindows } from './register-windows.ts';
@@ -14,7 +15,9 @@ const platformOf = ({ platform }: HandlerEnvironment) => platforms[platform] ?? 
 
 /** One line, whatever the program that failed has printed (rule U5). */
 const reasonOf = (error: unknown): string =>
-  (error instanceof Error ? error.message : String(error)).trim().replace(/\s*[\r\n]\s*/g, '; ');
+  messageOf(error)
+    .trim()
+    .replace(/\s*[\r\n]\s*/g, '; ');
 
 /** Under sudo the files would be root's, or go to the wrong user's home. */
 const isUnderSudo = ({ env, uid }: HandlerEnvironment): boolean =>

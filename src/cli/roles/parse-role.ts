@@ -1,6 +1,7 @@
 import { parseDocument } from 'yaml';
 import type { z } from 'zod';
 import type { Checked } from '../../actors/tools/confine.ts';
+import { messageOf } from '../../machines/message-of.ts';
 import type { Role } from '../../machines/task.ts';
 import { oneLine } from '../output/safe-text.ts';
 
@@ -24,7 +25,7 @@ const parseYaml = (text: string): Checked<unknown> => {
     if (fault !== undefined) return refused(`not YAML: ${fault.message.split('\n')[0]}`);
     return { ok: true, value: document.toJS({ maxAliasCount: 0 }) };
   } catch (error) {
-    return refused(`not YAML: ${error instanceof Error ? error.message : error}`);
+    return refused(`not YAML: ${messageOf(error)}`);
   }
 };
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { messageOf } from '../../machines/message-of.ts';
 import type { TaskView } from '../../machines/task-view.ts';
 import { CallError, type Client, type Frame } from '../client/client.ts';
 import { exitCodes } from '../output/exit-codes.ts';
@@ -32,7 +33,7 @@ const onInterrupt = (cancel: () => Promise<unknown>, io: Io): { interrupted: () 
     if (asked) process.exit(exitCodes.interrupted);
     asked = true;
     io.err('cancelling; press Ctrl-C again to leave at once');
-    cancel().catch((error: unknown) => io.err(error instanceof Error ? error.message : String(error)));
+    cancel().catch((error: unknown) => io.err(messageOf(error)));
   };
   process.on('SIGINT', handler);
   return { interrupted: () => asked, stop: () => process.off('SIGINT', handler) };

@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
 import { type ProcessLock, takeLock } from '../../actors/files/process-lock.ts';
 import { isAlive } from '../../actors/process/pid.ts';
+import { messageOf } from '../../machines/message-of.ts';
 import { type Project, requireOwnServer, stateFiles, textOf } from '../config/project.ts';
 import { ensurePrivateFolder, PrivateFileError } from './private-files.ts';
 import { readServerFile, type ServerFile } from './server-file.ts';
@@ -21,7 +22,7 @@ const keepOwner = async (file: string, root: string): Promise<void> => {
   try {
     await writeFileAtomically(file, `${root}\n`);
   } catch (error) {
-    const words = error instanceof Error ? error.message : String(error);
+    const words = messageOf(error);
     throw new PrivateFileError(`the state folder ${dirname(file)} cannot be used (${words})`);
   }
 };

@@ -16,6 +16,7 @@ import {
 import { dirname } from 'node:path';
 import { makeFolderDurably } from '../../actors/files/durable-folder.ts';
 import { openRegular, UnsafeFileError } from '../../actors/files/regular-file.ts';
+import { messageOf } from '../../machines/message-of.ts';
 
 /** A file or folder that only its owner may touch is not so; the message says what to do. */
 export class PrivateFileError extends Error {
@@ -28,7 +29,7 @@ export class StateFolderError extends Error {
 }
 
 export const stateFolderError = (folder: string, cause: unknown): StateFolderError => {
-  const words = cause instanceof Error ? cause.message : String(cause);
+  const words = messageOf(cause);
   return new StateFolderError(
     `the state folder ${folder} cannot be used (${words}); make it writable, or set AGENT_STATE_DIR to another`,
     { cause },

@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { messageOf } from '../../machines/message-of.ts';
 import { findServer } from '../client/find-server.ts';
 import { type Address, getJson } from '../client/http-request.ts';
 import { isJson, textIn } from '../client/json.ts';
@@ -27,7 +28,7 @@ export const faultsOf = async (address: Address): Promise<readonly string[]> => 
     const failing = checksOf(health).filter(([, value]) => !value?.startsWith('ok'));
     return textIn(health, 'status') === 'healthy' ? [] : failing.map(([name, value]) => `its ${name} is ${value}`);
   } catch (error) {
-    return [`it does not answer: ${error instanceof Error ? error.message : error}`];
+    return [`it does not answer: ${messageOf(error)}`];
   }
 };
 

@@ -1,4 +1,5 @@
 import { lstatSync } from 'node:fs';
+import { messageOf } from '../../machines/message-of.ts';
 import { readExistingToken, readToken } from './private-files.ts';
 
 /** The token of a server that runs: a rotated one counts at once (rule R5), a file that went bad changes nothing. */
@@ -33,7 +34,7 @@ export const createTokenSource = (path: string): TokenSource => {
       problem = null;
     } catch (error) {
       stamp = '';
-      problem = `${error instanceof Error ? error.message : String(error)}; the server goes on with the token that it had`;
+      problem = `${messageOf(error)}; the server goes on with the token that it had`;
     }
   };
   return {

@@ -2,6 +2,7 @@ import { accessSync, constants, existsSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { runHostProbes } from '../../actors/sandbox/host-probes.ts';
 import { type Probe, runProbes } from '../../actors/sandbox/self-test.ts';
+import { messageOf } from '../../machines/message-of.ts';
 import { findServer } from '../client/find-server.ts';
 import { type LoadedConfig, loadConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
@@ -34,7 +35,7 @@ const tracker = async ({ project }: CommandContext, config: Config): Promise<Che
     const { ok, detail } = await chosen.check();
     return { check: 'tracker', status: ok ? 'ok' : 'problem', detail: `${chosen.name}: ${detail}` };
   } catch (error) {
-    const words = error instanceof Error ? error.message : String(error);
+    const words = messageOf(error);
     return { check: 'tracker', status: 'problem', detail: `${chosen.name}: ${words}` };
   }
 };
@@ -45,7 +46,7 @@ const sandbox = ({ project }: CommandContext, config: Config): Check => {
     const status = !ok ? 'problem' : config.sandbox.mode === 'off' ? 'note' : 'ok';
     return { check: 'sandbox', status, detail };
   } catch (error) {
-    return { check: 'sandbox', status: 'problem', detail: error instanceof Error ? error.message : String(error) };
+    return { check: 'sandbox', status: 'problem', detail: messageOf(error) };
   }
 };
 
@@ -93,7 +94,7 @@ const state = ({ project: { stateDir } }: CommandContext): Check => {
     accessSync(folder, constants.W_OK);
     return { check: 'state', status: 'ok', detail: stateDir };
   } catch (error) {
-    const words = error instanceof Error ? error.message : String(error);
+    const words = messageOf(error);
     return { check: 'state', status: 'problem', detail: `${stateDir} cannot be used (${words}); set AGENT_STATE_DIR` };
   }
 };
