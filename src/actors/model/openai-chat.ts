@@ -1,7 +1,7 @@
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
+import { createAssembly, encodeRequest } from './chat-codec.ts';
 import { type Compat, usualCompat } from './compat.ts';
 import { createOpenAiCall, hostOf, keyHeader, type OpenAiOptions } from './openai-call.ts';
-import { createAssembly, encodeRequest } from './openai-codec.ts';
 import type { Model } from './port.ts';
 
 export interface OpenAiChatOptions extends OpenAiOptions {

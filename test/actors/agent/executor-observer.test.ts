@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { createExecutor } from '../../../src/actors/agent/executor.ts';
-import { call, createSeat, finish } from './seat.ts';
+import { call, createSeat, finish } from './tool-runner.ts';
 import { createWorkbench } from './workbench.ts';
 
 describe('observers', () => {

@@ -1,6 +1,6 @@
 import { execa } from 'execa';
 import { describe, expect, test } from 'vitest';
-import { call, createSeat, finish } from './seat.ts';
+import { call, createSeat, finish } from './tool-runner.ts';
 
 describe('the tools of a role', () => {
   test('are told to the model with the JSON Schema of their arguments', async () => {

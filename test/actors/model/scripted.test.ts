@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { selectModel } from '../../../src/actors/model/credentials.ts';
 import type { Message } from '../../../src/actors/model/port.ts';
 import { parseScript } from '../../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
+import { selectModel } from '../../../src/actors/model/select-model.ts';
 import { aRequest, ask, describeModel } from '../../contracts/model.ts';
 
 const read = { tool: 'read', arguments: { path: 'x' } };

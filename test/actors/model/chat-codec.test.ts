@@ -1,7 +1,7 @@
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
 import { describe, expect, test } from 'vitest';
+import { createAssembly, encodeRequest } from '../../../src/actors/model/chat-codec.ts';
 import { type Compat, usualCompat } from '../../../src/actors/model/compat.ts';
-import { createAssembly, encodeRequest } from '../../../src/actors/model/openai-codec.ts';
 import { aRequest } from '../../contracts/model.ts';
 
 /** A chunk as it comes from the wire, where the SDK's type promises more than providers keep. */
