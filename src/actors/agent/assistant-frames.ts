@@ -4,14 +4,14 @@ import type { EventType } from '../journal/event-types.ts';
 import { createTextGatherer } from '../process/text-gatherer.ts';
 
 /** What people see of a run, as the frames of the stream; in all as much as the journal should hold of one. */
-export interface Frames {
+export interface AssistantFrames {
   show(event: AssistantEvent): void;
   end(): void;
   /** Paths of files that were changed, below the workspace. */
   artifacts(): readonly string[];
 }
 
-export interface FramesOptions {
+export interface AssistantFramesOptions {
   readonly root: string;
   /** The same item may have the same id in two runs of one attempt. */
   readonly round: number;
@@ -19,29 +19,29 @@ export interface FramesOptions {
   readonly now: () => number;
 }
 
-const shownText = 2_000;
-const emittedAtMost = 4 * 1024 * 1024;
-const frameCost = 64;
-const artifactsAtMost = 200;
+const maxTextLength = 2_000;
+const maxEmittedLength = 4 * 1024 * 1024;
+const frameOverhead = 64;
+const maxArtifacts = 200;
 
 /** Passes frames on until their texts come to 4 MiB; then one says so. */
-const bounded = (emit: FramesOptions['emit']): FramesOptions['emit'] => {
-  let left = emittedAtMost;
+const boundedEmit = (emit: AssistantFramesOptions['emit']): AssistantFramesOptions['emit'] => {
+  let left = maxEmittedLength;
   return (type, data) => {
     if (left <= 0) return;
-    left -= frameCost + JSON.stringify(data).length;
+    left -= frameOverhead + JSON.stringify(data).length;
     emit(type, data);
     if (left <= 0) emit('log', { level: 'warn', message: 'what else the assistant writes is not streamed' });
   };
 };
 
-const below = (root: string, path: string): string | null => {
+const pathInside = (root: string, path: string): string | null => {
   const inside = isAbsolute(path) ? relative(root, path) : path;
   return inside === '' || inside === '..' || inside.startsWith(`..${sep}`) ? null : inside;
 };
 
-export const createFrames = ({ root, round, emit: pass, now }: FramesOptions): Frames => {
-  const emit = bounded(pass);
+export const createAssistantFrames = ({ root, round, emit: pass, now }: AssistantFramesOptions): AssistantFrames => {
+  const emit = boundedEmit(pass);
   const text = createTextGatherer((piece) => emit('text_delta', { text: piece }));
   const running = new Map<string, { readonly tool: string; readonly startedAt: number }>();
   const changed = new Set<string>();
@@ -49,22 +49,22 @@ export const createFrames = ({ root, round, emit: pass, now }: FramesOptions): F
   const show = (event: AssistantEvent): void => {
     if (event.type === 'text') text.add(event.text);
     else text.end();
-    if (event.type === 'note') emit('log', { level: event.level, message: event.message.slice(0, shownText) });
+    if (event.type === 'note') emit('log', { level: event.level, message: event.message.slice(0, maxTextLength) });
     if (event.type === 'session') emit('log', { level: 'info', message: `its session is ${event.id}` });
     if (event.type === 'tool_started') {
       const { callId, tool, arguments: given } = event;
       running.set(callId, { tool, startedAt: now() });
-      emit('tool_start', { call_id: `${round}:${callId}`, tool, arguments: given.slice(0, shownText) });
+      emit('tool_start', { call_id: `${round}:${callId}`, tool, arguments: given.slice(0, maxTextLength) });
     }
     if (event.type === 'tool_ended') {
       const { callId, ok, output } = event;
       const { tool, startedAt } = running.get(callId) ?? { tool: 'tool', startedAt: now() };
       running.delete(callId);
-      const times = { duration_ms: now() - startedAt, output: output.slice(0, shownText) };
+      const times = { duration_ms: now() - startedAt, output: output.slice(0, maxTextLength) };
       emit('tool_end', { call_id: `${round}:${callId}`, tool, ok, ...times });
     }
-    if (event.type === 'changed' && changed.size < artifactsAtMost) {
-      const path = below(root, event.path);
+    if (event.type === 'changed' && changed.size < maxArtifacts) {
+      const path = pathInside(root, event.path);
       if (path !== null) changed.add(path);
     }
   };

@@ -1,35 +1,35 @@
 import type { Delegated } from '../../machines/agent-context.ts';
 import type { Failure } from '../../machines/task.ts';
 import type { Assistant, AssistantEvent } from '../assistants/port.ts';
-import { mayPass } from '../assistants/program.ts';
+import { isTransient } from '../assistants/program.ts';
 import type { RunEnd } from '../assistants/run-assistant.ts';
-import { reasonIn } from './assistant-prompt.ts';
+import { giveUpReason } from './assistant-prompt.ts';
 
 type Outcome =
   | Omit<Extract<Delegated, { kind: 'done' }>, 'spent'>
   | Omit<Extract<Delegated, { kind: 'failed' }>, 'spent'>;
 
 /** What a run comes to, from what it said and how it ended. Only a result in words is success. */
-export interface Ending {
+export interface ResultReader {
   hear(event: AssistantEvent): void;
   /** Whether it has said how it ended. */
   isSaid(): boolean;
   outcome(end: RunEnd, artifacts: readonly string[]): Outcome;
 }
 
-const longestSummary = 16 * 1024;
+const maxSummaryLength = 16 * 1024;
 
-const failed = (message: string, more: Partial<Failure> = {}): Outcome => ({
+const failedOutcome = (message: string, more: Partial<Failure> = {}): Outcome => ({
   kind: 'failed',
   failure: { code: 'model_failed', message, facts: {}, retryable: false, ...more },
 });
 
-const resultFrom = (name: string, text: string, artifacts: readonly string[]): Outcome => {
-  const summary = text.trim().slice(-longestSummary);
-  if (summary === '') return failed(`${name} ended without a result`);
-  const reason = reasonIn(summary);
+const outcomeFromText = (name: string, text: string, artifacts: readonly string[]): Outcome => {
+  const summary = text.trim().slice(-maxSummaryLength);
+  if (summary === '') return failedOutcome(`${name} ended without a result`);
+  const reason = giveUpReason(summary);
   if (reason === null) return { kind: 'done', summary, artifacts };
-  return failed(`the agent gave up: ${reason}`, { facts: { gave_up: true } });
+  return failedOutcome(`the agent gave up: ${reason}`, { facts: { gave_up: true } });
 };
 
 /** Lines that Node and others print around the one that says what is wrong. */
@@ -37,7 +37,7 @@ const isNoise = (line: string): boolean =>
   /^\s*$|^Node\.js v\d|^\s+\S|^(node:|file:\/\/|\/)\S+:\d+$|^[\s^~{}[\]();,]*$/.test(line);
 
 /** The last lines that say something. */
-export const lastWords = (text: string): string => {
+export const lastMeaningfulLines = (text: string): string => {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   const telling = lines.filter((line) => !isNoise(line));
   return (telling.length > 0 ? telling : lines)
@@ -47,34 +47,37 @@ export const lastWords = (text: string): string => {
     .slice(0, 500);
 };
 
-const withWords = (message: string, stderr: string): string => {
-  const words = lastWords(stderr);
+const withStderr = (message: string, stderr: string): string => {
+  const words = lastMeaningfulLines(stderr);
   return words === '' ? message : `${message}: ${words}`;
 };
 
 /** It ended without a word of how. */
-const silentEnd = ({ name, endsByExit }: Assistant, end: RunEnd, artifacts: readonly string[]): Outcome => {
+const outcomeWithoutResult = ({ name, endsByExit }: Assistant, end: RunEnd, artifacts: readonly string[]): Outcome => {
   const { how, exitCode, stdout, stderr } = end;
   const tail = stderr.trim();
-  if (how === 'stopped') return failed(`${name} was stopped`);
-  if (how === 'refused') return failed(tail, { code: 'tool_failed' });
-  if (how === 'not_started') return failed(`${name} could not be started: ${tail}`, { code: 'tool_failed' });
+  if (how === 'stopped') return failedOutcome(`${name} was stopped`);
+  if (how === 'refused') return failedOutcome(tail, { code: 'tool_failed' });
+  if (how === 'not_started') return failedOutcome(`${name} could not be started: ${tail}`, { code: 'tool_failed' });
   if (how === 'silent')
-    return failed(`nothing was heard of ${name} for too long`, {
+    return failedOutcome(`nothing was heard of ${name} for too long`, {
       code: 'timed_out',
       facts: { limit: 'idle_timeout_seconds' },
       retryable: true,
     });
-  if (how === 'timeout') return failed(`${name} did not end in a day`, { code: 'timed_out' });
+  if (how === 'timeout') return failedOutcome(`${name} did not end in a day`, { code: 'timed_out' });
   if (exitCode === 0)
     return endsByExit && stdout.trim() !== ''
-      ? resultFrom(name, stdout, artifacts)
-      : failed(withWords(`${name} ended without a result`, tail));
+      ? outcomeFromText(name, stdout, artifacts)
+      : failedOutcome(withStderr(`${name} ended without a result`, tail));
   const facts = { exit_code: exitCode, stderr: tail };
-  return failed(withWords(`${name} ended with exit code ${exitCode}`, tail), { facts, retryable: mayPass(tail) });
+  return failedOutcome(withStderr(`${name} ended with exit code ${exitCode}`, tail), {
+    facts,
+    retryable: isTransient(tail),
+  });
 };
 
-export const createEnding = (assistant: Assistant): Ending => {
+export const createResultReader = (assistant: Assistant): ResultReader => {
   const { name } = assistant;
   let lastText = '';
   let result: { readonly text: string } | null = null;
@@ -93,14 +96,16 @@ export const createEnding = (assistant: Assistant): Ending => {
     },
     isSaid: () => result !== null || failure !== null,
     outcome: (end, artifacts) => {
-      if (end.how === 'flooded') return failed(`${name} wrote more than 64 MiB and was ended`);
+      if (end.how === 'flooded') return failedOutcome(`${name} wrote more than 64 MiB and was ended`);
       if (failure !== null) {
         const { code, message, retryable } = failure;
-        return failed(`${name} failed: ${message}`, { code, retryable });
+        return failedOutcome(`${name} failed: ${message}`, { code, retryable });
       }
       if (result !== null && problem !== null && !ranCommand)
-        return failed(`${name} could start none of its commands: ${problem}`, { code: 'tool_failed' });
-      return result === null ? silentEnd(assistant, end, artifacts) : resultFrom(name, result.text, artifacts);
+        return failedOutcome(`${name} could start none of its commands: ${problem}`, { code: 'tool_failed' });
+      return result === null
+        ? outcomeWithoutResult(assistant, end, artifacts)
+        : outcomeFromText(name, result.text, artifacts);
     },
   };
 };

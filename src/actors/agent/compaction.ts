@@ -12,11 +12,11 @@ export interface Compaction {
 }
 
 /** Code has about this many characters for a token; a few too few are better than a few too many. */
-const charactersPerToken = 3;
+const fewestCharactersPerToken = 3;
 const maxSummaryCharacters = 16_000;
 const minResultBytes = 256;
 
-const sizeOf = (messages: readonly Message[]): number => JSON.stringify(messages).length;
+const characterCount = (messages: readonly Message[]): number => JSON.stringify(messages).length;
 
 /**
  * Where turns begin: with what was said before an answer, else with the answer. The results of its calls always follow
@@ -28,17 +28,17 @@ const turnStarts = (messages: readonly Message[]): readonly number[] =>
   );
 
 /** The place from which at least is kept: the last turn, with what was said since. */
-const lastTurn = (messages: readonly Message[], starts: readonly number[]): number | undefined => {
+const lastTurnStart = (messages: readonly Message[], starts: readonly number[]): number | undefined => {
   const answer = messages.findLastIndex(({ role }) => role === 'assistant');
   return starts.findLast((start) => start <= answer) ?? starts.at(0);
 };
 
 /** What the results of the kept turns are cut to, so that all of them have room; null when they have it as they are. */
-const cutTo = (kept: readonly Message[], room: number): number | null => {
-  if (sizeOf(kept) <= room) return null;
+const resultLimit = (kept: readonly Message[], room: number): number | null => {
+  if (characterCount(kept) <= room) return null;
   const results = kept.filter(({ role }) => role === 'tool');
   if (results.length === 0) return null;
-  const others = sizeOf(kept) - results.reduce((sum, { text }) => sum + text.length, 0);
+  const others = characterCount(kept) - results.reduce((sum, { text }) => sum + text.length, 0);
   return Math.max(minResultBytes, Math.floor((room - others) / results.length));
 };
 
@@ -47,13 +47,16 @@ const summaryMessage = (summary: string): Message => ({
   text: `The conversation so far grew too long. In place of its older part stands what you wrote of it:\n\n${summary}\n\nGo on with the task from here. Read again what you need to know exactly.`,
 });
 
-const shortened = (message: Message, bytes: number | null): Message =>
+const withShorterResult = (message: Message, bytes: number | null): Message =>
   message.role === 'tool' && bytes !== null ? { ...message, text: headAndTail(message.text, bytes) } : message;
 
-export const compacted = (messages: readonly Message[], { summary, from, resultBytes }: Compaction): Message[] => [
+export const applyCompaction = (
+  messages: readonly Message[],
+  { summary, from, resultBytes }: Compaction,
+): Message[] => [
   ...messages.slice(0, 1),
   ...(summary === null ? [] : [summaryMessage(summary)]),
-  ...messages.slice(from).map((message) => shortened(message, resultBytes)),
+  ...messages.slice(from).map((message) => withShorterResult(message, resultBytes)),
 ];
 
 /** What is said to the model in the end of what it is to summarise. */
@@ -74,7 +77,7 @@ Be exact in names, paths, commands and error messages, and leave out what nobody
 /** A summary that is as long as it may be. */
 export const boundedSummary = (text: string): string => headAndTail(text.trim(), maxSummaryCharacters);
 
-export interface Plan {
+export interface CompactionPlan {
   readonly from: number;
   readonly resultBytes: number | null;
   /** What is to be summarised, the first message included; empty when nothing is dropped. */
@@ -87,19 +90,19 @@ export interface Plan {
  * that is older has been read by the model in one piece before, so it can be read once more to be summarised. Null when
  * nothing can be left out.
  */
-export const planCompaction = (messages: readonly Message[], contextWindow: number | null): Plan | null => {
+export const planCompaction = (messages: readonly Message[], contextWindow: number | null): CompactionPlan | null => {
   const starts = turnStarts(messages);
-  const last = lastTurn(messages, starts);
+  const last = lastTurnStart(messages, starts);
   if (last === undefined) return null;
-  const window = contextWindow === null ? Number.POSITIVE_INFINITY : contextWindow * charactersPerToken;
-  const half = Math.min(sizeOf(messages), window) / 2;
-  const room = half - sizeOf(messages.slice(0, 1)) - Math.min(maxSummaryCharacters, half / 4);
-  const from = starts.find((start) => start <= last && sizeOf(messages.slice(start)) <= room) ?? last;
-  const resultBytes = cutTo(messages.slice(from), room);
+  const window = contextWindow === null ? Number.POSITIVE_INFINITY : contextWindow * fewestCharactersPerToken;
+  const half = Math.min(characterCount(messages), window) / 2;
+  const room = half - characterCount(messages.slice(0, 1)) - Math.min(maxSummaryCharacters, half / 4);
+  const from = starts.find((start) => start <= last && characterCount(messages.slice(start)) <= room) ?? last;
+  const resultBytes = resultLimit(messages.slice(from), room);
   const older = from > 1 ? messages.slice(0, from) : [];
   return older.length === 0 && resultBytes === null ? null : { from, resultBytes, older };
 };
 
 /** Whether the conversation became shorter by it. */
 export const isShorter = (messages: readonly Message[], compaction: Compaction): boolean =>
-  sizeOf(compacted(messages, compaction)) < sizeOf(messages);
+  characterCount(applyCompaction(messages, compaction)) < characterCount(messages);

@@ -1,8 +1,8 @@
 import type { Message, ToolCall } from '../model/port.ts';
 import { headAndTail } from '../process/head-tail-buffer.ts';
 import type { CallResult } from '../tools/port.ts';
-import { type Compaction, compacted } from './compaction.ts';
-import type { Answered } from './steps.ts';
+import { applyCompaction, type Compaction } from './compaction.ts';
+import type { ModelAnswer } from './steps.ts';
 
 /** The conversation of one attempt, append-only until it is compacted, with what the guards ask of it. */
 export interface Conversation {
@@ -10,7 +10,7 @@ export interface Conversation {
   /** What is said before a turn; a turn that is taken again hears it once. */
   hear(turn: number, said: readonly string[]): void;
   /** The calls of an answer that was cut are not taken. */
-  answer(answer: Answered): void;
+  answer(answer: ModelAnswer): void;
   results(results: readonly CallResult[]): void;
   compact(compaction: Compaction): void;
   /** The tool calls of the last answer. */
@@ -59,7 +59,7 @@ export const createConversation = (first: string): Conversation => {
       }
     },
     compact: (compaction) => {
-      messages = compacted(messages, compaction);
+      messages = applyCompaction(messages, compaction);
     },
     pendingCalls: () => pending,
     repeats: () => repeats,

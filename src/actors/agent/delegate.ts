@@ -1,26 +1,26 @@
 import type { Assistant as AssistantName, Delegated, Prepared, Reported, Spent } from '../../machines/agent-context.ts';
 import type { DelegateInput, PrepareInput, Seat } from '../../machines/agent-selectors.ts';
 import { type AttemptKey, attemptKey, noUsage, type Role, type Usage } from '../../machines/task.ts';
-import type { Assistant, AssistantEvent, Used } from '../assistants/port.ts';
+import type { Assistant, AssistantEvent, TokensUsed } from '../assistants/port.ts';
 import { type RunEnd, runAssistant } from '../assistants/run-assistant.ts';
-import { createTally } from '../assistants/usage-meter.ts';
+import { createUsageMeter } from '../assistants/usage-meter.ts';
 import type { OnInterrupted } from '../engine/settings.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { Sandbox } from '../sandbox/port.ts';
-import { createFrames } from './assistant-frames.ts';
-import { assistantPrompt, wordsFor } from './assistant-prompt.ts';
-import { createEnding } from './assistant-result.ts';
-import { type OpeningPorts, open, waitsForFolder } from './first-message.ts';
-import { interrupted } from './interrupted-calls.ts';
+import { createAssistantFrames } from './assistant-frames.ts';
+import { firstAssistantPrompt, promptForRun } from './assistant-prompt.ts';
+import { createResultReader } from './assistant-result.ts';
+import { type AttemptPorts, folderWaitLog, openAttempt } from './first-message.ts';
+import { interruptedFailure } from './interrupted-calls.ts';
 import type { RoleProfile } from './roles.ts';
 import type { Steps } from './steps.ts';
 
-export interface DelegationPorts extends OpeningPorts {
+export interface DelegationPorts extends AttemptPorts {
   /** As it is configured now. @throws when it is not */
   readonly assistant: (name: AssistantName) => Assistant;
   /** The model that the user named for the assistant, or null for the assistant's own choice. */
   readonly modelFor: (seat: Seat) => string | null;
-  readonly costOf: (model: string | null, used: Used) => number | null;
+  readonly costOf: (model: string | null, used: TokensUsed) => number | null;
   readonly profileOf: (role: Role) => RoleProfile;
   readonly emit: (key: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
   readonly report: (key: AttemptKey, event: Reported) => void;
@@ -71,7 +71,7 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
     if (isClear || policy === 'repeat') return { question: null, failure: null };
     const { name } = assistant;
     if (policy === 'fail')
-      return { question: null, failure: { ...interrupted, facts: { interrupted: true, assistant: name } } };
+      return { question: null, failure: { ...interruptedFailure, facts: { interrupted: true, assistant: name } } };
     const again =
       begun.session === null ? 'to let it begin again' : `to let it go on with its session ${begun.session}`;
     const question = `The server stopped while ${name} was at work. It is not known how far it came. Answer 'repeat' ${again}, or say in your words what it shall know as well.`;
@@ -81,9 +81,9 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
   /** Shows and counts what a run says, and reports what it spends. */
   const listenTo = ({ seat, round, root, assistant, model, before }: Heard) => {
     const emit = (type: EventType, data: unknown): void => ports.emit(seat, type, data);
-    const frames = createFrames({ root, round, emit, now: ports.now });
-    const tally = createTally({ before, costOf: (used) => ports.costOf(model, used) });
-    const ending = createEnding(assistant);
+    const frames = createAssistantFrames({ root, round, emit, now: ports.now });
+    const tally = createUsageMeter({ before, costOf: (used) => ports.costOf(model, used) });
+    const ending = createResultReader(assistant);
     const key = attemptKey(seat.taskId, seat.attempt);
 
     const spend = (): Spent => {
@@ -126,13 +126,13 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
       place: { root, readable, git },
       steps,
       first,
-    } = await open(seat, ports, signal);
+    } = await openAttempt(seat, ports, signal);
     const begun = steps.run(round);
     if (begun?.end?.delegated != null) return begun.end.delegated;
 
     let session = assistant.resumes ? sessionOf(steps, round) : null;
     const told = {
-      first: assistantPrompt(ports.profileOf(seat.role), first),
+      first: firstAssistantPrompt(ports.profileOf(seat.role), first),
       goesOn: session !== null,
       wasCutShort: begun !== null,
       answer,
@@ -151,7 +151,7 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
     const start = { model, session, taskId: seat.taskId, role: seat.role, moneyLeftUsd };
     const env = ports.environmentOf(seat, assistant);
     const silentMs = ports.silentMs();
-    const prompt = wordsFor(told);
+    const prompt = promptForRun(told);
     const begin = async (): Promise<RunEnd> => {
       steps.beginRun(round, session);
       const message = `${assistant.name} ${session === null ? 'begins' : 'goes on'}`;
@@ -159,7 +159,7 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
       const sandbox = ports.sandboxFor(assistant, env);
       return runAssistant({ assistant, start, prompt, root, readable, git, sandbox, env, signal, silentMs, onEvent });
     };
-    const onWait = (): void => ports.emit(seat, 'log', waitsForFolder);
+    const onWait = (): void => ports.emit(seat, 'log', folderWaitLog);
     const end = await ports.workspace.alone(begin, { signal, onWait });
     const delegated = heard.end(end);
     steps.endRun(round, session, end.how === 'stopped' ? null : delegated);
@@ -169,7 +169,7 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
   return {
     prepare: async ({ backend, round, turns: _, resumeAt, ...seat }, signal) => {
       const assistant = ports.assistant(backend as AssistantName);
-      const { steps } = await open(seat, ports, signal);
+      const { steps } = await openAttempt(seat, ports, signal);
       if (resumeAt !== null || round > 0) await ports.endLeftovers(seat.taskId, seat.attempt);
       return resumeAt === 'delegating' ? unclear(assistant, steps, round) : { question: null, failure: null };
     },

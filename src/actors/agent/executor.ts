@@ -3,8 +3,8 @@ import type { Denial } from '../../machines/agent-selectors.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { ToolCall, ToolSpec } from '../model/port.ts';
 import { headAndTail, maxResultBytes } from '../process/head-tail-buffer.ts';
-import { askSchema, askTool } from '../tools/ask.ts';
-import { finishSchema, finishTool } from '../tools/finish.ts';
+import { askArguments, askTool } from '../tools/ask.ts';
+import { finishArguments, finishTool } from '../tools/finish.ts';
 import type { CallResult, Tool, ToolContext, ToolResult } from '../tools/port.ts';
 import { changingTools, readOnlyTools, toolbox } from '../tools/toolbox.ts';
 
@@ -44,15 +44,15 @@ export interface Executor {
 const maxAtOnce = 8;
 const maxIssues = 5;
 
-const specs = new Map<Tool, ToolSpec>();
+const specCache = new Map<Tool, ToolSpec>();
 
 /** Made once for each tool: every turn of every agent sends it. */
 const specOf = (tool: Tool): ToolSpec => {
-  const known = specs.get(tool);
+  const known = specCache.get(tool);
   if (known !== undefined) return known;
   const { $schema, ...parameters } = z.toJSONSchema(tool.schema, { io: 'input' });
   const spec = { name: tool.name, description: tool.description, parameters };
-  specs.set(tool, spec);
+  specCache.set(tool, spec);
   return spec;
 };
 
@@ -97,14 +97,14 @@ const batchesOf = (calls: readonly ToolCall[]): readonly (readonly ToolCall[])[]
   return batches;
 };
 
-type Prepared =
+type PreparedCall =
   | { readonly tool: Tool; readonly args: unknown }
   | { readonly tool: null; readonly args: unknown; readonly refusal: string; readonly malformed: boolean };
 
-const prepare = (call: ToolCall, allowed: readonly Tool[], denied: ExecutorOptions['denied']): Prepared => {
+const prepareCall = (call: ToolCall, allowed: readonly Tool[], denied: ExecutorOptions['denied']): PreparedCall => {
   const parsed = parseJson(call.arguments);
   const args = 'json' in parsed ? withoutNulls(parsed.json) : call.arguments;
-  const refused = (refusal: string, malformed = true): Prepared => ({ tool: null, args, refusal, malformed });
+  const refused = (refusal: string, malformed = true): PreparedCall => ({ tool: null, args, refusal, malformed });
   const names = allowed.map(({ name }) => name).join(', ');
 
   const tool = allowed.find(({ name }) => name === call.tool);
@@ -119,10 +119,10 @@ const prepare = (call: ToolCall, allowed: readonly Tool[], denied: ExecutorOptio
   return { tool, args: checked.data };
 };
 
-const failed = (text: string): ToolResult => ({ ok: false, text });
+const failedResult = (text: string): ToolResult => ({ ok: false, text });
 
 /** Observers are told, never obeyed: what a call does must not depend on whether somebody could be told. */
-const tell = (say: () => void): void => {
+const ignoringErrors = (say: () => void): void => {
   try {
     say();
   } catch {}
@@ -131,25 +131,29 @@ const tell = (say: () => void): void => {
 /** NUL bytes are no text: PostgreSQL, for one, refuses them. */
 const withoutNul = (text: string): string => text.replaceAll('\0', '\uFFFD');
 
-const atOnce: NonNullable<ExecutorOptions['alone']> = (work) => work();
+const withoutWaiting: NonNullable<ExecutorOptions['alone']> = (work) => work();
 
-const perform = (call: ToolCall, prepared: Prepared, { context, observe }: ExecutorOptions): Promise<ToolResult> => {
-  if (prepared.tool === null) return Promise.resolve(failed(prepared.refusal));
+const runTool = (
+  call: ToolCall,
+  prepared: PreparedCall,
+  { context, observe }: ExecutorOptions,
+): Promise<ToolResult> => {
+  if (prepared.tool === null) return Promise.resolve(failedResult(prepared.refusal));
   const own = context(call);
-  if (own.signal.aborted) return Promise.resolve(failed('cancelled'));
-  const emit = (chunk: string) => tell(() => observe.output(call, withoutNul(chunk)));
+  if (own.signal.aborted) return Promise.resolve(failedResult('cancelled'));
+  const emit = (chunk: string) => ignoringErrors(() => observe.output(call, withoutNul(chunk)));
   const { tool, args } = prepared;
   return tool.run(args, { ...own, emit });
 };
 
 /** A `start` that throws keeps the call from running: what could not be recorded must not happen. */
-const attempt = async (
+const runCall = async (
   call: ToolCall,
-  prepared: Prepared,
+  prepared: PreparedCall,
   isOver: boolean,
   options: ExecutorOptions,
 ): Promise<ToolResult> => {
-  const { observe, alone = atOnce } = options;
+  const { observe, alone = withoutWaiting } = options;
   let isBegun = false;
   const begin = (): void => {
     isBegun = true;
@@ -157,14 +161,16 @@ const attempt = async (
   };
   const run = async (): Promise<ToolResult> => {
     begin();
-    return isOver ? failed('not executed: an earlier call has finished the task') : perform(call, prepared, options);
+    return isOver
+      ? failedResult('not executed: an earlier call has finished the task')
+      : runTool(call, prepared, options);
   };
   try {
     const changes = !isOver && prepared.tool !== null && changingTools.has(prepared.tool.name);
     return await (changes ? alone(run) : run());
   } catch (error) {
-    if (!isBegun) tell(begin);
-    return failed(`${call.tool} failed: ${messageOf(error)}`);
+    if (!isBegun) ignoringErrors(begin);
+    return failedResult(`${call.tool} failed: ${messageOf(error)}`);
   }
 };
 
@@ -177,19 +183,19 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
     const known = options.recall?.(call) ?? null;
     if (known !== null) return known;
     const startedAt = now();
-    const prepared = prepare(call, allowed, options.denied);
-    const { ok, text } = await attempt(call, prepared, isOver, options);
+    const prepared = prepareCall(call, allowed, options.denied);
+    const { ok, text } = await runCall(call, prepared, isOver, options);
     const result: CallResult = {
       callId: call.id,
       tool: call.tool,
       ok,
       text: headAndTail(withoutNul(text), maxResultBytes),
       durationMs: Math.max(0, Math.round(now() - startedAt)),
-      finish: ok && call.tool === finishTool.name ? finishSchema.parse(prepared.args) : null,
+      finish: ok && call.tool === finishTool.name ? finishArguments.parse(prepared.args) : null,
       malformed: prepared.tool === null && prepared.malformed,
-      question: ok && call.tool === askTool.name ? askSchema.parse(prepared.args).question : null,
+      question: ok && call.tool === askTool.name ? askArguments.parse(prepared.args).question : null,
     };
-    tell(() => observe.end(call, result));
+    ignoringErrors(() => observe.end(call, result));
     return result;
   };
 

@@ -5,7 +5,7 @@ import type { OpenWorkspace, Workspace } from '../workspace/port.ts';
 import { taskPrompt } from './prompt.ts';
 import type { Steps } from './steps.ts';
 
-export interface OpeningPorts {
+export interface AttemptPorts {
   readonly workspace: Workspace;
   readonly findTask: (taskId: TaskId) => Promise<TrackedTask | null>;
   readonly readResults: (taskId: TaskId) => Promise<string | null>;
@@ -14,7 +14,7 @@ export interface OpeningPorts {
 }
 
 /** What every attempt begins with, whoever does its work. */
-export interface Opening {
+export interface OpenedAttempt {
   readonly task: TrackedTask;
   readonly place: OpenWorkspace;
   readonly steps: Steps;
@@ -23,9 +23,9 @@ export interface Opening {
 }
 
 /** For people, who must not wonder why nothing happens. */
-export const waitsForFolder = { level: 'info', message: 'waits: another attempt is changing the project folder' };
+export const folderWaitLog = { level: 'info', message: 'waits: another attempt is changing the project folder' };
 
-const prerequisites = async (task: TrackedTask, ports: OpeningPorts) =>
+const readDependencies = async (task: TrackedTask, ports: AttemptPorts) =>
   Promise.all(
     task.dependencies.map(async (id) => ({
       id,
@@ -39,22 +39,22 @@ const firstMessage = async (
   task: TrackedTask,
   steps: Steps,
   { notes }: OpenWorkspace,
-  ports: OpeningPorts,
+  ports: AttemptPorts,
 ): Promise<string> => {
   const known = steps.prompt();
   if (known !== null) return known;
   const { id, title, description } = task;
-  const text = taskPrompt({ id, title, description, notes, dependencies: await prerequisites(task, ports) });
+  const text = taskPrompt({ id, title, description, notes, dependencies: await readDependencies(task, ports) });
   steps.keepPrompt(text);
   return text;
 };
 
 /** Can be opened again, also in another process. @throws when the task or its folder is gone */
-export const open = async (
+export const openAttempt = async (
   { taskId, attempt, role, options }: Seat,
-  ports: OpeningPorts,
+  ports: AttemptPorts,
   signal: AbortSignal,
-): Promise<Opening> => {
+): Promise<OpenedAttempt> => {
   const task = await ports.findTask(taskId);
   if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
   const place = await ports.workspace.open({ taskId, attempt, role, options }, task.dependencies, signal);

@@ -1,7 +1,7 @@
 import type { Failure } from '../../machines/task.ts';
 
 /** Why an attempt may not go on when the policy is `fail`. */
-export const interrupted: Failure = {
+export const interruptedFailure: Failure = {
   code: 'internal',
   message: 'the server stopped while a call was at work, and it is not known what that did',
   facts: { interrupted: true },
@@ -15,5 +15,5 @@ export const questionAbout = (calls: string): string =>
 export const isRepeat = (decision: string | null): boolean => decision?.trim().toLowerCase() === 'repeat';
 
 /** What the agent is told of such a call when it is not made again. */
-export const unknownEnd =
+export const unknownOutcome =
   'The server stopped while this call was at work. It is not known whether it was carried out: look before you do it again.';

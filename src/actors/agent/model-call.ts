@@ -5,10 +5,10 @@ import type { EventType } from '../journal/event-types.ts';
 import type { Message, Model, ModelEvent, ModelRequest, ModelUsage } from '../model/port.ts';
 import { createTextGatherer } from '../process/text-gatherer.ts';
 import { toolSpecs } from './executor.ts';
-import type { Desk } from './session.ts';
-import type { Answered } from './steps.ts';
+import type { Session } from './session.ts';
+import type { ModelAnswer } from './steps.ts';
 
-export interface CallPorts {
+export interface ModelCallPorts {
   readonly chooseModel: (seat: Seat) => {
     readonly model: Model;
     readonly name: string;
@@ -20,7 +20,7 @@ export interface CallPorts {
 }
 
 /** One call of the model for an attempt. */
-export interface Asking {
+export interface CallRequest {
   readonly turn: number;
   /** The step, as `think:3`; a provider that knows keys does it once. */
   readonly step: string;
@@ -29,11 +29,11 @@ export interface Asking {
   readonly purpose?: 'compaction';
 }
 
-export type Asked = Answered | { readonly type: 'failed'; readonly failure: Failure };
+export type CallOutcome = ModelAnswer | { readonly type: 'failed'; readonly failure: Failure };
 
-const silent: Failure = { code: 'model_failed', message: 'the model did not answer', facts: {}, retryable: true };
+const noAnswer: Failure = { code: 'model_failed', message: 'the model did not answer', facts: {}, retryable: true };
 
-const spentOn = ({ inputTokens, outputTokens, cachedTokens }: ModelUsage, costUsd: number | null) => ({
+const usageFields = ({ inputTokens, outputTokens, cachedTokens }: ModelUsage, costUsd: number | null) => ({
   input_tokens: inputTokens,
   output_tokens: outputTokens,
   cached_tokens: cachedTokens,
@@ -41,7 +41,7 @@ const spentOn = ({ inputTokens, outputTokens, cachedTokens }: ModelUsage, costUs
 });
 
 /** Asks the model and tells of it: its beginning and end, its text as it comes, and what it spent. */
-export const createModelCall = (ports: CallPorts) => {
+export const createModelCall = (ports: ModelCallPorts) => {
   const hear = async (model: Model, request: ModelRequest, onText: (text: string) => void, signal: AbortSignal) => {
     const text = createTextGatherer(onText);
     let last: ModelEvent | null = null;
@@ -56,7 +56,7 @@ export const createModelCall = (ports: CallPorts) => {
     return last;
   };
 
-  return async (desk: Desk, seat: Seat, asking: Asking, signal: AbortSignal): Promise<Asked> => {
+  return async (desk: Session, seat: Seat, asking: CallRequest, signal: AbortSignal): Promise<CallOutcome> => {
     const { turn, step, messages, purpose } = asking;
     const { model, name, price } = ports.chooseModel(seat);
     const startedAt = ports.now();
@@ -79,11 +79,11 @@ export const createModelCall = (ports: CallPorts) => {
     const last = await hear(model, request, onText, signal);
     const finished = { ...about, duration_ms: ports.now() - startedAt };
     if (last?.type !== 'answered') {
-      const failure = last?.type === 'failed' ? last.failure : silent;
+      const failure = last?.type === 'failed' ? last.failure : noAnswer;
       ports.emit(seat, 'api_call_complete', { ...finished, ok: false, error: failure });
       return { type: 'failed', failure };
     }
-    const spent = spentOn(last.usage, costOf(price, last.usage));
+    const spent = usageFields(last.usage, costOf(price, last.usage));
     ports.emit(seat, 'api_call_complete', { ...finished, ok: true, ...spent });
     ports.emit(seat, 'usage', { turn, ...spent });
     return last;

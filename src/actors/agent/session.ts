@@ -8,7 +8,7 @@ import type { RoleProfile } from './roles.ts';
 import type { BegunCall, Steps } from './steps.ts';
 
 /** What one attempt works with, in this process. */
-export interface Desk {
+export interface Session {
   readonly task: TrackedTask;
   readonly profile: RoleProfile;
   readonly place: OpenWorkspace;
@@ -17,7 +17,7 @@ export interface Desk {
   readonly steps: Steps;
 }
 
-interface Setting {
+interface SessionInput {
   readonly task: TrackedTask;
   readonly profile: RoleProfile;
   readonly place: OpenWorkspace;
@@ -28,27 +28,27 @@ interface Setting {
 }
 
 /** What was said before a turn, if it was said: the turn itself may still say it for the first time. */
-const hearAgain = (conversation: Conversation, steps: Steps, turn: number): void => {
+const replayMessages = (conversation: Conversation, steps: Steps, turn: number): void => {
   const thought = steps.thought(turn);
   if (thought !== null) conversation.hear(turn, thought.said);
 };
 
 /** What the model was told before a turn, and that older things were left out then, in the order in which it was. */
-const tell = (conversation: Conversation, steps: Steps, turn: number): void => {
+const replayTurnStart = (conversation: Conversation, steps: Steps, turn: number): void => {
   const compaction = steps.compaction(turn);
   const kept = compaction?.kept?.compaction;
   if (kept !== undefined && compaction?.heard === false) conversation.compact(kept);
-  hearAgain(conversation, steps, turn);
+  replayMessages(conversation, steps, turn);
   if (kept !== undefined && compaction?.heard === true) conversation.compact(kept);
 };
 
 /** The conversation as it was when the attempt came to where it goes on: the answers that counted and their results. */
-const rebuilt = (first: string, { steps, turns, resumeAt }: Setting): Conversation => {
+const rebuildConversation = (first: string, { steps, turns, resumeAt }: SessionInput): Conversation => {
   const conversation = createConversation(first);
   for (let turn = 1; turn <= turns; turn += 1) {
     const thought = steps.thought(turn);
     if (thought?.answer == null) throw new Error(`turn ${turn} of this attempt is not in the journal`);
-    tell(conversation, steps, turn);
+    replayTurnStart(conversation, steps, turn);
     conversation.answer(thought.answer);
     const isOpen = turn === turns && (resumeAt === 'acting' || resumeAt === 'awaitingApproval');
     if (isOpen) continue;
@@ -57,19 +57,19 @@ const rebuilt = (first: string, { steps, turns, resumeAt }: Setting): Conversati
     if (results.length > 0) conversation.results(results);
   }
   const next = turns + 1;
-  if (resumeAt === 'thinking') tell(conversation, steps, next);
-  else if (resumeAt === 'compacting') hearAgain(conversation, steps, next);
+  if (resumeAt === 'thinking') replayTurnStart(conversation, steps, next);
+  else if (resumeAt === 'compacting') replayMessages(conversation, steps, next);
   return conversation;
 };
 
-export const setDesk = (setting: Setting, first: string): Desk => {
+export const createSession = (setting: SessionInput, first: string): Session => {
   const { task, profile, place, steps } = setting;
   const system = systemPrompt(profile, profile.tools);
-  return { task, profile, place, system, steps, conversation: rebuilt(first, setting) };
+  return { task, profile, place, system, steps, conversation: rebuildConversation(first, setting) };
 };
 
 /** Calls of the last turn that were begun, whose results nobody knows, and that must not just be made again. */
-export const unclearCalls = ({ steps, turns, resumeAt }: Setting): readonly BegunCall[] =>
+export const unclearCalls = ({ steps, turns, resumeAt }: SessionInput): readonly BegunCall[] =>
   resumeAt === 'acting'
     ? steps.calls(turns).filter(({ call, result }) => result === null && !repeatableTools.has(call.tool))
     : [];

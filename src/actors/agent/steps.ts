@@ -9,27 +9,27 @@ import type { CallResult } from '../tools/port.ts';
 import type { Compaction } from './compaction.ts';
 
 /** An answer of the model as it was taken. */
-export type Answered = Extract<ModelEvent, { type: 'answered' }>;
+export type ModelAnswer = Extract<ModelEvent, { type: 'answered' }>;
 
-const callSchema = z.object({ id: z.string(), tool: z.string(), arguments: z.string() });
+const toolCallSchema = z.object({ id: z.string(), tool: z.string(), arguments: z.string() });
 const promptSchema = z.object({ text: z.string() });
 const thinkSchema = z.object({ said: z.array(z.string()) });
-const usageSchema = z.object({ inputTokens: z.number(), outputTokens: z.number(), cachedTokens: z.number() });
+const modelUsageSchema = z.object({ inputTokens: z.number(), outputTokens: z.number(), cachedTokens: z.number() });
 const answeredSchema = z.object({
   type: z.literal('answered'),
   text: z.string(),
-  calls: z.array(callSchema),
+  calls: z.array(toolCallSchema),
   truncated: z.boolean(),
-  usage: usageSchema,
+  usage: modelUsageSchema,
   reasoning: reasoningSchema.optional(),
 });
 const compactSchema = z.object({ heard: z.boolean() });
 const keptSchema = z.object({
   compaction: z.object({ summary: z.string().nullable(), from: z.int(), resultBytes: z.int().nullable() }),
-  usage: usageSchema.nullable(),
+  usage: modelUsageSchema.nullable(),
 });
-const actSchema = z.object({ call: callSchema });
-const resultSchema = z.object({
+const toolStepSchema = z.object({ call: toolCallSchema });
+const callResultSchema = z.object({
   callId: z.string(),
   tool: z.string(),
   ok: z.boolean(),
@@ -42,7 +42,7 @@ const resultSchema = z.object({
   malformed: z.boolean().default(false),
 });
 
-const usedSchema = z.object({
+const spentSchema = z.object({
   modelCalls: z.number(),
   toolCalls: z.number(),
   inputTokens: z.number(),
@@ -51,7 +51,7 @@ const usedSchema = z.object({
   costUsd: z.number().nullable(),
 });
 const delegatedSchema = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('done'), summary: z.string(), artifacts: z.array(z.string()), spent: usedSchema }),
+  z.object({ kind: z.literal('done'), summary: z.string(), artifacts: z.array(z.string()), spent: spentSchema }),
   z.object({
     kind: z.literal('failed'),
     failure: z.object({
@@ -60,7 +60,7 @@ const delegatedSchema = z.discriminatedUnion('kind', [
       facts: z.record(z.string(), z.unknown()),
       retryable: z.boolean(),
     }),
-    spent: usedSchema,
+    spent: spentSchema,
   }),
 ]);
 const runSchema = z.object({ session: z.string().nullable() });
@@ -95,9 +95,9 @@ export interface Steps {
   prompt(): string | null;
   keepPrompt(text: string): void;
   /** What was said to the model before a turn, and what it answered; null when it was never asked. */
-  thought(turn: number): { readonly said: readonly string[]; readonly answer: Answered | null } | null;
+  thought(turn: number): { readonly said: readonly string[]; readonly answer: ModelAnswer | null } | null;
   think(turn: number, said: readonly string[]): void;
-  thinkEnded(turn: number, said: readonly string[], answer: Answered): void;
+  thinkEnded(turn: number, said: readonly string[], answer: ModelAnswer): void;
   /** Before a turn; `heard` when what is said before the turn had been said already. `kept` is null until it is decided. */
   compaction(turn: number): { readonly heard: boolean; readonly kept: KeptCompaction | null } | null;
   compact(turn: number, heard: boolean): void;
@@ -135,9 +135,9 @@ export const createSteps = (
     return text === null ? null : schema.parse(JSON.parse(text));
   };
   const callAt = (key: string): BegunCall | null => {
-    const intent = intentOf(key, actSchema);
+    const intent = intentOf(key, toolStepSchema);
     if (intent === null) return null;
-    return { call: intent.call, result: resultOf(key, resultSchema) };
+    return { call: intent.call, result: resultOf(key, callResultSchema) };
   };
 
   return {

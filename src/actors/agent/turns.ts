@@ -9,14 +9,14 @@ import type { CallResult } from '../tools/port.ts';
 import { repeatableTools } from '../tools/toolbox.ts';
 import { createCompactor } from './compactor.ts';
 import { type CallObserver, createExecutor } from './executor.ts';
-import { type OpeningPorts, open, waitsForFolder } from './first-message.ts';
-import { interrupted, isRepeat, questionAbout, unknownEnd } from './interrupted-calls.ts';
-import { type CallPorts, createModelCall } from './model-call.ts';
+import { type AttemptPorts, folderWaitLog, openAttempt } from './first-message.ts';
+import { interruptedFailure, isRepeat, questionAbout, unknownOutcome } from './interrupted-calls.ts';
+import { createModelCall, type ModelCallPorts } from './model-call.ts';
 import type { RoleProfile } from './roles.ts';
-import { type Desk, setDesk, unclearCalls } from './session.ts';
-import type { Answered, BegunCall } from './steps.ts';
+import { createSession, type Session, unclearCalls } from './session.ts';
+import type { BegunCall, ModelAnswer } from './steps.ts';
 
-export interface WorkerPorts extends OpeningPorts, CallPorts {
+export interface TurnPorts extends AttemptPorts, ModelCallPorts {
   /** What holds the commands of an attempt. */
   readonly sandboxOf: (seat: Pick<Seat, 'role' | 'options'>) => Sandbox;
   readonly profileOf: (role: Role) => RoleProfile;
@@ -30,7 +30,7 @@ export interface WorkerPorts extends OpeningPorts, CallPorts {
 }
 
 /** The slots of the agent machine: what an attempt does between its transitions. */
-export interface AgentWorker {
+export interface AgentTurns {
   prepare(input: PrepareInput, signal: AbortSignal): Promise<Prepared>;
   think(input: ThinkInput, signal: AbortSignal): Promise<Thought>;
   compact(input: CompactInput, signal: AbortSignal): Promise<Compacted>;
@@ -43,20 +43,20 @@ const nudges = {
   silent: 'You answered without calling a tool. Go on with the task, or call finish when you are done.',
   cut: 'Your answer was cut at its limit of length, so none of its calls was made. Go on in smaller steps: think shorter, and make long files in several pieces.',
 } as const;
-const spoken = {
+const answerText = {
   person: (text: string) => `A person answers:\n\n${text}`,
   nobody: (text: string) => `Nobody answered in time. This counts as the answer:\n\n${text}`,
   check: (text: string) => `Your work is not accepted yet. ${text}\n\nMend it, then call finish again.`,
 } as const;
-const shownArguments = 2_000;
+const maxArgumentsLength = 2_000;
 
-const shown = ({ id, tool, arguments: text }: ToolCall): ShownCall => ({
+const shownCall = ({ id, tool, arguments: text }: ToolCall): ShownCall => ({
   call_id: id,
   tool,
-  arguments: text.slice(0, shownArguments),
+  arguments: text.slice(0, maxArgumentsLength),
 });
 
-const kindOf = ({ truncated, calls }: Answered) => {
+const thoughtKind = ({ truncated, calls }: ModelAnswer) => {
   if (truncated) return 'truncated' as const;
   return calls.length > 0 ? ('calls' as const) : ('answer' as const);
 };
@@ -71,21 +71,21 @@ const questionIn = (results: readonly CallResult[]): string | null => {
 const malformedIn = (results: readonly CallResult[]): string | null =>
   results.every(({ malformed }) => malformed) ? (results.at(-1)?.text ?? null) : null;
 
-export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
-  const desks = new Map<AttemptKey, Desk>();
-  const deskOf = ({ taskId, attempt }: Seat): Desk => {
+export const createAgentTurns = (ports: TurnPorts): AgentTurns => {
+  const desks = new Map<AttemptKey, Session>();
+  const deskOf = ({ taskId, attempt }: Seat): Session => {
     const desk = desks.get(attemptKey(taskId, attempt));
     if (desk === undefined) throw new Error(`attempt ${attempt} of ${taskId} was not prepared in this process`);
     return desk;
   };
 
   /** Each call is a step: begun before it is made, ended before anything follows; frames tell of both. */
-  const observer = (input: ActInput, { steps }: Desk, signal: AbortSignal): CallObserver => {
+  const observer = (input: ActInput, { steps }: Session, signal: AbortSignal): CallObserver => {
     const { turn, ...seat } = input;
     const begun = new Set<string>();
     return {
       start: (call, args) => {
-        const text = JSON.stringify(args ?? call.arguments).slice(0, shownArguments);
+        const text = JSON.stringify(args ?? call.arguments).slice(0, maxArgumentsLength);
         ports.emit(seat, 'tool_start', { call_id: call.id, tool: call.tool, arguments: text });
         // What is not begun because the server stops is made by the next one.
         if (signal.aborted) return;
@@ -94,7 +94,7 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
       },
       output: (call, chunk) => ports.emit(seat, 'tool_output', { call_id: call.id, tool: call.tool, chunk }),
       end: (call, { callId, tool, ok, durationMs, text, ...more }) => {
-        const output = text.slice(0, shownArguments);
+        const output = text.slice(0, maxArgumentsLength);
         ports.emit(seat, 'tool_end', { call_id: callId, tool, ok, duration_ms: durationMs, output });
         if (begun.has(call.id)) steps.actEnded(turn, call, { callId, tool, ok, durationMs, text, ...more });
       },
@@ -102,12 +102,12 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
   };
 
   /** What is known of a call from an earlier process: its result, or what a person said about one without. */
-  const recall = ({ turn, decision }: ActInput, { steps }: Desk) => {
+  const recall = ({ turn, decision }: ActInput, { steps }: Session) => {
     return (call: ToolCall): CallResult | null => {
       const begun = steps.call(turn, call.id);
       if (begun === null || begun.result !== null) return begun?.result ?? null;
       if (repeatableTools.has(call.tool) || ports.onInterrupted() === 'repeat' || isRepeat(decision)) return null;
-      const text = `${unknownEnd}${decision === null ? '' : ` A person says: ${decision}`}`;
+      const text = `${unknownOutcome}${decision === null ? '' : ` A person says: ${decision}`}`;
       const ended = { callId: call.id, tool: call.tool, ok: false, text, durationMs: 0 };
       return { ...ended, finish: null, question: null, malformed: false };
     };
@@ -117,13 +117,13 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
   const unclear = (calls: readonly BegunCall[]): Prepared => {
     const policy = ports.onInterrupted();
     if (calls.length === 0 || policy === 'repeat') return { question: null, failure: null };
-    const what = calls.map(({ call }) => `${call.tool} ${call.arguments.slice(0, shownArguments)}`).join('; ');
+    const what = calls.map(({ call }) => `${call.tool} ${call.arguments.slice(0, maxArgumentsLength)}`).join('; ');
     if (policy === 'ask') return { question: questionAbout(what), failure: null };
-    return { question: null, failure: { ...interrupted, facts: { interrupted: true, calls: what } } };
+    return { question: null, failure: { ...interruptedFailure, facts: { interrupted: true, calls: what } } };
   };
 
   /** What commands may read beside the workspace: what its repository needs, and the logs of earlier commands. */
-  const readableAt = ({ place, task }: Desk): readonly string[] => {
+  const readableAt = ({ place, task }: Session): readonly string[] => {
     const logs = ports.logs.logsOf(task.id);
     return logs === null ? place.readable : [...place.readable, logs];
   };
@@ -132,7 +132,7 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
   const compact = createCompactor(ask, ports);
 
   /** One call of the model, as a step: an answer is durable before anything follows from it. */
-  const call = async (desk: Desk, seat: Seat, turn: number, said: readonly string[], signal: AbortSignal) => {
+  const call = async (desk: Session, seat: Seat, turn: number, said: readonly string[], signal: AbortSignal) => {
     desk.steps.think(turn, said);
     // Another conversation is another call, which must not be answered as the first.
     const step = `think:${turn}${desk.steps.compaction(turn) === null ? '' : ':compacted'}`;
@@ -143,13 +143,13 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
 
   return {
     prepare: async ({ turns, resumeAt, ...seat }, signal) => {
-      const { first, ...opened } = await open(seat, ports, signal);
+      const { first, ...opened } = await openAttempt(seat, ports, signal);
       // What is about to begin has left nothing.
       if (resumeAt !== null || turns > 0) await ports.endLeftovers(seat.taskId, seat.attempt);
       // Who was dismissed meanwhile has been forgotten already.
       signal.throwIfAborted();
       const setting = { ...opened, profile: ports.profileOf(seat.role), turns, resumeAt };
-      desks.set(attemptKey(seat.taskId, seat.attempt), setDesk(setting, first));
+      desks.set(attemptKey(seat.taskId, seat.attempt), createSession(setting, first));
       return unclear(unclearCalls(setting));
     },
 
@@ -157,7 +157,7 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
       const desk = deskOf(seat);
       const said = [
         ...(nudge === null ? [] : [nudges[nudge]]),
-        ...(answer?.text == null ? [] : [spoken[answer.from](answer.text)]),
+        ...(answer?.text == null ? [] : [answerText[answer.from](answer.text)]),
       ];
       desk.conversation.hear(turn, said);
       const known = desk.steps.thought(turn)?.answer ?? null;
@@ -166,7 +166,7 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
       desk.conversation.answer(taken);
       const calls = desk.conversation.pendingCalls();
       const costUsd = costOf(ports.chooseModel(seat).price, taken.usage);
-      return { kind: kindOf(taken), calls: calls.map(shown), ...taken.usage, costUsd };
+      return { kind: thoughtKind(taken), calls: calls.map(shownCall), ...taken.usage, costUsd };
     },
 
     compact: (input, signal) => compact(deskOf(input), input, signal),
@@ -190,8 +190,7 @@ export const createAgentWorker = (ports: WorkerPorts): AgentWorker => {
             return ports.logs.openLog(input.taskId, input.attempt, `${input.turn}.${place}`, fromBytes);
           },
         }),
-        alone: (work) =>
-          ports.workspace.alone(work, { signal, onWait: () => ports.emit(input, 'log', waitsForFolder) }),
+        alone: (work) => ports.workspace.alone(work, { signal, onWait: () => ports.emit(input, 'log', folderWaitLog) }),
         recall: recall(input, desk),
         observe: observer(input, desk, signal),
       });

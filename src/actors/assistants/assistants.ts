@@ -39,11 +39,11 @@ export interface AssistantsOptions {
 /** What says by its exit code whether it is logged in. */
 const statusCommands = { codex: ['login', 'status'], claude: ['auth', 'status'] } as const;
 /** A key that stands for a login, of which the program does not speak. */
-const keys = { codex: 'CODEX_API_KEY', claude: null } as const;
+const loginKeys = { codex: 'CODEX_API_KEY', claude: null } as const;
 const statusMs = 15_000;
 const askAgainMs = 10_000;
 
-const isProgram = (path: string): boolean => {
+const isExecutable = (path: string): boolean => {
   try {
     accessSync(path, constants.X_OK);
     return statSync(path).isFile();
@@ -53,13 +53,13 @@ const isProgram = (path: string): boolean => {
 };
 
 /** Where a program is, or null; a relative entry of PATH could be the project's own folder and is passed over. */
-const find = (program: string, path: string): string | null => {
-  if (isAbsolute(program)) return isProgram(program) ? program : null;
-  const folder = path.split(delimiter).find((each) => isAbsolute(each) && isProgram(join(each, program)));
+const findProgram = (program: string, path: string): string | null => {
+  if (isAbsolute(program)) return isExecutable(program) ? program : null;
+  const folder = path.split(delimiter).find((each) => isAbsolute(each) && isExecutable(join(each, program)));
   return folder === undefined ? null : join(folder, program);
 };
 
-const programOf = (assistant: Assistant): string =>
+const programName = (assistant: Assistant): string =>
   assistant.argv({ model: null, session: null, promptFile: '', taskId: '', role: '', moneyLeftUsd: null })[0];
 
 export const createAssistants = (options: AssistantsOptions): Assistants => {
@@ -67,21 +67,21 @@ export const createAssistants = (options: AssistantsOptions): Assistants => {
   let found: AssistantName | null = null;
   let askedAt: number | null = null;
 
-  const findFor = (assistant: Assistant) => find(programOf(assistant), environment['PATH'] ?? '');
+  const findFor = (assistant: Assistant) => findProgram(programName(assistant), environment['PATH'] ?? '');
   const environmentOf = ({ variables }: Assistant) =>
     Object.fromEntries(Object.entries(secrets).filter(([name]) => [...variables, ...passed].includes(name)));
   const problem = (name: AssistantName): string | null => {
     const assistant = options[name];
     if (assistant === null) return 'api.command is not configured';
-    const program = programOf(assistant);
+    const program = programName(assistant);
     if (findFor(assistant) !== null) return null;
     return isAbsolute(program) ? `${program} is not a program` : `${program} is not on PATH`;
   };
   const isLoggedIn = async (name: 'codex' | 'claude'): Promise<boolean> => {
     const assistant = options[name];
-    const key = keys[name];
+    const key = loginKeys[name];
     if (key !== null && secrets[key] !== undefined) return true;
-    const { exitCode } = await execa(findFor(assistant) ?? programOf(assistant), statusCommands[name], {
+    const { exitCode } = await execa(findFor(assistant) ?? programName(assistant), statusCommands[name], {
       env: { ...environment, ...environmentOf(assistant) },
       extendEnv: false,
       stdin: 'ignore',

@@ -1,14 +1,14 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { Assistant, AssistantEvent } from './port.ts';
-import { homeIn, jsonIn, mayPass, type Program, sessionSchema } from './program.ts';
+import { type AssistantProgram, homeIn, isTransient, parseJsonLine, sessionIdSchema } from './program.ts';
 
-const tokens = z.number().nonnegative().nullish();
-const usageSchema = z.looseObject({
-  input_tokens: tokens,
-  output_tokens: tokens,
-  cache_read_input_tokens: tokens,
-  cache_creation_input_tokens: tokens,
+const claudeTokens = z.number().nonnegative().nullish();
+const claudeUsageSchema = z.looseObject({
+  input_tokens: claudeTokens,
+  output_tokens: claudeTokens,
+  cache_read_input_tokens: claudeTokens,
+  cache_creation_input_tokens: claudeTokens,
 });
 const blockSchema = z.looseObject({
   type: z.string(),
@@ -24,75 +24,75 @@ type Block = z.infer<typeof blockSchema>;
 
 const assistantSchema = z.looseObject({
   type: z.literal('assistant'),
-  message: z.looseObject({ id: z.string(), content: z.array(blockSchema), usage: usageSchema.optional() }),
+  message: z.looseObject({ id: z.string(), content: z.array(blockSchema), usage: claudeUsageSchema.optional() }),
   /** Set when an agent of the agent says it. */
   parent_tool_use_id: z.string().nullish(),
 });
 const modelsSchema = z.record(
   z.string(),
   z.looseObject({
-    inputTokens: tokens,
-    cacheReadInputTokens: tokens,
-    cacheCreationInputTokens: tokens,
+    inputTokens: claudeTokens,
+    cacheReadInputTokens: claudeTokens,
+    cacheCreationInputTokens: claudeTokens,
     costUSD: z.number().nonnegative(),
   }),
 );
-const resultSchema = z.looseObject({
+const claudeResultSchema = z.looseObject({
   type: z.literal('result'),
   subtype: z.string().default(''),
   is_error: z.boolean().default(false),
   result: z.string().optional(),
   errors: z.array(z.string()).default([]),
-  usage: usageSchema.optional(),
+  usage: claudeUsageSchema.optional(),
   total_cost_usd: z.number().nonnegative().optional(),
   modelUsage: modelsSchema.optional(),
   model_usage_since_last_result: modelsSchema.optional(),
 });
-const lineSchema = z.discriminatedUnion('type', [
-  z.looseObject({ type: z.literal('system'), subtype: z.string(), session_id: sessionSchema.optional() }),
+const claudeLineSchema = z.discriminatedUnion('type', [
+  z.looseObject({ type: z.literal('system'), subtype: z.string(), session_id: sessionIdSchema.optional() }),
   assistantSchema,
   z.looseObject({ type: z.literal('user'), message: z.looseObject({ content: z.unknown() }) }),
-  resultSchema,
+  claudeResultSchema,
 ]);
 
 /** What it reads from its cache, and writes there, is input too. */
-const usedIn = (usage: z.infer<typeof usageSchema>) => ({
+const tokensUsed = (usage: z.infer<typeof claudeUsageSchema>) => ({
   inputTokens:
     (usage.input_tokens ?? 0) + (usage.cache_read_input_tokens ?? 0) + (usage.cache_creation_input_tokens ?? 0),
   outputTokens: usage.output_tokens ?? 0,
   cachedTokens: usage.cache_read_input_tokens ?? 0,
 });
 
-const writing = z.looseObject({ file_path: z.string() });
-const writers: ReadonlySet<string> = new Set(['Write', 'Edit', 'MultiEdit', 'NotebookEdit']);
+const writeInputSchema = z.looseObject({ file_path: z.string() });
+const writeTools: ReadonlySet<string> = new Set(['Write', 'Edit', 'MultiEdit', 'NotebookEdit']);
 
-const said = ({ type, text, id, name = '', input }: Block): readonly AssistantEvent[] => {
+const blockEvents = ({ type, text, id, name = '', input }: Block): readonly AssistantEvent[] => {
   if (type === 'text' && text !== undefined) return [{ type: 'text', text }];
   if (type !== 'tool_use' || id === undefined) return [];
-  const file = writers.has(name) ? writing.safeParse(input).data?.file_path : undefined;
+  const file = writeTools.has(name) ? writeInputSchema.safeParse(input).data?.file_path : undefined;
   return [
     { type: 'tool_started', callId: id, tool: name, arguments: JSON.stringify(input ?? {}) },
     ...(file === undefined ? [] : [{ type: 'changed' as const, path: file }]),
   ];
 };
 
-const heard = ({ message, parent_tool_use_id }: z.infer<typeof assistantSchema>): readonly AssistantEvent[] => {
+const messageEvents = ({ message, parent_tool_use_id }: z.infer<typeof assistantSchema>): readonly AssistantEvent[] => {
   const { id, content, usage } = message;
   const blocks = parent_tool_use_id == null ? content : content.filter(({ type }) => type !== 'text');
   return [
-    ...(usage === undefined ? [] : [{ type: 'called' as const, id, used: usedIn(usage) }]),
-    ...blocks.flatMap(said),
+    ...(usage === undefined ? [] : [{ type: 'called' as const, id, used: tokensUsed(usage) }]),
+    ...blocks.flatMap(blockEvents),
   ];
 };
 
 const textSchema = z.array(z.looseObject({ text: z.string().default('') }));
-const textIn = (content: unknown): string =>
+const contentText = (content: unknown): string =>
   typeof content === 'string' ? content : (textSchema.safeParse(content).data ?? []).map(({ text }) => text).join('\n');
 
-const results = (content: unknown): readonly AssistantEvent[] =>
+const toolResultEvents = (content: unknown): readonly AssistantEvent[] =>
   (z.array(blockSchema).safeParse(content).data ?? []).flatMap(({ type, tool_use_id, content: output, is_error }) =>
     type === 'tool_result' && tool_use_id !== undefined
-      ? [{ type: 'tool_ended' as const, callId: tool_use_id, ok: is_error !== true, output: textIn(output) }]
+      ? [{ type: 'tool_ended' as const, callId: tool_use_id, ok: is_error !== true, output: contentText(output) }]
       : [],
   );
 
@@ -100,7 +100,11 @@ const results = (content: unknown): readonly AssistantEvent[] =>
  * The total is of the run (2.1.197, 2.1.260) or, after a resume, of the session (2.1.300, 2.1.330). Newer versions say what is
  * new since the last result; of the others the input that the total covers tells the two apart.
  */
-const costs = ({ total_cost_usd, modelUsage, model_usage_since_last_result }: z.infer<typeof resultSchema>) => {
+const costEvents = ({
+  total_cost_usd,
+  modelUsage,
+  model_usage_since_last_result,
+}: z.infer<typeof claudeResultSchema>) => {
   const each = Object.values(model_usage_since_last_result ?? modelUsage ?? {});
   if (model_usage_since_last_result !== undefined)
     return [{ type: 'cost' as const, usd: each.reduce((all, { costUSD }) => all + costUSD, 0) }];
@@ -115,7 +119,7 @@ const costs = ({ total_cost_usd, modelUsage, model_usage_since_last_result }: z.
   ];
 };
 
-const ending = (line: z.infer<typeof resultSchema>): readonly AssistantEvent[] => {
+const resultEvents = (line: z.infer<typeof claudeResultSchema>): readonly AssistantEvent[] => {
   const { subtype, is_error, result, errors, usage } = line;
   const message = [...errors, ...(result === undefined ? [] : [result])].join('; ') || subtype;
   return [
@@ -125,34 +129,34 @@ const ending = (line: z.infer<typeof resultSchema>): readonly AssistantEvent[] =
           type: 'failed',
           code: /max_(budget|turns)/.test(subtype) ? 'budget_exceeded' : 'model_failed',
           message,
-          retryable: mayPass(message),
+          retryable: isTransient(message),
         },
-    ...(usage === undefined ? [] : [{ type: 'used' as const, since: 'run' as const, used: usedIn(usage) }]),
-    ...costs(line),
+    ...(usage === undefined ? [] : [{ type: 'used' as const, since: 'run' as const, used: tokensUsed(usage) }]),
+    ...costEvents(line),
   ];
 };
 
-const eventsOf = (line: z.infer<typeof lineSchema>): readonly AssistantEvent[] => {
+const claudeEvents = (line: z.infer<typeof claudeLineSchema>): readonly AssistantEvent[] => {
   switch (line.type) {
     case 'system':
       return line.subtype === 'init' && line.session_id !== undefined ? [{ type: 'session', id: line.session_id }] : [];
     case 'assistant':
-      return heard(line);
+      return messageEvents(line);
     case 'user':
-      return results(line.message.content);
+      return toolResultEvents(line.message.content);
     case 'result':
-      return ending(line);
+      return resultEvents(line);
   }
 };
 
-const settings =
+const claudeSettings =
   /^(\.claude\.json|settings(\.local)?\.json|CLAUDE\.md|agents|commands|hooks|output-styles|plugins|rules|scripts|skills|.*\.(sh|py|js|mjs))$/;
 
 /**
  * `claude -p --output-format stream-json`. It edits files of the workspace without asking; what else would need leave
  * is not done. Settings and servers that the project brings do not count: they could change where model calls go.
  */
-export const createClaude = ({ path = 'claude', args = [] }: Program = {}): Assistant => ({
+export const createClaude = ({ path = 'claude', args = [] }: AssistantProgram = {}): Assistant => ({
   name: 'claude',
   variables: [
     ...['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'ANTHROPIC_BASE_URL'],
@@ -176,13 +180,13 @@ export const createClaude = ({ path = 'claude', args = [] }: Program = {}): Assi
     const path = env['CLAUDE_CONFIG_DIR'] ?? join(home, '.claude');
     return {
       home,
-      folders: [{ path, sessions: 'projects', credentials: '.credentials.json', shown: settings }],
+      folders: [{ path, sessions: 'projects', credentials: '.credentials.json', shown: claudeSettings }],
       files: [join(home, '.claude.json')],
       nests: false,
     };
   },
   read: (text) => {
-    const line = lineSchema.safeParse(jsonIn(text));
-    return line.success ? eventsOf(line.data) : [];
+    const line = claudeLineSchema.safeParse(parseJsonLine(text));
+    return line.success ? claudeEvents(line.data) : [];
   },
 });

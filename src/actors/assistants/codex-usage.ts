@@ -3,36 +3,36 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { commandProblem } from './codex-command.ts';
-import { createLines } from './line-splitter.ts';
-import type { AssistantEvent, Used, Watch } from './port.ts';
-import { homeIn, jsonIn } from './program.ts';
+import { createLineSplitter } from './line-splitter.ts';
+import type { AssistantEvent, TokensUsed, WatchSession } from './port.ts';
+import { homeIn, parseJsonLine } from './program.ts';
 
-const pollMs = 250;
+const threadPollMs = 250;
 const longestLine = 8 * 1024 * 1024;
 const dayMs = 24 * 3_600_000;
 
-const tokens = z.number().nonnegative().default(0);
-const usageSchema = z
-  .looseObject({ input_tokens: tokens, cached_input_tokens: tokens, output_tokens: tokens })
+const codexTokens = z.number().nonnegative().default(0);
+const codexUsageSchema = z
+  .looseObject({ input_tokens: codexTokens, cached_input_tokens: codexTokens, output_tokens: codexTokens })
   .transform(
-    ({ input_tokens, cached_input_tokens, output_tokens }): Used => ({
+    ({ input_tokens, cached_input_tokens, output_tokens }): TokensUsed => ({
       inputTokens: input_tokens,
       outputTokens: output_tokens,
       cachedTokens: cached_input_tokens,
     }),
   );
-const lineSchema = z.union([
+const threadLineSchema = z.union([
   // After each call of the model; older versions have none.
   z.object({
     timestamp: z.string(),
     type: z.literal('token_usage_record'),
-    payload: z.object({ response_id: z.string(), usage: usageSchema }),
+    payload: z.object({ response_id: z.string(), usage: codexUsageSchema }),
   }),
   // When the tools that the call asked for have ended.
   z.object({
     timestamp: z.string(),
     type: z.literal('event_msg'),
-    payload: z.object({ type: z.literal('token_count'), info: z.object({ total_token_usage: usageSchema }) }),
+    payload: z.object({ type: z.literal('token_count'), info: z.object({ total_token_usage: codexUsageSchema }) }),
   }),
   // A command that ends at once is not printed.
   z.object({
@@ -41,15 +41,15 @@ const lineSchema = z.union([
     payload: z.object({ type: z.literal('function_call_output'), output: z.string() }),
   }),
 ]);
-const words = /"(token_usage_record|token_count|function_call_output)"/;
+const recordTypes = /"(token_usage_record|token_count|function_call_output)"/;
 
 export const codexHome = (env: Readonly<Record<string, string>>): string =>
   env['CODEX_HOME'] ?? join(homeIn(env), '.codex');
 
 /** What a line of the file says that was written in this run. */
-const eventIn = (text: string, since: number): AssistantEvent | null => {
-  if (!words.test(text)) return null;
-  const line = lineSchema.safeParse(jsonIn(text));
+const threadEvent = (text: string, since: number): AssistantEvent | null => {
+  if (!recordTypes.test(text)) return null;
+  const line = threadLineSchema.safeParse(parseJsonLine(text));
   if (!line.success || Date.parse(line.data.timestamp) < since) return null;
   const { data } = line;
   if (data.type === 'token_usage_record')
@@ -69,7 +69,7 @@ const beganAt = (session: string): number => {
 };
 
 /** The file of a thread lies in the folder of its day, as it was where codex ran. */
-const fileOf = async (home: string, session: string): Promise<string | null> => {
+const findThreadFile = async (home: string, session: string): Promise<string | null> => {
   for (const days of [0, -1, 1]) {
     const [year = '', month = '', day = ''] = new Date(beganAt(session) + days * dayMs).toISOString().split(/[-T]/);
     const folder = join(home, 'sessions', year, month, day);
@@ -83,22 +83,22 @@ const fileOf = async (home: string, session: string): Promise<string | null> => 
  * codex prints what it used only when its turn is over, and writes it into the file of its thread after every call of the
  * model. The form of that file is codex's own: where it is not found or reads differently, nothing is said until the end.
  */
-export const watchThread: Watch = ({ session, env, since, onEvent }) => {
+export const watchThread: WatchSession = ({ session, env, since, onEvent }) => {
   const home = codexHome(env);
   let file: string | null = null;
   let read = 0;
   let reading: Promise<void> | null = null;
-  const lines = createLines({
+  const lines = createLineSplitter({
     longest: longestLine,
     onLine: (line) => {
-      const event = eventIn(line, since);
+      const event = threadEvent(line, since);
       if (event !== null) onEvent(event);
     },
     onDropped: () => {},
   });
 
   const readOn = async (): Promise<void> => {
-    file ??= await fileOf(home, session);
+    file ??= await findThreadFile(home, session);
     if (file === null) return;
     // What is in the folder is the assistant's: not the file that a link points to.
     const stat = await lstat(file);
@@ -115,7 +115,7 @@ export const watchThread: Watch = ({ session, env, since, onEvent }) => {
       });
     return reading;
   };
-  const timer = setInterval(look, pollMs);
+  const timer = setInterval(look, threadPollMs);
   return async () => {
     clearInterval(timer);
     await reading;

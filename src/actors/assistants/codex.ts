@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { commandProblem } from './codex-command.ts';
 import { codexHome, watchThread } from './codex-usage.ts';
 import type { Assistant, AssistantEvent } from './port.ts';
-import { homeIn, jsonIn, mayPass, type Program, sessionSchema } from './program.ts';
+import { type AssistantProgram, homeIn, isTransient, parseJsonLine, sessionIdSchema } from './program.ts';
 
 const itemSchema = z.looseObject({
   id: z.string(),
@@ -23,8 +23,8 @@ type Item = z.infer<typeof itemSchema>;
 
 const tokens = z.number().nonnegative().default(0);
 const usageSchema = z.looseObject({ input_tokens: tokens, cached_input_tokens: tokens, output_tokens: tokens });
-const lineSchema = z.discriminatedUnion('type', [
-  z.looseObject({ type: z.literal('thread.started'), thread_id: sessionSchema }),
+const codexLineSchema = z.discriminatedUnion('type', [
+  z.looseObject({ type: z.literal('thread.started'), thread_id: sessionIdSchema }),
   z.looseObject({ type: z.literal('item.started'), item: itemSchema }),
   z.looseObject({ type: z.literal('item.completed'), item: itemSchema }),
   z.looseObject({ type: z.literal('turn.completed'), usage: usageSchema.optional() }),
@@ -39,48 +39,48 @@ const argumentsOf = ({ type, command, changes, server, tool, arguments: given, q
 };
 
 /** Items that are work on something; what else there is (reasoning, plans) is not shown. */
-const tools: Readonly<Record<string, string>> = {
+const toolNamesByItem: Readonly<Record<string, string>> = {
   command_execution: 'command',
   file_change: 'file_change',
   mcp_tool_call: 'mcp',
   web_search: 'web_search',
 };
 
-const started = (item: Item): readonly AssistantEvent[] => {
-  const tool = tools[item.type];
+const startedEvents = (item: Item): readonly AssistantEvent[] => {
+  const tool = toolNamesByItem[item.type];
   if (tool === undefined) return [];
   return [{ type: 'tool_started', callId: item.id, tool, arguments: JSON.stringify(argumentsOf(item)) }];
 };
 
-const commandIn = ({ type, aggregated_output = '' }: Item, ok: boolean): readonly AssistantEvent[] =>
+const commandEvents = ({ type, aggregated_output = '' }: Item, ok: boolean): readonly AssistantEvent[] =>
   type === 'command_execution' ? [{ type: 'command', problem: ok ? null : commandProblem(aggregated_output) }] : [];
 
-const ended = (item: Item): readonly AssistantEvent[] => {
+const completedEvents = (item: Item): readonly AssistantEvent[] => {
   if (item.type === 'agent_message') return [{ type: 'text', text: item.text ?? '' }];
   if (item.type === 'error') return [{ type: 'note', level: 'warn', message: item.message ?? '' }];
-  if (tools[item.type] === undefined) return [];
+  if (toolNamesByItem[item.type] === undefined) return [];
   const ok = item.status === undefined || item.status === 'completed';
   const changed = ok ? (item.changes ?? []).filter(({ kind }) => kind !== 'delete') : [];
   return [
     { type: 'tool_ended', callId: item.id, ok, output: item.aggregated_output ?? '' },
-    ...commandIn(item, ok),
+    ...commandEvents(item, ok),
     ...changed.map(({ path }) => ({ type: 'changed' as const, path })),
   ];
 };
 
-const eventsOf = (line: z.infer<typeof lineSchema>): readonly AssistantEvent[] => {
+const codexEvents = (line: z.infer<typeof codexLineSchema>): readonly AssistantEvent[] => {
   switch (line.type) {
     case 'thread.started':
       return [{ type: 'session', id: line.thread_id }];
     case 'item.started':
-      return started(line.item);
+      return startedEvents(line.item);
     case 'item.completed':
-      return ended(line.item);
+      return completedEvents(line.item);
     case 'error':
       return [{ type: 'note', level: 'warn', message: line.message }];
     case 'turn.failed': {
       const message = line.error?.message ?? 'it does not say why';
-      return [{ type: 'failed', code: 'model_failed', message, retryable: mayPass(message) }];
+      return [{ type: 'failed', code: 'model_failed', message, retryable: isTransient(message) }];
     }
     case 'turn.completed': {
       const { input_tokens = 0, output_tokens = 0, cached_input_tokens = 0 } = line.usage ?? {};
@@ -94,7 +94,7 @@ const eventsOf = (line: z.infer<typeof lineSchema>): readonly AssistantEvent[] =
   }
 };
 
-const settings = /^(.*\.toml|AGENTS(\.override)?\.md|agents|hooks|hooks\.json|plugins|prompts|rules|skills)$/;
+const codexSettings = /^(.*\.toml|AGENTS(\.override)?\.md|agents|hooks|hooks\.json|plugins|prompts|rules|skills)$/;
 
 /** codex takes such a word once; the user's counts. */
 const choosesSandbox = (args: readonly string[]): boolean =>
@@ -104,7 +104,7 @@ const choosesSandbox = (args: readonly string[]): boolean =>
  * `codex exec --json`. Its own sandbox holds its commands to the workspace and keeps keys out of their environment; its
  * own rules let no project choose the provider.
  */
-export const createCodex = ({ path = 'codex', args = [] }: Program = {}): Assistant => ({
+export const createCodex = ({ path = 'codex', args = [] }: AssistantProgram = {}): Assistant => ({
   name: 'codex',
   variables: ['CODEX_HOME', 'CODEX_API_KEY', 'OPENAI_API_KEY'],
   saysCost: false,
@@ -124,12 +124,12 @@ export const createCodex = ({ path = 'codex', args = [] }: Program = {}): Assist
   ],
   needs: (env) => ({
     home: homeIn(env),
-    folders: [{ path: codexHome(env), sessions: 'sessions', credentials: 'auth.json', shown: settings }],
+    folders: [{ path: codexHome(env), sessions: 'sessions', credentials: 'auth.json', shown: codexSettings }],
     files: [],
     nests: true,
   }),
   read: (text) => {
-    const line = lineSchema.safeParse(jsonIn(text));
-    return line.success ? eventsOf(line.data) : [];
+    const line = codexLineSchema.safeParse(parseJsonLine(text));
+    return line.success ? codexEvents(line.data) : [];
   },
 });

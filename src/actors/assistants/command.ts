@@ -1,8 +1,8 @@
-import type { Assistant, Start } from './port.ts';
+import type { Assistant, AssistantStart } from './port.ts';
 import { homeIn } from './program.ts';
 
 /** The model is a caller's word: it must not become an option. */
-const filled = (part: string, { promptFile, taskId, role, model }: Start): string =>
+const fillPlaceholders = (part: string, { promptFile, taskId, role, model }: AssistantStart): string =>
   part
     .replaceAll('{prompt_file}', promptFile)
     .replaceAll('{task_id}', taskId)
@@ -16,7 +16,7 @@ export const createCommand = ([program, ...args]: readonly [string, ...string[]]
   saysCost: false,
   resumes: false,
   endsByExit: true,
-  argv: (start) => [program, ...args.map((part) => filled(part, start))],
+  argv: (start) => [program, ...args.map((part) => fillPlaceholders(part, start))],
   needs: (env) => ({ home: homeIn(env), folders: [], files: [], nests: false }),
   read: (line) => [{ type: 'text', text: `${line}\n` }],
 });

@@ -1,11 +1,11 @@
 /** Text in pieces, as lines. */
-export interface Lines {
+export interface LineSplitter {
   push(text: string): void;
   /** The last line may lack its end. */
   end(): void;
 }
 
-export interface LinesOptions {
+export interface LineSplitterOptions {
   /** A longer line is dropped, in characters. */
   readonly longest: number;
   readonly onLine: (line: string) => void;
@@ -13,7 +13,7 @@ export interface LinesOptions {
 }
 
 /** Splits at `\n` alone: JSON text may hold U+2028, at which other readers of lines split too. Holds one line at most. */
-export const createLines = ({ longest, onLine, onDropped }: LinesOptions): Lines => {
+export const createLineSplitter = ({ longest, onLine, onDropped }: LineSplitterOptions): LineSplitter => {
   let held = '';
   let dropping = false;
 

@@ -2,7 +2,7 @@ import type { Assistant as AssistantName } from '../../machines/agent-context.ts
 import type { AssistantNeeds } from '../sandbox/port.ts';
 
 /** Tokens; those that came from a cache are among the input. */
-export interface Used {
+export interface TokensUsed {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cachedTokens: number;
@@ -20,9 +20,9 @@ export type AssistantEvent =
   /** It changed a file; the path is as the assistant gives it. */
   | { readonly type: 'changed'; readonly path: string }
   /** A call of its model, so far: the same id again says it better. */
-  | { readonly type: 'called'; readonly id: string; readonly used: Used }
+  | { readonly type: 'called'; readonly id: string; readonly used: TokensUsed }
   /** What the whole run used, or the whole session. */
-  | { readonly type: 'used'; readonly since: 'run' | 'session'; readonly used: Used }
+  | { readonly type: 'used'; readonly since: 'run' | 'session'; readonly used: TokensUsed }
   /** What the run cost since this was said last. */
   | { readonly type: 'cost'; readonly usd: number }
   /** What the run cost, or the whole session: it covers so much input, or does not say how much. */
@@ -38,7 +38,7 @@ export type AssistantEvent =
     };
 
 /** What an assistant is started with. */
-export interface Start {
+export interface AssistantStart {
   readonly model: string | null;
   /** The session to go on with, or null for a new one. */
   readonly session: string | null;
@@ -50,7 +50,7 @@ export interface Start {
 }
 
 /** Looks what a session does while it is at work, until the returned function is called, which looks once more. */
-export type Watch = (watched: {
+export type WatchSession = (watched: {
   readonly session: string;
   /** The environment of the assistant. */
   readonly env: Readonly<Record<string, string>>;
@@ -68,13 +68,13 @@ export interface Assistant {
   readonly saysCost: boolean;
   /** Whether its sessions can be gone on with. */
   readonly resumes: boolean;
-  argv(start: Start): readonly [string, ...string[]];
+  argv(start: AssistantStart): readonly [string, ...string[]];
   /** What it needs of the machine, by its environment, beside its program and its workspace. */
   needs(env: Readonly<Record<string, string>>): AssistantNeeds;
   /** What a line of its standard output says; nothing when it says nothing that we know. Pure, and never throws. */
   read(line: string): readonly AssistantEvent[];
   /** For one that says what it used only when it ends. */
-  readonly watch?: Watch;
+  readonly watch?: WatchSession;
   /** Whether an end with exit code 0 and without a result is one, with the end of its output as the result. */
   readonly endsByExit: boolean;
 }

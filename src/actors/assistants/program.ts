@@ -2,7 +2,7 @@ import { homedir } from 'node:os';
 import { z } from 'zod';
 
 /** Where an assistant's program is, and what the user adds to its arguments. */
-export interface Program {
+export interface AssistantProgram {
   /** Absent means: found on PATH. */
   readonly path?: string;
   readonly args?: readonly string[];
@@ -12,7 +12,7 @@ export interface Program {
 export const homeIn = (env: Readonly<Record<string, string>>): string => env['HOME'] ?? homedir();
 
 /** The JSON value of a line, or null: programs also print what is none. */
-export const jsonIn = (line: string): unknown => {
+export const parseJsonLine = (line: string): unknown => {
   try {
     return JSON.parse(line);
   } catch {
@@ -21,8 +21,8 @@ export const jsonIn = (line: string): unknown => {
 };
 
 /** It goes into arguments: never anything that could be taken for an option. */
-export const sessionSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/);
+export const sessionIdSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/);
 
 /** Of a failure whose words are all that is known: whether the same may go well later. */
-export const mayPass = (message: string): boolean =>
+export const isTransient = (message: string): boolean =>
   /\b(408|429|5\d\d)\b|network|timed? ?out|overloaded/i.test(message);

@@ -6,12 +6,12 @@ import type { CommandResult } from '../process/run-command.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import { type ConfinedResult, runConfined } from '../sandbox/run-sandboxed.ts';
 import type { OpenWorkspace } from '../workspace/port.ts';
-import { createLines } from './line-splitter.ts';
-import type { Assistant, AssistantEvent, Start } from './port.ts';
+import { createLineSplitter } from './line-splitter.ts';
+import type { Assistant, AssistantEvent, AssistantStart } from './port.ts';
 
-export interface Run {
+export interface AssistantRun {
   readonly assistant: Assistant;
-  readonly start: Omit<Start, 'promptFile'>;
+  readonly start: Omit<AssistantStart, 'promptFile'>;
   readonly prompt: string;
   readonly root: string;
   /** Further paths that it may read. */
@@ -37,12 +37,12 @@ export interface RunEnd extends Pick<ConfinedResult, 'exitCode' | 'leftProcesses
 }
 
 const longestLine = 8 * 1024 * 1024;
-const outputAtMost = 64 * 1024 * 1024;
-const longestMs = 24 * 3_600_000;
+const maxOutputLength = 64 * 1024 * 1024;
+const maxRunMs = 24 * 3_600_000;
 const resultBytes = 16 * 1024;
 const errorBytes = 16 * 1024;
 /** One that gave its result and does not end, for instance for a server that it started, is ended. */
-const patienceMs = 5_000;
+const exitGraceMs = 5_000;
 
 const howItEnded = ({ exitCode, timedOut, aborted }: CommandResult, stopped: boolean): RunEnd['how'] => {
   if (stopped) return 'stopped';
@@ -50,7 +50,7 @@ const howItEnded = ({ exitCode, timedOut, aborted }: CommandResult, stopped: boo
   return aborted || exitCode !== null ? 'itself' : 'not_started';
 };
 
-const refused = (why: string): RunEnd => ({
+const refusedRun = (why: string): RunEnd => ({
   how: 'refused',
   exitCode: null,
   leftProcesses: false,
@@ -60,7 +60,7 @@ const refused = (why: string): RunEnd => ({
   stderr: why,
 });
 
-const runWith = async (promptFile: string, run: Run): Promise<RunEnd> => {
+const runWith = async (promptFile: string, run: AssistantRun): Promise<RunEnd> => {
   const { assistant, start, root, readable, git, sandbox, env, signal, silentMs, onEvent } = run;
   const enough = new AbortController();
   const stdout = createBoundedText({ headBytes: 0, tailBytes: resultBytes });
@@ -77,10 +77,10 @@ const runWith = async (promptFile: string, run: Run): Promise<RunEnd> => {
 
   const take = (event: AssistantEvent): void => {
     if (event.type === 'session') stopWatching ??= assistant.watch?.({ session: event.id, env, since, onEvent });
-    if (event.type === 'result') grace ??= setTimeout(() => enough.abort(), patienceMs);
+    if (event.type === 'result') grace ??= setTimeout(() => enough.abort(), exitGraceMs);
     onEvent(event);
   };
-  const lines = createLines({
+  const lines = createLineSplitter({
     longest: longestLine,
     onLine: (line) => assistant.read(line).forEach(take),
     onDropped: () => take({ type: 'note', level: 'warn', message: 'a line longer than 8 MiB was left out' }),
@@ -93,12 +93,12 @@ const runWith = async (promptFile: string, run: Run): Promise<RunEnd> => {
     git,
     env,
     stdinFile: promptFile,
-    timeoutMs: longestMs,
+    timeoutMs: maxRunMs,
     signal: AbortSignal.any([signal, enough.signal]),
     onOutput: (text, stream) => {
       fallSilent.refresh();
       written += text.length;
-      if (written > outputAtMost) enough.abort();
+      if (written > maxOutputLength) enough.abort();
       if (enough.signal.aborted || signal.aborted) return;
       (stream === 'stdout' ? stdout : stderr).push(text);
       if (stream === 'stdout') lines.push(text);
@@ -109,9 +109,9 @@ const runWith = async (promptFile: string, run: Run): Promise<RunEnd> => {
   clearTimeout(grace);
   clearTimeout(fallSilent);
   await stopWatching?.();
-  if ('refusal' in result) return refused(result.refusal);
+  if ('refusal' in result) return refusedRun(result.refusal);
   if (!signal.aborted) lines.end();
-  const early = written > outputAtMost ? ('flooded' as const) : isSilent ? ('silent' as const) : null;
+  const early = written > maxOutputLength ? ('flooded' as const) : isSilent ? ('silent' as const) : null;
   const how = early ?? howItEnded(result, signal.aborted);
   const { exitCode, leftProcesses, quarantined, quarantine } = result;
   const said = how === 'not_started' ? result.output : stderr.read().text;
@@ -122,7 +122,7 @@ const runWith = async (promptFile: string, run: Run): Promise<RunEnd> => {
  * Runs an assistant to its end, in the sandbox and in a process group of its own: without a shell, with the prompt as its whole standard
  * input, with bounds on what it writes. Resolves when nothing of it runs any more. Rejects only for want of a prompt file.
  */
-export const runAssistant = async (run: Run): Promise<RunEnd> => {
+export const runAssistant = async (run: AssistantRun): Promise<RunEnd> => {
   const folder = await mkdtemp(join(tmpdir(), 'agent-prompt-'));
   try {
     const promptFile = join(folder, 'prompt.md');

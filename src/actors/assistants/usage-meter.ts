@@ -1,9 +1,9 @@
 import type { Spent } from '../../machines/agent-context.ts';
 import type { Usage } from '../../machines/task.ts';
-import type { AssistantEvent, Used } from './port.ts';
+import type { AssistantEvent, TokensUsed } from './port.ts';
 
 /** Counts what a run of an assistant spends. */
-export interface Tally {
+export interface UsageMeter {
   hear(event: AssistantEvent): void;
   /** Whether there is something new to report: a call of the model, or tokens. */
   isDue(): boolean;
@@ -11,15 +11,15 @@ export interface Tally {
   take(): Spent;
 }
 
-export interface TallyOptions {
+export interface UsageMeterOptions {
   /** What was counted of the session before this run. */
   readonly before: Usage;
   /** What tokens cost, where that is known and the assistant does not say it. */
-  readonly costOf: (used: Used) => number | null;
+  readonly costOf: (used: TokensUsed) => number | null;
 }
 
-const none: Used = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
-const each = (one: Used, other: Used, join: (a: number, b: number) => number): Used => ({
+const noTokens: TokensUsed = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
+const combine = (one: TokensUsed, other: TokensUsed, join: (a: number, b: number) => number): TokensUsed => ({
   inputTokens: join(one.inputTokens, other.inputTokens),
   outputTokens: join(one.outputTokens, other.outputTokens),
   cachedTokens: join(one.cachedTokens, other.cachedTokens),
@@ -33,7 +33,7 @@ const less = (a: number, b: number): number => Math.max(0, a - b);
  * the next, which is one call.
  */
 const createCallCount = () => {
-  const named = new Map<string, Used>();
+  const named = new Map<string, TokensUsed>();
   const running = new Set<string>();
   let unnamed = 0;
   let isNew = true;
@@ -50,31 +50,31 @@ const createCallCount = () => {
       if (event.type === 'tool_ended' && running.delete(event.callId)) isNew = running.size === 0;
     },
     count: (): number => (named.size > 0 ? named.size : unnamed),
-    used: (): Used => [...named.values()].reduce((all, used) => each(all, used, sum), none),
+    used: (): TokensUsed => [...named.values()].reduce((all, used) => combine(all, used, sum), noTokens),
   };
 };
 
-export const createTally = ({ before, costOf }: TallyOptions): Tally => {
+export const createUsageMeter = ({ before, costOf }: UsageMeterOptions): UsageMeter => {
   const calls = createCallCount();
-  const counted: Used = {
+  const counted: TokensUsed = {
     inputTokens: before.input_tokens,
     outputTokens: before.output_tokens,
     cachedTokens: before.cached_tokens,
   };
-  let said: Used = none;
+  let said: TokensUsed = noTokens;
   let newUsd: number | null = null;
   let soFar: Extract<AssistantEvent, { type: 'cost_so_far' }> | null = null;
   let tools = 0;
-  let taken: Spent = { modelCalls: 0, toolCalls: 0, ...none, costUsd: null };
+  let taken: Spent = { modelCalls: 0, toolCalls: 0, ...noTokens, costUsd: null };
 
   /** Of a session it covers what was counted before and what the run used; of the run alone it does not. */
-  const usdOfRun = ({ usd, inputTokens }: NonNullable<typeof soFar>, used: Used): number => {
+  const usdOfRun = ({ usd, inputTokens }: NonNullable<typeof soFar>, used: TokensUsed): number => {
     const earlier = before.cost_usd ?? 0;
     const isOfSession = inputTokens === null ? usd >= earlier : inputTokens >= counted.inputTokens + used.inputTokens;
     return isOfSession ? less(usd, earlier) : usd;
   };
   const now = (): Spent => {
-    const used = each(said, calls.used(), Math.max);
+    const used = combine(said, calls.used(), Math.max);
     const saidUsd = newUsd ?? (soFar === null ? null : usdOfRun(soFar, used));
     return { modelCalls: calls.count(), toolCalls: tools, ...used, costUsd: saidUsd ?? costOf(used) };
   };
@@ -84,8 +84,8 @@ export const createTally = ({ before, costOf }: TallyOptions): Tally => {
       calls.hear(event);
       if (event.type === 'tool_started') tools += 1;
       if (event.type === 'used') {
-        const used = event.since === 'run' ? event.used : each(event.used, counted, less);
-        said = each(said, used, Math.max);
+        const used = event.since === 'run' ? event.used : combine(event.used, counted, less);
+        said = combine(said, used, Math.max);
       }
       if (event.type === 'cost') newUsd = (newUsd ?? 0) + event.usd;
       if (event.type === 'cost_so_far') soFar = event;
@@ -97,12 +97,12 @@ export const createTally = ({ before, costOf }: TallyOptions): Tally => {
     take: () => {
       const all = now();
       const spent: Spent = {
-        ...each(all, taken, less),
+        ...combine(all, taken, less),
         modelCalls: all.modelCalls - taken.modelCalls,
         toolCalls: all.toolCalls - taken.toolCalls,
         costUsd: all.costUsd === null ? null : less(all.costUsd, taken.costUsd ?? 0),
       };
-      taken = { ...all, ...each(all, taken, Math.max), costUsd: all.costUsd ?? taken.costUsd };
+      taken = { ...all, ...combine(all, taken, Math.max), costUsd: all.costUsd ?? taken.costUsd };
       return spent;
     },
   };

@@ -14,7 +14,7 @@ import { type AttemptKey, attemptKey, type Role, type TaskId } from '../../machi
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { createDelegation, type Delegation } from '../agent/delegate.ts';
 import { createSteps } from '../agent/steps.ts';
-import { type AgentWorker, createAgentWorker } from '../agent/turns.ts';
+import { type AgentTurns, createAgentTurns } from '../agent/turns.ts';
 import { type EventType, entry } from '../journal/event-types.ts';
 import type { Journal } from '../journal/journal.ts';
 import { createNoSandbox } from '../sandbox/off.ts';
@@ -56,7 +56,7 @@ const markVariable = 'ATS_ATTEMPT';
 
 /** The agent machine with its slots filled. */
 const provideAgent = (
-  worker: AgentWorker,
+  worker: AgentTurns,
   delegation: Delegation,
   attempts: () => Pick<Attempts, 'lendSlot' | 'regainSlot' | 'track'>,
 ) => {
@@ -113,7 +113,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
     profileOf: (role: Role) => settings().roles[role],
     now,
   };
-  const worker = createAgentWorker({
+  const worker = createAgentTurns({
     ...own,
     sandboxOf,
     logs: results,

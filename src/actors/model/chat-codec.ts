@@ -5,15 +5,15 @@ import type {
 } from 'openai/resources/chat/completions';
 import type { CompletionUsage } from 'openai/resources/completions';
 import { type Compat, maxTokensFieldAt } from './compat.ts';
-import { type Assembly, count, inOrder } from './openai-assembly.ts';
+import { type Assembly, inOrder, validCount } from './openai-assembly.ts';
 import type { Message, ModelRequest, ModelUsage, ToolCall } from './port.ts';
-import { type ReasoningField, reasoningFields, thinkingFor } from './reasoning.ts';
+import { type ReasoningField, reasoningFields, thoughtsFor } from './reasoning.ts';
 import { type TextCalls, textCallsIn } from './text-calls.ts';
 
 /** What an answer says that nobody gave, for servers that want one. */
 const fillerReply = 'I have the results.';
 
-const encodeMessage = (message: Message, model: string, { toolResultName }: Compat): ChatCompletionMessageParam => {
+const encodeChatMessage = (message: Message, model: string, { toolResultName }: Compat): ChatCompletionMessageParam => {
   if (message.role === 'user') return { role: 'user', content: message.text };
   if (message.role === 'tool') {
     const named = toolResultName ? { name: message.tool } : {};
@@ -24,7 +24,7 @@ const encodeMessage = (message: Message, model: string, { toolResultName }: Comp
     type: 'function' as const,
     function: { name: tool, arguments: text },
   }));
-  const thinking = thinkingFor(message.reasoning, 'chat', model);
+  const thinking = thoughtsFor(message.reasoning, 'chat', model);
   return {
     role: 'assistant',
     content: message.text,
@@ -33,15 +33,19 @@ const encodeMessage = (message: Message, model: string, { toolResultName }: Comp
   };
 };
 
-const encodeMessages = (messages: readonly Message[], model: string, compat: Compat): ChatCompletionMessageParam[] =>
+const encodeChatMessages = (
+  messages: readonly Message[],
+  model: string,
+  compat: Compat,
+): ChatCompletionMessageParam[] =>
   messages.flatMap((message, index) => {
     const isSpokenInto = compat.replyAfterTools && message.role === 'user' && messages[index - 1]?.role === 'tool';
     const reply = { role: 'assistant' as const, content: fillerReply };
-    return [...(isSpokenInto ? [reply] : []), encodeMessage(message, model, compat)];
+    return [...(isSpokenInto ? [reply] : []), encodeChatMessage(message, model, compat)];
   });
 
 /** Our request as a streaming chat completion. */
-export const encodeRequest = (
+export const encodeChatRequest = (
   { model, system, messages, tools, maxTokens, wordsOnly = false }: ModelRequest,
   compat: Compat,
   host: string,
@@ -49,7 +53,7 @@ export const encodeRequest = (
   model,
   stream: true,
   ...(compat.streamOptions ? { stream_options: { include_usage: true } } : {}),
-  messages: [{ role: 'system', content: system }, ...encodeMessages(messages, model, compat)],
+  messages: [{ role: 'system', content: system }, ...encodeChatMessages(messages, model, compat)],
   ...(tools.length === 0
     ? {}
     : {
@@ -72,10 +76,10 @@ const reasoningOf = (delta: object): { readonly field: ReasoningField; readonly 
   return null;
 };
 
-const decodeUsage = (usage: CompletionUsage): ModelUsage => ({
-  inputTokens: count(usage.prompt_tokens),
-  outputTokens: count(usage.completion_tokens),
-  cachedTokens: count(usage.prompt_tokens_details?.cached_tokens),
+const decodeChatUsage = (usage: CompletionUsage): ModelUsage => ({
+  inputTokens: validCount(usage.prompt_tokens),
+  outputTokens: validCount(usage.completion_tokens),
+  cachedTokens: validCount(usage.prompt_tokens_details?.cached_tokens),
 });
 
 type CallPart = ChatCompletionChunk.Choice.Delta.ToolCall;
@@ -90,7 +94,7 @@ const argumentsIn = (part: CallPart): string => {
  * The place of the call that a piece belongs to: that of its index, which some servers leave out, and for which others give
  * each of several calls the same. A new id alone begins no new call: there are servers that make one up for every piece.
  */
-const placeFor = (part: CallPart, calls: ReadonlyMap<number, ToolCall>, places: Map<number, number>): number => {
+const callIndexFor = (part: CallPart, calls: ReadonlyMap<number, ToolCall>, places: Map<number, number>): number => {
   const next = Math.max(-1, ...calls.keys()) + 1;
   const begins = Boolean(part.id) && Boolean(part.function?.name);
   const index = (part.index as number | undefined) ?? (begins ? next : Math.max(0, next - 1));
@@ -108,7 +112,7 @@ const extended = (call: ToolCall | undefined, part: CallPart): ToolCall => ({
 });
 
 /** `textToolCalls`: an answer without calls is searched for calls in its text. */
-export const createAssembly = ({ textToolCalls }: Pick<Compat, 'textToolCalls'>): Assembly<ChatCompletionChunk> => {
+export const createChatAssembly = ({ textToolCalls }: Pick<Compat, 'textToolCalls'>): Assembly<ChatCompletionChunk> => {
   const calls = new Map<number, ToolCall>();
   const places = new Map<number, number>();
   let text = '';
@@ -121,18 +125,18 @@ export const createAssembly = ({ textToolCalls }: Pick<Compat, 'textToolCalls'>)
   return {
     add: (chunk) => {
       chunks += 1;
-      if (chunk.usage) usage = decodeUsage(chunk.usage);
+      if (chunk.usage) usage = decodeChatUsage(chunk.usage);
       const choice = chunk.choices?.[0];
       if (choice === undefined) return { text: '', progress: false };
       const inside = (choice as { readonly usage?: CompletionUsage | null }).usage;
-      if (inside && usage === null) usage = decodeUsage(inside);
+      if (inside && usage === null) usage = decodeChatUsage(inside);
       // Some providers send an empty reason with every piece.
       if (typeof choice.finish_reason === 'string') finishReason = choice.finish_reason || finishReason;
       const delta = choice.delta ?? {};
       const added = typeof delta.content === 'string' ? delta.content : '';
       text += added;
       for (const part of delta.tool_calls ?? []) {
-        const place = placeFor(part, calls, places);
+        const place = callIndexFor(part, calls, places);
         calls.set(place, extended(calls.get(place), part));
       }
       const more = reasoningOf(delta);

@@ -16,7 +16,7 @@ export interface Compat {
 export const maxTokensFieldAt = (host: string): 'max_tokens' | 'max_completion_tokens' =>
   host === 'api.openai.com' ? 'max_completion_tokens' : 'max_tokens';
 
-export const usualCompat: Compat = {
+export const defaultCompat: Compat = {
   maxTokensField: null,
   streamOptions: true,
   toolResultName: false,

@@ -1,5 +1,5 @@
 import type { ModelUsage, ToolCall } from './port.ts';
-import type { Thinking } from './reasoning.ts';
+import type { Thoughts } from './reasoning.ts';
 
 /** Puts the chunks of one streamed answer together, whatever its protocol. */
 export interface Assembly<Chunk> {
@@ -14,7 +14,7 @@ export interface Assembly<Chunk> {
   readonly text: () => string;
   readonly calls: () => readonly ToolCall[];
   readonly usage: () => ModelUsage | null;
-  readonly thinking: () => Thinking | null;
+  readonly thinking: () => Thoughts | null;
 }
 
 /** Ids that are missing or doubled are made up, so that every call gets exactly one result. */
@@ -32,5 +32,5 @@ export const inOrder = (calls: ReadonlyMap<number, ToolCall>): readonly ToolCall
   withOwnIds([...calls].sort(([one], [other]) => one - other).map(([, call]) => call));
 
 /** A count as providers send it; what is none counts as 0. */
-export const count = (value: number | undefined): number =>
+export const validCount = (value: number | undefined): number =>
   value !== undefined && Number.isSafeInteger(value) && value >= 0 ? value : 0;

@@ -1,7 +1,15 @@
 import OpenAI from 'openai';
 import type { Failure } from '../../machines/task.ts';
 import type { Assembly } from './openai-assembly.ts';
-import { cancelled, failureOf, filtered, incomplete, tripFailure, unknownFinish, WireError } from './openai-faults.ts';
+import {
+  callFailure,
+  cancelledCall,
+  filteredAnswer,
+  incompleteAnswer,
+  tripFailure,
+  unknownFinish,
+  WireError,
+} from './openai-faults.ts';
 import type { Model, ModelEvent, ModelRequest } from './port.ts';
 import { createWatchdog, defaultTimeouts, type Timeouts, type Watchdog } from './watchdog.ts';
 
@@ -15,14 +23,14 @@ export interface OpenAiOptions {
 }
 
 /** What one wire format adds to the guarded call. */
-export interface Protocol<Chunk> {
+export interface StreamProtocol<Chunk> {
   readonly open: (client: OpenAI, request: ModelRequest, signal: AbortSignal) => PromiseLike<AsyncIterable<Chunk>>;
   readonly createAssembly: () => Assembly<Chunk>;
 }
 
 /** How long after its end an answer may still bring its usage (ms). */
 const usageMs = 2_000;
-const charactersPerToken = 4;
+const usualCharactersPerToken = 4;
 const mebibyte = 1024 * 1024;
 /** What a token may take on the wire, with all that is around it; a server that does not stop is stopped. */
 const bytesPerToken = 512;
@@ -62,23 +70,24 @@ const watchedFetch =
     return new Response(response.body.pipeThrough(heard), { status, headers });
   };
 
-const estimated = ({ system, messages }: ModelRequest, answer: string) => ({
-  inputTokens: Math.ceil((system.length + JSON.stringify(messages).length) / charactersPerToken),
-  outputTokens: Math.ceil(answer.length / charactersPerToken),
+const estimatedUsage = ({ system, messages }: ModelRequest, answer: string) => ({
+  inputTokens: Math.ceil((system.length + JSON.stringify(messages).length) / usualCharactersPerToken),
+  outputTokens: Math.ceil(answer.length / usualCharactersPerToken),
   cachedTokens: 0,
 });
 
 /** The verdict over an answer that ended: only what the provider called finished counts. */
-const verdict = <Chunk>(request: ModelRequest, assembly: Assembly<Chunk>): ModelEvent => {
+const finalEvent = <Chunk>(request: ModelRequest, assembly: Assembly<Chunk>): ModelEvent => {
   const reason = assembly.finishReason();
-  if (reason === 'content_filter') return { type: 'failed', failure: filtered };
-  if (reason === null || assembly.chunks() === 0) return { type: 'failed', failure: incomplete(assembly.chunks()) };
+  if (reason === 'content_filter') return { type: 'failed', failure: filteredAnswer };
+  if (reason === null || assembly.chunks() === 0)
+    return { type: 'failed', failure: incompleteAnswer(assembly.chunks()) };
   if (!finishReasons.has(reason)) return { type: 'failed', failure: unknownFinish(reason) };
   const calls = assembly.calls();
   const text = assembly.text();
   const written = text + calls.map((call) => call.arguments).join('');
   const counted = assembly.usage();
-  const usage = counted ?? estimated(request, written);
+  const usage = counted ?? estimatedUsage(request, written);
   const thinking = assembly.thinking();
   const reasoning = thinking === null ? undefined : { model: request.model, thinking };
   return {
@@ -150,7 +159,7 @@ export const keyHeader = ({ idempotencyKey }: ModelRequest): Readonly<Record<str
 export const hostOf = (baseURL: string): string => new URL(baseURL).host;
 
 /** One protocol over the openai package, streamed, without its retries: the machines retry, visibly. */
-export const createOpenAiCall = <Chunk>(options: OpenAiOptions, protocol: Protocol<Chunk>): Model => {
+export const createOpenAiCall = <Chunk>(options: OpenAiOptions, protocol: StreamProtocol<Chunk>): Model => {
   const { apiKey, baseURL, now = Date.now } = options;
   const timeouts = { ...defaultTimeouts, ...options.timeouts };
   const clientFor = (fetch: typeof globalThis.fetch): OpenAI =>
@@ -168,13 +177,17 @@ export const createOpenAiCall = <Chunk>(options: OpenAiOptions, protocol: Protoc
         const stream = await protocol.open(clientFor(call.fetch), request, call.signal);
         yield* textsOf(stream, assembly, call);
       } catch (error) {
-        failure = failureOf(error, { now: now(), secret: apiKey, sent: call.sent() });
+        failure = callFailure(error, { now: now(), secret: apiKey, sent: call.sent() });
       } finally {
         call.close();
       }
       // The SDK ends an aborted stream like a whole one, so the reasons to stop come before what it says.
-      const stopped = signal.aborted ? cancelled : assembly.finishReason() === null ? (call.trip() ?? failure) : null;
-      yield stopped === null ? verdict(request, assembly) : { type: 'failed', failure: stopped };
+      const stopped = signal.aborted
+        ? cancelledCall
+        : assembly.finishReason() === null
+          ? (call.trip() ?? failure)
+          : null;
+      yield stopped === null ? finalEvent(request, assembly) : { type: 'failed', failure: stopped };
     },
   };
 };

@@ -13,7 +13,7 @@ export class WireError extends Error {
   }
 }
 
-const failed = (
+const modelFailure = (
   kind: string,
   message: string,
   retryable: boolean,
@@ -34,7 +34,7 @@ export const retryAfterMs = (headers: Headers | undefined, now: number): number 
 const retryableStatus = (status: number): boolean => [408, 409, 429].includes(status) || status >= 500;
 
 /** What providers say in `code` or, some of them, in `type`; none of these goes away by asking again. */
-const known: ReadonlyMap<unknown, string> = new Map([
+const lastingFaults: ReadonlyMap<unknown, string> = new Map([
   ['insufficient_quota', 'the quota of the provider account is used up'],
   ['content_filter', "the provider's content filter refused the request"],
 ]);
@@ -49,11 +49,11 @@ const overflows: ReadonlySet<unknown> = new Set(['context_length_exceeded', 'exc
 const tooLong =
   /maximum context length|context (length|window|size)[^.]{0,40}exceed|exceed[^.]{0,40}context (length|window|size)|prompt is too long|input (is )?too long|ContextWindowExceeded/i;
 
-const saysTooLong = (said: readonly unknown[], status: number | null, message: string): boolean =>
+const isContextOverflow = (said: readonly unknown[], status: number | null, message: string): boolean =>
   said.some((word) => overflows.has(word)) || ([400, 413, 422].includes(status ?? 0) && tooLong.test(message));
 
 /** Errors inside a stream carry no HTTP status; these say that the request itself is at fault. */
-const refusals: ReadonlySet<unknown> = new Set([
+const requestFaults: ReadonlySet<unknown> = new Set([
   'invalid_request_error',
   'authentication_error',
   'permission_error',
@@ -64,13 +64,13 @@ const refusals: ReadonlySet<unknown> = new Set([
 ]);
 
 /** The HTTP status, or in a stream the one that some gateways give as code. */
-const statusOf = ({ status, code }: APIError): number | null => {
+const httpStatus = ({ status, code }: APIError): number | null => {
   const given = status ?? Number(code);
   return Number.isInteger(given) && given >= 400 && given < 600 ? given : null;
 };
 
-const ofProvider = (error: APIError, now: number): Failure => {
-  const status = statusOf(error);
+const providerFailure = (error: APIError, now: number): Failure => {
+  const status = httpStatus(error);
   const said = [error.code, error.type];
   const after = retryAfterMs(error.headers, now);
   const facts = {
@@ -78,16 +78,16 @@ const ofProvider = (error: APIError, now: number): Failure => {
     ...(after === null ? {} : { retry_after_ms: after }),
     ...(typeof error.code === 'string' && /^[a-z_]{1,64}$/.test(error.code) ? { provider_code: error.code } : {}),
   };
-  const kind = said.find((word) => known.has(word));
-  if (kind != null) return failed(kind, known.get(kind) ?? kind, false, facts);
-  if (saysTooLong(said, status, error.message))
-    return failed('context_overflow', "the conversation is longer than the model's context", false, facts);
+  const kind = said.find((word) => lastingFaults.has(word));
+  if (kind != null) return modelFailure(kind, lastingFaults.get(kind) ?? kind, false, facts);
+  if (isContextOverflow(said, status, error.message))
+    return modelFailure('context_overflow', "the conversation is longer than the model's context", false, facts);
   if (status === 401 || status === 403)
-    return failed('auth', `the provider refused the key (HTTP ${status})`, false, facts);
-  const retryable = status === null ? !said.some((word) => refusals.has(word)) : retryableStatus(status);
+    return modelFailure('auth', `the provider refused the key (HTTP ${status})`, false, facts);
+  const retryable = status === null ? !said.some((word) => requestFaults.has(word)) : retryableStatus(status);
   return error.status === undefined
-    ? failed('stream_error', `the provider reported an error: ${error.message}`, retryable, facts)
-    : failed('http', `the provider answered ${error.message}`, retryable, facts);
+    ? modelFailure('stream_error', `the provider reported an error: ${error.message}`, retryable, facts)
+    : modelFailure('http', `the provider answered ${error.message}`, retryable, facts);
 };
 
 /** An error and what caused it, which is where fetch tells what went wrong. */
@@ -120,7 +120,7 @@ const certificateCodeIn = (error: unknown): unknown =>
     .find((code) => certificateCodes.has(code));
 
 const refusedCertificate = (code: unknown): Failure =>
-  failed(
+  modelFailure(
     'certificate',
     `the certificate of the provider is not accepted (${code}); an authority of your own goes into NODE_EXTRA_CA_CERTS`,
     false,
@@ -135,31 +135,31 @@ interface CallFacts {
   readonly sent: boolean;
 }
 
-const classify = (error: unknown, { now, sent }: CallFacts): Failure => {
+const classifyError = (error: unknown, { now, sent }: CallFacts): Failure => {
   const wire = wireErrorIn(error);
-  if (wire !== undefined) return failed(wire.kind, wire.message, wire.kind === 'content_type');
-  if (!sent) return failed('setup', 'the call could not be made; check the key and OPENAI_CUSTOM_HEADERS', false);
+  if (wire !== undefined) return modelFailure(wire.kind, wire.message, wire.kind === 'content_type');
+  if (!sent) return modelFailure('setup', 'the call could not be made; check the key and OPENAI_CUSTOM_HEADERS', false);
   const certificate = certificateCodeIn(error);
   if (certificate !== undefined) return refusedCertificate(certificate);
-  if (error instanceof APIConnectionError) return failed('network', 'the provider cannot be reached', true);
-  if (error instanceof APIError) return ofProvider(error, now);
-  if (error instanceof SyntaxError) return failed('malformed', 'a part of the answer was not JSON', true);
-  return failed('network', 'the connection to the provider broke in mid-answer', true);
+  if (error instanceof APIConnectionError) return modelFailure('network', 'the provider cannot be reached', true);
+  if (error instanceof APIError) return providerFailure(error, now);
+  if (error instanceof SyntaxError) return modelFailure('malformed', 'a part of the answer was not JSON', true);
+  return modelFailure('network', 'the connection to the provider broke in mid-answer', true);
 };
 
 const minSecretLength = 8;
 const messageLength = 300;
 
 /** Why a call that threw has failed, and whether another may succeed (facts/security-reliability 7). */
-export const failureOf = (error: unknown, call: CallFacts): Failure => {
-  const failure = classify(error, call);
+export const callFailure = (error: unknown, call: CallFacts): Failure => {
+  const failure = classifyError(error, call);
   const secret = call.secret.trim();
   // A shorter key is the placeholder of a local server, and may be part of any word.
   const safe = secret.length < minSecretLength ? failure.message : failure.message.replaceAll(secret, '[secret]');
   return { ...failure, message: safe.slice(0, messageLength) };
 };
 
-const tripped: Readonly<Record<Trip, string>> = {
+const tripMessages: Readonly<Record<Trip, string>> = {
   connect: 'the provider did not answer',
   first_byte: 'the provider sent headers and then nothing',
   idle: 'the provider fell silent in mid-answer',
@@ -168,15 +168,15 @@ const tripped: Readonly<Record<Trip, string>> = {
 };
 
 export const tripFailure = (trip: Trip, ms: number): Failure =>
-  failed(`timeout_${trip}`, `${tripped[trip]} for ${ms / 1000} s`, true, { timeout_ms: ms });
+  modelFailure(`timeout_${trip}`, `${tripMessages[trip]} for ${ms / 1000} s`, true, { timeout_ms: ms });
 
-export const incomplete = (chunks: number): Failure =>
+export const incompleteAnswer = (chunks: number): Failure =>
   chunks === 0
-    ? failed('empty', 'the answer was empty', true)
-    : failed('cut_off', 'the answer ended before it was finished', true);
+    ? modelFailure('empty', 'the answer was empty', true)
+    : modelFailure('cut_off', 'the answer ended before it was finished', true);
 
 export const unknownFinish = (reason: string): Failure =>
-  failed('unknown_finish', 'the provider ended the answer for a reason that is not known', true, {
+  modelFailure('unknown_finish', 'the provider ended the answer for a reason that is not known', true, {
     finish_reason: reason.slice(0, 32),
   });
 
@@ -184,5 +184,9 @@ export const unknownFinish = (reason: string): Failure =>
 export const isNoEndpoint = ({ facts }: Failure): boolean =>
   [404, 405, 501].some((status) => status === facts['status']) && facts['provider_code'] !== 'model_not_found';
 
-export const filtered: Failure = failed('content_filter', "the provider's content filter stopped the answer", false);
-export const cancelled: Failure = failed('cancelled', 'the call was cancelled', false);
+export const filteredAnswer: Failure = modelFailure(
+  'content_filter',
+  "the provider's content filter stopped the answer",
+  false,
+);
+export const cancelledCall: Failure = modelFailure('cancelled', 'the call was cancelled', false);

@@ -1,7 +1,7 @@
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses';
 import { createOpenAiCall, keyHeader, type OpenAiOptions } from './openai-call.ts';
 import type { Model } from './port.ts';
-import { createAssembly, encodeRequest } from './responses-codec.ts';
+import { createResponseAssembly, encodeResponseRequest } from './responses-codec.ts';
 
 /** Unlike a chat completion, a response begins at once and then may think for minutes without a byte. */
 const thinkingMs = 300_000;
@@ -12,7 +12,7 @@ export const createOpenAiResponsesModel = (options: OpenAiOptions): Model =>
     { ...options, timeouts: { idleMs: thinkingMs, ...options.timeouts } },
     {
       open: (client, request, signal) =>
-        client.responses.create(encodeRequest(request), { signal, headers: keyHeader(request) }),
-      createAssembly,
+        client.responses.create(encodeResponseRequest(request), { signal, headers: keyHeader(request) }),
+      createAssembly: createResponseAssembly,
     },
   );

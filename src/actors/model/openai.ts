@@ -12,13 +12,13 @@ import type { Model, ModelRequest } from './port.ts';
 export type OpenAiProtocol = 'auto' | 'responses' | 'chat';
 
 /** Another request than the first, which a gateway must not answer with what it answered to that. */
-const ofOther = (request: ModelRequest): ModelRequest => ({
+const forSecondProtocol = (request: ModelRequest): ModelRequest => ({
   ...request,
   idempotencyKey: `${request.idempotencyKey}/other`,
 });
 
 /** The second is asked where the first is not there; who answers first is asked alone from then on. */
-const eitherOf = (first: Model, second: Model): Model => {
+const firstOrSecond = (first: Model, second: Model): Model => {
   let settled: Model | null = null;
   return {
     ...first,
@@ -32,7 +32,7 @@ const eitherOf = (first: Model, second: Model): Model => {
         }
         if (missing === null) return;
       }
-      for await (const event of second.ask(ofOther(request), signal)) {
+      for await (const event of second.ask(forSecondProtocol(request), signal)) {
         if (event.type === 'answered') settled = second;
         const isMissingToo = missing !== null && event.type === 'failed' && isNoEndpoint(event.failure);
         yield isMissingToo && missing !== null ? { type: 'failed', failure: missing } : event;
@@ -49,5 +49,5 @@ export const createOpenAiModel = ({
   if (protocol === 'chat') return createOpenAiChatModel(options);
   if (protocol === 'responses') return createOpenAiResponsesModel(options);
   const [chat, responses] = [createOpenAiChatModel(options), createOpenAiResponsesModel(options)];
-  return hostOf(options.baseURL) === 'api.openai.com' ? eitherOf(responses, chat) : eitherOf(chat, responses);
+  return hostOf(options.baseURL) === 'api.openai.com' ? firstOrSecond(responses, chat) : firstOrSecond(chat, responses);
 };

@@ -5,7 +5,7 @@ import { textCallsIn } from './text-calls.ts';
 export type Ask = (compat: Compat, request: ModelRequest) => Promise<ModelEvent | null>;
 
 /** What came of asking, and with which settings. */
-export interface Tried {
+export interface CompatAttempt {
   readonly last: ModelEvent | null;
   readonly compat: Compat;
 }
@@ -21,7 +21,7 @@ const variantsOf = (given: Compat, changes: readonly Partial<Compat>[]): readonl
   [...changes, Object.assign({}, ...changes)].map((change) => ({ ...given, ...change }));
 
 const firstUnderstood = async (ask: Ask, request: ModelRequest, given: Compat, changes: readonly Partial<Compat>[]) => {
-  const first: Tried = { last: await ask(given, request), compat: given };
+  const first: CompatAttempt = { last: await ask(given, request), compat: given };
   if (!isMisunderstood(first.last)) return first;
   for (const compat of variantsOf(given, changes)) {
     const last = await ask(compat, request);
@@ -42,7 +42,7 @@ const nextRequest = (request: ModelRequest, answer: Extract<ModelEvent, { type: 
 });
 
 /** Finds the settings by which a server of chat completions takes a request, and the results of a call. */
-export const tryCompat = async (ask: Ask, request: ModelRequest, given: Compat): Promise<Tried> => {
+export const tryCompat = async (ask: Ask, request: ModelRequest, given: Compat): Promise<CompatAttempt> => {
   const otherField = given.maxTokensField === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
   const first = await firstUnderstood(ask, request, given, [{ streamOptions: false }, { maxTokensField: otherField }]);
   if (first.last?.type !== 'answered') return first;

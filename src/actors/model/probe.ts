@@ -5,21 +5,21 @@ import { hostOf } from './openai-call.ts';
 import { isNoEndpoint } from './openai-faults.ts';
 import type { ModelEvent, ModelRequest } from './port.ts';
 import { type Ask, tryCompat } from './probe-compat.ts';
-import { type Served, servedBy } from './served-models.ts';
+import { readServerModels, type ServerModels } from './served-models.ts';
 import type { Timeouts } from './watchdog.ts';
 
 export interface ProbeOptions {
   readonly apiKey: string;
   readonly baseURL: string;
   readonly model: string;
-  readonly protocol: 'auto' | Protocol;
+  readonly protocol: 'auto' | WireProtocol;
   readonly compat: Compat;
 }
-type Protocol = 'responses' | 'chat';
+type WireProtocol = 'responses' | 'chat';
 
 /** What came of one real request; null where the request did not get as far. */
-export interface Probe {
-  readonly protocol: Protocol;
+export interface ProtocolProbe {
+  readonly protocol: WireProtocol;
   readonly reachable: boolean;
   readonly authorised: boolean | null;
   readonly speaks: boolean | null;
@@ -33,12 +33,12 @@ export interface Probe {
 }
 
 export interface Findings {
-  readonly probes: readonly Probe[];
+  readonly probes: readonly ProtocolProbe[];
   /** The protocol by which work can be done, or null. */
-  readonly use: Protocol | null;
+  readonly use: WireProtocol | null;
   /** The one that the configuration leads to. */
-  readonly configured: Protocol;
-  readonly served: Served;
+  readonly configured: WireProtocol;
+  readonly served: ServerModels;
 }
 
 const timeouts: Partial<Timeouts> = { connectMs: 20_000, firstByteMs: 60_000, idleMs: 60_000, turnMs: 120_000 };
@@ -69,7 +69,7 @@ const isNote = (text: string): boolean => {
   }
 };
 
-const open = {
+const notProbed = {
   authorised: null,
   speaks: null,
   knowsModel: null,
@@ -80,13 +80,13 @@ const open = {
 
 const unreachable: ReadonlySet<unknown> = new Set(['network', 'certificate', 'setup', 'timeout_connect', 'redirect']);
 const afterFailure = (
-  asked: Pick<Probe, 'protocol' | 'compat'>,
+  asked: Pick<ProtocolProbe, 'protocol' | 'compat'>,
   failure: Failure,
-  { models }: Served,
+  { models }: ServerModels,
   model: string,
-): Probe => {
+): ProtocolProbe => {
   const { kind, status } = failure.facts;
-  const probe = { ...open, ...asked, reachable: true, failure };
+  const probe = { ...notProbed, ...asked, reachable: true, failure };
   if (unreachable.has(kind)) return { ...probe, reachable: false };
   if (kind === 'auth') return { ...probe, authorised: false };
   const unlisted = models !== null && !models.includes(model);
@@ -97,7 +97,11 @@ const afterFailure = (
   return probe;
 };
 
-const probeOne = async (options: ProbeOptions, protocol: Protocol, served: Served): Promise<Probe> => {
+const probeOne = async (
+  options: ProbeOptions,
+  protocol: WireProtocol,
+  served: ServerModels,
+): Promise<ProtocolProbe> => {
   const { apiKey, baseURL, model } = options;
   let asking = 0;
   const ask: Ask = async (compat, request) => {
@@ -132,10 +136,10 @@ const probeOne = async (options: ProbeOptions, protocol: Protocol, served: Serve
   };
 };
 
-const isFit = ({ callsTools }: Probe): boolean => callsTools === true;
+const isFit = ({ callsTools }: ProtocolProbe): boolean => callsTools === true;
 
 /** Whether the other protocol may do better: not when the server or the key is at fault. */
-const mayDiffer = ({ reachable, authorised, knowsModel }: Probe): boolean =>
+const mayDiffer = ({ reachable, authorised, knowsModel }: ProtocolProbe): boolean =>
   reachable && authorised !== false && knowsModel !== false;
 
 /**
@@ -143,12 +147,12 @@ const mayDiffer = ({ reachable, authorised, knowsModel }: Probe): boolean =>
  * or with a protocol by name the other only when that one does not do.
  */
 export const probeModel = async (options: ProbeOptions): Promise<Findings> => {
-  const auto: Protocol = hostOf(options.baseURL) === 'api.openai.com' ? 'responses' : 'chat';
+  const auto: WireProtocol = hostOf(options.baseURL) === 'api.openai.com' ? 'responses' : 'chat';
   const configured = options.protocol === 'auto' ? auto : options.protocol;
-  const served = await servedBy(options.baseURL, options.apiKey, options.model);
+  const served = await readServerModels(options.baseURL, options.apiKey, options.model);
   const first = await probeOne(options, configured, served);
   const wantsOther = mayDiffer(first) && (options.protocol === 'auto' || !isFit(first));
-  const other: Protocol = configured === 'chat' ? 'responses' : 'chat';
+  const other: WireProtocol = configured === 'chat' ? 'responses' : 'chat';
   const probes = [first, ...(wantsOther ? [await probeOne(options, other, served)] : [])];
   return { probes, use: probes.find(isFit)?.protocol ?? null, configured, served };
 };

@@ -12,22 +12,22 @@ const responsesSchema = z.object({
 });
 
 /** What a model thought before an answer, to be given back word for word; nobody reads it here. */
-export const thinkingSchema = z.discriminatedUnion('protocol', [chatSchema, responsesSchema]);
-export type Thinking = z.infer<typeof thinkingSchema>;
+export const thoughtsSchema = z.discriminatedUnion('protocol', [chatSchema, responsesSchema]);
+export type Thoughts = z.infer<typeof thoughtsSchema>;
 
 export const reasoningSchema = z.object({
   /** Another model could not read it. */
   model: z.string(),
-  thinking: thinkingSchema,
+  thinking: thoughtsSchema,
 });
 export type Reasoning = z.infer<typeof reasoningSchema>;
 
 /** What of it goes back in a protocol to a model. */
-export const thinkingFor = <Protocol extends Thinking['protocol']>(
+export const thoughtsFor = <Protocol extends Thoughts['protocol']>(
   reasoning: Reasoning | undefined,
   protocol: Protocol,
   model: string,
-): Extract<Thinking, { protocol: Protocol }> | null =>
+): Extract<Thoughts, { protocol: Protocol }> | null =>
   reasoning?.model === model && reasoning.thinking.protocol === protocol
-    ? (reasoning.thinking as Extract<Thinking, { protocol: Protocol }>)
+    ? (reasoning.thinking as Extract<Thoughts, { protocol: Protocol }>)
     : null;

@@ -11,15 +11,15 @@ import type {
   ResponseStreamEvent,
   ResponseUsage,
 } from 'openai/resources/responses/responses';
-import { type Assembly, count, inOrder } from './openai-assembly.ts';
+import { type Assembly, inOrder, validCount } from './openai-assembly.ts';
 import type { Message, ModelRequest, ModelUsage, ToolCall } from './port.ts';
-import { type Thinking, thinkingFor } from './reasoning.ts';
+import { type Thoughts, thoughtsFor } from './reasoning.ts';
 
 /**
  * The items of one message. Calls go without the provider's item id, which would make it ask for the reasoning that
  * belongs to it; texts have to have an id, so they get their place in the conversation.
  */
-const encodeMessage = (message: Message, index: number, model: string): readonly ResponseInputItem[] => {
+const encodeResponseItems = (message: Message, index: number, model: string): readonly ResponseInputItem[] => {
   if (message.role === 'user') return [{ type: 'message', role: 'user', content: message.text }];
   if (message.role === 'tool') return [{ type: 'function_call_output', call_id: message.callId, output: message.text }];
   const text: ResponseInputItem = {
@@ -36,7 +36,7 @@ const encodeMessage = (message: Message, index: number, model: string): readonly
     arguments: given,
   }));
   const parts = message.text === '' ? calls : [text, ...calls];
-  const thinking = thinkingFor(message.reasoning, 'responses', model)?.items ?? [];
+  const thinking = thoughtsFor(message.reasoning, 'responses', model)?.items ?? [];
   // What was thought stands before what it led to, as it came.
   return [...parts, null].flatMap((part, place) => [
     ...thinking.filter(({ after }) => after === place).map(({ item }) => item as unknown as ResponseReasoningItem),
@@ -48,7 +48,7 @@ const encodeMessage = (message: Message, index: number, model: string): readonly
 const sealsThoughts = /(^|\/)(o\d|gpt-([5-9]|\d\d)|codex)(?!.*chat)/;
 
 /** Our request as a streaming response that the provider does not keep. */
-export const encodeRequest = ({
+export const encodeResponseRequest = ({
   model,
   system,
   messages,
@@ -61,7 +61,7 @@ export const encodeRequest = ({
   store: false,
   instructions: system,
   ...(sealsThoughts.test(model) ? { include: ['reasoning.encrypted_content' as const] } : {}),
-  input: messages.flatMap((message, index) => encodeMessage(message, index, model)),
+  input: messages.flatMap((message, index) => encodeResponseItems(message, index, model)),
   ...(tools.length === 0
     ? {}
     : {
@@ -77,10 +77,10 @@ export const encodeRequest = ({
   max_output_tokens: maxTokens,
 });
 
-const decodeUsage = (usage: ResponseUsage): ModelUsage => ({
-  inputTokens: count(usage.input_tokens),
-  outputTokens: count(usage.output_tokens),
-  cachedTokens: count(usage.input_tokens_details?.cached_tokens),
+const decodeResponseUsage = (usage: ResponseUsage): ModelUsage => ({
+  inputTokens: validCount(usage.input_tokens),
+  outputTokens: validCount(usage.output_tokens),
+  cachedTokens: validCount(usage.input_tokens_details?.cached_tokens),
 });
 
 /** Some gateways call an answer completed that names what cut it, so the reason comes first. */
@@ -90,10 +90,10 @@ const finishReasonOf = ({ type, response }: ResponseCompletedEvent | ResponseInc
   return reason ?? (type === 'response.completed' ? 'stop' : 'incomplete');
 };
 
-const string = (value: unknown): string => (typeof value === 'string' ? value : '');
+const textOrEmpty = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-const textOf = ({ content }: ResponseOutputMessage): string =>
-  (content ?? []).map((part) => string(part.type === 'refusal' ? part.refusal : part.text)).join('');
+const messageText = ({ content }: ResponseOutputMessage): string =>
+  (content ?? []).map((part) => textOrEmpty(part.type === 'refusal' ? part.refusal : part.text)).join('');
 
 /** The calls of an answer; what the provider says of a call as a whole is worth more than its pieces. */
 const createCalls = () => {
@@ -102,7 +102,7 @@ const createCalls = () => {
   return {
     extend: (index: number, delta: unknown): void => {
       const call = at(index);
-      calls.set(index, { ...call, arguments: call.arguments + string(delta) });
+      calls.set(index, { ...call, arguments: call.arguments + textOrEmpty(delta) });
     },
     settle: (index: number, given: Partial<ResponseFunctionToolCall>): void => {
       const call = at(index);
@@ -122,7 +122,7 @@ const createText = () => {
   const spoken = new Set<number>();
   let text = '';
   const add = (index: number, delta: unknown): string => {
-    const added = string(delta);
+    const added = textOrEmpty(delta);
     if (added !== '') spoken.add(index);
     text += added;
     return added;
@@ -145,7 +145,7 @@ const createThoughts = () => {
       const open = content == null ? {} : { content };
       if (isWhole) items.set(index, { type, id, summary: summary ?? [], ...open, ...sealed });
     },
-    list: (partsBefore: (place: number) => number): Thinking | null =>
+    list: (partsBefore: (place: number) => number): Thoughts | null =>
       items.size === 0
         ? null
         : {
@@ -158,7 +158,7 @@ const createThoughts = () => {
 };
 
 /** Puts the events of one response together. A refusal is what the model says, so it is text. */
-export const createAssembly = (): Assembly<ResponseStreamEvent> => {
+export const createResponseAssembly = (): Assembly<ResponseStreamEvent> => {
   const calls = createCalls();
   const text = createText();
   const thoughts = createThoughts();
@@ -169,14 +169,14 @@ export const createAssembly = (): Assembly<ResponseStreamEvent> => {
   const progress = { text: '', progress: true };
   const said = (added: string) => ({ text: added, progress: added !== '' });
   const settle = (index: number, item: ResponseOutputItem) => {
-    if (item.type === 'message') return said(text.settle(index, textOf(item)));
+    if (item.type === 'message') return said(text.settle(index, messageText(item)));
     if (item.type === 'function_call') calls.settle(index, item);
     if (item.type === 'reasoning') thoughts.keep(index, item);
     return progress;
   };
   const finish = (event: ResponseCompletedEvent | ResponseIncompleteEvent) => {
     finishReason = finishReasonOf(event);
-    if (event.response.usage) usage = decodeUsage(event.response.usage);
+    if (event.response.usage) usage = decodeResponseUsage(event.response.usage);
     return progress;
   };
   const take = (event: ResponseStreamEvent) => {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../../machines/errors.ts';
 
-const actSchema = z.strictObject({
+const scriptTurnSchema = z.strictObject({
   say: z.string().default(''),
   calls: z.array(z.strictObject({ tool: z.string().min(1), arguments: z.record(z.string(), z.unknown()) })).default([]),
 });
@@ -16,14 +16,14 @@ const scriptSchema = z.strictObject({
       /** Plays for tasks whose title holds this text only. */
       title: z.string().optional(),
       /** `otherwise` is played instead when a tool call of the turn before did not succeed. */
-      turns: z.array(actSchema.extend({ otherwise: actSchema.optional() })),
+      turns: z.array(scriptTurnSchema.extend({ otherwise: scriptTurnSchema.optional() })),
     }),
   ),
 });
 
 /** What the scripted model plays: for each role and title a list of turns. */
 export type Script = z.infer<typeof scriptSchema>;
-export type Act = z.infer<typeof actSchema>;
+export type ScriptTurn = z.infer<typeof scriptTurnSchema>;
 
 /** @throws invalid_params with the path of each bad field */
 export const parseScript = (json: unknown): Script => {

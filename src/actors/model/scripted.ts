@@ -1,20 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Failure } from '../../machines/task.ts';
 import type { Message, Model, ModelEvent, ModelRequest, ToolCall } from './port.ts';
-import type { Act, Script } from './script.ts';
+import type { Script, ScriptTurn } from './script.ts';
 
 const disclaimer = 'Played by the scripted model: no language model was called.';
 const nothingDone = 'Played by the scripted model: no language model was called and nothing was changed.';
 
 /** What is played where no script fits: a look around, and an honest end. */
-const unscripted: readonly Act[] = [
+const unscripted: readonly ScriptTurn[] = [
   { say: 'I look around.', calls: [{ tool: 'find', arguments: { pattern: '*' } }] },
   {
     say: '',
     calls: [{ tool: 'finish', arguments: { status: 'done', summary: nothingDone } }],
   },
 ];
-const theEnd: Act = {
+const endOfScript: ScriptTurn = {
   say: '',
   calls: [{ tool: 'finish', arguments: { status: 'done', summary: `${disclaimer} The script is over.` } }],
 };
@@ -36,24 +36,24 @@ const lastResults = (messages: readonly Message[]): readonly Extract<Message, { 
 };
 
 /** Which turn is next follows from the conversation alone, so it is the same after a restart. */
-const nextAct = (script: Script, { asker, messages }: ModelRequest): Act => {
+const nextTurn = (script: Script, { asker, messages }: ModelRequest): ScriptTurn => {
   const fits = script.scripts.find(
     ({ role, title }) => (role ?? asker.role) === asker.role && asker.title.includes(title ?? ''),
   );
   const turn = messages.filter(({ role }) => role === 'assistant').length;
-  if (fits === undefined) return unscripted[turn] ?? theEnd;
+  if (fits === undefined) return unscripted[turn] ?? endOfScript;
   const act = fits.turns[turn];
-  if (act === undefined) return theEnd;
+  if (act === undefined) return endOfScript;
   const failed = lastResults(messages).some(({ ok }) => !ok);
   return failed ? (act.otherwise ?? act) : act;
 };
 
 /** Puts the end of the last tool output where the script asks for it. */
-const fill = (value: unknown, output: string): unknown => {
+const fillOutput = (value: unknown, output: string): unknown => {
   if (typeof value === 'string') return value.replaceAll('{{last_output}}', () => output);
-  if (Array.isArray(value)) return value.map((each) => fill(each, output));
+  if (Array.isArray(value)) return value.map((each) => fillOutput(each, output));
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, fill(each, output)]));
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, fillOutput(each, output)]));
 };
 
 const pieces = (text: string): readonly string[] => text.match(new RegExp(`[^]{1,${deltaLength}}`, 'gu')) ?? [];
@@ -64,9 +64,9 @@ export const createScriptedModel = (script: Script): Model => ({
   disclaimer,
   async *ask(request, signal): AsyncGenerator<ModelEvent> {
     await delay(script.turn_ms, undefined, { signal }).catch(() => {});
-    const act = nextAct(script, request);
+    const act = nextTurn(script, request);
     const output = (lastResults(request.messages).at(-1)?.text ?? '').trim().slice(-outputLength);
-    const text = String(fill(act.say, output));
+    const text = String(fillOutput(act.say, output));
     for (const delta of pieces(text)) {
       if (signal.aborted) break;
       yield { type: 'text', delta };
@@ -79,7 +79,7 @@ export const createScriptedModel = (script: Script): Model => ({
     const calls: readonly ToolCall[] = act.calls.map((call, index) => ({
       id: `call_${turn}_${index}`,
       tool: call.tool,
-      arguments: JSON.stringify(fill(call.arguments, output)),
+      arguments: JSON.stringify(fillOutput(call.arguments, output)),
     }));
     const usage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
     yield { type: 'answered', text, calls, truncated: false, usage };

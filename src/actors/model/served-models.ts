@@ -9,23 +9,23 @@ const entrySchema = z.looseObject({
   max_context_length: z.unknown().optional(),
   meta: z.unknown().optional(),
 });
-const listSchema = z.object({ data: z.array(entrySchema).max(10_000) });
+const modelListSchema = z.object({ data: z.array(entrySchema).max(10_000) });
 const propsSchema = z.object({ default_generation_settings: z.object({ n_ctx: z.int().positive() }) });
 
 /** What a server says of itself, as far as it says anything. */
-export interface Served {
+export interface ServerModels {
   readonly kind: 'Ollama' | 'llama.cpp' | 'vLLM' | null;
   /** The names of its models; null when it has no list. */
   readonly models: readonly string[] | null;
   readonly contextWindow: number | null;
 }
 
-const unknown: Served = { kind: null, models: null, contextWindow: null };
+const unknownServer: ServerModels = { kind: null, models: null, contextWindow: null };
 const waitMs = 10_000;
 const maxCharacters = 4_000_000;
 
 /** A document of the provider, or null when there is none; no redirect gets the key. */
-const look = async (url: string, apiKey: string): Promise<unknown> => {
+const fetchJson = async (url: string, apiKey: string): Promise<unknown> => {
   try {
     const response = await fetch(url, {
       headers: { authorization: `Bearer ${apiKey}` },
@@ -39,12 +39,16 @@ const look = async (url: string, apiKey: string): Promise<unknown> => {
   }
 };
 
-const kinds: Readonly<Record<string, Served['kind']>> = { library: 'Ollama', llamacpp: 'llama.cpp', vllm: 'vLLM' };
+const kinds: Readonly<Record<string, ServerModels['kind']>> = {
+  library: 'Ollama',
+  llamacpp: 'llama.cpp',
+  vllm: 'vLLM',
+};
 
 /** What `GET /models` of a base URL tells, and `/props` of llama.cpp. Never rejects. */
-export const servedBy = async (baseURL: string, apiKey: string, model: string): Promise<Served> => {
-  const parsed = listSchema.safeParse(await look(`${baseURL.replace(/\/+$/, '')}/models`, apiKey));
-  if (!parsed.success) return unknown;
+export const readServerModels = async (baseURL: string, apiKey: string, model: string): Promise<ServerModels> => {
+  const parsed = modelListSchema.safeParse(await fetchJson(`${baseURL.replace(/\/+$/, '')}/models`, apiKey));
+  if (!parsed.success) return unknownServer;
   const { data } = parsed.data;
   const kind = data.map(({ owned_by }) => kinds[String(owned_by)] ?? null).find((each) => each !== null) ?? null;
   const own = data.find(({ id }) => id === model);
@@ -52,7 +56,7 @@ export const servedBy = async (baseURL: string, apiKey: string, model: string): 
     (size): size is number => typeof size === 'number' && size > 0,
   );
   const props =
-    kind === 'llama.cpp' ? propsSchema.safeParse(await look(new URL('/props', baseURL).href, apiKey)) : null;
+    kind === 'llama.cpp' ? propsSchema.safeParse(await fetchJson(new URL('/props', baseURL).href, apiKey)) : null;
   const served = props?.success === true ? props.data.default_generation_settings.n_ctx : null;
   return { kind, models: data.map(({ id }) => id), contextWindow: served ?? told ?? null };
 };

@@ -39,7 +39,7 @@ const callsIn = (text: string): readonly ToolCall[] => {
 };
 
 /** An answer that is one fenced block and holds a call. */
-const fenced = (text: string): TextCalls | null => {
+const callsInFence = (text: string): TextCalls | null => {
   const whole = text.trim();
   if (!whole.startsWith(fence) || !whole.endsWith(fence) || whole.length < 2 * fence.length) return null;
   const inside = whole.slice(fence.length, -fence.length);
@@ -63,7 +63,7 @@ const blockAt = (text: string, from: number): { readonly calls: readonly ToolCal
 
 /** Calls that a model printed between `<tool_call>` tags, or as one fenced block; what is no call stays text. */
 export const textCallsIn = (text: string): TextCalls => {
-  const block = fenced(text);
+  const block = callsInFence(text);
   if (block !== null) return block;
   const calls: ToolCall[] = [];
   let rest = '';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Tool } from './port.ts';
 
 /** The arguments of `ask`. */
-export const askSchema = z.strictObject({
+export const askArguments = z.strictObject({
   question: z
     .string()
     .min(1)
@@ -11,10 +11,10 @@ export const askSchema = z.strictObject({
 });
 
 /** Puts a question to a person; the executor hands it on as `CallResult.question`, and the attempt waits. */
-export const askTool: Tool<z.infer<typeof askSchema>> = {
+export const askTool: Tool<z.infer<typeof askArguments>> = {
   name: 'ask',
   description:
     'Asks a person and waits for the answer, which may take an hour or never come. Only for what you cannot find out and must not decide.',
-  schema: askSchema,
+  schema: askArguments,
   run: async () => ({ ok: true, text: 'The question is put to a person; the answer follows.' }),
 };

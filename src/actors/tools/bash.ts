@@ -9,7 +9,7 @@ const tailBytes = 12 * 1024 - 512;
 const maxEmittedBytes = 64 * 1024;
 const emitCostBytes = 64;
 
-const schema = z.strictObject({
+const bashArguments = z.strictObject({
   command: z.string().min(1).describe('a /bin/sh command line; it runs in the workspace root, without input'),
   timeout_seconds: z.int().min(1).max(600).default(120).describe('the command is ended after this time'),
 });
@@ -43,11 +43,11 @@ const quarantineLines = ({ quarantined, notQuarantined, quarantine }: ConfinedRe
 ];
 
 /** Runs a shell command in its own process group and ends all of it with the call. */
-export const bashTool: Tool<z.infer<typeof schema>> = {
+export const bashTool: Tool<z.infer<typeof bashArguments>> = {
   name: 'bash',
   description:
     'Runs a shell command and answers its output (the first 4 KiB and the last 12 KiB; more is kept in a file) and exit code. Nothing that it starts outlives the call.',
-  schema,
+  schema: bashArguments,
   run: async ({ command, timeout_seconds }, { root, readable, git, env, sandbox, signal, emit, openLog }) => {
     const log = openLog(headBytes + tailBytes);
     const show = createEmitter(emit);

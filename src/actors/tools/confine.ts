@@ -8,7 +8,7 @@ export type Checked<Value> =
   | { readonly ok: false; readonly text: string };
 
 /** A place inside the workspace, every symlink resolved. It need not exist. */
-export interface Place {
+export interface InsidePath {
   /** From the root; empty for the root itself. */
   readonly parts: readonly string[];
   /** Relative to the root, never with a leading dash: `./src/a.ts`. */
@@ -22,7 +22,7 @@ export type Access = 'read' | 'write' | 'write_shown';
 
 export const writeAccess = (isOwn = false): 'write' | 'write_shown' => (isOwn ? 'write_shown' : 'write');
 
-const reasons: Readonly<Record<string, string>> = {
+const reasonsByCode: Readonly<Record<string, string>> = {
   ENOENT: 'does not exist',
   ENOTDIR: 'goes through something that is not a folder',
   EISDIR: 'is a folder',
@@ -33,19 +33,19 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /** The code of a system error, such as `ENOENT`, or null. */
-export const errorCode = (error: unknown): string | null =>
+export const systemErrorCode = (error: unknown): string | null =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
 
 /** A refusal that names the path as the model gave it. */
-export const refuse = (path: string, reason: string): { readonly ok: false; readonly text: string } => ({
+export const refusePath = (path: string, reason: string): { readonly ok: false; readonly text: string } => ({
   ok: false,
   text: `${path.replaceAll('\0', '\\0')} ${reason}`,
 });
 
 /** What a system error means, said about the path as the model gave it. */
-export const refuseFor = (path: string, error: unknown): { readonly ok: false; readonly text: string } => {
-  const code = errorCode(error);
-  return refuse(path, (code && reasons[code]) ?? `cannot be used (${code ?? String(error)})`);
+export const refuseForError = (path: string, error: unknown): { readonly ok: false; readonly text: string } => {
+  const code = systemErrorCode(error);
+  return refusePath(path, (code && reasonsByCode[code]) ?? `cannot be used (${code ?? String(error)})`);
 };
 
 const partsFrom = (root: string, path: string): readonly string[] =>
@@ -53,7 +53,7 @@ const partsFrom = (root: string, path: string): readonly string[] =>
     .split(sep)
     .filter((part) => part !== '');
 
-const where = (protection: Protection): string =>
+const protectionReason = (protection: Protection): string =>
   protection === 'held' ? '' : " in the project's own folder, where nobody sees it before programs obey it";
 
 const isLink = (path: string): Promise<boolean> =>
@@ -63,13 +63,13 @@ const isLink = (path: string): Promise<boolean> =>
   );
 
 /** The real path of the deepest part that exists, with the rest appended. A symlink to nowhere is refused. */
-const realpathSoFar = async (path: string): Promise<string> => {
+const realpathOfExisting = async (path: string): Promise<string> => {
   try {
     return await realpath(path);
   } catch (error) {
-    if (errorCode(error) !== 'ENOENT' || path === dirname(path)) throw error;
+    if (systemErrorCode(error) !== 'ENOENT' || path === dirname(path)) throw error;
     if (await isLink(path)) throw Object.assign(new Error('symlink to nowhere'), { code: 'ELOOP' });
-    return join(await realpathSoFar(dirname(path)), basename(path));
+    return join(await realpathOfExisting(dirname(path)), basename(path));
   }
 };
 
@@ -77,17 +77,17 @@ const realpathSoFar = async (path: string): Promise<string> => {
  * Where a path that the model gave leads, if that is inside the root. For writing, protected names are refused, by the
  * path as given and by the path that its symlinks lead to.
  */
-export const locate = async (root: string, path: string, access: Access): Promise<Checked<Place>> => {
-  if (path.includes('\0')) return refuse(path, 'contains a NUL byte');
+export const locate = async (root: string, path: string, access: Access): Promise<Checked<InsidePath>> => {
+  if (path.includes('\0')) return refusePath(path, 'contains a NUL byte');
   const given = resolve(root, path);
-  const leadsOut = refuse(path, 'is outside the workspace; use a path inside it, relative to its root');
+  const leadsOut = refusePath(path, 'is outside the workspace; use a path inside it, relative to its root');
   if (!isAbsolute(path) && partsFrom(root, given)[0] === '..') return leadsOut;
 
   let real: string;
   try {
-    real = await realpathSoFar(given);
+    real = await realpathOfExisting(given);
   } catch (error) {
-    return refuseFor(path, error);
+    return refuseForError(path, error);
   }
   const parts = partsFrom(root, real);
   if (parts[0] === '..') return leadsOut;
@@ -95,6 +95,7 @@ export const locate = async (root: string, path: string, access: Access): Promis
   const found =
     access === 'read' ? [] : [given, real].flatMap((each) => protectionOf(partsFrom(root, each).join('/')) ?? []);
   const held = found.find(({ protection }) => protection === 'held' || access === 'write');
-  if (held) return refuse(path, `is protected: agents may not write to ${held.name}${where(held.protection)}`);
+  if (held)
+    return refusePath(path, `is protected: agents may not write to ${held.name}${protectionReason(held.protection)}`);
   return { ok: true, value: { parts, path: `./${parts.join('/')}`, shown: found[0]?.name ?? null } };
 };

@@ -2,7 +2,15 @@ import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Access, type Checked, errorCode, locate, type Place, refuse, refuseFor } from './confine.ts';
+import {
+  type Access,
+  type Checked,
+  type InsidePath,
+  locate,
+  refuseForError,
+  refusePath,
+  systemErrorCode,
+} from './confine.ts';
 
 /** The largest file that a tool reads. */
 export const maxFileBytes = 10 * 1024 * 1024;
@@ -23,11 +31,11 @@ const entryOf = ({ handle, path }: Folder, name: string): string =>
 
 const openFolderAt = (path: string): Promise<FileHandle> => open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 
-const makeFolder = async (path: string): Promise<void> => {
+const ensureFolder = async (path: string): Promise<void> => {
   try {
     await mkdir(path);
   } catch (error) {
-    if (errorCode(error) !== 'EEXIST') throw error;
+    if (systemErrorCode(error) !== 'EEXIST') throw error;
   }
 };
 
@@ -37,7 +45,7 @@ const openFolder = async (root: string, parts: readonly string[], create: boolea
   for (const part of parts) {
     try {
       const entry = entryOf(folder, part);
-      if (create) await makeFolder(entry);
+      if (create) await ensureFolder(entry);
       const handle = await openFolderAt(entry);
       await folder.handle.close();
       folder = { handle, path: join(folder.path, part) };
@@ -50,7 +58,7 @@ const openFolder = async (root: string, parts: readonly string[], create: boolea
 };
 
 const inFolderOf = async <Value>(
-  { root, place, create }: { root: string; place: Place; create: boolean },
+  { root, place, create }: { root: string; place: InsidePath; create: boolean },
   use: (folder: Folder, name: string) => Promise<Value>,
 ): Promise<Value> => {
   const folder = await openFolder(root, place.parts.slice(0, -1), create);
@@ -74,10 +82,10 @@ const readAll = async (handle: FileHandle, size: number): Promise<Buffer> => {
 
 const readChecked = async (path: string, handle: FileHandle): Promise<Checked<Buffer>> => {
   const stat = await handle.stat();
-  if (stat.isDirectory()) return refuse(path, 'is a folder; use find to see its files');
-  if (!stat.isFile()) return refuse(path, 'is not a regular file');
+  if (stat.isDirectory()) return refusePath(path, 'is a folder; use find to see its files');
+  if (!stat.isFile()) return refusePath(path, 'is not a regular file');
   if (stat.size > maxFileBytes)
-    return refuse(path, `has ${stat.size} bytes, more than the ${maxFileBytes} that can be read; use grep`);
+    return refusePath(path, `has ${stat.size} bytes, more than the ${maxFileBytes} that can be read; use grep`);
   return { ok: true, value: await readAll(handle, stat.size) };
 };
 
@@ -95,7 +103,7 @@ export const readInside = async (root: string, path: string): Promise<Checked<Bu
       }
     });
   } catch (error) {
-    return refuseFor(path, error);
+    return refuseForError(path, error);
   }
 };
 
@@ -104,17 +112,17 @@ interface Existing {
   readonly mode: number;
 }
 
-const existing = async (entry: string): Promise<Existing | null> => {
+const lookAt = async (entry: string): Promise<Existing | null> => {
   try {
     const stat = await lstat(entry);
     return { isFile: stat.isFile(), mode: stat.mode & 0o777 };
   } catch (error) {
-    if (errorCode(error) === 'ENOENT') return null;
+    if (systemErrorCode(error) === 'ENOENT') return null;
     throw error;
   }
 };
 
-const fill = async (handle: FileHandle, data: string | Buffer, mode: number | null): Promise<void> => {
+const writeAndSync = async (handle: FileHandle, data: string | Buffer, mode: number | null): Promise<void> => {
   try {
     await handle.writeFile(data);
     if (mode !== null) await handle.chmod(mode);
@@ -125,11 +133,11 @@ const fill = async (handle: FileHandle, data: string | Buffer, mode: number | nu
 };
 
 /** The rename also means that a hard link to a file elsewhere is replaced, not written through. */
-const replace = async (folder: Folder, name: string, data: string | Buffer, mode: number | null): Promise<void> => {
+const replaceFile = async (folder: Folder, name: string, data: string | Buffer, mode: number | null): Promise<void> => {
   const temporary = entryOf(folder, `.agent-${randomUUID()}.tmp`);
   const handle = await open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o666);
   try {
-    await fill(handle, data, mode);
+    await writeAndSync(handle, data, mode);
     await rename(temporary, entryOf(folder, name));
   } catch (error) {
     await unlink(temporary).catch(() => undefined);
@@ -144,7 +152,7 @@ export interface Written {
   readonly note: string;
 }
 
-const noteFor = ({ shown }: Place): string =>
+const protectionNote = ({ shown }: InsidePath): string =>
   shown === null
     ? ''
     : `\n[${shown} runs on a person's machine: it is shown before it is merged, and obeyed by nobody until then]`;
@@ -160,12 +168,12 @@ export const writeInside = async (
   if (!located.ok) return located;
   try {
     return await inFolderOf({ root, place: located.value, create: true }, async (folder, name) => {
-      const before = await existing(entryOf(folder, name));
-      if (before?.isFile === false) return refuse(path, 'is not a regular file');
-      await replace(folder, name, data, before?.mode ?? null);
-      return { ok: true, value: { created: before === null, note: noteFor(located.value) } };
+      const before = await lookAt(entryOf(folder, name));
+      if (before?.isFile === false) return refusePath(path, 'is not a regular file');
+      await replaceFile(folder, name, data, before?.mode ?? null);
+      return { ok: true, value: { created: before === null, note: protectionNote(located.value) } };
     });
   } catch (error) {
-    return refuseFor(path, error);
+    return refuseForError(path, error);
   }
 };

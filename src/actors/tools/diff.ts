@@ -3,7 +3,7 @@ import type { Replacement } from './edit-match.ts';
 const contextLines = 3;
 
 /** Lines of the old text from `first` (counted from 0) that become other lines. */
-interface Change {
+interface LineChange {
   readonly first: number;
   readonly removed: readonly string[];
   readonly added: readonly string[];
@@ -37,12 +37,12 @@ const spansOf = (source: string, replacements: readonly Replacement[]): readonly
   return spans;
 };
 
-const linesOf = (text: string): readonly string[] => text.split('\n').map((line) => line.replace(/\r$/, ''));
+const diffLines = (text: string): readonly string[] => text.split('\n').map((line) => line.replace(/\r$/, ''));
 
-const changeOf = (source: string, { from, to, replacements }: Span): Change => {
+const lineChangeIn = (source: string, { from, to, replacements }: Span): LineChange => {
   const shifted = replacements.map(({ start, end, text }) => ({ start: start - from, end: end - from, text }));
-  const before = linesOf(source.slice(from, to));
-  const after = linesOf(applyReplacements(source.slice(from, to), shifted));
+  const before = diffLines(source.slice(from, to));
+  const after = diffLines(applyReplacements(source.slice(from, to), shifted));
   const shortest = Math.min(before.length, after.length);
   let same = 0;
   while (same < shortest && before[same] === after[same]) same += 1;
@@ -59,8 +59,8 @@ const rangeOf = (first: number, count: number): string => `${count === 0 ? first
 
 /** A small unified diff of the replacements, with three lines of context; contexts of neighbours never overlap. */
 export const unifiedDiff = (path: string, source: string, replacements: readonly Replacement[]): string => {
-  const lines = linesOf(source.endsWith('\n') ? source.slice(0, -1) : source);
-  const changes = spansOf(source, replacements).map((span) => changeOf(source, span));
+  const lines = diffLines(source.endsWith('\n') ? source.slice(0, -1) : source);
+  const changes = spansOf(source, replacements).map((span) => lineChangeIn(source, span));
   let shownTo = 0;
   let shift = 0;
   const hunks = changes.map(({ first, removed, added }, index) => {

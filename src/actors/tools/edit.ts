@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { wholeLines } from '../process/head-tail-buffer.ts';
-import { type Checked, locate, refuse, writeAccess } from './confine.ts';
+import { type Checked, locate, refusePath, writeAccess } from './confine.ts';
 import { readInside, writeInside } from './confined-files.ts';
 import { applyReplacements, unifiedDiff } from './diff.ts';
 import { createMatcher, type Edit, type Replacement } from './edit-match.ts';
@@ -9,7 +9,7 @@ import type { Tool } from './port.ts';
 const maxDiffBytes = 8 * 1024;
 const byteOrderMark = '\uFEFF';
 
-const schema = z.strictObject({
+const editArguments = z.strictObject({
   path: z.string().min(1).describe('file path, relative to the workspace root'),
   edits: z
     .array(
@@ -33,20 +33,20 @@ const decode = (data: Buffer): string | null => {
   }
 };
 
-const number = (index: number): string => `edits[${index}]`;
+const editName = (index: number): string => `edits[${index}]`;
 
 /** Where all edits go, sorted; or every reason why they cannot all be made. */
-const plan = (source: string, edits: readonly Edit[]): Checked<readonly Replacement[]> => {
+const planEdits = (source: string, edits: readonly Edit[]): Checked<readonly Replacement[]> => {
   const match = createMatcher(source);
   const matches = edits.map((edit, index) => ({ index, match: match(edit) }));
-  const faults = matches.flatMap(({ index, match }) => (match.ok ? [] : [`${number(index)}: ${match.text}`]));
+  const faults = matches.flatMap(({ index, match }) => (match.ok ? [] : [`${editName(index)}: ${match.text}`]));
   const placed = matches
     .flatMap(({ index, match }) => (match.ok ? [{ index, ...match.value }] : []))
     .sort((a, b) => a.start - b.start);
   const overlaps = placed.flatMap(({ index, start }, place) => {
     const previous = placed[place - 1];
     return previous !== undefined && start < previous.end
-      ? [`${number(previous.index)} and ${number(index)} overlap; make them one edit`]
+      ? [`${editName(previous.index)} and ${editName(index)} overlap; make them one edit`]
       : [];
   });
   const reasons = [...faults, ...overlaps];
@@ -62,11 +62,11 @@ const shortDiff = (path: string, source: string, replacements: readonly Replacem
 };
 
 /** Replaces parts of a text file; keeps its byte order mark and its line ends. */
-export const editTool: Tool<z.infer<typeof schema>> = {
+export const editTool: Tool<z.infer<typeof editArguments>> = {
   name: 'edit',
   description:
     'Replaces parts of a text file. Each old_text must match one place exactly; differences in trailing spaces, line ends, typographic quotes and dashes are forgiven. Answers a diff.',
-  schema,
+  schema: editArguments,
   run: async ({ path, edits }, { root, isOwn }) => {
     const access = writeAccess(isOwn);
     const writable = await locate(root, path, access);
@@ -74,11 +74,11 @@ export const editTool: Tool<z.infer<typeof schema>> = {
     const file = await readInside(root, path);
     if (!file.ok) return file;
     const whole = decode(file.value);
-    if (whole === null) return refuse(path, 'is not UTF-8 text, so it cannot be edited without damage');
+    if (whole === null) return refusePath(path, 'is not UTF-8 text, so it cannot be edited without damage');
 
     const mark = whole.startsWith(byteOrderMark) ? byteOrderMark : '';
     const source = whole.slice(mark.length);
-    const planned = plan(source, edits);
+    const planned = planEdits(source, edits);
     if (!planned.ok) return planned;
     const edited = applyReplacements(source, planned.value);
     if (edited === source) return { ok: false, text: 'no edit was made: new_text is the same as old_text' };

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { maxResultBytes, wholeLines } from '../process/head-tail-buffer.ts';
-import { locate, type Place, refuse, refuseFor } from './confine.ts';
+import { type InsidePath, locate, refuseForError, refusePath } from './confine.ts';
 import { findTests } from './glob.ts';
 import type { Tool, ToolContext, ToolResult } from './port.ts';
 import { type FoundLines, searchFailure, searchLines } from './search.ts';
@@ -14,7 +14,7 @@ const maxNameLength = 4_096;
 const timeoutMs = 20_000;
 const spareForTheNote = 256;
 
-const schema = z.strictObject({
+const findArguments = z.strictObject({
   pattern: z
     .string()
     .min(1)
@@ -25,25 +25,25 @@ const schema = z.strictObject({
   path: z.string().min(1).default('.').describe('folder to search, relative to the workspace root'),
 });
 
-const below = (place: Place, line: string): string => [...place.parts, line.replace(/^\.\//, '')].join('/');
+const pathFromRoot = (place: InsidePath, line: string): string => [...place.parts, line.replace(/^\.\//, '')].join('/');
 
-const noteFor = ({ lines, more, result }: FoundLines, shown: number): string => {
+const findNote = ({ lines, more, result }: FoundLines, shown: number): string => {
   if (result.timedOut) return `\n[stopped after ${timeoutMs / 1_000} s; ${shown} files are shown]`;
   if (shown === lines.length && !more) return '';
   return `\n[the first ${shown} of ${more ? 'more than ' : ''}${lines.length} files; make the pattern or the path narrower]`;
 };
 
-const answer = (found: FoundLines, place: Place): ToolResult => {
+const findResult = (found: FoundLines, place: InsidePath): ToolResult => {
   const failure = searchFailure(found, 0);
   if (failure !== null) return { ok: false, text: failure };
   if (found.lines.length === 0 && !found.result.timedOut) return { ok: true, text: 'no files' };
 
-  const names = found.lines.map((line) => below(place, line)).sort();
+  const names = found.lines.map((line) => pathFromRoot(place, line)).sort();
   const { text, count } = wholeLines(names.slice(0, maxShown), maxResultBytes - spareForTheNote);
-  return { ok: !found.result.timedOut, text: `${text}${noteFor(found, count)}` };
+  return { ok: !found.result.timedOut, text: `${text}${findNote(found, count)}` };
 };
 
-const search = (pattern: string, place: Place, context: ToolContext): Promise<FoundLines> =>
+const runFind = (pattern: string, place: InsidePath, context: ToolContext): Promise<FoundLines> =>
   searchLines({
     argv: [
       ...([
@@ -72,19 +72,19 @@ const search = (pattern: string, place: Place, context: ToolContext): Promise<Fo
   });
 
 /** Lists files by a glob with find(1) in a child process, sorted. */
-export const findTool: Tool<z.infer<typeof schema>> = {
+export const findTool: Tool<z.infer<typeof findArguments>> = {
   name: 'find',
   description: `Lists the files whose name or path matches a glob, sorted, at most ${maxShown}. Skips .git and node_modules.`,
-  schema,
+  schema: findArguments,
   run: async ({ pattern, path }, context) => {
     const located = await locate(context.root, path, 'read');
     if (!located.ok) return located;
     try {
       const isFolder = (await stat(join(context.root, located.value.path))).isDirectory();
-      if (!isFolder) return refuse(path, 'is not a folder');
+      if (!isFolder) return refusePath(path, 'is not a folder');
     } catch (error) {
-      return refuseFor(path, error);
+      return refuseForError(path, error);
     }
-    return answer(await search(pattern, located.value, context), located.value);
+    return findResult(await runFind(pattern, located.value, context), located.value);
   },
 };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { headOnly, maxResultBytes, wholeLines } from '../process/head-tail-buffer.ts';
-import { refuse } from './confine.ts';
+import { refusePath } from './confine.ts';
 import { readInside } from './confined-files.ts';
 import type { Tool, ToolResult } from './port.ts';
 
@@ -8,14 +8,14 @@ const maxLines = 2_000;
 const spareForTheNote = 256;
 const binarySampleBytes = 8_192;
 
-const schema = z.strictObject({
+const readArguments = z.strictObject({
   path: z.string().min(1).describe('file path, relative to the workspace root'),
   offset: z.int().min(1).default(1).describe('the first line to read, counted from 1'),
   limit: z.int().min(1).default(maxLines).describe(`how many lines to read, at most ${maxLines}`),
 });
-type ReadArguments = z.infer<typeof schema>;
+type ReadArguments = z.infer<typeof readArguments>;
 
-const linesOf = (text: string): readonly string[] => {
+const fileLines = (text: string): readonly string[] => {
   const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/);
   return lines.at(-1) === '' ? lines.slice(0, -1) : lines;
 };
@@ -27,10 +27,10 @@ const longLine = (line: string, number: number): ToolResult => {
   return { ok: true, text: `${shown}\n${note}` };
 };
 
-const page = (lines: readonly string[], { path, offset, limit }: ReadArguments): ToolResult => {
+const pageResult = (lines: readonly string[], { path, offset, limit }: ReadArguments): ToolResult => {
   if (lines.length === 0) return { ok: true, text: '(the file is empty)' };
   const [first, ...rest] = lines.slice(offset - 1, offset - 1 + Math.min(limit, maxLines));
-  if (first === undefined) return refuse(path, `has only ${lines.length} lines`);
+  if (first === undefined) return refusePath(path, `has only ${lines.length} lines`);
 
   const { text, count } = wholeLines([first, ...rest], maxResultBytes - spareForTheNote);
   if (count === 0) return longLine(first, offset);
@@ -44,12 +44,12 @@ const page = (lines: readonly string[], { path, offset, limit }: ReadArguments):
 export const readTool: Tool<ReadArguments> = {
   name: 'read',
   description: `Reads a text file: at most ${maxLines} lines or 16 KiB of whole lines; says how to continue when there is more.`,
-  schema,
+  schema: readArguments,
   run: async (args, { root }) => {
     const file = await readInside(root, args.path);
     if (!file.ok) return file;
     if (file.value.subarray(0, binarySampleBytes).includes(0))
-      return refuse(args.path, `is a binary file (${file.value.length} bytes)`);
-    return page(linesOf(file.value.toString()), args);
+      return refusePath(args.path, `is a binary file (${file.value.length} bytes)`);
+    return pageResult(fileLines(file.value.toString()), args);
   },
 };

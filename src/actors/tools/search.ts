@@ -23,7 +23,7 @@ export interface FoundLines {
 const maxComplaintLength = 2_000;
 
 /** Cuts a stream into lines, keeps the first part of each, and says when there are more than enough. */
-const createLines = (maxLines: number, maxLength: number, onEnough: () => void) => {
+const createLineCollector = (maxLines: number, maxLength: number, onEnough: () => void) => {
   const lines: string[] = [];
   let pending = '';
   let more = false;
@@ -62,7 +62,7 @@ const createLines = (maxLines: number, maxLength: number, onEnough: () => void) 
 export const searchLines = async (search: LineSearch): Promise<FoundLines> => {
   const { argv, context, timeoutMs, maxLines, maxLineLength } = search;
   const enough = new AbortController();
-  const lines = createLines(maxLines, maxLineLength, () => enough.abort());
+  const lines = createLineCollector(maxLines, maxLineLength, () => enough.abort());
   let complaint = '';
   const onOutput = (text: string, stream: OutputStream) => {
     if (stream === 'stdout') lines.push(text);

@@ -5,7 +5,7 @@ export interface TextView {
   toSource(index: number): number | null;
 }
 
-interface Line {
+interface ViewLine {
   readonly viewStart: number;
   readonly sourceStart: number;
   readonly content: string;
@@ -56,7 +56,7 @@ const columnInFolded = (content: string, column: number): number | null => {
   return viewColumn === column ? sourceColumn : null;
 };
 
-const linesOf = (source: string, show: (line: string) => string): readonly Line[] => {
+const viewLines = (source: string, show: (line: string) => string): readonly ViewLine[] => {
   let viewStart = 0;
   let sourceStart = 0;
   return source.split('\n').map((raw, index, all) => {
@@ -68,7 +68,7 @@ const linesOf = (source: string, show: (line: string) => string): readonly Line[
   });
 };
 
-const lineAt = (lines: readonly Line[], index: number): Line | undefined => {
+const lineAt = (lines: readonly ViewLine[], index: number): ViewLine | undefined => {
   let low = 0;
   let high = lines.length - 1;
   while (low < high) {
@@ -84,7 +84,7 @@ const viewOf = (
   show: (line: string) => string,
   columnOf: (content: string, column: number) => number | null,
 ): TextView => {
-  const lines = linesOf(source, show);
+  const lines = viewLines(source, show);
   const toSource = (index: number): number | null => {
     const line = lineAt(lines, index);
     const column = line === undefined ? null : columnOf(line.content, index - line.viewStart);

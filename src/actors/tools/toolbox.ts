@@ -9,7 +9,7 @@ import type { Tool } from './port.ts';
 import { readTool } from './read.ts';
 import { writeTool } from './write.ts';
 
-const tools: Readonly<Record<ToolName, Tool>> = {
+const toolsByName: Readonly<Record<ToolName, Tool>> = {
   read: readTool,
   write: writeTool,
   edit: editTool,
@@ -20,7 +20,7 @@ const tools: Readonly<Record<ToolName, Tool>> = {
   finish: finishTool,
 };
 
-export const toolbox: readonly Tool[] = toolNames.map((name) => tools[name]);
+export const toolbox: readonly Tool[] = toolNames.map((name) => toolsByName[name]);
 
 /** Tools that can be used again when it is not known whether they were: the second time does no more than the first. */
 export const repeatableTools: ReadonlySet<string> = new Set([

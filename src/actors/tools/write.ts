@@ -3,17 +3,17 @@ import { writeAccess } from './confine.ts';
 import { writeInside } from './confined-files.ts';
 import type { Tool } from './port.ts';
 
-const schema = z.strictObject({
+const writeArguments = z.strictObject({
   path: z.string().min(1).describe('file path, relative to the workspace root'),
   content: z.string().describe('the whole new content of the file'),
 });
 
 /** Creates or replaces a whole file. */
-export const writeTool: Tool<z.infer<typeof schema>> = {
+export const writeTool: Tool<z.infer<typeof writeArguments>> = {
   name: 'write',
   description:
     'Creates a file, or replaces the whole content of one; missing folders are made. To change a part of a file, use edit if you have it.',
-  schema,
+  schema: writeArguments,
   run: async ({ path, content }, { root, isOwn }) => {
     const written = await writeInside(root, path, content, writeAccess(isOwn));
     if (!written.ok) return written;

@@ -10,7 +10,7 @@ import {
   realpathSync,
 } from 'node:fs';
 import { isAbsolute, join, relative } from 'node:path';
-import { type Checked, errorCode, refuse, refuseFor } from '../../actors/tools/confine.ts';
+import { type Checked, refuseForError, refusePath, systemErrorCode } from '../../actors/tools/confine.ts';
 import { type Role, roles } from '../../machines/task.ts';
 import { parseRole } from './parse-role.ts';
 import { type ProjectRole, projectRole } from './role-schema.ts';
@@ -39,23 +39,23 @@ const isInside = (root: string, path: string): boolean => {
 const resolveInside = (root: string, path: string): Checked<string> | null => {
   try {
     const real = realpathSync(join(root, path));
-    return isInside(root, real) ? { ok: true, value: real } : refuse('it', 'leads out of the project');
+    return isInside(root, real) ? { ok: true, value: real } : refusePath('it', 'leads out of the project');
   } catch (error) {
-    const code = errorCode(error);
+    const code = systemErrorCode(error);
     const isLink = lstatSync(join(root, path), { throwIfNoEntry: false })?.isSymbolicLink() === true;
-    return (code === 'ENOENT' && !isLink) || code === 'ENOTDIR' ? null : refuseFor('it', error);
+    return (code === 'ENOENT' && !isLink) || code === 'ENOTDIR' ? null : refuseForError('it', error);
   }
 };
 
 const readOpen = (root: string, fd: number): Checked<Buffer> => {
   // What was checked may have been swapped before it was opened.
   if (process.platform === 'linux' && !isInside(root, readlinkSync(`/proc/self/fd/${fd}`)))
-    return refuse('it', 'leads out of the project');
-  if (!fstatSync(fd).isFile()) return refuse('it', 'is not a regular file');
+    return refusePath('it', 'leads out of the project');
+  if (!fstatSync(fd).isFile()) return refusePath('it', 'is not a regular file');
   const bytes = Buffer.alloc(maxBytes + 1);
   const length = readSync(fd, bytes, 0, bytes.length, 0);
   return length > maxBytes
-    ? refuse('it', `has more than ${maxBytes} bytes`)
+    ? refusePath('it', `has more than ${maxBytes} bytes`)
     : { ok: true, value: bytes.subarray(0, length) };
 };
 
@@ -70,7 +70,7 @@ const readBounded = (root: string, path: string): Checked<Buffer> | null => {
       closeSync(fd);
     }
   } catch (error) {
-    return refuseFor('it', error);
+    return refuseForError('it', error);
   }
 };
 
@@ -91,7 +91,7 @@ const strays = (real: string): readonly ProjectRoleFile[] => {
       const entry = entries.readSync();
       if (entry === null) break;
       if (!/\.ya?ml$/.test(entry.name) || known.includes(entry.name)) continue;
-      const content = refuse('it', `is not the file of a role; those are ${known.join(', ')}`);
+      const content = refusePath('it', `is not the file of a role; those are ${known.join(', ')}`);
       found.push({ role: null, path: `${folder}/${entry.name}`, content });
     }
   } finally {
@@ -108,6 +108,8 @@ export const readProjectRoles = (root: string): readonly ProjectRoleFile[] => {
     if (!real.ok) return [{ role: null, path: folder, content: real }];
     return [...roles.flatMap((role) => readRole(root, role)), ...strays(real.value)];
   } catch (error) {
-    return errorCode(error) === 'ENOTDIR' ? [] : [{ role: null, path: folder, content: refuseFor('it', error) }];
+    return systemErrorCode(error) === 'ENOTDIR'
+      ? []
+      : [{ role: null, path: folder, content: refuseForError('it', error) }];
   }
 };

@@ -1,6 +1,6 @@
 import { type Compat, maxTokensFieldAt } from '../../actors/model/compat.ts';
 import { contextWindowOf } from '../../actors/model/context-windows.ts';
-import { type Findings, type Probe, probeModel } from '../../actors/model/probe.ts';
+import { type Findings, type ProtocolProbe, probeModel } from '../../actors/model/probe.ts';
 import { loadConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
 import { keyVariable } from '../config/settings.ts';
@@ -17,7 +17,7 @@ const toolHints: Readonly<Record<string, string>> = {
   Ollama: '; take a model that can call tools',
 };
 
-const wordsFor = (probe: Probe, { served }: Findings, model: string): string => {
+const wordsFor = (probe: ProtocolProbe, { served }: Findings, model: string): string => {
   const { failure, reachable, authorised, knowsModel, speaks, streams } = probe;
   const said = failure?.message ?? '';
   const hint = toolHints[served.kind ?? ''] ?? '';

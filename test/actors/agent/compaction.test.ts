@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { boundedSummary, compacted, isShorter, planCompaction } from '../../../src/actors/agent/compaction.ts';
+import { applyCompaction, boundedSummary, isShorter, planCompaction } from '../../../src/actors/agent/compaction.ts';
 import type { Message } from '../../../src/actors/model/port.ts';
 
 const user = (text: string): Message => ({ role: 'user', text });
@@ -52,7 +52,7 @@ test('no cut parts a call from its result, whatever the conversation', () => {
     fc.property(conversations, windows, (messages, window) => {
       const plan = planCompaction(messages, window);
       if (plan === null) return;
-      const after = compacted(messages, { summary: plan.older.length > 0 ? 'short' : null, ...plan });
+      const after = applyCompaction(messages, { summary: plan.older.length > 0 ? 'short' : null, ...plan });
 
       expect(resultsIn(after)).toEqual(callsIn(after));
       expect(resultsIn(plan.older)).toEqual(callsIn(plan.older));
@@ -89,7 +89,11 @@ test('the new conversation has room in the half of the window, as far as cutting
   const plan = planCompaction(messages, 6_000);
   const summary = boundedSummary('s'.repeat(100_000));
 
-  const after = compacted(messages, { summary: summary.slice(0, 2_000), from: plan?.from ?? 0, resultBytes: null });
+  const after = applyCompaction(messages, {
+    summary: summary.slice(0, 2_000),
+    from: plan?.from ?? 0,
+    resultBytes: null,
+  });
 
   expect(JSON.stringify(after).length).toBeLessThanOrEqual((6_000 * 3) / 2);
   expect(resultsIn(after)).toEqual(['call_6_0', 'call_7_0', 'call_8_0']);

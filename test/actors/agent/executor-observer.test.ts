@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { createExecutor } from '../../../src/actors/agent/executor.ts';
-import { call, createSeat, finish } from './tool-runner.ts';
+import { call, createToolRunner, finish } from './tool-runner.ts';
 import { createWorkbench } from './workbench.ts';
 
 describe('observers', () => {
   test('are told of refused calls too, one start and one end each', async () => {
-    const { run, told } = await createSeat();
+    const { run, told } = await createToolRunner();
 
     await run([call('1', 'nothing', {}), finish('2'), call('3', 'read', { path: 'a' })]);
 

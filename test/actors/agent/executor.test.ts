@@ -1,10 +1,10 @@
 import { execa } from 'execa';
 import { describe, expect, test } from 'vitest';
-import { call, createSeat, finish } from './tool-runner.ts';
+import { call, createToolRunner, finish } from './tool-runner.ts';
 
 describe('the tools of a role', () => {
   test('are told to the model with the JSON Schema of their arguments', async () => {
-    const { specs } = await createSeat('reviewer');
+    const { specs } = await createToolRunner('reviewer');
 
     expect(specs.map(({ name }) => name)).toEqual(['read', 'bash', 'grep', 'find', 'ask', 'finish']);
     expect(specs[0]?.parameters).toEqual({
@@ -20,13 +20,13 @@ describe('the tools of a role', () => {
   });
 
   test('are the same bytes each time', async () => {
-    const [one, other] = [await createSeat(), await createSeat()];
+    const [one, other] = [await createToolRunner(), await createToolRunner()];
 
     expect(JSON.stringify(one.specs)).toBe(JSON.stringify(other.specs));
   });
 
   test('are the only ones that run', async () => {
-    const { run, files } = await createSeat('reviewer');
+    const { run, files } = await createToolRunner('reviewer');
 
     const results = await run([
       call('1', 'write', { path: 'a', content: 'x' }),
@@ -56,7 +56,7 @@ describe('arguments', () => {
     ],
     ['that nobody asked for', { path: 'a', edits: [{ old_text: 'a', new_text: '' }], all: true }, /"all"/],
   ])('%s are refused, with the place', async (_, args, message) => {
-    const { run } = await createSeat();
+    const { run } = await createToolRunner();
 
     expect(await run([call('1', 'edit', args)])).toEqual([
       {
@@ -73,7 +73,7 @@ describe('arguments', () => {
   });
 
   test('that are null count as left out', async () => {
-    const { run, put } = await createSeat();
+    const { run, put } = await createToolRunner();
     await put('a', 'text');
 
     expect(await run([call('1', 'read', { path: 'a', offset: null, limit: null })])).toMatchObject([
@@ -84,7 +84,7 @@ describe('arguments', () => {
 
 describe('the calls of an answer', () => {
   test('run so that a later one sees what an earlier one did, and answer in order', async () => {
-    const { run } = await createSeat();
+    const { run } = await createToolRunner();
 
     const results = await run([
       call('a', 'write', { path: 'f', content: 'one' }),
@@ -106,7 +106,7 @@ describe('the calls of an answer', () => {
   });
 
   test('run at once when they only read', async () => {
-    const { run, told, put } = await createSeat();
+    const { run, told, put } = await createToolRunner();
     await put('a', 'x');
 
     await run([
@@ -119,7 +119,7 @@ describe('the calls of an answer', () => {
   });
 
   test('run one by one when they do more', async () => {
-    const { run, told } = await createSeat();
+    const { run, told } = await createToolRunner();
 
     await run([call('1', 'bash', { command: 'echo x' }), call('2', 'write', { path: 'a', content: '' })]);
 
@@ -127,7 +127,7 @@ describe('the calls of an answer', () => {
   });
 
   test('have exactly one result for every id', async () => {
-    const { run, files } = await createSeat();
+    const { run, files } = await createToolRunner();
 
     const results = await run([
       call('1', 'write', { path: 'a', content: '' }),
@@ -140,7 +140,7 @@ describe('the calls of an answer', () => {
   });
 
   test('end with finish: what follows is not executed', async () => {
-    const { run, files } = await createSeat();
+    const { run, files } = await createToolRunner();
 
     const results = await run([
       call('1', 'finish', { status: 'perhaps', summary: 'x' }),
@@ -162,7 +162,7 @@ describe('the calls of an answer', () => {
   });
 
   test('stop at an abort', async () => {
-    const { run, files, abort } = await createSeat();
+    const { run, files, abort } = await createToolRunner();
     const running = run([
       call('1', 'bash', { command: 'sleep 300' }),
       call('2', 'write', { path: 'a', content: '' }),
@@ -180,7 +180,7 @@ describe('the calls of an answer', () => {
   });
 
   test('answer at most 16 KiB each', async () => {
-    const { run } = await createSeat();
+    const { run } = await createToolRunner();
     const name = 'n'.repeat(30_000);
 
     const [unknown, missing] = await run([call('1', name, {}), call('2', 'read', { path: name })]);
@@ -190,7 +190,7 @@ describe('the calls of an answer', () => {
   });
 
   test('carry no NUL bytes', async () => {
-    const { run, told } = await createSeat();
+    const { run, told } = await createToolRunner();
 
     const [result] = await run([call('1', 'bash', { command: "printf 'a\\000b'" })]);
 
@@ -199,7 +199,7 @@ describe('the calls of an answer', () => {
   });
 
   test('read many FIFOs at once without a hang', async () => {
-    const { run, root } = await createSeat();
+    const { run, root } = await createToolRunner();
     const names = Array.from({ length: 12 }, (_, index) => `fifo${index}`);
     await execa('mkfifo', names, { cwd: root });
 

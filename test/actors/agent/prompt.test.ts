@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { assistantPrompt } from '../../../src/actors/agent/assistant-prompt.ts';
+import { firstAssistantPrompt } from '../../../src/actors/agent/assistant-prompt.ts';
 import { systemPrompt, taskPrompt } from '../../../src/actors/agent/prompt.ts';
 import { shippedRoles } from '../../../src/cli/roles/shipped-roles.ts';
 
@@ -36,7 +36,7 @@ Use \`\`\` and
 How you work:
 
 - Your tools are read, finish.`);
-  expect(assistantPrompt(role, 'Do this.')).toMatch(
+  expect(firstAssistantPrompt(role, 'Do this.')).toMatch(
     /^You test\.\n\nBefore [\s\S]*`````text\n[\s\S]*\n\nHow you work:[\s\S]*Do this\.$/,
   );
   expect(systemPrompt({ ...role, criteria: [], projectNotes: null }, ['finish'])).toMatch(

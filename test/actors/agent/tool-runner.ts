@@ -14,7 +14,7 @@ export const call = (id: string, tool: string, args: unknown): ToolCall => ({
 export const finish = (id: string): ToolCall => call(id, 'finish', { status: 'done', summary: 'all done' });
 
 /** An executor of a role in a workspace of its own, and what it told its observer. */
-export const createSeat = async (role: Role = 'engineer') => {
+export const createToolRunner = async (role: Role = 'engineer') => {
   const bench = await createWorkbench();
   const told: string[] = [];
   const executor = createExecutor({

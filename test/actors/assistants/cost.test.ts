@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createClaude } from '../../../src/actors/assistants/claude.ts';
-import { createTally } from '../../../src/actors/assistants/usage-meter.ts';
+import { createUsageMeter } from '../../../src/actors/assistants/usage-meter.ts';
 import { noUsage } from '../../../src/machines/task.ts';
 
 interface Result {
@@ -31,7 +31,7 @@ const resultOf = ({ total, input, since }: Result) => {
 const costsOf = (runs: readonly Result[]): readonly number[] => {
   let before = { ...noUsage };
   return runs.map((each) => {
-    const tally = createTally({ before, costOf: () => null });
+    const tally = createUsageMeter({ before, costOf: () => null });
     for (const event of createClaude().read(JSON.stringify(resultOf(each)))) tally.hear(event);
     const { inputTokens, outputTokens, costUsd } = tally.take();
     before = {

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createClaude } from '../../../src/actors/assistants/claude.ts';
 import { createCodex } from '../../../src/actors/assistants/codex.ts';
 import { createCommand } from '../../../src/actors/assistants/command.ts';
-import { createLines } from '../../../src/actors/assistants/line-splitter.ts';
+import { createLineSplitter } from '../../../src/actors/assistants/line-splitter.ts';
 
 const start = { model: null, session: null, promptFile: '/p', taskId: 'bd-a1', role: 'engineer', moneyLeftUsd: null };
 
@@ -196,7 +196,7 @@ test('the model that a caller names is never an option', () => {
 
 test('lines end at a line feed alone, however they come, and one that is too long is left out', () => {
   const [seen, dropped]: [string[], number[]] = [[], []];
-  const lines = createLines({
+  const lines = createLineSplitter({
     longest: 10,
     onLine: (line) => seen.push(line),
     onDropped: () => dropped.push(seen.length),

@@ -1,7 +1,7 @@
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
 import { describe, expect, test } from 'vitest';
-import { createAssembly, encodeRequest } from '../../../src/actors/model/chat-codec.ts';
-import { type Compat, usualCompat } from '../../../src/actors/model/compat.ts';
+import { createChatAssembly, encodeChatRequest } from '../../../src/actors/model/chat-codec.ts';
+import { type Compat, defaultCompat } from '../../../src/actors/model/compat.ts';
 import { aRequest } from '../../contracts/model.ts';
 
 /** A chunk as it comes from the wire, where the SDK's type promises more than providers keep. */
@@ -13,16 +13,16 @@ const part = (index: number, given: { id?: string; name?: string; arguments?: st
   return { index, ...(id === undefined ? {} : { id }), function: fn };
 };
 const assembled = (...chunks: readonly ChatCompletionChunk[]) => {
-  const assembly = createAssembly(usualCompat);
+  const assembly = createChatAssembly(defaultCompat);
   for (const chunk of chunks) assembly.add(chunk);
   return assembly;
 };
 
 describe('a request', () => {
   test('leaves out what would be empty', () => {
-    const body = encodeRequest(
+    const body = encodeChatRequest(
       aRequest({ tools: [], messages: [{ role: 'assistant', text: 'Hm.', calls: [] }] }),
-      usualCompat,
+      defaultCompat,
       'localhost',
     );
 
@@ -31,8 +31,8 @@ describe('a request', () => {
   });
 
   test('holds one field for the token limit', () => {
-    expect(encodeRequest(aRequest(), usualCompat, 'localhost')).toMatchObject({ max_tokens: 1_000 });
-    expect(encodeRequest(aRequest(), usualCompat, 'api.openai.com')).not.toHaveProperty('max_tokens');
+    expect(encodeChatRequest(aRequest(), defaultCompat, 'localhost')).toMatchObject({ max_tokens: 1_000 });
+    expect(encodeChatRequest(aRequest(), defaultCompat, 'api.openai.com')).not.toHaveProperty('max_tokens');
   });
 
   const history = aRequest({
@@ -60,17 +60,17 @@ describe('a request', () => {
       },
     ],
   ])('is as a server wants it: %s', (_, compat, expected) => {
-    const body = encodeRequest(history, { ...usualCompat, ...compat }, 'localhost');
+    const body = encodeChatRequest(history, { ...defaultCompat, ...compat }, 'localhost');
 
     expect({ ...body, messages: { ...body.messages } }).toMatchObject(expected);
-    expect('stream_options' in encodeRequest(history, { ...usualCompat, streamOptions: false }, 'localhost')).toBe(
-      false,
-    );
-    expect(encodeRequest(history, usualCompat, 'localhost').messages).toHaveLength(5);
+    expect(
+      'stream_options' in encodeChatRequest(history, { ...defaultCompat, streamOptions: false }, 'localhost'),
+    ).toBe(false);
+    expect(encodeChatRequest(history, defaultCompat, 'localhost').messages).toHaveLength(5);
   });
 
   test('asks for the usage in the stream', () => {
-    expect(encodeRequest(aRequest(), usualCompat, 'localhost')).toMatchObject({
+    expect(encodeChatRequest(aRequest(), defaultCompat, 'localhost')).toMatchObject({
       stream: true,
       stream_options: { include_usage: true },
     });
@@ -148,7 +148,7 @@ describe('an answer', () => {
     ['nothing', {}, false],
     ['null', { content: null }, false],
   ])('makes progress by %s: %j → %s', (_, value, progress) => {
-    expect(createAssembly(usualCompat).add(delta(value)).progress).toBe(progress);
+    expect(createChatAssembly(defaultCompat).add(delta(value)).progress).toBe(progress);
   });
 
   test('keeps its reasoning out of its text', () => {
@@ -187,7 +187,7 @@ describe('an answer', () => {
 describe('calls that are printed as text', () => {
   const printed = '<tool_call>\n{"name": "read", "arguments": {"path": "x"}}\n</tool_call>';
   const read = (textToolCalls: boolean, ...chunks: readonly ChatCompletionChunk[]) => {
-    const assembly = createAssembly({ textToolCalls });
+    const assembly = createChatAssembly({ textToolCalls });
     for (const chunk of chunks) assembly.add(chunk);
     return { text: assembly.text(), calls: assembly.calls() };
   };

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { usualCompat } from '../../../src/actors/model/compat.ts';
+import { defaultCompat } from '../../../src/actors/model/compat.ts';
 import { createOpenAiChatModel } from '../../../src/actors/model/openai-chat.ts';
 import { aRequest, ask } from '../../contracts/model.ts';
 import { type Answer, startModelServer } from '../../support/model-server.ts';
@@ -64,7 +64,7 @@ test('the token limit goes into the field that is asked for', async () => {
   const { baseURL, requests } = await startModelServer(() => ({ kind: 'answer', text: 'ok' }));
 
   await ask(
-    createOpenAiChatModel({ apiKey, baseURL, compat: { ...usualCompat, maxTokensField: 'max_completion_tokens' } }),
+    createOpenAiChatModel({ apiKey, baseURL, compat: { ...defaultCompat, maxTokensField: 'max_completion_tokens' } }),
   );
 
   expect(requests[0]?.body).toMatchObject({ max_completion_tokens: 1_000 });

@@ -1,6 +1,6 @@
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses';
 import { describe, expect, test } from 'vitest';
-import { createAssembly, encodeRequest } from '../../../src/actors/model/responses-codec.ts';
+import { createResponseAssembly, encodeResponseRequest } from '../../../src/actors/model/responses-codec.ts';
 import { aRequest } from '../../contracts/model.ts';
 
 /** An event as it comes from the wire, where the SDK's type promises more than gateways keep. */
@@ -15,14 +15,14 @@ const piece = (index: number, delta: string) =>
 const last = (name: string, response: object = {}) => wire(`response.${name}`, { response });
 const message = (...content: object[]) => ({ type: 'message', role: 'assistant', content });
 const assembled = (...events: readonly ResponseStreamEvent[]) => {
-  const assembly = createAssembly();
+  const assembly = createResponseAssembly();
   for (const event of events) assembly.add(event);
   return assembly;
 };
 
 describe('a request', () => {
   test('leaves out what would be empty', () => {
-    const body = encodeRequest(
+    const body = encodeResponseRequest(
       aRequest({
         tools: [],
         messages: [{ role: 'assistant', text: '', calls: [{ id: 'c1', tool: 'read', arguments: '{}' }] }],
@@ -40,7 +40,7 @@ describe('a request', () => {
     ] as const;
 
     const [before, after] = [messages, [...messages, { role: 'user', text: 'Go on.' } as const]].map(
-      (given) => encodeRequest(aRequest({ messages: given })).input,
+      (given) => encodeResponseRequest(aRequest({ messages: given })).input,
     );
 
     expect(after?.slice(0, 2)).toEqual(before);
@@ -76,14 +76,14 @@ describe('an answer', () => {
   test('takes a text whose pieces were not sent from its item, and only then', () => {
     const whole = item('done', 0, message({ type: 'output_text', text: 'yes' }));
 
-    expect(createAssembly().add(whole)).toEqual({ text: 'yes', progress: true });
+    expect(createResponseAssembly().add(whole)).toEqual({ text: 'yes', progress: true });
     expect(assembled(text('ye'), text('s'), whole).text()).toBe('yes');
   });
 
   test('says a refusal as text', () => {
     const refused = wire('response.refusal.delta', { output_index: 0, delta: 'I cannot.' });
 
-    expect(createAssembly().add(refused)).toEqual({ text: 'I cannot.', progress: true });
+    expect(createResponseAssembly().add(refused)).toEqual({ text: 'I cannot.', progress: true });
     expect(assembled(item('done', 0, message({ type: 'refusal', refusal: 'No.' }))).text()).toBe('No.');
   });
 
@@ -100,7 +100,7 @@ describe('an answer', () => {
     ['a keep-alive', wire('keepalive'), false],
     ['an event that nobody knows', wire('response.dreaming.delta', { delta: 'zz' }), false],
   ])('makes progress by %s: %j → %s', (_, event, progress) => {
-    expect(createAssembly().add(event).progress).toBe(progress);
+    expect(createResponseAssembly().add(event).progress).toBe(progress);
   });
 
   test('keeps its reasoning out of its text', () => {
@@ -141,10 +141,10 @@ describe('an answer', () => {
     ['an error', wire('error', { code: 'server_error', message: 'overloaded' })],
     ['a failure', last('failed', { error: { code: 'server_error', message: 'overloaded' } })],
   ])('throws what %s says', (_, event) => {
-    expect(() => createAssembly().add(event)).toThrow(expect.objectContaining({ code: 'server_error' }));
+    expect(() => createResponseAssembly().add(event)).toThrow(expect.objectContaining({ code: 'server_error' }));
   });
 
   test('throws at a failure without a reason too', () => {
-    expect(() => createAssembly().add(last('failed'))).toThrow();
+    expect(() => createResponseAssembly().add(last('failed'))).toThrow();
   });
 });
