@@ -52,8 +52,8 @@ export interface AttemptEnds {
   keepWork(taskId: TaskId, attempt: number): Promise<void>;
   /** Every attempt leaves its results; that they could not be written must not keep the task from its end. */
   reportEnd(taskId: TaskId, attempt: number, label: EndLabel, signal: AbortSignal): Promise<void>;
-  /** Says in the journal what was changed. */
-  tellOf(attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, work: SavedWork): void;
+  /** Says in the journal what was changed, and what of it was not saved. */
+  tellOf(attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, work: SavedWork | null): Promise<void>;
   /** Lets nobody write to the tracker whose state the chart has left, or whose attempt is not the latest. */
   fenceOf(attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, signal: AbortSignal): Fence;
 }
@@ -96,9 +96,13 @@ export const createAttemptEnds = (ports: TaskWorkPorts): AttemptEnds => {
     return work;
   };
 
-  const tellOf: AttemptEnds['tellOf'] = (attempt, { notes, ...work }) => {
-    ports.emit(attempt, 'log', { level: 'info', message: workLine(work), ...work });
-    for (const message of notes) ports.emit(attempt, 'log', { level: 'warn', message });
+  const tellOf: AttemptEnds['tellOf'] = async (attempt, saved) => {
+    if (saved !== null) {
+      const { notes: _, ...work } = saved;
+      ports.emit(attempt, 'log', { level: 'info', message: workLine(work), ...work });
+    }
+    for (const message of await ports.workspace.leftOut(attempt.taskId, attempt.attempt))
+      ports.emit(attempt, 'log', { level: 'warn', message });
   };
 
   return {
@@ -112,7 +116,7 @@ export const createAttemptEnds = (ports: TaskWorkPorts): AttemptEnds => {
       try {
         const title = ports.knownTask(taskId)?.title ?? taskId;
         const work = await ports.workspace.save({ taskId, attempt, role, options }, title);
-        if (work !== null) tellOf({ taskId, attempt }, work);
+        await tellOf({ taskId, attempt }, work);
       } catch (error) {
         const why = messageOf(error);
         const message = `what was changed stays in its folder: ${why}`;

@@ -70,7 +70,7 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
       verify: invoked.actor(ports.verify),
       recordResults: invoked.actor(async (input, signal) => {
         const work = await writeReport({ ...input, end: { status: 'complete' } }, signal).catch(unwritable);
-        if (work !== null) tellOf(input, work);
+        await tellOf(input, work);
         return { toMerge: work !== null && ports.mergeMode() !== 'none' };
       }),
       mergeWork: invoked.actor(async (input, signal) => {

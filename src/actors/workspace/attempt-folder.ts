@@ -4,6 +4,7 @@ import { linkAgentGit, makeAgentGit } from './agent-git.ts';
 import { required } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { isPresent } from './plain.ts';
+import type { Removals } from './removals.ts';
 import { type Change, indexRecords } from './snapshot-job.ts';
 import type { AttemptPlaces } from './work-records.ts';
 
@@ -16,6 +17,7 @@ export interface NewFolder {
   /** What is copied although git does not know it; relative to the project. */
   readonly copies: readonly string[];
   readonly isMounted: boolean;
+  readonly removals: Removals;
   readonly signal: AbortSignal | undefined;
 }
 
@@ -32,16 +34,18 @@ const copyInto = async (
   }
 };
 
-export const removeFolder = async ({ top, agentGit, index }: AttemptPlaces): Promise<void> => {
-  for (const path of [top, agentGit, index]) await rm(path, { recursive: true, force: true, maxRetries: 2 });
+/** Gives up what belongs to an attempt. */
+export const removeFolder = async ({ top, agentGit, index }: AttemptPlaces, removals: Removals): Promise<void> => {
+  for (const path of [top, agentGit]) await removals.giveUp(path);
+  await rm(index, { force: true });
 };
 
 /** Makes the folder of an attempt, empty before: no file of an agent's is there while git writes. */
 export const makeFolder = async (dirs: GitDirs, places: AttemptPlaces, wanted: NewFolder): Promise<void> => {
   const { git, repository } = dirs;
   const { top, agentGit, index } = places;
-  const { start, branch, instead, signal } = wanted;
-  await removeFolder(places);
+  const { start, branch, instead, removals, signal } = wanted;
+  await removeFolder(places, removals);
   for (const folder of [top, dirname(index)]) await mkdir(folder, { recursive: true, mode: 0o700 });
   const where = { cwd: top, env: { GIT_WORK_TREE: top, GIT_INDEX_FILE: index }, signal };
   await required('its commit cannot be read', git(['read-tree', start], where));

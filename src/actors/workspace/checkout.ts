@@ -62,7 +62,8 @@ export const intoCheckout = async (dirs: GitDirs, checkout: Checkout, move: Move
     if ((await readHead(gitDir)) !== dirs.head) return stop('the project has switched to another branch meanwhile');
     await requirePlainLogs(dirs, checkout.branch ?? '');
     const changes = await changesBetween(dirs, move.head, move.target, move.signal);
-    const obstacle = (await findObstacle(dirs, changes)) ?? (await filterRefusal(dirs, checkout, move.target, changes));
+    const obstacle =
+      (await findObstacle(dirs, move, changes)) ?? (await filterRefusal(dirs, checkout, move.target, changes));
     if (obstacle !== null) return obstacle;
     return moveFiles(dirs, checkout, move, await filterFlags(dirs, checkout.filters));
   });

@@ -1,4 +1,4 @@
-import { appendFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type GitAnswer, GitError, reasonIn, required, requiredLine } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
@@ -72,17 +72,19 @@ export const commitTree = (
 export type Combined = { readonly tree: string } | { readonly conflicts: readonly string[] };
 
 /** How files are merged, such as `merge=union`, by the attributes at the top of our side: words, and no program. */
-const useMergeAttributes = async ({ git, gitDir }: GitDirs, ours: string): Promise<void> => {
+const mergeAttributes = async ({ git, temporary }: GitDirs, ours: string): Promise<readonly string[]> => {
   const attributes = await git(['cat-file', 'blob', `${ours}:.gitattributes`]);
-  if (!attributes.ok || attributes.stdout.length > 1024 * 1024) return;
-  await appendFile(join(gitDir, 'info', 'attributes'), `${attributes.stdout.toString()}\n* -filter\n`);
+  if (!attributes.ok || attributes.stdout.length > 1024 * 1024) return [];
+  const file = join(temporary, 'merge-attributes');
+  await writeFile(file, attributes.stdout);
+  return ['-c', `core.attributesFile=${file}`];
 };
 
 /** Merges two commits without a working tree. @throws GitError when this git cannot */
 export const combine = async (dirs: GitDirs, ours: string, theirs: string, signal?: AbortSignal): Promise<Combined> => {
   if (!(await canMerge(dirs))) throw new GitError('merging needs git 2.38 or newer');
-  await useMergeAttributes(dirs, ours);
-  const args = ['merge-tree', '--write-tree', '-z', '--name-only', '--no-messages', ours, theirs];
+  const attributes = await mergeAttributes(dirs, ours);
+  const args = [...attributes, 'merge-tree', '--write-tree', '-z', '--name-only', '--no-messages', ours, theirs];
   const merged = await dirs.git(args, { signal });
   const [tree = '', ...names] = merged.stdout.toString().split('\0');
   if (merged.ok) return { tree };

@@ -1,8 +1,9 @@
-import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createGit, type Git, GitError } from './git.ts';
 import { isPlain, plainText } from './plain.ts';
 import type { Repository } from './repository.ts';
+import { takeUse } from './uses.ts';
 
 /** Git for one use of a repository: it obeys our configuration, and reads and writes the user's objects and branches. */
 export interface GitDirs {
@@ -71,34 +72,28 @@ export const configText = (
   return [...version, ...settings].map(setting).join('');
 };
 
-interface Links {
-  readonly attributes: string;
-  readonly settings: readonly (readonly [string, string])[];
-  readonly withLogs: boolean;
-  readonly exclude: string;
+/** What a git directory of ours has: the texts of its files, and links to what is the user's. */
+interface DirContent {
+  readonly files: readonly (readonly [name: string, text: string])[];
+  readonly links: readonly (readonly [name: string, target: string])[];
 }
 
-const linkLogs = async ({ gitDir, commonDir }: Repository, dir: string): Promise<void> => {
-  if (!(await isPlain(join(commonDir, 'logs'), 'folder'))) return;
-  await mkdir(join(dir, 'logs'));
-  if (await isPlain(join(commonDir, 'logs', 'refs'), 'folder'))
-    await symlink(join(commonDir, 'logs', 'refs'), join(dir, 'logs', 'refs'));
-  if (await isPlain(join(gitDir, 'logs', 'HEAD'), 'file'))
-    await symlink(join(gitDir, 'logs', 'HEAD'), join(dir, 'logs', 'HEAD'));
+/** The logs of branches that there are; looked at each time, since git writes to them. */
+const logsOf = async ({ gitDir, commonDir }: Repository): Promise<readonly (readonly [string, string])[]> => {
+  if (!(await isPlain(join(commonDir, 'logs'), 'folder'))) return [];
+  const [refs, head] = [join(commonDir, 'logs', 'refs'), join(gitDir, 'logs', 'HEAD')];
+  const hasRefs = await isPlain(refs, 'folder');
+  const hasHead = await isPlain(head, 'file');
+  return [...(hasRefs ? [['logs/refs', refs] as const] : []), ...(hasHead ? [['logs/HEAD', head] as const] : [])];
 };
 
-const buildDir = async (repository: Repository, dir: string, head: string, links: Links): Promise<void> => {
-  const { commonDir } = repository;
+const build = async (dir: string, commonDir: string, { files, links }: DirContent): Promise<void> => {
   await mkdir(join(dir, 'info'), { recursive: true, mode: 0o700 });
-  const shallow = await plainText(join(commonDir, 'shallow'));
+  await mkdir(join(dir, 'logs'));
+  const shared = ['objects', 'refs', 'packed-refs'].map((name) => [name, join(commonDir, name)] as const);
   await Promise.all([
-    ...['objects', 'refs', 'packed-refs'].map((name) => symlink(join(commonDir, name), join(dir, name))),
-    writeFile(join(dir, 'HEAD'), head),
-    writeFile(join(dir, 'config'), configText(repository, links.settings)),
-    writeFile(join(dir, 'info', 'attributes'), links.attributes),
-    writeFile(join(dir, 'info', 'exclude'), links.exclude),
-    ...(shallow === null ? [] : [writeFile(join(dir, 'shallow'), shallow)]),
-    ...(links.withLogs ? [linkLogs(repository, dir)] : []),
+    ...[...shared, ...links].map(([name, target]) => symlink(target, join(dir, name))),
+    ...files.map(([name, text]) => writeFile(join(dir, name), text)),
   ]);
 };
 
@@ -111,45 +106,54 @@ export const readHead = async (gitDir: string): Promise<string> => {
 
 const saysSomething = (rules: string): boolean => /^[^#\r\n]/m.test(rules);
 
-/** The user's own rules of what is ignored, as data. */
-const excludeOf = async ({ commonDir }: Repository): Promise<string> =>
-  (await plainText(join(commonDir, 'info', 'exclude'))) ?? '';
+/** What the two git directories of a repository have now. */
+const contentOf = async (repository: Repository, head: string) => {
+  const { commonDir } = repository;
+  const textOf = async (...path: readonly string[]): Promise<string> =>
+    (await plainText(join(commonDir, ...path))) ?? '';
+  const exclude = await textOf('info', 'exclude');
+  const attributes = await textOf('info', 'attributes');
+  const shallow = await plainText(join(commonDir, 'shallow'));
+  const filesWith = (ownAttributes: string, settings: readonly (readonly [string, string])[]): DirContent['files'] => [
+    ['HEAD', head],
+    ['config', configText(repository, [...pinned, ...settings])],
+    ['info/attributes', ownAttributes],
+    ['info/exclude', exclude],
+    ...(shallow === null ? [] : [['shallow', shallow] as const]),
+  ];
+  const strict: DirContent = { files: filesWith(byteForByte, [['core.autocrlf', 'false']]), links: [] };
+  const user: DirContent = { files: filesWith(attributes, repository.carried), links: await logsOf(repository) };
+  return { strict, user, hasRules: saysSomething(exclude), hasAttributes: saysSomething(attributes) };
+};
 
-/** Builds git directories of ours for a repository below `folder`, and removes them when the work is done. */
+/** Git for a repository below `folder`, whose git directories are taken from a pool while they are as they would be made. */
 export const withGitDirs = async <Result>(
   program: string,
   repository: Repository,
   folder: string,
   work: (dirs: GitDirs) => Promise<Result>,
 ): Promise<Result> => {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  const temporary = await mkdtemp(join(folder, 'use-'));
+  const head = await readHead(repository.gitDir);
+  const { strict, user, ...rules } = await contentOf(repository, head);
+  const key = JSON.stringify([folder, repository.commonDir, strict, user]);
+  const made = await takeUse(folder, key, async (dir) => {
+    await build(join(dir, 'git'), repository.commonDir, strict);
+    await build(join(dir, 'user-git'), repository.commonDir, user);
+  });
+  const [gitDir, userGitDir] = [join(made.dir, 'git'), join(made.dir, 'user-git')];
   try {
-    const head = await readHead(repository.gitDir);
-    const [gitDir, userGitDir, empty] = ['git', 'user-git', 'empty'].map((name) => join(temporary, name)) as [
-      string,
-      string,
-      string,
-    ];
-    const attributes = (await plainText(join(repository.commonDir, 'info', 'attributes'))) ?? '';
-    const exclude = await excludeOf(repository);
-    const strict = { attributes: byteForByte, settings: [...pinned, ['core.autocrlf', 'false'] as const], exclude };
-    await Promise.all([
-      mkdir(empty),
-      buildDir(repository, gitDir, head, { ...strict, withLogs: false }),
-      buildDir(repository, userGitDir, head, {
-        attributes,
-        settings: [...pinned, ...repository.carried],
-        withLogs: true,
-        exclude,
-      }),
-    ]);
     return await work({
-      ...{ program, repository, objects: join(repository.commonDir, 'objects'), head, temporary: empty },
-      ...{ hasRules: saysSomething(exclude), hasAttributes: saysSomething(attributes) },
+      ...{
+        program,
+        repository,
+        objects: join(repository.commonDir, 'objects'),
+        head,
+        temporary: made.temporary,
+        ...rules,
+      },
       ...{ git: createGit(program, gitDir), gitDir, userGit: createGit(program, userGitDir), userGitDir },
     });
   } finally {
-    await rm(temporary, { recursive: true, force: true });
+    await made.giveBack();
   }
 };

@@ -1,4 +1,14 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, type Stats } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  type Dirent,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  type Stats,
+} from 'node:fs';
 
 const folderFlags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const fileFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
@@ -18,6 +28,14 @@ export const openFolder = (path: string): number => openSync(path, folderFlags);
 export const openFolderIn = (folder: number, name: string): number => openSync(within(folder, name), folderFlags);
 export const namesIn = (folder: number): readonly string[] =>
   readdirSync(`/proc/self/fd/${folder}`, { encoding: 'latin1' });
+
+export const entriesIn = (folder: number): readonly Dirent[] =>
+  readdirSync(`/proc/self/fd/${folder}`, { encoding: 'latin1', withFileTypes: true });
+
+/** O_PATH of Linux, which Node does not name: a handle of a folder that its mode keeps shut. */
+const pathOnly = 0o10000000;
+export const handleOf = (folder: number, name: string): number =>
+  openSync(within(folder, name), pathOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW);
 
 /** Null when it is gone. */
 export const look = (folder: number, name: string): Stats | null =>

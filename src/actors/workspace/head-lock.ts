@@ -1,5 +1,6 @@
 import { lstat, readFile, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isAlive } from '../process/pid.ts';
 import { GitError } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { isPlain, requirePlainWay } from './plain.ts';
@@ -16,32 +17,42 @@ export const requirePlainLogs = async ({ repository }: GitDirs, branch: string):
 
 const ours = /^agent-server (\d+)$/;
 
-const isAlive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
+/** What this process holds: another one had the same id before. */
+const held = new Set<string>();
+
+/** Whether a crash left it: a lock of ours whose process is gone. */
+const isDead = async (file: string): Promise<boolean> => {
+  const isFile = await isPlain(file, 'file').catch(() => false);
+  const holder = isFile ? ours.exec(await readFile(file, 'utf8'))?.[1] : undefined;
+  if (holder === undefined || held.has(file)) return false;
+  return Number(holder) === process.pid || !isAlive(Number(holder));
+};
+
+const lockOf = (gitDir: string): string => join(gitDir, 'HEAD.lock');
+
+/** Takes away the lock of ours that a crash left. */
+export const removeDeadLock = async (gitDir: string): Promise<void> => {
+  if (await isDead(lockOf(gitDir))) await unlink(lockOf(gitDir));
 };
 
 /** Nobody else switches the branch meanwhile. A lock of ours that a crash left is taken away. */
 export const whileHeadIsLocked = async <Result>(gitDir: string, work: () => Promise<Result>): Promise<Result> => {
-  const file = join(gitDir, 'HEAD.lock');
+  const file = lockOf(gitDir);
   const take = (): Promise<void> => writeFile(file, `agent-server ${process.pid}`, { flag: 'wx', mode: 0o600 });
   try {
     await take().catch(async (error: unknown) => {
-      const holder = (await isPlain(file, 'file')) ? ours.exec(await readFile(file, 'utf8'))?.[1] : undefined;
-      if (holder === undefined || isAlive(Number(holder))) throw error;
+      if (!(await isDead(file))) throw error;
       await unlink(file);
       await take();
     });
   } catch (error) {
     throw new GitError(`${file} is held by another git; try again when it is done`, { cause: error });
   }
+  held.add(file);
   try {
     return await work();
   } finally {
     await unlink(file).catch(() => {});
+    held.delete(file);
   }
 };

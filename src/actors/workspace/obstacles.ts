@@ -1,8 +1,8 @@
 import { dirname, posix } from 'node:path';
-import type { FileChange } from './commits.ts';
+import { type FileChange, findObjects } from './commits.ts';
 import { required } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
-import { shownName } from './names.ts';
+import { foldersOf, shownName } from './names.ts';
 import { isPresent } from './plain.ts';
 
 /** The user's own working tree, and what may be done there. */
@@ -27,15 +27,53 @@ const gitlink = '160000';
 export const stop = (why: string, files: readonly string[] = []): Stopped => ({ why, files });
 const shown = (changes: readonly FileChange[]): readonly string[] => changes.map(({ path }) => shownName(path));
 
+const atTop = ({ repository }: GitDirs, path: string): Buffer => Buffer.from(`${repository.top}/${path}`, 'latin1');
+
 /** A new link that leads out of the project: whoever follows it later leaves the project. */
 const leavesProject = async ({ git }: GitDirs, { path, oid }: FileChange): Promise<boolean> => {
   const target = (await required('a link cannot be read', git(['cat-file', 'blob', oid]))).toString('latin1');
   return target.startsWith('/') || posix.join(dirname(path), target).split('/')[0] === '..';
 };
 
+/** What git looks for in a folder to take it for a repository. */
+const repositoryParts = ['HEAD', 'objects', 'refs', 'commondir'] as const;
+
+/** Folders that would act as repositories once the work is there: git obeys the configuration of such a folder. */
+const newRepositories = async (
+  dirs: GitDirs,
+  { head, target }: { readonly head: string; readonly target: string },
+  changes: readonly FileChange[],
+): Promise<readonly string[]> => {
+  const added = new Set(changes.filter(({ from }) => from === nothing).map(({ path }) => path));
+  const parts = [...added, ...foldersOf(added)].map((path) => path.replace(/\/$/, ''));
+  const isPart = (path: string): boolean => repositoryParts.some((part) => part === posix.basename(path));
+  const folders = [...new Set(parts.filter(isPart).map((path) => path.slice(0, path.lastIndexOf('/') + 1)))];
+  const asked = folders.filter((folder) => !folder.includes('\n'));
+  const names = asked.flatMap((folder) => repositoryParts.map((part) => `${folder}${part}`));
+  if (folders.length === 0) return [];
+  const inTree = await findObjects(
+    dirs,
+    [head, target].flatMap((tree) => names.map((name) => `${tree}:${name}`)),
+  );
+  const after = await Promise.all(
+    names.map(async (name, at) => inTree[names.length + at] !== null || (await isPresent(atTop(dirs, name)))),
+  );
+  const acts = (has: (at: number) => boolean, folder: number): boolean => {
+    const [isHead, objects, refs, common] = repositoryParts.map((_, part) =>
+      has(folder * repositoryParts.length + part),
+    );
+    return isHead === true && ((objects === true && refs === true) || common === true);
+  };
+  const planted = asked.filter((_, at) => acts((n) => after[n] === true, at) && !acts((n) => inTree[n] !== null, at));
+  return [...planted, ...folders.filter((folder) => !asked.includes(folder))];
+};
+
 /** What the work would do that a merge never does, or what of the user's would be lost. */
-export const findObstacle = async (dirs: GitDirs, changes: readonly FileChange[]): Promise<Stopped | null> => {
-  const at = ({ path }: FileChange): Buffer => Buffer.from(`${dirs.repository.top}/${path}`, 'latin1');
+export const findObstacle = async (
+  dirs: GitDirs,
+  move: { readonly head: string; readonly target: string },
+  changes: readonly FileChange[],
+): Promise<Stopped | null> => {
   const modules = changes.filter(({ from, to }) => from === gitlink || to === gitlink);
   if (modules.length > 0) return stop('submodules were changed; merge them with git yourself', shown(modules));
   for (const change of changes)
@@ -44,12 +82,18 @@ export const findObstacle = async (dirs: GitDirs, changes: readonly FileChange[]
         `${shownName(change.path)} is a link to a place outside the project; merge it with git yourself if that is meant`,
         shown([change]),
       );
+  const repositories = await newRepositories(dirs, move, changes);
+  if (repositories.length > 0)
+    return stop(
+      'the work makes a repository of a folder, for whoever works in it; merge it with git yourself if that is meant',
+      repositories.map((folder) => shownName(folder === '' ? '.' : folder.slice(0, -1))),
+    );
   const removed = new Set(changes.filter(({ to }) => to === nothing).map(({ path }) => path));
   const replacesFolder = ({ path }: FileChange): boolean => [...removed].some((gone) => gone.startsWith(`${path}/`));
   const taken: FileChange[] = [];
   const absent: FileChange[] = [];
   for (const change of changes) {
-    const there = await isPresent(at(change));
+    const there = await isPresent(atTop(dirs, change.path));
     if (change.from === nothing && there && !replacesFolder(change)) taken.push(change);
     if (change.from !== nothing && change.to !== nothing && !there) absent.push(change);
   }

@@ -79,6 +79,8 @@ export interface Workspace {
    * @throws when it could not be kept: then the folder stays
    */
   save(attempt: AttemptInput, title: string): Promise<SavedWork | null>;
+  /** What of the saved work of an attempt was not saved, and why, in sentences; also when nothing was. */
+  leftOut(taskId: TaskId, attempt: number): Promise<readonly string[]>;
   /** Saves what is left of attempts that are over, which could not be saved when they ended. @returns what still cannot be */
   sweep(isOver: (taskId: TaskId, attempt: number) => boolean): Promise<readonly string[]>;
   /**

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { commitOf } from './commits.ts';
 import { findRepository } from './find-repository.ts';
 import { findGit, GitError } from './git.ts';
@@ -37,7 +38,7 @@ const describe = async (program: string | null, { projectRoot, folder }: Workspa
   try {
     const repository = await findRepository(program, projectRoot);
     if (repository === null) return copy('this project is no git repository');
-    const head = await withGitDirs(program, repository, folder, (dirs) => commitOf(dirs, 'HEAD'));
+    const head = await withGitDirs(program, repository, join(folder, 'uses'), (dirs) => commitOf(dirs, 'HEAD'));
     return head === null ? copy('this repository has no commit yet') : 'a git worktree for each attempt';
   } catch (error) {
     if (!(error instanceof GitError)) throw error;

@@ -21,6 +21,7 @@ export const createSharedWorkspace = ({ projectRoot, sandboxed = false }: Shared
     // No command swaps a folder for a link while the mounts of another are made, and each is told what it made.
     alone: sandboxed ? oneWriter : (work) => work(),
     save: async () => null,
+    leftOut: async () => [],
     sweep: async () => [],
     merge: async () => ({ status: 'nothing' }),
     diff: async () => null,

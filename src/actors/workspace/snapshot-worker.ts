@@ -1,6 +1,7 @@
 import { parentPort } from 'node:worker_threads';
 import { messageOf } from '../../machines/message-of.ts';
 import { GitError } from './git.ts';
+import { removeTree } from './removal.ts';
 import { takeSnapshot } from './snapshot.ts';
 import type { SnapshotJob } from './snapshot-job.ts';
 
@@ -11,7 +12,14 @@ export interface Asked {
   readonly flag: SharedArrayBuffer;
 }
 
+/** Asked of the thread: a folder goes, with all below it. */
+export interface AskedToRemove {
+  readonly id: number;
+  readonly remove: string;
+}
+
 export type Told =
+  | { readonly id: number; readonly removed: true }
   | { readonly id: number; readonly snapshot: Awaited<ReturnType<typeof takeSnapshot>> }
   | { readonly id: number; readonly failure: { readonly message: string; readonly isGit: boolean } };
 
@@ -23,15 +31,24 @@ const run = async ({ id, job, flag }: Asked): Promise<Told> => {
   try {
     const isAborted = (): boolean => Atomics.load(new Int32Array(flag), 0) === 1;
     return { id, snapshot: await takeSnapshot(job, abort.signal, isAborted) };
-  } catch (error) {
-    const message = messageOf(error);
-    return { id, failure: { message, isGit: error instanceof GitError } };
   } finally {
     running.delete(id);
   }
 };
 
-parentPort?.on('message', (asked: Asked | { readonly abort: number }) => {
-  if ('abort' in asked) running.get(asked.abort)?.abort();
-  else void run(asked).then((told) => parentPort?.postMessage(told));
+const remove = async ({ id, remove: path }: AskedToRemove): Promise<Told> => {
+  await removeTree(path);
+  return { id, removed: true };
+};
+
+const failureOf = (id: number, error: unknown): Told => ({
+  id,
+  failure: { message: messageOf(error), isGit: error instanceof GitError },
+});
+
+parentPort?.on('message', (asked: Asked | AskedToRemove | { readonly abort: number }) => {
+  if ('abort' in asked) return running.get(asked.abort)?.abort();
+  const { id } = asked;
+  const answer = 'remove' in asked ? remove(asked) : run(asked);
+  void answer.catch((error: unknown) => failureOf(id, error)).then((told) => parentPort?.postMessage(told));
 });

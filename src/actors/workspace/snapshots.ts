@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { GitError } from './git.ts';
 import type { Snapshot, SnapshotJob } from './snapshot-job.ts';
-import type { Asked, Told } from './snapshot-worker.ts';
+import type { Asked, AskedToRemove, Told } from './snapshot-worker.ts';
 
 /** Node runs no TypeScript in a thread: from the sources, the built file is used. */
 const workerFile = (): string => {
@@ -15,8 +15,10 @@ const workerFile = (): string => {
 
 const idleMs = 10_000;
 
+type Answer = Exclude<Told, { readonly failure: unknown }>;
+
 interface Waiting {
-  readonly resolve: (snapshot: Snapshot) => void;
+  readonly resolve: (answer: Answer) => void;
   readonly reject: (error: Error) => void;
 }
 
@@ -41,7 +43,7 @@ const startThread = (): Thread => {
   worker.on('message', (told: Told) => {
     const asker = waiting.get(told.id);
     waiting.delete(told.id);
-    if ('snapshot' in told) asker?.resolve(told.snapshot);
+    if (!('failure' in told)) asker?.resolve(told);
     else asker?.reject(told.failure.isGit ? new GitError(told.failure.message) : new Error(told.failure.message));
     if (waiting.size > 0) return;
     worker.unref();
@@ -56,30 +58,45 @@ const startThread = (): Thread => {
   return own;
 };
 
-/** Takes a snapshot in a thread of its own, so that reading many files keeps nobody else waiting. */
-export const snapshotInThread = async (job: SnapshotJob, signal?: AbortSignal): Promise<Snapshot> => {
-  signal?.throwIfAborted();
+const ask = (
+  asked: (id: number) => Asked | AskedToRemove,
+): { readonly id: number; readonly answer: Promise<Answer> } => {
   clearTimeout(idle);
   thread ??= startThread();
   const { worker, waiting } = thread;
   lastId += 1;
   const id = lastId;
+  const answer = new Promise<Answer>((resolve, reject) => {
+    waiting.set(id, { resolve, reject });
+    worker.ref();
+    worker.postMessage(asked(id));
+  });
+  return { id, answer };
+};
+
+/** Takes a snapshot in a thread of its own, so that reading many files keeps nobody else waiting. */
+export const snapshotInThread = async (job: SnapshotJob, signal?: AbortSignal): Promise<Snapshot> => {
+  signal?.throwIfAborted();
   const flag = new SharedArrayBuffer(4);
+  const { id, answer } = ask((own) => ({ id: own, job, flag }));
   const onAbort = (): void => {
     Atomics.store(new Int32Array(flag), 0, 1);
-    worker.postMessage({ abort: id });
+    thread?.worker.postMessage({ abort: id });
   };
   signal?.addEventListener('abort', onAbort, { once: true });
   try {
-    return await new Promise<Snapshot>((resolve, reject) => {
-      waiting.set(id, { resolve, reject });
-      worker.ref();
-      worker.postMessage({ id, job, flag } satisfies Asked);
-    });
+    const told = await answer;
+    if ('snapshot' in told) return told.snapshot;
+    throw new Error('the thread that reads folders answered something else');
   } catch (error) {
     signal?.throwIfAborted();
     throw error;
   } finally {
     signal?.removeEventListener('abort', onAbort);
   }
+};
+
+/** Removes a folder in that thread. */
+export const removeInThread = async (path: string): Promise<void> => {
+  await ask((id) => ({ id, remove: path })).answer;
 };

@@ -4,8 +4,10 @@ import { commitOf, commitTree, moveBranch } from './commits.ts';
 import { findRepository } from './find-repository.ts';
 import { GitError, required, requiredLine } from './git.ts';
 import { type GitDirs, withGitDirs } from './git-dirs.ts';
+import { removeDeadLock } from './head-lock.ts';
 import type { Repository } from './repository.ts';
 import { snapshotInThread } from './snapshots.ts';
+import { removeDeadUses } from './uses.ts';
 
 export interface StoresOptions {
   /** Where git is. */
@@ -75,6 +77,12 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
 
   return {
     uses,
+    /** Removes what a crash left of earlier uses: folders of ours, and the lock of a branch. */
+    tidy: async (): Promise<void> => {
+      await removeDeadUses(uses);
+      const repository = await findRepository(program, projectRoot).catch(() => null);
+      for (const dir of [repository?.gitDir ?? null, ownDir]) if (dir !== null) await removeDeadLock(dir);
+    },
     /** Uses the repository that new work is kept in. @throws GitError when the project's is not used */
     begin: async <Result>(work: (begun: Begun) => Promise<Result>, signal?: AbortSignal): Promise<Result> => {
       const repository = await findRepository(program, projectRoot);

@@ -14,6 +14,7 @@ import { mergeInto } from './merge.ts';
 import { objectStores } from './object-stores.ts';
 import { isPresent } from './plain.ts';
 import type { OpenWorkspace, SavedWork, StartConflict, Workspace } from './port.ts';
+import { createRemovals } from './removals.ts';
 import { snapshotJob } from './snapshot-job.ts';
 import { snapshotInThread } from './snapshots.ts';
 import { findWithheld, type Start, startOf } from './start.ts';
@@ -61,6 +62,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
   const records = createWorkRecords(folder);
   const stores = createStores(options);
   const branches = createBranches();
+  const removals = createRemovals(folder);
   // Two at once would each find the name of a branch free.
   const inTurn = createMutex();
 
@@ -96,10 +98,11 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     const places = placesOf(attempt.taskId, attempt.attempt);
     try {
       const isMounted = sandboxed;
-      await makeFolder(dirs, places, { start: start.commit, branch, instead, projectRoot, copies, isMounted, signal });
+      const wanted = { start: start.commit, branch, instead, projectRoot, copies, isMounted, removals, signal };
+      await makeFolder(dirs, places, wanted);
       signal?.throwIfAborted();
     } catch (error) {
-      await removeFolder(places);
+      await removeFolder(places, removals);
       await moveBranch(dirs, branch, null, start.commit);
       throw error;
     }
@@ -166,7 +169,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     if (commit === null) await moveBranch(dirs, record.branch, null, base);
     const closed = { ...record, branch: kept.branch, notes: [...kept.notes], commit, closed: true };
     await records.write(closed);
-    await removeFolder(places);
+    await removeFolder(places, removals);
     if (!isHere)
       throw new GitError(
         `the worktree ${places.top} is gone: what attempt ${attempt} changed there is lost${commit === null ? '' : `; what it had is on ${closed.branch}`}`,
@@ -179,7 +182,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     if (record === null) return null;
     return stores.use(record.kind, async (dirs) => {
       if (!record.closed) return close(dirs, record, title);
-      await removeFolder(placesOf(taskId, attempt));
+      await removeFolder(placesOf(taskId, attempt), removals);
       return workOf(dirs, record);
     });
   };
@@ -190,8 +193,10 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     open: (attempt, after = [], signal) => inTurn(() => openNow(attempt, after, signal)),
     alone: (work) => work(),
     save: (attempt, title) => inTurn(() => saveNow(attempt, title)),
+    leftOut: async (taskId, attempt) => (await records.read(taskId, attempt))?.notes ?? [],
     sweep: async (isOver) => {
-      const failed: string[] = [];
+      await stores.tidy();
+      const failed = [...(await removals.sweep())];
       for (const { task_id, attempt, role, closed } of await records.all()) {
         const taskId = task_id as TaskId;
         if (closed || !isOver(taskId, attempt)) continue;

@@ -123,3 +123,25 @@ test('a repository that an agent makes in the folder of a submodule is not enter
   expect(existsSync(trap)).toBe(false);
   expect(treeOf(project)).toEqual(['.gitmodules', 'a.txt', 'b.txt', 'sub']);
 });
+
+test('a folder that becomes a repository by work of two attempts is not merged', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const parts = { 'bd-b1': ['HEAD'], 'bd-b2': ['objects/x', 'refs/x'] };
+  for (const [task, names] of Object.entries(parts)) {
+    const { root } = await workspace.open(anAttempt(1, task));
+    for (const name of names) {
+      mkdirSync(join(root, 'lib', name, '..'), { recursive: true });
+      writeFileSync(join(root, 'lib', name), 'ref: refs/heads/main\n');
+    }
+    await workspace.save(anAttempt(1, task), 'x');
+  }
+
+  expect(await workspace.merge('bd-b1' as TaskId, 1, 'squash', 'x')).toMatchObject({ status: 'merged' });
+  expect(await workspace.merge('bd-b2' as TaskId, 1, 'squash', 'x')).toMatchObject({
+    status: 'conflict',
+    why: expect.stringContaining('the work makes a repository of a folder'),
+    files: ['lib'],
+  });
+  expect(existsSync(join(project, 'lib', 'refs'))).toBe(false);
+});

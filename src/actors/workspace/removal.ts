@@ -1,0 +1,72 @@
+import { randomBytes } from 'node:crypto';
+import { chmodSync, closeSync, type Dirent, renameSync, rmdirSync, unlinkSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { entriesIn, handleOf, openFolder, openFolderIn, within } from './handles.ts';
+import { isGone } from './walk.ts';
+
+/** Deeper folders are moved up first, so that few folders are open at once. */
+const deepest = 100;
+const atOnce = 1_000;
+
+/** Opens a folder of ours whose mode keeps us out of it. */
+const openOwned = (folder: number, name: string): number => {
+  const handle = handleOf(folder, name);
+  try {
+    chmodSync(`/proc/self/fd/${handle}`, 0o700);
+  } finally {
+    closeSync(handle);
+  }
+  return openFolderIn(folder, name);
+};
+
+const createRemoval = (top: number) => {
+  let removed = 0;
+  const removeIn = async (folder: number, entry: Dirent, depth: number): Promise<void> => {
+    removed += 1;
+    if (removed % atOnce === 0) await new Promise(setImmediate);
+    const path = within(folder, entry.name);
+    if (!entry.isDirectory()) return unlinkSync(path);
+    const inside = openOwned(folder, entry.name);
+    try {
+      if (depth === deepest) return renameSync(path, within(top, randomBytes(12).toString('hex')));
+      for (const each of entriesIn(inside)) await removeIn(inside, each, depth + 1);
+    } finally {
+      closeSync(inside);
+    }
+    rmdirSync(path);
+  };
+  return removeIn;
+};
+
+/** Gives us back a folder of ours whose mode keeps us out of it. */
+export const unlock = (path: string): void => {
+  const parent = openFolder(dirname(path));
+  try {
+    closeSync(openOwned(parent, basename(path)));
+  } finally {
+    closeSync(parent);
+  }
+};
+
+/**
+ * Removes a folder and all below it, whatever modes an agent gave them: by open handles, following no link. Other work of
+ * the thread has its turns meanwhile.
+ */
+export const removeTree = async (path: string): Promise<void> => {
+  const parent = openFolder(dirname(path));
+  try {
+    const top = openOwned(parent, basename(path));
+    try {
+      const removeIn = createRemoval(top);
+      for (let left = entriesIn(top); left.length > 0; left = entriesIn(top))
+        for (const entry of left) await removeIn(top, entry, 1);
+    } finally {
+      closeSync(top);
+    }
+    rmdirSync(within(parent, basename(path)));
+  } catch (error) {
+    if (!isGone(error)) throw error;
+  } finally {
+    closeSync(parent);
+  }
+};

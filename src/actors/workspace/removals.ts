@@ -1,0 +1,57 @@
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, renameSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { messageOf } from '../../machines/message-of.ts';
+import { isPresent } from './plain.ts';
+import { unlock } from './removal.ts';
+import { removeInThread } from './snapshots.ts';
+
+const hasCode = (error: unknown, ...codes: readonly string[]): boolean =>
+  error instanceof Error && 'code' in error && codes.includes(String(error.code));
+
+/** Folders that are given up: out of the way at once, and removed in a thread, so that nobody waits for it. */
+export const createRemovals = (folder: string) => {
+  const place = join(folder, 'removed');
+  const underWay = new Set<string>();
+
+  const remove = async (name: string): Promise<string | null> => {
+    if (underWay.has(name)) return null;
+    underWay.add(name);
+    try {
+      await removeInThread(join(place, name));
+      return null;
+    } catch (error) {
+      return `${join(place, name)} could not be removed: ${messageOf(error)}`;
+    } finally {
+      underWay.delete(name);
+    }
+  };
+
+  return {
+    giveUp: async (path: string): Promise<void> => {
+      if (!(await isPresent(path))) return;
+      mkdirSync(place, { recursive: true, mode: 0o700 });
+      const name = randomBytes(12).toString('hex');
+      try {
+        renameSync(path, join(place, name));
+      } catch (error) {
+        if (!hasCode(error, 'EACCES', 'EPERM')) throw error;
+        unlock(path);
+        renameSync(path, join(place, name));
+      }
+      // What cannot be removed now is tried, and told, by the next sweep.
+      void remove(name);
+    },
+    /** Removes what was not removed before. @returns what cannot be */
+    sweep: async (): Promise<readonly string[]> => {
+      const names = await readdir(place).catch((error: unknown) => {
+        if (hasCode(error, 'ENOENT')) return [];
+        throw error;
+      });
+      return (await Promise.all(names.map(remove))).flatMap((failure) => failure ?? []);
+    },
+  };
+};
+
+export type Removals = ReturnType<typeof createRemovals>;
