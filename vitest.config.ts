@@ -14,7 +14,16 @@ export default defineConfig({
     ...limits,
     // The files of a worker share what they import: to load everything once more takes a second for each file.
     projects: [
-      { extends: true, test: { name: 'shared', include: [tests], exclude: alone, isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: 'shared',
+          include: [tests],
+          exclude: alone,
+          isolate: false,
+          globalSetup: './test/support/programs.ts',
+        },
+      },
       { test: { name: 'alone', include: alone, ...limits } },
     ],
     coverage: {

@@ -1,11 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { onTestFinished } from 'vitest';
+import { inject, onTestFinished } from 'vitest';
 import { temporaryFolder } from './temporary.ts';
 
-const bin = (name: string): string => fileURLToPath(new URL(`../../dist/cli/${name}.js`, import.meta.url));
+const bin = (name: string): string => join(inject('programs'), `${name}.js`);
 
 /** What a test's own configuration begins with: any port, and commands as they are outside of a sandbox. */
 export const plain = { server: { port: 0 }, sandbox: { mode: 'off' }, workspace: { mode: 'shared' } } as const;
