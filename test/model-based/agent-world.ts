@@ -179,7 +179,7 @@ const judgeClock = ({ before, event, after: { value, context, tags } }: Move<Sna
       assert.equal(context.deadlineAt - now, slotPatienceMs, 'the wait for a slot has its own limit');
   } else if (value === 'pausing') {
     assert.equal(context.limitAt, limits.deadlineAt, 'a pause does not move the limit');
-    assert.ok(context.deadlineAt <= limits.deadlineAt);
+    assert.ok(context.deadlineAt <= limits.deadlineAt, 'a pause ends before the attempt');
   } else if (value !== 'preparing' && before.value !== 'preparing' && !tags.has('ended'))
     assert.equal(context.deadlineAt, limits.deadlineAt, 'neither a wait nor a pause costs or gives time');
 };
@@ -195,13 +195,13 @@ const judge = (move: Move<Snapshot>): void => {
       called + summarised,
       'each call of the model is counted once',
     );
-    assert.ok(usage.turns - was.usage.turns <= called);
+    assert.ok(usage.turns - was.usage.turns <= called, 'a turn is a call of the model');
   }
   if (before.value !== 'delegating' || after.value === 'delegating')
     assert.ok(usage.turns <= limits.maxTurns, 'no more turns than allowed');
-  assert.ok(nudges <= limits.maxNudges);
-  assert.ok(modelTries <= limits.maxModelRetries);
-  assert.ok(strikes <= limits.maxStrikes);
+  assert.ok(nudges <= limits.maxNudges, 'reminders are bounded');
+  assert.ok(modelTries <= limits.maxModelRetries, 'tries of a call are bounded');
+  assert.ok(strikes <= limits.maxStrikes, 'bad calls are bounded');
   assert.ok(cuts < limits.maxStrikes, 'cut answers in a row');
   if (after.value === 'compacting')
     assert.notEqual(after.context.compactedFor, usage.turns + 1, 'a conversation is compacted once for a turn');
