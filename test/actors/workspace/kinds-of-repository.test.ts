@@ -1,0 +1,133 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { TaskId } from '../../../src/machines/task.ts';
+import { anAttempt } from '../../contracts/workspace.ts';
+import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const id = 'bd-a1' as TaskId;
+
+const refused: readonly (readonly [string, (project: string) => void, string])[] = [
+  ['sparse', (project) => gitIn(project, 'sparse-checkout', 'set', 'lib'), 'run git sparse-checkout disable'],
+  [
+    'with a split index',
+    (project) => gitIn(project, 'update-index', '--split-index'),
+    'run git update-index --no-split-index',
+  ],
+  [
+    'of another folder',
+    (project) => gitIn(project, 'config', 'core.worktree', temporaryFolder()),
+    'core.worktree of this repository points to another folder',
+  ],
+  [
+    'a partial clone',
+    (project) => gitIn(project, 'config', 'remote.origin.promisor', 'true'),
+    'this repository is a partial clone; agents need all files',
+  ],
+  [
+    'of an unknown kind',
+    (project) => gitIn(project, 'config', 'extensions.refstorage', 'reftable'),
+    'this repository uses extensions.refstorage, which is not supported',
+  ],
+];
+
+test.each(refused)('a repository that is %s is refused by name', async (_, make, why) => {
+  const project = makeRepository();
+  make(project);
+  const workspace = await worktreesOf(project, temporaryFolder());
+
+  await expect(workspace.open(anAttempt())).rejects.toThrow(why);
+  expect(workspace.describe()).toContain(why);
+});
+
+const madeWithSha256 = (): string => {
+  const project = temporaryFolder();
+  gitIn(project, 'init', '--quiet', '--initial-branch=main', '--object-format=sha256');
+  gitIn(project, 'config', 'user.name', 'Amy');
+  gitIn(project, 'config', 'user.email', 'amy@localhost');
+  commitIn(project, 'a.txt', 'one\n');
+  return project;
+};
+
+const linkedWorktree = (): string => {
+  const folder = join(temporaryFolder(), 'linked');
+  gitIn(makeRepository(), 'worktree', 'add', '--quiet', '-b', 'feature', folder);
+  return folder;
+};
+
+const submodule = (): string => {
+  const [outer, inner] = [makeRepository(), makeRepository()];
+  gitIn(outer, '-c', 'protocol.file.allow=always', 'submodule', '--quiet', 'add', inner, 'lib');
+  gitIn(outer, 'commit', '--quiet', '-m', 'add lib');
+  for (const [key, value] of [
+    ['user.name', 'Amy'],
+    ['user.email', 'amy@localhost'],
+  ] as const)
+    gitIn(join(outer, 'lib'), 'config', key, value);
+  return join(outer, 'lib');
+};
+
+test.each([
+  ['with SHA-256', madeWithSha256],
+  ['that is a worktree beside others', linkedWorktree],
+  ['that is a submodule', submodule],
+] as const)('a project %s is worked on, shown and merged', async (_, make) => {
+  const project = make();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const { root } = await workspace.open(anAttempt());
+  writeFileSync(join(root, 'b.txt'), 'new\n');
+
+  expect((await workspace.diff(id, 1))?.patch).toContain('+new');
+  expect(await workspace.save(anAttempt(), 'x')).toMatchObject({ files: 1, insertions: 1 });
+  expect(await workspace.merge(id, 1, 'squash', 'x')).toMatchObject({ status: 'merged' });
+  expect(readFileSync(join(project, 'b.txt'), 'utf8')).toBe('new\n');
+  expect(gitIn(project, 'status', '--porcelain')).toBe('');
+  gitIn(project, 'fsck', '--strict');
+});
+
+const nobody = 65_534;
+const asNobody = `
+  import { chmodSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+  import { setTimeout as delay } from 'node:timers/promises';
+  const [module, projectRoot, folder] = process.argv.slice(2);
+  const { chooseWorkspace } = await import(module);
+  const attempt = { taskId: 'bd-a1', attempt: 1, role: 'engineer', options: {} };
+  const environment = { PATH: '/usr/bin:/bin' };
+  const workspace = await chooseWorkspace({ mode: 'worktree', projectRoot, folder, copies: [], environment, sandboxed: false });
+  const { root } = await workspace.open(attempt);
+  writeFileSync(root + '/b.txt', 'new');
+  mkdirSync(root + '/shut/inside', { recursive: true });
+  for (const path of ['/shut/inside', '/shut', '']) chmodSync(root + path, path === '' ? 0o500 : 0);
+  const saved = await workspace.save(attempt, 'x');
+  const left = () => readdirSync(folder + '/removed');
+  while (left().length > 0) await delay(10);
+  console.log(JSON.stringify({ files: saved?.files, notes: saved?.notes, merged: (await workspace.merge('bd-a1', 1, 'squash', 'x')).status }));
+`;
+
+test.skipIf(process.getuid?.() !== 0)(
+  'an ordinary user saves and merges, and folders of mode 000 go with the worktree',
+  () => {
+    const [project, state] = [makeRepository(), join(temporaryFolder(), 'state')];
+    const script = join(state, '..', 'driver.mjs');
+    mkdirSync(state);
+    writeFileSync(script, asNobody);
+    const built = new URL('../../../dist/actors/workspace/select-workspace.js', import.meta.url).href;
+    for (const folder of [project, join(state, '..')])
+      execFileSync('chown', ['-R', `${nobody}:${nobody}`, folder], { stdio: 'ignore' });
+    const said = execFileSync(process.execPath, [script, built, project, state], {
+      uid: nobody,
+      gid: nobody,
+      cwd: '/',
+      encoding: 'utf8',
+      timeout: 60_000,
+    });
+
+    expect(JSON.parse(said)).toEqual({
+      files: 1,
+      notes: ['shut was not saved: it cannot be read'],
+      merged: 'merged',
+    });
+  },
+);
