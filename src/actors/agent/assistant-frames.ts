@@ -3,17 +3,17 @@ import type { AssistantEvent } from '../assistants/port.ts';
 import type { EventType } from '../journal/event-types.ts';
 import { createTextGatherer } from '../process/text-gatherer.ts';
 
-/** What people see of a run, as the frames of the stream; in all as much as the journal should hold of one. */
+/** Shows a run as frames of the stream, at most 4 MiB of them. */
 export interface AssistantFrames {
   show(event: AssistantEvent): void;
   end(): void;
-  /** Paths of files that were changed, below the workspace. */
+  /** The changed files, as paths below the workspace root. */
   artifacts(): readonly string[];
 }
 
 export interface AssistantFramesOptions {
   readonly root: string;
-  /** The same item may have the same id in two runs of one attempt. */
+  /** Call ids are unique within one round only. */
   readonly round: number;
   readonly emit: (type: EventType, data: unknown) => void;
   readonly now: () => number;
@@ -24,14 +24,15 @@ const maxEmittedLength = 4 * 1024 * 1024;
 const frameOverhead = 64;
 const maxArtifacts = 200;
 
-/** Passes frames on until their texts come to 4 MiB; then one says so. */
+/** Passes frames on up to `maxEmittedLength`; a last log frame then says that the rest is left out. */
 const boundedEmit = (emit: AssistantFramesOptions['emit']): AssistantFramesOptions['emit'] => {
   let left = maxEmittedLength;
   return (type, data) => {
     if (left <= 0) return;
     left -= frameOverhead + JSON.stringify(data).length;
     emit(type, data);
-    if (left <= 0) emit('log', { level: 'warn', message: 'what else the assistant writes is not streamed' });
+    if (left <= 0)
+      emit('log', { level: 'warn', message: 'the assistant has written 4 MiB; further output is not streamed' });
   };
 };
 
@@ -50,7 +51,8 @@ export const createAssistantFrames = ({ root, round, emit: pass, now }: Assistan
     if (event.type === 'text') text.add(event.text);
     else text.end();
     if (event.type === 'note') emit('log', { level: event.level, message: event.message.slice(0, maxTextLength) });
-    if (event.type === 'session') emit('log', { level: 'info', message: `its session is ${event.id}` });
+    if (event.type === 'session')
+      emit('log', { level: 'info', message: `the session of the assistant is ${event.id}` });
     if (event.type === 'tool_started') {
       const { callId, tool, arguments: given } = event;
       running.set(callId, { tool, startedAt: now() });

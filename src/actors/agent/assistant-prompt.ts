@@ -2,7 +2,7 @@ import type { Answer } from '../../machines/agent-context.ts';
 import { isRepeat } from './interrupted-calls.ts';
 import { type RoleInstructions, roleText } from './prompt.ts';
 
-/** A last message that begins so is not success: completion is what the assistant says of its work, not its silence. */
+/** A last message with this prefix is a failure. */
 const failurePrefix = 'FAILED:';
 
 const assistantRules = `How you work:
@@ -13,7 +13,7 @@ const assistantRules = `How you work:
 - There is no tool named finish here: where it is spoken of, your last message stands for it. That message is the summary.
 - When the task cannot be done, that last message begins with ${failurePrefix} and says why.`;
 
-/** The first words to an assistant: the role, the rules, then the task as our own agents get it. */
+/** The role, the rules, then the task as our own agents get it. */
 export const firstAssistantPrompt = (role: RoleInstructions, task: string): string =>
   `${roleText(role)}\n\n${assistantRules}\n\n${task}`;
 
@@ -26,23 +26,21 @@ const interruptionText = (decision: string | null): string =>
   ].join('\n\n');
 
 interface PromptParts {
-  /** The first prompt. */
   readonly first: string;
-  /** Whether the assistant knows it already, from a session that goes on. */
-  readonly goesOn: boolean;
-  readonly wasCutShort: boolean;
+  /** True when a session goes on, whose assistant has read `first` already. */
+  readonly resumes: boolean;
+  readonly wasInterrupted: boolean;
   readonly answer: Answer | null;
   readonly decision: string | null;
 }
 
-/** What a run of an assistant is told. */
-export const promptForRun = ({ first, goesOn, wasCutShort, answer, decision }: PromptParts): string =>
+export const promptForRun = ({ first, resumes, wasInterrupted, answer, decision }: PromptParts): string =>
   [
-    ...(goesOn ? [] : [first]),
+    ...(resumes ? [] : [first]),
     ...(answer?.text == null ? [] : [rejectionText(answer.text)]),
-    ...(wasCutShort ? [interruptionText(decision)] : []),
+    ...(wasInterrupted ? [interruptionText(decision)] : []),
   ].join('\n\n');
 
-/** Why an assistant gave up, or null when its last message is a result. */
+/** The reason why an assistant gave up; null when its last message is a result. */
 export const giveUpReason = (result: string): string | null =>
   result.trimStart().startsWith(failurePrefix) ? result.trimStart().slice(failurePrefix.length).trim() : null;

@@ -9,11 +9,11 @@ type Outcome =
   | Omit<Extract<Delegated, { kind: 'done' }>, 'spent'>
   | Omit<Extract<Delegated, { kind: 'failed' }>, 'spent'>;
 
-/** What a run comes to, from what it said and how it ended. Only a result in words is success. */
+/** Reads the outcome of a run from its events and its end. Only a result in words is success. */
 export interface ResultReader {
-  hear(event: AssistantEvent): void;
-  /** Whether it has said how it ended. */
-  isSaid(): boolean;
+  add(event: AssistantEvent): void;
+  /** True once the assistant has reported a result or a failure. */
+  isKnown(): boolean;
   outcome(end: RunEnd, artifacts: readonly string[]): Outcome;
 }
 
@@ -32,15 +32,14 @@ const outcomeFromText = (name: string, text: string, artifacts: readonly string[
   return failedOutcome(`the agent gave up: ${reason}`, { facts: { gave_up: true } });
 };
 
-/** Lines that Node and others print around the one that says what is wrong. */
+/** True for stack frames and blank lines, which Node and others print around an error message. */
 const isNoise = (line: string): boolean =>
   /^\s*$|^Node\.js v\d|^\s+\S|^(node:|file:\/\/|\/)\S+:\d+$|^[\s^~{}[\]();,]*$/.test(line);
 
-/** The last lines that say something. */
 export const lastMeaningfulLines = (text: string): string => {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
-  const telling = lines.filter((line) => !isNoise(line));
-  return (telling.length > 0 ? telling : lines)
+  const meaningful = lines.filter((line) => !isNoise(line));
+  return (meaningful.length > 0 ? meaningful : lines)
     .slice(-3)
     .map((line) => line.trim())
     .join('; ')
@@ -52,7 +51,7 @@ const withStderr = (message: string, stderr: string): string => {
   return words === '' ? message : `${message}: ${words}`;
 };
 
-/** It ended without a word of how. */
+/** The outcome of a run that reported neither a result nor a failure. */
 const outcomeWithoutResult = ({ name, endsByExit }: Assistant, end: RunEnd, artifacts: readonly string[]): Outcome => {
   const { how, exitCode, stdout, stderr } = end;
   const tail = stderr.trim();
@@ -60,12 +59,12 @@ const outcomeWithoutResult = ({ name, endsByExit }: Assistant, end: RunEnd, arti
   if (how === 'refused') return failedOutcome(tail, { code: 'tool_failed' });
   if (how === 'not_started') return failedOutcome(`${name} could not be started: ${tail}`, { code: 'tool_failed' });
   if (how === 'silent')
-    return failedOutcome(`nothing was heard of ${name} for too long`, {
+    return failedOutcome(`${name} was silent for too long`, {
       code: 'timed_out',
       facts: { limit: 'idle_timeout_seconds' },
       retryable: true,
     });
-  if (how === 'timeout') return failedOutcome(`${name} did not end in a day`, { code: 'timed_out' });
+  if (how === 'timeout') return failedOutcome(`${name} did not end within a day`, { code: 'timed_out' });
   if (exitCode === 0)
     return endsByExit && stdout.trim() !== ''
       ? outcomeFromText(name, stdout, artifacts)
@@ -86,7 +85,7 @@ export const createResultReader = (assistant: Assistant): ResultReader => {
   let failure: Extract<AssistantEvent, { type: 'failed' }> | null = null;
 
   return {
-    hear: (event) => {
+    add: (event) => {
       if (event.type === 'text') lastText = event.text;
       if (event.type === 'result') result = { text: event.text || lastText };
       if (event.type === 'failed') failure = event;
@@ -94,7 +93,7 @@ export const createResultReader = (assistant: Assistant): ResultReader => {
       if (event.problem === null) ranCommand = true;
       else problem = event.problem;
     },
-    isSaid: () => result !== null || failure !== null,
+    isKnown: () => result !== null || failure !== null,
     outcome: (end, artifacts) => {
       if (end.how === 'flooded') return failedOutcome(`${name} wrote more than 64 MiB and was ended`);
       if (failure !== null) {
@@ -102,7 +101,7 @@ export const createResultReader = (assistant: Assistant): ResultReader => {
         return failedOutcome(`${name} failed: ${message}`, { code, retryable });
       }
       if (result !== null && problem !== null && !ranCommand)
-        return failedOutcome(`${name} could start none of its commands: ${problem}`, { code: 'tool_failed' });
+        return failedOutcome(`${name} could not start any of its commands: ${problem}`, { code: 'tool_failed' });
       return result === null
         ? outcomeWithoutResult(assistant, end, artifacts)
         : outcomeFromText(name, result.text, artifacts);

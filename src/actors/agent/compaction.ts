@@ -1,17 +1,17 @@
 import type { Message } from '../model/port.ts';
 import { headAndTail } from '../process/head-tail-buffer.ts';
 
-/** How a conversation was made shorter; kept as it is, so that a later version of this code rebuilds the same bytes. */
+/** A compaction as it is stored, so that a later version of this code rebuilds the same bytes. */
 export interface Compaction {
-  /** What the model wrote of the messages that are gone; null when none are. */
+  /** The model's summary of the dropped messages; null when none are dropped. */
   readonly summary: string | null;
-  /** The first message that is kept, beside the very first of all. */
+  /** The index of the first kept message; the very first message is always kept. */
   readonly from: number;
-  /** What the tool results of the kept turns are cut to (bytes), or null. */
+  /** The limit of each kept tool result in bytes, or null. */
   readonly resultBytes: number | null;
 }
 
-/** Code has about this many characters for a token; a few too few are better than a few too many. */
+/** Code has more characters per token: this estimates too many tokens rather than too few. */
 const fewestCharactersPerToken = 3;
 const maxSummaryCharacters = 16_000;
 const minResultBytes = 256;
@@ -19,21 +19,21 @@ const minResultBytes = 256;
 const characterCount = (messages: readonly Message[]): number => JSON.stringify(messages).length;
 
 /**
- * Where turns begin: with what was said before an answer, else with the answer. The results of its calls always follow
- * an answer at once, so that no cut at such a place parts them.
+ * The indexes at which turns begin: at the message before an answer, else at the answer. The results of its calls
+ * follow an answer at once, so a cut at such an index never parts them.
  */
 const turnStarts = (messages: readonly Message[]): readonly number[] =>
   messages.flatMap(({ role }, index) =>
     index > 0 && role !== 'tool' && (index === 1 || messages[index - 1]?.role !== 'user') ? [index] : [],
   );
 
-/** The place from which at least is kept: the last turn, with what was said since. */
+/** Everything from this index on is kept: the last turn and the messages since. */
 const lastTurnStart = (messages: readonly Message[], starts: readonly number[]): number | undefined => {
   const answer = messages.findLastIndex(({ role }) => role === 'assistant');
   return starts.findLast((start) => start <= answer) ?? starts.at(0);
 };
 
-/** What the results of the kept turns are cut to, so that all of them have room; null when they have it as they are. */
+/** The limit in bytes that lets every kept result fit; null when they fit as they are. */
 const resultLimit = (kept: readonly Message[], room: number): number | null => {
   if (characterCount(kept) <= room) return null;
   const results = kept.filter(({ role }) => role === 'tool');
@@ -59,7 +59,7 @@ export const applyCompaction = (
   ...messages.slice(from).map((message) => withShorterResult(message, resultBytes)),
 ];
 
-/** What is said to the model in the end of what it is to summarise. */
+/** The last message of the conversation that the model is to summarise. */
 export const summaryRequest: Message = {
   role: 'user',
   text: `This conversation is getting too long for you. Its beginning, up to here, will be replaced by what you answer now; the task itself stays, and so do the turns that follow.
@@ -74,21 +74,19 @@ Answer in words, without calling a tool, and in this order:
 Be exact in names, paths, commands and error messages, and leave out what nobody will need again.`,
 };
 
-/** A summary that is as long as it may be. */
 export const boundedSummary = (text: string): string => headAndTail(text.trim(), maxSummaryCharacters);
 
 export interface CompactionPlan {
   readonly from: number;
   readonly resultBytes: number | null;
-  /** What is to be summarised, the first message included; empty when nothing is dropped. */
+  /** The messages to summarise, with the first; empty when none are dropped. */
   readonly older: readonly Message[];
 }
 
 /**
- * What of a conversation is kept: the first message, and of the last turns as many whole ones as have room in the half
- * of the model's window, the summary counted in; at least the last one, its results cut where it alone is too long. All
- * that is older has been read by the model in one piece before, so it can be read once more to be summarised. Null when
- * nothing can be left out.
+ * Keeps the first message and as many whole last turns as fit, with the summary, into half of the model's window. Keeps
+ * at least the last turn and cuts its results when it alone is too long. The model has read all older messages in one
+ * request before, so it can read them once more to summarise them. Null when nothing can be dropped.
  */
 export const planCompaction = (messages: readonly Message[], contextWindow: number | null): CompactionPlan | null => {
   const starts = turnStarts(messages);
@@ -103,6 +101,5 @@ export const planCompaction = (messages: readonly Message[], contextWindow: numb
   return older.length === 0 && resultBytes === null ? null : { from, resultBytes, older };
 };
 
-/** Whether the conversation became shorter by it. */
 export const isShorter = (messages: readonly Message[], compaction: Compaction): boolean =>
   characterCount(applyCompaction(messages, compaction)) < characterCount(messages);

@@ -4,22 +4,21 @@ import type { CallResult } from '../tools/port.ts';
 import { applyCompaction, type Compaction } from './compaction.ts';
 import type { ModelAnswer } from './steps.ts';
 
-/** The conversation of one attempt, append-only until it is compacted, with what the guards ask of it. */
+/** The conversation of one attempt: append-only until it is compacted. */
 export interface Conversation {
   readonly messages: readonly Message[];
-  /** What is said before a turn; a turn that is taken again hears it once. */
-  hear(turn: number, said: readonly string[]): void;
-  /** The calls of an answer that was cut are not taken. */
-  answer(answer: ModelAnswer): void;
-  results(results: readonly CallResult[]): void;
+  /** Adds the messages before a turn; a second call for the same turn adds nothing. */
+  addMessages(turn: number, texts: readonly string[]): void;
+  /** Drops the calls of a truncated answer. */
+  addAnswer(answer: ModelAnswer): void;
+  addResults(results: readonly CallResult[]): void;
   compact(compaction: Compaction): void;
-  /** The tool calls of the last answer. */
   pendingCalls(): readonly ToolCall[];
-  /** How often in a row the last call was made with the same arguments and the same result. */
+  /** Counts the last calls in a row with the same arguments and the same result. */
   repeats(): number;
 }
 
-/** Of an answer that was cut the model is shown enough to know it again. */
+/** A truncated answer is cut to this, enough for the model to recognise it. */
 const cutTextBytes = 2 * 1024;
 
 export const createConversation = (first: string): Conversation => {
@@ -27,7 +26,7 @@ export const createConversation = (first: string): Conversation => {
   let pending: readonly ToolCall[] = [];
   let last = '';
   let repeats = 0;
-  let heard = 0;
+  let lastTurn = 0;
 
   const count = (result: CallResult): void => {
     const call = pending.find(({ id }) => id === result.callId);
@@ -40,19 +39,19 @@ export const createConversation = (first: string): Conversation => {
     get messages() {
       return messages;
     },
-    hear: (turn, said) => {
-      if (turn <= heard) return;
-      heard = turn;
-      for (const text of said) messages.push({ role: 'user', text });
+    addMessages: (turn, texts) => {
+      if (turn <= lastTurn) return;
+      lastTurn = turn;
+      for (const text of texts) messages.push({ role: 'user', text });
     },
-    answer: ({ text, calls, truncated, reasoning }) => {
+    addAnswer: ({ text, calls, truncated, reasoning }) => {
       pending = truncated ? [] : calls;
-      // Some providers refuse an answer without words, and thoughts without what they led to.
+      // Some providers refuse an answer without text, and reasoning without the calls after it.
       if (truncated)
         messages.push({ role: 'assistant', text: headAndTail(text, cutTextBytes) || '(cut off)', calls: [] });
       else messages.push({ role: 'assistant', text, calls, ...(reasoning === undefined ? {} : { reasoning }) });
     },
-    results: (results) => {
+    addResults: (results) => {
       for (const result of results) {
         count(result);
         messages.push({ role: 'tool', callId: result.callId, tool: result.tool, text: result.text, ok: result.ok });

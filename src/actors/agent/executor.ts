@@ -8,35 +8,35 @@ import { finishArguments, finishTool } from '../tools/finish.ts';
 import type { CallResult, Tool, ToolContext, ToolResult } from '../tools/port.ts';
 import { changingTools, readOnlyTools, toolbox } from '../tools/toolbox.ts';
 
-/** Told of every call, also of one that is refused: one `start` and one `end` each, in between its output. */
+/** Gets one `start` and one `end` for every call, refused ones too, and the output in between. */
 export interface CallObserver {
-  /** `args` are the parsed arguments, or the text as the model wrote it when that is not JSON. */
+  /** `args` are the parsed arguments, or the model's text when that is not JSON. */
   start(call: ToolCall, args: unknown): void;
   output(call: ToolCall, chunk: string): void;
   end(call: ToolCall, result: CallResult): void;
 }
 
 export interface ExecutorOptions {
-  /** The tools that the role may use; a name that no tool has grants nothing. */
+  /** Names of the tools that the role may use; unknown names grant nothing. */
   readonly tools: readonly string[];
-  /** What a call gets besides its arguments, asked before each. */
+  /** Called before each call. */
   readonly context: (call: ToolCall) => Omit<ToolContext, 'emit'>;
-  /** Calls that a person did not allow: they are answered with the reason. */
+  /** Calls that a person did not allow; each is answered with the reason. */
   readonly denied?: Denial | null;
   readonly observe: CallObserver;
-  /** Runs a call that changes files, where others may change the same ones. One whose turn never comes is not begun. */
+  /** Waits until no other attempt changes the same files, then runs the call. */
   readonly alone?: <Result>(work: () => Promise<Result>) => Promise<Result>;
-  /** What came of a call in an earlier process; null when it is to be made. */
+  /** The result of a call in an earlier process; null when the call is to be made. */
   readonly recall?: (call: ToolCall) => CallResult | null;
-  /** Milliseconds of any clock that only rises. */
+  /** A monotonic clock (ms). */
   readonly now?: () => number;
 }
 
 export interface Executor {
   /**
-   * Runs the calls of one model answer: reading ones next to each other at once, the others one by one, and answers in
-   * the order of the calls, exactly once for every call id (a call that repeats an id is not run). After a valid `finish` and after an abort nothing more runs.
-   * Never rejects.
+   * Runs the calls of one model answer: neighbouring read-only calls at once, the others one by one. Gives one result
+   * for every call id, in the order of the calls; a call that repeats an id does not run. Nothing runs after a valid
+   * `finish` or an abort. Never rejects.
    */
   run(calls: readonly ToolCall[]): Promise<readonly CallResult[]>;
 }
@@ -46,7 +46,7 @@ const maxIssues = 5;
 
 const specCache = new Map<Tool, ToolSpec>();
 
-/** Made once for each tool: every turn of every agent sends it. */
+/** Cached, since every turn of every agent sends it. */
 const specOf = (tool: Tool): ToolSpec => {
   const known = specCache.get(tool);
   if (known !== undefined) return known;
@@ -56,7 +56,7 @@ const specOf = (tool: Tool): ToolSpec => {
   return spec;
 };
 
-/** What the model is told of the tools that a role may use, in the order of the toolbox. */
+/** The tools of a role as the model sees them, in the order of the toolbox. */
 export const toolSpecs = (tools: readonly string[]): readonly ToolSpec[] =>
   toolbox.filter(({ name }) => tools.includes(name)).map(specOf);
 
@@ -68,7 +68,7 @@ const parseJson = (text: string): { readonly json: unknown } | { readonly fault:
   }
 };
 
-/** Some models write null for an argument that they leave out. */
+/** Drops nulls, which some models write for arguments that they leave out. */
 const withoutNulls = (json: unknown): unknown =>
   typeof json === 'object' && json !== null && !Array.isArray(json)
     ? Object.fromEntries(Object.entries(json).filter(([, value]) => value !== null))
@@ -80,7 +80,7 @@ const describeIssues = ({ issues }: z.ZodError): string =>
     .map(({ path, message }) => `${path.length > 0 ? `${path.join('.')}: ` : ''}${message}`)
     .join('; ');
 
-/** Neighbouring calls of reading tools together, every other call alone. */
+/** Groups neighbouring calls of read-only tools; every other call is alone. */
 const batchesOf = (calls: readonly ToolCall[]): readonly (readonly ToolCall[])[] => {
   const batches: ToolCall[][] = [];
   let reading: ToolCall[] = [];
@@ -115,20 +115,20 @@ const prepareCall = (call: ToolCall, allowed: readonly Tool[], denied: ExecutorO
   if (denied?.tools.includes(call.tool)) return refused(denied.why, false);
   if ('fault' in parsed) return refused(`the arguments of ${tool.name} are not valid JSON: ${parsed.fault}`);
   const checked = tool.schema.safeParse(args);
-  if (!checked.success) return refused(`the arguments of ${tool.name} are not right: ${describeIssues(checked.error)}`);
+  if (!checked.success) return refused(`the arguments of ${tool.name} are not valid: ${describeIssues(checked.error)}`);
   return { tool, args: checked.data };
 };
 
 const failedResult = (text: string): ToolResult => ({ ok: false, text });
 
-/** Observers are told, never obeyed: what a call does must not depend on whether somebody could be told. */
-const ignoringErrors = (say: () => void): void => {
+/** A fault of an observer must not change what a call does. */
+const ignoringErrors = (notify: () => void): void => {
   try {
-    say();
+    notify();
   } catch {}
 };
 
-/** NUL bytes are no text: PostgreSQL, for one, refuses them. */
+/** PostgreSQL refuses NUL bytes in a text. */
 const withoutNul = (text: string): string => text.replaceAll('\0', '\uFFFD');
 
 const withoutWaiting: NonNullable<ExecutorOptions['alone']> = (work) => work();
@@ -146,7 +146,7 @@ const runTool = (
   return tool.run(args, { ...own, emit });
 };
 
-/** A `start` that throws keeps the call from running: what could not be recorded must not happen. */
+/** A call whose `start` throws does not run: an unrecorded call must not happen. */
 const runCall = async (
   call: ToolCall,
   prepared: PreparedCall,
@@ -174,7 +174,7 @@ const runCall = async (
   }
 };
 
-/** The executor of one attempt: role policy, parsing and order are decided here, not in the tools. */
+/** Applies role policy, parses arguments and orders the calls of one attempt. */
 export const createExecutor = (options: ExecutorOptions): Executor => {
   const { tools, observe, now = () => performance.now() } = options;
   const allowed = toolbox.filter(({ name }) => tools.includes(name));

@@ -9,21 +9,19 @@ export interface AttemptPorts {
   readonly workspace: Workspace;
   readonly findTask: (taskId: TaskId) => Promise<TrackedTask | null>;
   readonly readResults: (taskId: TaskId) => Promise<string | null>;
-  /** What the attempt has done so far, in this process or an earlier one. */
-  readonly stepsOf: (seat: Pick<Seat, 'taskId' | 'attempt'>) => Steps;
+  /** The steps of the attempt, of earlier processes too. */
+  readonly stepsOf: (attempt: Pick<Seat, 'taskId' | 'attempt'>) => Steps;
 }
 
-/** What every attempt begins with, whoever does its work. */
 export interface OpenedAttempt {
   readonly task: TrackedTask;
-  readonly place: OpenWorkspace;
+  readonly workspace: OpenWorkspace;
   readonly steps: Steps;
-  /** What is asked for, and what the tasks before it left; the same in every process. */
+  /** The first message: the task and the results of its dependencies; the same in every process. */
   readonly first: string;
 }
 
-/** For people, who must not wonder why nothing happens. */
-export const folderWaitLog = { level: 'info', message: 'waits: another attempt is changing the project folder' };
+export const folderWaitLog = { level: 'info', message: 'waiting: another attempt is changing the project folder' };
 
 const readDependencies = async (task: TrackedTask, ports: AttemptPorts) =>
   Promise.all(
@@ -49,7 +47,7 @@ const firstMessage = async (
   return text;
 };
 
-/** Can be opened again, also in another process. @throws when the task or its folder is gone */
+/** May be called again, in another process too. @throws when the task or its folder is gone */
 export const openAttempt = async (
   { taskId, attempt, role, options }: Seat,
   ports: AttemptPorts,
@@ -57,8 +55,8 @@ export const openAttempt = async (
 ): Promise<OpenedAttempt> => {
   const task = await ports.findTask(taskId);
   if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
-  const place = await ports.workspace.open({ taskId, attempt, role, options }, task.dependencies, signal);
+  const workspace = await ports.workspace.open({ taskId, attempt, role, options }, task.dependencies, signal);
   signal.throwIfAborted();
   const steps = ports.stepsOf({ taskId, attempt });
-  return { task, place, steps, first: await firstMessage(task, steps, place, ports) };
+  return { task, workspace, steps, first: await firstMessage(task, steps, workspace, ports) };
 };

@@ -1,19 +1,19 @@
 import type { Failure } from '../../machines/task.ts';
 
-/** Why an attempt may not go on when the policy is `fail`. */
+/** The failure of an attempt under the policy `fail`. */
 export const interruptedFailure: Failure = {
   code: 'internal',
-  message: 'the server stopped while a call was at work, and it is not known what that did',
+  message: 'the server stopped while a call was running; its outcome is unknown',
   facts: { interrupted: true },
   retryable: false,
 };
 
 export const questionAbout = (calls: string): string =>
-  `The server stopped while this was at work: ${calls}. It is not known what it did. Answer 'repeat' to make the call again, or say in your words what the agent shall know instead.`;
+  `The server stopped while this was running: ${calls}. Its outcome is unknown. Answer 'repeat' to make the call again, or tell the agent what to do instead.`;
 
-/** The one answer that means the call; every other is told to the agent. */
+/** Any other answer goes to the agent as a text. */
 export const isRepeat = (decision: string | null): boolean => decision?.trim().toLowerCase() === 'repeat';
 
-/** What the agent is told of such a call when it is not made again. */
+/** The result that the agent sees for an interrupted call that is not repeated. */
 export const unknownOutcome =
-  'The server stopped while this call was at work. It is not known whether it was carried out: look before you do it again.';
+  'The server stopped while this call was running. Its outcome is unknown: look before you do it again.';

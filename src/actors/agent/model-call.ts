@@ -9,7 +9,7 @@ import type { Session } from './session.ts';
 import type { ModelAnswer } from './steps.ts';
 
 export interface ModelCallPorts {
-  readonly chooseModel: (seat: Seat) => {
+  readonly chooseModel: (attempt: Seat) => {
     readonly model: Model;
     readonly name: string;
     readonly price: Price | undefined;
@@ -19,13 +19,12 @@ export interface ModelCallPorts {
   readonly now: () => number;
 }
 
-/** One call of the model for an attempt. */
 export interface CallRequest {
   readonly turn: number;
-  /** The step, as `think:3`; a provider that knows keys does it once. */
+  /** The step, such as `think:3`: part of the idempotency key. */
   readonly step: string;
   readonly messages: readonly Message[];
-  /** Told to people, when it is not the next turn. */
+  /** Shown to people when the call is not a turn. */
   readonly purpose?: 'compaction';
 }
 
@@ -40,9 +39,14 @@ const usageFields = ({ inputTokens, outputTokens, cachedTokens }: ModelUsage, co
   ...(costUsd === null ? {} : { cost_usd: costUsd }),
 });
 
-/** Asks the model and tells of it: its beginning and end, its text as it comes, and what it spent. */
+/** Calls the model and emits the frames of the call: start, text, end and usage. */
 export const createModelCall = (ports: ModelCallPorts) => {
-  const hear = async (model: Model, request: ModelRequest, onText: (text: string) => void, signal: AbortSignal) => {
+  const streamAnswer = async (
+    model: Model,
+    request: ModelRequest,
+    onText: (text: string) => void,
+    signal: AbortSignal,
+  ) => {
     const text = createTextGatherer(onText);
     let last: ModelEvent | null = null;
     try {
@@ -56,36 +60,36 @@ export const createModelCall = (ports: ModelCallPorts) => {
     return last;
   };
 
-  return async (desk: Session, seat: Seat, asking: CallRequest, signal: AbortSignal): Promise<CallOutcome> => {
-    const { turn, step, messages, purpose } = asking;
-    const { model, name, price } = ports.chooseModel(seat);
+  return async (session: Session, attempt: Seat, call: CallRequest, signal: AbortSignal): Promise<CallOutcome> => {
+    const { turn, step, messages, purpose } = call;
+    const { model, name, price } = ports.chooseModel(attempt);
     const startedAt = ports.now();
-    const key = attemptKey(seat.taskId, seat.attempt);
+    const key = attemptKey(attempt.taskId, attempt.attempt);
     const about = { turn, model: name, ...(purpose === undefined ? {} : { purpose }) };
-    ports.emit(seat, 'api_call_start', about);
+    ports.emit(attempt, 'api_call_start', about);
     const request: ModelRequest = {
       model: name,
-      asker: { taskId: seat.taskId, role: seat.role, title: desk.task.title, attempt: seat.attempt },
+      asker: { taskId: attempt.taskId, role: attempt.role, title: session.task.title, attempt: attempt.attempt },
       idempotencyKey: `${key}/${step}`,
-      system: desk.system,
+      system: session.system,
       messages,
-      tools: toolSpecs(desk.profile.tools),
+      tools: toolSpecs(session.profile.tools),
       maxTokens: ports.maxTokens(),
       ...(purpose === undefined ? {} : { wordsOnly: true }),
     };
     const onText = (text: string) => {
-      if (purpose === undefined) ports.emit(seat, 'text_delta', { text });
+      if (purpose === undefined) ports.emit(attempt, 'text_delta', { text });
     };
-    const last = await hear(model, request, onText, signal);
+    const last = await streamAnswer(model, request, onText, signal);
     const finished = { ...about, duration_ms: ports.now() - startedAt };
     if (last?.type !== 'answered') {
       const failure = last?.type === 'failed' ? last.failure : noAnswer;
-      ports.emit(seat, 'api_call_complete', { ...finished, ok: false, error: failure });
+      ports.emit(attempt, 'api_call_complete', { ...finished, ok: false, error: failure });
       return { type: 'failed', failure };
     }
     const spent = usageFields(last.usage, costOf(price, last.usage));
-    ports.emit(seat, 'api_call_complete', { ...finished, ok: true, ...spent });
-    ports.emit(seat, 'usage', { turn, ...spent });
+    ports.emit(attempt, 'api_call_complete', { ...finished, ok: true, ...spent });
+    ports.emit(attempt, 'usage', { turn, ...spent });
     return last;
   };
 };

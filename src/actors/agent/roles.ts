@@ -1,17 +1,17 @@
 import type { Role } from '../../machines/task.ts';
 
-/** What an agent of a role is and may do (Spec 1.7). */
+/** The instructions and limits of a role (Spec 1.7). */
 export interface RoleProfile {
   readonly role: Role;
-  /** For people, in the discovery document. */
+  /** Shown in the discovery document. */
   readonly description: string;
   /** Names of tools; every role needs `finish` to end. */
   readonly tools: readonly string[];
   /** The wall-clock limit of one attempt. */
   readonly timeoutMs: number;
   readonly prompt: string;
-  /** What must be true before it ends its work. */
+  /** Conditions that must hold before the agent calls `finish`. */
   readonly criteria: readonly string[];
-  /** What the project's own file says to the role: material, or null. */
+  /** The project's own file for the role, given as material; null when there is none. */
   readonly projectNotes: string | null;
 }

@@ -7,11 +7,11 @@ import { systemPrompt } from './prompt.ts';
 import type { RoleProfile } from './roles.ts';
 import type { BegunCall, Steps } from './steps.ts';
 
-/** What one attempt works with, in this process. */
+/** The parts of one attempt in this process. */
 export interface Session {
   readonly task: TrackedTask;
   readonly profile: RoleProfile;
-  readonly place: OpenWorkspace;
+  readonly workspace: OpenWorkspace;
   readonly system: string;
   readonly conversation: Conversation;
   readonly steps: Steps;
@@ -20,20 +20,19 @@ export interface Session {
 interface SessionInput {
   readonly task: TrackedTask;
   readonly profile: RoleProfile;
-  readonly place: OpenWorkspace;
+  readonly workspace: OpenWorkspace;
   readonly steps: Steps;
-  /** How many turns the attempt has taken, and where it goes on. */
+  /** The number of turns that the attempt has taken. */
   readonly turns: number;
   readonly resumeAt: Resume['at'];
 }
 
-/** What was said before a turn, if it was said: the turn itself may still say it for the first time. */
 const replayMessages = (conversation: Conversation, steps: Steps, turn: number): void => {
   const thought = steps.thought(turn);
-  if (thought !== null) conversation.hear(turn, thought.said);
+  if (thought !== null) conversation.addMessages(turn, thought.said);
 };
 
-/** What the model was told before a turn, and that older things were left out then, in the order in which it was. */
+/** Replays the messages and the compaction before a turn, in their original order. */
 const replayTurnStart = (conversation: Conversation, steps: Steps, turn: number): void => {
   const compaction = steps.compaction(turn);
   const kept = compaction?.kept?.compaction;
@@ -42,19 +41,19 @@ const replayTurnStart = (conversation: Conversation, steps: Steps, turn: number)
   if (kept !== undefined && compaction?.heard === true) conversation.compact(kept);
 };
 
-/** The conversation as it was when the attempt came to where it goes on: the answers that counted and their results. */
+/** Rebuilds the conversation from the steps, up to the state in which the attempt resumes. */
 const rebuildConversation = (first: string, { steps, turns, resumeAt }: SessionInput): Conversation => {
   const conversation = createConversation(first);
   for (let turn = 1; turn <= turns; turn += 1) {
     const thought = steps.thought(turn);
     if (thought?.answer == null) throw new Error(`turn ${turn} of this attempt is not in the journal`);
     replayTurnStart(conversation, steps, turn);
-    conversation.answer(thought.answer);
+    conversation.addAnswer(thought.answer);
     const isOpen = turn === turns && (resumeAt === 'acting' || resumeAt === 'awaitingApproval');
     if (isOpen) continue;
-    // In the order of the calls, not of their beginning: reading ones run side by side.
+    // In the order of the calls: read-only calls may begin in another order.
     const results = conversation.pendingCalls().flatMap(({ id }) => steps.call(turn, id)?.result ?? []);
-    if (results.length > 0) conversation.results(results);
+    if (results.length > 0) conversation.addResults(results);
   }
   const next = turns + 1;
   if (resumeAt === 'thinking') replayTurnStart(conversation, steps, next);
@@ -62,13 +61,13 @@ const rebuildConversation = (first: string, { steps, turns, resumeAt }: SessionI
   return conversation;
 };
 
-export const createSession = (setting: SessionInput, first: string): Session => {
-  const { task, profile, place, steps } = setting;
+export const createSession = (input: SessionInput, first: string): Session => {
+  const { task, profile, workspace, steps } = input;
   const system = systemPrompt(profile, profile.tools);
-  return { task, profile, place, system, steps, conversation: rebuildConversation(first, setting) };
+  return { task, profile, workspace, system, steps, conversation: rebuildConversation(first, input) };
 };
 
-/** Calls of the last turn that were begun, whose results nobody knows, and that must not just be made again. */
+/** Begun calls of the last turn whose outcome is unknown and that must not simply be repeated. */
 export const unclearCalls = ({ steps, turns, resumeAt }: SessionInput): readonly BegunCall[] =>
   resumeAt === 'acting'
     ? steps.calls(turns).filter(({ call, result }) => result === null && !repeatableTools.has(call.tool))

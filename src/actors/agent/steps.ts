@@ -8,7 +8,6 @@ import type { Store } from '../store/port.ts';
 import type { CallResult } from '../tools/port.ts';
 import type { Compaction } from './compaction.ts';
 
-/** An answer of the model as it was taken. */
 export type ModelAnswer = Extract<ModelEvent, { type: 'answered' }>;
 
 const toolCallSchema = z.object({ id: z.string(), tool: z.string(), arguments: z.string() });
@@ -66,48 +65,48 @@ const delegatedSchema = z.discriminatedUnion('kind', [
 const runSchema = z.object({ session: z.string().nullable() });
 const runEndSchema = z.object({ delegated: delegatedSchema.nullable() });
 
-/** A compaction that was decided, and what the model spent on its summary; null when it was not asked for one. */
+/** `usage` is the usage of the summary; null when the model was not called. */
 export interface KeptCompaction {
   readonly compaction: Compaction;
   readonly usage: ModelUsage | null;
 }
 
-/** A run of an assistant that was begun. */
+/** A run of an assistant that began. */
 export interface BegunRun {
-  /** By which it can be gone on with, if it was said. */
+  /** The assistant's session id, by which the run can be resumed. */
   readonly session: string | null;
-  /** Without an end nobody knows what it did; `delegated` is null when it was stopped in good order. */
+  /** Null: the outcome is unknown. `delegated` is null when the run was stopped in good order. */
   readonly end: { readonly delegated: Delegated | null } | null;
 }
 
-/** A tool call that was begun; without a result nobody knows what it did. */
+/** A tool call that began; without a result its outcome is unknown. */
 export interface BegunCall {
   readonly call: ToolCall;
   readonly result: CallResult | null;
 }
 
 /**
- * What an attempt does once (DESIGN 3.2): every call of the model and of a tool is a step, its intent durable before it
- * happens and its result before anything follows from it. A step with a result is never done again.
+ * The journaled steps of an attempt (DESIGN 3.2): every call of a model, a tool or an assistant. The intent is durable
+ * before the call, the result before anything follows from it. A step with a result is never repeated.
  */
 export interface Steps {
-  /** The first message, if it was written. */
+  /** The first message; null before it is written. */
   prompt(): string | null;
   keepPrompt(text: string): void;
-  /** What was said to the model before a turn, and what it answered; null when it was never asked. */
+  /** The messages before a turn and the answer; null before the model is called. */
   thought(turn: number): { readonly said: readonly string[]; readonly answer: ModelAnswer | null } | null;
   think(turn: number, said: readonly string[]): void;
   thinkEnded(turn: number, said: readonly string[], answer: ModelAnswer): void;
-  /** Before a turn; `heard` when what is said before the turn had been said already. `kept` is null until it is decided. */
+  /** The compaction before a turn; `heard` when it follows the turn's messages. `kept` is null until it is decided. */
   compaction(turn: number): { readonly heard: boolean; readonly kept: KeptCompaction | null } | null;
   compact(turn: number, heard: boolean): void;
   compacted(turn: number, heard: boolean, kept: KeptCompaction): void;
-  /** The calls of a turn, in the order in which they began. */
+  /** In the order in which the calls began. */
   calls(turn: number): readonly BegunCall[];
   call(turn: number, callId: string): BegunCall | null;
   act(turn: number, call: ToolCall): void;
   actEnded(turn: number, call: ToolCall, result: CallResult): void;
-  /** The run of an assistant; there is one for each time that its work was sent back, and the first. */
+  /** The run of an assistant; each time that work is sent back a new round begins. */
   run(round: number): BegunRun | null;
   beginRun(round: number, session: string | null): void;
   endRun(round: number, session: string | null, delegated: Delegated | null): void;
@@ -122,7 +121,7 @@ export const createSteps = (
 
   const write = (key: string, intent: unknown, result: unknown = null): void => {
     const texts = { intent: JSON.stringify(intent), result: result === null ? null : JSON.stringify(result) };
-    // With it become durable what was gathered before it: the frames that tell of it.
+    // The commit also makes the buffered frames of this step durable.
     journal.commit({ entries: [], step: { taskId, attempt, key, ...texts } });
     known.set(key, texts);
   };

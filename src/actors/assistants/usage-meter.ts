@@ -4,7 +4,7 @@ import type { AssistantEvent, TokensUsed } from './port.ts';
 
 /** Counts what a run of an assistant spends. */
 export interface UsageMeter {
-  hear(event: AssistantEvent): void;
+  add(event: AssistantEvent): void;
   /** Whether there is something new to report: a call of the model, or tokens. */
   isDue(): boolean;
   /** What was spent since the last time. */
@@ -43,7 +43,7 @@ const createCallCount = () => {
     isNew = false;
   };
   return {
-    hear: (event: AssistantEvent): void => {
+    add: (event: AssistantEvent): void => {
       if (event.type === 'called') named.set(event.id, event.used);
       if (event.type === 'text' || event.type === 'tool_started') speak();
       if (event.type === 'tool_started') running.add(event.callId);
@@ -80,8 +80,8 @@ export const createUsageMeter = ({ before, costOf }: UsageMeterOptions): UsageMe
   };
 
   return {
-    hear: (event) => {
-      calls.hear(event);
+    add: (event) => {
+      calls.add(event);
       if (event.type === 'tool_started') tools += 1;
       if (event.type === 'used') {
         const used = event.since === 'run' ? event.used : combine(event.used, counted, less);

@@ -13,6 +13,7 @@ import type {
 import { type AttemptKey, attemptKey, type Role, type TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { createDelegation, type Delegation } from '../agent/delegate.ts';
+import type { AttemptPorts } from '../agent/first-message.ts';
 import { createSteps } from '../agent/steps.ts';
 import { type AgentTurns, createAgentTurns } from '../agent/turns.ts';
 import { type EventType, entry } from '../journal/event-types.ts';
@@ -102,44 +103,49 @@ export const createAgents = (options: AgentsOptions): Agents => {
     if (count > 0) log('processes that an earlier server left were ended', { task_id: taskId, attempt, count });
   };
 
-  const own = {
+  const attempt: AttemptPorts = {
     workspace,
     findTask: options.findTask,
     readResults: results.read,
-    emit,
-    endLeftovers,
-    stepsOf: (key: Key) => createSteps(store, journal, key),
-    onInterrupted: () => settings().onInterrupted,
-    profileOf: (role: Role) => settings().roles[role],
-    now,
+    stepsOf: (key) => createSteps(store, journal, key),
   };
-  const worker = createAgentTurns({
-    ...own,
-    sandboxOf,
-    logs: results,
-    chooseModel: chooser.requireModel,
-    environmentOf,
-    maxTokens: () => settings().maxTokens,
+  const onInterrupted = () => settings().onInterrupted;
+  const profileOf = (role: Role) => settings().roles[role];
+  const turns = createAgentTurns({
+    attempt,
+    model: { chooseModel: chooser.requireModel, emit, maxTokens: () => settings().maxTokens, now },
+    tools: { workspace, emit, sandboxOf, environmentOf, logs: results, onInterrupted },
+    profileOf,
+    endLeftovers,
   });
   const delegation = createDelegation({
-    ...own,
-    assistant: (name) => {
-      const assistant = assistants.of(name);
-      if (assistant === null) throw new Error(`${name} is not configured as a backend`);
-      return assistant;
+    attempt,
+    assistant: {
+      find: (name) => {
+        const assistant = assistants.of(name);
+        if (assistant === null) throw new Error(`${name} is not configured as a backend`);
+        return assistant;
+      },
+      modelFor: ({ options: run, role }) => run.model ?? settings().roles[role].model,
+      environmentOf: (key, assistant) => ({ ...environmentOf(key), ...assistants.environmentOf(assistant) }),
+      sandboxFor: (assistant, env) =>
+        assistants.held() ? forAssistant(sandbox, assistant.needs(env)) : createNoSandbox(),
+      silentMs: () => settings().idleMs,
     },
-    modelFor: ({ options: run, role }) => run.model ?? settings().roles[role].model,
-    costOf: (model, used) => costOf(settings().prices[model ?? ''], used),
-    environmentOf: (seat, assistant) => ({ ...environmentOf(seat), ...assistants.environmentOf(assistant) }),
-    sandboxFor: (assistant, env) =>
-      assistants.held() ? forAssistant(sandbox, assistant.needs(env)) : createNoSandbox(),
-    silentMs: () => settings().idleMs,
-    report: (key, event) => options.tellAgent(key, { ...event, at: now() }),
+    run: {
+      emit,
+      report: (key, event) => options.tellAgent(key, { ...event, at: now() }),
+      costOf: (model, used) => costOf(settings().prices[model ?? ''], used),
+      now,
+    },
+    profileOf,
+    endLeftovers,
+    onInterrupted,
   });
 
   return {
-    machine: provideAgent(worker, delegation, attempts),
-    forget: worker.forget,
+    machine: provideAgent(turns, delegation, attempts),
+    forget: turns.forget,
     emit,
     environmentOf,
     sandboxOf,

@@ -47,7 +47,7 @@ describe('the tools of a role', () => {
 describe('arguments', () => {
   test.each<[string, unknown, RegExp]>([
     ['that are no JSON', '{"path": "a', /^the arguments of edit are not valid JSON: /],
-    ['that are no object', '[]', /^the arguments of edit are not right: .*expected object/],
+    ['that are no object', '[]', /^the arguments of edit are not valid: .*expected object/],
     ['that are missing', '', /path: .*; edits: /],
     [
       'of a wrong type',

@@ -131,7 +131,12 @@ test.each([
     'model_failed',
     /^command ended with exit code 1: Error: Cannot find module '\/nowhere\/plugin.cjs'/,
   ],
-  ['codex', 'starts_nothing', 'tool_failed', /^codex could start none of its commands: bwrap: Creating new namespace/],
+  [
+    'codex',
+    'starts_nothing',
+    'tool_failed',
+    /^codex could not start any of its commands: bwrap: Creating new namespace/,
+  ],
 ] as const)('%s that plays "%s" is not success: %s', async (backend, play, code, message) => {
   const { running, id } = await run(backend, play);
 
@@ -246,7 +251,7 @@ test('an assistant of which nothing is heard for too long is ended, by name', as
 
   expect((await untilStatus(running, id, 'complete', 'failed')).error).toMatchObject({
     code: 'timed_out',
-    message: 'nothing was heard of codex for too long',
+    message: 'codex was silent for too long',
     facts: { limit: 'idle_timeout_seconds' },
   });
 }, 20_000);
@@ -294,7 +299,7 @@ test('outside of the sandbox a daemon that an assistant leaves behind is ended, 
   expect(isAlive(Number(readFileSync(join(running.root, 'daemon'), 'utf8')))).toBe(false);
   expect(framesOf(running, id, 'log')).toContainEqual({
     level: 'warn',
-    message: 'processes that it left behind were ended',
+    message: 'the assistant left processes behind; they were ended',
   });
 }, 20_000);
 

@@ -32,7 +32,7 @@ const costsOf = (runs: readonly Result[]): readonly number[] => {
   let before = { ...noUsage };
   return runs.map((each) => {
     const tally = createUsageMeter({ before, costOf: () => null });
-    for (const event of createClaude().read(JSON.stringify(resultOf(each)))) tally.hear(event);
+    for (const event of createClaude().read(JSON.stringify(resultOf(each)))) tally.add(event);
     const { inputTokens, outputTokens, costUsd } = tally.take();
     before = {
       ...before,

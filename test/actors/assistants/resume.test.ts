@@ -54,7 +54,7 @@ test.each([
   const view = await untilStatus(next, id, 'complete', 'failed');
   const [, second] = runsIn(next.root);
 
-  expect(question).toMatch(/stopped while codex was at work.*session-1/);
+  expect(question).toMatch(/stopped while codex was working.*session-1/);
   expect(view).toMatchObject({
     status: 'complete',
     attempt: 1,

@@ -217,7 +217,7 @@ test('a task that is longer than the model reads fails at once, for there is not
   const { error } = await untilStatus(running, id, 'failed');
 
   expect(error).toMatchObject({
-    message: expect.stringContaining('nothing to leave out'),
+    message: expect.stringContaining('the task alone is longer'),
     facts: { kind: 'context_overflow' },
   });
   expect(provider.requests).toHaveLength(1);

@@ -1,0 +1,74 @@
+import type { Delegated, Reported, Spent } from '../../machines/agent-context.ts';
+import type { Seat } from '../../machines/agent-selectors.ts';
+import { type AttemptKey, attemptKey, type Usage } from '../../machines/task.ts';
+import type { Assistant, AssistantEvent, TokensUsed } from '../assistants/port.ts';
+import type { RunEnd } from '../assistants/run-assistant.ts';
+import { createUsageMeter } from '../assistants/usage-meter.ts';
+import type { EventType } from '../journal/event-types.ts';
+import { createAssistantFrames } from './assistant-frames.ts';
+import { createResultReader } from './assistant-result.ts';
+
+export interface RunObserverPorts {
+  readonly emit: (key: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
+  readonly report: (key: AttemptKey, event: Reported) => void;
+  readonly costOf: (model: string | null, used: TokensUsed) => number | null;
+  readonly now: () => number;
+}
+
+interface ObservedRun {
+  readonly attempt: Seat;
+  readonly round: number;
+  readonly root: string;
+  readonly assistant: Assistant;
+  readonly model: string | null;
+  /** Usage of the session before this run. */
+  readonly before: Usage;
+}
+
+const usageFrame = ({ modelCalls, inputTokens, outputTokens, cachedTokens, costUsd }: Spent) => ({
+  model_calls: modelCalls,
+  input_tokens: inputTokens,
+  output_tokens: outputTokens,
+  cached_tokens: cachedTokens,
+  ...(costUsd === null ? {} : { cost_usd: costUsd }),
+});
+
+/** Turns the events of a run into frames, counts and reports its usage, and reads its result. */
+export const observeRun = (
+  ports: RunObserverPorts,
+  { attempt, round, root, assistant, model, before }: ObservedRun,
+) => {
+  const emit = (type: EventType, data: unknown): void => ports.emit(attempt, type, data);
+  const warn = (message: string): void => emit('log', { level: 'warn', message });
+  const frames = createAssistantFrames({ root, round, emit, now: ports.now });
+  const costOf = (used: TokensUsed): number | null => ports.costOf(model, used);
+  const meter = createUsageMeter({ before, costOf });
+  const result = createResultReader(assistant);
+  const key = attemptKey(attempt.taskId, attempt.attempt);
+
+  const takeSpent = (): Spent => {
+    const spent = meter.take();
+    if (spent.modelCalls + spent.inputTokens + spent.outputTokens > 0)
+      emit('usage', { assistant: assistant.name, ...usageFrame(spent) });
+    return spent;
+  };
+
+  return {
+    onEvent: (event: AssistantEvent): void => {
+      frames.show(event);
+      meter.add(event);
+      result.add(event);
+      // `end` reports the usage that comes with the result.
+      if (meter.isDue() && !result.isKnown()) ports.report(key, { type: 'assistant.reported', spent: takeSpent() });
+    },
+    end: (end: RunEnd): Delegated => {
+      frames.end();
+      if (end.leftProcesses) warn('the assistant left processes behind; they were ended');
+      if (end.quarantined.length > 0) {
+        const names = end.quarantined.join(', ');
+        warn(`the assistant made ${names}, which other programs obey; moved to ${end.quarantine}`);
+      }
+      return { ...result.outcome(end, frames.artifacts()), spent: takeSpent() };
+    },
+  };
+};

@@ -1,0 +1,67 @@
+import type { ShownCall, Thought } from '../../machines/agent-context.ts';
+import type { ThinkInput } from '../../machines/agent-selectors.ts';
+import { costOf } from '../engine/settings.ts';
+import type { ToolCall } from '../model/port.ts';
+import type { CallOutcome, ModelCall, ModelCallPorts } from './model-call.ts';
+import type { Session } from './session.ts';
+import type { ModelAnswer } from './steps.ts';
+import { maxShownLength } from './tool-calls.ts';
+
+const nudgeTexts = {
+  silent: 'You answered without calling a tool. Go on with the task, or call finish when you are done.',
+  cut: 'Your answer was cut at its limit of length, so none of its calls was made. Go on in smaller steps: think shorter, and make long files in several pieces.',
+} as const;
+const answerTexts = {
+  person: (text: string) => `A person answers:\n\n${text}`,
+  nobody: (text: string) => `Nobody answered in time. This counts as the answer:\n\n${text}`,
+  check: (text: string) => `Your work is not accepted yet. ${text}\n\nMend it, then call finish again.`,
+} as const;
+
+const shownCall = ({ id, tool, arguments: text }: ToolCall): ShownCall => ({
+  call_id: id,
+  tool,
+  arguments: text.slice(0, maxShownLength),
+});
+
+const thoughtKind = ({ truncated, calls }: ModelAnswer) => {
+  if (truncated) return 'truncated' as const;
+  return calls.length > 0 ? ('calls' as const) : ('answer' as const);
+};
+
+const messagesBefore = ({ nudge, answer }: ThinkInput): readonly string[] => [
+  ...(nudge === null ? [] : [nudgeTexts[nudge]]),
+  ...(answer?.text == null ? [] : [answerTexts[answer.from](answer.text)]),
+];
+
+/** Takes one turn of the model; an answer in the steps counts, and is not asked for again. */
+export const createThink = (callModel: ModelCall, { chooseModel }: Pick<ModelCallPorts, 'chooseModel'>) => {
+  const callAsStep = async (
+    session: Session,
+    input: ThinkInput,
+    said: readonly string[],
+    signal: AbortSignal,
+  ): Promise<CallOutcome> => {
+    const { turn } = input;
+    const { steps, conversation } = session;
+    steps.think(turn, said);
+    // A compacted conversation is another request: the provider must not answer it as the first.
+    const step = `think:${turn}${steps.compaction(turn) === null ? '' : ':compacted'}`;
+    const request = { turn, step, messages: conversation.messages };
+    const outcome = await callModel(session, input, request, signal);
+    if (outcome.type === 'answered') steps.thinkEnded(turn, said, outcome);
+    return outcome;
+  };
+
+  return async (session: Session, input: ThinkInput, signal: AbortSignal): Promise<Thought> => {
+    const { steps, conversation } = session;
+    const said = messagesBefore(input);
+    conversation.addMessages(input.turn, said);
+    const known = steps.thought(input.turn)?.answer ?? null;
+    const outcome = known ?? (await callAsStep(session, input, said, signal));
+    if (outcome.type === 'failed') return { kind: 'failed', failure: outcome.failure };
+    conversation.addAnswer(outcome);
+    const calls = conversation.pendingCalls().map(shownCall);
+    const costUsd = costOf(chooseModel(input).price, outcome.usage);
+    return { kind: thoughtKind(outcome), calls, ...outcome.usage, costUsd };
+  };
+};

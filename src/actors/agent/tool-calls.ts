@@ -1,0 +1,127 @@
+import type { Acted } from '../../machines/agent-context.ts';
+import type { ActInput, Seat } from '../../machines/agent-selectors.ts';
+import type { OnInterrupted } from '../engine/settings.ts';
+import type { Results } from '../files/results.ts';
+import type { EventType } from '../journal/event-types.ts';
+import type { ToolCall } from '../model/port.ts';
+import type { Sandbox } from '../sandbox/port.ts';
+import type { CallResult, ToolContext } from '../tools/port.ts';
+import { repeatableTools } from '../tools/toolbox.ts';
+import type { Workspace } from '../workspace/port.ts';
+import { type CallObserver, createExecutor } from './executor.ts';
+import { folderWaitLog } from './first-message.ts';
+import { isRepeat, unknownOutcome } from './interrupted-calls.ts';
+import type { Session } from './session.ts';
+import type { Steps } from './steps.ts';
+
+export interface ToolCallPorts {
+  readonly workspace: Pick<Workspace, 'mode' | 'alone'>;
+  readonly emit: (key: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
+  readonly sandboxOf: (attempt: Pick<Seat, 'role' | 'options'>) => Sandbox;
+  /** The environment of the commands of an attempt. */
+  readonly environmentOf: (attempt: Pick<Seat, 'taskId' | 'attempt'>) => Readonly<Record<string, string>>;
+  readonly logs: Pick<Results, 'openLog' | 'logsOf'>;
+  /** The policy for a call that was running when a server ended. */
+  readonly onInterrupted: () => OnInterrupted;
+}
+
+/** Arguments and outputs in frames and questions are cut to this length. */
+export const maxShownLength = 2_000;
+
+/** Joins the questions of one turn into one. */
+const questionIn = (results: readonly CallResult[]): string | null => {
+  const questions = results.flatMap(({ question }) => (question === null ? [] : [question]));
+  return questions.length === 0 ? null : questions.join('\n\n');
+};
+
+/** The fault of the last call, when no call of the turn was well-formed. */
+const malformedIn = (results: readonly CallResult[]): string | null =>
+  results.every(({ malformed }) => malformed) ? (results.at(-1)?.text ?? null) : null;
+
+/** Records each call as a step: its intent before it runs, its result before anything follows from it. */
+const createObserver = (
+  emit: ToolCallPorts['emit'],
+  { turn, taskId, attempt }: ActInput,
+  steps: Steps,
+  signal: AbortSignal,
+): CallObserver => {
+  const key = { taskId, attempt };
+  const begun = new Set<string>();
+  return {
+    start: (call, args) => {
+      const text = JSON.stringify(args ?? call.arguments).slice(0, maxShownLength);
+      emit(key, 'tool_start', { call_id: call.id, tool: call.tool, arguments: text });
+      // The next server makes a call that does not begin because this one stops.
+      if (signal.aborted) return;
+      steps.act(turn, call);
+      begun.add(call.id);
+    },
+    output: (call, chunk) => emit(key, 'tool_output', { call_id: call.id, tool: call.tool, chunk }),
+    end: (call, result) => {
+      const { callId, tool, ok, durationMs, text } = result;
+      const output = text.slice(0, maxShownLength);
+      emit(key, 'tool_end', { call_id: callId, tool, ok, duration_ms: durationMs, output });
+      if (begun.has(call.id)) steps.actEnded(turn, call, result);
+    },
+  };
+};
+
+/** Finds the result of a call from an earlier process; a person's decision stands for a result that is lost. */
+const createRecall =
+  (onInterrupted: ToolCallPorts['onInterrupted'], { turn, decision }: ActInput, steps: Steps) =>
+  (call: ToolCall): CallResult | null => {
+    const begun = steps.call(turn, call.id);
+    if (begun === null || begun.result !== null) return begun?.result ?? null;
+    if (repeatableTools.has(call.tool) || onInterrupted() === 'repeat' || isRepeat(decision)) return null;
+    const text = `${unknownOutcome}${decision === null ? '' : ` A person says: ${decision}`}`;
+    const ended = { callId: call.id, tool: call.tool, ok: false, text, durationMs: 0 };
+    return { ...ended, finish: null, question: null, malformed: false };
+  };
+
+/** Runs the tool calls of the last answer and adds their results to the conversation. */
+export const createToolCalls = (ports: ToolCallPorts) => {
+  const { workspace, emit, logs } = ports;
+
+  /** Commands may also read what the repository needs, and the logs of earlier commands. */
+  const readablePaths = ({ workspace: { readable }, task }: Session): readonly string[] => {
+    const folder = logs.logsOf(task.id);
+    return folder === null ? readable : [...readable, folder];
+  };
+  const contextOf = (
+    session: Session,
+    input: ActInput,
+    callNumber: number,
+    signal: AbortSignal,
+  ): Omit<ToolContext, 'emit'> => ({
+    root: session.workspace.root,
+    readable: readablePaths(session),
+    git: session.workspace.git,
+    isOwn: workspace.mode === 'worktree',
+    signal,
+    env: ports.environmentOf(input),
+    sandbox: ports.sandboxOf(input),
+    openLog: (fromBytes) => logs.openLog(input.taskId, input.attempt, `${input.turn}.${callNumber}`, fromBytes),
+  });
+
+  return async (session: Session, input: ActInput, signal: AbortSignal): Promise<Acted> => {
+    const { conversation, steps, profile } = session;
+    const calls = conversation.pendingCalls();
+    const executor = createExecutor({
+      tools: profile.tools,
+      denied: input.denied,
+      context: ({ id }) => contextOf(session, input, calls.findIndex((call) => call.id === id) + 1, signal),
+      alone: (work) => workspace.alone(work, { signal, onWait: () => emit(input, 'log', folderWaitLog) }),
+      recall: createRecall(ports.onInterrupted, input, steps),
+      observe: createObserver(emit, input, steps, signal),
+    });
+    const results = await executor.run(calls);
+    conversation.addResults(results);
+    return {
+      calls: calls.length,
+      finish: results.find(({ finish }) => finish !== null)?.finish ?? null,
+      question: questionIn(results),
+      repeats: conversation.repeats(),
+      malformed: malformedIn(results),
+    };
+  };
+};
