@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { Tool } from './port.ts';
 
-/** The arguments of `ask`. */
 export const askArguments = z.strictObject({
   question: z
     .string()
@@ -10,7 +9,7 @@ export const askArguments = z.strictObject({
     .describe('what you must know, with the choices you see and what each would mean'),
 });
 
-/** Puts a question to a person; the executor hands it on as `CallResult.question`, and the attempt waits. */
+/** The executor passes the question on as `CallResult.question`; the attempt then waits for a person. */
 export const askTool: Tool<z.infer<typeof askArguments>> = {
   name: 'ask',
   description:

@@ -3,7 +3,7 @@ import type { CommandResult } from '../process/run-command.ts';
 import { type ConfinedResult, runConfined } from '../sandbox/run-sandboxed.ts';
 import type { Tool } from './port.ts';
 
-/** Together with the closing line below the 16 KiB of a result, so that nothing is cut twice. */
+/** With the closing line these stay below the 16 KiB of a result, so that nothing is cut twice. */
 const headBytes = 4 * 1024;
 const tailBytes = 12 * 1024 - 512;
 const maxEmittedBytes = 64 * 1024;
@@ -14,7 +14,7 @@ const bashArguments = z.strictObject({
   timeout_seconds: z.int().min(1).max(600).default(120).describe('the command is ended after this time'),
 });
 
-/** Passes output on until 64 KiB are used up; each piece costs something, so that many tiny ones end too. */
+/** Passes on up to 64 KiB of output; each piece counts at least `emitCostBytes`, so many tiny ones end too. */
 const createEmitter = (emit: (chunk: string) => void): ((text: string) => void) => {
   let leftBytes = maxEmittedBytes;
   return (text) => {
@@ -33,16 +33,16 @@ const closingLine = (result: CommandResult, timeoutSeconds: number): string => {
   return `[exit code ${result.exitCode}${left}]`;
 };
 
-/** What the model, and who reads along, must know of files that the command made and that programs would obey. */
+/** Names the files that the command made under protected names. */
 const quarantineLines = ({ quarantined, notQuarantined, quarantine }: ConfinedResult): readonly string[] => [
   ...quarantined.map(
     (path) =>
       `[${path} is protected: other programs obey it, so agents may not make it; it was moved to ${quarantine}]`,
   ),
-  ...notQuarantined.map((path) => `[protected, and still there, remove it: ${path}]`),
+  ...notQuarantined.map((path) => `[${path} is protected and could not be moved away; remove it]`),
 ];
 
-/** Runs a shell command in its own process group and ends all of it with the call. */
+/** The command runs in its own process group, which ends with the call. */
 export const bashTool: Tool<z.infer<typeof bashArguments>> = {
   name: 'bash',
   description:

@@ -2,25 +2,28 @@ import { lstat, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { type Protection, protectionOf } from '../sandbox/protected-paths.ts';
 
-/** A value, or why there is none, as a text for the model. */
+/** A value, or a text for the model that says why there is none. */
 export type Checked<Value> =
   | { readonly ok: true; readonly value: Value }
   | { readonly ok: false; readonly text: string };
 
-/** A place inside the workspace, every symlink resolved. It need not exist. */
+/** A path inside the workspace with every symlink resolved. It need not exist. */
 export interface InsidePath {
-  /** From the root; empty for the root itself. */
+  /** The names from the root on; empty for the root itself. */
   readonly parts: readonly string[];
   /** Relative to the root, never with a leading dash: `./src/a.ts`. */
   readonly path: string;
-  /** The name that a person is shown before the file is merged, for a file that is written. */
-  readonly shown: string | null;
+  /** The protected name that a person reviews before the merge; null when there is none. */
+  readonly reviewed: string | null;
 }
 
-/** `write_shown`: also what a person is shown before anybody obeys it, which needs a folder that is the agent's own. */
-export type Access = 'read' | 'write' | 'write_shown';
+/**
+ * `write_reviewed` also allows protected names that a person reviews before the merge. It needs a folder of the
+ * attempt's own.
+ */
+export type Access = 'read' | 'write' | 'write_reviewed';
 
-export const writeAccess = (isOwn = false): 'write' | 'write_shown' => (isOwn ? 'write_shown' : 'write');
+export const writeAccess = (isOwn = false): 'write' | 'write_reviewed' => (isOwn ? 'write_reviewed' : 'write');
 
 const reasonsByCode: Readonly<Record<string, string>> = {
   ENOENT: 'does not exist',
@@ -36,13 +39,12 @@ const reasonsByCode: Readonly<Record<string, string>> = {
 export const systemErrorCode = (error: unknown): string | null =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
 
-/** A refusal that names the path as the model gave it. */
 export const refusePath = (path: string, reason: string): { readonly ok: false; readonly text: string } => ({
   ok: false,
   text: `${path.replaceAll('\0', '\\0')} ${reason}`,
 });
 
-/** What a system error means, said about the path as the model gave it. */
+/** Puts a system error into words. `path` is as the model gave it. */
 export const refuseForError = (path: string, error: unknown): { readonly ok: false; readonly text: string } => {
   const code = systemErrorCode(error);
   return refusePath(path, (code && reasonsByCode[code]) ?? `cannot be used (${code ?? String(error)})`);
@@ -62,7 +64,7 @@ const isLink = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** The real path of the deepest part that exists, with the rest appended. A symlink to nowhere is refused. */
+/** Resolves the deepest part that exists and appends the rest. @throws ELOOP for a symlink to nowhere */
 const realpathOfExisting = async (path: string): Promise<string> => {
   try {
     return await realpath(path);
@@ -74,8 +76,8 @@ const realpathOfExisting = async (path: string): Promise<string> => {
 };
 
 /**
- * Where a path that the model gave leads, if that is inside the root. For writing, protected names are refused, by the
- * path as given and by the path that its symlinks lead to.
+ * Resolves a path of the model, which must stay inside the root. For writing it refuses protected names, in the path as
+ * given and in the path behind its symlinks.
  */
 export const locate = async (root: string, path: string, access: Access): Promise<Checked<InsidePath>> => {
   if (path.includes('\0')) return refusePath(path, 'contains a NUL byte');
@@ -97,5 +99,5 @@ export const locate = async (root: string, path: string, access: Access): Promis
   const held = found.find(({ protection }) => protection === 'held' || access === 'write');
   if (held)
     return refusePath(path, `is protected: agents may not write to ${held.name}${protectionReason(held.protection)}`);
-  return { ok: true, value: { parts, path: `./${parts.join('/')}`, shown: found[0]?.name ?? null } };
+  return { ok: true, value: { parts, path: `./${parts.join('/')}`, reviewed: found[0]?.name ?? null } };
 };

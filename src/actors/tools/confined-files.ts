@@ -12,7 +12,6 @@ import {
   systemErrorCode,
 } from './confine.ts';
 
-/** The largest file that a tool reads. */
 export const maxFileBytes = 10 * 1024 * 1024;
 
 interface Folder {
@@ -23,8 +22,8 @@ interface Folder {
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
 /**
- * A name in a folder that is held open: on Linux not even a folder that is swapped for a symlink in between leads
- * elsewhere. Other systems have no such path; there the check of `locate` and O_NOFOLLOW remain.
+ * The path of a name in an open folder. On Linux it stays in that folder even when somebody swaps the folder for a
+ * symlink meanwhile. Other systems have only the check of `locate` and O_NOFOLLOW.
  */
 const entryOf = ({ handle, path }: Folder, name: string): string =>
   process.platform === 'linux' ? `/proc/self/fd/${handle.fd}/${name}` : join(path, name);
@@ -39,7 +38,7 @@ const ensureFolder = async (path: string): Promise<void> => {
   }
 };
 
-/** Walks to the folder part by part and follows no symlink: those were resolved by `locate`. */
+/** Opens part by part and follows no symlink: `locate` has resolved them. */
 const openFolder = async (root: string, parts: readonly string[], create: boolean): Promise<Folder> => {
   let folder: Folder = { handle: await openFolderAt(root), path: root };
   for (const part of parts) {
@@ -89,7 +88,7 @@ const readChecked = async (path: string, handle: FileHandle): Promise<Checked<Bu
   return { ok: true, value: await readAll(handle, stat.size) };
 };
 
-/** Reads a regular file inside the root, at most `maxFileBytes`. Never waits on a FIFO or a device. */
+/** Reads a regular file of at most `maxFileBytes`. Never waits on a FIFO or a device. */
 export const readInside = async (root: string, path: string): Promise<Checked<Buffer>> => {
   const located = await locate(root, path, 'read');
   if (!located.ok) return located;
@@ -132,7 +131,7 @@ const writeAndSync = async (handle: FileHandle, data: string | Buffer, mode: num
   }
 };
 
-/** The rename also means that a hard link to a file elsewhere is replaced, not written through. */
+/** The rename replaces a hard link to a file elsewhere instead of writing through it. */
 const replaceFile = async (folder: Folder, name: string, data: string | Buffer, mode: number | null): Promise<void> => {
   const temporary = entryOf(folder, `.agent-${randomUUID()}.tmp`);
   const handle = await open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o666);
@@ -148,16 +147,16 @@ const replaceFile = async (folder: Folder, name: string, data: string | Buffer, 
 
 export interface Written {
   readonly created: boolean;
-  /** What the model is told of a file that other programs obey, or nothing. */
+  /** A note for the model about a protected file, or an empty text. */
   readonly note: string;
 }
 
-const protectionNote = ({ shown }: InsidePath): string =>
-  shown === null
+const protectionNote = ({ reviewed }: InsidePath): string =>
+  reviewed === null
     ? ''
-    : `\n[${shown} runs on a person's machine: it is shown before it is merged, and obeyed by nobody until then]`;
+    : `\n[${reviewed} runs on a person's machine: the person reviews it before the merge, and nothing obeys it until then]`;
 
-/** Writes a file inside the root as a whole or not at all; makes missing folders, keeps the mode of a file. */
+/** Writes the whole file or nothing. Makes missing folders; keeps the mode of an existing file. */
 export const writeInside = async (
   root: string,
   path: string,

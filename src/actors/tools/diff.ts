@@ -2,7 +2,7 @@ import type { Replacement } from './edit-match.ts';
 
 const contextLines = 3;
 
-/** Lines of the old text from `first` (counted from 0) that become other lines. */
+/** `first` counts from 0. */
 interface LineChange {
   readonly first: number;
   readonly removed: readonly string[];
@@ -15,14 +15,14 @@ interface Span {
   readonly replacements: readonly Replacement[];
 }
 
-/** The text with all replacements made; they must be sorted and must not overlap. */
+/** The replacements must be sorted and must not overlap. */
 export const applyReplacements = (source: string, replacements: readonly Replacement[]): string => {
   const starts = replacements.map(({ end }) => end);
   const parts = replacements.map(({ start, text }, index) => source.slice(starts[index - 1] ?? 0, start) + text);
   return parts.join('') + source.slice(starts.at(-1) ?? 0);
 };
 
-/** Whole lines that the replacements touch; replacements on a common line share a span. */
+/** Widens replacements to whole lines; replacements on a common line share a span. */
 const spansOf = (source: string, replacements: readonly Replacement[]): readonly Span[] => {
   const spans: Span[] = [];
   for (const replacement of replacements) {
@@ -57,7 +57,7 @@ const lineChangeIn = (source: string, { from, to, replacements }: Span): LineCha
 
 const rangeOf = (first: number, count: number): string => `${count === 0 ? first : first + 1},${count}`;
 
-/** A small unified diff of the replacements, with three lines of context; contexts of neighbours never overlap. */
+/** A unified diff with three lines of context; the contexts of neighbouring hunks never overlap. */
 export const unifiedDiff = (path: string, source: string, replacements: readonly Replacement[]): string => {
   const lines = diffLines(source.endsWith('\n') ? source.slice(0, -1) : source);
   const changes = spansOf(source, replacements).map((span) => lineChangeIn(source, span));
@@ -72,8 +72,14 @@ export const unifiedDiff = (path: string, source: string, replacements: readonly
     const header = `@@ -${rangeOf(from, kept + removed.length)} +${rangeOf(from + shift, kept + added.length)} @@`;
     shownTo = to;
     shift += added.length - removed.length;
-    const marked = (mark: string, some: readonly string[]) => some.map((line) => `${mark}${line}`);
-    return [header, ...marked(' ', before), ...marked('-', removed), ...marked('+', added), ...marked(' ', after)];
+    const prefixed = (sign: string, some: readonly string[]) => some.map((line) => `${sign}${line}`);
+    return [
+      header,
+      ...prefixed(' ', before),
+      ...prefixed('-', removed),
+      ...prefixed('+', added),
+      ...prefixed(' ', after),
+    ];
   });
   return [`--- a/${path}`, `+++ b/${path}`, ...hunks.flat()].join('\n');
 };

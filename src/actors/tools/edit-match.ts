@@ -6,7 +6,7 @@ export interface Edit {
   readonly new_text: string;
 }
 
-/** What takes the place of a part of the file's text. */
+/** `start` and `end` are offsets in the file's text. */
 export interface Replacement {
   readonly start: number;
   readonly end: number;
@@ -55,7 +55,7 @@ const searchedLines = 20_000;
 const shownLines = 3;
 const leastLikeness = 0.4;
 
-/** The lines most like the first line of what was searched for, as `12: text`. */
+/** The lines that are most like the first line of `wanted`, as `12: text`. */
 const nearestLines = (source: string, wanted: string): readonly string[] => {
   const target = pairsOf(wanted.split('\n').find((line) => line.trim() !== '') ?? '');
   return source
@@ -86,7 +86,7 @@ const lineEndOf = (source: string): string => {
 };
 
 /**
- * Finds the one place of each edit in the text: exact first (CRLF counts as LF), else folded. New text takes the line
+ * Finds the one match of each edit: an exact one first (CRLF counts as LF), else a folded one. New text takes the line
  * ends of the file. A refusal says what the model has to change.
  */
 export const createMatcher = (source: string): ((edit: Edit) => Checked<Replacement>) => {

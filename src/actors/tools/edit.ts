@@ -35,7 +35,7 @@ const decode = (data: Buffer): string | null => {
 
 const editName = (index: number): string => `edits[${index}]`;
 
-/** Where all edits go, sorted; or every reason why they cannot all be made. */
+/** All replacements, sorted; or every reason why an edit cannot be made. */
 const planEdits = (source: string, edits: readonly Edit[]): Checked<readonly Replacement[]> => {
   const match = createMatcher(source);
   const matches = edits.map((edit, index) => ({ index, match: match(edit) }));
@@ -61,7 +61,7 @@ const shortDiff = (path: string, source: string, replacements: readonly Replacem
   return count < lines.length ? `${text}\n[the diff has ${lines.length - count} more lines]` : text;
 };
 
-/** Replaces parts of a text file; keeps its byte order mark and its line ends. */
+/** Keeps the byte order mark and the line ends of the file. */
 export const editTool: Tool<z.infer<typeof editArguments>> = {
   name: 'edit',
   description:

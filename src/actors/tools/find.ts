@@ -1,18 +1,18 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { maxResultBytes, wholeLines } from '../process/head-tail-buffer.ts';
+import { wholeLines } from '../process/head-tail-buffer.ts';
 import { type InsidePath, locate, refuseForError, refusePath } from './confine.ts';
 import { findTests } from './glob.ts';
 import type { Tool, ToolContext, ToolResult } from './port.ts';
+import { maxLinesBytes } from './result-size.ts';
 import { type FoundLines, searchFailure, searchLines } from './search.ts';
 
 const maxShown = 1_000;
-/** All names are needed to sort them; beyond this many the list is incomplete, and says so. */
+/** Sorting needs all names; beyond this many the list is incomplete and says so. */
 const maxCollected = 50_000;
 const maxNameLength = 4_096;
 const timeoutMs = 20_000;
-const spareForTheNote = 256;
 
 const findArguments = z.strictObject({
   pattern: z
@@ -39,30 +39,15 @@ const findResult = (found: FoundLines, place: InsidePath): ToolResult => {
   if (found.lines.length === 0 && !found.result.timedOut) return { ok: true, text: 'no files' };
 
   const names = found.lines.map((line) => pathFromRoot(place, line)).sort();
-  const { text, count } = wholeLines(names.slice(0, maxShown), maxResultBytes - spareForTheNote);
+  const { text, count } = wholeLines(names.slice(0, maxShown), maxLinesBytes);
   return { ok: !found.result.timedOut, text: `${text}${findNote(found, count)}` };
 };
 
 const runFind = (pattern: string, place: InsidePath, context: ToolContext): Promise<FoundLines> =>
   searchLines({
     argv: [
-      ...([
-        '/bin/sh',
-        '-c',
-        'cd -- "$0" && exec "$@"',
-        place.path,
-        'find',
-        '.',
-        '(',
-        '-name',
-        '.git',
-        '-o',
-        '-name',
-        'node_modules',
-        ')',
-        '-prune',
-        '-o',
-      ] as const),
+      ...(['/bin/sh', '-c', 'cd -- "$0" && exec "$@"', place.path] as const),
+      ...['find', '.', '(', '-name', '.git', '-o', '-name', 'node_modules', ')', '-prune', '-o'],
       ...['(', '-type', 'f', '-o', '-type', 'l', ')', '(', ...findTests(pattern), ')', '-print'],
     ],
     context,
@@ -71,7 +56,6 @@ const runFind = (pattern: string, place: InsidePath, context: ToolContext): Prom
     maxLineLength: maxNameLength,
   });
 
-/** Lists files by a glob with find(1) in a child process, sorted. */
 export const findTool: Tool<z.infer<typeof findArguments>> = {
   name: 'find',
   description: `Lists the files whose name or path matches a glob, sorted, at most ${maxShown}. Skips .git and node_modules.`,

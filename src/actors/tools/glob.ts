@@ -1,6 +1,6 @@
 const maxAlternatives = 32;
 
-/** The plain globs that a pattern with braces stands for: `*.{ts,tsx}` → `*.ts`, `*.tsx`. At most 32. */
+/** Expands braces into plain globs: `*.{ts,tsx}` → `*.ts`, `*.tsx`. At most 32. */
 export const expandBraces = (pattern: string): readonly string[] => {
   let patterns: readonly string[] = [pattern];
   for (;;) {
@@ -14,7 +14,7 @@ export const expandBraces = (pattern: string): readonly string[] => {
   }
 };
 
-/** The globs that together mean the same when a double star with a slash may also stand for no folder at all. */
+/** Expands each double star with a slash into no folder and into any folders. */
 const expandStars = (pattern: string): readonly string[] => {
   const [first = '', ...rest] = pattern.split('**/');
   return rest
@@ -25,7 +25,7 @@ const expandStars = (pattern: string): readonly string[] => {
     .map((one) => one.replaceAll('**', '*'));
 };
 
-/** Tests of find(1), joined by -o: a pattern without a slash names files, one with a slash paths below `.`. */
+/** Tests of find(1), joined by -o. A pattern without a slash tests names, one with a slash paths below `.`. */
 export const findTests = (pattern: string): readonly string[] =>
   expandBraces(pattern.replace(/^(\.?\/)+/, ''))
     .flatMap((one) => (one.includes('/') ? expandStars(one).map((path) => ['-path', `./${path}`]) : [['-name', one]]))

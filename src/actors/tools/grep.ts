@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import { maxResultBytes, wholeLines } from '../process/head-tail-buffer.ts';
+import { wholeLines } from '../process/head-tail-buffer.ts';
 import { locate } from './confine.ts';
 import { expandBraces } from './glob.ts';
 import type { Tool, ToolResult } from './port.ts';
+import { maxLinesBytes } from './result-size.ts';
 import { type FoundLines, searchFailure, searchLines } from './search.ts';
 
 const maxMatches = 100;
 const maxLineLength = 500;
 const timeoutMs = 20_000;
-const spareForTheNote = 256;
 
 const grepArguments = z.strictObject({
   pattern: z.string().min(1).describe('an extended regular expression (grep -E), searched line by line'),
@@ -27,12 +27,12 @@ const grepResult = (found: FoundLines): ToolResult => {
   if (found.lines.length === 0 && !found.result.timedOut) return { ok: true, text: 'no matches' };
 
   const lines = found.lines.map((line) => line.replace(/^\.\//, ''));
-  const { text, count } = wholeLines(lines, maxResultBytes - spareForTheNote);
+  const { text, count } = wholeLines(lines, maxLinesBytes);
   const note = grepNote({ ...found, more: found.more || count < lines.length }, count);
   return { ok: !found.result.timedOut, text: `${text}${note}` };
 };
 
-/** Searches file contents with grep(1) in a child process: no pattern of the model runs on our thread. */
+/** A child process runs the pattern of the model, so that a slow one cannot block our thread. */
 export const grepTool: Tool<z.infer<typeof grepArguments>> = {
   name: 'grep',
   description: `Searches the contents of text files and answers path:line:text, at most ${maxMatches} matches. Skips .git and node_modules.`,

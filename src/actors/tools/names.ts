@@ -1,3 +1,3 @@
-/** Every tool there is, in the order in which models see them; apart from the tools, so that to know them costs nothing. */
+/** In the order in which models see the tools. This file imports no tool, so that it loads fast. */
 export const toolNames = ['read', 'write', 'edit', 'bash', 'grep', 'find', 'ask', 'finish'] as const;
 export type ToolName = (typeof toolNames)[number];

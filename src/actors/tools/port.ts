@@ -3,24 +3,22 @@ import type { CommandLog } from '../process/output-file.ts';
 import type { Sandbox, Wanted } from '../sandbox/port.ts';
 import type { ToolName } from './names.ts';
 
-/** What a tool gets besides its arguments. */
 export interface ToolContext {
-  /** Absolute, symlinks resolved: no tool reads or writes outside. */
+  /** Absolute, symlinks resolved. No tool reads or writes outside. */
   readonly root: string;
   /** Further paths that commands may read. */
   readonly readable: readonly string[];
-  /** The git directory of its own git, where a sandbox mounts one; absent in a folder that has its own. */
+  /** The git directory that a sandbox mounts; absent when the folder has its own. */
   readonly git?: Wanted['git'];
-  /** Whether the folder is the attempt's own: a person sees its work before programs obey it. */
+  /** True in a folder of the attempt's own, whose work a person reviews before the merge. */
   readonly isOwn?: boolean;
   readonly signal: AbortSignal;
-  /** Output as it comes, already bounded by the tool. */
+  /** Streams output; the tool bounds it. */
   readonly emit: (chunk: string) => void;
-  /** Keeps the output of this call's command when it is more than so many bytes, for people and for later commands. */
+  /** Opens a log that keeps the command's output once it is longer than `fromBytes`. */
   readonly openLog: (fromBytes: number) => CommandLog;
-  /** What holds the commands that a tool runs. */
   readonly sandbox: Sandbox;
-  /** The environment for child processes: an allow-list, no secrets. */
+  /** The environment of child processes: an allow-list without secrets. */
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -38,14 +36,12 @@ export interface Tool<Arguments = unknown> {
   run(args: Arguments, context: ToolContext): Promise<ToolResult>;
 }
 
-/** The arguments of `finish`: completion is an act of the agent, not silence. */
 export interface Finish {
   readonly status: 'done' | 'failed';
   readonly summary: string;
   readonly artifacts: readonly string[];
 }
 
-/** What one call did, in the order of the calls. */
 export interface CallResult extends ToolResult {
   readonly callId: string;
   readonly tool: string;
@@ -54,6 +50,6 @@ export interface CallResult extends ToolResult {
   readonly finish: Finish | null;
   /** Set when the call was a valid `ask`. */
   readonly question: string | null;
-  /** Whether the call was none that could be made: an unknown tool, or arguments that are not JSON or of the wrong shape. */
+  /** True for an unknown tool or invalid arguments. */
   readonly malformed: boolean;
 }

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { headOnly, maxResultBytes, wholeLines } from '../process/head-tail-buffer.ts';
+import { headOnly, wholeLines } from '../process/head-tail-buffer.ts';
 import { refusePath } from './confine.ts';
 import { readInside } from './confined-files.ts';
 import type { Tool, ToolResult } from './port.ts';
+import { maxLinesBytes } from './result-size.ts';
 
 const maxLines = 2_000;
-const spareForTheNote = 256;
 const binarySampleBytes = 8_192;
 
 const readArguments = z.strictObject({
@@ -21,7 +21,7 @@ const fileLines = (text: string): readonly string[] => {
 };
 
 const longLine = (line: string, number: number): ToolResult => {
-  const shown = headOnly(line, maxResultBytes - spareForTheNote);
+  const shown = headOnly(line, maxLinesBytes);
   const size = Buffer.byteLength(line);
   const note = `[line ${number} has ${size} bytes; only its beginning is shown; continue with offset ${number + 1}]`;
   return { ok: true, text: `${shown}\n${note}` };
@@ -32,7 +32,7 @@ const pageResult = (lines: readonly string[], { path, offset, limit }: ReadArgum
   const [first, ...rest] = lines.slice(offset - 1, offset - 1 + Math.min(limit, maxLines));
   if (first === undefined) return refusePath(path, `has only ${lines.length} lines`);
 
-  const { text, count } = wholeLines([first, ...rest], maxResultBytes - spareForTheNote);
+  const { text, count } = wholeLines([first, ...rest], maxLinesBytes);
   if (count === 0) return longLine(first, offset);
   const last = offset + count - 1;
   if (offset === 1 && last === lines.length) return { ok: true, text };
@@ -40,7 +40,6 @@ const pageResult = (lines: readonly string[], { path, offset, limit }: ReadArgum
   return { ok: true, text: `${text}\n[lines ${offset}-${last} of ${lines.length}${how}]` };
 };
 
-/** Reads a text file by lines: at most 2,000 lines and 16 KiB at once. */
 export const readTool: Tool<ReadArguments> = {
   name: 'read',
   description: `Reads a text file: at most ${maxLines} lines or 16 KiB of whole lines; says how to continue when there is more.`,

@@ -3,7 +3,7 @@ import { runConfined } from '../sandbox/run-sandboxed.ts';
 import type { ToolContext } from './port.ts';
 
 export interface LineSearch {
-  /** Run in the root of the workspace. */
+  /** Runs in the workspace root. */
   readonly argv: readonly [string, ...string[]];
   readonly context: ToolContext;
   readonly timeoutMs: number;
@@ -13,16 +13,15 @@ export interface LineSearch {
 
 export interface FoundLines {
   readonly lines: readonly string[];
-  /** True when there was more than `maxLines`; the command was then ended. */
+  /** True when the command was ended because it had more than `maxLines`. */
   readonly more: boolean;
-  /** What the command said on its error stream. */
-  readonly complaint: string;
+  readonly stderr: string;
   readonly result: CommandResult;
 }
 
-const maxComplaintLength = 2_000;
+const maxStderrLength = 2_000;
 
-/** Cuts a stream into lines, keeps the first part of each, and says when there are more than enough. */
+/** Collects up to `maxLines` lines, each cut at `maxLength`; calls `onEnough` when there are more. */
 const createLineCollector = (maxLines: number, maxLength: number, onEnough: () => void) => {
   const lines: string[] = [];
   let pending = '';
@@ -55,32 +54,32 @@ const createLineCollector = (maxLines: number, maxLength: number, onEnough: () =
 };
 
 /**
- * Runs a search command and keeps the first lines of its output; ends it as soon as there are more. In the sandbox, where no
- * folder that is swapped for a link meanwhile leads out, and a pattern has no more memory than a command; where there is no
- * sandbox without it, for these are our own commands.
+ * Runs a search command, keeps the first lines of its output and ends it as soon as there are more. The sandbox keeps a
+ * folder that is swapped for a symlink from leading out, and limits the memory of a pattern. Where there is no sandbox
+ * the command runs without it, since it is our own.
  */
 export const searchLines = async (search: LineSearch): Promise<FoundLines> => {
   const { argv, context, timeoutMs, maxLines, maxLineLength } = search;
   const enough = new AbortController();
   const lines = createLineCollector(maxLines, maxLineLength, () => enough.abort());
-  let complaint = '';
+  let stderr = '';
   const onOutput = (text: string, stream: OutputStream) => {
     if (stream === 'stdout') lines.push(text);
-    else complaint = (complaint + text).slice(0, maxComplaintLength);
+    else stderr = (stderr + text).slice(0, maxStderrLength);
   };
 
   const signal = AbortSignal.any([context.signal, enough.signal]);
   const bounds = { timeoutMs, signal, onOutput, headBytes: 0, tailBytes: 0 };
   const { root, readable, git, env, sandbox } = context;
-  const held = await runConfined(sandbox, { argv, root, readable, git, env, readOnly: true, ...bounds });
-  const result = 'refusal' in held ? await runCommand({ argv, cwd: root, env, ...bounds }) : held;
-  return { ...lines.end(), complaint: complaint.trim(), result };
+  const confined = await runConfined(sandbox, { argv, root, readable, git, env, readOnly: true, ...bounds });
+  const result = 'refusal' in confined ? await runCommand({ argv, cwd: root, env, ...bounds }) : confined;
+  return { ...lines.end(), stderr: stderr.trim(), result };
 };
 
-/** Why a search has no answer at all, or null: cancelled, not started, or refused by the command. */
-export const searchFailure = ({ lines, more, complaint, result }: FoundLines, worstExit: number): string | null => {
+/** The reason why a search has no result: cancelled, not started or refused; else null. */
+export const searchFailure = ({ lines, more, stderr, result }: FoundLines, worstExit: number): string | null => {
   if (result.aborted && !more) return 'cancelled';
   if (result.timedOut || more || lines.length > 0) return null;
   if (result.exitCode === null) return result.output;
-  return result.exitCode > worstExit ? complaint || `the search ended with exit code ${result.exitCode}` : null;
+  return result.exitCode > worstExit ? stderr || `the search ended with exit code ${result.exitCode}` : null;
 };

@@ -1,7 +1,7 @@
-/** A text in which an edit is searched, and the way back to the file's own text. */
+/** A form of a text to search in, with a map back to the source. */
 export interface TextView {
   readonly text: string;
-  /** The place in the source of a place in `text`; null inside a character that was unfolded, such as a ligature. */
+  /** Maps an offset of `text` to the source; null inside a character that was unfolded, such as a ligature. */
   toSource(index: number): number | null;
 }
 
@@ -25,7 +25,7 @@ const foldCharacters = (text: string): string =>
 
 const isAscii = (text: string): boolean => Buffer.byteLength(text) === text.length;
 
-/** Each character with its combining marks, folded by itself, so that lengths can be added up. */
+/** Folds each character with its combining marks on its own, so that lengths add up. */
 const piecesOf = (line: string): readonly Piece[] =>
   (line.match(/\P{M}\p{M}*|\p{M}+/gsu) ?? []).map((one) => ({ text: foldCharacters(one), length: one.length }));
 
@@ -38,7 +38,7 @@ const foldLine = (line: string): string => {
         .join('');
 };
 
-/** The text as a forgiving search sees it: no trailing spaces, NFKC, plain quotes and dashes, LF. */
+/** Folds a text: no trailing spaces, NFKC, plain quotes and dashes, LF. */
 export const foldText = (text: string): string => text.split(/\r?\n/).map(foldLine).join('\n');
 
 const columnInFolded = (content: string, column: number): number | null => {
@@ -93,7 +93,7 @@ const viewOf = (
   return { text: lines.map(({ content }) => show(content)).join('\n'), toSource };
 };
 
-/** The text itself, with LF for CRLF. */
+/** LF stands for CRLF; all else is as in the source. */
 export const exactView = (source: string): TextView =>
   viewOf(
     source,
@@ -101,5 +101,4 @@ export const exactView = (source: string): TextView =>
     (_, column) => column,
   );
 
-/** The text as `foldText` shows it. */
 export const foldedView = (source: string): TextView => viewOf(source, foldLine, columnInFolded);

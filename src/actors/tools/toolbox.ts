@@ -22,14 +22,14 @@ const toolsByName: Readonly<Record<ToolName, Tool>> = {
 
 export const toolbox: readonly Tool[] = toolNames.map((name) => toolsByName[name]);
 
-/** Tools that can be used again when it is not known whether they were: the second time does no more than the first. */
+/** Tools whose second identical call does no more than the first. */
 export const repeatableTools: ReadonlySet<string> = new Set([
   ...[readTool.name, grepTool.name, findTool.name],
   ...[writeTool.name, askTool.name, finishTool.name],
 ]);
 
-/** Tools that change nothing, so that several may run at once. */
+/** Tools that change nothing: several may run at once. */
 export const readOnlyTools: ReadonlySet<string> = new Set([readTool.name, grepTool.name, findTool.name]);
 
-/** Tools that change files, or may. */
+/** Tools that may change files. */
 export const changingTools: ReadonlySet<string> = new Set([writeTool.name, editTool.name, bashTool.name]);

@@ -8,7 +8,6 @@ const writeArguments = z.strictObject({
   content: z.string().describe('the whole new content of the file'),
 });
 
-/** Creates or replaces a whole file. */
 export const writeTool: Tool<z.infer<typeof writeArguments>> = {
   name: 'write',
   description:

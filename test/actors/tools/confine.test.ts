@@ -26,7 +26,7 @@ describe('a place inside the workspace', () => {
 
     expect(await locate(root, join(root, 'a.ts'), 'write')).toEqual({
       ok: true,
-      value: { parts: ['a.ts'], path: './a.ts', shown: null },
+      value: { parts: ['a.ts'], path: './a.ts', reviewed: null },
     });
   });
 });
