@@ -110,9 +110,9 @@ const assistants: Assistants = {
   of: () => null,
   problem: () => 'there are none in a simulation',
   loggedIn: () => null,
-  lookAgain: async () => {},
+  checkLogins: async () => {},
   environmentOf: () => ({}),
-  held: () => true,
+  sandboxed: () => true,
 };
 
 const workspace: Workspace = {

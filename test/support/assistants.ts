@@ -20,7 +20,7 @@ export const fakeAssistants = (more: Partial<AssistantsOptions> = {}): Assistant
     environment: childEnvironment(process.env),
     secrets: {},
     passed: [],
-    held: true,
+    sandboxed: true,
     now: () => performance.now(),
     ...more,
   });
@@ -49,7 +49,7 @@ export const noAssistants: Assistants = {
   of: () => null,
   problem: (name) => `${name} is not configured`,
   loggedIn: () => null,
-  lookAgain: async () => {},
+  checkLogins: async () => {},
   environmentOf: () => ({}),
-  held: () => true,
+  sandboxed: () => true,
 };

@@ -4,44 +4,43 @@ import { execa } from 'execa';
 import type { Assistant as AssistantName } from '../../machines/agent-context.ts';
 import type { Assistant } from './port.ts';
 
-/** The assistants that can do work here. */
 export interface Assistants {
-  /** As the user configured it, its program with its place; null for a command that is not configured. */
+  /** The assistant with the full path of its program; null for a command that is not configured. */
   of(name: AssistantName): Assistant | null;
-  /** Why it cannot be used, or null. */
+  /** The reason why it cannot be used, or null. */
   problem(name: AssistantName): string | null;
-  /** The first one that is logged in, as was found out last, or null. */
+  /** The first logged-in one that the last check found, or null. */
   loggedIn(): AssistantName | null;
-  /** Asks again who is logged in, unless somebody is or that was asked a moment ago. */
-  lookAgain(): Promise<void>;
-  /** What is passed on to it beside the environment of every child process. */
+  /** Checks logins again, unless one was found or the last check is less than 10 s ago. */
+  checkLogins(): Promise<void>;
+  /** Its variables beside those of every child process. */
   environmentOf(assistant: Assistant): Readonly<Record<string, string>>;
-  /** Whether they run in the sandbox; otherwise as the user, by the user's word. */
-  held(): boolean;
+  /** False when the user configured assistants to run outside the sandbox. */
+  sandboxed(): boolean;
 }
 
 export interface AssistantsOptions {
   readonly codex: Assistant;
   readonly claude: Assistant;
   readonly command: Assistant | null;
-  /** Who may be used because it is logged in, in this order. */
+  /** Checked for a login, in this order. */
   readonly candidates: readonly ('codex' | 'claude')[];
-  /** The environment of every child process, which has the PATH. */
+  /** The environment of every child process, with PATH. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Credentials and other variables of the user, of which each assistant gets its own. */
+  /** Credentials and other variables of the user; each assistant gets only its own. */
   readonly secrets: Readonly<Record<string, string>>;
   /** Names of variables that every assistant gets. */
   readonly passed: readonly string[];
-  readonly held: boolean;
+  readonly sandboxed: boolean;
   readonly now: () => number;
 }
 
-/** What says by its exit code whether it is logged in. */
+/** Exit code 0 means logged in. */
 const statusCommands = { codex: ['login', 'status'], claude: ['auth', 'status'] } as const;
-/** A key that stands for a login, of which the program does not speak. */
+/** A variable that counts as a login, which the status command does not report. */
 const loginKeys = { codex: 'CODEX_API_KEY', claude: null } as const;
 const statusMs = 15_000;
-const askAgainMs = 10_000;
+const checkAgainMs = 10_000;
 
 const isExecutable = (path: string): boolean => {
   try {
@@ -52,7 +51,7 @@ const isExecutable = (path: string): boolean => {
   }
 };
 
-/** Where a program is, or null; a relative entry of PATH could be the project's own folder and is passed over. */
+/** The full path of a program, or null. Skips relative entries of PATH: one could be the project's folder. */
 const findProgram = (program: string, path: string): string | null => {
   if (isAbsolute(program)) return isExecutable(program) ? program : null;
   const folder = path.split(delimiter).find((each) => isAbsolute(each) && isExecutable(join(each, program)));
@@ -65,7 +64,7 @@ const programName = (assistant: Assistant): string =>
 export const createAssistants = (options: AssistantsOptions): Assistants => {
   const { candidates, environment, secrets, passed, now } = options;
   let found: AssistantName | null = null;
-  let askedAt: number | null = null;
+  let checkedAt: number | null = null;
 
   const findFor = (assistant: Assistant) => findProgram(programName(assistant), environment['PATH'] ?? '');
   const environmentOf = ({ variables }: Assistant) =>
@@ -87,7 +86,7 @@ export const createAssistants = (options: AssistantsOptions): Assistants => {
       stdin: 'ignore',
       stdout: 'ignore',
       stderr: 'ignore',
-      // Not the project, whose files it might obey.
+      // Not the project: the program might obey its files.
       cwd: '/',
       reject: false,
       timeout: statusMs,
@@ -105,9 +104,9 @@ export const createAssistants = (options: AssistantsOptions): Assistants => {
     },
     problem,
     loggedIn: () => (found === null || problem(found) !== null ? null : found),
-    lookAgain: async () => {
-      if (found !== null || (askedAt !== null && now() - askedAt < askAgainMs)) return;
-      askedAt = now();
+    checkLogins: async () => {
+      if (found !== null || (checkedAt !== null && now() - checkedAt < checkAgainMs)) return;
+      checkedAt = now();
       for (const name of candidates)
         if (problem(name) === null && (await isLoggedIn(name))) {
           found = name;
@@ -115,6 +114,6 @@ export const createAssistants = (options: AssistantsOptions): Assistants => {
         }
     },
     environmentOf,
-    held: () => options.held,
+    sandboxed: () => options.sandboxed,
   };
 };

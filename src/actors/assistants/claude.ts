@@ -25,7 +25,7 @@ type Block = z.infer<typeof blockSchema>;
 const assistantSchema = z.looseObject({
   type: z.literal('assistant'),
   message: z.looseObject({ id: z.string(), content: z.array(blockSchema), usage: claudeUsageSchema.optional() }),
-  /** Set when an agent of the agent says it. */
+  /** Set in messages of a subagent. */
   parent_tool_use_id: z.string().nullish(),
 });
 const modelsSchema = z.record(
@@ -55,7 +55,7 @@ const claudeLineSchema = z.discriminatedUnion('type', [
   claudeResultSchema,
 ]);
 
-/** What it reads from its cache, and writes there, is input too. */
+/** Cache reads and writes count as input. */
 const tokensUsed = (usage: z.infer<typeof claudeUsageSchema>) => ({
   inputTokens:
     (usage.input_tokens ?? 0) + (usage.cache_read_input_tokens ?? 0) + (usage.cache_creation_input_tokens ?? 0),
@@ -97,8 +97,8 @@ const toolResultEvents = (content: unknown): readonly AssistantEvent[] =>
   );
 
 /**
- * The total is of the run (2.1.197, 2.1.260) or, after a resume, of the session (2.1.300, 2.1.330). Newer versions say what is
- * new since the last result; of the others the input that the total covers tells the two apart.
+ * The total covers the run (2.1.197, 2.1.260) or, after a resume, the session (2.1.300, 2.1.330). Newer versions give
+ * the cost since the last result; for the others, the input that the total covers tells the two apart.
  */
 const costEvents = ({
   total_cost_usd,
@@ -153,8 +153,8 @@ const claudeSettings =
   /^(\.claude\.json|settings(\.local)?\.json|CLAUDE\.md|agents|commands|hooks|output-styles|plugins|rules|scripts|skills|.*\.(sh|py|js|mjs))$/;
 
 /**
- * `claude -p --output-format stream-json`. It edits files of the workspace without asking; what else would need leave
- * is not done. Settings and servers that the project brings do not count: they could change where model calls go.
+ * `claude -p --output-format stream-json`. It edits files of the workspace without asking and does nothing else that
+ * needs permission. It ignores the project's settings and servers: they could change where model calls go.
  */
 export const createClaude = ({ path = 'claude', args = [] }: AssistantProgram = {}): Assistant => ({
   name: 'claude',
@@ -162,7 +162,7 @@ export const createClaude = ({ path = 'claude', args = [] }: AssistantProgram = 
     ...['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'ANTHROPIC_BASE_URL'],
     ...['CLAUDE_CODE_OAUTH_TOKEN', 'CLAUDE_CONFIG_DIR'],
   ],
-  saysCost: true,
+  reportsCost: true,
   resumes: true,
   endsByExit: false,
   argv: ({ model, session, moneyLeftUsd }) => [

@@ -3,16 +3,15 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { commandProblem } from './codex-command.ts';
-import { createLineSplitter } from './line-splitter.ts';
+import { createLineSplitter, maxEventLine } from './line-splitter.ts';
 import type { AssistantEvent, TokensUsed, WatchSession } from './port.ts';
 import { homeIn, parseJsonLine } from './program.ts';
 
 const threadPollMs = 250;
-const longestLine = 8 * 1024 * 1024;
 const dayMs = 24 * 3_600_000;
 
 const codexTokens = z.number().nonnegative().default(0);
-const codexUsageSchema = z
+export const codexUsageSchema = z
   .looseObject({ input_tokens: codexTokens, cached_input_tokens: codexTokens, output_tokens: codexTokens })
   .transform(
     ({ input_tokens, cached_input_tokens, output_tokens }): TokensUsed => ({
@@ -22,19 +21,19 @@ const codexUsageSchema = z
     }),
   );
 const threadLineSchema = z.union([
-  // After each call of the model; older versions have none.
+  // Written after each call of the model; older versions write none.
   z.object({
     timestamp: z.string(),
     type: z.literal('token_usage_record'),
     payload: z.object({ response_id: z.string(), usage: codexUsageSchema }),
   }),
-  // When the tools that the call asked for have ended.
+  // Written when the tools of a call have ended.
   z.object({
     timestamp: z.string(),
     type: z.literal('event_msg'),
     payload: z.object({ type: z.literal('token_count'), info: z.object({ total_token_usage: codexUsageSchema }) }),
   }),
-  // A command that ends at once is not printed.
+  // codex does not print a command that ends at once.
   z.object({
     timestamp: z.string(),
     type: z.literal('response_item'),
@@ -46,7 +45,7 @@ const recordTypes = /"(token_usage_record|token_count|function_call_output)"/;
 export const codexHome = (env: Readonly<Record<string, string>>): string =>
   env['CODEX_HOME'] ?? join(homeIn(env), '.codex');
 
-/** What a line of the file says that was written in this run. */
+/** Ignores records from before `since` (epoch ms), which belong to earlier runs. */
 const threadEvent = (text: string, since: number): AssistantEvent | null => {
   if (!recordTypes.test(text)) return null;
   const line = threadLineSchema.safeParse(parseJsonLine(text));
@@ -58,17 +57,17 @@ const threadEvent = (text: string, since: number): AssistantEvent | null => {
   const { output } = data.payload;
   const [head = '', own] = output.split('\nOutput:\n');
   const problem = commandProblem(own ?? output);
-  // Other tools answer here, too.
+  // Other tools use this record, too.
   return problem === null && !head.includes('Process exited with code') ? null : { type: 'command', problem };
 };
 
-/** An id of version 7 begins with the time at which the thread began. */
+/** The start of the thread (epoch ms), which an id of version 7 begins with. */
 const beganAt = (session: string): number => {
   const [, high = '', low = ''] = /^([0-9a-f]{8})-([0-9a-f]{4})-7/.exec(session) ?? [];
   return high === '' ? Date.now() : Number.parseInt(high + low, 16);
 };
 
-/** The file of a thread lies in the folder of its day, as it was where codex ran. */
+/** The file lies in the folder of the day on which the thread began, in codex's time zone. */
 const findThreadFile = async (home: string, session: string): Promise<string | null> => {
   for (const days of [0, -1, 1]) {
     const [year = '', month = '', day = ''] = new Date(beganAt(session) + days * dayMs).toISOString().split(/[-T]/);
@@ -80,16 +79,16 @@ const findThreadFile = async (home: string, session: string): Promise<string | n
 };
 
 /**
- * codex prints what it used only when its turn is over, and writes it into the file of its thread after every call of the
- * model. The form of that file is codex's own: where it is not found or reads differently, nothing is said until the end.
+ * Reads usage from the thread file, which codex extends after every model call; codex prints usage only at the end of its
+ * turn. The format is codex's own: when the file is missing or different, usage comes at the end only.
  */
 export const watchThread: WatchSession = ({ session, env, since, onEvent }) => {
   const home = codexHome(env);
   let file: string | null = null;
-  let read = 0;
+  let readBytes = 0;
   let reading: Promise<void> | null = null;
   const lines = createLineSplitter({
-    longest: longestLine,
+    longest: maxEventLine,
     onLine: (line) => {
       const event = threadEvent(line, since);
       if (event !== null) onEvent(event);
@@ -97,18 +96,18 @@ export const watchThread: WatchSession = ({ session, env, since, onEvent }) => {
     onDropped: () => {},
   });
 
-  const readOn = async (): Promise<void> => {
+  const readMore = async (): Promise<void> => {
     file ??= await findThreadFile(home, session);
     if (file === null) return;
-    // What is in the folder is the assistant's: not the file that a link points to.
+    // The assistant can write in this folder: follow no link.
     const stat = await lstat(file);
-    if (!stat.isFile() || stat.size <= read) return;
-    const stream = createReadStream(file, { start: read, end: stat.size - 1, encoding: 'utf8' });
+    if (!stat.isFile() || stat.size <= readBytes) return;
+    const stream = createReadStream(file, { start: readBytes, end: stat.size - 1, encoding: 'utf8' });
     for await (const text of stream) lines.push(text);
-    read = stat.size;
+    readBytes = stat.size;
   };
   const look = (): Promise<void> => {
-    reading ??= readOn()
+    reading ??= readMore()
       .catch(() => {})
       .finally(() => {
         reading = null;

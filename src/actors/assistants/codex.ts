@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { commandProblem } from './codex-command.ts';
-import { codexHome, watchThread } from './codex-usage.ts';
-import type { Assistant, AssistantEvent } from './port.ts';
+import { codexHome, codexUsageSchema, watchThread } from './codex-usage.ts';
+import { type Assistant, type AssistantEvent, noTokens } from './port.ts';
 import { type AssistantProgram, homeIn, isTransient, parseJsonLine, sessionIdSchema } from './program.ts';
 
 const itemSchema = z.looseObject({
@@ -21,13 +21,11 @@ const itemSchema = z.looseObject({
 });
 type Item = z.infer<typeof itemSchema>;
 
-const tokens = z.number().nonnegative().default(0);
-const usageSchema = z.looseObject({ input_tokens: tokens, cached_input_tokens: tokens, output_tokens: tokens });
 const codexLineSchema = z.discriminatedUnion('type', [
   z.looseObject({ type: z.literal('thread.started'), thread_id: sessionIdSchema }),
   z.looseObject({ type: z.literal('item.started'), item: itemSchema }),
   z.looseObject({ type: z.literal('item.completed'), item: itemSchema }),
-  z.looseObject({ type: z.literal('turn.completed'), usage: usageSchema.optional() }),
+  z.looseObject({ type: z.literal('turn.completed'), usage: codexUsageSchema.optional() }),
   z.looseObject({ type: z.literal('turn.failed'), error: z.looseObject({ message: z.string() }).optional() }),
   z.looseObject({ type: z.literal('error'), message: z.string() }),
 ]);
@@ -38,7 +36,7 @@ const argumentsOf = ({ type, command, changes, server, tool, arguments: given, q
   return type === 'web_search' ? { query } : { server, tool, arguments: given };
 };
 
-/** Items that are work on something; what else there is (reasoning, plans) is not shown. */
+/** Other items, such as reasoning and plans, are not shown. */
 const toolNamesByItem: Readonly<Record<string, string>> = {
   command_execution: 'command',
   file_change: 'file_change',
@@ -79,35 +77,32 @@ const codexEvents = (line: z.infer<typeof codexLineSchema>): readonly AssistantE
     case 'error':
       return [{ type: 'note', level: 'warn', message: line.message }];
     case 'turn.failed': {
-      const message = line.error?.message ?? 'it does not say why';
+      const message = line.error?.message ?? 'it gave no reason';
       return [{ type: 'failed', code: 'model_failed', message, retryable: isTransient(message) }];
     }
-    case 'turn.completed': {
-      const { input_tokens = 0, output_tokens = 0, cached_input_tokens = 0 } = line.usage ?? {};
-      const used = { inputTokens: input_tokens, outputTokens: output_tokens, cachedTokens: cached_input_tokens };
-      // Also after a resume it counts from the beginning of the session (checked with 0.169).
+    case 'turn.completed':
+      // After a resume, too, it counts from the beginning of the session (checked with 0.169).
       return [
         { type: 'result', text: null },
-        { type: 'used', since: 'session', used },
+        { type: 'used', since: 'session', used: line.usage ?? noTokens },
       ];
-    }
   }
 };
 
 const codexSettings = /^(.*\.toml|AGENTS(\.override)?\.md|agents|hooks|hooks\.json|plugins|prompts|rules|skills)$/;
 
-/** codex takes such a word once; the user's counts. */
+/** codex takes such an option once; the user's counts. */
 const choosesSandbox = (args: readonly string[]): boolean =>
   args.some((arg) => /^(-s|--sandbox(=.*)?|--dangerously-bypass-approvals-and-sandbox|--approve-for-me)$/.test(arg));
 
 /**
- * `codex exec --json`. Its own sandbox holds its commands to the workspace and keeps keys out of their environment; its
- * own rules let no project choose the provider.
+ * `codex exec --json`. Its own sandbox confines its commands to the workspace and keeps keys out of their environment.
+ * Its own rules let no project choose the provider.
  */
 export const createCodex = ({ path = 'codex', args = [] }: AssistantProgram = {}): Assistant => ({
   name: 'codex',
   variables: ['CODEX_HOME', 'CODEX_API_KEY', 'OPENAI_API_KEY'],
-  saysCost: false,
+  reportsCost: false,
   resumes: true,
   endsByExit: false,
   watch: watchThread,

@@ -1,7 +1,7 @@
 import type { Assistant, AssistantStart } from './port.ts';
 import { homeIn } from './program.ts';
 
-/** The model is a caller's word: it must not become an option. */
+/** The model name comes from a caller: it must not become an option. */
 const fillPlaceholders = (part: string, { promptFile, taskId, role, model }: AssistantStart): string =>
   part
     .replaceAll('{prompt_file}', promptFile)
@@ -9,11 +9,11 @@ const fillPlaceholders = (part: string, { promptFile, taskId, role, model }: Ass
     .replaceAll('{role}', role)
     .replaceAll('{model}', model?.replace(/^-+/, '') ?? '');
 
-/** Any program: it reads the prompt, and the end of what it writes is the result when it ends with exit code 0. */
+/** Any program that reads the prompt. After exit code 0 the end of its output is the result. */
 export const createCommand = ([program, ...args]: readonly [string, ...string[]]): Assistant => ({
   name: 'command',
   variables: [],
-  saysCost: false,
+  reportsCost: false,
   resumes: false,
   endsByExit: true,
   argv: (start) => [program, ...args.map((part) => fillPlaceholders(part, start))],

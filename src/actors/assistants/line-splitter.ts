@@ -1,33 +1,35 @@
-/** Text in pieces, as lines. */
+/** The longest line of JSON that is read from an assistant (characters). */
+export const maxEventLine = 8 * 1024 * 1024;
+
 export interface LineSplitter {
   push(text: string): void;
-  /** The last line may lack its end. */
+  /** Ends the last line, which may have no line feed. */
   end(): void;
 }
 
 export interface LineSplitterOptions {
-  /** A longer line is dropped, in characters. */
+  /** Longer lines are dropped (characters). */
   readonly longest: number;
   readonly onLine: (line: string) => void;
   readonly onDropped: () => void;
 }
 
-/** Splits at `\n` alone: JSON text may hold U+2028, at which other readers of lines split too. Holds one line at most. */
+/** Splits at `\n` alone: JSON text may hold U+2028, at which other line readers split. Buffers one line at most. */
 export const createLineSplitter = ({ longest, onLine, onDropped }: LineSplitterOptions): LineSplitter => {
-  let held = '';
+  let buffered = '';
   let dropping = false;
 
-  const hold = (piece: string): void => {
+  const append = (piece: string): void => {
     if (dropping) return;
-    held += piece;
-    if (held.length <= longest) return;
-    held = '';
+    buffered += piece;
+    if (buffered.length <= longest) return;
+    buffered = '';
     dropping = true;
     onDropped();
   };
   const end = (): void => {
-    const line = held.trim();
-    held = '';
+    const line = buffered.trim();
+    buffered = '';
     dropping = false;
     if (line !== '') onLine(line);
   };
@@ -37,10 +39,10 @@ export const createLineSplitter = ({ longest, onLine, onDropped }: LineSplitterO
       const pieces = text.split('\n');
       const last = pieces.pop() ?? '';
       for (const piece of pieces) {
-        hold(piece);
+        append(piece);
         end();
       }
-      hold(last);
+      append(last);
     },
     end,
   };

@@ -1,34 +1,36 @@
 import type { Assistant as AssistantName } from '../../machines/agent-context.ts';
 import type { AssistantNeeds } from '../sandbox/port.ts';
 
-/** Tokens; those that came from a cache are among the input. */
+/** Input includes the cached tokens. */
 export interface TokensUsed {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cachedTokens: number;
 }
 
-/** What one line of an assistant's output says, in our words. */
+export const noTokens: TokensUsed = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
+
+/** The meaning of one line of an assistant's output. */
 export type AssistantEvent =
-  /** Its conversation has this id and can be gone on with. */
+  /** The session can be resumed by this id. */
   | { readonly type: 'session'; readonly id: string }
   | { readonly type: 'text'; readonly text: string }
   | { readonly type: 'tool_started'; readonly callId: string; readonly tool: string; readonly arguments: string }
   | { readonly type: 'tool_ended'; readonly callId: string; readonly ok: boolean; readonly output: string }
-  /** A command was run, or could not even be started; the same one may be told of twice. */
+  /** A command ran, or could not start; one command may give two such events. */
   | { readonly type: 'command'; readonly problem: string | null }
-  /** It changed a file; the path is as the assistant gives it. */
+  /** The path is as the assistant gives it. */
   | { readonly type: 'changed'; readonly path: string }
-  /** A call of its model, so far: the same id again says it better. */
+  /** Usage of one model call; a later event with the same id replaces it. */
   | { readonly type: 'called'; readonly id: string; readonly used: TokensUsed }
-  /** What the whole run used, or the whole session. */
+  /** Usage of the whole run or the whole session. */
   | { readonly type: 'used'; readonly since: 'run' | 'session'; readonly used: TokensUsed }
-  /** What the run cost since this was said last. */
+  /** Cost since the last such event. */
   | { readonly type: 'cost'; readonly usd: number }
-  /** What the run cost, or the whole session: it covers so much input, or does not say how much. */
+  /** Cost of the run or of the session; `inputTokens` is the input that it covers, null when not given. */
   | { readonly type: 'cost_so_far'; readonly usd: number; readonly inputTokens: number | null }
   | { readonly type: 'note'; readonly level: 'info' | 'warn'; readonly message: string }
-  /** Its work is done; null when the last text is the result. What it used comes after it. */
+  /** Null: the last text is the result. Usage events follow. */
   | { readonly type: 'result'; readonly text: string | null }
   | {
       readonly type: 'failed';
@@ -37,44 +39,43 @@ export type AssistantEvent =
       readonly retryable: boolean;
     };
 
-/** What an assistant is started with. */
 export interface AssistantStart {
   readonly model: string | null;
-  /** The session to go on with, or null for a new one. */
+  /** The session to resume, or null for a new one. */
   readonly session: string | null;
-  /** Holds the prompt; it is the standard input, too. */
+  /** A file with the prompt, which is also the standard input. */
   readonly promptFile: string;
   readonly taskId: string;
   readonly role: string;
   readonly moneyLeftUsd: number | null;
 }
 
-/** Looks what a session does while it is at work, until the returned function is called, which looks once more. */
+/** Watches a running session. The returned function looks once more and stops. */
 export type WatchSession = (watched: {
   readonly session: string;
   /** The environment of the assistant. */
   readonly env: Readonly<Record<string, string>>;
-  /** When the run began (epoch ms): what the session did before is not told. */
+  /** Start of the run (epoch ms); earlier records of the session are skipped. */
   readonly since: number;
   readonly onEvent: (event: AssistantEvent) => void;
 }) => () => Promise<void>;
 
-/** A program that does the work of an attempt with a loop of its own. */
+/** A program that works on an attempt with an agent loop of its own. */
 export interface Assistant {
   readonly name: AssistantName;
-  /** Variables that are passed on to it, beside those of every child process. */
+  /** Names of the variables that it gets beside those of every child process. */
   readonly variables: readonly string[];
-  /** Whether what it cost is in its own words. */
-  readonly saysCost: boolean;
-  /** Whether its sessions can be gone on with. */
+  /** True when it reports its own cost. */
+  readonly reportsCost: boolean;
+  /** True when its sessions can be resumed. */
   readonly resumes: boolean;
   argv(start: AssistantStart): readonly [string, ...string[]];
-  /** What it needs of the machine, by its environment, beside its program and its workspace. */
+  /** Files and folders that it needs beside its program and its workspace. */
   needs(env: Readonly<Record<string, string>>): AssistantNeeds;
-  /** What a line of its standard output says; nothing when it says nothing that we know. Pure, and never throws. */
+  /** Parses a line of its standard output; unknown lines give no events. Pure; never throws. */
   read(line: string): readonly AssistantEvent[];
-  /** For one that says what it used only when it ends. */
+  /** For an assistant that prints its usage only at the end. */
   readonly watch?: WatchSession;
-  /** Whether an end with exit code 0 and without a result is one, with the end of its output as the result. */
+  /** True when exit code 0 means success, with the end of its output as the result. */
   readonly endsByExit: boolean;
 }

@@ -1,17 +1,16 @@
 import { homedir } from 'node:os';
 import { z } from 'zod';
 
-/** Where an assistant's program is, and what the user adds to its arguments. */
 export interface AssistantProgram {
-  /** Absent means: found on PATH. */
+  /** Default: found on PATH. */
   readonly path?: string;
+  /** Arguments that the user adds. */
   readonly args?: readonly string[];
 }
 
-/** The home of the user by the environment of an assistant. */
 export const homeIn = (env: Readonly<Record<string, string>>): string => env['HOME'] ?? homedir();
 
-/** The JSON value of a line, or null: programs also print what is none. */
+/** Null for a line that is not JSON: programs print such lines, too. */
 export const parseJsonLine = (line: string): unknown => {
   try {
     return JSON.parse(line);
@@ -20,9 +19,9 @@ export const parseJsonLine = (line: string): unknown => {
   }
 };
 
-/** It goes into arguments: never anything that could be taken for an option. */
+/** The id becomes an argument: it must never look like an option. */
 export const sessionIdSchema = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/);
 
-/** Of a failure whose words are all that is known: whether the same may go well later. */
+/** Guesses from a message alone whether a later attempt may succeed. */
 export const isTransient = (message: string): boolean =>
   /\b(408|429|5\d\d)\b|network|timed? ?out|overloaded/i.test(message);

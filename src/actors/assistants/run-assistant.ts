@@ -6,7 +6,7 @@ import type { CommandResult } from '../process/run-command.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import { type ConfinedResult, runConfined } from '../sandbox/run-sandboxed.ts';
 import type { OpenWorkspace } from '../workspace/port.ts';
-import { createLineSplitter } from './line-splitter.ts';
+import { createLineSplitter, maxEventLine } from './line-splitter.ts';
 import type { Assistant, AssistantEvent, AssistantStart } from './port.ts';
 
 export interface AssistantRun {
@@ -14,37 +14,36 @@ export interface AssistantRun {
   readonly start: Omit<AssistantStart, 'promptFile'>;
   readonly prompt: string;
   readonly root: string;
-  /** Further paths that it may read. */
+  /** Further paths that the assistant may read. */
   readonly readable: readonly string[];
-  /** The git directory of its own git, where a sandbox mounts one. */
+  /** The git directory that a sandbox mounts. */
   readonly git: OpenWorkspace['git'];
   readonly sandbox: Sandbox;
   /** The whole environment. */
   readonly env: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
-  /** It is ended when nothing was heard of it for so long. */
+  /** A run that is silent for longer is ended. */
   readonly silentMs: number;
   readonly onEvent: (event: AssistantEvent) => void;
 }
 
-/** How the program ended, whatever it said. */
+/** The end of the program, apart from what it reported. */
 export interface RunEnd extends Pick<ConfinedResult, 'exitCode' | 'leftProcesses' | 'quarantined' | 'quarantine'> {
   readonly how: 'itself' | 'stopped' | 'flooded' | 'silent' | 'timeout' | 'not_started' | 'refused';
-  /** The end of what it wrote there. */
+  /** The last 16 KiB. */
   readonly stdout: string;
-  /** The same, or why it was not begun. */
+  /** The last 16 KiB, or the reason why the program did not start. */
   readonly stderr: string;
 }
 
-const longestLine = 8 * 1024 * 1024;
 const maxOutputLength = 64 * 1024 * 1024;
 const maxRunMs = 24 * 3_600_000;
 const resultBytes = 16 * 1024;
 const errorBytes = 16 * 1024;
-/** One that gave its result and does not end, for instance for a server that it started, is ended. */
+/** An assistant that does not exit after its result, for instance for a server that it started, is ended. */
 const exitGraceMs = 5_000;
 
-const howItEnded = ({ exitCode, timedOut, aborted }: CommandResult, stopped: boolean): RunEnd['how'] => {
+const endKind = ({ exitCode, timedOut, aborted }: CommandResult, stopped: boolean): RunEnd['how'] => {
   if (stopped) return 'stopped';
   if (timedOut) return 'timeout';
   return aborted || exitCode !== null ? 'itself' : 'not_started';
@@ -70,7 +69,7 @@ const runWith = async (promptFile: string, run: AssistantRun): Promise<RunEnd> =
   let stopWatching: (() => Promise<void>) | undefined;
   const since = Date.now();
   let isSilent = false;
-  const fallSilent = setTimeout(() => {
+  const silence = setTimeout(() => {
     isSilent = true;
     enough.abort();
   }, silentMs);
@@ -81,7 +80,7 @@ const runWith = async (promptFile: string, run: AssistantRun): Promise<RunEnd> =
     onEvent(event);
   };
   const lines = createLineSplitter({
-    longest: longestLine,
+    longest: maxEventLine,
     onLine: (line) => assistant.read(line).forEach(take),
     onDropped: () => take({ type: 'note', level: 'warn', message: 'a line longer than 8 MiB was left out' }),
   });
@@ -96,7 +95,7 @@ const runWith = async (promptFile: string, run: AssistantRun): Promise<RunEnd> =
     timeoutMs: maxRunMs,
     signal: AbortSignal.any([signal, enough.signal]),
     onOutput: (text, stream) => {
-      fallSilent.refresh();
+      silence.refresh();
       written += text.length;
       if (written > maxOutputLength) enough.abort();
       if (enough.signal.aborted || signal.aborted) return;
@@ -107,20 +106,21 @@ const runWith = async (promptFile: string, run: AssistantRun): Promise<RunEnd> =
     tailBytes: errorBytes,
   });
   clearTimeout(grace);
-  clearTimeout(fallSilent);
+  clearTimeout(silence);
   await stopWatching?.();
   if ('refusal' in result) return refusedRun(result.refusal);
   if (!signal.aborted) lines.end();
   const early = written > maxOutputLength ? ('flooded' as const) : isSilent ? ('silent' as const) : null;
-  const how = early ?? howItEnded(result, signal.aborted);
+  const how = early ?? endKind(result, signal.aborted);
   const { exitCode, leftProcesses, quarantined, quarantine } = result;
-  const said = how === 'not_started' ? result.output : stderr.read().text;
-  return { how, exitCode, leftProcesses, quarantined, quarantine, stdout: stdout.read().text, stderr: said };
+  const errors = how === 'not_started' ? result.output : stderr.read().text;
+  return { how, exitCode, leftProcesses, quarantined, quarantine, stdout: stdout.read().text, stderr: errors };
 };
 
 /**
- * Runs an assistant to its end, in the sandbox and in a process group of its own: without a shell, with the prompt as its whole standard
- * input, with bounds on what it writes. Resolves when nothing of it runs any more. Rejects only for want of a prompt file.
+ * Runs an assistant to its end, in the sandbox and in a process group of its own, without a shell. The prompt is its
+ * whole standard input; its output is bounded. Resolves when none of its processes runs any more. Rejects only when the
+ * prompt file cannot be written.
  */
 export const runAssistant = async (run: AssistantRun): Promise<RunEnd> => {
   const folder = await mkdtemp(join(tmpdir(), 'agent-prompt-'));

@@ -1,51 +1,47 @@
 import type { Spent } from '../../machines/agent-context.ts';
 import type { Usage } from '../../machines/task.ts';
-import type { AssistantEvent, TokensUsed } from './port.ts';
+import { type AssistantEvent, noTokens, type TokensUsed } from './port.ts';
 
-/** Counts what a run of an assistant spends. */
+/** Counts the usage of one run. */
 export interface UsageMeter {
   add(event: AssistantEvent): void;
-  /** Whether there is something new to report: a call of the model, or tokens. */
+  /** True when there are new model calls or tokens to report. */
   isDue(): boolean;
-  /** What was spent since the last time. */
+  /** Usage since the last call of `take`. */
   take(): Spent;
 }
 
 export interface UsageMeterOptions {
-  /** What was counted of the session before this run. */
+  /** Usage of the session before this run. */
   readonly before: Usage;
-  /** What tokens cost, where that is known and the assistant does not say it. */
+  /** Used when the assistant reports no cost; null when the price is unknown. */
   readonly costOf: (used: TokensUsed) => number | null;
 }
 
-const noTokens: TokensUsed = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
 const combine = (one: TokensUsed, other: TokensUsed, join: (a: number, b: number) => number): TokensUsed => ({
   inputTokens: join(one.inputTokens, other.inputTokens),
   outputTokens: join(one.outputTokens, other.outputTokens),
   cachedTokens: join(one.cachedTokens, other.cachedTokens),
 });
 const sum = (a: number, b: number): number => a + b;
-/** What was counted is not taken back. */
+/** Never negative: counted usage is not taken back. */
 const less = (a: number, b: number): number => Math.max(0, a - b);
 
-/**
- * Counts calls of the model: those that the assistant names, else what is said between one batch of tool results and
- * the next, which is one call.
- */
+/** Counts the model calls that the assistant names; else all events between two batches of tool results are one call. */
 const createCallCount = () => {
   const named = new Map<string, TokensUsed>();
   const running = new Set<string>();
   let unnamed = 0;
   let isNew = true;
 
-  const speak = (): void => {
+  const countUnnamed = (): void => {
     if (isNew) unnamed += 1;
     isNew = false;
   };
   return {
     add: (event: AssistantEvent): void => {
       if (event.type === 'called') named.set(event.id, event.used);
-      if (event.type === 'text' || event.type === 'tool_started') speak();
+      if (event.type === 'text' || event.type === 'tool_started') countUnnamed();
       if (event.type === 'tool_started') running.add(event.callId);
       if (event.type === 'tool_ended' && running.delete(event.callId)) isNew = running.size === 0;
     },
@@ -67,7 +63,7 @@ export const createUsageMeter = ({ before, costOf }: UsageMeterOptions): UsageMe
   let tools = 0;
   let taken: Spent = { modelCalls: 0, toolCalls: 0, ...noTokens, costUsd: null };
 
-  /** Of a session it covers what was counted before and what the run used; of the run alone it does not. */
+  /** A cost of the session covers the usage before this run, too; a cost of the run does not. */
   const usdOfRun = ({ usd, inputTokens }: NonNullable<typeof soFar>, used: TokensUsed): number => {
     const earlier = before.cost_usd ?? 0;
     const isOfSession = inputTokens === null ? usd >= earlier : inputTokens >= counted.inputTokens + used.inputTokens;

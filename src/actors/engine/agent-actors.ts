@@ -129,7 +129,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
       modelFor: ({ options: run, role }) => run.model ?? settings().roles[role].model,
       environmentOf: (key, assistant) => ({ ...environmentOf(key), ...assistants.environmentOf(assistant) }),
       sandboxFor: (assistant, env) =>
-        assistants.held() ? forAssistant(sandbox, assistant.needs(env)) : createNoSandbox(),
+        assistants.sandboxed() ? forAssistant(sandbox, assistant.needs(env)) : createNoSandbox(),
       silentMs: () => settings().idleMs,
     },
     run: {

@@ -39,13 +39,13 @@ export const createChooser = ({ settings, selectModel, assistants }: ChooserPort
   const afterLook = async (run: RunOptions, role: Role): Promise<Chosen> => {
     const chosen = now(run, role);
     if (chosen.backend !== 'builtin' || chosen.model !== null) return chosen;
-    await assistants.lookAgain();
+    await assistants.checkLogins();
     return now(run, role);
   };
   const knowsCost = (chosen: Chosen): boolean =>
     chosen.backend === 'builtin'
       ? chosen.model === null || priceOf(chosen.model, chosen.name) !== undefined
-      : assistants.of(chosen.backend)?.saysCost === true || settings().prices[chosen.model ?? ''] !== undefined;
+      : assistants.of(chosen.backend)?.reportsCost === true || settings().prices[chosen.model ?? ''] !== undefined;
 
   return {
     now,

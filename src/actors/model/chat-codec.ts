@@ -10,7 +10,7 @@ import type { Message, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 import { type ReasoningField, reasoningFields, thoughtsFor } from './reasoning.ts';
 import { type TextCalls, textCallsIn } from './text-calls.ts';
 
-/** What an answer says that nobody gave, for servers that want one. */
+/** The text of the message that `replyAfterTools` adds. */
 const fillerReply = 'I have the results.';
 
 const encodeChatMessage = (message: Message, model: string, { toolResultName }: Compat): ChatCompletionMessageParam => {
@@ -39,12 +39,11 @@ const encodeChatMessages = (
   compat: Compat,
 ): ChatCompletionMessageParam[] =>
   messages.flatMap((message, index) => {
-    const isSpokenInto = compat.replyAfterTools && message.role === 'user' && messages[index - 1]?.role === 'tool';
+    const needsReply = compat.replyAfterTools && message.role === 'user' && messages[index - 1]?.role === 'tool';
     const reply = { role: 'assistant' as const, content: fillerReply };
-    return [...(isSpokenInto ? [reply] : []), encodeChatMessage(message, model, compat)];
+    return [...(needsReply ? [reply] : []), encodeChatMessage(message, model, compat)];
   });
 
-/** Our request as a streaming chat completion. */
 export const encodeChatRequest = (
   { model, system, messages, tools, maxTokens, wordsOnly = false }: ModelRequest,
   compat: Compat,
@@ -66,7 +65,7 @@ export const encodeChatRequest = (
   [compat.maxTokensField ?? maxTokensFieldAt(host)]: maxTokens,
 });
 
-/** Some servers send the same in two fields: the first that holds something counts. */
+/** Some servers send the same text in two fields: the first that is not empty counts. */
 const reasoningOf = (delta: object): { readonly field: ReasoningField; readonly text: string } | null => {
   const given = delta as Readonly<Record<string, unknown>>;
   for (const field of reasoningFields) {
@@ -84,15 +83,15 @@ const decodeChatUsage = (usage: CompletionUsage): ModelUsage => ({
 
 type CallPart = ChatCompletionChunk.Choice.Delta.ToolCall;
 
-/** Some servers give the arguments as an object instead of its text. */
+/** Some servers send the arguments as an object instead of JSON text. */
 const argumentsIn = (part: CallPart): string => {
   const given: unknown = part.function?.arguments ?? '';
   return typeof given === 'string' ? given : JSON.stringify(given);
 };
 
 /**
- * The place of the call that a piece belongs to: that of its index, which some servers leave out, and for which others give
- * each of several calls the same. A new id alone begins no new call: there are servers that make one up for every piece.
+ * The index of the call that a piece belongs to. Some servers leave the index out, others give several calls the same
+ * one. A new id alone begins no new call: some servers make one up for every piece.
  */
 const callIndexFor = (part: CallPart, calls: ReadonlyMap<number, ToolCall>, places: Map<number, number>): number => {
   const next = Math.max(-1, ...calls.keys()) + 1;
@@ -111,7 +110,7 @@ const extended = (call: ToolCall | undefined, part: CallPart): ToolCall => ({
   arguments: (call?.arguments ?? '') + argumentsIn(part),
 });
 
-/** `textToolCalls`: an answer without calls is searched for calls in its text. */
+/** With `textToolCalls`, an answer without calls is searched for calls in its text. */
 export const createChatAssembly = ({ textToolCalls }: Pick<Compat, 'textToolCalls'>): Assembly<ChatCompletionChunk> => {
   const calls = new Map<number, ToolCall>();
   const places = new Map<number, number>();

@@ -1,18 +1,17 @@
-/** What a server of chat completions wants otherwise than OpenAI's own (facts/peers 4); by `agent doctor --model`. */
+/** Settings for servers that differ from OpenAI's chat completions; `agent doctor --model` finds them. */
 export interface Compat {
-  /** Null: as the host wants it. */
+  /** Null: the host decides. */
   readonly maxTokensField: 'max_tokens' | 'max_completion_tokens' | null;
-  /** Whether it is asked for usage in the stream; some refuse a field that they do not know. */
+  /** Asks for usage in the stream; some servers refuse fields that they do not know. */
   readonly streamOptions: boolean;
-  /** The result of a tool says the tool's name. */
+  /** Adds the tool's name to each tool result. */
   readonly toolResultName: boolean;
-  /** After results of tools an answer must come, before anybody else speaks. */
+  /** Puts an assistant message between tool results and the next user message. */
   readonly replyAfterTools: boolean;
-  /** Calls that the model prints as text are taken as calls. */
+  /** Reads tool calls from the text of an answer. */
   readonly textToolCalls: boolean;
 }
 
-/** The field for the limit of tokens that a host wants. */
 export const maxTokensFieldAt = (host: string): 'max_tokens' | 'max_completion_tokens' =>
   host === 'api.openai.com' ? 'max_completion_tokens' : 'max_tokens';
 

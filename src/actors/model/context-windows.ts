@@ -1,4 +1,4 @@
-/** Tokens that a model reads at once, by the beginning of its name; the first that fits counts. As their makers say. */
+/** Context windows by the beginning of the model's name; the first match counts. As published by their makers. */
 const windows: readonly (readonly [name: string, tokens: number])[] = [
   ['gpt-5', 272_000],
   ['gpt-4.1', 1_047_576],
@@ -13,7 +13,7 @@ const windows: readonly (readonly [name: string, tokens: number])[] = [
   ['gemini-', 1_048_576],
 ];
 
-/** Null for a model that is not known: then the provider's own word tells when a conversation is too long. */
+/** Null for an unknown model: then the provider's error says when a conversation is too long. */
 export const contextWindowOf = (model: string): number | null => {
   // Gateways put the maker before the name: openai/gpt-4o.
   const name = model.slice(model.lastIndexOf('/') + 1);

@@ -1,43 +1,43 @@
 import OpenAI from 'openai';
 import type { Failure } from '../../machines/task.ts';
+import { cancelledCall } from './failures.ts';
 import type { Assembly } from './openai-assembly.ts';
 import {
   callFailure,
-  cancelledCall,
   filteredAnswer,
   incompleteAnswer,
   tripFailure,
   unknownFinish,
   WireError,
 } from './openai-faults.ts';
+
 import type { Model, ModelEvent, ModelRequest } from './port.ts';
 import { createWatchdog, defaultTimeouts, type Timeouts, type Watchdog } from './watchdog.ts';
 
 export interface OpenAiOptions {
   readonly apiKey: string;
-  /** With its path, such as `https://api.openai.com/v1`. */
+  /** Includes the path: `https://api.openai.com/v1`. */
   readonly baseURL: string;
   readonly timeouts?: Partial<Timeouts>;
   /** Epoch ms, for Retry-After dates. */
   readonly now?: () => number;
 }
 
-/** What one wire format adds to the guarded call. */
 export interface StreamProtocol<Chunk> {
   readonly open: (client: OpenAI, request: ModelRequest, signal: AbortSignal) => PromiseLike<AsyncIterable<Chunk>>;
   readonly createAssembly: () => Assembly<Chunk>;
 }
 
-/** How long after its end an answer may still bring its usage (ms). */
+/** The wait for usage after the end of an answer (ms). */
 const usageMs = 2_000;
 const usualCharactersPerToken = 4;
 const mebibyte = 1024 * 1024;
-/** What a token may take on the wire, with all that is around it; a server that does not stop is stopped. */
+/** The most that a token takes on the wire; it bounds a server that does not stop. */
 const bytesPerToken = 512;
 const bytesFor = ({ maxTokens }: ModelRequest): number => Math.max(8 * mebibyte, maxTokens * bytesPerToken);
 const finishReasons: ReadonlySet<string> = new Set(['stop', 'tool_calls', 'function_call', 'length']);
 
-/** fetch that follows no redirect with the key, takes only event streams for an answer, and so much of it, and feeds the watchdog. */
+/** A fetch that refuses redirects, other content than event streams and too many bytes, and feeds the watchdog. */
 const watchedFetch =
   (watchdog: Watchdog, bytesAtMost: number, onSend: () => void): typeof fetch =>
   async (input, init) => {
@@ -76,7 +76,7 @@ const estimatedUsage = ({ system, messages }: ModelRequest, answer: string) => (
   cachedTokens: 0,
 });
 
-/** The verdict over an answer that ended: only what the provider called finished counts. */
+/** Only an answer with a known finish reason counts as answered. */
 const finalEvent = <Chunk>(request: ModelRequest, assembly: Assembly<Chunk>): ModelEvent => {
   const reason = assembly.finishReason();
   if (reason === 'content_filter') return { type: 'failed', failure: filteredAnswer };
@@ -101,15 +101,15 @@ const finalEvent = <Chunk>(request: ModelRequest, assembly: Assembly<Chunk>): Mo
   };
 };
 
-/** A call in flight: what bounds it and what may stop it. */
+/** The limits of one running call. */
 const openCall = (timeouts: Timeouts, bytesAtMost: number, signal: AbortSignal) => {
   const abort = new AbortController();
   const stop = (): void => abort.abort();
-  let trip: Failure | null = null;
+  let tripped: Failure | null = null;
   let sent = false;
   let usageTimer: NodeJS.Timeout | undefined;
   const watchdog = createWatchdog(timeouts, (which, ms) => {
-    trip = tripFailure(which, ms);
+    tripped = tripFailure(which, ms);
     stop();
   });
   signal.addEventListener('abort', stop, { once: true });
@@ -123,7 +123,7 @@ const openCall = (timeouts: Timeouts, bytesAtMost: number, signal: AbortSignal) 
       usageTimer ??= setTimeout(stop, usageMs);
     },
     /** The limit that stopped the call, or null. */
-    trip: (): Failure | null => trip,
+    trip: (): Failure | null => tripped,
     sent: (): boolean => sent,
     close: () => {
       clearTimeout(usageTimer);
@@ -134,7 +134,7 @@ const openCall = (timeouts: Timeouts, bytesAtMost: number, signal: AbortSignal) 
   };
 };
 
-/** The text of a stream; returns when the answer is whole, which may be long before its socket closes. */
+/** Yields text; returns when the answer is whole, which may be long before the socket closes. */
 async function* textsOf<Chunk>(
   stream: AsyncIterable<Chunk>,
   assembly: Assembly<Chunk>,
@@ -150,15 +150,14 @@ async function* textsOf<Chunk>(
   }
 }
 
-/** The package has an option for the key, but sends it only where a subclass names the header: so we do. */
+/** The package has an option for the key, but sends it only when a subclass names the header. */
 export const keyHeader = ({ idempotencyKey }: ModelRequest): Readonly<Record<string, string>> => ({
   'Idempotency-Key': idempotencyKey,
 });
 
-/** The provider's host, which is what people call the model. */
 export const hostOf = (baseURL: string): string => new URL(baseURL).host;
 
-/** One protocol over the openai package, streamed, without its retries: the machines retry, visibly. */
+/** A streamed call with the openai package, without its retries: the machines retry. */
 export const createOpenAiCall = <Chunk>(options: OpenAiOptions, protocol: StreamProtocol<Chunk>): Model => {
   const { apiKey, baseURL, now = Date.now } = options;
   const timeouts = { ...defaultTimeouts, ...options.timeouts };
@@ -181,7 +180,7 @@ export const createOpenAiCall = <Chunk>(options: OpenAiOptions, protocol: Stream
       } finally {
         call.close();
       }
-      // The SDK ends an aborted stream like a whole one, so the reasons to stop come before what it says.
+      // The SDK ends an aborted stream like a whole one, so the reasons to stop come first.
       const stopped = signal.aborted
         ? cancelledCall
         : assembly.finishReason() === null

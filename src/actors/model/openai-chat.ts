@@ -8,7 +8,6 @@ export interface OpenAiChatOptions extends OpenAiOptions {
   readonly compat?: Compat;
 }
 
-/** Chat Completions over the openai package. */
 export const createOpenAiChatModel = ({ compat = defaultCompat, ...options }: OpenAiChatOptions): Model => {
   const host = hostOf(options.baseURL);
   return createOpenAiCall<ChatCompletionChunk>(options, {

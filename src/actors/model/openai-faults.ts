@@ -1,8 +1,9 @@
 import { APIConnectionError, APIError } from 'openai';
 import type { Failure } from '../../machines/task.ts';
+import { modelFailure } from './failures.ts';
 import type { Trip } from './watchdog.ts';
 
-/** What the fetch around the SDK refuses by itself. */
+/** A fault that our fetch finds before the SDK sees the answer. */
 export class WireError extends Error {
   override readonly name = 'WireError';
   readonly kind: 'redirect' | 'content_type' | 'flood';
@@ -13,16 +14,9 @@ export class WireError extends Error {
   }
 }
 
-const modelFailure = (
-  kind: string,
-  message: string,
-  retryable: boolean,
-  facts: Readonly<Record<string, unknown>> = {},
-): Failure => ({ code: 'model_failed', message, facts: { kind, ...facts }, retryable });
-
 const minRetryAfterMs = 500;
 
-/** The provider's wish for a pause, in ms; one that cannot be read or lies in the past counts as the least pause. */
+/** The Retry-After header in ms; an unreadable or past value counts as the shortest pause. */
 export const retryAfterMs = (headers: Headers | undefined, now: number): number | null => {
   const given = headers?.get('retry-after');
   if (given == null) return null;
@@ -33,18 +27,18 @@ export const retryAfterMs = (headers: Headers | undefined, now: number): number 
 
 const retryableStatus = (status: number): boolean => [408, 409, 429].includes(status) || status >= 500;
 
-/** What providers say in `code` or, some of them, in `type`; none of these goes away by asking again. */
+/** Values of `code` or `type` that no retry cures. */
 const lastingFaults: ReadonlyMap<unknown, string> = new Map([
   ['insufficient_quota', 'the quota of the provider account is used up'],
   ['content_filter', "the provider's content filter refused the request"],
 ]);
 
-/** That the conversation is longer than the model's context, as OpenAI and llama.cpp say it. */
+/** Codes of OpenAI and llama.cpp for a conversation that is longer than the context. */
 const overflows: ReadonlySet<unknown> = new Set(['context_length_exceeded', 'exceed_context_size_error']);
 
 /**
- * Servers that have no code for it say it in words alone: vLLM, Ollama, and what stands behind LiteLLM. Only of a
- * refused request are the words read, and only to choose between two ends: to compact the conversation, or to fail.
+ * vLLM, Ollama and servers behind LiteLLM have no code for it. We match the message of a refused request only, and only
+ * to choose between compaction and failure.
  */
 const tooLong =
   /maximum context length|context (length|window|size)[^.]{0,40}exceed|exceed[^.]{0,40}context (length|window|size)|prompt is too long|input (is )?too long|ContextWindowExceeded/i;
@@ -52,7 +46,7 @@ const tooLong =
 const isContextOverflow = (said: readonly unknown[], status: number | null, message: string): boolean =>
   said.some((word) => overflows.has(word)) || ([400, 413, 422].includes(status ?? 0) && tooLong.test(message));
 
-/** Errors inside a stream carry no HTTP status; these say that the request itself is at fault. */
+/** Errors inside a stream have no HTTP status; these codes mean that the request itself is at fault. */
 const requestFaults: ReadonlySet<unknown> = new Set([
   'invalid_request_error',
   'authentication_error',
@@ -63,7 +57,7 @@ const requestFaults: ReadonlySet<unknown> = new Set([
   'invalid_prompt',
 ]);
 
-/** The HTTP status, or in a stream the one that some gateways give as code. */
+/** The HTTP status; inside a stream the code, which some gateways set to a status. */
 const httpStatus = ({ status, code }: APIError): number | null => {
   const given = status ?? Number(code);
   return Number.isInteger(given) && given >= 400 && given < 600 ? given : null;
@@ -90,12 +84,12 @@ const providerFailure = (error: APIError, now: number): Failure => {
     : modelFailure('http', `the provider answered ${error.message}`, retryable, facts);
 };
 
-/** An error and what caused it, which is where fetch tells what went wrong. */
+/** The error and its causes; fetch puts the reason into a cause. */
 const causes = (error: unknown): readonly Error[] => (error instanceof Error ? [error, ...causes(error.cause)] : []);
 
 const wireErrorIn = (error: unknown): WireError | undefined => causes(error).find((each) => each instanceof WireError);
 
-/** Node's codes for a certificate that it does not accept (https://nodejs.org/api/tls.html#x509-certificate-error-codes). */
+/** Node's codes for a rejected certificate (https://nodejs.org/api/tls.html#x509-certificate-error-codes). */
 const certificateCodes: ReadonlySet<unknown> = new Set([
   'CERT_HAS_EXPIRED',
   'CERT_NOT_YET_VALID',
@@ -122,16 +116,16 @@ const certificateCodeIn = (error: unknown): unknown =>
 const refusedCertificate = (code: unknown): Failure =>
   modelFailure(
     'certificate',
-    `the certificate of the provider is not accepted (${code}); an authority of your own goes into NODE_EXTRA_CA_CERTS`,
+    `the certificate of the provider is not accepted (${code}); to trust your own authority, name its file in NODE_EXTRA_CA_CERTS`,
     false,
     { certificate: code },
   );
 
 interface CallFacts {
   readonly now: number;
-  /** The key, which providers like to repeat in their errors. */
+  /** The key; some providers repeat it in their errors. */
   readonly secret: string;
-  /** Whether the call got as far as the network. */
+  /** True when the request reached the network. */
   readonly sent: boolean;
 }
 
@@ -150,7 +144,7 @@ const classifyError = (error: unknown, { now, sent }: CallFacts): Failure => {
 const minSecretLength = 8;
 const messageLength = 300;
 
-/** Why a call that threw has failed, and whether another may succeed (facts/security-reliability 7). */
+/** Classifies what a call threw and removes the key from the message. */
 export const callFailure = (error: unknown, call: CallFacts): Failure => {
   const failure = classifyError(error, call);
   const secret = call.secret.trim();
@@ -176,11 +170,11 @@ export const incompleteAnswer = (chunks: number): Failure =>
     : modelFailure('cut_off', 'the answer ended before it was finished', true);
 
 export const unknownFinish = (reason: string): Failure =>
-  modelFailure('unknown_finish', 'the provider ended the answer for a reason that is not known', true, {
+  modelFailure('unknown_finish', 'the provider ended the answer for an unknown reason', true, {
     finish_reason: reason.slice(0, 32),
   });
 
-/** That the server has no such address; of a model that it does not know, most say so by a code. */
+/** True when the server has no such endpoint; most servers report an unknown model by a code. */
 export const isNoEndpoint = ({ facts }: Failure): boolean =>
   [404, 405, 501].some((status) => status === facts['status']) && facts['provider_code'] !== 'model_not_found';
 
@@ -189,4 +183,3 @@ export const filteredAnswer: Failure = modelFailure(
   "the provider's content filter stopped the answer",
   false,
 );
-export const cancelledCall: Failure = modelFailure('cancelled', 'the call was cancelled', false);

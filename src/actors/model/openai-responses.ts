@@ -3,10 +3,10 @@ import { createOpenAiCall, keyHeader, type OpenAiOptions } from './openai-call.t
 import type { Model } from './port.ts';
 import { createResponseAssembly, encodeResponseRequest } from './responses-codec.ts';
 
-/** Unlike a chat completion, a response begins at once and then may think for minutes without a byte. */
+/** A response begins at once and may then send no byte for minutes while the model thinks. */
 const thinkingMs = 300_000;
 
-/** The Responses API over the openai package, stateless: nothing is stored at the provider. */
+/** The Responses API without state: the provider stores nothing. */
 export const createOpenAiResponsesModel = (options: OpenAiOptions): Model =>
   createOpenAiCall<ResponseStreamEvent>(
     { ...options, timeouts: { idleMs: thinkingMs, ...options.timeouts } },

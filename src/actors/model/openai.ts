@@ -6,18 +6,18 @@ import { createOpenAiResponsesModel } from './openai-responses.ts';
 import type { Model, ModelRequest } from './port.ts';
 
 /**
- * `auto` is `responses` at api.openai.com and `chat`, which every other server speaks, elsewhere; and the other one where
- * that is not there.
+ * `auto` asks api.openai.com by `responses` and all other servers by `chat`, and falls back to the other protocol when
+ * the endpoint is missing.
  */
 export type OpenAiProtocol = 'auto' | 'responses' | 'chat';
 
-/** Another request than the first, which a gateway must not answer with what it answered to that. */
+/** A key of its own keeps a gateway from repeating its answer to the first request. */
 const forSecondProtocol = (request: ModelRequest): ModelRequest => ({
   ...request,
   idempotencyKey: `${request.idempotencyKey}/other`,
 });
 
-/** The second is asked where the first is not there; who answers first is asked alone from then on. */
+/** Asks the second when the first has no endpoint; the one that answers is the only one from then on. */
 const firstOrSecond = (first: Model, second: Model): Model => {
   let settled: Model | null = null;
   return {
@@ -41,7 +41,6 @@ const firstOrSecond = (first: Model, second: Model): Model => {
   };
 };
 
-/** The provider behind a base URL, by the protocol that it is asked in. */
 export const createOpenAiModel = ({
   protocol,
   ...options

@@ -1,14 +1,14 @@
 import type { Failure } from '../../machines/task.ts';
 import type { Reasoning } from './reasoning.ts';
 
-/** One call that the model asks for; `arguments` is the JSON text as the model wrote it. */
+/** `arguments` is the JSON text as the model wrote it. */
 export interface ToolCall {
   readonly id: string;
   readonly tool: string;
   readonly arguments: string;
 }
 
-/** The conversation, in one form for every provider; codecs translate it. Append-only. */
+/** One form of a message for every provider; codecs translate it. */
 export type Message =
   | { readonly role: 'user'; readonly text: string }
   | {
@@ -34,15 +34,15 @@ export interface ToolSpec {
 
 export interface ModelRequest {
   readonly model: string;
-  /** The task and role that ask; the scripted model chooses its script by them, others ignore them. */
+  /** The scripted model selects its script by these; other models ignore them. */
   readonly asker: { readonly taskId: string; readonly role: string; readonly title: string; readonly attempt: number };
-  /** The same for the same call, so that a provider which knows it does not do it twice. */
+  /** The same for the same call, so that a provider can avoid a second run. */
   readonly idempotencyKey: string;
   readonly system: string;
   readonly messages: readonly Message[];
   readonly tools: readonly ToolSpec[];
   readonly maxTokens: number;
-  /** The answer is to be words: the tools are named, since the conversation holds calls of them, but none may be called. */
+  /** Forbids tool calls; the tools stay named, since the conversation holds calls of them. */
   readonly wordsOnly?: boolean;
 }
 
@@ -53,8 +53,8 @@ export interface ModelUsage {
 }
 
 /**
- * What a model call streams: text as it comes, then exactly one last event. An answer is `answered` only when the
- * provider said that it is whole; everything else is `failed`, with a reason, and its partial text counts for nothing.
+ * A model call streams text, then exactly one last event. It is `answered` only when the provider said that the answer
+ * is whole; else it is `failed`, and the partial text does not count.
  */
 export type ModelEvent =
   | { readonly type: 'text'; readonly delta: string }
@@ -65,16 +65,16 @@ export type ModelEvent =
       /** True when the provider cut the answer at its token limit; its tool calls must not be executed. */
       readonly truncated: boolean;
       readonly usage: ModelUsage;
-      /** The provider gave no usage: it was counted by the length of what was said. */
+      /** True when the provider gave no usage and it was estimated from lengths. */
       readonly estimated?: boolean;
-      /** What the model thought, where its provider wants it back. */
+      /** Kept when the provider wants it back. */
       readonly reasoning?: Reasoning | undefined;
     }
   | { readonly type: 'failed'; readonly failure: Failure };
 
 /** A language model. `ask` never rejects, ends promptly when the signal aborts, and bounds its own silence. */
 export interface Model {
-  /** For people: `scripted`, or the provider's host. */
+  /** `scripted`, or the provider's host. */
   readonly name: string;
   /** A note that every result of this model must carry, or null. */
   readonly disclaimer: string | null;

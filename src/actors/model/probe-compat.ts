@@ -4,19 +4,18 @@ import { textCallsIn } from './text-calls.ts';
 
 export type Ask = (compat: Compat, request: ModelRequest) => Promise<ModelEvent | null>;
 
-/** What came of asking, and with which settings. */
 export interface CompatAttempt {
   readonly last: ModelEvent | null;
   readonly compat: Compat;
 }
 
-/** The request was not understood; a server that is ill, or refuses the key, is so with any settings. */
+/** True for a status that other settings may cure; an outage or a refused key stays with any settings. */
 const isMisunderstood = (event: ModelEvent | null): boolean =>
   event?.type === 'failed' &&
   event.failure.facts['kind'] === 'http' &&
   [400, 422].some((status) => status === event.failure.facts['status']);
 
-/** Each alone, then all: the fewest changes that help. */
+/** Each change alone, then all together. */
 const variantsOf = (given: Compat, changes: readonly Partial<Compat>[]): readonly Compat[] =>
   [...changes, Object.assign({}, ...changes)].map((change) => ({ ...given, ...change }));
 
@@ -30,7 +29,7 @@ const firstUnderstood = async (ask: Ask, request: ModelRequest, given: Compat, c
   return first;
 };
 
-/** The conversation goes on: what was called is answered, and somebody speaks. */
+/** Continues the conversation with the tool results and a user message. */
 const nextRequest = (request: ModelRequest, answer: Extract<ModelEvent, { type: 'answered' }>): ModelRequest => ({
   ...request,
   messages: [
@@ -41,7 +40,7 @@ const nextRequest = (request: ModelRequest, answer: Extract<ModelEvent, { type: 
   ],
 });
 
-/** Finds the settings by which a server of chat completions takes a request, and the results of a call. */
+/** Finds settings with which a server accepts a request and the results of a tool call. */
 export const tryCompat = async (ask: Ask, request: ModelRequest, given: Compat): Promise<CompatAttempt> => {
   const otherField = given.maxTokensField === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
   const first = await firstUnderstood(ask, request, given, [{ streamOptions: false }, { maxTokensField: otherField }]);

@@ -17,7 +17,7 @@ export interface ProbeOptions {
 }
 type WireProtocol = 'responses' | 'chat';
 
-/** What came of one real request; null where the request did not get as far. */
+/** The findings of one real request; null where the request did not get that far. */
 export interface ProtocolProbe {
   readonly protocol: WireProtocol;
   readonly reachable: boolean;
@@ -27,22 +27,22 @@ export interface ProtocolProbe {
   readonly streams: boolean | null;
   readonly callsTools: boolean | null;
   readonly reportsUsage: boolean | null;
-  /** The settings with which it was asked in the end. */
+  /** The settings of the last request. */
   readonly compat: Compat;
   readonly failure: Failure | null;
 }
 
 export interface Findings {
   readonly probes: readonly ProtocolProbe[];
-  /** The protocol by which work can be done, or null. */
+  /** The protocol that works, or null. */
   readonly use: WireProtocol | null;
-  /** The one that the configuration leads to. */
+  /** The protocol that the configuration selects. */
   readonly configured: WireProtocol;
   readonly served: ServerModels;
 }
 
 const timeouts: Partial<Timeouts> = { connectMs: 20_000, firstByteMs: 60_000, idleMs: 60_000, turnMs: 120_000 };
-/** Models that think need some before they say anything. */
+/** Models that reason need many tokens before their first text. */
 const maxTokens = 2_000;
 
 const requestFor = (model: string): ModelRequest => ({
@@ -103,12 +103,12 @@ const probeOne = async (
   served: ServerModels,
 ): Promise<ProtocolProbe> => {
   const { apiKey, baseURL, model } = options;
-  let asking = 0;
+  let requests = 0;
   const ask: Ask = async (compat, request) => {
     let last: ModelEvent | null = null;
     const asked = createOpenAiModel({ apiKey, baseURL, protocol, compat, timeouts });
-    asking += 1;
-    const idempotencyKey = `${request.idempotencyKey}/${protocol}/${asking}`;
+    requests += 1;
+    const idempotencyKey = `${request.idempotencyKey}/${protocol}/${requests}`;
     for await (const event of asked.ask({ ...request, idempotencyKey }, new AbortController().signal)) last = event;
     return last;
   };
@@ -138,13 +138,13 @@ const probeOne = async (
 
 const isFit = ({ callsTools }: ProtocolProbe): boolean => callsTools === true;
 
-/** Whether the other protocol may do better: not when the server or the key is at fault. */
+/** False when the server or the key is at fault, which another protocol cannot cure. */
 const mayDiffer = ({ reachable, authorised, knowsModel }: ProtocolProbe): boolean =>
   reachable && authorised !== false && knowsModel !== false;
 
 /**
- * One small request that asks for a tool call, as an agent would make it, over each protocol that could be meant: both,
- * or with a protocol by name the other only when that one does not do.
+ * Sends one small request for a tool call over the configured protocol, and over the other one for `auto` or when the
+ * configured one does not work.
  */
 export const probeModel = async (options: ProbeOptions): Promise<Findings> => {
   const auto: WireProtocol = hostOf(options.baseURL) === 'api.openai.com' ? 'responses' : 'chat';

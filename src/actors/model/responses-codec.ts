@@ -16,8 +16,8 @@ import type { Message, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 import { type Thoughts, thoughtsFor } from './reasoning.ts';
 
 /**
- * The items of one message. Calls go without the provider's item id, which would make it ask for the reasoning that
- * belongs to it; texts have to have an id, so they get their place in the conversation.
+ * Calls carry no item id of the provider: with one it demands the reasoning that belongs to it. Texts must have an id,
+ * so they get their index in the conversation.
  */
 const encodeResponseItems = (message: Message, index: number, model: string): readonly ResponseInputItem[] => {
   if (message.role === 'user') return [{ type: 'message', role: 'user', content: message.text }];
@@ -37,17 +37,16 @@ const encodeResponseItems = (message: Message, index: number, model: string): re
   }));
   const parts = message.text === '' ? calls : [text, ...calls];
   const thinking = thoughtsFor(message.reasoning, 'responses', model)?.items ?? [];
-  // What was thought stands before what it led to, as it came.
+  // Reasoning comes before the parts that it led to.
   return [...parts, null].flatMap((part, place) => [
     ...thinking.filter(({ after }) => after === place).map(({ item }) => item as unknown as ResponseReasoningItem),
     ...(part === null ? [] : [part]),
   ]);
 };
 
-/** Models of OpenAI that think: their thoughts can be had sealed. Of others it is not asked, since some refuse then. */
+/** Models of OpenAI that give their reasoning encrypted; some others refuse a request for it. */
 const sealsThoughts = /(^|\/)(o\d|gpt-([5-9]|\d\d)|codex)(?!.*chat)/;
 
-/** Our request as a streaming response that the provider does not keep. */
 export const encodeResponseRequest = ({
   model,
   system,
@@ -83,7 +82,7 @@ const decodeResponseUsage = (usage: ResponseUsage): ModelUsage => ({
   cachedTokens: validCount(usage.input_tokens_details?.cached_tokens),
 });
 
-/** Some gateways call an answer completed that names what cut it, so the reason comes first. */
+/** Some gateways call a truncated answer completed, so the reason for an incomplete one comes first. */
 const finishReasonOf = ({ type, response }: ResponseCompletedEvent | ResponseIncompleteEvent): string => {
   const reason = response.incomplete_details?.reason;
   if (reason === 'max_output_tokens') return 'length';
@@ -95,7 +94,7 @@ const textOrEmpty = (value: unknown): string => (typeof value === 'string' ? val
 const messageText = ({ content }: ResponseOutputMessage): string =>
   (content ?? []).map((part) => textOrEmpty(part.type === 'refusal' ? part.refusal : part.text)).join('');
 
-/** The calls of an answer; what the provider says of a call as a whole is worth more than its pieces. */
+/** Collects the calls of an answer; a whole call replaces its pieces. */
 const createCalls = () => {
   const calls = new Map<number, ToolCall>();
   const at = (index: number): ToolCall => calls.get(index) ?? { id: '', tool: '', arguments: '' };
@@ -117,7 +116,7 @@ const createCalls = () => {
   };
 };
 
-/** The text of an answer; a text that came in pieces is not taken again as a whole. */
+/** Collects the text of an answer; a text that came in pieces is not added again as a whole. */
 const createText = () => {
   const spoken = new Set<number>();
   let text = '';
@@ -135,7 +134,7 @@ const createText = () => {
   };
 };
 
-/** What the model thought, to be given back; an item without its content is a mere name that nobody but the provider knows. */
+/** Collects reasoning to send back; an item without content is only an id at the provider. */
 const createThoughts = () => {
   const items = new Map<number, Readonly<Record<string, unknown>>>();
   return {
@@ -157,7 +156,7 @@ const createThoughts = () => {
   };
 };
 
-/** Puts the events of one response together. A refusal is what the model says, so it is text. */
+/** A refusal counts as text. */
 export const createResponseAssembly = (): Assembly<ResponseStreamEvent> => {
   const calls = createCalls();
   const text = createText();

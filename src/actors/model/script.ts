@@ -7,7 +7,7 @@ const scriptTurnSchema = z.strictObject({
 });
 
 const scriptSchema = z.strictObject({
-  /** How long each turn pretends to think (ms). */
+  /** The delay of each turn (ms). */
   turn_ms: z.int().min(0).max(600_000).default(0),
   scripts: z.array(
     z.strictObject({
@@ -21,7 +21,7 @@ const scriptSchema = z.strictObject({
   ),
 });
 
-/** What the scripted model plays: for each role and title a list of turns. */
+/** Lists of turns by role and title. */
 export type Script = z.infer<typeof scriptSchema>;
 export type ScriptTurn = z.infer<typeof scriptTurnSchema>;
 

@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Failure } from '../../machines/task.ts';
+import { cancelledCall } from './failures.ts';
 import type { Message, Model, ModelEvent, ModelRequest, ToolCall } from './port.ts';
 import type { Script, ScriptTurn } from './script.ts';
 
 const disclaimer = 'Played by the scripted model: no language model was called.';
 const nothingDone = 'Played by the scripted model: no language model was called and nothing was changed.';
 
-/** What is played where no script fits: a look around, and an honest end. */
+/** Played when no script fits. */
 const unscripted: readonly ScriptTurn[] = [
   { say: 'I look around.', calls: [{ tool: 'find', arguments: { pattern: '*' } }] },
   {
@@ -19,23 +19,16 @@ const endOfScript: ScriptTurn = {
   calls: [{ tool: 'finish', arguments: { status: 'done', summary: `${disclaimer} The script is over.` } }],
 };
 
-const cancelled: Failure = {
-  code: 'model_failed',
-  message: 'the call was cancelled',
-  facts: { kind: 'cancelled' },
-  retryable: false,
-};
-
 const outputLength = 600;
 const deltaLength = 12;
 
-/** The results of the turn before: what stands behind the last answer. */
+/** The tool results after the last answer. */
 const lastResults = (messages: readonly Message[]): readonly Extract<Message, { role: 'tool' }>[] => {
   const answer = messages.findLastIndex(({ role }) => role === 'assistant');
   return messages.slice(answer + 1).filter((message) => message.role === 'tool');
 };
 
-/** Which turn is next follows from the conversation alone, so it is the same after a restart. */
+/** The conversation alone decides the next turn, so it is the same after a restart. */
 const nextTurn = (script: Script, { asker, messages }: ModelRequest): ScriptTurn => {
   const fits = script.scripts.find(
     ({ role, title }) => (role ?? asker.role) === asker.role && asker.title.includes(title ?? ''),
@@ -48,7 +41,7 @@ const nextTurn = (script: Script, { asker, messages }: ModelRequest): ScriptTurn
   return failed ? (act.otherwise ?? act) : act;
 };
 
-/** Puts the end of the last tool output where the script asks for it. */
+/** Replaces `{{last_output}}` with the end of the last tool output. */
 const fillOutput = (value: unknown, output: string): unknown => {
   if (typeof value === 'string') return value.replaceAll('{{last_output}}', () => output);
   if (Array.isArray(value)) return value.map((each) => fillOutput(each, output));
@@ -58,7 +51,7 @@ const fillOutput = (value: unknown, output: string): unknown => {
 
 const pieces = (text: string): readonly string[] => text.match(new RegExp(`[^]{1,${deltaLength}}`, 'gu')) ?? [];
 
-/** The built-in fake model of the demo, the tests and the benches: it plays a script through the same path as a real one. */
+/** The built-in fake model of the demo, the tests and the benches: it plays a script. */
 export const createScriptedModel = (script: Script): Model => ({
   name: 'scripted',
   disclaimer,
@@ -72,7 +65,7 @@ export const createScriptedModel = (script: Script): Model => ({
       yield { type: 'text', delta };
     }
     if (signal.aborted) {
-      yield { type: 'failed', failure: cancelled };
+      yield { type: 'failed', failure: cancelledCall };
       return;
     }
     const turn = request.messages.length;

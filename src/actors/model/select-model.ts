@@ -1,6 +1,6 @@
 import type { Model } from './port.ts';
 
-/** The model for a requested name; null when only the provider has it and there is no credential for the provider. */
+/** Null when the provider is needed and there is no credential for it. */
 export const selectModel = (
   { scripted, remote }: { readonly scripted: Model; readonly remote: Model | null },
   requested: string,

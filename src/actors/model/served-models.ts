@@ -12,10 +12,9 @@ const entrySchema = z.looseObject({
 const modelListSchema = z.object({ data: z.array(entrySchema).max(10_000) });
 const propsSchema = z.object({ default_generation_settings: z.object({ n_ctx: z.int().positive() }) });
 
-/** What a server says of itself, as far as it says anything. */
 export interface ServerModels {
   readonly kind: 'Ollama' | 'llama.cpp' | 'vLLM' | null;
-  /** The names of its models; null when it has no list. */
+  /** Null when the server has no list. */
   readonly models: readonly string[] | null;
   readonly contextWindow: number | null;
 }
@@ -24,7 +23,7 @@ const unknownServer: ServerModels = { kind: null, models: null, contextWindow: n
 const waitMs = 10_000;
 const maxCharacters = 4_000_000;
 
-/** A document of the provider, or null when there is none; no redirect gets the key. */
+/** Null when there is no such document. A redirect never gets the key. */
 const fetchJson = async (url: string, apiKey: string): Promise<unknown> => {
   try {
     const response = await fetch(url, {
@@ -45,18 +44,18 @@ const kinds: Readonly<Record<string, ServerModels['kind']>> = {
   vllm: 'vLLM',
 };
 
-/** What `GET /models` of a base URL tells, and `/props` of llama.cpp. Never rejects. */
+/** Reads `GET /models` of a base URL, and `/props` of llama.cpp. Never rejects. */
 export const readServerModels = async (baseURL: string, apiKey: string, model: string): Promise<ServerModels> => {
   const parsed = modelListSchema.safeParse(await fetchJson(`${baseURL.replace(/\/+$/, '')}/models`, apiKey));
   if (!parsed.success) return unknownServer;
   const { data } = parsed.data;
   const kind = data.map(({ owned_by }) => kinds[String(owned_by)] ?? null).find((each) => each !== null) ?? null;
   const own = data.find(({ id }) => id === model);
-  const told = [own?.max_model_len, own?.context_length, own?.max_context_length].find(
+  const listed = [own?.max_model_len, own?.context_length, own?.max_context_length].find(
     (size): size is number => typeof size === 'number' && size > 0,
   );
   const props =
     kind === 'llama.cpp' ? propsSchema.safeParse(await fetchJson(new URL('/props', baseURL).href, apiKey)) : null;
   const served = props?.success === true ? props.data.default_generation_settings.n_ctx : null;
-  return { kind, models: data.map(({ id }) => id), contextWindow: served ?? told ?? null };
+  return { kind, models: data.map(({ id }) => id), contextWindow: served ?? listed ?? null };
 };

@@ -1,15 +1,14 @@
 import type { ToolCall } from './port.ts';
 
 export interface TextCalls {
-  /** What is left of the text. */
+  /** The text without the calls. */
   readonly text: string;
   readonly calls: readonly ToolCall[];
 }
 
 const [opening, closing] = ['<tool_call>', '</tool_call>'];
 const fence = '```';
-/** So many ends of a block are tried. */
-const endsAtMost = 8;
+const maxEndsTried = 8;
 
 const objectIn = (value: unknown): object | null => {
   try {
@@ -20,7 +19,7 @@ const objectIn = (value: unknown): object | null => {
   }
 };
 
-/** A call as models print it: `{"name": …, "arguments": {…}}`, or with `parameters`; null when it is none. */
+/** Parses `{"name": …, "arguments": {…}}`, or `parameters` in place of `arguments`; else null. */
 const callIn = (text: string): ToolCall | null => {
   const { name, arguments: args, parameters = args, ...more } = (objectIn(text) ?? {}) as Record<string, unknown>;
   const given = objectIn(parameters);
@@ -29,7 +28,7 @@ const callIn = (text: string): ToolCall | null => {
     : null;
 };
 
-/** One call, or one on each line; none when any of it is something else. */
+/** One call, or one on each line; empty when anything else is there. */
 const callsIn = (text: string): readonly ToolCall[] => {
   const whole = callIn(text);
   if (whole !== null) return [whole];
@@ -38,7 +37,7 @@ const callsIn = (text: string): readonly ToolCall[] => {
   return calls.length === lines.length ? calls : [];
 };
 
-/** An answer that is one fenced block and holds a call. */
+/** Parses an answer that is one fenced block with a call. */
 const callsInFence = (text: string): TextCalls | null => {
   const whole = text.trim();
   if (!whole.startsWith(fence) || !whole.endsWith(fence) || whole.length < 2 * fence.length) return null;
@@ -47,12 +46,12 @@ const callsInFence = (text: string): TextCalls | null => {
   return call === null ? null : { text: '', calls: [call] };
 };
 
-/** What stands between an opening and its end. An end may be part of an argument: the next ones are tried, too. */
+/** Parses from a start tag to its end tag. An argument may hold an end tag, so later ones are tried, too. */
 const blockAt = (text: string, from: number): { readonly calls: readonly ToolCall[]; readonly end: number } => {
   const begin = from + opening.length;
   let end = text.indexOf(closing, begin);
   const first = end < 0 ? text.length : end + closing.length;
-  for (let tries = 0; end >= 0 && tries < endsAtMost; tries += 1) {
+  for (let tries = 0; end >= 0 && tries < maxEndsTried; tries += 1) {
     const calls = callsIn(text.slice(begin, end));
     if (calls.length > 0) return { calls, end: end + closing.length };
     end = text.indexOf(closing, end + closing.length);
@@ -61,7 +60,7 @@ const blockAt = (text: string, from: number): { readonly calls: readonly ToolCal
   return { calls, end: first };
 };
 
-/** Calls that a model printed between `<tool_call>` tags, or as one fenced block; what is no call stays text. */
+/** Finds calls between `<tool_call>` tags or in one fenced block; everything else stays text. */
 export const textCallsIn = (text: string): TextCalls => {
   const block = callsInFence(text);
   if (block !== null) return block;

@@ -5,7 +5,7 @@ export interface Timeouts {
   readonly firstByteMs: number;
   /** Between two bytes of any kind. */
   readonly idleMs: number;
-  /** Between two pieces of the answer itself; comments and pings do not count. */
+  /** Between two pieces of the answer; comments and pings do not count. */
   readonly progressMs: number;
   /** For the whole answer. */
   readonly turnMs: number;
@@ -21,7 +21,7 @@ export const defaultTimeouts: Timeouts = {
 
 export type Trip = 'connect' | 'first_byte' | 'idle' | 'progress' | 'turn';
 
-/** The deadlines of one streamed answer; the first that passes calls `onTrip`, once. */
+/** The deadlines of one streamed answer. The first one that passes calls `onTrip`; no other does. */
 export interface Watchdog {
   headers(): void;
   byte(): void;
@@ -37,11 +37,11 @@ export const createWatchdog = (timeouts: Timeouts, onTrip: (trip: Trip, ms: numb
   };
   const arm = (trip: Trip, ms: number): void => {
     disarm(trip);
-    const ring = (): void => {
+    const expire = (): void => {
       stop();
       onTrip(trip, ms);
     };
-    timers.set(trip, setTimeout(ring, ms));
+    timers.set(trip, setTimeout(expire, ms));
   };
   arm('connect', timeouts.connectMs);
   arm('turn', timeouts.turnMs);

@@ -57,7 +57,7 @@ export const assistantsFor = (
     environment,
     secrets: { ...credentials, ...Object.fromEntries(more) },
     passed,
-    held: sandbox.assistants === 'on',
+    sandboxed: sandbox.assistants === 'on',
     now: () => performance.now(),
   });
 };
@@ -67,7 +67,7 @@ export const latest = (current: () => Assistants): Assistants => ({
   of: (name) => current().of(name),
   problem: (name) => current().problem(name),
   loggedIn: () => current().loggedIn(),
-  lookAgain: () => current().lookAgain(),
+  checkLogins: () => current().checkLogins(),
   environmentOf: (assistant) => current().environmentOf(assistant),
-  held: () => current().held(),
+  sandboxed: () => current().sandboxed(),
 });

@@ -45,7 +45,7 @@ export const runServer = async ({ project, load, env, inspect, drainMs }: Server
   const credentials = takeCredentials(env);
   const take = takeFrom(project, { credentials, environment, env });
   const current: Current = take(loaded);
-  if (!modelNote(loaded.config, current).ok) await current.assistants.lookAgain();
+  if (!modelNote(loaded.config, current).ok) await current.assistants.checkLogins();
   const lock = await claimProject(project);
   let assembled: Assembled | null = null;
   try {

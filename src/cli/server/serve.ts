@@ -98,7 +98,7 @@ export const serve = async (
       notes: [
         ...(listening.note === null ? [] : [listening.note]),
         ...notesOf(config()),
-        ...(worker.assistant === undefined || current.assistants.held()
+        ...(worker.assistant === undefined || current.assistants.sandboxed()
           ? []
           : [`${worker.assistant} works outside of this sandbox, by sandbox.assistants`]),
         ...networkNotes(system.settings(), config()),

@@ -38,7 +38,7 @@ export const backendChecks = async (loaded: LoadedConfig, given: NodeJS.ProcessE
   const key = credentials[keyVariable] ?? null;
   const assistants = assistantsFor(config, { credentials, environment, env });
   const parts = { selectModel: modelsFor(loaded, key), assistants };
-  if (!modelNote(config, parts).ok) await assistants.lookAgain();
+  if (!modelNote(config, parts).ok) await assistants.checkLogins();
   const { ok, detail } = modelNote(config, parts);
   const scripted = config.api.backend === 'scripted';
   const why = ok && key !== null && !scripted && !isAssistant(config.api.backend) ? `; ${keyVariable} is set` : '';

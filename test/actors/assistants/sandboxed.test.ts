@@ -177,7 +177,7 @@ test('without bubblewrap an assistant is refused, and the refusal says what woul
 
 test('by the user’s word an assistant runs outside of the sandbox', async () => {
   const program = createCommand([programThat(['ls -A "$HOME" > seen.txt'])]);
-  const assistants = fakeAssistants({ command: program, held: false });
+  const assistants = fakeAssistants({ command: program, sandboxed: false });
   const { running } = await runProgram([], { assistants });
 
   expect(readFileSync(join(running.root, 'seen.txt'), 'utf8')).toContain('.ssh');
