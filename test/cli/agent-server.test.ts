@@ -169,7 +169,7 @@ test('a task that a dead server left behind is shown with a note, and asks at th
   expect(JSON.parse(asked.out)).toMatchObject({
     status: 'started',
     attempt: 1,
-    awaiting: { kind: 'input', question: expect.stringContaining('The server stopped while this was running: bash') },
+    awaiting: { kind: 'input', question: expect.stringContaining('The server stopped while this was at work: bash') },
   });
   expect(isRunning(pid)).toBe(false);
   await agent('respond', id, 'it is done, finish');

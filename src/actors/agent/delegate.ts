@@ -52,7 +52,7 @@ const sessionOf = (steps: Steps, round: number): string | null => {
 };
 
 /** Applies the policy for a run whose progress is unknown; a run that was stopped in good order goes on. */
-const preparedAfter = (
+const prepareInterruptedRun = (
   { name, resumes }: Assistant,
   begun: ReturnType<Steps['run']>,
   policy: OnInterrupted,
@@ -127,7 +127,7 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
       const { steps } = await openAttempt(input, ports.attempt, signal);
       if (resumeAt !== null || round > 0) await ports.endLeftovers(taskId, attempt);
       return resumeAt === 'delegating'
-        ? preparedAfter(assistant, steps.run(round), ports.onInterrupted())
+        ? prepareInterruptedRun(assistant, steps.run(round), ports.onInterrupted())
         : { question: null, failure: null };
     },
     delegate,

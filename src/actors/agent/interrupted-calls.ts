@@ -9,7 +9,7 @@ export const interruptedFailure: Failure = {
 };
 
 export const questionAbout = (calls: string): string =>
-  `The server stopped while this was running: ${calls}. Its outcome is unknown. Answer 'repeat' to make the call again, or tell the agent what to do instead.`;
+  `The server stopped while this was at work: ${calls}. Its outcome is unknown. Answer 'repeat' to make the call again, or tell the agent what to do instead.`;
 
 /** Any other answer goes to the agent as a text. */
 export const isRepeat = (decision: string | null): boolean => decision?.trim().toLowerCase() === 'repeat';

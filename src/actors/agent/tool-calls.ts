@@ -39,7 +39,7 @@ const malformedIn = (results: readonly CallResult[]): string | null =>
   results.every(({ malformed }) => malformed) ? (results.at(-1)?.text ?? null) : null;
 
 /** Records each call as a step: its intent before it runs, its result before anything follows from it. */
-const createObserver = (
+const createCallObserver = (
   emit: ToolCallPorts['emit'],
   { turn, taskId, attempt }: ActInput,
   steps: Steps,
@@ -112,7 +112,7 @@ export const createToolCalls = (ports: ToolCallPorts) => {
       context: ({ id }) => contextOf(session, input, calls.findIndex((call) => call.id === id) + 1, signal),
       alone: (work) => workspace.alone(work, { signal, onWait: () => emit(input, 'log', folderWaitLog) }),
       recall: createRecall(ports.onInterrupted, input, steps),
-      observe: createObserver(emit, input, steps, signal),
+      observe: createCallObserver(emit, input, steps, signal),
     });
     const results = await executor.run(calls);
     conversation.addResults(results);

@@ -18,7 +18,7 @@ export interface UsageMeterOptions {
   readonly costOf: (used: TokensUsed) => number | null;
 }
 
-const combine = (one: TokensUsed, other: TokensUsed, join: (a: number, b: number) => number): TokensUsed => ({
+const combineTokens = (one: TokensUsed, other: TokensUsed, join: (a: number, b: number) => number): TokensUsed => ({
   inputTokens: join(one.inputTokens, other.inputTokens),
   outputTokens: join(one.outputTokens, other.outputTokens),
   cachedTokens: join(one.cachedTokens, other.cachedTokens),
@@ -46,7 +46,7 @@ const createCallCount = () => {
       if (event.type === 'tool_ended' && running.delete(event.callId)) isNew = running.size === 0;
     },
     count: (): number => (named.size > 0 ? named.size : unnamed),
-    used: (): TokensUsed => [...named.values()].reduce((all, used) => combine(all, used, sum), noTokens),
+    used: (): TokensUsed => [...named.values()].reduce((all, used) => combineTokens(all, used, sum), noTokens),
   };
 };
 
@@ -70,7 +70,7 @@ export const createUsageMeter = ({ before, costOf }: UsageMeterOptions): UsageMe
     return isOfSession ? less(usd, earlier) : usd;
   };
   const now = (): Spent => {
-    const used = combine(said, calls.used(), Math.max);
+    const used = combineTokens(said, calls.used(), Math.max);
     const saidUsd = newUsd ?? (soFar === null ? null : usdOfRun(soFar, used));
     return { modelCalls: calls.count(), toolCalls: tools, ...used, costUsd: saidUsd ?? costOf(used) };
   };
@@ -80,8 +80,8 @@ export const createUsageMeter = ({ before, costOf }: UsageMeterOptions): UsageMe
       calls.add(event);
       if (event.type === 'tool_started') tools += 1;
       if (event.type === 'used') {
-        const used = event.since === 'run' ? event.used : combine(event.used, counted, less);
-        said = combine(said, used, Math.max);
+        const used = event.since === 'run' ? event.used : combineTokens(event.used, counted, less);
+        said = combineTokens(said, used, Math.max);
       }
       if (event.type === 'cost') newUsd = (newUsd ?? 0) + event.usd;
       if (event.type === 'cost_so_far') soFar = event;
@@ -93,12 +93,12 @@ export const createUsageMeter = ({ before, costOf }: UsageMeterOptions): UsageMe
     take: () => {
       const all = now();
       const spent: Spent = {
-        ...combine(all, taken, less),
+        ...combineTokens(all, taken, less),
         modelCalls: all.modelCalls - taken.modelCalls,
         toolCalls: all.toolCalls - taken.toolCalls,
         costUsd: all.costUsd === null ? null : less(all.costUsd, taken.costUsd ?? 0),
       };
-      taken = { ...all, ...combine(all, taken, Math.max), costUsd: all.costUsd ?? taken.costUsd };
+      taken = { ...all, ...combineTokens(all, taken, Math.max), costUsd: all.costUsd ?? taken.costUsd };
       return spent;
     },
   };

@@ -29,7 +29,7 @@ const callIn = (text: string): ToolCall | null => {
 };
 
 /** One call, or one on each line; empty when anything else is there. */
-const callsIn = (text: string): readonly ToolCall[] => {
+const callsInBlock = (text: string): readonly ToolCall[] => {
   const whole = callIn(text);
   if (whole !== null) return [whole];
   const lines = text.split('\n').filter((line) => line.trim() !== '');
@@ -52,11 +52,11 @@ const blockAt = (text: string, from: number): { readonly calls: readonly ToolCal
   let end = text.indexOf(closing, begin);
   const first = end < 0 ? text.length : end + closing.length;
   for (let tries = 0; end >= 0 && tries < maxEndsTried; tries += 1) {
-    const calls = callsIn(text.slice(begin, end));
+    const calls = callsInBlock(text.slice(begin, end));
     if (calls.length > 0) return { calls, end: end + closing.length };
     end = text.indexOf(closing, end + closing.length);
   }
-  const calls = first === text.length ? callsIn(text.slice(begin)) : [];
+  const calls = first === text.length ? callsInBlock(text.slice(begin)) : [];
   return { calls, end: first };
 };
 

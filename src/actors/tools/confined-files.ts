@@ -25,7 +25,7 @@ const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY
  * The path of a name in an open folder. On Linux it stays in that folder even when somebody swaps the folder for a
  * symlink meanwhile. Other systems have only the check of `locate` and O_NOFOLLOW.
  */
-const entryOf = ({ handle, path }: Folder, name: string): string =>
+const pathInFolder = ({ handle, path }: Folder, name: string): string =>
   process.platform === 'linux' ? `/proc/self/fd/${handle.fd}/${name}` : join(path, name);
 
 const openFolderAt = (path: string): Promise<FileHandle> => open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
@@ -39,11 +39,11 @@ const ensureFolder = async (path: string): Promise<void> => {
 };
 
 /** Opens part by part and follows no symlink: `locate` has resolved them. */
-const openFolder = async (root: string, parts: readonly string[], create: boolean): Promise<Folder> => {
+const openParts = async (root: string, parts: readonly string[], create: boolean): Promise<Folder> => {
   let folder: Folder = { handle: await openFolderAt(root), path: root };
   for (const part of parts) {
     try {
-      const entry = entryOf(folder, part);
+      const entry = pathInFolder(folder, part);
       if (create) await ensureFolder(entry);
       const handle = await openFolderAt(entry);
       await folder.handle.close();
@@ -60,7 +60,7 @@ const inFolderOf = async <Value>(
   { root, place, create }: { root: string; place: InsidePath; create: boolean },
   use: (folder: Folder, name: string) => Promise<Value>,
 ): Promise<Value> => {
-  const folder = await openFolder(root, place.parts.slice(0, -1), create);
+  const folder = await openParts(root, place.parts.slice(0, -1), create);
   try {
     return await use(folder, place.parts.at(-1) ?? '.');
   } finally {
@@ -68,7 +68,7 @@ const inFolderOf = async <Value>(
   }
 };
 
-const readAll = async (handle: FileHandle, size: number): Promise<Buffer> => {
+const readBytes = async (handle: FileHandle, size: number): Promise<Buffer> => {
   const data = Buffer.alloc(size);
   let length = 0;
   while (length < size) {
@@ -85,7 +85,7 @@ const readChecked = async (path: string, handle: FileHandle): Promise<Checked<Bu
   if (!stat.isFile()) return refusePath(path, 'is not a regular file');
   if (stat.size > maxFileBytes)
     return refusePath(path, `has ${stat.size} bytes, more than the ${maxFileBytes} that can be read; use grep`);
-  return { ok: true, value: await readAll(handle, stat.size) };
+  return { ok: true, value: await readBytes(handle, stat.size) };
 };
 
 /** Reads a regular file of at most `maxFileBytes`. Never waits on a FIFO or a device. */
@@ -94,7 +94,7 @@ export const readInside = async (root: string, path: string): Promise<Checked<Bu
   if (!located.ok) return located;
   try {
     return await inFolderOf({ root, place: located.value, create: false }, async (folder, name) => {
-      const handle = await open(entryOf(folder, name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+      const handle = await open(pathInFolder(folder, name), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
       try {
         return await readChecked(path, handle);
       } finally {
@@ -133,11 +133,11 @@ const writeAndSync = async (handle: FileHandle, data: string | Buffer, mode: num
 
 /** The rename replaces a hard link to a file elsewhere instead of writing through it. */
 const replaceFile = async (folder: Folder, name: string, data: string | Buffer, mode: number | null): Promise<void> => {
-  const temporary = entryOf(folder, `.agent-${randomUUID()}.tmp`);
+  const temporary = pathInFolder(folder, `.agent-${randomUUID()}.tmp`);
   const handle = await open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o666);
   try {
     await writeAndSync(handle, data, mode);
-    await rename(temporary, entryOf(folder, name));
+    await rename(temporary, pathInFolder(folder, name));
   } catch (error) {
     await unlink(temporary).catch(() => undefined);
     throw error;
@@ -167,7 +167,7 @@ export const writeInside = async (
   if (!located.ok) return located;
   try {
     return await inFolderOf({ root, place: located.value, create: true }, async (folder, name) => {
-      const before = await lookAt(entryOf(folder, name));
+      const before = await lookAt(pathInFolder(folder, name));
       if (before?.isFile === false) return refusePath(path, 'is not a regular file');
       await replaceFile(folder, name, data, before?.mode ?? null);
       return { ok: true, value: { created: before === null, note: protectionNote(located.value) } };

@@ -25,7 +25,7 @@ const editArguments = z.strictObject({
     .describe('each is searched in the file as it was before the call; they must not overlap; all are made or none'),
 });
 
-const decode = (data: Buffer): string | null => {
+const decodeUtf8 = (data: Buffer): string | null => {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(data);
   } catch {
@@ -73,7 +73,7 @@ export const editTool: Tool<z.infer<typeof editArguments>> = {
     if (!writable.ok) return writable;
     const file = await readInside(root, path);
     if (!file.ok) return file;
-    const whole = decode(file.value);
+    const whole = decodeUtf8(file.value);
     if (whole === null) return refusePath(path, 'is not UTF-8 text, so it cannot be edited without damage');
 
     const mark = whole.startsWith(byteOrderMark) ? byteOrderMark : '';

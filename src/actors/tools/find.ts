@@ -6,13 +6,12 @@ import { type InsidePath, locate, refuseForError, refusePath } from './confine.t
 import { findTests } from './glob.ts';
 import type { Tool, ToolContext, ToolResult } from './port.ts';
 import { maxLinesBytes } from './result-size.ts';
-import { type FoundLines, searchFailure, searchLines } from './search.ts';
+import { type FoundLines, searchFailure, searchLines, searchTimeoutMs } from './search.ts';
 
 const maxShown = 1_000;
 /** Sorting needs all names; beyond this many the list is incomplete and says so. */
 const maxCollected = 50_000;
 const maxNameLength = 4_096;
-const timeoutMs = 20_000;
 
 const findArguments = z.strictObject({
   pattern: z
@@ -28,7 +27,7 @@ const findArguments = z.strictObject({
 const pathFromRoot = (place: InsidePath, line: string): string => [...place.parts, line.replace(/^\.\//, '')].join('/');
 
 const findNote = ({ lines, more, result }: FoundLines, shown: number): string => {
-  if (result.timedOut) return `\n[stopped after ${timeoutMs / 1_000} s; ${shown} files are shown]`;
+  if (result.timedOut) return `\n[stopped after ${searchTimeoutMs / 1_000} s; ${shown} files are shown]`;
   if (shown === lines.length && !more) return '';
   return `\n[the first ${shown} of ${more ? 'more than ' : ''}${lines.length} files; make the pattern or the path narrower]`;
 };
@@ -51,7 +50,7 @@ const runFind = (pattern: string, place: InsidePath, context: ToolContext): Prom
       ...['(', '-type', 'f', '-o', '-type', 'l', ')', '(', ...findTests(pattern), ')', '-print'],
     ],
     context,
-    timeoutMs,
+
     maxLines: maxCollected,
     maxLineLength: maxNameLength,
   });

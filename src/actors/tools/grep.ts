@@ -4,11 +4,10 @@ import { locate } from './confine.ts';
 import { expandBraces } from './glob.ts';
 import type { Tool, ToolResult } from './port.ts';
 import { maxLinesBytes } from './result-size.ts';
-import { type FoundLines, searchFailure, searchLines } from './search.ts';
+import { type FoundLines, searchFailure, searchLines, searchTimeoutMs } from './search.ts';
 
 const maxMatches = 100;
 const maxLineLength = 500;
-const timeoutMs = 20_000;
 
 const grepArguments = z.strictObject({
   pattern: z.string().min(1).describe('an extended regular expression (grep -E), searched line by line'),
@@ -17,7 +16,8 @@ const grepArguments = z.strictObject({
 });
 
 const grepNote = ({ more, result }: FoundLines, shown: number): string => {
-  if (result.timedOut) return `\n[stopped after ${timeoutMs / 1_000} s with ${shown} matches; search a smaller folder]`;
+  if (result.timedOut)
+    return `\n[stopped after ${searchTimeoutMs / 1_000} s with ${shown} matches; search a smaller folder]`;
   return more ? `\n[only the first ${shown} matches; make the pattern or the path narrower]` : '';
 };
 
@@ -46,7 +46,7 @@ export const grepTool: Tool<z.infer<typeof grepArguments>> = {
       await searchLines({
         argv: ['grep', '-rnHIEs', ...skips, ...includes, '-e', pattern, '--', place.value.path],
         context,
-        timeoutMs,
+
         maxLines: maxMatches,
         maxLineLength,
       }),

@@ -6,7 +6,6 @@ export interface LineSearch {
   /** Runs in the workspace root. */
   readonly argv: readonly [string, ...string[]];
   readonly context: ToolContext;
-  readonly timeoutMs: number;
   readonly maxLines: number;
   readonly maxLineLength: number;
 }
@@ -19,6 +18,8 @@ export interface FoundLines {
   readonly result: CommandResult;
 }
 
+/** find and grep are ended after this time. */
+export const searchTimeoutMs = 20_000;
 const maxStderrLength = 2_000;
 
 /** Collects up to `maxLines` lines, each cut at `maxLength`; calls `onEnough` when there are more. */
@@ -59,7 +60,7 @@ const createLineCollector = (maxLines: number, maxLength: number, onEnough: () =
  * the command runs without it, since it is our own.
  */
 export const searchLines = async (search: LineSearch): Promise<FoundLines> => {
-  const { argv, context, timeoutMs, maxLines, maxLineLength } = search;
+  const { argv, context, maxLines, maxLineLength } = search;
   const enough = new AbortController();
   const lines = createLineCollector(maxLines, maxLineLength, () => enough.abort());
   let stderr = '';
@@ -69,7 +70,7 @@ export const searchLines = async (search: LineSearch): Promise<FoundLines> => {
   };
 
   const signal = AbortSignal.any([context.signal, enough.signal]);
-  const bounds = { timeoutMs, signal, onOutput, headBytes: 0, tailBytes: 0 };
+  const bounds = { timeoutMs: searchTimeoutMs, signal, onOutput, headBytes: 0, tailBytes: 0 };
   const { root, readable, git, env, sandbox } = context;
   const confined = await runConfined(sandbox, { argv, root, readable, git, env, readOnly: true, ...bounds });
   const result = 'refusal' in confined ? await runCommand({ argv, cwd: root, env, ...bounds }) : confined;
