@@ -61,7 +61,7 @@ test('A28 no setting is taken from a repository, and nobody is asked at an addre
   const api = { base_url: provider.baseURL, provider_model: 'own-model' };
   const project = openProject();
   writeFileSync(project.configFile, JSON.stringify({ server: { port: 0 }, api, sandbox: { mode: 'auto' } }));
-  rmSync(join(project.root, '.git'));
+  rmSync(join(project.root, '.git'), { recursive: true });
   for (const [path, text] of Object.entries(planted(evil.origin, trap))) {
     mkdirSync(dirname(join(project.root, path)), { recursive: true });
     writeFileSync(join(project.root, path), text);

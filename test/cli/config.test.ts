@@ -237,6 +237,7 @@ test('SIGHUP takes a new configuration while agents run, and keeps a bad file ou
     project.configFile,
     JSON.stringify({
       sandbox: plain.sandbox,
+      workspace: plain.workspace,
       server: { port: 9, max_concurrent_agents: 4 },
       api: { backend: 'scripted' },
     }),

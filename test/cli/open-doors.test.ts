@@ -132,7 +132,7 @@ test.each([
 
 test('doctor warns of a credential in the address of a remote, and does not show it', async () => {
   const project = openProject();
-  rmSync(join(project.root, '.git'));
+  rmSync(join(project.root, '.git'), { recursive: true });
   await execa('git', ['init', '-q', project.root]);
   await execa('git', ['-C', project.root, 'remote', 'add', 'origin', 'https://bob:hunter2hunter2@example.org/x.git']);
 

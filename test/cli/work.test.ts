@@ -14,7 +14,7 @@ const open = (workspace: object = {}, files = [{ path: 'b.txt', content: 'new\n'
   ];
   writeFileSync(script, JSON.stringify({ scripts: [{ turns }] }));
   const project = openProject({ api: { backend: 'scripted', script }, workspace });
-  rmSync(join(project.root, '.git'));
+  rmSync(join(project.root, '.git'), { recursive: true });
   gitIn(project.root, 'init', '--quiet', '--initial-branch=main');
   gitIn(project.root, 'config', 'user.name', 'Amy');
   gitIn(project.root, 'config', 'user.email', 'amy@localhost');

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inject, onTestFinished } from 'vitest';
 import { temporaryFolder } from './temporary.ts';
@@ -50,7 +50,9 @@ export const openProject = (config: object = { api: { backend: 'scripted' } }) =
   const { OPENAI_API_KEY: _, XDG_STATE_HOME: __, DISPLAY: ___, WAYLAND_DISPLAY: ____, ...inherited } = process.env;
   // A home of its own: a server that starts registers agent:// links there, not for who runs the tests.
   const env = { ...inherited, HOME: temporaryFolder(), AGENT_STATE_DIR: stateDir, AGENT_SERVER_CONFIG: configFile };
-  writeFileSync(join(root, '.git'), '');
+  // As much of a repository as makes the folder a project.
+  for (const folder of ['objects', 'refs']) mkdirSync(join(root, '.git', folder), { recursive: true });
+  writeFileSync(join(root, '.git', 'HEAD'), 'ref: refs/heads/main\n');
 
   /** `through`: a program, with its arguments, that runs the binary. */
   const start = (
