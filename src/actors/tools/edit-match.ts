@@ -1,7 +1,7 @@
 import type { Checked } from './confine.ts';
 import { exactView, foldedView, foldText, type TextView } from './text-view.ts';
 
-export interface Edit {
+export interface TextEdit {
   readonly old_text: string;
   readonly new_text: string;
 }
@@ -89,7 +89,7 @@ const lineEndOf = (source: string): string => {
  * Finds the one match of each edit: an exact one first (CRLF counts as LF), else a folded one. New text takes the line
  * ends of the file. A refusal says what the model has to change.
  */
-export const createMatcher = (source: string): ((edit: Edit) => Checked<Replacement>) => {
+export const createMatcher = (source: string): ((edit: TextEdit) => Checked<Replacement>) => {
   const lineEnd = lineEndOf(source);
   const exact = exactView(source);
   let folded: TextView | null = null;

@@ -3,7 +3,7 @@ import { wholeLines } from '../process/head-tail-buffer.ts';
 import { type Checked, locate, refusePath, writeAccess } from './confine.ts';
 import { readInside, writeInside } from './confined-files.ts';
 import { applyReplacements, unifiedDiff } from './diff.ts';
-import { createMatcher, type Edit, type Replacement } from './edit-match.ts';
+import { createMatcher, type Replacement, type TextEdit } from './edit-match.ts';
 import type { Tool } from './port.ts';
 
 const maxDiffBytes = 8 * 1024;
@@ -36,7 +36,7 @@ const decodeUtf8 = (data: Buffer): string | null => {
 const editName = (index: number): string => `edits[${index}]`;
 
 /** All replacements, sorted; or every reason why an edit cannot be made. */
-const planEdits = (source: string, edits: readonly Edit[]): Checked<readonly Replacement[]> => {
+const planEdits = (source: string, edits: readonly TextEdit[]): Checked<readonly Replacement[]> => {
   const match = createMatcher(source);
   const matches = edits.map((edit, index) => ({ index, match: match(edit) }));
   const faults = matches.flatMap(({ index, match }) => (match.ok ? [] : [`${editName(index)}: ${match.text}`]));

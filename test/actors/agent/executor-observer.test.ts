@@ -4,12 +4,12 @@ import { call, createToolRunner, finish } from './tool-runner.ts';
 import { createWorkbench } from './workbench.ts';
 
 describe('observers', () => {
-  test('are told of refused calls too, one start and one end each', async () => {
-    const { run, told } = await createToolRunner();
+  test('are notified of refused calls too, one start and one end each', async () => {
+    const { run, observed } = await createToolRunner();
 
     await run([call('1', 'nothing', {}), finish('2'), call('3', 'read', { path: 'a' })]);
 
-    expect(told).toEqual(['start 1', 'end 1 false', 'start 2', 'end 2 true', 'start 3', 'end 3 false']);
+    expect(observed).toEqual(['start 1', 'end 1 false', 'start 2', 'end 2 true', 'start 3', 'end 3 false']);
   });
 
   test('that cannot take the start of a call keep it from running, and nothing throws', async () => {

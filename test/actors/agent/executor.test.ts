@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { call, createToolRunner, finish } from './tool-runner.ts';
 
 describe('the tools of a role', () => {
-  test('are told to the model with the JSON Schema of their arguments', async () => {
+  test('are shown to the model with the JSON Schema of their arguments', async () => {
     const { specs } = await createToolRunner('reviewer');
 
     expect(specs.map(({ name }) => name)).toEqual(['read', 'bash', 'grep', 'find', 'ask', 'finish']);
@@ -106,7 +106,7 @@ describe('the calls of an answer', () => {
   });
 
   test('run at once when they only read', async () => {
-    const { run, told, put } = await createToolRunner();
+    const { run, observed, put } = await createToolRunner();
     await put('a', 'x');
 
     await run([
@@ -115,15 +115,15 @@ describe('the calls of an answer', () => {
       call('3', 'find', { pattern: '*' }),
     ]);
 
-    expect(told.slice(0, 3)).toEqual(['start 1', 'start 2', 'start 3']);
+    expect(observed.slice(0, 3)).toEqual(['start 1', 'start 2', 'start 3']);
   });
 
   test('run one by one when they do more', async () => {
-    const { run, told } = await createToolRunner();
+    const { run, observed } = await createToolRunner();
 
     await run([call('1', 'bash', { command: 'echo x' }), call('2', 'write', { path: 'a', content: '' })]);
 
-    expect(told).toEqual(['start 1', 'output 1 x', 'end 1 true', 'start 2', 'end 2 true']);
+    expect(observed).toEqual(['start 1', 'output 1 x', 'end 1 true', 'start 2', 'end 2 true']);
   });
 
   test('have exactly one result for every id', async () => {
@@ -190,12 +190,12 @@ describe('the calls of an answer', () => {
   });
 
   test('carry no NUL bytes', async () => {
-    const { run, told } = await createToolRunner();
+    const { run, observed } = await createToolRunner();
 
     const [result] = await run([call('1', 'bash', { command: "printf 'a\\000b'" })]);
 
     expect(result?.text).toBe('a\uFFFDb\n[exit code 0]');
-    expect(told).toContain('output 1 a\uFFFDb');
+    expect(observed).toContain('output 1 a\uFFFDb');
   });
 
   test('read many FIFOs at once without a hang', async () => {

@@ -13,18 +13,18 @@ export const call = (id: string, tool: string, args: unknown): ToolCall => ({
 
 export const finish = (id: string): ToolCall => call(id, 'finish', { status: 'done', summary: 'all done' });
 
-/** An executor of a role in a workspace of its own, and what it told its observer. */
+/** An executor of a role in a workspace of its own, and the calls that its observer saw. */
 export const createToolRunner = async (role: Role = 'engineer') => {
   const bench = await createWorkbench();
-  const told: string[] = [];
+  const observed: string[] = [];
   const executor = createExecutor({
     tools: shippedRoles()[role].tools,
     context: () => bench.context,
     observe: {
-      start: ({ id }) => void told.push(`start ${id}`),
-      output: ({ id }, chunk) => void told.push(`output ${id} ${chunk.trim()}`),
-      end: (_, { callId, ok }) => void told.push(`end ${callId} ${ok}`),
+      start: ({ id }) => void observed.push(`start ${id}`),
+      output: ({ id }, chunk) => void observed.push(`output ${id} ${chunk.trim()}`),
+      end: (_, { callId, ok }) => void observed.push(`end ${callId} ${ok}`),
     },
   });
-  return { ...bench, ...executor, specs: toolSpecs(shippedRoles()[role].tools), told };
+  return { ...bench, ...executor, specs: toolSpecs(shippedRoles()[role].tools), observed };
 };

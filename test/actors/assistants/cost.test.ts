@@ -31,9 +31,9 @@ const resultOf = ({ total, input, since }: Result) => {
 const costsOf = (runs: readonly Result[]): readonly number[] => {
   let before = { ...noUsage };
   return runs.map((each) => {
-    const tally = createUsageMeter({ before, costOf: () => null });
-    for (const event of createClaude().read(JSON.stringify(resultOf(each)))) tally.add(event);
-    const { inputTokens, outputTokens, costUsd } = tally.take();
+    const meter = createUsageMeter({ before, costOf: () => null });
+    for (const event of createClaude().read(JSON.stringify(resultOf(each)))) meter.add(event);
+    const { inputTokens, outputTokens, costUsd } = meter.take();
     before = {
       ...before,
       input_tokens: before.input_tokens + inputTokens,
