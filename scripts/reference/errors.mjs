@@ -12,7 +12,7 @@ const examples = {
   already_running: { task_id: 'bd-a1b2', attempt: 1 },
   event_not_allowed: { task_id: 'bd-a1b2', event: 'retry', state: 'complete', allowed: ['reopen'] },
   role_unknown: { role: 'enginer' },
-  queue_full: { limit: 10000 },
+  queue_full: { limit: 10000, retry_after_seconds: 10 },
   credential_missing: { variable: 'OPENAI_API_KEY' },
   tracker_unavailable: { detail: 'bd ended with 1', remedy: "run 'bd doctor'" },
   tracker_conflict: { task_id: 'bd-a1b2', holder: 'maria' },

@@ -12,7 +12,7 @@ import { missing } from './engine/backend-choice.ts';
 import { failDependents } from './engine/fail-dependents.ts';
 import { createInvoked } from './engine/invoked.ts';
 import { createChooser } from './engine/select-assistant.ts';
-import { limitsFor, roleCapsOf, type Settings, wallLimitMs } from './engine/settings.ts';
+import { capsOf, limitsFor, type Settings, wallLimitMs } from './engine/settings.ts';
 import { type Attempts, createAttempts, type Supervisor } from './engine/slots.ts';
 import type { SystemPorts } from './engine/system-ports.ts';
 import { provideTaskWork } from './engine/task-actors.ts';
@@ -76,7 +76,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       host.commitAgent(next, event, () => agents.machine.getPersistedSnapshot(next)),
   });
   const supervisor: Supervisor = createActor(supervisorMachine.provide({ actors: { agent: agentLogic } }), {
-    input: { cap: initial.cap, roleCaps: roleCapsOf(initial) },
+    input: capsOf(initial),
     ...inspected,
   });
   supervisor.subscribe({ error: (error) => log('the supervisor broke', { error }) });
@@ -94,12 +94,12 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
 
   const load = (): Slots => {
     const snapshot = supervisor.getSnapshot();
-    const { waiting, cap, streak } = snapshot.context;
+    const { waiting, cap, queueLimit, streak } = snapshot.context;
     const isPaused = (snapshot.matches('paused') || snapshot.matches('probing')) && streak !== null;
     const paused = isPaused
       ? `the queue is paused: one attempt after the other failed alike (${streak.message}); it is tried again every ${pauseOf(snapshot.context) / 1_000} s`
       : null;
-    return { running: atWork(snapshot.context).length, waiting: waiting.length, cap, paused };
+    return { running: atWork(snapshot.context).length, waiting: waiting.length, cap, limit: queueLimit, paused };
   };
 
   const lookUp = async (taskId: TaskId, run: RunOptions, role: Role): Promise<Finding> => {
@@ -110,7 +110,6 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       unmet: task?.unmet ?? [],
       holder: task === null ? null : holderOf(task, tracker.actor),
       ...missing(chosen, settings.credentialVariable),
-      queueFullAt: load().waiting >= settings.queueLimit ? settings.queueLimit : null,
     };
   };
 
@@ -209,7 +208,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     settings: () => settings,
     reconfigure: (next) => {
       settings = next;
-      supervisor.send({ type: 'caps.changed', cap: next.cap, roleCaps: roleCapsOf(next) });
+      supervisor.send({ type: 'caps.changed', ...capsOf(next) });
     },
     start: async () => {
       supervisor.start();
@@ -219,6 +218,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
         if (seat !== null) supervisor.send({ type: 'slot.retaken', taskId: taskId as TaskId, ...seat });
       }
       await host.restore();
+      supervisor.send({ type: 'queue.opened' });
       sweep().catch((error: unknown) => log('the folders of earlier attempts could not be looked at', { error }));
       watch.start();
     },

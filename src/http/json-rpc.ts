@@ -17,6 +17,17 @@ const requestSchema = z.strictObject({
 /** An answer to a POST: nothing to say (204), or a body with its HTTP status. */
 export type RpcAnswer = { readonly status: 204 } | { readonly status: 200 | 400; readonly body: unknown };
 
+const withRetry = z.object({ error: z.object({ data: z.object({ retry_after_seconds: z.number() }) }) });
+
+/** The longest time in seconds after which a refused call of an answer may be made again, or null. */
+export const retryAfterOf = (body: unknown): number | null => {
+  const waits = (Array.isArray(body) ? body : [body]).flatMap((answer) => {
+    const parsed = withRetry.safeParse(answer);
+    return parsed.success ? [parsed.data.error.data.retry_after_seconds] : [];
+  });
+  return waits.length === 0 ? null : Math.max(...waits);
+};
+
 const maxBatch = 20;
 const maxDepth = 64;
 

@@ -10,7 +10,7 @@ import { discoveryDocument, type Identity } from './discovery.ts';
 import { errorBody, refusedRequests, wire } from './error-table.ts';
 import { createGate, type GateOptions } from './gate.ts';
 import { inspectionStream } from './inspection-stream.ts';
-import { createRpc } from './json-rpc.ts';
+import { createRpc, retryAfterOf } from './json-rpc.ts';
 import { createMethods } from './methods.ts';
 import { metricsDocument, metricsText } from './metrics-text.ts';
 import { openApiDocument } from './openapi.ts';
@@ -121,7 +121,10 @@ export const buildServer = async (options: ServerOptions): Promise<FastifyInstan
   const rpc = createRpc(createMethods(service, discovery), (error) => log('a method broke', { error }));
   const answerRpc = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const answer = await rpc(typeof request.body === 'string' ? request.body : '');
-    return answer.status === 204 ? reply.code(204).send() : reply.code(answer.status).send(answer.body);
+    if (answer.status === 204) return reply.code(204).send();
+    const retryAfter = retryAfterOf(answer.body);
+    if (retryAfter !== null) reply.header('retry-after', retryAfter);
+    return reply.code(answer.status).send(answer.body);
   };
   const mayAsk = createRateLimit(options.requestsPerSecond, () => performance.now());
   const onRequest = (_request: FastifyRequest, reply: FastifyReply, done: () => void): void => {

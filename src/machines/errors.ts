@@ -9,7 +9,7 @@ export interface ErrorFacts {
   already_running: { task_id: TaskId; attempt: number };
   event_not_allowed: { task_id: TaskId; event: string; state: string; allowed: readonly string[] };
   role_unknown: { role: string };
-  queue_full: { limit: number };
+  queue_full: { limit: number; retry_after_seconds: number };
   /** `problem`: why an assistant that was asked for cannot be used. */
   credential_missing: { variable: string; problem?: string };
   tracker_unavailable: { detail: string; remedy: string };

@@ -29,6 +29,8 @@ export interface Slots {
   readonly running: number;
   readonly waiting: number;
   readonly cap: number;
+  /** How many may wait. */
+  readonly limit: number;
   /** Why nobody gets a slot for a while, or null. */
   readonly paused: string | null;
 }
@@ -41,7 +43,6 @@ const inputs: Readonly<Record<string, (context: TaskContext) => Readonly<Record<
     missing_credential: finding?.missingCredential,
     ...(finding?.assistantProblem === undefined ? {} : { problem: finding.assistantProblem }),
   }),
-  queueHasRoom: ({ finding }) => ({ full_at: finding?.queueFullAt }),
   hasAttemptsLeft: ({ retriesLeft, failure }) => ({ retries_left: retriesLeft, retryable: failure?.retryable ?? null }),
 };
 
@@ -70,24 +71,34 @@ const idleBecause = (
   return blockers.length === 0 ? 'nobody has asked for a run' : `it waits for ${blockers.join(', ')}`;
 };
 
+/** What the supervisor asks when it decides on a slot. */
+const ofSlots = ({ running, waiting, cap, limit, paused }: Slots): readonly ExplainedGuard[] => [
+  { guard: 'queueHasRoom', value: waiting < limit, inputs: { waiting, limit } },
+  { guard: 'slotIsFree', value: running < cap && paused === null, inputs: { running, waiting, cap, paused } },
+];
+
+/** A run that is asked for now does not need them. */
+const later: ReadonlySet<string> = new Set(['hasAttemptsLeft', 'slotIsFree']);
+
 /** Whether a command that the chart accepts would be refused for what is true now. */
 const isHeldBack = (command: string, isClosed: boolean, guards: readonly ExplainedGuard[]): boolean => {
-  const failing = guards.filter(({ guard, value }) => !value && guard !== 'hasAttemptsLeft');
+  const failing = guards.filter(({ guard, value }) => !value && !later.has(guard));
   // Closing what is closed succeeds.
   if (command === 'close') return !isClosed && failing.some(({ guard }) => guard === 'dependenciesComplete');
   return ['run', 'retry'].includes(command) && failing.length > 0;
 };
 
-/** Evaluates the chart's own guards on the task and on a fresh look at the world; changes nothing. */
+/** Evaluates the guards of the charts on the task and on a fresh look at the world; changes nothing. */
 export const explain = (snapshot: SnapshotFrom<typeof taskMachine>, surroundings: Surroundings): Explanation => {
   const { finding, slots, blockers, awaiting } = surroundings;
   const context: TaskContext = { ...snapshot.context, finding };
   const guards = taskMachine.implementations.guards as Readonly<Record<string, Guard>>;
-  const explained = Object.entries(inputs).map(([guard, inputsOf]) => ({
+  const ofTask = Object.entries(inputs).map(([guard, inputsOf]) => ({
     guard,
     value: guards[guard]?.({ context, event: { type: 'explain', at: 0 } }, undefined as never) ?? false,
     inputs: inputsOf(context),
   }));
+  const explained = [...ofTask, ...ofSlots(slots)];
   const { refusal, failure, deadlineAt } = snapshot.context;
   // Since it was refused for them, the tasks that it waits for may have come further.
   const since = refusal?.code === 'dependencies_unmet' && blockers.length > 0 ? `; now: ${blockers.join(', ')}` : '';
@@ -96,10 +107,7 @@ export const explain = (snapshot: SnapshotFrom<typeof taskMachine>, surroundings
   return {
     task_id: context.taskId,
     state: snapshot.value,
-    guards: [
-      ...explained,
-      { guard: 'slotIsFree', value: slots.running < slots.cap && slots.paused === null, inputs: { ...slots } },
-    ],
+    guards: explained,
     allowed_events: allowedCommands(snapshot, awaiting !== undefined).filter(
       (name) => !isHeldBack(name, snapshot.hasTag('complete'), explained),
     ),

@@ -30,7 +30,7 @@ export const taskRestart: Readonly<Record<TaskLeaf, OnRestart>> = {
   'queued.ready': 'never',
   'queued.free': 'never',
   'queued.equipped': 'never',
-  'queued.admitted': 'never',
+  'queued.asking': 'repeat',
   'queued.waitingForSlot': 'repeat',
   'queued.backingOff': 'wait',
   'queued.releasing': 'repeat',

@@ -9,12 +9,16 @@ export interface Place {
   /** 0 (first) to 4. */
   readonly priority: number;
   readonly submittedAt: number;
+  /** It was in the queue before: a limit does not hold for it. */
+  readonly admitted: boolean;
 }
 
 export interface SupervisorInput {
   /** How many tasks may hold a slot at once. */
   readonly cap: number;
   readonly roleCaps: Readonly<Partial<Record<Role, number>>>;
+  /** How many tasks may wait for a slot. */
+  readonly queueLimit: number;
 }
 
 /** Attempts that failed one after the other in the same way, which is not theirs. */
@@ -52,14 +56,19 @@ export type SupervisorEvent =
   | { readonly type: 'agent.requested'; readonly key: AttemptKey; readonly input: AgentStart }
   | { readonly type: 'agent.dismissed'; readonly key: AttemptKey }
   | ({ readonly type: 'caps.changed' } & SupervisorInput)
+  /** Every task that an earlier process left waiting is in the queue again. */
+  | { readonly type: 'queue.opened' }
   /** The time that was told with `queue.paused` has passed. */
   | { readonly type: 'pause.over' }
   | { readonly type: 'drain' }
   | DoneActorEvent<AttemptOutcome>
   | ErrorActorEvent;
 
-/** What observers wait for: a task got its slot, nobody gets one for a while, an agent ended or is gone. */
+/** What observers wait for: a task has a place or a slot, nobody gets one for a while, an agent ended or is gone. */
 export type SupervisorFact =
+  | { readonly type: 'slot.queued'; readonly taskId: TaskId }
+  /** The queue holds its limit. */
+  | { readonly type: 'slot.refused'; readonly taskId: TaskId; readonly limit: number }
   | { readonly type: 'slot.granted'; readonly taskId: TaskId }
   /** Who lent its slot has it again. */
   | { readonly type: 'slot.regained'; readonly taskId: TaskId }
@@ -90,11 +99,18 @@ export const streakAfter = (streak: Streak | null, outcome: AttemptOutcome): Str
 const before = (one: Place, other: Place): boolean =>
   one.priority !== other.priority ? one.priority < other.priority : one.submittedAt < other.submittedAt;
 
+/** Who asks again keeps the place. */
 export const insert = (waiting: readonly Place[], place: Place): readonly Place[] => {
+  const earlier = waiting.find(({ taskId }) => taskId === place.taskId);
+  if (earlier?.priority === place.priority && earlier.submittedAt === place.submittedAt) return waiting;
   const others = waiting.filter(({ taskId }) => taskId !== place.taskId);
   const index = others.findIndex((other) => before(place, other));
   return index < 0 ? [...others, place] : [...others.slice(0, index), place, ...others.slice(index)];
 };
+
+/** Whether a task that asks for a slot may wait for it. */
+export const mayWait = ({ waiting, queueLimit }: SupervisorContext, { taskId, admitted }: Place): boolean =>
+  admitted || waiting.length < queueLimit || waiting.some((place) => place.taskId === taskId);
 
 /** Who holds a slot and has not lent it: no more than the cap at any instant. */
 export const atWork = ({ holding }: Pick<SupervisorContext, 'holding'>): readonly Holder[] =>

@@ -5,6 +5,7 @@ import { messageOf } from './message-of.ts';
 import {
   atWork,
   insert,
+  mayWait,
   next,
   nextBack,
   type Place,
@@ -50,11 +51,23 @@ export const supervisorMachine = setup({
     hasRecovered: ({ context }) => context.streak === null,
     mayProbeAgain: ({ context }) => atWork(context).length === 0 && nextBack(context) !== undefined,
     mayProbe: ({ context }) => atWork(context).length === 0 && next(context) !== undefined,
+    hasSlot: ({ context }, { place }: { place: Place }) =>
+      context.holding.some(({ taskId }) => taskId === place.taskId),
+    mayWait: ({ context }, { place }: { place: Place }) => mayWait(context, place),
     holdsSlot: ({ context }, { key }: { key: string }) =>
       context.holding.some(({ taskId }) => key.startsWith(`${taskId}#`)),
   },
   actions: {
-    enqueue: assign({ waiting: ({ context }, { place }: { place: Place }) => insert(context.waiting, place) }),
+    enqueue: enqueueActions(({ context, enqueue }, { place }: { place: Place }) => {
+      enqueue.assign({ waiting: insert(context.waiting, place) });
+      enqueue.emit({ type: 'slot.queued', taskId: place.taskId });
+    }),
+    tellGrant: emit((_, { place }: { place: Place }) => ({ type: 'slot.granted' as const, taskId: place.taskId })),
+    refusePlace: emit(({ context }, { place }: { place: Place }) => ({
+      type: 'slot.refused' as const,
+      taskId: place.taskId,
+      limit: context.queueLimit,
+    })),
     leaveQueue: assign({
       waiting: ({ context }, { taskId }: { taskId: TaskId }) =>
         context.waiting.filter((place) => place.taskId !== taskId),
@@ -89,7 +102,7 @@ export const supervisorMachine = setup({
         context.holding.filter((holder) => holder.taskId !== taskId),
       returning: ({ context }, { taskId }: { taskId: TaskId }) => context.returning.filter((each) => each !== taskId),
     }),
-    setCaps: assign((_, { cap, roleCaps }: SupervisorInput) => ({ cap, roleCaps })),
+    setCaps: assign((_, { cap, roleCaps, queueLimit }: SupervisorInput) => ({ cap, roleCaps, queueLimit })),
     grantNext: enqueueActions(({ context, enqueue }) => {
       const place = next(context);
       if (place === undefined) return;
@@ -130,14 +143,26 @@ export const supervisorMachine = setup({
   context: ({ input }) => ({
     cap: input?.cap ?? 0,
     roleCaps: input?.roleCaps ?? {},
+    queueLimit: input?.queueLimit ?? 0,
     streak: null,
     pauses: 0,
     waiting: [],
     holding: [],
     returning: [],
   }),
-  initial: 'open',
+  initial: 'restoring',
   on: {
+    'slot.requested': [
+      {
+        guard: { type: 'hasSlot', params: ({ event }) => event },
+        actions: { type: 'tellGrant', params: ({ event }) => event },
+      },
+      {
+        guard: { type: 'mayWait', params: ({ event }) => event },
+        actions: { type: 'enqueue', params: ({ event }) => event },
+      },
+      { actions: { type: 'refusePlace', params: ({ event }) => event } },
+    ],
     'slot.retaken': { actions: { type: 'hold', params: ({ event }) => event } },
     'slot.lent': { actions: { type: 'lend', params: ({ event }) => event } },
     'slot.wanted': { actions: { type: 'want', params: ({ event }) => event } },
@@ -164,6 +189,10 @@ export const supervisorMachine = setup({
     },
   },
   states: {
+    restoring: {
+      meta: { says: 'the tasks of an earlier process come back to the queue; nobody gets a slot before all are there' },
+      on: { 'queue.opened': 'open', drain: 'draining' },
+    },
     open: {
       meta: { says: 'free slots are given to those who wait' },
       always: [
@@ -171,20 +200,13 @@ export const supervisorMachine = setup({
         { guard: 'mayReturn', actions: 'giveSlotAgain' },
         { guard: 'hasRoom', actions: 'grantNext' },
       ],
-      on: {
-        'slot.requested': { actions: { type: 'enqueue', params: ({ event }) => event } },
-        drain: 'draining',
-      },
+      on: { drain: 'draining' },
     },
     paused: {
       meta: { says: 'the provider is down: attempt after attempt failed alike; nobody gets a slot for a while' },
       entry: ['beginPause', 'tellPause'],
       always: { guard: 'hasRecovered', target: 'open', actions: 'forgetPauses' },
-      on: {
-        'pause.over': 'probing',
-        'slot.requested': { actions: { type: 'enqueue', params: ({ event }) => event } },
-        drain: 'draining',
-      },
+      on: { 'pause.over': 'probing', drain: 'draining' },
     },
     probing: {
       meta: { says: 'one gets a slot, to see whether the provider answers again' },
@@ -195,15 +217,11 @@ export const supervisorMachine = setup({
         { guard: 'mayProbeAgain', actions: 'giveSlotAgain' },
         { guard: 'mayProbe', actions: 'grantNext' },
       ],
-      on: {
-        'slot.requested': { actions: { type: 'enqueue', params: ({ event }) => event } },
-        drain: 'draining',
-      },
+      on: { drain: 'draining' },
     },
     draining: {
       meta: { says: 'the server is stopping: who holds a slot goes on, nobody gets one' },
       always: { guard: 'mayReturn', actions: 'giveSlotAgain' },
-      on: { 'slot.requested': { actions: { type: 'enqueue', params: ({ event }) => event } } },
     },
   },
 });

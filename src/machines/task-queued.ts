@@ -85,15 +85,35 @@ export const queued = taskSetup.createStateConfig({
     },
     equipped: {
       always: [
-        { guard: 'modelCanBeCalled', target: 'admitted' },
+        { guard: 'modelCanBeCalled', target: 'asking' },
         { target: 'refused', actions: 'refuseModel' },
       ],
     },
-    admitted: {
-      always: [
-        { guard: 'queueHasRoom', target: 'waitingForSlot' },
-        { target: 'refused', actions: 'refuseFull' },
-      ],
+    asking: {
+      tags: ['pending', 'answering', 'quiet', 'phase:waiting_for_slot'],
+      meta: { says: 'the supervisor lets it wait for a slot, or refuses it since the queue is full' },
+      entry: within(waits.asking),
+      invoke: {
+        id: 'requestSlot',
+        src: 'requestSlot',
+        input: read.request,
+        onDone: [
+          { guard: { type: 'accepted', params: read.verdict }, target: 'waitingForSlot' },
+          { target: 'refused', actions: { type: 'recordRefusal', params: read.verdict } },
+        ],
+        onError: [{ guard: 'betweenAttempts', target: 'backingOff' }, refuse],
+      },
+      on: {
+        cancel,
+        DEADLINE: [
+          { guard: 'lateBetweenAttempts', target: 'backingOff' },
+          {
+            guard: 'deadlinePassed',
+            target: 'refused',
+            actions: { type: 'recordRefusal', params: read.queueLate },
+          },
+        ],
+      },
     },
     waitingForSlot: {
       tags: ['pending', 'quiet', 'phase:waiting_for_slot'],

@@ -21,6 +21,7 @@ const minute = 60_000;
 /** How long a task may stay in a state that waits for something (ms); each is left by DEADLINE at the latest. */
 export const waits = {
   lookingUp: minute,
+  asking: minute,
   queueing: 24 * 60 * minute,
   claiming: 2 * minute,
   working: 24 * 60 * minute,
@@ -43,6 +44,8 @@ export const taskOnly = ({ context }: Now) => ({ taskId: context.taskId });
 export const seat = ({ context }: Now) => ({ taskId: context.taskId, role: context.role ?? ('engineer' as const) });
 export const wish = ({ context }: Now) => ({ ...seat({ context }), options: context.options });
 export const place = ({ context }: Now) => ({ ...seat({ context }), submittedAt: context.submittedAt ?? 0 });
+/** A task between two attempts had its place before. */
+export const request = ({ context }: Now) => ({ ...place({ context }), admitted: context.failure !== null });
 export const attempt = ({ context }: Now) => ({
   ...seat({ context }),
   attempt: context.attempt,
@@ -96,6 +99,9 @@ export const trackerAway = ({ event }: Erred): { refusal: Refusal } => ({
 });
 export const trackerLate = (): { refusal: Refusal } => ({
   refusal: refusal('tracker_unavailable', { detail: 'it did not answer in time', remedy: 'ask again' }),
+});
+export const queueLate = (): { refusal: Refusal } => ({
+  refusal: refusal('internal', { detail: 'the queue did not answer in time; ask again' }),
 });
 /** Whether an error says that the tracker cannot be used now, and may be later. */
 export const isAway = ({ event }: Erred): { away: boolean } => ({ away: asRefusal(event.error) !== null });

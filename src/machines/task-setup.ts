@@ -18,6 +18,10 @@ export const taskSetup = setup({
   },
   actors: {
     lookUp: slot<Finding, TaskOnly & { readonly role: Role; readonly options: RunOptions }>('lookUp'),
+    requestSlot: slot<
+      Verdict,
+      TaskOnly & { readonly role: Role; readonly submittedAt: number; readonly admitted: boolean }
+    >('requestSlot'),
     waitForSlot: slot<void, TaskOnly & { readonly role: Role; readonly submittedAt: number }>('waitForSlot'),
     holdSlot: slot<void, TaskOnly & { readonly role: Role }>('holdSlot'),
     claim: slot<Verdict, AttemptInput>('claim'),
@@ -40,7 +44,6 @@ export const taskSetup = setup({
     dependenciesComplete: ({ context }) => context.finding?.unmet.length === 0,
     heldByNobodyElse: ({ context }) => context.finding?.holder === null,
     modelCanBeCalled: ({ context }) => context.finding?.missingCredential === null,
-    queueHasRoom: ({ context }) => context.finding?.queueFullAt === null,
     hasAttemptsLeft: ({ context }) => willRetry(context),
     lateBetweenAttempts: ({ context, event }) =>
       context.failure !== null && context.deadlineAt !== null && event.at >= context.deadlineAt,
@@ -92,9 +95,6 @@ export const taskSetup = setup({
           variable: finding?.missingCredential ?? 'OPENAI_API_KEY',
           ...(finding?.assistantProblem === undefined ? {} : { problem: finding.assistantProblem }),
         }),
-    }),
-    refuseFull: assign({
-      refusal: ({ context }) => refusal('queue_full', { limit: context.finding?.queueFullAt ?? 0 }),
     }),
     recordRefusal: assign({ refusal: (_, { refusal }: { refusal: Refusal | null }) => refusal }),
     beginAttempt: assign({

@@ -67,7 +67,7 @@ export interface RunOptions {
   readonly network?: boolean;
 }
 
-/** What a look around found before a run: the facts behind the guards from `taskExists` to `queueHasRoom`. */
+/** What a look around found before a run: the facts behind the guards from `taskExists` to `modelCanBeCalled`. */
 export interface Finding {
   readonly exists: boolean;
   readonly unmet: readonly TaskId[];
@@ -77,8 +77,6 @@ export interface Finding {
   readonly missingCredential: string | null;
   /** Why the assistant that was asked for cannot be used. */
   readonly assistantProblem?: string;
-  /** The limit of the queue when it is full, or null. */
-  readonly queueFullAt: number | null;
 }
 
 export const failureCodes = [

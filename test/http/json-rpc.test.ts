@@ -252,6 +252,18 @@ test('a request with free text that was refused finds its task when it comes aga
   expect(refused.map(({ error }) => error.data.task_id)).toEqual([result.task_id, result.task_id]);
 });
 
+test('a full queue is an answer with 200 that says when to ask again', async () => {
+  const { base, headers } = await startServer({ options: { queueLimit: 0 } });
+  const call = { jsonrpc: '2.0', id: 1, method: 'execute', params: { task: 'Do it', role: 'engineer' } };
+  const ask = (body: object) => fetch(`${base}/a2a/execute`, { method: 'POST', headers, body: JSON.stringify(body) });
+
+  for (const response of [await ask(call), await ask([call])]) {
+    const [{ error }] = [await response.json()].flat() as [{ error: unknown }];
+    expect([response.status, response.headers.get('retry-after')]).toEqual([200, '10']);
+    expect(error).toMatchObject({ code: -32015, data: { code: 'queue_full', limit: 0, retry_after_seconds: 10 } });
+  }
+});
+
 test('an error inside says nothing of its inside', async () => {
   const { call, tracker, logged } = await startServer();
   tracker.list = () => Promise.reject(new Error('secret detail'));
@@ -281,8 +293,8 @@ test('explain evaluates the guards on what is true now, and changes nothing', as
       { guard: 'dependenciesComplete', value: false, inputs: { unmet: [first.task_id] } },
       { guard: 'heldByNobodyElse', value: true, inputs: { holder: null } },
       { guard: 'modelCanBeCalled', value: true, inputs: { missing_credential: null } },
-      { guard: 'queueHasRoom', value: true, inputs: { full_at: null } },
       { guard: 'hasAttemptsLeft', value: false, inputs: { retries_left: 0, retryable: null } },
+      { guard: 'queueHasRoom', value: true, inputs: { waiting: 0, limit: 100 } },
       { guard: 'slotIsFree', value: true, inputs: { running: 0, waiting: 0, cap: 3, paused: null } },
     ],
     allowed_events: ['cancel'],

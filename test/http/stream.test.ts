@@ -71,6 +71,7 @@ test('snapshots are forwarded after every transition, with state value, tags and
 
   expect(values.filter(({ machine }) => machine === 'task').map(({ value }) => value)).toEqual([
     { queued: 'checking' },
+    { queued: 'asking' },
     { queued: 'waitingForSlot' },
     { started: 'claiming' },
     { started: 'working' },

@@ -45,14 +45,19 @@ test.each([1, 2, 3])(
       const events = ids.flatMap((taskId, index) => [
         ...(holding.some((holder) => holder.taskId === taskId)
           ? ['slot.lent', 'slot.wanted'].filter(() => index < 2).map((type) => ({ type, taskId }))
-          : [{ type: 'slot.requested', place: { taskId, role: 'engineer', priority: index % 2, submittedAt: index } }]),
+          : [
+              {
+                type: 'slot.requested',
+                place: { taskId, role: 'engineer', priority: index % 2, submittedAt: index, admitted: false },
+              },
+            ]),
         { type: 'slot.returned', taskId },
       ]);
-      return [...events, { type: 'drain' }].map(
+      return [...events, { type: 'queue.opened' }, { type: 'drain' }].map(
         (event) => [JSON.stringify(event), transition(supervisorMachine, snapshot, event as never)[0]] as const,
       );
     };
-    const first = createActor(supervisorMachine, { input: { cap, roleCaps: {} } }).getSnapshot();
+    const first = createActor(supervisorMachine, { input: { cap, roleCaps: {}, queueLimit: 3 } }).getSnapshot();
 
     const count = explore(first, keyOf, next, ({ value, context }, by) => {
       const { holding, waiting, returning } = context;
@@ -60,8 +65,8 @@ test.each([1, 2, 3])(
       const busy = atWork(context).length;
       expect(busy, by).toBeLessThanOrEqual(cap);
       expect(new Set(everyone).size, by).toBe(everyone.length);
-      expect(value === 'draining' || busy === cap || waiting.length === 0, by).toBe(true);
-      expect(busy === cap || returning.length === 0, by).toBe(true);
+      expect(value !== 'open' || busy === cap || waiting.length === 0, by).toBe(true);
+      expect(value === 'restoring' || busy === cap || returning.length === 0, by).toBe(true);
       for (const taskId of returning) expect(holding, by).toContainEqual({ taskId, role: 'engineer', lent: true });
       const order = waiting.map(({ priority, submittedAt }) => priority * 10 + submittedAt);
       expect(order, by).toEqual(order.toSorted((one, other) => one - other));
@@ -75,7 +80,7 @@ test('one task: in no state that can be reached is it stuck, started without an 
   type Snapshot = SnapshotFrom<typeof taskMachine>;
   const taskId = 'bd-a' as TaskId;
   const at = 1_000_000;
-  const found = { exists: true, unmet: [], holder: null, missingCredential: null, queueFullAt: null };
+  const found = { exists: true, unmet: [], holder: null, missingCredential: null };
   const failure = (retryable: boolean) => ({ code: 'model_failed', message: 'x', facts: {}, retryable }) as const;
   const well: AttemptOutcome = { status: 'done', summary: '', artifacts: [], usage: noUsage };
   const away = {
@@ -87,6 +92,7 @@ test('one task: in no state that can be reached is it stuck, started without an 
   const no = { refusal: refusal('tracker_conflict', { task_id: taskId, holder: 'amy' }) };
   const outputs: Readonly<Record<string, readonly unknown[]>> = {
     lookUp: [found, { ...found, exists: false }, { ...found, unmet: ['bd-b'] }],
+    requestSlot: [{ refusal: null }, no],
     waitForSlot: [undefined],
     claim: [{ refusal: null }, no],
     work: [

@@ -12,13 +12,15 @@ const place = (id: string, priority = 2, submittedAt = 0, role: Role = 'engineer
   role,
   priority,
   submittedAt,
+  admitted: false,
 });
 
 const start = (cap: number, roleCaps: Partial<Record<Role, number>> = {}, machine = supervisorMachine) => {
-  const actor = createActor(machine, { input: { cap, roleCaps } });
+  const actor = createActor(machine, { input: { cap, roleCaps, queueLimit: 1_000 } });
   const facts: SupervisorFact[] = [];
   actor.on('*', (fact) => void facts.push(fact));
   actor.start();
+  actor.send({ type: 'queue.opened' });
   const granted = () => facts.flatMap((fact) => (fact.type === 'slot.granted' ? [fact.taskId] : []));
   return { actor, facts, granted, send: (event: SupervisorEvent) => actor.send(event) };
 };
@@ -47,8 +49,37 @@ test('asking again keeps the place and is granted once', () => {
   const { send, granted, actor } = start(1);
   for (const id of ['bd-a', 'bd-b', 'bd-b', 'bd-c', 'bd-b']) send(request(id));
 
-  expect(actor.getSnapshot().context.waiting.map(({ taskId }) => taskId)).toEqual(['bd-c', 'bd-b']);
+  expect(actor.getSnapshot().context.waiting.map(({ taskId }) => taskId)).toEqual(['bd-b', 'bd-c']);
   expect(granted()).toEqual(['bd-a']);
+});
+
+test('a queue that holds its limit refuses the next one, but nobody who had a place before', () => {
+  const { send, facts, granted, actor } = start(1);
+  send({ type: 'caps.changed', cap: 1, roleCaps: {}, queueLimit: 1 });
+  for (const id of ['bd-a', 'bd-b', 'bd-c', 'bd-b', 'bd-a']) send(request(id));
+  send({ type: 'slot.requested', place: { ...place('bd-d'), admitted: true } });
+
+  const refused = facts.filter(({ type }) => type === 'slot.refused');
+  expect(refused).toEqual([{ type: 'slot.refused', taskId: 'bd-c', limit: 1 }]);
+  expect(actor.getSnapshot().context.waiting.map(({ taskId }) => taskId)).toEqual(['bd-b', 'bd-d']);
+  expect(granted(), 'who asks again is told again').toEqual(['bd-a', 'bd-a']);
+});
+
+test('while tasks are restored nobody gets a slot, then the first in order does', () => {
+  const actor = createActor(supervisorMachine, { input: { cap: 1, roleCaps: {}, queueLimit: 1 } });
+  const granted: string[] = [];
+  actor.on('slot.granted', ({ taskId }) => void granted.push(taskId));
+  actor.start();
+
+  for (const [id, priority] of [
+    ['bd-a', 2],
+    ['bd-b', 0],
+  ] as const)
+    actor.send({ type: 'slot.requested', place: { ...place(id, priority), admitted: true } });
+  expect(granted).toEqual([]);
+  actor.send({ type: 'queue.opened' });
+
+  expect(granted).toEqual(['bd-b']);
 });
 
 test('who leaves the queue is not granted', () => {
@@ -79,8 +110,8 @@ test('a raised cap is used at once, a lowered one takes nothing away', () => {
   const { send, granted, actor } = start(1);
   for (const id of ['bd-a', 'bd-b', 'bd-c', 'bd-d']) send(request(id));
 
-  send({ type: 'caps.changed', cap: 3, roleCaps: {} });
-  send({ type: 'caps.changed', cap: 1, roleCaps: {} });
+  send({ type: 'caps.changed', cap: 3, roleCaps: {}, queueLimit: 1_000 });
+  send({ type: 'caps.changed', cap: 1, roleCaps: {}, queueLimit: 1_000 });
   send(giveBack('bd-a'));
 
   expect(granted()).toEqual(['bd-a', 'bd-b', 'bd-c']);
@@ -212,11 +243,14 @@ test('in any order of events nobody is granted above the cap, and a free slot is
   const event: fc.Arbitrary<SupervisorEvent> = fc.oneof(
     fc.tuple(fc.constantFrom(...ids), fc.integer({ min: 0, max: 4 }), fc.nat(50)).map((args) => request(...args)),
     fc.constantFrom(...ids).map(giveBack),
-    fc.integer({ min: 0, max: 4 }).map((cap): SupervisorEvent => ({ type: 'caps.changed', cap, roleCaps: {} })),
+    fc
+      .integer({ min: 0, max: 4 })
+      .map((cap): SupervisorEvent => ({ type: 'caps.changed', cap, roleCaps: {}, queueLimit: 1_000 })),
   );
   fc.assert(
     fc.property(fc.array(event, { maxLength: 60 }), fc.integer({ min: 0, max: 3 }), (events, cap) => {
-      let snapshot = createActor(supervisorMachine, { input: { cap, roleCaps: {} } }).getSnapshot();
+      const first = createActor(supervisorMachine, { input: { cap, roleCaps: {}, queueLimit: 1_000 } }).getSnapshot();
+      let [snapshot] = transition(supervisorMachine, first, { type: 'queue.opened' });
       for (const each of events) {
         const before = snapshot.context;
         const waits =
@@ -240,7 +274,7 @@ test('in any order of events nobody is granted above the cap, and a free slot is
 const startWith = (outcomes: AttemptOutcome[]) => {
   const agent = fromPromise(async () => outcomes.shift()) as never;
   const actor = createActor(supervisorMachine.provide({ actors: { agent } }), {
-    input: { cap: 3, roleCaps: {} },
+    input: { cap: 3, roleCaps: {}, queueLimit: 1_000 },
   });
   const pauses: number[] = [];
   actor.on('queue.paused', ({ ms }) => void pauses.push(ms));
@@ -253,6 +287,7 @@ const startWith = (outcomes: AttemptOutcome[]) => {
     queueMicrotask(() => actor.send({ type: 'slot.returned', taskId: ended.split('#')[0] as TaskId }));
   });
   actor.start();
+  actor.send({ type: 'queue.opened' });
   const ask = (count: number): void => {
     for (let n = 0; n < count; n += 1) actor.send(request(`bd-t${granted.length}x${n}`));
   };

@@ -46,7 +46,8 @@ const seen = (status: ObservedStatus, holder: string | null = null) => ({
   at,
 });
 
-const found = { exists: true, unmet: [], holder: null, missingCredential: null, queueFullAt: null };
+const full = refusal('queue_full', { limit: 9, retry_after_seconds: 10 });
+const found = { exists: true, unmet: [], holder: null, missingCredential: null };
 const yes = { refusal: null };
 const no = { refusal: refusal('tracker_conflict', { task_id: taskId, holder: 'somebody' }) };
 const well: AttemptOutcome = { status: 'done', summary: 'ok', artifacts: [], usage: noUsage };
@@ -130,10 +131,10 @@ const queuedRows: readonly Row[] = [
     expected: { completedAt: at },
   })),
   {
-    says: 'what was found admits it to the queue',
+    says: 'what was found lets it ask for a slot',
     from: 'queued.checking',
     event: done('lookUp', found),
-    to: 'queued.waitingForSlot',
+    to: 'queued.asking',
     target: 'queued.existing',
     expected: { finding: found, attempt: 0 },
   },
@@ -153,6 +154,50 @@ const queuedRows: readonly Row[] = [
     expected: { refusal: slow, deadlineAt: null },
   },
   { says: 'a check can be cancelled', from: 'queued.checking', event: cancel, to: 'queued.cancelling' },
+  {
+    says: 'a place in the queue lets it wait',
+    from: 'queued.asking',
+    event: done('requestSlot', { refusal: null }),
+    to: 'queued.waitingForSlot',
+    expected: { attempt: 0 },
+  },
+  {
+    says: 'a full queue refuses the run',
+    from: 'queued.asking',
+    event: done('requestSlot', { refusal: full }),
+    to: 'queued.refused',
+    expected: { refusal: full, deadlineAt: null },
+  },
+  {
+    says: 'a request for a slot that broke refuses the run',
+    from: 'queued.asking',
+    event: broken('requestSlot'),
+    to: 'queued.refused',
+    expected: { refusal: away },
+  },
+  {
+    says: 'between attempts a request for a slot that broke is made again later',
+    from: 'queued.asking',
+    event: broken('requestSlot'),
+    given: { failure: failure(true), attempt: 1 },
+    to: 'queued.backingOff',
+  },
+  {
+    says: 'a queue that does not answer refuses the run',
+    from: 'queued.asking',
+    event: late,
+    given: { deadlineAt: at },
+    to: 'queued.refused',
+    expected: { refusal: expect.objectContaining({ code: 'internal' }), deadlineAt: null },
+  },
+  {
+    says: 'between attempts a queue that does not answer is asked again later',
+    from: 'queued.asking',
+    event: late,
+    given: { failure: failure(true), attempt: 1, deadlineAt: at },
+    to: 'queued.backingOff',
+  },
+  { says: 'a request for a slot can be cancelled', from: 'queued.asking', event: cancel, to: 'queued.cancelling' },
   {
     says: 'a slot begins the next attempt',
     from: 'queued.waitingForSlot',
@@ -681,7 +726,6 @@ test.each([
     refusal('credential_missing', { variable: 'OPENAI_API_KEY' }),
   ],
   ['another holder', { ...found, holder: 'amy' }, refusal('tracker_conflict', { task_id: taskId, holder: 'amy' })],
-  ['a full queue', { ...found, queueFullAt: 9 }, refusal('queue_full', { limit: 9 })],
 ])('%s refuses the run, which stays queued', (_, finding, expectedRefusal) => {
   const next = step(taskMachine, 'queued.checking', resting, done('lookUp', finding));
 
@@ -690,8 +734,8 @@ test.each([
   expect(next.context.refusal).toEqual(expectedRefusal);
 });
 
-test('existence is asked before dependencies, then who holds it, then the credential, then the queue', () => {
-  const worst = { exists: false, unmet: ['bd-b'], holder: 'amy', missingCredential: 'KEY', queueFullAt: 1 };
+test('existence is asked before dependencies, then who holds it, then the credential', () => {
+  const worst = { exists: false, unmet: ['bd-b'], holder: 'amy', missingCredential: 'KEY' };
   const ready = { ...worst, exists: true, unmet: [] };
   const codes = [worst, { ...worst, exists: true }, ready, { ...ready, holder: null }].map(
     (finding) => step(taskMachine, 'queued.checking', resting, done('lookUp', finding)).context.refusal.code,

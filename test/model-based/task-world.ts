@@ -10,7 +10,7 @@ import type { Move, World } from './world.ts';
 type Snapshot = SnapshotFrom<typeof taskMachine>;
 
 const taskId = 'bd-a' as TaskId;
-const found = { exists: true, unmet: [], holder: null, missingCredential: null, queueFullAt: null };
+const found = { exists: true, unmet: [], holder: null, missingCredential: null };
 const failure = (retryable: boolean) => ({ code: 'model_failed', message: 'x', facts: {}, retryable }) as const;
 const well: AttemptOutcome = { status: 'done', summary: 'ok', artifacts: [], usage: noUsage };
 const badly = (retryable: boolean): AttemptOutcome => ({
@@ -29,8 +29,8 @@ const answers: Readonly<Record<string, readonly unknown[]>> = {
     { ...found, unmet: ['bd-b'] },
     { ...found, holder: 'amy' },
     { ...found, missingCredential: 'OPENAI_API_KEY' },
-    { ...found, queueFullAt: 1 },
   ],
+  requestSlot: [{ refusal: null }, { refusal: refusal('queue_full', { limit: 1, retry_after_seconds: 10 }) }],
   waitForSlot: [undefined],
   holdSlot: [undefined],
   claim: verdicts,

@@ -1,4 +1,5 @@
 import type { AgentLimits, Backend } from '../../machines/agent-context.ts';
+import type { SupervisorInput } from '../../machines/supervisor-context.ts';
 import type { Role, RunOptions } from '../../machines/task.ts';
 import type { RoleProfile } from '../agent/roles.ts';
 import { contextWindowOf } from '../model/context-windows.ts';
@@ -84,10 +85,14 @@ const million = 1_000_000;
 export const modelNameFor = ({ roles, defaultModel }: Settings, run: RunOptions, role: Role): string =>
   run.model ?? roles[role].model ?? defaultModel;
 
-export const roleCapsOf = ({ roles }: Settings): Partial<Record<Role, number>> =>
-  Object.fromEntries(
+/** What bounds the slots and the queue for them. */
+export const capsOf = ({ cap, queueLimit, roles }: Settings): SupervisorInput => ({
+  cap,
+  queueLimit,
+  roleCaps: Object.fromEntries(
     Object.values(roles).flatMap(({ role, concurrency }) => (concurrency === null ? [] : [[role, concurrency]])),
-  );
+  ),
+});
 
 /** Whether commands of a run reach the network: the caller may close it, and open it where that is allowed. */
 export const networkFor = ({ roles, allowTaskNetwork }: Settings, { network }: RunOptions, role: Role): boolean =>

@@ -1,14 +1,18 @@
 import type { ActorRefFrom } from 'xstate';
 import type { AgentStart } from '../../machines/agent-context.ts';
+import { type Refusal, refusal } from '../../machines/errors.ts';
 import type { Place, SupervisorFact } from '../../machines/supervisor-context.ts';
 import type { supervisorMachine } from '../../machines/supervisor-machine.ts';
 import { type AttemptKey, type AttemptOutcome, attemptKey, type Role, type TaskId } from '../../machines/task.ts';
+import type { Verdict } from '../../machines/task-context.ts';
 import { within } from '../process/within.ts';
 
 export type Supervisor = ActorRefFrom<typeof supervisorMachine>;
 
 /** The slots and agents of the supervisor, as promises: each one is given up, and rejects, when its signal aborts. */
 export interface Attempts {
+  /** Asks for a place in the queue; the slot may be granted at once. */
+  requestSlot(place: Place, signal: AbortSignal): Promise<Verdict>;
   waitForSlot(place: Place, signal: AbortSignal): Promise<void>;
   /** Never resolves: the slot is held until the signal aborts, and further while what was committed says so. */
   holdSlot(taskId: TaskId, role: Role, signal: AbortSignal): Promise<void>;
@@ -27,15 +31,26 @@ export interface Attempts {
   settle(ms: number): Promise<void>;
 }
 
+/** A full queue is asked again after so long. */
+const queueRetrySeconds = 10;
 const quiesceMs = 20_000;
 
 /** `holdsSlot` tells from what was committed: an actor that broke comes back, and has its slot still. */
 export const createAttempts = (supervisor: Supervisor, holdsSlot: (taskId: TaskId) => boolean): Attempts => {
+  const asked = new Map<TaskId, (verdict: Verdict) => void>();
   const granted = new Map<TaskId, () => void>();
   const regained = new Map<TaskId, () => void>();
   const ended = new Map<string, (outcome: AttemptOutcome) => void>();
   const working = new Map<string, Set<Promise<unknown>>>();
 
+  const answer = (taskId: TaskId, refused: Refusal | null): void => {
+    asked.get(taskId)?.({ refusal: refused });
+    asked.delete(taskId);
+  };
+  supervisor.on('slot.queued', ({ taskId }: Extract<SupervisorFact, { type: 'slot.queued' }>) => answer(taskId, null));
+  supervisor.on('slot.refused', ({ taskId, limit }: Extract<SupervisorFact, { type: 'slot.refused' }>) =>
+    answer(taskId, refusal('queue_full', { limit, retry_after_seconds: queueRetrySeconds })),
+  );
   supervisor.on('slot.granted', ({ taskId }: Extract<SupervisorFact, { type: 'slot.granted' }>) => {
     granted.get(taskId)?.();
     granted.delete(taskId);
@@ -50,6 +65,16 @@ export const createAttempts = (supervisor: Supervisor, holdsSlot: (taskId: TaskI
   });
 
   return {
+    requestSlot: (place, signal) =>
+      new Promise((resolve, reject) => {
+        asked.set(place.taskId, resolve);
+        signal.addEventListener('abort', () => {
+          asked.delete(place.taskId);
+          supervisor.send({ type: 'slot.returned', taskId: place.taskId });
+          reject(signal.reason);
+        });
+        supervisor.send({ type: 'slot.requested', place });
+      }),
     waitForSlot: (place, signal) =>
       new Promise((resolve, reject) => {
         granted.set(place.taskId, resolve);

@@ -50,8 +50,11 @@ export const provideTaskWork = (ports: TaskWorkPorts) => {
   return taskMachine.provide({
     actors: {
       lookUp: invoked.actor(({ taskId, options, role }) => ports.lookUp(taskId, options, role)),
+      requestSlot: invoked.actor((input, signal) =>
+        attempts.requestSlot({ ...input, priority: ports.priorityOf(input.taskId) }, signal),
+      ),
       waitForSlot: invoked.actor((input, signal) =>
-        attempts.waitForSlot({ ...input, priority: ports.priorityOf(input.taskId) }, signal),
+        attempts.waitForSlot({ ...input, priority: ports.priorityOf(input.taskId), admitted: true }, signal),
       ),
       holdSlot: invoked.actor(({ taskId, role }, signal) => attempts.holdSlot(taskId, role, signal)),
       claim: invoked.actor((input, signal) =>

@@ -13,7 +13,7 @@ import type { Journal } from '../journal/journal.ts';
 import { differenceFrom } from '../journal/replay.ts';
 import { asTracked, createRestingViews, goesToWait, observationOf, savedSnapshot } from '../journal/snapshots.ts';
 import { shownOf } from '../journal/transition-frames.ts';
-import { StoreError } from '../store/port.ts';
+import { type SavedActor, StoreError } from '../store/port.ts';
 import { createTimerWheel } from './deadlines.ts';
 import { createLiveTasks, type Live, type LiveTasksPorts, stopping, type TaskMachine } from './task-registry.ts';
 import { createObserver } from './tracker-sync.ts';
@@ -174,8 +174,14 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
       await new Promise((resolve) => setTimeout(resolve, lookMs));
   };
 
+  /** In the order in which they changed last: of those that were submitted at the same time, the first comes first. */
+  const inOrder = (tasks: readonly SavedActor[]): readonly SavedActor[] => {
+    const latest = new Map(tasks.map(({ taskId }) => [taskId, store.latest(taskId as TaskId, 'snapshot')?.seq ?? 0]));
+    return tasks.toSorted((one, other) => (latest.get(one.taskId) ?? 0) - (latest.get(other.taskId) ?? 0));
+  };
+
   const bringBack = async (): Promise<void> => {
-    const pending = store.tasks('pending');
+    const pending = inOrder(store.tasks('pending'));
     if (pending.length === 0) return;
     const listed = new Map((await tracker.list().catch(() => [])).map((task) => [task.id as string, task]));
     for (const { taskId } of pending) {

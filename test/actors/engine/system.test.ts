@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { createOpenAiChatModel } from '../../../src/actors/model/openai-chat.ts';
 import { StoreError } from '../../../src/actors/store/port.ts';
 import { ServiceError } from '../../../src/machines/errors.ts';
@@ -76,6 +76,7 @@ test('a run goes through check, slot, claim, work, results file and close, in th
 
   expect(states(running, id)).toEqual([
     { queued: 'checking' },
+    { queued: 'asking' },
     { queued: 'waitingForSlot' },
     { started: 'claiming' },
     { started: 'working' },
@@ -138,7 +139,7 @@ test('no more tasks hold a slot than the cap allows, and who waits stays open in
   await untilTool(running, ids[0] ?? '');
   await untilTool(running, ids[1] ?? '');
 
-  expect(running.system.load()).toEqual({ running: 2, waiting: 2, cap: 2, paused: null });
+  expect(running.system.load()).toEqual({ running: 2, waiting: 2, cap: 2, limit: 100, paused: null });
   expect((await running.service.explain(ids[3] ?? '')).reason).toBe('it waits for one of 2 slots; 2 wait');
   expect((await running.service.explain(ids[0] ?? '')).reason).toBeNull();
   const statuses = (await running.tracker.list()).map(({ id, status }) => [id, status]);
@@ -156,7 +157,7 @@ test('no more tasks hold a slot than the cap allows, and who waits stays open in
 
   await running.service.cancel(ids[0] ?? '', null);
   await untilTool(running, ids[2] ?? '');
-  expect(running.system.load()).toEqual({ running: 2, waiting: 1, cap: 2, paused: null });
+  expect(running.system.load()).toEqual({ running: 2, waiting: 1, cap: 2, limit: 100, paused: null });
   for (const id of ids.slice(1)) await running.service.cancel(id, null);
 });
 
@@ -384,6 +385,24 @@ test('a full queue is said at once', async () => {
   for (const id of ids.slice(0, 2)) await running.service.cancel(id, null);
 });
 
+test('of twenty runs at once the queue takes no more than its limit', async () => {
+  const running = await startSystem({ turns: [hang], options: { cap: 1, queueLimit: 1 } });
+  const ids = await Promise.all(Array.from({ length: 20 }, () => newTask(running)));
+
+  const codes = await Promise.all(
+    ids.map((id) =>
+      run(running, id).then(
+        () => 'ok',
+        ({ code }) => code,
+      ),
+    ),
+  );
+
+  expect(codes.toSorted()).toEqual(['ok', 'ok', ...Array.from({ length: 18 }, () => 'queue_full')]);
+  expect(running.system.load()).toMatchObject({ running: 1, waiting: 1, limit: 1 });
+  for (const { taskId } of running.store.tasks('pending')) await running.service.cancel(taskId, null);
+});
+
 test('close and reopen by hand, twice each', async () => {
   const running = await startSystem();
   const id = await newTask(running);
@@ -434,6 +453,34 @@ test('after a restart the queue goes on, and so does an attempt that was at work
 
   expect(resumed).toMatchObject({ attempt: 1, result: 'after the restart, on turn two', usage: { turns: 2 } });
   expect(done).toMatchObject({ attempt: 1, result: 'after the restart' });
+});
+
+test('after a restart tasks that wait get slots by priority, then in the order in which they were submitted', async () => {
+  const setting = { turns: [hang], options: { cap: 0 } };
+  const first = await startSystem(setting);
+  const ids: string[] = [];
+  for (const priority of [2, 2, 0, 1, 2, 0])
+    ids.push((await first.service.create({ description: `of priority ${priority}`, priority })).task_id);
+  const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.now());
+  for (const id of ids.toSorted().toReversed()) await run(first, id);
+  clock.mockRestore();
+  await first.stop();
+
+  const options = { cap: 6 };
+  const second = await startSystem({ ...setting, options, root: first.root, stateDir: first.stateDir });
+  const begun = (): readonly string[] =>
+    second.store
+      .read({ after: 0, limit: 1_000 })
+      .filter(({ type, data }) => type === 'snapshot' && JSON.parse(data).value?.started === 'claiming')
+      .map(({ taskId }) => taskId);
+  await vi.waitFor(() => expect(begun()).toHaveLength(6), { timeout: 10_000 });
+
+  const priorityOf = new Map((await second.tracker.list()).map(({ id, priority }) => [id as string, priority]));
+  const submitted = ids.toSorted().toReversed();
+  expect(begun()).toEqual(
+    submitted.toSorted((one, other) => (priorityOf.get(one) ?? 9) - (priorityOf.get(other) ?? 9)),
+  );
+  for (const id of ids) await second.service.cancel(id, null);
 });
 
 test('a transition that cannot be committed changes nothing, and the task goes on from there', async () => {
