@@ -1,10 +1,9 @@
-import { createActor, type EventObject, type SnapshotFrom, waitFor } from 'xstate';
+import type { EventObject, SnapshotFrom } from 'xstate';
 import type { AgentEvent } from '../machines/agent-context.ts';
 import type { agentMachine } from '../machines/agent-machine.ts';
 import { ServiceError } from '../machines/errors.ts';
 import type { Slots } from '../machines/explain.ts';
 import { atWork, pauseOf } from '../machines/supervisor-context.ts';
-import { supervisorMachine } from '../machines/supervisor-machine.ts';
 import type { AttemptKey, Finding, Role, RunOptions, TaskId } from '../machines/task.ts';
 import { holderOf } from '../machines/tracked-task.ts';
 import { createAgents } from './engine/agent-actors.ts';
@@ -13,7 +12,8 @@ import { failDependents } from './engine/fail-dependents.ts';
 import { createInvoked } from './engine/invoked.ts';
 import { createChooser } from './engine/select-assistant.ts';
 import { capsOf, limitsFor, type Settings, wallLimitMs } from './engine/settings.ts';
-import { type Attempts, createAttempts, type Supervisor } from './engine/slots.ts';
+import { type Attempts, createAttempts } from './engine/slots.ts';
+import { createSupervision } from './engine/supervision.ts';
 import type { SystemPorts } from './engine/system-ports.ts';
 import { provideTaskWork } from './engine/task-actors.ts';
 import { createTaskHost, type TaskHost } from './engine/task-commands.ts';
@@ -31,6 +31,8 @@ export interface System {
   readonly journal: Journal;
   readonly tally: () => Tally;
   readonly load: () => Slots;
+  /** Whether the supervisor is at work. */
+  readonly check: () => { readonly ok: boolean; readonly detail: string };
   /** Takes new settings for everything that begins from now on; a smaller cap lets who runs go on. */
   reconfigure(settings: Settings): void;
   readonly settings: () => Settings;
@@ -75,11 +77,25 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     commit: (next: SnapshotFrom<typeof agentMachine>, event: EventObject) =>
       host.commitAgent(next, event, () => agents.machine.getPersistedSnapshot(next)),
   });
-  const supervisor: Supervisor = createActor(supervisorMachine.provide({ actors: { agent: agentLogic } }), {
-    input: capsOf(initial),
-    ...inspected,
+  /** Before anybody who waits is given one. */
+  const retakeSlots = (): void => {
+    for (const { taskId } of store.tasks('pending')) {
+      const seat = savedSeat(store, taskId as TaskId);
+      if (seat !== null) supervisor.send({ type: 'slot.retaken', taskId: taskId as TaskId, ...seat });
+    }
+  };
+  const supervisor = createSupervision({
+    agent: agentLogic,
+    input: () => capsOf(settings),
+    inspected,
+    dropTasks: () => host.dropAll(),
+    restore: () => {
+      retakeSlots();
+      return host.restore();
+    },
+    now,
+    log,
   });
-  supervisor.subscribe({ error: (error) => log('the supervisor broke', { error }) });
   let pause: NodeJS.Timeout | undefined;
   supervisor.on('queue.paused', ({ ms }) => {
     log('the queue is paused: one attempt after the other failed alike', { pause_ms: ms });
@@ -88,12 +104,12 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   });
   supervisor.on('agent.gone', ({ key }) => agents.forget(key as AttemptKey));
   const holdsSlot = (taskId: TaskId): boolean => savedSeat(store, taskId) !== null;
-  const tellAgent = (key: string, event: AgentEvent): void => supervisor.getSnapshot().children[key]?.send(event);
+  const tellAgent = (key: string, event: AgentEvent): void => supervisor.snapshot().children[key]?.send(event);
   const attempts: Attempts = createAttempts(supervisor, holdsSlot);
   const invoked = createInvoked();
 
   const load = (): Slots => {
-    const snapshot = supervisor.getSnapshot();
+    const snapshot = supervisor.snapshot();
     const { waiting, cap, queueLimit, streak } = snapshot.context;
     const isPaused = (snapshot.matches('paused') || snapshot.matches('probing')) && streak !== null;
     const paused = isPaused
@@ -159,7 +175,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       await attempts.whenSilent(taskId);
     },
     onCrash: (taskId) => {
-      const own = Object.keys(supervisor.getSnapshot().children).filter((key) => key.startsWith(`${taskId}#`));
+      const own = Object.keys(supervisor.snapshot().children).filter((key) => key.startsWith(`${taskId}#`));
       for (const key of own) supervisor.send({ type: 'agent.dismissed', key: key as AttemptKey });
       if (!holdsSlot(taskId)) supervisor.send({ type: 'slot.returned', taskId });
     },
@@ -205,32 +221,24 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     journal,
     tally: createMetrics(store, journal),
     load,
+    check: supervisor.check,
     settings: () => settings,
     reconfigure: (next) => {
       settings = next;
       supervisor.send({ type: 'caps.changed', ...capsOf(next) });
     },
     start: async () => {
-      supervisor.start();
-      // Before anybody who waits is given one.
-      for (const { taskId } of store.tasks('pending')) {
-        const seat = savedSeat(store, taskId as TaskId);
-        if (seat !== null) supervisor.send({ type: 'slot.retaken', taskId: taskId as TaskId, ...seat });
-      }
-      await host.restore();
-      supervisor.send({ type: 'queue.opened' });
+      await supervisor.start();
       sweep().catch((error: unknown) => log('the folders of earlier attempts could not be looked at', { error }));
       watch.start();
     },
     drain: async (ms) => {
-      supervisor.send({ type: 'drain' });
-      if (ms === 0) return;
-      const isIdle = ({ context }: SnapshotFrom<typeof supervisorMachine>): boolean => atWork(context).length === 0;
-      await waitFor(supervisor, isIdle, { timeout: ms }).catch(() => {});
+      supervisor.drain();
+      if (ms > 0) await supervisor.whenIdle(ms);
     },
     stop: async () => {
       const watched = within(watch.stop(), stopMs, 'a look at the tracker').catch(() => {});
-      supervisor.send({ type: 'drain' });
+      supervisor.drain();
       host.stop();
       supervisor.stop();
       clearTimeout(pause);

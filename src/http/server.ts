@@ -142,7 +142,8 @@ export const buildServer = async (options: ServerOptions): Promise<FastifyInstan
     const shown = ({ ok, detail }: { ok: boolean; detail: string }) => ({ status: ok ? 'ok' : 'failing', detail });
     const proof = proofOf(request, options.proofToken());
     const tokenProblem = options.tokenProblem();
-    const isHealthy = storeCheck.ok && trackerCheck.ok && tokenProblem === null;
+    const supervisorCheck = system.check();
+    const isHealthy = storeCheck.ok && trackerCheck.ok && supervisorCheck.ok && tokenProblem === null;
     return {
       status: draining() ? 'draining' : isHealthy ? 'healthy' : 'degraded',
       version: options.version,
@@ -151,6 +152,7 @@ export const buildServer = async (options: ServerOptions): Promise<FastifyInstan
       checks: {
         store: shown(storeCheck),
         tracker: shown(trackerCheck),
+        supervisor: shown(supervisorCheck),
         token: shown({ ok: tokenProblem === null, detail: tokenProblem ?? 'the token file is in order' }),
         model: { ...shown(modelCheck), status: modelCheck.ok ? 'ok' : 'missing' },
       },

@@ -1,13 +1,10 @@
-import type { ActorRefFrom } from 'xstate';
 import type { AgentStart } from '../../machines/agent-context.ts';
 import { type Refusal, refusal } from '../../machines/errors.ts';
-import type { Place, SupervisorFact } from '../../machines/supervisor-context.ts';
-import type { supervisorMachine } from '../../machines/supervisor-machine.ts';
+import type { Place } from '../../machines/supervisor-context.ts';
 import { type AttemptKey, type AttemptOutcome, attemptKey, type Role, type TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
 import { within } from '../process/within.ts';
-
-export type Supervisor = ActorRefFrom<typeof supervisorMachine>;
+import type { Supervision } from './supervision.ts';
 
 /** The slots and agents of the supervisor, as promises: each one is given up, and rejects, when its signal aborts. */
 export interface Attempts {
@@ -36,7 +33,10 @@ const queueRetrySeconds = 10;
 const quiesceMs = 20_000;
 
 /** `holdsSlot` tells from what was committed: an actor that broke comes back, and has its slot still. */
-export const createAttempts = (supervisor: Supervisor, holdsSlot: (taskId: TaskId) => boolean): Attempts => {
+export const createAttempts = (
+  supervisor: Pick<Supervision, 'send' | 'on'>,
+  holdsSlot: (taskId: TaskId) => boolean,
+): Attempts => {
   const asked = new Map<TaskId, (verdict: Verdict) => void>();
   const granted = new Map<TaskId, () => void>();
   const regained = new Map<TaskId, () => void>();
@@ -47,19 +47,19 @@ export const createAttempts = (supervisor: Supervisor, holdsSlot: (taskId: TaskI
     asked.get(taskId)?.({ refusal: refused });
     asked.delete(taskId);
   };
-  supervisor.on('slot.queued', ({ taskId }: Extract<SupervisorFact, { type: 'slot.queued' }>) => answer(taskId, null));
-  supervisor.on('slot.refused', ({ taskId, limit }: Extract<SupervisorFact, { type: 'slot.refused' }>) =>
+  supervisor.on('slot.queued', ({ taskId }) => answer(taskId, null));
+  supervisor.on('slot.refused', ({ taskId, limit }) =>
     answer(taskId, refusal('queue_full', { limit, retry_after_seconds: queueRetrySeconds })),
   );
-  supervisor.on('slot.granted', ({ taskId }: Extract<SupervisorFact, { type: 'slot.granted' }>) => {
+  supervisor.on('slot.granted', ({ taskId }) => {
     granted.get(taskId)?.();
     granted.delete(taskId);
   });
-  supervisor.on('slot.regained', ({ taskId }: Extract<SupervisorFact, { type: 'slot.regained' }>) => {
+  supervisor.on('slot.regained', ({ taskId }) => {
     regained.get(taskId)?.();
     regained.delete(taskId);
   });
-  supervisor.on('agent.ended', ({ key, outcome }: Extract<SupervisorFact, { type: 'agent.ended' }>) => {
+  supervisor.on('agent.ended', ({ key, outcome }) => {
     ended.get(key)?.(outcome);
     ended.delete(key);
   });

@@ -15,7 +15,7 @@ import { asTracked, createRestingViews, goesToWait, observationOf, savedSnapshot
 import { shownOf } from '../journal/transition-frames.ts';
 import { type SavedActor, StoreError } from '../store/port.ts';
 import { createTimerWheel } from './deadlines.ts';
-import { createLiveTasks, type Live, type LiveTasksPorts, stopping, type TaskMachine } from './task-registry.ts';
+import { createLiveTasks, interrupted, type Live, type LiveTasksPorts, type TaskMachine } from './task-registry.ts';
 import { createObserver } from './tracker-sync.ts';
 
 type TaskSnapshot = SnapshotFrom<TaskMachine>;
@@ -58,6 +58,8 @@ export interface TaskHost {
   snapshotOf(taskId: TaskId, tracked?: TrackedTask | null): TaskSnapshot;
   /** Called by the durable agent machine for every transition of an agent. */
   commitAgent(next: AgentSnapshot, event: EventObject, persisted: () => unknown): void;
+  /** Ends every task actor, to be brought back by `restore`. @throws when what was gathered cannot be committed */
+  dropAll(): void;
   stop(): void;
 }
 
@@ -140,7 +142,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     const { status, error } = host.actor.getSnapshot();
     if (status === 'error') throw error;
     // What it gathered has been given up with it.
-    if (live.get(taskId) !== host) throw stopping();
+    if (live.get(taskId) !== host) throw interrupted();
     try {
       journal.flush();
     } catch (error) {
@@ -234,6 +236,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     },
 
     restore: async () => {
+      restored = false;
       await bringBack();
       restored = true;
     },
@@ -276,6 +279,11 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
       host.running = next.status === 'active' ? next : null;
       host.shown = shownOf(after);
       wheel.set(attemptKey(taskId, attempt), next.status === 'active' ? deadlineAt : null);
+    },
+
+    dropAll: () => {
+      journal.flush();
+      live.dropAll();
     },
 
     stop: () => {

@@ -57,6 +57,8 @@ export interface LiveTasks {
   lastShown(taskId: TaskId): TrackedTask | null;
   /** Brings a pending task back to life; what cannot be restored is tried again. */
   revive(taskId: TaskId, known?: TrackedTask | null): Promise<void>;
+  /** Ends every actor; what is pending is revived from what was committed. */
+  dropAll(): void;
   /** Ends an actor whose state could not be committed: it comes back as it was before. */
   discard(taskId: TaskId, task: Live, error: unknown): void;
   stop(): void;
@@ -65,8 +67,11 @@ export interface LiveTasks {
 const reviveMs = 5_000;
 const reviveAtMostMs = 10 * 60_000;
 
-export const stopping = (): ServiceError =>
+const stopping = (): ServiceError =>
   new ServiceError('internal', { detail: 'the server is stopping; ask again when it is back' });
+
+export const interrupted = (): ServiceError =>
+  new ServiceError('internal', { detail: 'the task was taken up again meanwhile; ask again' });
 
 /** It will be tried again; who asks now is told why there is no answer. */
 const stillAtWork = (cause: unknown): never => {
@@ -164,6 +169,12 @@ export const createLiveTasks = (logic: TaskMachine, ports: LiveTasksPorts): Live
     }
   };
 
+  const dropAll = (): void => {
+    const all = [...live.values()];
+    live.clear();
+    for (const { actor } of all) family.stop(actor);
+  };
+
   return {
     get: (taskId) => live.get(taskId) ?? null,
     isArriving: (taskId) => arriving.has(taskId),
@@ -192,11 +203,12 @@ export const createLiveTasks = (logic: TaskMachine, ports: LiveTasksPorts): Live
       family.stop(task.actor);
     },
 
+    dropAll,
+
     stop: () => {
       stopped = true;
       wheel.stop();
-      for (const { actor } of live.values()) family.stop(actor);
-      live.clear();
+      dropAll();
     },
   };
 };

@@ -36,11 +36,28 @@ interface Scope {
   readonly stopChild: (child: AnyActorRef) => void;
 }
 
+/** XState lets the children of an actor that ended in error go on. Here they are stopped: nobody would hear of them any more. */
+export const endsWithChildren = <Machine extends AnyStateMachine>(machine: Machine): Machine => {
+  const { transition } = machine;
+  return Object.create(machine, {
+    transition: {
+      value(this: Machine, snapshot: SnapshotFrom<Machine>, event: EventObject, scope: Scope): SnapshotFrom<Machine> {
+        try {
+          return transition.call(this, snapshot as never, event as never, scope as never) as never;
+        } catch (error) {
+          for (const child of Object.values<AnyActorRef>((snapshot as AnyMachineSnapshot).children))
+            scope.stopChild(child);
+          throw error;
+        }
+      },
+    },
+  });
+};
+
 /**
  * Commit, then show, then act (DESIGN 3.2, ADR 0002): the same logic, whose transitions are committed before XState
  * starts what they cause. XState defers the start and stop of children until `transition` has returned, and drops them
- * when it throws; then the actor ends in error, and what is true is what was committed last. The children of an actor
- * that ended in error XState lets go on; they are stopped here, for nobody would hear of them any more.
+ * when it throws; then the actor ends in error, and what is true is what was committed last.
  */
 export const durable = <Machine extends AnyStateMachine>(machine: Machine, recorder: Recorder<Machine>): Machine => {
   const { transition, getInitialSnapshot } = machine;
@@ -49,16 +66,10 @@ export const durable = <Machine extends AnyStateMachine>(machine: Machine, recor
       value(this: Machine, snapshot: SnapshotFrom<Machine>, event: EventObject, scope: Scope): SnapshotFrom<Machine> {
         if (event.type === 'xstate.stop')
           return transition.call(this, snapshot as never, event as never, scope as never) as never;
-        try {
-          const stamped = stamp(event, recorder.now);
-          const next = transition.call(this, snapshot as never, stamped as never, scope as never) as typeof snapshot;
-          if (changed(snapshot, next)) recorder.commit(next, stamped, snapshot);
-          return next;
-        } catch (error) {
-          for (const child of Object.values<AnyActorRef>((snapshot as AnyMachineSnapshot).children))
-            scope.stopChild(child);
-          throw error;
-        }
+        const stamped = stamp(event, recorder.now);
+        const next = transition.call(this, snapshot as never, stamped as never, scope as never) as typeof snapshot;
+        if (changed(snapshot, next)) recorder.commit(next, stamped, snapshot);
+        return next;
       },
     },
     getInitialSnapshot: {
@@ -69,5 +80,5 @@ export const durable = <Machine extends AnyStateMachine>(machine: Machine, recor
       },
     },
   });
-  return logic;
+  return endsWithChildren(logic);
 };

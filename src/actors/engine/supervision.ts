@@ -1,0 +1,140 @@
+import { createActor, type InspectionEvent, type SnapshotFrom, waitFor } from 'xstate';
+import type { agentMachine } from '../../machines/agent-machine.ts';
+import {
+  atWork,
+  type SupervisorEvent,
+  type SupervisorFact,
+  type SupervisorInput,
+} from '../../machines/supervisor-context.ts';
+import { supervisorMachine } from '../../machines/supervisor-machine.ts';
+import { endsWithChildren } from '../journal/durable-actor.ts';
+
+type SupervisorSnapshot = SnapshotFrom<typeof supervisorMachine>;
+type FactOf<Type> = Extract<SupervisorFact, { type: Type }>;
+
+/** The supervisor, which is replaced by a new one when it breaks. */
+export interface Supervision {
+  send(event: SupervisorEvent): void;
+  on<Type extends SupervisorFact['type']>(type: Type, listener: (fact: FactOf<Type>) => void): void;
+  snapshot(): SupervisorSnapshot;
+  /** Whether it is at work, and what is done when it is not. */
+  check(): { readonly ok: boolean; readonly detail: string };
+  /** Takes up what was committed. */
+  start(): Promise<void>;
+  /** Grants nothing more. */
+  drain(): void;
+  /** Waits until nobody is at work, or for so long. */
+  whenIdle(ms: number): Promise<void>;
+  stop(): void;
+}
+
+export interface SupervisionPorts {
+  readonly agent: typeof agentMachine;
+  readonly input: () => SupervisorInput;
+  readonly inspected: { readonly inspect?: (event: InspectionEvent) => void };
+  /** Ends every task actor; what is committed stays. @throws when it cannot be committed */
+  readonly dropTasks: () => void;
+  /** Gives the slots back to those who hold one by what was committed, and brings the tasks back. */
+  readonly restore: () => Promise<void>;
+  readonly now: () => number;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+}
+
+const firstPauseMs = 1_000;
+const longestPauseMs = 60_000;
+/** After so long without a fault the pauses begin anew. */
+const soundMs = 10 * 60_000;
+
+/** The first new one comes at once. */
+const pauseBefore = (faults: number): number =>
+  faults === 1 ? 0 : Math.min(firstPauseMs * 2 ** (faults - 2), longestPauseMs);
+
+export const createSupervision = (ports: SupervisionPorts): Supervision => {
+  const logic = endsWithChildren(supervisorMachine.provide({ actors: { agent: ports.agent } }));
+  const listeners: ((fact: SupervisorFact) => void)[] = [];
+  let problem: string | null = null;
+  let faults = 0;
+  let lastFaultAt = 0;
+  let isDraining = false;
+  let isStopped = false;
+  let timer: NodeJS.Timeout | undefined;
+  let recovering: Promise<void> = Promise.resolve();
+
+  const create = () => {
+    const next = createActor(logic, { input: ports.input(), ...ports.inspected });
+    next.on('*', (fact) => {
+      for (const listener of listeners) listener(fact);
+    });
+    next.subscribe({ error: (error) => recoverLater('the supervisor broke', error) });
+    return next;
+  };
+
+  const recoverLater = (what: string, error: unknown): void => {
+    if (isStopped) return;
+    const now = ports.now();
+    faults = now - lastFaultAt > soundMs ? 1 : faults + 1;
+    lastFaultAt = now;
+    const pauseMs = pauseBefore(faults);
+    problem = `${what}; its tasks are taken up again in ${pauseMs / 1_000} s; the log has the reason`;
+    ports.log(`${what}; its tasks are taken up again`, { error, pause_ms: pauseMs });
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      recovering = recovering.then(recover);
+    }, pauseMs).unref();
+  };
+
+  /** As in a new process: nothing counts but what was committed. */
+  const recover = async (): Promise<void> => {
+    if (isStopped) return;
+    try {
+      actor.stop();
+      actor = create();
+      actor.start();
+      ports.dropTasks();
+      await takeUp();
+    } catch (error) {
+      recoverLater('the tasks could not be taken up', error);
+    }
+  };
+
+  const takeUp = async (): Promise<void> => {
+    const own = actor;
+    if (isDraining) send({ type: 'drain' });
+    await ports.restore();
+    send({ type: 'queue.opened' });
+    if (own === actor && own.getSnapshot().status === 'active') problem = null;
+  };
+
+  let actor = create();
+  /** What is told to one that broke is lost: its successor begins with what was committed. */
+  const send = (event: SupervisorEvent): void => {
+    if (actor.getSnapshot().status === 'active') actor.send(event);
+  };
+
+  return {
+    send,
+    on: (type, listener) =>
+      void listeners.push((fact) => {
+        if (fact.type === type) listener(fact as FactOf<typeof type>);
+      }),
+    snapshot: () => actor.getSnapshot(),
+    check: () => ({ ok: problem === null, detail: problem ?? 'slots are given' }),
+    start: async () => {
+      actor.start();
+      await takeUp();
+    },
+    drain: () => {
+      isDraining = true;
+      send({ type: 'drain' });
+    },
+    whenIdle: async (ms) => {
+      const isIdle = ({ context }: SupervisorSnapshot): boolean => atWork(context).length === 0;
+      await waitFor(actor, isIdle, { timeout: ms }).catch(() => {});
+    },
+    stop: () => {
+      isStopped = true;
+      clearTimeout(timer);
+      actor.stop();
+    },
+  };
+};
