@@ -89,9 +89,9 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     input: () => capsOf(settings),
     inspected,
     dropTasks: () => host.dropAll(),
-    restore: () => {
+    restore: async () => {
       retakeSlots();
-      return host.restore();
+      await host.restore();
     },
     now,
     log,
