@@ -6,7 +6,7 @@ export interface AgentLimits {
   readonly maxCostUsd: number | null;
   /** Epoch ms: the wall limit of the attempt as an absolute time; waiting for a person does not count. */
   readonly deadlineAt: number;
-  /** How long a question to a person may stay unanswered (ms). */
+  /** How long a question to a person may stay unanswered (ms); 0: without limit. */
   readonly answerMs: number;
   /** What counts as the answer to a question when nobody answers in time; null: the attempt fails. */
   readonly defaultAnswer: string | null;
@@ -192,5 +192,6 @@ export interface AgentContext extends AgentInput {
   /** What was left of the attempt's time when the question was asked (ms). */
   readonly remainingMs: number;
   readonly failure: Failure | null;
-  readonly deadlineAt: number;
+  /** Epoch ms; null while it waits for a person without limit. */
+  readonly deadlineAt: number | null;
 }

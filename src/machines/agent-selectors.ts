@@ -54,6 +54,10 @@ export type DelegateInput = Seat & {
   readonly moneyLeftUsd: number | null;
 };
 
+/** Whether an agent is alive and has not come to the end of its time. */
+export const hasTime = ({ tags, context }: { tags: ReadonlySet<string>; context: AgentContext }, at: number): boolean =>
+  !tags.has('ended') && (context.deadlineAt === null || at < context.deadlineAt);
+
 export const seconds = (ms: number): number => Math.round(ms / 1_000);
 
 export const because = (code: Failure['code'], message: string, facts = {}): Failure => ({

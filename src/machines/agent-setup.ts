@@ -60,8 +60,9 @@ export const isTooLong = ({ conversationTokens, overflowed, limits: { contextWin
 
 const saysTooLong = (failure: Failure | null): boolean => failure?.facts['kind'] === 'context_overflow';
 
-const isPauseOver = ({ deadlineAt, limitAt }: AgentContext, at: number): boolean =>
-  at >= deadlineAt && at < (limitAt ?? 0);
+const isLate = ({ deadlineAt }: AgentContext, at: number): boolean => deadlineAt !== null && at >= deadlineAt;
+
+const isPauseOver = (context: AgentContext, at: number): boolean => isLate(context, at) && at < (context.limitAt ?? 0);
 
 const asks = ['awaitingInput', 'awaitingApproval', 'awaitingDecision'] as const satisfies readonly Resume['at'][];
 
@@ -102,7 +103,7 @@ export const agentSetup = setup({
     regainSlot: slot<void, Pick<Seat, 'taskId'>>('regainSlot'),
   },
   guards: {
-    outOfTime: ({ context, event }) => event.at >= context.deadlineAt,
+    outOfTime: ({ context, event }) => isLate(context, event.at),
     outOfTurns: ({ context }) => context.usage.turns >= context.limits.maxTurns,
     outOfTokens: ({ context: { usage, limits } }) =>
       limits.maxTokensTotal !== null && usage.input_tokens + usage.output_tokens >= limits.maxTokensTotal,
@@ -142,13 +143,12 @@ export const agentSetup = setup({
     saysFailed: (_, { acted }: Acting) => acted.finish?.status === 'failed',
     asksPerson: (_, { acted }: Acting) => acted.question !== null,
     answersQuestion: ({ context }, { response }: Responding) => answers(context, response),
-    hasFallback: ({ context, event }) => event.at >= context.deadlineAt && fallbackOf(context) !== null,
+    hasFallback: ({ context, event }) => isLate(context, event.at) && fallbackOf(context) !== null,
     /** The same, while the table is set again at which it waited. */
     hadFallback: ({ context, event }, { at }: { at: Resume['at'] }) =>
-      event.at >= context.deadlineAt && context.resumeAt === at && fallbackOf(context) !== null,
-    wasAsking: ({ context: { resumeAt, deadlineAt }, event }) =>
-      event.at >= deadlineAt && asks.some((state) => state === resumeAt),
-    wasReturning: ({ context, event }) => event.at >= context.deadlineAt && context.resumeAt === 'returning',
+      isLate(context, event.at) && context.resumeAt === at && fallbackOf(context) !== null,
+    wasAsking: ({ context, event }) => isLate(context, event.at) && asks.some((state) => state === context.resumeAt),
+    wasReturning: ({ context, event }) => isLate(context, event.at) && context.resumeAt === 'returning',
     goesOn: ({ context }, { at }: { at: GoesOnAt }) => context.goesOnAt === at,
     decidesOnAssistant: ({ context }, { response }: Responding) =>
       context.backend !== 'builtin' && answers(context, response),
@@ -187,7 +187,10 @@ export const agentSetup = setup({
     setPause: assign(({ context, event }, { failure }: Failing) => ({
       modelTries: context.modelTries + 1,
       limitAt: context.deadlineAt,
-      deadlineAt: Math.min(context.deadlineAt, event.at + (failure === null ? 0 : pauseAfter(failure, context))),
+      deadlineAt: Math.min(
+        context.deadlineAt ?? Number.POSITIVE_INFINITY,
+        event.at + (failure === null ? 0 : pauseAfter(failure, context)),
+      ),
     })),
     endPause: assign({ deadlineAt: ({ context }) => context.limitAt ?? context.deadlineAt, limitAt: null }),
     countCalls: assign({
@@ -248,8 +251,8 @@ export const agentSetup = setup({
       }),
     }),
     stopClock: assign({
-      remainingMs: ({ context, event }) => Math.max(0, context.deadlineAt - event.at),
-      deadlineAt: ({ context, event }) => event.at + context.limits.answerMs,
+      remainingMs: ({ context, event }) => Math.max(0, (context.deadlineAt ?? event.at) - event.at),
+      deadlineAt: ({ context: { limits }, event }) => (limits.answerMs === 0 ? null : event.at + limits.answerMs),
     }),
     startClock: assign({ deadlineAt: ({ context, event }) => event.at + context.remainingMs, goesOnAt: null }),
     /** The clock stands still until there is a slot again; the wait for it has a limit of its own. */

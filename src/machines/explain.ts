@@ -88,6 +88,8 @@ const isHeldBack = (command: string, isClosed: boolean, guards: readonly Explain
   return ['run', 'retry'].includes(command) && failing.length > 0;
 };
 
+const iso = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());
+
 /** Evaluates the guards of the charts on the task and on a fresh look at the world; changes nothing. */
 export const explain = (snapshot: SnapshotFrom<typeof taskMachine>, surroundings: Surroundings): Explanation => {
   const { finding, slots, blockers, awaiting } = surroundings;
@@ -112,6 +114,6 @@ export const explain = (snapshot: SnapshotFrom<typeof taskMachine>, surroundings
       (name) => !isHeldBack(name, snapshot.hasTag('complete'), explained),
     ),
     reason: refused ?? failed ?? idleBecause(snapshot, surroundings),
-    deadline: awaiting?.deadline ?? (deadlineAt === null ? null : new Date(deadlineAt).toISOString()),
+    deadline: awaiting === undefined ? iso(deadlineAt) : (awaiting.deadline ?? null),
   };
 };

@@ -55,7 +55,8 @@ export type TaskEvent = Stamped<
   | { readonly type: 'tracker.observed'; readonly status: ObservedStatus; readonly holder?: string | null }
   /** A task that this one depends on has failed, and nobody will run this one because of it. */
   | { readonly type: 'dependency.failed'; readonly dependency: TaskId; readonly why: string }
-  | { readonly type: 'DEADLINE' }
+  /** `agentHasTime`: the agent of the attempt has not come to the end of its own time. */
+  | { readonly type: 'DEADLINE'; readonly agentHasTime?: boolean }
 >;
 
 /** The answer of work that a guard of the outside world may refuse. */

@@ -48,6 +48,8 @@ export const taskSetup = setup({
     lateBetweenAttempts: ({ context, event }) =>
       context.failure !== null && context.deadlineAt !== null && event.at >= context.deadlineAt,
     deadlinePassed: ({ context, event }) => context.deadlineAt !== null && event.at >= context.deadlineAt,
+    agentHasTime: ({ context, event }, { agentHasTime }: { agentHasTime?: boolean }) =>
+      agentHasTime === true && context.deadlineAt !== null && event.at >= context.deadlineAt,
     /** The last attempt failed and another shall follow: nobody waits for an answer. */
     betweenAttempts: ({ context }) => context.failure !== null,
     trackerIsAway: (_, { away }: { away: boolean }) => away,

@@ -100,7 +100,14 @@ export const started = taskSetup.createStateConfig({
         ],
         onError: fail,
       },
-      on: { cancel, 'tracker.observed': overtaken, DEADLINE: failLate('the attempt') },
+      on: {
+        cancel,
+        'tracker.observed': overtaken,
+        DEADLINE: [
+          { guard: { type: 'agentHasTime', params: read.payload }, actions: within(waits.working) },
+          failLate('the attempt'),
+        ],
+      },
     },
     verifying: {
       tags: 'phase:verifying',

@@ -13,7 +13,7 @@ const awaitingSchema = z.strictObject({
   calls: z
     .array(z.strictObject({ call_id: z.string(), tool: z.string(), arguments: z.string() }))
     .describe('the calls that need approval'),
-  deadline: z.iso.datetime().describe('when it is too late to answer'),
+  deadline: z.iso.datetime().optional().describe('when it is too late to answer; absent: there is no limit'),
   default_answer: z.string().optional().describe('the answer that counts at the deadline; absent: the attempt fails'),
 });
 
@@ -139,12 +139,13 @@ export const awaitingOf = (agent: AgentState | null): TaskView['awaiting'] => {
   const question = agent?.tags.has('awaiting') === true ? agent.context.question : null;
   if (agent == null || question === null) return undefined;
   const { inputId, kind, text, calls, fallback } = question;
+  const { deadlineAt } = agent.context;
   return {
     input_id: inputId,
     kind,
     question: text,
     calls: [...calls],
-    deadline: iso(agent.context.deadlineAt),
+    ...(deadlineAt === null ? {} : { deadline: iso(deadlineAt) }),
     ...(fallback == null ? {} : { default_answer: fallback }),
   };
 };

@@ -580,6 +580,14 @@ const rows: readonly Row[] = [
     },
   },
   {
+    says: 'a question waits for a person without limit, where there is none',
+    from: 'acting',
+    event: done('act', acted(null, 1, 'which one?')),
+    given: { deadlineAt: at + 7_000, limits: { ...limits, answerMs: 0 } },
+    to: 'awaitingInput',
+    expected: { remainingMs: 7_000, deadlineAt: null },
+  },
+  {
     says: 'the answer waits for a slot',
     from: 'awaitingInput',
     event: respond('input-1', 'the second'),
@@ -765,6 +773,18 @@ test('an assistant is told what of the money is left', () => {
 
   expect([of({}, 0.5), of({ cost_usd: 0.2 }, 0.5), of({}, null)]).toEqual([0.5, 0.3, null]);
 });
+
+test.each(['awaitingInput', 'awaitingApproval', 'awaitingDecision', 'preparing'])(
+  'a wait without limit is not ended by time: %s',
+  (from) => {
+    const wait = { ...asked('input', 'input-1', 'as you like'), deadlineAt: null, resumeAt: 'awaitingInput' };
+
+    const next = step(agentMachine, from, { ...fresh, ...wait }, Object.assign({}, late, { at: at + 10 ** 12 }));
+
+    expect(pathOf(next)).toBe(from);
+    expect(next.context).toMatchObject({ failure: null, answer: null });
+  },
+);
 
 test('the wall limit does not end it a millisecond early', () => {
   const next = step(agentMachine, 'thinking', fresh, { type: 'DEADLINE', at: at - 1 } as never);

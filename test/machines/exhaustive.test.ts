@@ -124,7 +124,11 @@ test('one task: in no state that can be reached is it stuck, started without an 
   ];
   /** On time, and after the last patience with the tracker. */
   const deadlines = ({ context }: Snapshot): readonly EventObject[] =>
-    [0, 10 ** 9].map((late) => ({ type: 'DEADLINE', at: (context.deadlineAt ?? at) + late }) as EventObject);
+    [0, 10 ** 9].flatMap((late) =>
+      [true, false].map(
+        (agentHasTime) => ({ type: 'DEADLINE', agentHasTime, at: (context.deadlineAt ?? at) + late }) as EventObject,
+      ),
+    );
   const attempts = (context: Snapshot['context']): number => Math.min(context.attempt, 3);
   const keyOf = (snapshot: Snapshot): string => {
     const { context } = snapshot;

@@ -473,6 +473,13 @@ const startedRows: readonly Row[] = [
   ...failing('started.yielding', 'standDown'),
   { says: 'a claim can be cancelled', from: 'started.claiming', event: cancel, to: 'started.cancelling' },
   {
+    says: 'while its agent has time, the attempt goes on',
+    from: 'started.working',
+    event: { ...late, agentHasTime: true },
+    to: 'started.working',
+    expected: { failure: null, deadlineAt: at + waits.working },
+  },
+  {
     says: 'good work is recorded',
     from: 'started.working',
     event: done('work', well),

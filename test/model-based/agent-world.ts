@@ -124,15 +124,20 @@ const answers: Readonly<Record<string, readonly [id: string, outputs: readonly u
 const endings = ({ value, context }: Snapshot): readonly EventObject[] => {
   const [id, outputs] = answers[String(value)] ?? ['', []];
   if (id === '') return [];
-  const late = { ...done(id, outputs[0]), comes: 'too late', at: context.deadlineAt } as EventObject;
+  const late = { ...done(id, outputs[0]), comes: 'too late', at: context.deadlineAt ?? never } as EventObject;
   return [...outputs.map((output) => done(id, output)), broken(id), ...(id === 'prepare' ? [late] : [])];
 };
 
+/** No limit is as late. */
+const never = at + 10 ** 12;
+
 /** Too early, on time, and when the time of the whole attempt is over. */
 const deadlines = ({ context: { deadlineAt, limitAt } }: Snapshot): readonly EventObject[] =>
-  Object.entries({ early: deadlineAt - 1, punctual: deadlineAt, last: limitAt ?? deadlineAt }).map(
-    ([comes, time]): EventObject => Object.assign({ type: 'DEADLINE' }, { comes, at: time }),
-  );
+  Object.entries({
+    early: (deadlineAt ?? never) - 1,
+    punctual: deadlineAt ?? never,
+    last: limitAt ?? deadlineAt ?? never,
+  }).map(([comes, time]): EventObject => Object.assign({ type: 'DEADLINE' }, { comes, at: time }));
 
 const responses = ({ context: { question } }: Snapshot): readonly EventObject[] =>
   [
@@ -168,18 +173,25 @@ const judgeEnd = ({ before, event, after: { value, context } }: Move<Snapshot>):
   assert.equal(before.status, 'active', 'an end is final');
 };
 
+/** How long the present state may last. */
+const timeLeft = ({ deadlineAt }: Snapshot['context'], now: number): number => (deadlineAt ?? never) - now;
+
 const judgeClock = ({ before, event, after: { value, context, tags } }: Move<Snapshot>): void => {
   const now = 'at' in event ? Number(event['at']) : at;
   if (tags.has('awaiting')) {
     assert.notEqual(context.question, null, 'who waits for a person has asked something');
-    assert.equal(context.deadlineAt - at, limits.answerMs, 'the wait has its own limit');
+    assert.equal(
+      timeLeft(context, at),
+      context.limits.answerMs === 0 ? never - at : context.limits.answerMs,
+      'the wait has its own limit, or none',
+    );
   } else if (value === 'returning') {
     // The wait is judged where it begins.
     if (before.tags.has('awaiting'))
-      assert.equal(context.deadlineAt - now, slotPatienceMs, 'the wait for a slot has its own limit');
+      assert.equal(timeLeft(context, now), slotPatienceMs, 'the wait for a slot has its own limit');
   } else if (value === 'pausing') {
     assert.equal(context.limitAt, limits.deadlineAt, 'a pause does not move the limit');
-    assert.ok(context.deadlineAt <= limits.deadlineAt, 'a pause ends before the attempt');
+    assert.ok(timeLeft(context, 0) <= limits.deadlineAt, 'a pause ends before the attempt');
   } else if (value !== 'preparing' && before.value !== 'preparing' && !tags.has('ended'))
     assert.equal(context.deadlineAt, limits.deadlineAt, 'neither a wait nor a pause costs or gives time');
 };
@@ -234,6 +246,13 @@ const usual: readonly Start[] = [
   resume('delegating', { backend: 'codex' }),
 ];
 
+/** No limit of time for a person. */
+const patient = { limits: { ...limits, answerMs: 0 }, deadlineAt: null };
+const unlimited: readonly Start[] = [
+  resume('awaitingInput', { ...asked('input'), ...patient }),
+  resume('awaitingDecision', { ...asked('input'), ...patient }),
+];
+
 /** What counts when nobody answers. */
 const unanswered: readonly Start[] = [
   resume('awaitingInput', asked('input', 'go on')),
@@ -263,7 +282,7 @@ const tours: readonly Start[] = [
 /** One attempt of two turns, with every answer of the model, the tools, a person and the clock. */
 export const agentWorld: World<Snapshot, null> = {
   machine: agentMachine,
-  starts: [...usual, ...unanswered],
+  starts: [...usual, ...unanswered, ...unlimited],
   tours,
   events: (snapshot) =>
     snapshot.status === 'active'
@@ -292,6 +311,7 @@ export const agentWorld: World<Snapshot, null> = {
       decision,
       resumeAt,
       context.goesOnAt,
+      context.deadlineAt === null,
     ]);
   },
   isRest: ({ status }) => status === 'done',

@@ -72,9 +72,13 @@ const deadlines = ({ context }: Snapshot): readonly EventObject[] => {
   const deadlineAt = context.deadlineAt ?? at;
   const patience = Math.max(deadlineAt, (context.trackerAwaySince ?? 0) + trackerPatienceMs);
   const times = { early: deadlineAt - 1, punctual: deadlineAt, 'much too late': patience };
-  return Object.entries(times).map(
+  const late = Object.entries(times).map(
     ([comes, time]): EventObject => Object.assign({ type: 'DEADLINE' }, { comes, at: time }),
   );
+  return [
+    ...late,
+    Object.assign({ type: 'DEADLINE', comes: 'before that of its agent' }, { agentHasTime: true, at: deadlineAt }),
+  ];
 };
 
 /** Everything comes at the last moment, so that a state which kept the deadline of the one before would show it. */

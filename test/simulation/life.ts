@@ -29,6 +29,8 @@ const own = {
 
 export interface Plan extends Rules {
   readonly maxModelRetries: number;
+  /** How long an agent waits for a person (ms); 0: without limit. */
+  readonly answerMs: number;
   readonly onDependencyFailure: 'wait' | 'fail';
   readonly approvals: boolean;
   readonly verifies: boolean;
@@ -71,7 +73,7 @@ const settingsFor = (plan: Plan): Settings => {
     backend: 'builtin',
     merge: 'none',
     idleMs: 1_800_000,
-    answerMs: 90_000,
+    answerMs: plan.answerMs,
     defaultAnswer: null,
     defaultDecision: null,
     prices: {},

@@ -22,7 +22,7 @@ const placeOf = (value: string, context: AgentContext, id: string): Resume['at']
 };
 
 /** When its time is up, as if it had not waited for the model. */
-const deadlineOf = (value: string, { deadlineAt, limitAt }: AgentContext): number =>
+const deadlineOf = (value: string, { deadlineAt, limitAt }: AgentContext): number | null =>
   value === 'pausing' ? (limitAt ?? deadlineAt) : deadlineAt;
 
 /** An agent that had finished, and whose work is sent back to it. */

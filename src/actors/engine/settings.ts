@@ -59,7 +59,7 @@ export interface Settings {
   readonly merge: MergeMode;
   /** How long nothing may be heard of an attempt that is at work (ms). */
   readonly idleMs: number;
-  /** How long a question to a person may stay unanswered (ms). */
+  /** How long a question to a person may stay unanswered (ms); 0: without limit. */
   readonly answerMs: number;
   /** What counts as the answer when nobody gives one in time; null: the attempt fails. */
   readonly defaultAnswer: string | null;

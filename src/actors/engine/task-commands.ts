@@ -1,6 +1,7 @@
 import { type EventObject, type SnapshotFrom, waitFor } from 'xstate';
 import type { AgentEvent, Response } from '../../machines/agent-context.ts';
 import type { agentMachine } from '../../machines/agent-machine.ts';
+import { hasTime } from '../../machines/agent-selectors.ts';
 import { isServiceError, ServiceError } from '../../machines/errors.ts';
 import { refuses, refusesResponse } from '../../machines/refusals.ts';
 import { attemptKey, type TaskId } from '../../machines/task.ts';
@@ -89,8 +90,16 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
 
   const wheel = createTimerWheel(now, (key) => {
     if (key.includes('#')) ports.tellAgent(key, { type: 'DEADLINE', at: now() });
-    else live.get(key as TaskId)?.actor.send({ type: 'DEADLINE', at: now() });
+    else tellTask(key as TaskId, now());
   });
+
+  /** The limit of an attempt is its agent's: the task ends it only when the agent did not. */
+  const tellTask = (taskId: TaskId, at: number): void => {
+    const host = live.get(taskId);
+    if (host === null) return;
+    const agent = agentIn(host, host.actor.getSnapshot().context.attempt);
+    host.actor.send({ type: 'DEADLINE', at, agentHasTime: agent !== null && hasTime(agent, at) });
+  };
 
   const logic: TaskMachine = durable(machine, {
     now,

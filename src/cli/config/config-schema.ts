@@ -164,7 +164,12 @@ export const configSections = z.strictObject({
         .max(86_400)
         .default(1_800)
         .describe('how long a model or an assistant may be silent before the attempt fails'),
-      answer_timeout_seconds: positive.max(86_400).default(3_600).describe('how long an agent waits for a person'),
+      answer_timeout_seconds: z
+        .int()
+        .min(0)
+        .max(86_400)
+        .default(0)
+        .describe('how long an agent waits for the answer of a person; 0: without limit'),
       default_answer: z
         .string()
         .trim()
@@ -287,5 +292,9 @@ export const configSchema = configSections
       api.command !== undefined ||
       ![api.backend, ...Object.values(roles).map((own) => own?.backend)].includes('command'),
     { path: ['api', 'command'], message: 'is needed when a backend is command' },
-  );
+  )
+  .refine(({ agent }) => agent.default_answer === undefined || agent.answer_timeout_seconds > 0, {
+    path: ['agent', 'default_answer'],
+    message: 'never counts while agent.answer_timeout_seconds is 0; set that to the seconds after which it does',
+  });
 export type Config = z.infer<typeof configSchema>;

@@ -29,8 +29,12 @@ const seconds = (from: string | undefined, to: string | undefined): string =>
 const question = ({ question: text, calls }: NonNullable<TaskView['awaiting']>): string =>
   [text, ...calls.map((call) => `${call.tool} ${call.arguments}`)].join(' ');
 
-const until = ({ deadline, default_answer: answer }: NonNullable<TaskView['awaiting']>): string =>
-  answer === undefined ? `${deadline}, then it fails` : `${deadline}, then it counts as: ${oneLine(answer, 200)}`;
+const until = ({ deadline, default_answer: answer }: NonNullable<TaskView['awaiting']>): string => {
+  if (deadline === undefined) return 'you answer';
+  return answer === undefined
+    ? `${deadline}, then it fails`
+    : `${deadline}, then it counts as: ${oneLine(answer, 200)}`;
+};
 
 /** Further lines of a value stand below its first. */
 const indented = (value: string): string => plain(value).replaceAll('\n', `\n${' '.repeat(13)}`);
