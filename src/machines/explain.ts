@@ -22,6 +22,8 @@ export interface Explanation {
   /** What the last request was refused with, or why the last attempt failed. */
   readonly reason: string | null;
   readonly deadline: string | null;
+  /** Why a person reopened or retried it. */
+  readonly request_reason: string | null;
 }
 
 /** The slots as the supervisor has them now. */
@@ -115,5 +117,6 @@ export const explain = (snapshot: SnapshotFrom<typeof taskMachine>, surroundings
     ),
     reason: refused ?? failed ?? idleBecause(snapshot, surroundings),
     deadline: awaiting === undefined ? iso(deadlineAt) : (awaiting.deadline ?? null),
+    request_reason: context.requestReason ?? null,
   };
 };

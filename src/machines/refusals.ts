@@ -11,7 +11,7 @@ type AgentSnapshot = SnapshotFrom<typeof agentMachine>;
 
 const sample = {
   run: { type: 'run', role: 'engineer', options: {}, maxRetries: 0 },
-  retry: { type: 'retry', role: null, options: null, maxRetries: 0 },
+  retry: { type: 'retry', role: null, options: null, maxRetries: 0, reason: null },
   close: { type: 'close', reason: null },
   reopen: { type: 'reopen', reason: null },
   cancel: { type: 'cancel', reason: null },

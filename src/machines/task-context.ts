@@ -18,6 +18,8 @@ export interface TaskContext {
   readonly feedback: { readonly round: number; readonly text: string } | null;
   readonly failure: Failure | null;
   readonly reason: string | null;
+  /** Why a person reopened or retried it; absent when nobody said why. */
+  readonly requestReason?: string | undefined;
   /** When the task asked for a slot: its place in the queue (epoch ms). */
   readonly submittedAt: number | null;
   readonly startedAt: number | null;
@@ -44,6 +46,7 @@ export type TaskCommand =
       readonly role: Role | null;
       readonly options: RunOptions | null;
       readonly maxRetries: number;
+      readonly reason: string | null;
     }
   | { readonly type: 'close'; readonly reason: string | null }
   | { readonly type: 'reopen'; readonly reason: string | null }

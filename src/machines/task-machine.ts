@@ -14,14 +14,16 @@ const followTracker = [
   { guard: isSeen('cancelled'), target: 'cancelled' },
 ] as const;
 
+const because = { type: 'recordRequestReason', params: read.payload } as const;
+
 /** Back to queued by retry: it runs at once when it is known which role shall run it. */
 const retry = [
   {
     guard: { type: 'roleKnown', params: read.payload },
     target: '#task.queued.checking',
-    actions: ['forgetLastRun', { type: 'requestRun', params: read.payload }],
+    actions: ['forgetLastRun', { type: 'requestRun', params: read.payload }, because],
   },
-  { target: '#task.queued.reopening', actions: 'forgetLastRun' },
+  { target: '#task.queued.reopening', actions: ['forgetLastRun', because] },
 ] as const;
 
 const close = { target: '#task.queued.closing', actions: { type: 'recordReason', params: read.payload } } as const;
@@ -61,7 +63,7 @@ export const taskMachine = taskSetup.createMachine({
       meta: { says: 'closed in the tracker' },
       on: {
         close: { actions: 'keep' },
-        reopen: { target: '#task.queued.reopening', actions: 'forgetLastRun' },
+        reopen: { target: '#task.queued.reopening', actions: ['forgetLastRun', because] },
         'tracker.observed': followTracker,
       },
     },

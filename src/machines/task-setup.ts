@@ -71,6 +71,7 @@ export const taskSetup = setup({
       failure: null,
       outcome: null,
       reason: null,
+      requestReason: undefined,
       completedAt: null,
       trackerAwaySince: null,
       trackerTries: 0,
@@ -136,6 +137,9 @@ export const taskSetup = setup({
         facts: { ...context.refusal },
         retryable: false,
       }),
+    }),
+    recordRequestReason: assign({
+      requestReason: (_, { reason }: { reason: string | null }) => reason ?? undefined,
     }),
     recordReason: assign({ reason: (_, { reason }: { reason: string | null }) => reason }),
     recordEnd: assign({ completedAt: ({ event }) => event.at }),

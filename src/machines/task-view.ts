@@ -46,6 +46,7 @@ export const taskViewSchema = z.strictObject({
     })
     .optional()
     .describe('why the last attempt failed or the last request was refused'),
+  request_reason: z.string().optional().describe('why a person reopened or retried it'),
   awaiting: awaitingSchema.optional().describe('what the attempt waits for a person for'),
   usage: usageSchema.describe('what the latest attempt used'),
   stream_url: z.string().describe('path of its stream'),
@@ -131,6 +132,7 @@ const runFields = (parts: ViewParts, status: string): Partial<TaskView> => {
     ...(status === 'complete' && context.outcome?.status === 'done' ? { result: context.outcome.summary } : {}),
     ...(over ? { results_path: `.beads/tasks/task-${parts.tracked.id}/30-results.md` } : {}),
     ...(error === undefined ? {} : { error }),
+    ...(context.requestReason === undefined ? {} : { request_reason: context.requestReason }),
   };
 };
 

@@ -11,8 +11,11 @@ import { type Catalogue, createCatalogue } from './task-queries.ts';
 export interface OfflineService extends Catalogue {
   /** Closes a task that no attempt holds. @throws task_not_found, dependencies_unmet, already_running */
   close(taskId: string, reason: string | null): Promise<TaskView>;
-  /** Opens a closed task; the chart follows when a server runs next. @throws task_not_found, event_not_allowed */
-  reopen(taskId: string): Promise<TaskView>;
+  /**
+   * Opens a closed task; the chart follows when a server runs next. The reason becomes a comment in the tracker.
+   * @throws task_not_found, event_not_allowed
+   */
+  reopen(taskId: string, reason: string | null): Promise<TaskView>;
 }
 
 export const createOfflineService = (tracker: Tracker, store: Store | null, now: () => number): OfflineService => {
@@ -30,15 +33,16 @@ export const createOfflineService = (tracker: Tracker, store: Store | null, now:
       if (refusal !== null) throw ServiceError.from(refusal);
       return catalogue.status(id);
     },
-    reopen: async (taskId) => {
+    reopen: async (taskId, reason) => {
       const id = requireId(taskId);
       const tracked = await tracker.find(id);
       if (tracked === null) throw new ServiceError('task_not_found', { task_id: id });
       const snapshot = asTracked(savedSnapshot(store, id), tracked, now());
-      const refused = refuses(snapshot, null, { type: 'reopen', reason: null, at: now() });
+      const refused = refuses(snapshot, null, { type: 'reopen', reason, at: now() });
       if (refused !== null) throw ServiceError.from(refused);
       const { refusal } = await tracker.reopen(id);
       if (refusal !== null) throw ServiceError.from(refusal);
+      if (reason !== null) await tracker.note(id, `Reopened: ${reason}`);
       return catalogue.status(id);
     },
   };

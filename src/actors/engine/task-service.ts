@@ -158,7 +158,7 @@ export const createService = (ports: ServicePorts): TaskService => {
       const view = await catalogue.status(taskId);
       return (await host.respond(view.task_id as TaskId, attempt, response)) ?? view;
     },
-    retry: async (taskId, role, options) => {
+    retry: async (taskId, role, options, reason) => {
       const id = requireId(taskId);
       const last = host.snapshotOf(id).context;
       const next = role ?? last.role;
@@ -166,7 +166,7 @@ export const createService = (ports: ServicePorts): TaskService => {
       requireNetwork(options ?? {});
       await requirePrice(options ?? last.options, next ?? 'engineer');
       const wanted = options === null || next === null ? options : optionsFor(options, next);
-      return host.ask(id, { type: 'retry', role, options: wanted, maxRetries: maxRetries() });
+      return host.ask(id, { type: 'retry', role, options: wanted, maxRetries: maxRetries(), reason });
     },
   };
 };

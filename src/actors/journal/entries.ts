@@ -5,7 +5,7 @@ import type { taskMachine } from '../../machines/task-machine.ts';
 import type { TaskView } from '../../machines/task-view.ts';
 import type { Change } from '../store/port.ts';
 import { machineVersion } from './snapshots.ts';
-import { endingEntries, questionEntries, type Shown, transitionEntries } from './transition-frames.ts';
+import { endingEntries, questionEntries, requestEntries, type Shown, transitionEntries } from './transition-frames.ts';
 
 /** A transition with what people saw before it and see after it. */
 interface Transition<Snapshot> {
@@ -40,7 +40,8 @@ const changeOf = (
 /** What becomes durable with one transition of a task; its end brings the last frames of the attempt. */
 export const taskChange = (transition: Transition<TaskSnapshot> & { readonly settledNow: boolean }): Change => {
   const { next, after, at, settledNow } = transition;
-  const change = changeOf('task', next.context.taskId, next.hasTag('pending'), transition);
+  const changed = changeOf('task', next.context.taskId, next.hasTag('pending'), transition);
+  const change = { ...changed, entries: [...changed.entries, ...requestEntries(after, transition.cause, at)] };
   if (!settledNow) return change;
   const { taskId, attempt } = next.context;
   const entries = [...change.entries, ...endingEntries(next, after, at)];

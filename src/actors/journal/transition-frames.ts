@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { TaskId } from '../../machines/task.ts';
 import type { TaskState, TaskView } from '../../machines/task-view.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
@@ -94,6 +95,16 @@ export const questionEntries = (view: TaskView, before: Shown | null, at: number
   if (awaiting === undefined || awaiting.input_id === before?.inputId) return [];
   const type = awaiting.kind === 'input' ? 'input_required' : 'approval_required';
   return [entry(task_id, attempt, type, at, awaiting)];
+};
+
+const requestSchema = z.looseObject({ type: z.enum(['reopen', 'retry']), reason: z.string() });
+
+/** Why a person reopened or retried a task, when they said it. */
+export const requestEntries = ({ task_id, attempt }: TaskView, cause: unknown, at: number): NewEntry[] => {
+  const { data: request } = requestSchema.safeParse(cause);
+  if (request === undefined) return [];
+  const message = `a person asked to ${request.type} it: ${request.reason}`;
+  return [entry(task_id, attempt, 'log', at, { level: 'info', message })];
 };
 
 const ending = (task: TaskState, view: TaskView) => {

@@ -56,6 +56,7 @@ export const renderTask = (task: TaskView): string => {
     ['work', task.usage.turns === 0 ? undefined : `${task.usage.turns} turns, ${task.usage.tool_calls} tool calls`],
     ['asks', task.awaiting && question(task.awaiting)],
     ['until', task.awaiting && until(task.awaiting)],
+    ['reason', task.request_reason],
     ['error', task.error && `${task.error.code}: ${task.error.message}`],
     ['results', task.results_path],
   ];

@@ -60,6 +60,7 @@ const explanationSchema = z.looseObject({
   allowed_events: z.array(z.string()),
   reason: z.string().nullable(),
   deadline: z.string().nullable(),
+  request_reason: z.string().nullable(),
 });
 
 /** Why a task is where it is: the chart's own guards, evaluated now. */
@@ -71,9 +72,10 @@ export const explainTask = async ({ connection, io, json }: CommandContext, id: 
     io.json(explanation);
     return exitCodes.done;
   }
-  const { state, guards, allowed_events, reason, deadline } = explanation;
+  const { state, guards, allowed_events, reason, deadline, request_reason } = explanation;
   io.out(`${taskId} is in ${JSON.stringify(state).replace(/[{}"]/g, '').replace(':', '.')}`);
   if (reason !== null) io.out(`  because ${reason}`);
+  if (request_reason !== null) io.out(`  asked for because ${request_reason}`);
   if (deadline !== null) io.out(`  until ${deadline} at the latest`);
   for (const { guard, value, inputs } of guards)
     io.out(`  ${value ? 'yes' : 'no '}  ${guard.padEnd(20)} ${JSON.stringify(inputs)}`);

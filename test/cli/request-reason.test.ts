@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import { openProject } from '../support/cli.ts';
+
+/** The lines of the logs that a server wrote about what people asked. */
+const asked = (logs: string): readonly string[] => logs.match(/a person asked to .*/g) ?? [];
+
+test('why a task was reopened and retried stands in its logs, and show and explain say it', async () => {
+  const { agent } = openProject();
+  const id = (await agent('create', 'one')).out.trim();
+  await agent('engineer', id);
+
+  await agent('reopen', id, '--reason', 'the tests fail');
+  const reopened = await agent('show', id);
+  const why = await agent('explain', id);
+  const cancelled = await agent('cancel', id);
+  const retried = await agent('retry', id, '--reason', 'with more time');
+  const shown = JSON.parse((await agent('show', id, '--json')).out);
+  await agent('wait', id);
+  const logs = await agent('logs', id);
+
+  expect(reopened.out).toContain('  reason     the tests fail\n');
+  expect(why.out).toContain('  asked for because the tests fail\n');
+  expect([cancelled.code, retried.code]).toEqual([0, 0]);
+  expect(shown).toMatchObject({ request_reason: 'with more time' });
+  expect(asked(logs.out)).toEqual([
+    'a person asked to reopen it: the tests fail',
+    'a person asked to retry it: with more time',
+  ]);
+});
