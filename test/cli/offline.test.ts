@@ -1,5 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 
@@ -42,19 +41,6 @@ test('a task that an attempt completed is reopened in the files, and runs again 
   ]);
   expect(ran.code).toBe(0);
   expect(shown).toMatchObject({ status: 'complete', attempt: 2 });
-});
-
-test('why a task is reopened in the files stands in the tracker, and not as why it was closed', async () => {
-  const { agent, root } = openProject();
-  const id = (await agent('create', 'one')).out.trim();
-  await agent('close', id, '--reason', 'done by hand');
-
-  const reopened = await agent('reopen', id, '--reason', 'the tests fail', '--no-start');
-
-  const issue = JSON.parse(readFileSync(join(root, '.beads', 'issues.jsonl'), 'utf8'));
-  expect(reopened.code).toBe(0);
-  expect(issue).toMatchObject({ status: 'open', comments: [{ text: 'Reopened: the tests fail' }] });
-  expect(issue).not.toHaveProperty('close_reason');
 });
 
 test('wait needs no server for tasks that are over, and none for ids that do not exist', async () => {

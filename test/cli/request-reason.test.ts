@@ -1,10 +1,14 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 
 /** The lines of the logs that a server wrote about what people asked. */
 const asked = (logs: string): readonly string[] => logs.match(/a person asked to .*/g) ?? [];
 
-test('why a task was reopened and retried stands in its logs, and show and explain say it', async () => {
+test('why a task was reopened and retried stands in its logs, and show and explain say it', {
+  timeout: 60_000,
+}, async () => {
   const { agent } = openProject();
   const id = (await agent('create', 'one')).out.trim();
   await agent('engineer', id);
@@ -26,4 +30,19 @@ test('why a task was reopened and retried stands in its logs, and show and expla
     'a person asked to reopen it: the tests fail',
     'a person asked to retry it: with more time',
   ]);
+});
+
+test('why a task is reopened without a server stands in the tracker, and not as why it was closed', {
+  timeout: 60_000,
+}, async () => {
+  const { agent, root } = openProject();
+  const id = (await agent('create', 'one')).out.trim();
+  await agent('close', id, '--reason', 'done by hand');
+
+  const reopened = await agent('reopen', id, '--reason', 'the tests fail', '--no-start');
+
+  const issue = JSON.parse(readFileSync(join(root, '.beads', 'issues.jsonl'), 'utf8'));
+  expect(reopened.code).toBe(0);
+  expect(issue).toMatchObject({ status: 'open', comments: [{ text: 'Reopened: the tests fail' }] });
+  expect(issue).not.toHaveProperty('close_reason');
 });

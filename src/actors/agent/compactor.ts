@@ -38,7 +38,7 @@ const noSummary: Failure = {
 };
 
 /** Compacts the conversation before a turn. The compaction is a step: the same one applies after a crash. */
-export const createCompactor = (call: ModelCall, ports: Pick<ModelCallPorts, 'chooseModel' | 'emit'>) => {
+export const createCompactor = (call: ModelCall, ports: Pick<ModelCallPorts, 'priceFor' | 'emit'>) => {
   const summarise = async (session: Session, input: CompactInput, { older }: CompactionPlan, signal: AbortSignal) => {
     const { turn } = input;
     const messages = [...older, summaryRequest];
@@ -68,12 +68,11 @@ export const createCompactor = (call: ModelCall, ports: Pick<ModelCallPorts, 'ch
     const outcome = session.steps.compaction(input.turn)?.kept ?? (await decide(session, input, signal));
     const { usage } = outcome;
     const wasCalled = 'failure' in outcome ? outcome.wasCalled : usage !== null;
-    const { price } = ports.chooseModel(input);
     const spent: Spent = {
       modelCalls: wasCalled ? 1 : 0,
       toolCalls: 0,
       ...(usage ?? noModelUsage),
-      costUsd: usage === null ? null : costOf(price, usage),
+      costUsd: usage === null ? null : costOf(ports.priceFor(input), usage),
     };
     if ('failure' in outcome) return { kind: 'failed', failure: outcome.failure, spent };
     const before = session.conversation.messages.length;

@@ -12,8 +12,9 @@ export interface ModelCallPorts {
   readonly chooseModel: (attempt: Seat) => {
     readonly model: Model;
     readonly name: string;
-    readonly price: Price | undefined;
   };
+  /** Needs no model, so that a known answer can be priced without a key. */
+  readonly priceFor: (attempt: Seat) => Price | undefined;
   readonly emit: (key: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
   readonly maxTokens: () => number;
   readonly now: () => number;
@@ -62,7 +63,7 @@ export const createModelCall = (ports: ModelCallPorts) => {
 
   return async (session: Session, attempt: Seat, call: CallRequest, signal: AbortSignal): Promise<CallOutcome> => {
     const { turn, step, messages, purpose } = call;
-    const { model, name, price } = ports.chooseModel(attempt);
+    const { model, name } = ports.chooseModel(attempt);
     const startedAt = ports.now();
     const key = attemptKey(attempt.taskId, attempt.attempt);
     const about = { turn, model: name, ...(purpose === undefined ? {} : { purpose }) };
@@ -87,7 +88,7 @@ export const createModelCall = (ports: ModelCallPorts) => {
       ports.emit(attempt, 'api_call_complete', { ...finished, ok: false, error: failure });
       return { type: 'failed', failure };
     }
-    const spent = usageFields(last.usage, costOf(price, last.usage));
+    const spent = usageFields(last.usage, costOf(ports.priceFor(attempt), last.usage));
     ports.emit(attempt, 'api_call_complete', { ...finished, ok: true, ...spent });
     ports.emit(attempt, 'usage', { turn, ...spent });
     return last;

@@ -34,7 +34,7 @@ const messagesBefore = ({ nudge, answer }: ThinkInput): readonly string[] => [
 ];
 
 /** Takes one turn of the model; an answer in the steps counts, and is not asked for again. */
-export const createThink = (callModel: ModelCall, { chooseModel }: Pick<ModelCallPorts, 'chooseModel'>) => {
+export const createThink = (callModel: ModelCall, { priceFor }: Pick<ModelCallPorts, 'priceFor'>) => {
   const callAsStep = async (
     session: Session,
     input: ThinkInput,
@@ -61,7 +61,7 @@ export const createThink = (callModel: ModelCall, { chooseModel }: Pick<ModelCal
     if (outcome.type === 'failed') return { kind: 'failed', failure: outcome.failure };
     conversation.addAnswer(outcome);
     const calls = conversation.pendingCalls().map(shownCall);
-    const costUsd = costOf(chooseModel(input).price, outcome.usage);
+    const costUsd = costOf(priceFor(input), outcome.usage);
     return { kind: thoughtKind(outcome), calls, ...outcome.usage, costUsd };
   };
 };

@@ -113,7 +113,13 @@ export const createAgents = (options: AgentsOptions): Agents => {
   const profileOf = (role: Role) => settings().roles[role];
   const turns = createAgentTurns({
     attempt,
-    model: { chooseModel: chooser.requireModel, emit, maxTokens: () => settings().maxTokens, now },
+    model: {
+      chooseModel: chooser.requireModel,
+      priceFor: chooser.priceFor,
+      emit,
+      maxTokens: () => settings().maxTokens,
+      now,
+    },
     tools: { workspace, emit, sandboxOf, environmentOf, logs: results, onInterrupted },
     profileOf,
     endLeftovers,

@@ -14,8 +14,9 @@ export interface Chooser {
   requireModel(seat: { readonly options: RunOptions; readonly role: Role }): {
     readonly model: Model;
     readonly name: string;
-    readonly price: Price | undefined;
   };
+  /** Of an attempt of our own loop; needs no credential. Undefined when it is not known. */
+  priceFor(seat: { readonly options: RunOptions; readonly role: Role }): Price | undefined;
   /**
    * A limit of money is a promise: where nobody knows what the work costs, it could not be kept.
    * @throws invalid_params
@@ -32,8 +33,10 @@ export interface ChooserPorts {
 const free: Price = { input: 0, cachedInput: 0, output: 0 };
 
 export const createChooser = ({ settings, selectModel, assistants }: ChooserPorts): Chooser => {
-  const priceOf = (model: Model, name: string): Price | undefined =>
-    model.disclaimer === null ? settings().prices[name] : free;
+  const priceOf = (model: Model | null, name: string): Price | undefined =>
+    model === null || model.disclaimer === null ? settings().prices[name] : free;
+  const requestedFor = (options: RunOptions, role: Role): string =>
+    settings().roles[role].backend === 'scripted' ? 'scripted' : modelNameFor(settings(), options, role);
   const now = (run: RunOptions, role: Role): Chosen =>
     choose({ settings: settings(), selectModel, assistants }, run, role);
   const afterLook = async (run: RunOptions, role: Role): Promise<Chosen> => {
@@ -51,12 +54,14 @@ export const createChooser = ({ settings, selectModel, assistants }: ChooserPort
     now,
     afterLook,
     requireModel: ({ options, role }) => {
-      const { roles, credentialVariable } = settings();
-      const requested = roles[role].backend === 'scripted' ? 'scripted' : modelNameFor(settings(), options, role);
+      const requested = requestedFor(options, role);
       const model = selectModel(requested);
-      if (model === null) throw new Error(`${credentialVariable} is not set`);
-      const name = model.disclaimer === null ? requested : model.name;
-      return { model, name, price: priceOf(model, name) };
+      if (model === null) throw new Error(`${settings().credentialVariable} is not set`);
+      return { model, name: model.disclaimer === null ? requested : model.name };
+    },
+    priceFor: ({ options, role }) => {
+      const requested = requestedFor(options, role);
+      return priceOf(selectModel(requested), requested);
     },
     requireCost: async (run, role) => {
       const chosen = await afterLook(run, role);

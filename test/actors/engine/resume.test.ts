@@ -7,6 +7,7 @@ import Database from 'libsql';
 import { expect, test, vi } from 'vitest';
 import type { OnInterrupted } from '../../../src/actors/engine/settings.ts';
 import type { Model, ModelEvent, ModelRequest } from '../../../src/actors/model/port.ts';
+import { StoreError } from '../../../src/actors/store/port.ts';
 import { createEmbeddedTracker } from '../../../src/actors/tracker/embedded.ts';
 import { createSharedWorkspace } from '../../../src/actors/workspace/shared.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
@@ -203,6 +204,33 @@ test('a model call that was not answered is made again with the same key, one th
     `${id}#1/think:2`,
     `${id}#1/think:2`,
   ]);
+});
+
+test('an attempt whose last answer is known comes to its end on a server without a key', async () => {
+  const turns = [{ calls: [write('a', 'made'), ...finish('known').calls] }];
+  const prices = { scripted: { input: 1, cachedInput: 1, output: 1 } };
+  const setting: Setting = { model: watched(turns, []), options: { prices } };
+  const first = await startSystem(setting);
+  const { commit } = first.store;
+  const answered = new Promise<void>((resolve) => {
+    let isAnswered = false;
+    first.store.commit = (...changes) => {
+      // What follows from the answer is not written any more.
+      if (isAnswered) throw new StoreError('the disk is full');
+      isAnswered = changes.some(({ step }) => step?.key === 'think:1' && step.result !== null);
+      if (isAnswered) resolve();
+      return commit(...changes);
+    };
+  });
+  const { task_id: id } = await first.service.create({ description: 'a task' });
+  await first.service.execute({ task: id, role: 'engineer', options: {} });
+  await answered;
+
+  const next = await startSystem({ ...(await crash(first, setting)), model: null });
+  const view = await untilStatus(next, id, 'complete', 'failed');
+
+  expect(view).toMatchObject({ status: 'complete', result: 'known', usage: { turns: 1, cost_usd: 0.000011 } });
+  expect(readFileSync(join(next.root, 'a'), 'utf8')).toBe('made');
 });
 
 test('a question to a person survives, also twice, and its answer reaches the model', async () => {
