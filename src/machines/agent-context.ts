@@ -57,11 +57,20 @@ export interface AgentStart extends AgentInput {
   readonly resume?: Resume;
 }
 
+/** Work of an earlier task that could not be put into the folder of an attempt, and the files in the way. */
+export interface StartConflict {
+  readonly taskId: TaskId;
+  readonly branch: string;
+  /** Empty when it was not a file that was in the way. */
+  readonly files: readonly string[];
+}
+
 /** What came of setting the table: a call of which nobody knows whether it was made, and what is to be done about it. */
 export interface Prepared {
   /** To a person, or null. */
   readonly question: string | null;
   readonly failure: Failure | null;
+  readonly conflicts: readonly StartConflict[];
 }
 
 /** A tool call as people are shown it. */
@@ -192,6 +201,8 @@ export interface AgentContext extends AgentInput {
   /** What was left of the attempt's time when the question was asked (ms). */
   readonly remainingMs: number;
   readonly failure: Failure | null;
+  /** Work that it builds on and does not have; absent when it has all. */
+  readonly conflicts?: readonly StartConflict[] | undefined;
   /** Epoch ms; null while it waits for a person without limit. */
   readonly deadlineAt: number | null;
 }

@@ -7,6 +7,7 @@ import {
   broken,
   denial,
   fault,
+  foundConflicts,
   nudge,
   prepared,
   seat,
@@ -80,6 +81,7 @@ export const agentMachine = agentSetup.createMachine({
   states: {
     preparing: {
       tags: 'phase:preparing',
+      exit: { type: 'noteConflicts', params: foundConflicts },
       meta: {
         says: 'opens the workspace and writes the first message, or sets the table as an earlier process left it',
       },

@@ -82,6 +82,10 @@ export const toolsBroken = ({ event }: { event: { readonly error: unknown } }) =
   failure: because('tool_failed', `the tools could not be run: ${words(event.error)}`),
 });
 export const prepared = ({ event }: { event: { readonly output: Prepared } }) => ({ prepared: event.output });
+/** Work that the folder of an attempt does not have; null when that is not known yet. */
+export const foundConflicts = ({ event }: { event: { readonly type: string; readonly output?: unknown } }) => ({
+  conflicts: event.type === 'xstate.done.actor.prepare' ? ((event.output as Prepared).conflicts ?? []) : null,
+});
 export const thought = ({ event }: { event: { readonly output: Thought } }) => ({ thought: event.output });
 export const nudge = ({ context: { cuts, nudges } }: { context: AgentContext }): Nudge => {
   if (cuts > 0) return 'cut';

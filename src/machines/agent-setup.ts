@@ -11,6 +11,7 @@ import type {
   Response,
   Resume,
   Spent,
+  StartConflict,
   Thought,
 } from './agent-context.ts';
 import * as failures from './agent-failures.ts';
@@ -218,6 +219,12 @@ export const agentSetup = setup({
       failure: (_, { delegated }: Delegating) => (delegated.kind === 'failed' ? delegated.failure : null),
       answer: null,
       decision: null,
+    }),
+    noteConflicts: assign({
+      conflicts: ({ context }, { conflicts }: { conflicts: readonly StartConflict[] | null }) => {
+        const found = conflicts ?? context.conflicts ?? [];
+        return found.length === 0 ? undefined : found;
+      },
     }),
     refuseToGoOn: assign({ failure: (_, { prepared }: Preparing) => prepared.failure }),
     askDecision: assign({

@@ -1,4 +1,5 @@
 import type { SnapshotFrom } from 'xstate';
+import type { StartConflict } from './agent-context.ts';
 import { describeRefusal } from './errors.ts';
 import { allowedCommands } from './refusals.ts';
 import type { Finding } from './task.ts';
@@ -24,6 +25,12 @@ export interface Explanation {
   readonly deadline: string | null;
   /** Why a person reopened or retried it. */
   readonly request_reason: string | null;
+  /** Work that the latest attempt builds on and does not have, and the files in the way. */
+  readonly conflicts: readonly {
+    readonly task_id: string;
+    readonly branch: string;
+    readonly files: readonly string[];
+  }[];
 }
 
 /** The slots as the supervisor has them now. */
@@ -58,6 +65,7 @@ export interface Surroundings {
   readonly blockers: readonly string[];
   /** The question that its agent waits with. */
   readonly awaiting: TaskView['awaiting'];
+  readonly conflicts: readonly StartConflict[];
 }
 
 /** Why nothing happens, where no refusal and no failure says it. */
@@ -118,5 +126,6 @@ export const explain = (snapshot: SnapshotFrom<typeof taskMachine>, surroundings
     reason: refused ?? failed ?? idleBecause(snapshot, surroundings),
     deadline: awaiting === undefined ? iso(deadlineAt) : (awaiting.deadline ?? null),
     request_reason: context.requestReason ?? null,
+    conflicts: surroundings.conflicts.map(({ taskId: task_id, ...conflict }) => ({ task_id, ...conflict })),
   };
 };

@@ -786,6 +786,19 @@ test.each(['awaitingInput', 'awaitingApproval', 'awaitingDecision', 'preparing']
   },
 );
 
+test('work that an attempt does not have is known from its preparation, and stays known', () => {
+  const conflict = { taskId: 'bd-a2' as TaskId, branch: 'agent/bd-a2/1', files: ['a.txt'] };
+  const prepared = (conflicts: readonly object[]) => done('prepare', { question: null, failure: null, conflicts });
+
+  const found = step(agentMachine, 'preparing', fresh, prepared([conflict]));
+  const late = step(agentMachine, 'preparing', { ...fresh, conflicts: [conflict] }, broken('prepare'));
+  const none = step(agentMachine, 'preparing', fresh, prepared([]));
+
+  expect([found.context.conflicts, late.context.conflicts]).toEqual([[conflict], [conflict]]);
+  // A state of an earlier server, which knows of none, is the same.
+  expect(JSON.parse(JSON.stringify(none.context))).not.toHaveProperty('conflicts');
+});
+
 test('the wall limit does not end it a millisecond early', () => {
   const next = step(agentMachine, 'thinking', fresh, { type: 'DEADLINE', at: at - 1 } as never);
 

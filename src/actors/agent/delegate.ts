@@ -56,7 +56,7 @@ const prepareInterruptedRun = (
   { name, resumes }: Assistant,
   begun: ReturnType<Steps['run']>,
   policy: OnInterrupted,
-): Prepared => {
+): Omit<Prepared, 'conflicts'> => {
   const isClear = begun === null || (begun.end !== null && (begun.end.delegated !== null || resumes));
   if (isClear || policy === 'repeat') return { question: null, failure: null };
   if (policy === 'fail') {
@@ -124,11 +124,13 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
     prepare: async (input, signal) => {
       const { taskId, attempt, backend, round, resumeAt } = input;
       const assistant = assistantFor(backend);
-      const { steps } = await openAttempt(input, ports.attempt, signal);
+      const { steps, workspace } = await openAttempt(input, ports.attempt, signal);
       if (resumeAt !== null || round > 0) await ports.endLeftovers(taskId, attempt);
-      return resumeAt === 'delegating'
-        ? prepareInterruptedRun(assistant, steps.run(round), ports.onInterrupted())
-        : { question: null, failure: null };
+      const interrupted =
+        resumeAt === 'delegating'
+          ? prepareInterruptedRun(assistant, steps.run(round), ports.onInterrupted())
+          : { question: null, failure: null };
+      return { ...interrupted, conflicts: workspace.conflicts };
     },
     delegate,
   };

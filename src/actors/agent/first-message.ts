@@ -1,6 +1,8 @@
+import type { StartConflict } from '../../machines/agent-context.ts';
 import type { Seat } from '../../machines/agent-selectors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
+import type { EventType } from '../journal/event-types.ts';
 import type { OpenWorkspace, Workspace } from '../workspace/port.ts';
 import { taskPrompt } from './prompt.ts';
 import type { Steps } from './steps.ts';
@@ -9,6 +11,7 @@ export interface AttemptPorts {
   readonly workspace: Workspace;
   readonly findTask: (taskId: TaskId) => Promise<TrackedTask | null>;
   readonly readResults: (taskId: TaskId) => Promise<string | null>;
+  readonly emit: (key: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
   /** The steps of the attempt, of earlier processes too. */
   readonly stepsOf: (attempt: Pick<Seat, 'taskId' | 'attempt'>) => Steps;
 }
@@ -33,16 +36,24 @@ const readDependencies = async (task: TrackedTask, ports: AttemptPorts) =>
     })),
   );
 
+const conflictLog = ({ taskId, branch, files }: StartConflict) => ({
+  level: 'warn',
+  message: `works without the work of ${taskId} (${branch}), which conflicts${files.length === 0 ? '' : ` in ${files.join(', ')}`}`,
+});
+
+/** The first message is written once, and with it the conflicts are logged. */
 const firstMessage = async (
   task: TrackedTask,
   steps: Steps,
-  { notes }: OpenWorkspace,
+  { notes, conflicts }: OpenWorkspace,
+  attempt: number,
   ports: AttemptPorts,
 ): Promise<string> => {
   const known = steps.prompt();
   if (known !== null) return known;
   const { id, title, description } = task;
   const text = taskPrompt({ id, title, description, notes, dependencies: await readDependencies(task, ports) });
+  for (const conflict of conflicts) ports.emit({ taskId: id, attempt }, 'log', conflictLog(conflict));
   steps.keepPrompt(text);
   return text;
 };
@@ -58,5 +69,5 @@ export const openAttempt = async (
   const workspace = await ports.workspace.open({ taskId, attempt, role, options }, task.dependencies, signal);
   signal.throwIfAborted();
   const steps = ports.stepsOf({ taskId, attempt });
-  return { task, workspace, steps, first: await firstMessage(task, steps, workspace, ports) };
+  return { task, workspace, steps, first: await firstMessage(task, steps, workspace, attempt, ports) };
 };

@@ -32,7 +32,7 @@ export interface AgentTurns {
 }
 
 /** Applies the policy for calls whose outcome is unknown. */
-const prepareInterruptedCalls = (calls: readonly BegunCall[], policy: OnInterrupted): Prepared => {
+const prepareInterruptedCalls = (calls: readonly BegunCall[], policy: OnInterrupted): Omit<Prepared, 'conflicts'> => {
   if (calls.length === 0 || policy === 'repeat') return { question: null, failure: null };
   const shown = calls.map(({ call }) => `${call.tool} ${call.arguments.slice(0, maxShownLength)}`).join('; ');
   if (policy === 'ask') return { question: questionAbout(shown), failure: null };
@@ -62,7 +62,8 @@ export const createAgentTurns = (ports: TurnPorts): AgentTurns => {
       signal.throwIfAborted();
       const input = { ...opened, profile: ports.profileOf(attempt.role), turns, resumeAt };
       sessions.set(attemptKey(attempt.taskId, attempt.attempt), createSession(input, first));
-      return prepareInterruptedCalls(unclearCalls(input), ports.tools.onInterrupted());
+      const interrupted = prepareInterruptedCalls(unclearCalls(input), ports.tools.onInterrupted());
+      return { ...interrupted, conflicts: opened.workspace.conflicts };
     },
     think: (input, signal) => think(sessionOf(input), input, signal),
     compact: (input, signal) => compact(sessionOf(input), input, signal),

@@ -107,6 +107,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
     workspace,
     findTask: options.findTask,
     readResults: results.read,
+    emit,
     stepsOf: (key) => createSteps(store, journal, key),
   };
   const onInterrupted = () => settings().onInterrupted;

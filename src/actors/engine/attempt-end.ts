@@ -4,6 +4,7 @@ import type { AttemptOutcome, TaskId } from '../../machines/task.ts';
 import type { AttemptInput } from '../../machines/task-context.ts';
 import type { EndLabel } from '../../machines/task-selectors.ts';
 import { type AttemptEnd, endWords, workLine } from '../files/results.ts';
+import { conflictsOf } from '../journal/snapshots.ts';
 import { readWorkLog } from '../journal/tool-call-log.ts';
 import type { Fence } from '../tracker/port.ts';
 import type { SavedWork } from '../workspace/port.ts';
@@ -91,6 +92,7 @@ export const createAttemptEnds = (ports: TaskWorkPorts): AttemptEnds => {
       end,
       workLog: readWorkLog(store, taskId, attempt),
       work,
+      conflicts: conflictsOf(store, taskId, attempt),
     });
     if (ports.notes()) await tracker.note(taskId, noteOf(report), fenceOf(report, signal)).catch(() => {});
     return work;

@@ -4,6 +4,7 @@ import { type Explanation, explain, type Slots } from '../../machines/explain.ts
 import type { Finding, Role, RunOptions, TaskId } from '../../machines/task.ts';
 import type { TaskView } from '../../machines/task-view.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
+import { conflictsOf } from '../journal/snapshots.ts';
 import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { TaskHost } from './task-commands.ts';
@@ -145,7 +146,8 @@ export const createService = (ports: ServicePorts): TaskService => {
       const { options, role } = snapshot.context;
       const finding = await lookUp(task_id as TaskId, options, role ?? 'engineer');
       const blockers = await Promise.all(finding.unmet.map(standing));
-      return explain(snapshot, { finding, slots: load(), blockers, awaiting });
+      const conflicts = conflictsOf(store, task_id as TaskId, snapshot.context.attempt);
+      return explain(snapshot, { finding, slots: load(), blockers, awaiting, conflicts });
     },
     close: async (taskId, reason) => host.ask(requireId(taskId), { type: 'close', reason }),
     reopen: async (taskId, reason) => host.ask(requireId(taskId), { type: 'reopen', reason }),

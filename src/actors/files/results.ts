@@ -1,6 +1,7 @@
 import { link, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import type { StartConflict } from '../../machines/agent-context.ts';
 import type { AttemptOutcome, Failure, Role, TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { type CommandLog, createCommandLog } from '../process/output-file.ts';
@@ -38,6 +39,8 @@ export interface AttemptReport {
   readonly workLog: readonly string[];
   /** What it changed, on a branch of its own; null when nothing, or in the project's own folder. */
   readonly work: SavedWork | null;
+  /** Work that it builds on and did not have. */
+  readonly conflicts: readonly StartConflict[];
 }
 
 export interface Results {
@@ -95,6 +98,14 @@ const changes = (taskId: TaskId, attempt: number, work: SavedWork, end: AttemptE
   return `## Changes\n\n${workLine(work)}.\n\n${notes}- See them: \`agent diff ${taskId}\`\n${ways}`;
 };
 
+const conflictList = (conflicts: readonly StartConflict[]): string => {
+  const lines = conflicts.map(
+    ({ taskId, branch, files }) =>
+      `- ${taskId}, on the branch ${branch}: ${files.join(', ') || 'it could not be merged'}\n`,
+  );
+  return `## Conflicts\n\nThe attempt began without work that it builds on, since it conflicts with the project's branch.\n\n${lines.join('')}`;
+};
+
 const logsTitle = '## Logs\n\nThe whole output of commands that said much.\n';
 const logList = (logs: readonly string[]): string =>
   `${logsTitle}\n${logs.map((name) => `- logs/${name}`).join('\n')}\n`;
@@ -103,7 +114,7 @@ const logList = (logs: readonly string[]): string =>
 const withoutLogs = (text: string | null): string | null => text?.split(`\n${logsTitle}`, 1)[0] ?? null;
 
 const results = (report: AttemptReport, logs: readonly string[]): string => {
-  const { task, attempt, role, model, disclaimer, endedAt, outcome, end, work } = report;
+  const { task, attempt, role, model, disclaimer, endedAt, outcome, end, work, conflicts } = report;
   const done = outcome?.status === 'done' ? outcome : null;
   const body = end.status === 'complete' ? (done?.summary ?? '') : `The attempt ${endWords(end)}`;
   const artifacts =
@@ -116,6 +127,7 @@ const results = (report: AttemptReport, logs: readonly string[]): string => {
     ...(disclaimer === null ? [] : [`> ${disclaimer}\n`]),
     `## Results\n\n${body}\n${artifacts}`,
     ...(work === null ? [] : [changes(task.id, attempt, work, end)]),
+    ...(conflicts.length === 0 ? [] : [conflictList(conflicts)]),
     ...(logs.length === 0 ? [] : [logList(logs)]),
   ].join('\n');
 };

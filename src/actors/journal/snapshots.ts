@@ -1,6 +1,6 @@
 import { createActor, type SnapshotFrom, transition } from 'xstate';
 import { z } from 'zod';
-import type { AgentContext, WaitsAt } from '../../machines/agent-context.ts';
+import type { AgentContext, StartConflict, WaitsAt } from '../../machines/agent-context.ts';
 import { agentMachine } from '../../machines/agent-machine.ts';
 import { attemptKey, type Role, type TaskId } from '../../machines/task.ts';
 import type { ObservedStatus } from '../../machines/task-context.ts';
@@ -38,6 +38,12 @@ const agentOf = (saved: SavedActor | null): AgentState | null => {
   if (saved === null) return null;
   const { value, context } = parse(saved);
   return agentMachine.resolveState({ value, context } as never);
+};
+
+/** Work that an attempt builds on and does not have, by what was committed of it. */
+export const conflictsOf = (store: Pick<Store, 'actor'>, taskId: TaskId, attempt: number): readonly StartConflict[] => {
+  const saved = store.actor(attemptKey(taskId, attempt));
+  return saved?.version === machineVersion ? (agentOf(saved)?.context.conflicts ?? []) : [];
 };
 
 /** The state of a task that is not live, from its rows, without starting an actor. */

@@ -1,14 +1,7 @@
+import type { StartConflict } from '../../machines/agent-context.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { AttemptInput } from '../../machines/task-context.ts';
 import type { Mutex } from '../process/serial-queue.ts';
-
-/** Work of an earlier task that could not be put into the folder of an attempt, and the files in the way. */
-export interface StartConflict {
-  readonly taskId: TaskId;
-  readonly branch: string;
-  /** Empty when it was not a file that was in the way. */
-  readonly files: readonly string[];
-}
 
 /** The folder that an attempt works in. */
 export interface OpenWorkspace {

@@ -1,9 +1,9 @@
+import type { StartConflict } from '../../machines/agent-context.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { protectionOf } from '../sandbox/protected-paths.ts';
 import { changesBetween, combine, commitTree, contains } from './commits.ts';
 import { textOf } from './names.ts';
-import type { StartConflict } from './port.ts';
 import type { Change } from './snapshot-job.ts';
 import type { Begun } from './stores.ts';
 import type { WorkRecords } from './work-records.ts';

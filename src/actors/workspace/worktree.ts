@@ -1,5 +1,6 @@
 import { realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import type { StartConflict } from '../../machines/agent-context.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { Role, TaskId } from '../../machines/task.ts';
 import type { AttemptInput } from '../../machines/task-context.ts';
@@ -13,7 +14,7 @@ import type { GitDirs } from './git-dirs.ts';
 import { mergeInto } from './merge.ts';
 import { objectStores } from './object-stores.ts';
 import { isPresent } from './plain.ts';
-import type { OpenWorkspace, SavedWork, StartConflict, Workspace } from './port.ts';
+import type { OpenWorkspace, SavedWork, Workspace } from './port.ts';
 import { createRemovals } from './removals.ts';
 import { snapshotJob } from './snapshot-job.ts';
 import { snapshotInThread } from './snapshots.ts';

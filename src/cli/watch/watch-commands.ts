@@ -61,6 +61,7 @@ const explanationSchema = z.looseObject({
   reason: z.string().nullable(),
   deadline: z.string().nullable(),
   request_reason: z.string().nullable(),
+  conflicts: z.array(z.object({ task_id: z.string(), branch: z.string(), files: z.array(z.string()) })),
 });
 
 /** Why a task is where it is: the chart's own guards, evaluated now. */
@@ -72,10 +73,12 @@ export const explainTask = async ({ connection, io, json }: CommandContext, id: 
     io.json(explanation);
     return exitCodes.done;
   }
-  const { state, guards, allowed_events, reason, deadline, request_reason } = explanation;
+  const { state, guards, allowed_events, reason, deadline, request_reason, conflicts } = explanation;
   io.out(`${taskId} is in ${JSON.stringify(state).replace(/[{}"]/g, '').replace(':', '.')}`);
   if (reason !== null) io.out(`  because ${reason}`);
   if (request_reason !== null) io.out(`  asked for because ${request_reason}`);
+  for (const { task_id, branch, files } of conflicts)
+    io.out(`  works without ${task_id} (${branch}), which conflicts in ${files.join(', ') || 'no file'}`);
   if (deadline !== null) io.out(`  until ${deadline} at the latest`);
   for (const { guard, value, inputs } of guards)
     io.out(`  ${value ? 'yes' : 'no '}  ${guard.padEnd(20)} ${JSON.stringify(inputs)}`);

@@ -1,9 +1,11 @@
 import { existsSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { createCommand } from '../../../src/actors/assistants/command.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
-import { gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { fakeAssistants } from '../../support/assistants.ts';
+import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import { finish, type Running, type Setting, startSystem, type Turn, untilStatus } from '../../support/running.ts';
 
 const write = (path: string, content: string): Turn => ({ calls: [{ tool: 'write', arguments: { path, content } }] });
@@ -67,6 +69,36 @@ test('an attempt whose folder somebody removed fails, since its work is lost', a
 
   expect(view).toMatchObject({ status: 'failed', error: { message: expect.stringContaining('is gone') } });
   expect(readFileSync(join(running.root, view.results_path ?? ''), 'utf8')).toContain('is gone');
+});
+
+test.each([
+  ['our own loop', {}],
+  ['an assistant', { backend: 'command' as const }],
+])('work of a dependency that conflicts with the branch of the project is reported: %s', async (_, options) => {
+  const turns = [write('a.txt', 'theirs\n'), finish()];
+  const command = createCommand(['/bin/sh', '-c', 'echo theirs > a.txt; echo done']);
+  const assistants = fakeAssistants({ command, sandboxed: false });
+  const running = await start({ turns, options, assistants });
+  const first = await create(running);
+  await run(running, first);
+  await untilStatus(running, first, 'complete');
+  commitIn(running.root, 'a.txt', 'ours\n');
+  const second = await create(running, 'Go on', [first]);
+
+  await run(running, second);
+  const view = await untilStatus(running, second, 'complete', 'failed');
+  const { conflicts } = await running.service.explain(second);
+
+  const branch = `agent/${first}/1`;
+  expect(view.status).toBe('complete');
+  expect(messages(running, second)).toContain(
+    `works without the work of ${first} (${branch}), which conflicts in a.txt`,
+  );
+  expect(readFileSync(join(running.root, view.results_path ?? ''), 'utf8')).toContain(
+    `## Conflicts\n\nThe attempt began without work that it builds on, since it conflicts with the project's branch.\n\n- ${first}, on the branch ${branch}: a.txt\n`,
+  );
+  expect(conflicts).toEqual([{ task_id: first, branch, files: ['a.txt'] }]);
+  expect((await running.service.explain(first)).conflicts).toEqual([]);
 });
 
 test('work sent back by a check goes on in the same folder', async () => {

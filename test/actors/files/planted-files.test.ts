@@ -109,6 +109,7 @@ const report = {
   end: { status: 'complete' },
   workLog: [],
   work: null,
+  conflicts: [],
 } as const;
 
 test.each([
