@@ -122,7 +122,7 @@ test('after a crash an attempt goes on with its conversation, and what was done 
   expect(after?.messages.at(-1)).toMatchObject({
     role: 'tool',
     ok: false,
-    text: expect.stringMatching(/not known whether.*A person says: the mark is there, go on/),
+    text: expect.stringMatching(/outcome is unknown.*A person says: the mark is there, go on/),
   });
   expect(requests.map(({ idempotencyKey }) => idempotencyKey)).toEqual(
     [1, 2, 3, 4].map((turn) => `${id}#1/think:${turn}`),
