@@ -36,7 +36,7 @@ test('what an attempt changed is shown as a patch that git takes, and merged on 
   const merged = await agent('merge', id);
   const again = await agent('merge', id, '--json');
 
-  expect(ran.out).toContain(`1 file changed, 1 insertions, 0 deletions, on the branch agent/${id}/1`);
+  expect(ran.out).toContain(`1 file changed, 1 insertion, 0 deletions, on the branch agent/${id}/1`);
   expect(early.map(({ code }) => code)).toEqual([1, 1]);
   expect(early[0]?.err).toContain(`${id} has no attempt with a branch of its own`);
   expect(early[1]?.err).toContain(`${id} was never worked on`);

@@ -2,6 +2,7 @@ import { link, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { StartConflict } from '../../machines/agent-context.ts';
+import { plural } from '../../machines/plural.ts';
 import type { AttemptOutcome, Failure, Role, TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { type CommandLog, createCommandLog } from '../process/output-file.ts';
@@ -87,7 +88,7 @@ const workLog = ({ task, attempt, workLog: lines }: AttemptReport): string =>
 
 /** In one line: how much was changed, and where it is. */
 export const workLine = ({ branch, files, insertions, deletions }: Omit<SavedWork, 'notes'>): string =>
-  `${files} ${files === 1 ? 'file' : 'files'} changed, ${insertions} insertions, ${deletions} deletions, on the branch ${branch}`;
+  `${plural(files, 'file')} changed, ${plural(insertions, 'insertion')}, ${plural(deletions, 'deletion')}, on the branch ${branch}`;
 
 const changes = (taskId: TaskId, attempt: number, work: SavedWork, end: AttemptEnd): string => {
   const ways =

@@ -37,6 +37,15 @@ const pathOnly = 0o10000000;
 export const handleOf = (folder: number, name: string): number =>
   openSync(within(folder, name), pathOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW);
 
+export const isEmptyFolder = (folder: number, name: string): boolean => {
+  const inside = openFolderIn(folder, name);
+  try {
+    return namesIn(inside).length === 0;
+  } finally {
+    closeSync(inside);
+  }
+};
+
 /** Null when it is gone. */
 export const look = (folder: number, name: string): Stats | null =>
   lstatSync(within(folder, name), { throwIfNoEntry: false }) ?? null;

@@ -1,5 +1,5 @@
 import { closeSync, type Stats } from 'node:fs';
-import { look, namesIn, openBelow, openFolderIn } from './handles.ts';
+import { isEmptyFolder, look, namesIn, openBelow, openFolderIn } from './handles.ts';
 import { type Index, type IndexEntry, noteOf } from './index-file.ts';
 import { createNameRules, foldersOf, shownName } from './names.ts';
 
@@ -85,6 +85,12 @@ export const walk = async (root: number, options: WalkOptions): Promise<readonly
 
   const leaveOut = (path: string, why: string): void => skip(path, `${shownName(path)} was not saved: ${why}`);
 
+  /** Git keeps no empty folder, and the sandbox leaves one where it covered a protected name. */
+  const leaveOutNew = (folder: number, path: string, name: string, isFolder: boolean): void => {
+    if (isFolder && isEmptyFolder(folder, name)) skip(path, null);
+    else leaveOut(path, 'other programs obey it, agents may not make it');
+  };
+
   const visit = (folder: number, parent: string, name: string, held: boolean, ruled: boolean): void => {
     const path = parent + name;
     const rule = rulesOf(name);
@@ -102,7 +108,7 @@ export const walk = async (root: number, options: WalkOptions): Promise<readonly
     if (stat === null) return;
     const isFolder = stat.isDirectory();
     const isKnown = isFolder ? folders.has(`${path}/`) : index.entries.has(path);
-    if (held && !isKnown) leaveOut(path, 'other programs obey it, agents may not make it');
+    if (held && !isKnown) leaveOutNew(folder, path, name, isFolder);
     else if (!isFolder && !stat.isFile() && !stat.isSymbolicLink()) leaveOut(path, 'it is a pipe, socket or device');
     else {
       if (!isFolder) seen.add(path);

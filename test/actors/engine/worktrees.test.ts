@@ -34,9 +34,9 @@ test('finished work is on its branch, and the results say where', async () => {
   const results = readFileSync(join(running.root, '.beads', 'tasks', `task-${id}`, '30-results.md'), 'utf8');
   expect(gitIn(running.root, 'show', `agent/${id}/1:b.txt`)).toBe('new');
   expect(existsSync(join(running.root, 'b.txt'))).toBe(false);
-  expect(results).toContain(`1 file changed, 1 insertions, 0 deletions, on the branch agent/${id}/1`);
+  expect(results).toContain(`1 file changed, 1 insertion, 0 deletions, on the branch agent/${id}/1`);
   expect(results).toContain(`agent merge ${id}`);
-  expect(messages(running, id)).toEqual([`1 file changed, 1 insertions, 0 deletions, on the branch agent/${id}/1`]);
+  expect(messages(running, id)).toEqual([`1 file changed, 1 insertion, 0 deletions, on the branch agent/${id}/1`]);
 });
 
 test.each([

@@ -33,6 +33,21 @@ test('what git refuses, and what is no file, is named and not saved; the rest is
   ]);
 });
 
+test('an empty folder with a protected name, as the sandbox leaves one, is saved and named nowhere', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const { root } = await workspace.open(anAttempt());
+  writeFileSync(join(root, 'b.txt'), 'x\n');
+  mkdirSync(join(root, '.beads'));
+  mkdirSync(join(root, 'part', '.beads'), { recursive: true });
+  writeFileSync(join(root, 'part', '.beads', 'issues.jsonl'), '{}\n');
+
+  const saved = await workspace.save(anAttempt(), 'x');
+
+  expect(saved?.notes).toEqual(['part/.beads was not saved: other programs obey it, agents may not make it']);
+  expect(treeOf(project)).toEqual(['a.txt', 'b.txt']);
+});
+
 test('settings that programs obey are on the branch, and in no other folder until a person merged them', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
