@@ -12,31 +12,33 @@ const exit = { usage: 2, failed: 1, config: 78 } as const;
 
 const parser = yargs(hideBin(process.argv))
   .scriptName('agent-server')
-  .usage('$0 --server [options]\n\nServes one project: runs agents on its tasks, on this machine only.')
+  .usage('$0 --server [options]\n\nRuns agents on the tasks of one project. Serves this machine only.')
   .options({
-    server: { type: 'boolean', describe: 'run as server' },
-    config: { type: 'string', requiresArg: true, describe: 'configuration file (JSON)' },
-    port: { type: 'number', requiresArg: true, describe: 'listening port; 0 takes any' },
-    host: { type: 'string', requiresArg: true, describe: 'localhost, 127.0.0.1 or ::1' },
-    'max-concurrent': { type: 'number', requiresArg: true, describe: 'agents at once' },
-    inspect: { type: 'boolean', default: false, describe: "show the live machines to XState's inspector" },
+    server: { type: 'boolean', describe: 'Run as a server' },
+    config: { type: 'string', requiresArg: true, describe: 'Configuration file (JSON)' },
+    port: { type: 'number', requiresArg: true, describe: 'Port to listen on; 0 takes any free port' },
+    host: { type: 'string', requiresArg: true, describe: 'Address to listen on: localhost, 127.0.0.1 or ::1' },
+    'max-concurrent': { type: 'number', requiresArg: true, describe: 'Maximum number of agents at once' },
+    inspect: { type: 'boolean', default: false, describe: "Show the live state machines to XState's inspector" },
     'drain-timeout': {
       type: 'number',
       default: 0,
       requiresArg: true,
-      describe: 'seconds that running agents may go on after a signal; then they are parked until the next start',
+      describe: 'Seconds for running agents to finish after a signal; then they wait for the next start',
     },
-    project: { type: 'string', requiresArg: true, describe: 'project folder' },
+    project: { type: 'string', requiresArg: true, describe: 'Project folder' },
     'allow-remote': { type: 'boolean', default: false, hidden: true },
     'behind-tls-proxy': { type: 'boolean', default: false, hidden: true },
     'tls-cert': { type: 'string', requiresArg: true, hidden: true },
     'tls-key': { type: 'string', requiresArg: true, hidden: true },
   })
   .example('$0 --server', 'serve the project of this folder on port 8080')
-  .example('$0 --server --port 9000 --max-concurrent 5', 'another port, five agents at once')
+  .example('$0 --server --port 9000 --max-concurrent 5', 'use another port, run five agents at once')
   .strict()
   .version(version)
   .help()
+  .alias('help', 'h')
+  .describe({ help: 'Show help', version: 'Show the version' })
   .exitProcess(false)
   .fail((message, error) => {
     throw error ?? new UsageError(message);

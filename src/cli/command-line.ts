@@ -73,11 +73,13 @@ const handler =
     ended(await command.run({ project, connection, io, json: args.json }, args as never));
   };
 
-const unknown =
-  (io: Io) =>
+/** Runs where no command matches: prints help or the version, or refuses the word. */
+const withoutCommand =
+  (parser: () => Argv, io: Io) =>
   async ({ _: words }: Words): Promise<void> => {
     const [first, second] = words.map((word) => String(unmarked(word)));
-    if (first === undefined) throw new UsageError('what shall I do? see: agent --help');
+    if (first === undefined) return io.out(await parser().getHelp());
+    if (first === 'version' && second === undefined) return io.out(version);
     const meant = closest(
       first,
       commandTable.map(({ command }) => command.split(' ')[0] ?? command),
@@ -91,25 +93,33 @@ const unknown =
     throw new UsageError(`unknown command: ${first}; ${hint}`);
   };
 
+/** `agent help create` is `agent create --help`. */
+const helpAsFlag = ([first, ...rest]: readonly string[]): readonly string[] =>
+  first === 'help' ? [...rest, '--help'] : first === undefined ? [] : [first, ...rest];
+
 const base = (): Argv =>
-  yargs(marked(hideBin(process.argv)))
+  yargs(marked(helpAsFlag(hideBin(process.argv))))
     .scriptName('agent')
     .usage('$0 <command> [options]\n\nRuns coding agents on the tasks of this project.')
     .parserConfiguration({ 'greedy-arrays': false, 'parse-positional-numbers': false })
     .options({
-      json: { type: 'boolean', default: false, describe: 'one JSON value on stdout, or one per line' },
-      project: { type: 'string', requiresArg: true, describe: 'project folder' },
-      config: { type: 'string', requiresArg: true, describe: 'configuration of a server started by this command' },
+      json: { type: 'boolean', default: false, describe: 'Print JSON: one value, or one per line' },
+      project: { type: 'string', requiresArg: true, describe: 'Project folder' },
+      config: {
+        type: 'string',
+        requiresArg: true,
+        describe: 'Configuration file of a server that this command starts',
+      },
       async: {
         type: 'boolean',
         default: false,
-        describe: 'with a role: return at once; the work goes on in the background',
+        describe: 'With a role: return at once and work in the background',
       },
-      start: { type: 'boolean', default: true, describe: 'start a server when none runs (--no-start refuses)' },
+      start: { type: 'boolean', default: true, describe: 'Start a server if none runs; --no-start refuses' },
     }) as unknown as Argv;
 
-const parserFor = (io: Io, ended: (code: number) => void): Argv =>
-  commandTable
+const parserFor = (io: Io, ended: (code: number) => void): Argv => {
+  const parser: Argv = commandTable
     .reduce(
       (all, command) =>
         all.command({
@@ -120,16 +130,20 @@ const parserFor = (io: Io, ended: (code: number) => void): Argv =>
         }),
       base(),
     )
-    .command({ command: '$0', describe: false, handler: unknown(io) as never })
+    .command({ command: '$0', describe: false, handler: withoutCommand(() => parser, io) as never })
     .strictOptions()
     .version(version)
     .help()
+    .alias('help', 'h')
+    .describe({ help: 'Show help', version: 'Show the version' })
     .wrap(Math.min(110, process.stdout.columns ?? 110))
     .exitProcess(false)
     .fail((message, error) => {
       const hint = message.startsWith('Not enough non-option') ? '; text that begins with - goes after --' : '';
       throw error ?? new UsageError(`${message}${hint}`);
     });
+  return parser;
+};
 
 const nameOf = (error: unknown): string => {
   if (isServiceError(error) || error instanceof CallError) return error.code;

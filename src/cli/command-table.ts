@@ -7,23 +7,24 @@ import { watching, work } from './table/watching.ts';
 
 const completing: Command = command<Common & { readonly shell: Shell }>({
   command: 'completion <shell>',
-  describe: 'print what a shell needs to complete these commands',
+  describe: 'Print a completion script for your shell',
   builder: (parser) =>
     parser
       .positional('shell', { choices: shells, demandOption: true })
-      .example('eval "$(agent completion bash)"', 'for this session'),
+      .example('eval "$(agent completion bash)"', 'turn completion on in this session'),
   run: async ({ io, json }, { shell }) => completion(io, json, shell, commandTable),
 });
-/** The commands of Spec 4 and CONTRACT 7, in the order in which help shows them. */
+
+/** In the order in which help shows them. */
 export const commandTable: readonly Command[] = [
   create,
   ...runs,
   show,
   list,
-  changing('close', 'mark a task complete', 'done by hand'),
-  asking('cancel', 'cancel a task and stop what it runs', 'stop it; the task can be retried'),
-  asking('retry', 'run a failed or cancelled task again', 'another attempt by the same role'),
-  changing('reopen', 'put a complete task back into the queue', 'it was not done after all'),
+  changing('close', 'Mark a task complete', 'the work was done by hand'),
+  asking('cancel', 'Cancel a task and stop its agent', 'stop it; retry starts it again'),
+  asking('retry', 'Run a failed or cancelled task again', 'start another attempt by the same role'),
+  changing('reopen', 'Put a complete task back in the queue', 'the work was not done after all'),
   responding,
   ...work,
   logs,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { ServiceError } from '../machines/errors.ts';
 import type { RunOptions } from '../machines/task.ts';
+import { parseWithProblems } from './schema-problems.ts';
 
 /** The requests of CONTRACT 3 as they arrive: snake_case, every key known, every value bounded. */
 
@@ -102,19 +103,15 @@ export const executionSchema = z.strictObject({
   created_at: z.iso.datetime(),
 });
 
-const pathOf = (path: readonly PropertyKey[]): string => path.map(String).join('.') || 'params';
-
-const fieldsOf = (issue: z.core.$ZodIssue) => {
-  const { path, message } = issue;
-  if (issue.code !== 'unrecognized_keys') return [{ path: pathOf(path), problem: message }];
-  return issue.keys.map((key) => ({ path: pathOf([...path, key]), problem: 'is not known here' }));
-};
-
 /** @throws invalid_params with the path of each bad field */
 export const parseParams = <Output>(schema: z.ZodType<Output>, params: unknown): Output => {
-  const parsed = schema.safeParse(params ?? {});
-  if (parsed.success) return parsed.data;
-  throw new ServiceError('invalid_params', { fields: parsed.error.issues.flatMap(fieldsOf) });
+  const parsed = parseWithProblems(schema, params ?? {});
+  if (parsed.ok) return parsed.value;
+  const fields = parsed.problems.map(({ path, problem }) => ({
+    path: path.map(String).join('.') || 'params',
+    problem,
+  }));
+  throw new ServiceError('invalid_params', { fields });
 };
 
 /** The wire's option names in ours. */

@@ -255,8 +255,8 @@ test('a port in use is said with what to do, and the project is free again', asy
 });
 
 test.each<[string, object | string, string]>([
-  ['an unknown key', { server: { prot: 1 } }, 'server: Unrecognized key: "prot"'],
-  ['a wrong type', { server: { port: '8080' } }, 'server.port: Invalid input: expected number'],
+  ['an unknown key', { server: { prot: 1 } }, 'server.prot: is not known here; did you mean port?'],
+  ['a wrong type', { server: { port: '8080' } }, 'server.port: expected a whole number from 0 to 65535, got "8080"'],
   ['a number out of range', { server: { max_concurrent_agents: 0 } }, 'server.max_concurrent_agents: '],
   ['an address of the network', { server: { host: '0.0.0.0' } }, 'server.host: '],
   ['an address that is none', { api: { base_url: 'notaurl' } }, 'config.json: api.base_url: expected an address'],

@@ -170,7 +170,6 @@ test.each<[string, readonly string[], number, string]>([
   ['200 characters', ['show', 'x'.repeat(200)], 3, 'does not exist'],
   ['an unknown role', ['janitor', 'bd-none'], 2, 'unknown role "janitor"; the roles are engineer, tester, reviewer'],
   ['an unknown command', ['frobnicate'], 2, 'unknown command: frobnicate'],
-  ['no command', [], 2, 'agent --help'],
   ['an unknown flag', ['list', '--speed'], 2, 'Unknown argument: speed'],
   ['an unknown dependency', ['create', 'x', '--deps', 'bd-none'], 3, 'task bd-none does not exist'],
   ['an empty description', ['create', ''], 2, 'description: is empty'],
@@ -274,6 +273,16 @@ test('a stranger on the port of the server gets no token', async () => {
   expect(ended.code).toBe(6);
   expect(heard).toHaveLength(1);
   expect(heard.join()).not.toContain(readFileSync(join(stateDir, 'token'), 'utf8').trim());
+});
+
+test('agent alone, help, -h and --help print the same help on stdout, help <command> that of the command', async () => {
+  const { agent } = openProject();
+  const help = await agent('--help');
+
+  expect(help).toMatchObject({ code: 0, err: '', out: expect.stringContaining('agent create <description>') });
+  for (const words of [[], ['help'], ['-h']]) expect(await agent(...words)).toEqual(help);
+  expect(await agent('help', 'create')).toEqual(await agent('create', '--help'));
+  expect(await agent('version')).toEqual(await agent('--version'));
 });
 
 test('every command has help with an example', async () => {
@@ -394,7 +403,10 @@ test('doctor says what is used and what is missing, and never a key', async () =
     config: { server: { max_concurrent_agents: 2, queue_limit: 10_000 } },
   });
   expect(ready.out + ready.err).not.toContain('sk-canary');
-  expect(broken).toMatchObject({ code: 78, err: expect.stringContaining('Unrecognized key: "sever"') });
+  expect(broken).toMatchObject({
+    code: 78,
+    err: expect.stringContaining('sever: is not known here; did you mean server?'),
+  });
 });
 
 test.each([
@@ -444,9 +456,9 @@ test('a shell completes the commands with what completion prints', async () => {
 
   expect(bash.out).toMatch(/^complete -W 'create engineer tester .* completion' agent\n$/);
   expect(fish.out).toContain(
-    "complete -c agent -n __fish_use_subcommand -a 'engineer' -d 'run the engineer on a task'",
+    "complete -c agent -n __fish_use_subcommand -a 'engineer' -d 'Run the engineer on a task'",
   );
-  expect(zsh.out).toContain("'engineer:run the engineer on a task'");
+  expect(zsh.out).toContain("'engineer:Run the engineer on a task'");
   expect(other).toMatchObject({ code: 2, err: expect.stringContaining('bash') });
 });
 

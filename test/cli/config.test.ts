@@ -17,18 +17,30 @@ const load = (config: object, env: NodeJS.ProcessEnv = {}, flags = {}) =>
   loadConfig({ config: fileWith(config), ...flags }, env);
 
 test.each<[string, object, string]>([
-  ['a tool that does not exist', { roles: { tester: { tools: ['rm', 'finish'] } } }, 'roles.tester.tools.0: '],
+  [
+    'a tool that does not exist',
+    { roles: { tester: { tools: ['rm', 'finish'] } } },
+    'roles.tester.tools.0: expected read, write',
+  ],
   ['a role that could never end', { roles: { tester: { tools: ['read'] } } }, 'roles.tester.tools: must hold finish'],
-  ['a role that does not exist', { roles: { janitor: {} } }, 'roles: Unrecognized key: "janitor"'],
-  ['no turns', { agent: { max_turns: 0 } }, 'agent.max_turns: '],
-  ['a limit of cost below nothing', { agent: { max_cost_usd: -1 } }, 'agent.max_cost_usd: '],
+  ['a role that does not exist', { roles: { janitor: {} } }, 'roles.janitor: is not known here'],
+  ['no turns', { agent: { max_turns: 0 } }, 'agent.max_turns: expected a whole number from 1 to 1000, got 0'],
+  [
+    'a limit of cost below nothing',
+    { agent: { max_cost_usd: -1 } },
+    'agent.max_cost_usd: expected a number above 0 and at most 1000000, got -1',
+  ],
   ['a key that travels unencrypted', { api: { base_url: 'http://models.example' } }, 'api.base_url: must be https'],
   ['an address that is none', { api: { proxy: { base_url: 'models' } } }, 'api.proxy.base_url: '],
-  ['a protocol that nobody speaks', { api: { protocol: 'soap' } }, 'api.protocol: '],
+  [
+    'a protocol that nobody speaks',
+    { api: { protocol: 'soap' } },
+    'api.protocol: expected auto, responses or chat, got "soap"',
+  ],
   [
     'a price without an output',
     { api: { prices: { m: { input_per_million: 1 } } } },
-    'api.prices.m.output_per_million: ',
+    'api.prices.m.output_per_million: is missing; expected a number of at least 0',
   ],
   ['a proxy of no known kind', { api: { proxy: { type: 'magic' } } }, 'api.proxy.type: '],
   ['authentication by hope', { server: { auth: 'hope' } }, 'server.auth: '],
@@ -239,6 +251,7 @@ test('SIGHUP takes a new configuration while agents run, and keeps a bad file ou
       sandbox: plain.sandbox,
       workspace: plain.workspace,
       server: { port: 9, max_concurrent_agents: 4 },
+      workspace: { mode: 'shared' },
       api: { backend: 'scripted' },
     }),
   );

@@ -1,8 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { z } from 'zod';
+import { type Parsed, parseWithProblems, type SchemaProblem } from '../../http/schema-problems.ts';
 import { messageOf } from '../../machines/message-of.ts';
+import { closest } from '../output/closest.ts';
 import { type ConfigFlags, type Override, overridesFrom } from './config-overrides.ts';
 import { type Config, configSchema, configSections } from './config-schema.ts';
 
@@ -41,8 +42,13 @@ const withOverrides = (tree: Tree, overrides: readonly Override[]): Tree => {
   return merged;
 };
 
-const problemsOf = ({ error }: z.ZodSafeParseResult<unknown>, source: string): readonly string[] =>
-  (error?.issues ?? []).map(({ path, message }) => `${source}: ${path.join('.') || 'file'}: ${message}`);
+const describe = ({ path, problem, knownKeys }: SchemaProblem): string => {
+  const meant = knownKeys === undefined ? null : closest(String(path.at(-1)), knownKeys);
+  return `${path.join('.') || 'file'}: ${problem}${meant === null ? '' : `; did you mean ${meant}?`}`;
+};
+
+const problemsOf = (parsed: Parsed<unknown>, source: string): readonly string[] =>
+  parsed.ok ? [] : parsed.problems.map((problem) => `${source}: ${describe(problem)}`);
 
 export interface LoadedConfig {
   readonly config: Config;
@@ -79,14 +85,14 @@ export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedCo
   const fileName = file ?? 'defaults';
   // Each by itself first: what is wrong is said even where another value stands over it.
   const problems = [
-    ...problemsOf(configSections.safeParse(tree), fileName),
-    ...overrides.flatMap((one) => problemsOf(configSections.safeParse(withOverrides({}, [one])), one.source)),
+    ...problemsOf(parseWithProblems(configSections, tree), fileName),
+    ...overrides.flatMap((one) => problemsOf(parseWithProblems(configSections, withOverrides({}, [one])), one.source)),
   ];
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
-  const parsed = configSchema.safeParse(withOverrides(tree, overrides));
-  if (!parsed.success) throw new ConfigError(problemsOf(parsed, fileName).join('\n'));
+  const parsed = parseWithProblems(configSchema, withOverrides(tree, overrides));
+  if (!parsed.ok) throw new ConfigError(problemsOf(parsed, fileName).join('\n'));
   const portChosen = overrides.some(({ path }) => path.join('.') === 'server.port') || isPortChosen(tree, fileChosen);
-  return { config: parsed.data, file, fileChosen, portChosen };
+  return { config: parsed.value, file, fileChosen, portChosen };
 };
 
 /** A path that the configuration names counts from the folder of its file. */

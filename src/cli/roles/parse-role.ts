@@ -1,6 +1,7 @@
 import { parseDocument } from 'yaml';
 import type { z } from 'zod';
 import type { Checked } from '../../actors/tools/confine.ts';
+import { parseWithProblems, type SchemaProblem } from '../../http/schema-problems.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { Role } from '../../machines/task.ts';
 import { oneLine } from '../output/safe-text.ts';
@@ -29,15 +30,10 @@ const parseYaml = (text: string): Checked<unknown> => {
   }
 };
 
-type Issue = z.core.$ZodIssue;
-const keyOf = ({ path }: Issue): string => path.join('.');
-
-const describe = (issue: Issue, schema: z.ZodType): string => {
-  const key = keyOf(issue);
-  if (issue.code !== 'unrecognized_keys') return `${key || 'file'}: ${issue.message}`;
-  const known =
-    key === '' && 'shape' in schema ? `; possible are ${Object.keys(schema.shape as object).join(', ')}` : '';
-  return `${issue.keys.map((name) => (key === '' ? name : `${key}.${name}`)).join(', ')}: cannot be set here${known}`;
+const describe = ({ path, problem, knownKeys }: SchemaProblem): string => {
+  const key = path.join('.') || 'file';
+  if (knownKeys === undefined) return `${key}: ${problem}`;
+  return `${key}: cannot be set here; possible are ${knownKeys.join(', ')}`;
 };
 
 /** The content of a role's file, or why it is refused, by key, in one line. */
@@ -50,9 +46,9 @@ export const parseRole = <Value extends { readonly name?: string | undefined }>(
   if (text === null) return refused('not UTF-8');
   const yaml = parseYaml(text);
   if (!yaml.ok) return yaml;
-  const parsed = schema.safeParse(yaml.value);
-  if (!parsed.success) return refused(parsed.error.issues.map((issue) => describe(issue, schema)).join('; '));
-  const { name } = parsed.data;
+  const parsed = parseWithProblems(schema, yaml.value);
+  if (!parsed.ok) return refused(parsed.problems.map(describe).join('; '));
+  const { name } = parsed.value;
   if (name !== undefined && name !== role) return refused(`name: is ${name} in the file of the ${role}`);
-  return { ok: true, value: parsed.data };
+  return { ok: true, value: parsed.value };
 };

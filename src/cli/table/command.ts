@@ -1,7 +1,7 @@
 import type { Argv } from 'yargs';
 import type { CommandContext } from '../tasks/commands.ts';
 
-/** The flags that every command knows. */
+/** The flags of every command. */
 export interface Common {
   readonly json: boolean;
   readonly project: string | undefined;
@@ -9,23 +9,22 @@ export interface Common {
   readonly start: boolean;
 }
 
-/** A command as data: how it is written, what it is for, its flags, and what it does. */
+/** A command as data. `command` is its pattern in the syntax of yargs. */
 export interface Command<Args = never> {
   readonly command: string;
   readonly describe: string;
-  /** What to do about a word that it does not take; else one task at a time, or its help. */
+  /** The advice when a word is left over. Default: one task at a time, or the command's help. */
   readonly instead?: string;
   readonly builder: (parser: Argv) => Argv;
   readonly run: (context: CommandContext, args: Args) => Promise<number>;
 }
 
-/** The arguments of a command on one task. */
 export type OnTask = Common & { readonly task_id: string; readonly reason?: string };
 
 export const onTask = (parser: Argv): Argv =>
-  parser.positional('task_id', { type: 'string', demandOption: true, describe: 'a task id, such as bd-a1b2' });
+  parser.positional('task_id', { type: 'string', demandOption: true, describe: 'Task id, such as bd-a1b2' });
 export const withReason = (parser: Argv): Argv =>
-  onTask(parser).option('reason', { type: 'string', requiresArg: true, describe: 'why' });
+  onTask(parser).option('reason', { type: 'string', requiresArg: true, describe: 'Reason, kept with the task' });
 
-/** Lets a command name its own arguments. */
+/** Types a command by its own arguments, and forgets them for the table. */
 export const command = <Args>(given: Command<Args>): Command => given as unknown as Command;

@@ -5,39 +5,39 @@ import { type Command, type Common, command } from './command.ts';
 
 const serverActions = { start: startServerCommand, stop: stopServerCommand, status: statusOfServer } as const;
 
-/** What reads the whole configuration is loaded only when it is asked for. */
+/** Commands that read the whole configuration are imported when they run. */
 export const housekeeping: readonly Command[] = [
   command<Common & { readonly tracker: 'auto' | 'bd' | 'embedded' }>({
     command: 'init',
-    describe: 'make this folder a project: with bd where bd is installed, else with .beads/issues.jsonl',
+    describe: 'Set up this folder as a project, with bd if it is installed, else with .beads/issues.jsonl',
     builder: (parser) =>
       parser
         .option('tracker', {
           choices: ['auto', 'bd', 'embedded'] as const,
           default: 'auto' as const,
-          describe: 'what keeps the tasks',
+          describe: 'Tracker that keeps the tasks',
         })
-        .example('agent init', 'runs bd init --prefix=bd, or makes .beads/issues.jsonl'),
+        .example('agent init', 'run bd init --prefix=bd, or create .beads/issues.jsonl'),
     run: async (context, { tracker, config }) =>
       (await import('../setup/init-command.ts')).init(context, tracker, config),
   }),
   command<Common & { readonly sandbox: boolean; readonly model: boolean }>({
     command: 'doctor',
-    describe: 'say what is used, why, and what is missing; prints the effective configuration',
+    describe: 'Check the setup and print the effective configuration',
     builder: (parser) =>
       parser
         .option('sandbox', {
           type: 'boolean',
           default: false,
-          describe: 'try to break out of the sandbox instead, in every way that we know of',
+          describe: 'Try to escape from the sandbox in every known way, and report each',
         })
         .option('model', {
           type: 'boolean',
           default: false,
-          describe: 'make a small real request of the model instead, over each protocol that could be meant',
+          describe: 'Send the model a small real request over each protocol, and report the answer',
         })
-        .example('agent doctor --json', 'for a bug report')
-        .example('agent doctor --model', 'a server of your own: can agents work with it?'),
+        .example('agent doctor --json', 'attach this to a bug report')
+        .example('agent doctor --model', 'check whether agents can work with your own model server'),
     run: async (context, { config, sandbox, model }) => {
       if (model) return (await import('../setup/model-probe-command.ts')).probeModelCommand(context, config);
       const { doctor, probeSandbox } = await import('../setup/doctor-command.ts');
@@ -46,8 +46,8 @@ export const housekeeping: readonly Command[] = [
   }),
   command<Common>({
     command: 'roles',
-    describe: 'list the roles: what each may do, where that comes from, what the project narrows',
-    builder: (parser) => parser.example('agent roles --json', 'for programs'),
+    describe: 'List the roles: tools, limits, and the files that set them',
+    builder: (parser) => parser.example('agent roles --json', 'the same as JSON'),
     run: async (context, { config }) => {
       const { listRoles } = await import('../roles/roles-command.ts');
       return listRoles(context, config);
@@ -55,39 +55,38 @@ export const housekeeping: readonly Command[] = [
   }),
   command<Common & { readonly action: keyof typeof serverActions }>({
     command: 'server <action>',
-    describe: "start, stop, or ask for the status of this project's server",
+    describe: "Start or stop this project's server, or show its status",
     builder: (parser) =>
       parser
         .positional('action', { choices: Object.keys(serverActions), demandOption: true })
-        .example('agent server status', 'exit code 6 when none runs'),
+        .example('agent server status', 'exits 6 if no server runs'),
     run: (context, { action }) => serverActions[action](context),
   }),
   command<Common & { readonly action: 'rotate' | undefined }>({
     command: 'token [action]',
-    describe: 'print the token of the server, or replace it (rotate)',
+    describe: "Print the server's token, or replace it (rotate)",
     builder: (parser) =>
       parser
         .positional('action', { choices: ['rotate'] as const })
-        .example('agent token rotate', 'the old one is refused from now on'),
+        .example('agent token rotate', 'replace the token; the old one stops working'),
     run: (context, { action }) => (action === 'rotate' ? rotateToken(context) : showToken(context)),
   }),
 ];
 
-/** Links of the scheme agent://. */
 export const links: readonly Command[] = [
   command<Common & { readonly force: boolean }>({
     command: 'register-handler',
-    describe: 'let this program open agent:// links, which only ever show a task',
+    describe: 'Open agent:// links with this program; a link only shows a task',
     builder: (parser) =>
       parser
-        .option('force', { type: 'boolean', default: false, describe: 'also when another program opens them now' })
-        .example('agent register-handler', 'the server does it at its first start'),
+        .option('force', { type: 'boolean', default: false, describe: 'Replace the program that opens them now' })
+        .example('agent register-handler', 'the server runs this on its first start'),
     run: (context, { force }) => handler.register(context, force),
   }),
   command<Common>({
     command: 'unregister-handler',
-    describe: 'no longer open agent:// links',
-    builder: (parser) => parser.example('agent unregister-handler', 'takes back what register-handler did'),
+    describe: 'Stop opening agent:// links',
+    builder: (parser) => parser.example('agent unregister-handler', 'undo register-handler'),
     run: (context) => handler.unregister(context),
   }),
 ];

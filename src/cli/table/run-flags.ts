@@ -1,7 +1,7 @@
 import type { Argv, Options } from 'yargs';
 import { UsageError } from '../config/project.ts';
 
-/** The flags of a run, and what `execute` calls them (CONTRACT 3). */
+/** The flags of a run, with their names on the wire. */
 const wireNames = {
   model: 'model',
   timeout: 'timeout_seconds',
@@ -15,24 +15,29 @@ export type RunFlags = { readonly [Flag in RunFlag]?: unknown };
 
 export const withRunFlags = (parser: Argv): Argv =>
   parser.options({
-    model: { type: 'string', requiresArg: true, describe: "the model to call; 'scripted' plays the built-in fake" },
-    timeout: { type: 'number', requiresArg: true, describe: 'wall limit of the attempt, in seconds' },
-    'max-turns': { type: 'number', requiresArg: true, describe: 'limit of model calls' },
-    'max-tokens-total': { type: 'number', requiresArg: true, describe: 'limit of tokens, in and out' },
-    verify: { type: 'string', array: true, requiresArg: true, describe: 'a command that must pass before completion' },
-    network: { type: 'boolean', describe: 'commands may reach the network, where sandbox.allow_task_network is set' },
+    model: { type: 'string', requiresArg: true, describe: "Model to call; 'scripted' is the built-in fake" },
+    timeout: { type: 'number', requiresArg: true, describe: 'Time limit of the attempt, in seconds' },
+    'max-turns': { type: 'number', requiresArg: true, describe: 'Maximum number of model calls' },
+    'max-tokens-total': { type: 'number', requiresArg: true, describe: 'Maximum number of input and output tokens' },
+    verify: {
+      type: 'string',
+      array: true,
+      requiresArg: true,
+      describe: 'Command that must pass before the task completes',
+    },
+    network: { type: 'boolean', describe: 'Let commands reach the network; needs sandbox.allow_task_network' },
   } satisfies Record<RunFlag, Options>);
 
 const flagsGiven = (args: RunFlags): readonly RunFlag[] =>
   (Object.keys(wireNames) as readonly RunFlag[]).filter((flag) => args[flag] !== undefined);
 
-/** The options of `execute` that were given. */
+/** The flags that were given, by their names on the wire. */
 export const runOptionsOf = (args: RunFlags): Readonly<Record<string, unknown>> =>
   Object.fromEntries(flagsGiven(args).map((flag) => [wireNames[flag], args[flag]]));
 
-/** @throws UsageError when something was said about a run that nobody asked for */
+/** @throws UsageError when a flag of a run was given without `--run` */
 export const refuseRunFlags = (args: RunFlags): void => {
   const flags = flagsGiven(args).map((flag) => `--${flag}`);
   if (flags.length > 0)
-    throw new UsageError(`only a run takes ${flags.join(', ')}: add --run --role <role>, or leave it out`);
+    throw new UsageError(`${flags.join(', ')}: only a run takes this; add --run --role <role>, or leave it out`);
 };

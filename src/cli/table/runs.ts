@@ -7,26 +7,26 @@ type CreateArgs = Common & commands.CreateArgs & RunFlags & { readonly run?: boo
 
 export const create = command<CreateArgs>({
   command: 'create <description>',
-  describe: 'create a task; prints its id',
-  instead: 'put the description in quotes, and name each dependency by a flag of its own: --deps <id> --deps <id>',
+  describe: 'Create a task and print its id',
+  instead: 'put the description in quotes, and give each dependency its own flag: --deps <id> --deps <id>',
   builder: (parser) =>
     withRunFlags(parser)
-      .positional('description', { type: 'string', demandOption: true, describe: 'what shall be done' })
+      .positional('description', { type: 'string', demandOption: true, describe: 'What to do' })
       .options({
-        title: { type: 'string', requiresArg: true, describe: 'one line; else the first line of the description' },
+        title: { type: 'string', requiresArg: true, describe: 'Title; default: the first line of the description' },
         deps: {
           type: 'string',
           array: true,
           requiresArg: true,
-          describe: 'a task that must be complete first; more by commas or more flags',
+          describe: 'Task that must be complete first; separate several by commas',
         },
-        priority: { type: 'number', requiresArg: true, describe: '0 (first) to 4' },
-        label: { type: 'string', array: true, requiresArg: true, describe: 'a label' },
-        role: { type: 'string', choices: roles, requiresArg: true, describe: 'the role that shall work on it' },
-        run: { type: 'boolean', implies: 'role', describe: 'run it at once, by that role, with the flags of a run' },
+        priority: { type: 'number', requiresArg: true, describe: 'Priority, 0 (first) to 4 (last)' },
+        label: { type: 'string', array: true, requiresArg: true, describe: 'Label' },
+        role: { type: 'string', choices: roles, requiresArg: true, describe: 'Role that works on the task' },
+        run: { type: 'boolean', implies: 'role', describe: 'Run the task at once with that role' },
       })
-      .example('agent create "Fix the sum" --deps bd-a1b2', 'a task that waits for another')
-      .example('agent create "Fix the sum" --role engineer --run', 'create it and watch it run'),
+      .example('agent create "Fix the sum" --deps bd-a1b2', 'create a task that waits for another')
+      .example('agent create "Fix the sum" --role engineer --run', 'create a task and watch it run'),
   run: async (context, args) => {
     if (args.run && args.role !== undefined) {
       const request = { role: args.role, options: runOptionsOf(args), json: args.json };
@@ -39,14 +39,16 @@ export const create = command<CreateArgs>({
 
 type RunArgs = Common & RunFlags & { readonly task_id: string; readonly async: boolean };
 
-/** One command for each role. */
 export const runs: readonly Command[] = roles.map((role) =>
   command<RunArgs>({
     command: `${role} <task_id>`,
-    describe: `run the ${role} on a task`,
+    describe: `Run the ${role} on a task`,
     instead: `one task at a time; put the text of a new task in quotes: agent ${role} "<text>"`,
     builder: (parser) =>
-      withRunFlags(onTask(parser)).example(`agent ${role} bd-a1b2`, 'run it and watch; with --async return at once'),
+      withRunFlags(onTask(parser)).example(
+        `agent ${role} bd-a1b2`,
+        'run the task and watch; add --async to return at once',
+      ),
     run: (context, args) =>
       commands.run(context, { role, task: args.task_id, options: runOptionsOf(args), json: args.json }, args.async),
   }),

@@ -7,18 +7,22 @@ import { type Command, type Common, command, type OnTask, onTask, withReason } f
 
 export const show = command<OnTask>({
   command: 'show <task_id>',
-  describe: 'show a task',
-  builder: (parser) => onTask(parser).example('agent show bd-a1b2', 'its state, its error, its results'),
+  describe: 'Show a task',
+  builder: (parser) => onTask(parser).example('agent show bd-a1b2', 'state, error and results'),
   run: async ({ connection, io, json }, { task_id }) => look.show(await connection.files(), io, json, task_id),
 });
 
 export const list = command<Common & { readonly status?: string }>({
   command: 'list',
-  describe: 'list tasks',
+  describe: 'List tasks',
   builder: (parser) =>
     parser
-      .option('status', { type: 'string', requiresArg: true, describe: 'queued (ready to run), started, complete, …' })
-      .example('agent list --status queued', 'what can be run now'),
+      .option('status', {
+        type: 'string',
+        requiresArg: true,
+        describe: 'Filter by status: queued (ready to run), started, complete, failed or cancelled',
+      })
+      .example('agent list --status queued', 'tasks that can run now'),
   run: async ({ connection, io, json }, { status }) => look.list(await connection.files(), io, json, status),
 });
 
@@ -40,11 +44,11 @@ export const asking = (method: 'cancel' | 'retry', describe: string, example: st
 
 export const logs = command<OnTask & { readonly follow: boolean }>({
   command: 'logs <task_id>',
-  describe: 'show what happened to a task',
+  describe: 'Show the history of a task',
   builder: (parser) =>
     onTask(parser)
-      .option('follow', { alias: 'f', type: 'boolean', default: false, describe: 'go on until it ends' })
-      .example('agent logs -f bd-a1b2', 'watch a task that runs'),
+      .option('follow', { alias: 'f', type: 'boolean', default: false, describe: 'Keep printing until the task ends' })
+      .example('agent logs -f bd-a1b2', 'watch a running task'),
   run: (context, { task_id, follow }) => commands.logs(context, task_id, follow),
 });
 
@@ -52,14 +56,14 @@ type Dependency = OnTask & { readonly action: 'add' | 'remove' | 'tree'; readonl
 
 export const dependencies = command<Dependency>({
   command: 'dep <action> <task_id> [depends_on]',
-  describe: 'add, remove or show (tree) dependencies: the first task waits for the second',
+  describe: 'Add, remove or show dependencies; the first task waits for the second',
   instead: 'one dependency at a time: agent dep add <task_id> <depends_on>',
   builder: (parser) =>
     onTask(parser)
       .positional('action', { choices: ['add', 'remove', 'tree'] as const, demandOption: true })
-      .positional('depends_on', { type: 'string', describe: 'the task that must be complete first' })
+      .positional('depends_on', { type: 'string', describe: 'Task that must be complete first' })
       .example('agent dep add bd-b2 bd-a1', 'bd-b2 waits for bd-a1')
-      .example('agent dep tree bd-b2', 'what it depends on, down to the first ones'),
+      .example('agent dep tree bd-b2', 'the whole tree of dependencies'),
   run: (context, { action, task_id, depends_on }) => {
     if (action === 'tree' && depends_on !== undefined)
       throw new UsageError(`dep tree does not take ${JSON.stringify(depends_on)}: one task at a time`);
@@ -71,17 +75,17 @@ export const dependencies = command<Dependency>({
 
 export const responding = command<Common & RespondArgs>({
   command: 'respond <task_id> [answer]',
-  describe: 'answer what an agent asks, or let it make a call',
+  describe: "Answer an agent's question, or approve its calls",
   instead: 'put the answer in quotes',
   builder: (parser) =>
     onTask(parser)
-      .positional('answer', { type: 'string', describe: 'the answer in words' })
+      .positional('answer', { type: 'string', describe: 'Answer in words' })
       .options({
-        allow: { type: 'boolean', conflicts: 'deny', describe: 'the calls may be made' },
-        attempt: { type: 'number', requiresArg: true, describe: 'answer this attempt only; else the live one' },
-        deny: { type: 'boolean', describe: 'the calls may not be made; words say why' },
+        allow: { type: 'boolean', conflicts: 'deny', describe: 'Approve the calls' },
+        attempt: { type: 'number', requiresArg: true, describe: 'Answer only this attempt; default: the live one' },
+        deny: { type: 'boolean', describe: 'Refuse the calls; the answer says why' },
       })
       .example('agent respond bd-a1 "the second one"', 'answer a question')
-      .example('agent respond bd-a1 --deny "use the script"', 'refuse a call, with the reason'),
+      .example('agent respond bd-a1 --deny "use the script"', 'refuse a call and say why'),
   run: (context, args) => respond(context, args),
 });

@@ -4,59 +4,69 @@ import type { MergeArgs, WorkArgs } from '../work/work-commands.ts';
 import { type Command, type Common, command, type OnTask, onTask } from './command.ts';
 
 const attemptOption = {
-  attempt: { type: 'number', requiresArg: true, describe: 'of this attempt; else the latest' },
+  attempt: { type: 'number', requiresArg: true, describe: 'Attempt number; default: the latest' },
 } as const;
 
-/** What an attempt changed. */
 export const work: readonly Command[] = [
   command<Common & WorkArgs>({
     command: 'diff <task_id>',
-    describe: 'show what an attempt changed, as a patch',
+    describe: 'Show the changes of an attempt as a patch',
     builder: (parser) =>
-      onTask(parser).options(attemptOption).example('agent diff bd-a1b2', 'also while the attempt is at work'),
+      onTask(parser).options(attemptOption).example('agent diff bd-a1b2', 'works while the attempt runs, too'),
     run: async (context, args) => (await import('../work/work-commands.ts')).showDiff(context, args),
   }),
   command<Common & MergeArgs>({
     command: 'merge <task_id>',
-    describe: "bring what an attempt changed into the project's branch",
+    describe: "Merge the changes of an attempt into the project's branch",
     builder: (parser) =>
       onTask(parser)
         .options({
           ...attemptOption,
-          force: { type: 'boolean', default: false, describe: 'also when the attempt is not complete' },
-          squash: { type: 'boolean', default: false, describe: 'as one commit, also when the branch has moved on' },
+          force: { type: 'boolean', default: false, describe: 'Merge an attempt that is not complete' },
+          squash: {
+            type: 'boolean',
+            default: false,
+            describe: 'Merge as one commit; works when the branch has moved on',
+          },
         })
-        .example('agent merge bd-a1b2', 'move the branch on to it')
-        .example('agent merge bd-a1b2 --squash', 'as one commit'),
+        .example('agent merge bd-a1b2', 'fast-forward the branch')
+        .example('agent merge bd-a1b2 --squash', 'merge as one commit'),
     run: async (context, args) => (await import('../work/work-commands.ts')).mergeWork(context, args),
   }),
 ];
 
-/** Where a task is, how it came there, when it is over. */
 export const watching: readonly Command[] = [
   command<Common & { readonly task_ids: readonly string[]; readonly timeout: number | undefined }>({
     command: 'wait <task_ids..>',
-    describe: 'wait until tasks are over; 0 when all are complete',
+    describe: 'Wait until tasks finish; exits 0 if all completed',
     builder: (parser) =>
       parser
-        .positional('task_ids', { type: 'string', array: true, demandOption: true, describe: 'task ids' })
-        .option('timeout', { type: 'number', requiresArg: true, describe: 'seconds; then it ends with 124' })
-        .example('agent wait bd-a1 bd-b2 --timeout 600', 'in a script, after agent --async'),
+        .positional('task_ids', { type: 'string', array: true, demandOption: true, describe: 'Task ids' })
+        .option('timeout', {
+          type: 'number',
+          requiresArg: true,
+          describe: 'Seconds to wait; then the exit code is 124',
+        })
+        .example('agent wait bd-a1 bd-b2 --timeout 600', 'in a script, after runs with --async'),
     run: (context, { task_ids, timeout }) => wait(context, task_ids.map(String), timeout),
   }),
   command<OnTask & { readonly at: number | undefined }>({
     command: 'replay <task_id>',
-    describe: 'run the charts over what was recorded of a task, and show where they come to',
+    describe: 'Replay the recorded events of a task through the state machine',
     builder: (parser) =>
       onTask(parser)
-        .option('at', { type: 'number', requiresArg: true, describe: 'only up to this number of the journal' })
-        .example('agent replay bd-a1b2 --at 42', 'the task as it was then'),
+        .option('at', {
+          type: 'number',
+          requiresArg: true,
+          describe: 'Stop at this seq of the journal (agent logs --json shows it)',
+        })
+        .example('agent replay bd-a1b2 --at 42', 'the task as it was at that time'),
     run: (context, { task_id, at }) => replayTask(context, task_id, at),
   }),
   command<OnTask>({
     command: 'explain <task_id>',
-    describe: 'say why a task is where it is, and what may happen next',
-    builder: (parser) => onTask(parser).example('agent explain bd-a1', 'every guard with its value'),
+    describe: 'Explain why a task is in its state and what may happen next',
+    builder: (parser) => onTask(parser).example('agent explain bd-a1', 'every guard and its value'),
     run: (context, { task_id }) => explainTask(context, task_id),
   }),
 ];
