@@ -275,7 +275,9 @@ test('a stranger on the port of the server gets no token', async () => {
   expect(heard.join()).not.toContain(readFileSync(join(stateDir, 'token'), 'utf8').trim());
 });
 
-test('agent alone, help, -h and --help print the same help on stdout, help <command> that of the command', async () => {
+test('agent alone, help, -h and --help print the same help on stdout, help <command> that of the command', {
+  timeout: 60_000,
+}, async () => {
   const { agent } = openProject();
   const help = await agent('--help');
 
@@ -285,7 +287,7 @@ test('agent alone, help, -h and --help print the same help on stdout, help <comm
   expect(await agent('version')).toEqual(await agent('--version'));
 });
 
-test('every command has help with an example', async () => {
+test('every command has help with an example', { timeout: 60_000 }, async () => {
   const { agent } = openProject();
   const help = (await agent('--help')).out;
   const names = [...help.matchAll(/^ {2}agent ([a-z-]+)/gm)].map(([, name]) => name ?? '');
