@@ -53,7 +53,7 @@ const requireLocal = (args: { readonly [flag: string]: unknown }): void => {
   );
 };
 
-const exitCodeOf = (error: unknown): number => {
+const exitCodeOfError = (error: unknown): number => {
   if (error instanceof ConfigError) return exit.config;
   return error instanceof UsageError || (error instanceof Error && error.name === 'YError') ? exit.usage : exit.failed;
 };
@@ -110,5 +110,5 @@ const main = async (): Promise<void> => {
 
 main().catch((error: unknown) => {
   print('stderr', `agent-server: ${messageOf(error)}\n`);
-  process.exit(exitCodeOf(error));
+  process.exit(exitCodeOfError(error));
 });

@@ -21,7 +21,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 });
 
 const io = processIo();
-const run = async (): Promise<number> => {
+const runAgent = async (): Promise<number> => {
   const [first, ...words] = process.argv.slice(2);
   if (first === 'open-url') {
     const { openUrl } = await import('./setup/open-url.ts');
@@ -33,4 +33,4 @@ const run = async (): Promise<number> => {
   return runCommandLine(io);
 };
 
-await leave(await run());
+await leave(await runAgent());

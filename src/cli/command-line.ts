@@ -27,12 +27,12 @@ const noServer: ReadonlySet<string> = new Set([
 ]);
 
 /** The words that yargs gave to no positional, with the name of the command before them. */
-interface Words {
+interface ParsedWords {
   readonly _: readonly (string | number)[];
 }
 
 /** Nothing that was written is dropped: what a command does not take, such as a word after `--`, is refused. */
-const refuseExtraWords = ({ command, instead }: Command, [, ...extra]: Words['_']): void => {
+const refuseExtraWords = ({ command, instead }: Command, [, ...extra]: ParsedWords['_']): void => {
   if (extra.length === 0) return;
   const [name] = command.split(' ');
   const otherwise = command.includes('<task_id>') ? 'one task at a time' : `see: agent ${name} --help`;
@@ -47,22 +47,22 @@ const refuseNoNumbers = (args: object): void => {
 
 /** What stands after `--` is text, also where it looks like a flag; yargs would give such words to no positional. */
 const textMark = '\0';
-const marked = (words: readonly string[]): string[] => {
+const markText = (words: readonly string[]): string[] => {
   const end = words.indexOf('--');
   if (end < 0) return [...words];
   return [...words.slice(0, end), ...words.slice(end + 1).map((word) => `${textMark}${word}`)];
 };
-const unmarked = (value: unknown): unknown => {
-  if (Array.isArray(value)) return value.map(unmarked);
+const unmarkText = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(unmarkText);
   return typeof value === 'string' && value.startsWith(textMark) ? value.slice(textMark.length) : value;
 };
 
 /** Runs a command with what every command needs, and keeps its exit code. */
 const handler =
   (command: Command, io: Io, ended: (code: number) => void) =>
-  async (parsed: Common & Words): Promise<void> => {
+  async (parsed: Common & ParsedWords): Promise<void> => {
     const args = Object.fromEntries(
-      Object.entries(parsed).map(([key, value]) => [key, unmarked(value)]),
+      Object.entries(parsed).map(([key, value]) => [key, unmarkText(value)]),
     ) as unknown as typeof parsed;
     refuseExtraWords(command, args._);
     refuseNoNumbers(args);
@@ -76,8 +76,8 @@ const handler =
 /** Runs where no command matches: prints help or the version, or refuses the word. */
 const withoutCommand =
   (parser: () => Argv, io: Io) =>
-  async ({ _: words }: Words): Promise<void> => {
-    const [first, second] = words.map((word) => String(unmarked(word)));
+  async ({ _: words }: ParsedWords): Promise<void> => {
+    const [first, second] = words.map((word) => String(unmarkText(word)));
     if (first === undefined) return io.out(await parser().getHelp());
     if (first === 'version' && second === undefined) return io.out(version);
     const meant = closest(
@@ -97,8 +97,8 @@ const withoutCommand =
 const helpAsFlag = ([first, ...rest]: readonly string[]): readonly string[] =>
   first === 'help' ? [...rest, '--help'] : first === undefined ? [] : [first, ...rest];
 
-const base = (): Argv =>
-  yargs(marked(helpAsFlag(hideBin(process.argv))))
+const baseParser = (): Argv =>
+  yargs(markText(helpAsFlag(hideBin(process.argv))))
     .scriptName('agent')
     .usage('$0 <command> [options]\n\nRuns coding agents on the tasks of this project.')
     .parserConfiguration({ 'greedy-arrays': false, 'parse-positional-numbers': false })
@@ -128,7 +128,7 @@ const parserFor = (io: Io, ended: (code: number) => void): Argv => {
           builder: command.builder,
           handler: handler(command, io, ended) as never,
         }),
-      base(),
+      baseParser(),
     )
     .command({ command: '$0', describe: false, handler: withoutCommand(() => parser, io) as never })
     .strictOptions()
@@ -145,7 +145,7 @@ const parserFor = (io: Io, ended: (code: number) => void): Argv => {
   return parser;
 };
 
-const nameOf = (error: unknown): string => {
+const errorName = (error: unknown): string => {
   if (isServiceError(error) || error instanceof CallError) return error.code;
   if (error instanceof ConfigError) return 'config_invalid';
   if (error instanceof PrivateFileError) return 'unauthorized';
@@ -153,7 +153,7 @@ const nameOf = (error: unknown): string => {
   return error instanceof UsageError || (error instanceof Error && error.name === 'YError') ? 'usage' : 'internal';
 };
 
-const exitOf = (name: string): number => {
+const exitCodeOfName = (name: string): number => {
   if (name === 'usage') return exitCodes.usage;
   if (name === 'config_invalid') return configExit;
   return noServer.has(name) ? exitCodes.unavailable : exitCodeOf(name);
@@ -162,8 +162,8 @@ const exitOf = (name: string): number => {
 const factsOf = (error: unknown): object =>
   isServiceError(error) || error instanceof CallError ? { ...error.facts } : {};
 
-const report = (error: unknown, io: Io): number => {
-  const name = nameOf(error);
+const reportError = (error: unknown, io: Io): number => {
+  const name = errorName(error);
   const message = messageOf(error);
   io.live('');
   if (process.argv.includes('--json')) io.json({ error: { ...factsOf(error), code: name, message } });
@@ -171,7 +171,7 @@ const report = (error: unknown, io: Io): number => {
   const { variable } = factsOf(error) as { readonly variable?: string };
   if (name === 'credential_missing' && variable !== undefined && process.env[variable])
     io.err(`note: ${variable} is set here, but was not where the server was started; end it with: agent server stop`);
-  return exitOf(name);
+  return exitCodeOfName(name);
 };
 
 /** Parses the words of this process and runs what they say. @returns the exit code; never rejects */
@@ -184,6 +184,6 @@ export const runCommandLine = async (io: Io): Promise<number> => {
     await parserFor(io, ended).parseAsync();
     return code;
   } catch (error) {
-    return report(error, io);
+    return reportError(error, io);
   }
 };

@@ -3,7 +3,7 @@ import { createHttpClient } from './client/http-client.ts';
 import { findProject } from './config/project.ts';
 import { trackerWarning } from './config/tracker-warning.ts';
 import type { Io } from './output/io.ts';
-import { list, show } from './tasks/look-commands.ts';
+import { listTasks, showTask } from './tasks/look-commands.ts';
 
 type Look =
   | { readonly command: 'list'; readonly json: boolean; readonly status: string | undefined }
@@ -53,8 +53,8 @@ export const takeFastPath = async (words: readonly string[], io: Io): Promise<nu
     const client = createHttpClient(address);
     const code =
       look.command === 'list'
-        ? await list(client, later, look.json, look.status)
-        : await show(client, later, look.json, look.taskId);
+        ? await listTasks(client, later, look.json, look.status)
+        : await showTask(client, later, look.json, look.taskId);
     for (const say of lines) say();
     return code;
   } catch {

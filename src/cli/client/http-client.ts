@@ -1,5 +1,5 @@
 import type { Client } from './client.ts';
-import { type Address, failureOf, lost, open, readAll } from './http-request.ts';
+import { type Address, errorInAnswer, connectionLost, sendRequest, readBody } from './http-request.ts';
 import { isJson } from './json.ts';
 
 const callMs = 60_000;
@@ -9,14 +9,14 @@ const call = async (address: Address, method: string, params: object): Promise<u
   let answer: unknown;
   try {
     const headers = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) };
-    const response = await open(address, '/a2a/execute', { method: 'POST', headers, idleMs: callMs }, body);
-    answer = JSON.parse(await readAll(response));
+    const response = await sendRequest(address, '/a2a/execute', { method: 'POST', headers, idleMs: callMs }, body);
+    answer = JSON.parse(await readBody(response));
   } catch (error) {
-    throw lost(error);
+    throw connectionLost(error);
   }
-  const failure = failureOf(answer);
+  const failure = errorInAnswer(answer);
   if (failure !== null) throw failure;
-  if (!isJson(answer) || !('result' in answer)) throw lost(new Error('the answer has no result'));
+  if (!isJson(answer) || !('result' in answer)) throw connectionLost(new Error('the answer has no result'));
   return answer['result'];
 };
 
@@ -25,7 +25,7 @@ export const createHttpClient = (address: Address): Client => ({
   live: true,
   call: (method, params) => call(address, method, params),
   frames: async function* (taskId, after, signal) {
-    const { frames } = await import('./http-frames.ts');
+    const { followFrames: frames } = await import('./http-frames.ts');
     yield* frames(address, taskId, after, signal);
   },
 });

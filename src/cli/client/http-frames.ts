@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { CallError, type Frame } from './client.ts';
-import { type Address, failureOf, lost, open, readAll } from './http-request.ts';
+import { type Address, errorInAnswer, connectionLost, sendRequest, readBody } from './http-request.ts';
 import { isJson, textIn } from './json.ts';
 import { createSseParser } from './sse-parser.ts';
 
@@ -27,9 +27,9 @@ const frameOf = (data: string): Frame => {
 
 async function* connection(address: Address, path: string, after: number | null, signal: AbortSignal) {
   const headers: Record<string, string> = after === null ? {} : { 'last-event-id': String(after) };
-  const response = await open(address, path, { method: 'GET', headers, signal, idleMs: silenceMs });
+  const response = await sendRequest(address, path, { method: 'GET', headers, signal, idleMs: silenceMs });
   if (response.statusCode !== 200) {
-    const failure = failureOf(JSON.parse(await readAll(response)));
+    const failure = errorInAnswer(JSON.parse(await readBody(response)));
     throw failure ?? new CallError('internal', `the server answered ${response.statusCode}`);
   }
   response.setEncoding('utf8');
@@ -38,7 +38,7 @@ async function* connection(address: Address, path: string, after: number | null,
 }
 
 /** Follows a task over lost connections: each one goes on after the last frame that arrived. */
-export async function* frames(address: Address, taskId: string, after: number | null, signal: AbortSignal) {
+export async function* followFrames(address: Address, taskId: string, after: number | null, signal: AbortSignal) {
   let last = after;
   let lostInARow = 0;
   const path = `/stream/${encodeURIComponent(taskId)}`;
@@ -53,10 +53,10 @@ export async function* frames(address: Address, taskId: string, after: number | 
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof CallError) throw error;
-      if (lostInARow >= reconnects) throw lost(error);
+      if (lostInARow >= reconnects) throw connectionLost(error);
     }
     lostInARow += 1;
-    if (lostInARow > reconnects) throw lost(new Error('the stream ended without an end'));
+    if (lostInARow > reconnects) throw connectionLost(new Error('the stream ended without an end'));
     await delay(reconnectMs, undefined, { signal }).catch(() => {});
     if (signal.aborted) return;
   }

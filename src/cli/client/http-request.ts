@@ -10,7 +10,7 @@ export interface Address {
 const maxAnswerBytes = 256 * 1024 * 1024;
 
 /** The server went away while it was asked. */
-export const lost = (cause: unknown): CallError =>
+export const connectionLost = (cause: unknown): CallError =>
   new CallError(
     'server_lost',
     "the connection to the server is lost; 'agent server status' says whether it runs, and names its log",
@@ -19,7 +19,7 @@ export const lost = (cause: unknown): CallError =>
   );
 
 /** A request whose answer is read by the caller. @throws when the server cannot be reached */
-export const open = (
+export const sendRequest = (
   { url, token }: Address,
   path: string,
   options: { method: string; headers?: Record<string, string>; signal?: AbortSignal; idleMs: number },
@@ -41,7 +41,7 @@ export const open = (
   });
 
 /** The whole body, up to a bound. */
-export const readAll = async (response: IncomingMessage): Promise<string> => {
+export const readBody = async (response: IncomingMessage): Promise<string> => {
   response.setEncoding('utf8');
   let text = '';
   for await (const chunk of response) {
@@ -53,12 +53,12 @@ export const readAll = async (response: IncomingMessage): Promise<string> => {
 
 /** One request to a path that answers JSON. @throws CallError */
 export const getJson = async (address: Address, path: string, idleMs: number): Promise<unknown> => {
-  const response = await open(address, path, { method: 'GET', idleMs });
-  return JSON.parse(await readAll(response));
+  const response = await sendRequest(address, path, { method: 'GET', idleMs });
+  return JSON.parse(await readBody(response));
 };
 
 /** The error in an answer: of JSON-RPC, with its name in `data`, or of a route. */
-export const failureOf = (value: unknown): CallError | null => {
+export const errorInAnswer = (value: unknown): CallError | null => {
   const error = isJson(value) ? value['error'] : undefined;
   if (!isJson(error)) return null;
   const message = textIn(error, 'message') ?? 'the server refused without a word';

@@ -12,9 +12,9 @@ import { findServer } from './find-server.ts';
 import type { Address } from './http-request.ts';
 
 const startMs = 20_000;
-const pollMs = 50;
+const startPollMs = 50;
 
-const isFree = (port: number): Promise<boolean> =>
+const isPortFree = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const server = createServer();
     server.once('error', () => resolve(false));
@@ -24,21 +24,21 @@ const isFree = (port: number): Promise<boolean> =>
 /** The default port when it is free; another server may have it, and nobody chose it. */
 const portFlags = async (config: string | undefined): Promise<readonly string[]> => {
   const loaded = loadConfig({ config }, process.env);
-  if (loaded.portChosen || (await isFree(loaded.config.server.port))) return [];
+  if (loaded.portChosen || (await isPortFree(loaded.config.server.port))) return [];
   return ['--port', '0'];
 };
 
 const maxLogBytes = 5 * 1024 * 1024;
 
 /** The log of earlier servers is kept once, so that it does not grow for ever. */
-const keepSmall = (path: string): void => {
-  if (sizeOf(path) > maxLogBytes) renameSync(path, `${path}.1`);
+const rotateLog = (path: string): void => {
+  if (fileSize(path) > maxLogBytes) renameSync(path, `${path}.1`);
 };
 
 const lastLines = (path: string, from: number): string =>
   readFileSync(path).subarray(from).toString('utf8').trim().split('\n').slice(-5).join('\n');
 
-const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+const fileSize = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
 /**
  * Starts a detached server for the project and waits until it answers.
@@ -47,8 +47,8 @@ const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false 
 export const startServer = async (project: Project, config: string | undefined): Promise<Address> => {
   ensurePrivateFolder(project.stateDir);
   const { log } = stateFiles(project.stateDir);
-  keepSmall(log);
-  const before = sizeOf(log);
+  rotateLog(log);
+  const before = fileSize(log);
   const output = openSync(log, 'a', 0o600);
   const script = fileURLToPath(new URL('../agent-server.js', import.meta.url));
   // It works in another folder than who calls it.
@@ -65,16 +65,16 @@ export const startServer = async (project: Project, config: string | undefined):
     ended = true;
   });
   child.unref();
-  for (const deadline = performance.now() + startMs; performance.now() < deadline; await delay(pollMs)) {
+  for (const deadline = performance.now() + startMs; performance.now() < deadline; await delay(startPollMs)) {
     const address = await findServer(project);
     if (address !== null) return address;
-    if (ended && !(await lateWinner(project))) break;
+    if (ended && !(await otherServerStarted(project))) break;
   }
   throw new CallError('server_not_started', `the server did not start: ${lastLines(log, before) || `see ${log}`}`);
 };
 
 /** Of two that start at once one wins; the other finds it. */
-const lateWinner = async (project: Project): Promise<boolean> => {
+const otherServerStarted = async (project: Project): Promise<boolean> => {
   await delay(1_000);
   return (await findServer(project)) !== null;
 };

@@ -12,7 +12,7 @@ export interface ConfigFlags {
   readonly maxConcurrent?: number | undefined;
 }
 
-const number = (text: string): unknown => (/^\d+$/.test(text) ? Number(text) : text);
+const parseNumber = (text: string): unknown => (/^\d+$/.test(text) ? Number(text) : text);
 
 const fromEnvironment = (env: NodeJS.ProcessEnv): readonly Override[] => {
   const read = (source: string, path: Override['path'], parse: (text: string) => unknown = (text) => text) => {
@@ -21,8 +21,8 @@ const fromEnvironment = (env: NodeJS.ProcessEnv): readonly Override[] => {
   };
   return [
     ...read('SERVER_HOST', ['server', 'host']),
-    ...read('SERVER_PORT', ['server', 'port'], number),
-    ...read('MAX_CONCURRENT_AGENTS', ['server', 'max_concurrent_agents'], number),
+    ...read('SERVER_PORT', ['server', 'port'], parseNumber),
+    ...read('MAX_CONCURRENT_AGENTS', ['server', 'max_concurrent_agents'], parseNumber),
     ...read('API_MODE', ['api', 'mode']),
     ...read('OPENAI_BASE_URL', ['api', 'base_url']),
     ...read('LOG_LEVEL', ['logging', 'level']),

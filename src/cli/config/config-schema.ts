@@ -2,7 +2,7 @@ import { isAbsolute, normalize } from 'node:path';
 import { z } from 'zod';
 import { filterNames, mergeModes } from '../../actors/workspace/port.ts';
 import { roles } from '../../machines/task.ts';
-import { backend, limits, roleSection, tool } from '../roles/role-schema.ts';
+import { backend, limitKeys, roleSection, tool } from '../roles/role-schema.ts';
 
 const port = z.int().min(0).max(65_535);
 const positive = z.int().min(1);
@@ -19,7 +19,7 @@ export const isSafeUrl = (text: string): boolean => {
   return protocol === 'https:' || ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
 };
 
-const isInside = (path: string): boolean =>
+const isInsideProject = (path: string): boolean =>
   path !== '' && !isAbsolute(path) && !normalize(path).startsWith('..') && normalize(path).split('/')[0] !== '.git';
 
 const price = z.strictObject({
@@ -32,7 +32,7 @@ const price = z.strictObject({
   output_per_million: z.number().nonnegative().describe('USD per million output tokens'),
 });
 
-const program = z.string().refine(isAbsolute, 'must be an absolute path');
+const programPath = z.string().refine(isAbsolute, 'must be an absolute path');
 const extraArguments = z.array(z.string().max(4_000)).max(50).default([]);
 
 /** Every key known, every value in range, every default stated; a value can be checked without the others. */
@@ -127,9 +127,9 @@ export const configSections = z.strictObject({
       backend: backend
         .default('auto')
         .describe('who does the work; auto: the built-in loop when a key is set, else an assistant that is logged in'),
-      codex_path: program.optional().describe('path of codex; unset: found on PATH'),
+      codex_path: programPath.optional().describe('path of codex; unset: found on PATH'),
       codex_args: extraArguments.describe('more arguments for codex'),
-      claude_path: program.optional().describe('path of claude; unset: found on PATH'),
+      claude_path: programPath.optional().describe('path of claude; unset: found on PATH'),
       claude_args: extraArguments.describe('more arguments for claude'),
       command: z
         .array(z.string().min(1).max(4_000))
@@ -149,7 +149,7 @@ export const configSections = z.strictObject({
     .prefault({}),
   agent: z
     .strictObject({
-      ...limits,
+      ...limitKeys,
       on_interrupted: z
         .enum(['ask', 'repeat', 'fail'])
         .default('ask')
@@ -258,7 +258,7 @@ export const configSections = z.strictObject({
           'what happens to finished work: it stays on its branch, the branch of the project is fast-forwarded to it (ff), or it becomes one commit there (squash)',
         ),
       copy: z
-        .array(z.string().refine(isInside, 'must be a path inside the project'))
+        .array(z.string().refine(isInsideProject, 'must be a path inside the project'))
         .max(50)
         .default([])
         .describe(

@@ -42,13 +42,13 @@ const withOverrides = (tree: Tree, overrides: readonly Override[]): Tree => {
   return merged;
 };
 
-const describe = ({ path, problem, knownKeys }: SchemaProblem): string => {
+const describeConfigProblem = ({ path, problem, knownKeys }: SchemaProblem): string => {
   const meant = knownKeys === undefined ? null : closest(String(path.at(-1)), knownKeys);
   return `${path.join('.') || 'file'}: ${problem}${meant === null ? '' : `; did you mean ${meant}?`}`;
 };
 
 const problemsOf = (parsed: Parsed<unknown>, source: string): readonly string[] =>
-  parsed.ok ? [] : parsed.problems.map((problem) => `${source}: ${describe(problem)}`);
+  parsed.ok ? [] : parsed.problems.map((problem) => `${source}: ${describeConfigProblem(problem)}`);
 
 export interface LoadedConfig {
   readonly config: Config;

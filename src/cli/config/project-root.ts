@@ -37,7 +37,7 @@ const isOwnEntry = (path: string): boolean => {
   return found !== undefined && isOwn(found);
 };
 
-const isRoot = (folder: string): boolean => {
+const isProjectRoot = (folder: string): boolean => {
   const beads = join(folder, '.beads');
   if (isOwnEntry(beads) && lstatSync(beads).isDirectory()) return true;
   return isOwnEntry(join(folder, '.git')) && gitDirOf(folder) !== null;
@@ -51,7 +51,7 @@ export const nearestRoot = (from: string): string | null => {
   for (let folder = from; ; folder = dirname(folder)) {
     const found = statSync(folder);
     if (othersMayWrite(found)) return null;
-    if (isOwn(found) && isRoot(folder)) return folder;
+    if (isOwn(found) && isProjectRoot(folder)) return folder;
     if (folder === dirname(folder)) return null;
   }
 };

@@ -62,7 +62,7 @@ export const stateFiles = (stateDir: string) => ({
   log: join(stateDir, 'server.log'),
 });
 
-export const textOf = (file: string): string | null => {
+export const readTextOrNull = (file: string): string | null => {
   try {
     return readFileSync(file, 'utf8').trimEnd();
   } catch {
@@ -75,7 +75,7 @@ export const textOf = (file: string): string | null => {
  * the usual names there, and each other one names of its own, so that nobody's tasks are taken for another's.
  */
 export const taskFiles = ({ root, stateDir }: Project): { readonly journal: string; readonly worktrees: string } => {
-  const owner = textOf(stateFiles(stateDir).owner);
+  const owner = readTextOrNull(stateFiles(stateDir).owner);
   const suffix = owner === null || owner === root ? '' : `-${hashOf(root)}`;
   return { journal: join(stateDir, `journal${suffix}.db`), worktrees: join(stateDir, `worktrees${suffix}`) };
 };

@@ -3,22 +3,22 @@ import { join, resolve } from 'node:path';
 import { readRegular } from '../../actors/files/regular-file.ts';
 import { gitDirOf } from './project-root.ts';
 
-const bytesAtMost = 1024 * 1024;
+const gitConfigBytesAtMost = 1024 * 1024;
 /** A user name alone in a URL is no secret; one so long is a token. */
 const tokenLength = 20;
 
-const textOf = (path: string): string | null => {
+const readGitText = (path: string): string | null => {
   try {
-    return readRegular(path, bytesAtMost);
+    return readRegular(path, gitConfigBytesAtMost);
   } catch {
     return null;
   }
 };
 
 /** Git's configuration of a project, also when the project is a worktree. */
-const configOf = (root: string): string => {
+const gitConfigOf = (root: string): string => {
   const gitDir = gitDirOf(root) ?? join(root, '.git');
-  const common = textOf(join(gitDir, 'commondir'))?.trim();
+  const common = readGitText(join(gitDir, 'commondir'))?.trim();
   return join(common === undefined ? gitDir : resolve(gitDir, common), 'config');
 };
 
@@ -30,7 +30,7 @@ const decoded = (text: string): string => {
   }
 };
 
-const stampOf = (path: string): string => {
+const gitConfigStamp = (path: string): string => {
   try {
     const { ctimeMs, ino } = lstatSync(path);
     return `${ctimeMs}/${ino}`;
@@ -61,17 +61,17 @@ const inHeaders = (text: string): readonly FoundCredential[] =>
 
 /** What credentials Git's configuration of a project holds. The file is read as text; no git runs. */
 export const remoteCredentials = (root: string): readonly FoundCredential[] => {
-  const text = textOf(configOf(root)) ?? '';
+  const text = readGitText(gitConfigOf(root)) ?? '';
   return [...inUrls(text), ...inHeaders(text)];
 };
 
 /** The same secrets for the redactor, read again when the file has changed. */
 export const remoteSecrets = (root: string): (() => readonly string[]) => {
-  const path = configOf(root);
+  const path = gitConfigOf(root);
   let stamp = '';
   let secrets: readonly string[] = [];
   return () => {
-    const now = stampOf(path);
+    const now = gitConfigStamp(path);
     // A secret that was there once may still be shown somewhere.
     if (now !== stamp)
       secrets = [...new Set([...secrets, ...remoteCredentials(root).flatMap((each) => each.secrets)])].slice(-64);

@@ -1,7 +1,7 @@
 /** The file name of our entry, by which mimeapps.list calls it. */
 export const desktopId = 'agent-task-server.desktop';
 
-const quoted = (argument: string): string => `"${argument.replace(/["`$\\]/g, '\\$&').replaceAll('%', '%%')}"`;
+const quotedArgument = (argument: string): string => `"${argument.replace(/["`$\\]/g, '\\$&').replaceAll('%', '%%')}"`;
 
 /**
  * The .desktop file that opens `agent://` links (rule U1). The paths hold no control characters. Three layers of the
@@ -12,7 +12,7 @@ export const desktopEntry = ({ node, script }: { readonly node: string; readonly
     '[Desktop Entry]',
     'Type=Application',
     'Name=Agent Task Server',
-    `Exec=${`${quoted(node)} ${quoted(script)} open-url -- %u`.replaceAll('\\', '\\\\')}`,
+    `Exec=${`${quotedArgument(node)} ${quotedArgument(script)} open-url -- %u`.replaceAll('\\', '\\\\')}`,
     'NoDisplay=true',
     'Terminal=true',
     'MimeType=x-scheme-handler/agent;',
@@ -24,14 +24,14 @@ const header = `[${defaults}]`;
 const cache = 'MIME Cache';
 const assignment = /^(\s*x-scheme-handler\/agent\s*=\s*)([\s\S]*)$/;
 
-interface Line {
+interface MimeappsLine {
   readonly text: string;
   readonly section: string;
   /** The value for our scheme, where this line assigns it. */
   readonly value: string | null;
 }
 
-const linesOf = (text: string): readonly Line[] => {
+const mimeappsLines = (text: string): readonly MimeappsLine[] => {
   let section = '';
   return text.split('\n').map((line) => {
     section = /^\s*\[(.*)\]\s*$/.exec(line)?.[1] ?? section;
@@ -45,21 +45,21 @@ const idsOf = (value: string): readonly string[] =>
     .map((id) => id.trim())
     .filter((id) => id !== '');
 
-const without = (value: string): string =>
+const withoutOurs = (value: string): string =>
   value
     .split(';')
     .filter((id) => id.trim() !== desktopId)
     .join(';');
 
-const assigns = (line: Line, section: string): boolean => line.section === section && line.value !== null;
+const assigns = (line: MimeappsLine, section: string): boolean => line.section === section && line.value !== null;
 
 /** The last line counts, as in GLib. */
 const idsIn = (text: string, section: string): readonly string[] =>
-  idsOf(linesOf(text).findLast((line) => assigns(line, section))?.value ?? '');
+  idsOf(mimeappsLines(text).findLast((line) => assigns(line, section))?.value ?? '');
 
 /** Rewrites the values of our scheme in [Default Applications]; null drops the line. */
 const mapValues = (text: string, change: (value: string) => string | null): string =>
-  linesOf(text)
+  mimeappsLines(text)
     .flatMap((line) => {
       if (line.section !== defaults || line.value === null) return [line.text];
       const value = change(line.value);
@@ -76,8 +76,8 @@ export const otherClaimant = (mimeinfoCache: string): string | null =>
 
 /** Makes us the default. What was the default stays behind us in the list, so that removing us gives it back. */
 export const withOurDefault = (mimeapps: string): string => {
-  if (linesOf(mimeapps).some((line) => assigns(line, defaults)))
-    return mapValues(mimeapps, (value) => (idsOf(value)[0] === desktopId ? value : `${desktopId};${without(value)}`));
+  if (mimeappsLines(mimeapps).some((line) => assigns(line, defaults)))
+    return mapValues(mimeapps, (value) => (idsOf(value)[0] === desktopId ? value : `${desktopId};${withoutOurs(value)}`));
   const lines = mimeapps.split('\n');
   const ours = `x-scheme-handler/agent=${desktopId};`;
   const at = lines.findIndex((line) => line.trim() === header);
@@ -89,7 +89,7 @@ export const withOurDefault = (mimeapps: string): string => {
 export const withoutOurDefault = (mimeapps: string): string => {
   const changed = mapValues(mimeapps, (value) => {
     if (!idsOf(value).includes(desktopId)) return value;
-    const rest = without(value);
+    const rest = withoutOurs(value);
     return idsOf(rest).length === 0 ? null : rest;
   });
   return changed !== mimeapps && changed.endsWith(`${header}\n`) ? changed.slice(0, -header.length - 1) : changed;

@@ -23,19 +23,19 @@ import {
 } from './registration.ts';
 
 /** Absolute folders only: the XDG specification has relative ones ignored. */
-const foldersOf = (value: string | undefined, otherwise: readonly string[]): readonly string[] => {
+const absoluteFolders = (value: string | undefined, otherwise: readonly string[]): readonly string[] => {
   const given = (value ?? '').split(':').filter((folder) => folder.startsWith('/'));
   return given.length === 0 ? otherwise : given;
 };
 
-const placesOf = ({ env, home }: HandlerEnvironment) => {
+const desktopFiles = ({ env, home }: HandlerEnvironment) => {
   const homeOf = (name: string, otherwise: string): string => {
     const given = env[name];
     return given?.startsWith('/') === true ? given : join(home, otherwise);
   };
   const config = homeOf('XDG_CONFIG_HOME', '.config');
   const data = homeOf('XDG_DATA_HOME', '.local/share');
-  const applications = [data, ...foldersOf(env['XDG_DATA_DIRS'], ['/usr/local/share', '/usr/share'])].map((folder) =>
+  const applications = [data, ...absoluteFolders(env['XDG_DATA_DIRS'], ['/usr/local/share', '/usr/share'])].map((folder) =>
     join(folder, 'applications'),
   );
   return {
@@ -43,12 +43,12 @@ const placesOf = ({ env, home }: HandlerEnvironment) => {
     defaults: join(config, 'mimeapps.list'),
     applications,
     /** Where defaults are looked for, the strongest first (MIME applications specification). */
-    ranked: [config, ...foldersOf(env['XDG_CONFIG_DIRS'], ['/etc/xdg']), ...applications],
+    ranked: [config, ...absoluteFolders(env['XDG_CONFIG_DIRS'], ['/etc/xdg']), ...applications],
   };
 };
 
 /** Not UTF-8 is an error, because writing it back would change lines that are not ours. */
-const read = (path: string): string | null =>
+const readUtf8 = (path: string): string | null =>
   existsSync(path) ? new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFileSync(path)) : null;
 
 /** Keeps links and modes: people link mimeapps.list to where they keep their settings. */
@@ -59,22 +59,22 @@ const write = async (path: string, text: string): Promise<void> => {
   await writeFileAtomically(target, text, { mode: mode & 0o777 });
 };
 
-interface Found {
+interface FoundHandler {
   readonly id: string;
   readonly file: string;
 }
 
-const findIn = (files: readonly string[], find: (text: string) => string | null): Found | null => {
+const findIn = (files: readonly string[], find: (text: string) => string | null): FoundHandler | null => {
   for (const file of files) {
-    const id = find(read(file) ?? '');
+    const id = find(readUtf8(file) ?? '');
     if (id !== null) return { id, file };
   }
   return null;
 };
 
 /** The program that desktops start today: of a desktop's own list, of a general one, or the only one that asks. */
-const currentDefault = (environment: HandlerEnvironment): Found | null => {
-  const { ranked, applications } = placesOf(environment);
+const currentDefault = (environment: HandlerEnvironment): FoundHandler | null => {
+  const { ranked, applications } = desktopFiles(environment);
   const desktops = (environment.env['XDG_CURRENT_DESKTOP'] ?? '').split(':').filter((name) => name !== '');
   const names = [...desktops.map((name) => `${name.toLowerCase()}-mimeapps.list`), 'mimeapps.list'];
   const lists = ranked.flatMap((folder) => names.map((name) => join(folder, name)));
@@ -82,12 +82,12 @@ const currentDefault = (environment: HandlerEnvironment): Found | null => {
   return findIn(lists, defaultHandler) ?? findIn(caches, otherClaimant);
 };
 
-type Change = 'nothing' | 'entry' | 'default';
+type InstallChange = 'nothing' | 'entry' | 'default';
 
 /** Writes what differs, and nothing else. */
-const install = async (environment: HandlerEnvironment): Promise<Change> => {
-  const { entry, defaults } = placesOf(environment);
-  const [oldEntry, oldDefaults] = [read(entry), read(defaults) ?? ''];
+const install = async (environment: HandlerEnvironment): Promise<InstallChange> => {
+  const { entry, defaults } = desktopFiles(environment);
+  const [oldEntry, oldDefaults] = [readUtf8(entry), readUtf8(defaults) ?? ''];
   const [newEntry, newDefaults] = [desktopEntry(environment), withOurDefault(oldDefaults)];
   // The entry first: a default must not name a file that is not there.
   if (oldEntry !== newEntry) await write(entry, newEntry);
@@ -99,7 +99,7 @@ const install = async (environment: HandlerEnvironment): Promise<Change> => {
 const checkThatWeWin = (environment: HandlerEnvironment): void => {
   const winner = currentDefault(environment);
   if (winner === null || winner.id === desktopId) return;
-  const { defaults } = placesOf(environment);
+  const { defaults } = desktopFiles(environment);
   throw new Error(`${winner.file} names ${winner.id} and is stronger than ${defaults}; remove that line`);
 };
 
@@ -120,8 +120,8 @@ export const registerOnLinux = async (environment: HandlerEnvironment): Promise<
 
 /** Takes our default and our entry away. @throws Error when a file cannot be read or written */
 export const unregisterOnLinux = async (environment: HandlerEnvironment): Promise<Removal> => {
-  const { entry, defaults } = placesOf(environment);
-  const before = read(defaults) ?? '';
+  const { entry, defaults } = desktopFiles(environment);
+  const before = readUtf8(defaults) ?? '';
   const after = withoutOurDefault(before);
   const done: string[] = [];
   if (before !== after) {

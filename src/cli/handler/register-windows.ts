@@ -10,12 +10,12 @@ import {
   taken,
   updated,
 } from './registration.ts';
-import { commandIn, isOurs, openCommand, registryCommands } from './windows.ts';
+import { registryCommandIn, isOurs, openCommand, registryCommands } from './windows.ts';
 
 /** `reg query` fails where the key is not there. */
-const ask = async ({ run }: HandlerEnvironment, argv: readonly string[]): Promise<string | null> => {
+const queryCommand = async ({ run }: HandlerEnvironment, argv: readonly string[]): Promise<string | null> => {
   const { ok, detail } = await run(argv);
-  return ok ? commandIn(detail) : null;
+  return ok ? registryCommandIn(detail) : null;
 };
 
 /** Adds the entries of this user. @throws Error when `reg add` fails */
@@ -24,7 +24,7 @@ export const registerOnWindows = async (environment: HandlerEnvironment): Promis
   if (/["%]/.test(node + script)) throw new Error(`Windows cannot start ${script} with ${node}: a path has a " or %`);
   const wanted = openCommand({ node, script });
   const { add, askAll } = registryCommands(env, wanted);
-  const current = await ask(environment, askAll);
+  const current = await queryCommand(environment, askAll);
   if (current === wanted) return alreadyRegistered;
   const other = current === null || isOurs(current) ? null : current;
   if (other !== null && force !== true) return taken(other);
@@ -35,7 +35,7 @@ export const registerOnWindows = async (environment: HandlerEnvironment): Promis
 /** Deletes the entries of this user, when they are ours. @throws Error when `reg delete` fails */
 export const unregisterOnWindows = async (environment: HandlerEnvironment): Promise<Removal> => {
   const { askOurs, remove } = registryCommands(environment.env, '');
-  const current = await ask(environment, askOurs);
+  const current = await queryCommand(environment, askOurs);
   if (current === null || !isOurs(current)) return notRegistered;
   await mustRun(environment, remove);
   return removed('the registry entries of agent://');

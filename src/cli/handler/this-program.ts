@@ -5,7 +5,7 @@ import type { HandlerEnvironment } from './registration.ts';
 
 const runMs = 15_000;
 
-const run: HandlerEnvironment['run'] = ([program = '', ...args]) =>
+const runProgram: HandlerEnvironment['run'] = ([program = '', ...args]) =>
   new Promise((resolve) => {
     execFile(program, args, { timeout: runMs }, (error, stdout) =>
       resolve(error === null ? { ok: true, detail: stdout } : { ok: false, detail: error.message }),
@@ -21,5 +21,5 @@ export const thisProgram = (force = false): HandlerEnvironment => ({
   script: fileURLToPath(new URL('../agent.js', import.meta.url)),
   uid: process.getuid?.() ?? null,
   force,
-  run,
+  run: runProgram,
 });

@@ -1,4 +1,4 @@
-const ours = 'HKCU\\Software\\Classes\\agent';
+const ourKey = 'HKCU\\Software\\Classes\\agent';
 const openKey = 'shell\\open\\command';
 
 /** What Windows runs for a link (rule U1); `agent open-url` refuses unless exactly one argument follows. */
@@ -17,17 +17,17 @@ export const registryCommands = (env: NodeJS.ProcessEnv, command: string) => {
   return {
     /** In this order: the last makes it work. */
     add: [
-      [reg, 'add', ours, '/ve', '/d', 'URL:Agent Task Server', '/f'],
-      [reg, 'add', ours, '/v', 'URL Protocol', '/d', '', '/f'],
-      [reg, 'add', `${ours}\\${openKey}`, '/ve', '/d', command, '/f'],
+      [reg, 'add', ourKey, '/ve', '/d', 'URL:Agent Task Server', '/f'],
+      [reg, 'add', ourKey, '/v', 'URL Protocol', '/d', '', '/f'],
+      [reg, 'add', `${ourKey}\\${openKey}`, '/ve', '/d', command, '/f'],
     ],
     /** What Windows would run, of this user or of the machine. */
     askAll: [reg, 'query', `HKCR\\agent\\${openKey}`, '/ve'],
-    askOurs: [reg, 'query', `${ours}\\${openKey}`, '/ve'],
-    remove: [reg, 'delete', ours, '/f'],
+    askOurs: [reg, 'query', `${ourKey}\\${openKey}`, '/ve'],
+    remove: [reg, 'delete', ourKey, '/f'],
   } as const;
 };
 
 /** The command in the output of `reg query … /ve`, or null. */
-export const commandIn = (output: string): string | null =>
+export const registryCommandIn = (output: string): string | null =>
   /\sREG_(?:EXPAND_)?SZ\s+(\S.*?)\s*$/m.exec(output)?.[1] ?? null;

@@ -1,4 +1,4 @@
-import { oneLine, plain, plainJson } from './safe-text.ts';
+import { oneLine, stripControls, escapeControls } from './safe-text.ts';
 
 /** Where a command writes: results to stdout, notes and warnings to stderr. No control character gets through. */
 export interface Io {
@@ -13,10 +13,10 @@ export interface Io {
 type Stream = 'stdout' | 'stderr';
 
 /** Writes text for people. With `printJson` the only way to the terminal. */
-export const print = (stream: Stream, text: string): void => void process[stream].write(plain(text));
+export const print = (stream: Stream, text: string): void => void process[stream].write(stripControls(text));
 
 /** Writes a line of JSON. */
-export const printJson = (stream: Stream, json: string): void => void process[stream].write(`${plainJson(json)}\n`);
+export const printJson = (stream: Stream, json: string): void => void process[stream].write(`${escapeControls(json)}\n`);
 
 export const processIo = (): Io => {
   const terminal = process.stdout.isTTY === true && process.stderr.isTTY === true;

@@ -6,13 +6,13 @@ const unseen = new RegExp(`[^\\P{Cc}\\n\\t]|[${bidi}]`, 'gu');
 const unseenInJson = new RegExp(`[\\u007f-\\u009f${bidi}]`, 'gu');
 
 /** Text without terminal control and bidirectional controls; lines and tabs stay. */
-export const plain = (text: string): string => stripVTControlCharacters(text).replace(unseen, '');
+export const stripControls = (text: string): string => stripVTControlCharacters(text).replace(unseen, '');
 
 /** JSON text in which those characters are written as \uXXXX (CONTRACT 9). What is below U+0020 JSON escapes itself. */
-export const plainJson = (json: string): string =>
+export const escapeControls = (json: string): string =>
   json.replace(unseenInJson, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 export const oneLine = (text: string, width = 100): string => {
-  const line = plain(text).replace(/\s+/g, ' ').trim();
+  const line = stripControls(text).replace(/\s+/g, ' ').trim();
   return line.length > width ? `${line.slice(0, width - 1)}…` : line;
 };

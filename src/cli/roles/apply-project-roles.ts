@@ -60,7 +60,7 @@ export const narrowedText = (changes: readonly string[]): string => changes.join
 const maxNote = 600;
 
 /** For the banner, the log and doctor; one line each, safe to show. */
-export const noteOf = ({ role, path, narrowed, ignored }: ProjectRoleOutcome): string =>
+export const projectRoleNote = ({ role, path, narrowed, ignored }: ProjectRoleOutcome): string =>
   oneLine(
     ignored === null ? `${path} narrows the ${role}: ${narrowedText(narrowed)}` : `${path} is ignored: ${ignored}`,
     maxNote,

@@ -40,7 +40,7 @@ const excess = (own: RoleSettings, given: ProjectRole, bounds: readonly Bound[],
   return problems.length === 0 ? null : problems.join('; ');
 };
 
-const changesOf = (own: RoleSettings, given: ProjectRole, bounds: readonly Bound[]): readonly string[] => {
+const narrowingsOf = (own: RoleSettings, given: ProjectRole, bounds: readonly Bound[]): readonly string[] => {
   const { tools = own.tools, limits, require_approval, verify, success_criteria, notes } = given;
   const removed = own.tools.filter((tool) => !(tools as readonly string[]).includes(tool));
   const lowered = bounds.flatMap(({ key, allowed }) =>
@@ -93,5 +93,5 @@ export const narrow = (
     network: own.network && given.network !== false,
     projectNotes: wordsOf(given),
   };
-  return { ok: true, value: { role, changes: changesOf(own, given, bounds) } };
+  return { ok: true, value: { role, changes: narrowingsOf(own, given, bounds) } };
 };

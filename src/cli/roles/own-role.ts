@@ -11,26 +11,26 @@ export interface OwnParts extends RoleKeys {
   readonly prompt?: string | undefined;
 }
 
-const maxBytes = 256 * 1024;
+const ownFileMaxBytes = 256 * 1024;
 
-const read = (path: string, key: string): Buffer => {
+const readOwnFile = (path: string, key: string): Buffer => {
   let bytes: Buffer;
   try {
     bytes = readFileSync(path);
   } catch (cause) {
     throw new ConfigError(`${key}: ${path} cannot be read`, { cause });
   }
-  if (bytes.length > maxBytes) throw new ConfigError(`${key}: ${path} has more than ${maxBytes} bytes`);
+  if (bytes.length > ownFileMaxBytes) throw new ConfigError(`${key}: ${path} has more than ${ownFileMaxBytes} bytes`);
   return bytes;
 };
 
 const promptFrom = (folder: string, file: string, key: string): string =>
-  read(resolve(folder, file), `${key}.prompt_file`).toString('utf8');
+  readOwnFile(resolve(folder, file), `${key}.prompt_file`).toString('utf8');
 
 const fileFrom = (folder: string, file: string, role: Role): { readonly path: string; readonly parts: OwnParts } => {
   const key = `roles.${role}.file`;
   const path = resolve(folder, file);
-  const parsed = parseRole(read(path, key), role, userRole);
+  const parsed = parseRole(readOwnFile(path, key), role, userRole);
   if (!parsed.ok) throw new ConfigError(`${path}: ${parsed.text}`);
   const { limits, name: _, prompt_file, ...parts } = parsed.value;
   const prompt = prompt_file === undefined ? {} : { prompt: promptFrom(dirname(path), prompt_file, path) };

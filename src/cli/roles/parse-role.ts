@@ -7,10 +7,10 @@ import type { Role } from '../../machines/task.ts';
 import { oneLine } from '../output/safe-text.ts';
 
 const maxProblem = 400;
-const refused = (text: string) => ({ ok: false, text: oneLine(text, maxProblem) }) as const;
+const refusedRole = (text: string) => ({ ok: false, text: oneLine(text, maxProblem) }) as const;
 
 /** Bytes that are not UTF-8 are refused, not replaced. */
-const decode = (bytes: Uint8Array): string | null => {
+const decodeUtf8 = (bytes: Uint8Array): string | null => {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
@@ -23,14 +23,14 @@ const parseYaml = (text: string): Checked<unknown> => {
   try {
     const document = parseDocument(text, { logLevel: 'error' });
     const [fault] = [...document.errors, ...document.warnings];
-    if (fault !== undefined) return refused(`not YAML: ${fault.message.split('\n')[0]}`);
+    if (fault !== undefined) return refusedRole(`not YAML: ${fault.message.split('\n')[0]}`);
     return { ok: true, value: document.toJS({ maxAliasCount: 0 }) };
   } catch (error) {
-    return refused(`not YAML: ${messageOf(error)}`);
+    return refusedRole(`not YAML: ${messageOf(error)}`);
   }
 };
 
-const describe = ({ path, problem, knownKeys }: SchemaProblem): string => {
+const describeRoleProblem = ({ path, problem, knownKeys }: SchemaProblem): string => {
   const key = path.join('.') || 'file';
   if (knownKeys === undefined) return `${key}: ${problem}`;
   return `${key}: cannot be set here; possible are ${knownKeys.join(', ')}`;
@@ -42,13 +42,13 @@ export const parseRole = <Value extends { readonly name?: string | undefined }>(
   role: Role,
   schema: z.ZodType<Value>,
 ): Checked<Value> => {
-  const text = decode(bytes);
-  if (text === null) return refused('not UTF-8');
+  const text = decodeUtf8(bytes);
+  if (text === null) return refusedRole('not UTF-8');
   const yaml = parseYaml(text);
   if (!yaml.ok) return yaml;
   const parsed = parseWithProblems(schema, yaml.value);
-  if (!parsed.ok) return refused(parsed.problems.map(describe).join('; '));
+  if (!parsed.ok) return refusedRole(parsed.problems.map(describeRoleProblem).join('; '));
   const { name } = parsed.value;
-  if (name !== undefined && name !== role) return refused(`name: is ${name} in the file of the ${role}`);
+  if (name !== undefined && name !== role) return refusedRole(`name: is ${name} in the file of the ${role}`);
   return { ok: true, value: parsed.value };
 };

@@ -18,7 +18,7 @@ import { type ProjectRole, projectRole } from './role-schema.ts';
 /** Where a project may narrow the roles. */
 const folder = '.agent/roles';
 /** Small enough that no YAML takes longer than a moment. */
-const maxBytes = 16 * 1024;
+const roleFileMaxBytes = 16 * 1024;
 const maxEntries = 100;
 
 /** A file of the project about a role; `path` from the project's root. */
@@ -52,10 +52,10 @@ const readOpen = (root: string, fd: number): Checked<Buffer> => {
   if (process.platform === 'linux' && !isInside(root, readlinkSync(`/proc/self/fd/${fd}`)))
     return refusePath('it', 'leads out of the project');
   if (!fstatSync(fd).isFile()) return refusePath('it', 'is not a regular file');
-  const bytes = Buffer.alloc(maxBytes + 1);
+  const bytes = Buffer.alloc(roleFileMaxBytes + 1);
   const length = readSync(fd, bytes, 0, bytes.length, 0);
-  return length > maxBytes
-    ? refusePath('it', `has more than ${maxBytes} bytes`)
+  return length > roleFileMaxBytes
+    ? refusePath('it', `has more than ${roleFileMaxBytes} bytes`)
     : { ok: true, value: bytes.subarray(0, length) };
 };
 

@@ -2,25 +2,25 @@ import { z } from 'zod';
 import { toolNames } from '../../actors/tools/names.ts';
 
 const positive = z.int().min(1);
-const command = z.string().min(1).max(4_000);
+const commandText = z.string().min(1).max(4_000);
 const usd = z.number().positive().max(1_000_000);
 
 export const tool = z.enum(toolNames);
 export const backend = z.enum(['auto', 'builtin', 'scripted', 'codex', 'claude', 'command']);
 
 /** What bounds an attempt; for every role, or for one. */
-export const limits = {
+export const limitKeys = {
   timeout_seconds: positive.max(86_400).optional().describe('time limit of one attempt; unset: the limit of the role'),
   max_cost_usd: usd.optional().describe('cost of one attempt in USD; needs api.prices'),
 };
 
 const roleLimits = {
-  ...limits,
+  ...limitKeys,
   max_turns: positive.max(1_000).optional().describe('turns of one attempt'),
   max_tokens_total: positive.optional().describe('input and output tokens of one attempt'),
 };
 
-const tools = z
+const toolList = z
   .array(tool)
   .refine((names) => names.includes('finish'), 'must hold finish, or the role could never end')
   .optional()
@@ -32,23 +32,23 @@ const successCriteria = z
 
 const parts = {
   backend: backend.optional().describe('who does the work of the role; unset: api.backend'),
-  tools,
+  tools: toolList,
   require_approval: z.array(tool).optional().describe('tools that need the approval of a person'),
-  verify: z.array(command).max(20).optional().describe('commands that must pass before a task of the role completes'),
+  verify: z.array(commandText).max(20).optional().describe('commands that must pass before a task of the role completes'),
   success_criteria: successCriteria.optional(),
   model: z.string().min(1).max(200).optional().describe('the model of the role; unset: api.provider_model'),
   network: z.boolean().optional().describe('commands of the role may reach the network; unset: sandbox.network'),
   concurrency: positive.max(1_000).optional().describe('how many agents of the role may run at once'),
 };
 
-const path = z.string().min(1).optional();
+const filePath = z.string().min(1).optional();
 
 /** `roles.<name>` of the configuration. */
 export const roleSection = z.strictObject({
   ...parts,
   ...roleLimits,
-  prompt_file: path.describe('file with the system prompt, relative to this file'),
-  file: path.describe('role file, relative to this file; the keys beside this one override it'),
+  prompt_file: filePath.describe('file with the system prompt, relative to this file'),
+  file: filePath.describe('role file, relative to this file; the keys beside this one override it'),
 });
 
 export type RoleKeys = Omit<z.infer<typeof roleSection>, 'prompt_file' | 'file'>;
@@ -61,8 +61,8 @@ const prompt = z.string().min(1).max(100_000);
 export const shippedRole = z.strictObject({
   name,
   description,
-  tools: tools.unwrap(),
-  limits: z.strictObject({ timeout_seconds: limits.timeout_seconds.unwrap() }),
+  tools: toolList.unwrap(),
+  limits: z.strictObject({ timeout_seconds: limitKeys.timeout_seconds.unwrap() }),
   success_criteria: successCriteria.min(1),
   prompt,
 });
@@ -76,7 +76,7 @@ export const userRole = z
     limits: z.strictObject(roleLimits).default({}),
     prompt: prompt.optional(),
     /** Relative to the role file. */
-    prompt_file: path,
+    prompt_file: filePath,
   })
   .refine((role) => role.prompt === undefined || role.prompt_file === undefined, {
     path: ['prompt_file'],
@@ -86,10 +86,10 @@ export const userRole = z
 /** What a project may say of a role in `.agent/roles`: it takes away or adds work, and never gives (ADR 0018). */
 export const projectRole = z.strictObject({
   name: name.optional(),
-  tools,
+  tools: toolList,
   limits: z.strictObject(roleLimits).default({}),
   require_approval: z.array(tool).default([]),
-  verify: z.array(command).max(10).default([]),
+  verify: z.array(commandText).max(10).default([]),
   network: z.literal(false, 'a project can only take it away').optional(),
   success_criteria: successCriteria.default([]),
   /** For the role, as material of the project. */

@@ -3,9 +3,9 @@ import { roles } from '../../machines/task.ts';
 import { loadConfig } from '../config/config.ts';
 import { isAssistant, resolveSettings } from '../config/settings.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { plain } from '../output/safe-text.ts';
+import { stripControls } from '../output/safe-text.ts';
 import type { CommandContext } from '../tasks/commands.ts';
-import { narrowedText, noteOf, type ProjectRoleOutcome } from './apply-project-roles.ts';
+import { narrowedText, projectRoleNote, type ProjectRoleOutcome } from './apply-project-roles.ts';
 import { ownRole } from './own-role.ts';
 import { shippedFile } from './shipped-roles.ts';
 
@@ -21,7 +21,7 @@ const modelOf = ({ defaultModel, backend }: Settings, own: RoleSettings): string
 };
 
 /** What counts for a role now. */
-const describe = (
+const describeRole = (
   settings: Settings,
   own: RoleSettings,
   sources: readonly Source[],
@@ -47,11 +47,11 @@ const describe = (
   sources,
   project: project === undefined ? null : { path: project.path, narrowed: project.narrowed, ignored: project.ignored },
 });
-type Described = ReturnType<typeof describe>;
+type Described = ReturnType<typeof describeRole>;
 
 const indent = 14;
 const row = (name: string, text: string): string =>
-  `  ${name.padEnd(indent - 2)}${plain(text).replaceAll('\n', `\n${' '.repeat(indent)}`)}`;
+  `  ${name.padEnd(indent - 2)}${stripControls(text).replaceAll('\n', `\n${' '.repeat(indent)}`)}`;
 
 const limitsText = ({ limits, concurrency }: Described): string => {
   const { timeout_seconds, max_turns, max_tokens_total, max_cost_usd } = limits;
@@ -64,12 +64,12 @@ const limitsText = ({ limits, concurrency }: Described): string => {
   ].join(', ');
 };
 
-const projectText = ({ path, narrowed, ignored }: NonNullable<Described['project']>): string =>
+const projectRoleText = ({ path, narrowed, ignored }: NonNullable<Described['project']>): string =>
   ignored === null ? `${path} narrows: ${narrowedText(narrowed)}` : `${path} is ignored: ${ignored}`;
 
-const render = (each: Described): string =>
+const renderRole = (each: Described): string =>
   [
-    `${each.role}: ${plain(each.description)}`,
+    `${each.role}: ${stripControls(each.description)}`,
     row('tools', each.tools.join(', ')),
     row('model', each.model ?? `${each.backend}'s own choice`),
     ...(each.backend === 'auto' ? [] : [row('backend', each.backend)]),
@@ -79,7 +79,7 @@ const render = (each: Described): string =>
     ...(each.network ? [row('network', 'on')] : []),
     ...(each.success_criteria.length === 0 ? [] : [row('done when', each.success_criteria.join('\n'))]),
     row('from', each.sources.map(({ kind, path }) => `${path} (${kind})`).join('\n')),
-    ...(each.project === null ? [] : [row('project', projectText(each.project))]),
+    ...(each.project === null ? [] : [row('project', projectRoleText(each.project))]),
     ...(each.project_notes === null ? [] : [row('it notes', each.project_notes)]),
   ].join('\n');
 
@@ -100,10 +100,10 @@ export const listRoles = async (
         : [{ kind: 'config' as const, path: loaded.file }]),
     ];
     const outcome = projectRoles.find((each) => each.role === role);
-    return describe(settings, settings.roles[role], sources, outcome);
+    return describeRole(settings, settings.roles[role], sources, outcome);
   });
   const strays = projectRoles.filter(({ role }) => role === null);
   if (json) io.json({ roles: described, ignored: strays.map(({ path, ignored }) => ({ path, ignored })) });
-  else io.out([...described.map(render), ...strays.map(noteOf)].join('\n\n'));
+  else io.out([...described.map(renderRole), ...strays.map(projectRoleNote)].join('\n\n'));
   return exitCodes.done;
 };

@@ -25,10 +25,10 @@ const profileFrom = (role: Role): RoleProfile => {
   };
 };
 
-let read: Readonly<Record<Role, RoleProfile>> | null = null;
+let cachedRoles: Readonly<Record<Role, RoleProfile>> | null = null;
 
 /** The roles as they come with this package, from configs/roles; read once. */
 export const shippedRoles = (): Readonly<Record<Role, RoleProfile>> => {
-  read ??= Object.fromEntries(roles.map((role) => [role, profileFrom(role)])) as Record<Role, RoleProfile>;
-  return read;
+  cachedRoles ??= Object.fromEntries(roles.map((role) => [role, profileFrom(role)])) as Record<Role, RoleProfile>;
+  return cachedRoles;
 };

@@ -5,9 +5,9 @@ import { CallError, type Client, type Frame } from '../client/client.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { renderFrame } from '../output/render.ts';
-import { plain } from '../output/safe-text.ts';
+import { stripControls } from '../output/safe-text.ts';
 
-const executionSchema = z.looseObject({
+const executionAnswerSchema = z.looseObject({
   task_id: z.string(),
   attempt: z.number(),
   message: z.string(),
@@ -39,7 +39,7 @@ const onInterrupt = (cancel: () => Promise<unknown>, io: Io): { interrupted: () 
   return { interrupted: () => asked, stop: () => process.off('SIGINT', handler) };
 };
 
-const show = (frame: Frame, json: boolean, io: Io): void => {
+const showFrame = (frame: Frame, json: boolean, io: Io): void => {
   if (json) {
     io.json(frame);
     return;
@@ -57,14 +57,14 @@ const summary = (task: TaskView): string => {
       ? ''
       : ` in ${((Date.parse(task.completed_at) - from) / 1000).toFixed(1)} s`;
   const lines = [`${task.task_id} ${task.status}${took}`];
-  if (task.result !== undefined) lines.push(plain(task.result));
+  if (task.result !== undefined) lines.push(stripControls(task.result));
   if (task.results_path !== undefined) lines.push(`results: ${task.results_path}`);
   return lines.join('\n');
 };
 
 /** Starts the run and answers with the execution. @throws CallError */
 export const submit = async (client: Client, { role, task, options }: RunRequest) =>
-  executionSchema.parse(await client.call('execute', { task, role, options }));
+  executionAnswerSchema.parse(await client.call('execute', { task, role, options }));
 
 /**
  * Follows a run to its end. It listens before it asks, so that it misses nothing.
@@ -83,7 +83,7 @@ export const followRun = async (client: Client, request: RunRequest, io: Io): Pr
     const { attempt } = await submit(client, request);
     for (let next = await frames.next(); next.done !== true; next = await frames.next()) {
       const frame = next.value;
-      show(frame, request.json, io);
+      showFrame(frame, request.json, io);
       if (frame.attempt >= attempt || frame.type === 'cancelled') code = settled[frame.type] ?? code;
       if (isRefusal(frame)) break;
     }

@@ -13,7 +13,7 @@ import type { LoadedConfig } from '../config/config.ts';
 import { type Project, taskFiles } from '../config/project.ts';
 import { keyVariable, type ResolvedSettings, resolveSettings } from '../config/settings.ts';
 import { trackerFor } from '../config/tracker.ts';
-import { assistantsFor, latest, type Surroundings } from './assistants.ts';
+import { assistantsFor, latest, type ServerEnvironment } from './assistants.ts';
 import type { Logger } from './logger.ts';
 import { modelsFor } from './models.ts';
 import type { TokenSource } from './token-source.ts';
@@ -28,7 +28,7 @@ export interface Current {
 
 /** What counts of a configuration, with what was taken from the environment when the server started. */
 export const takeFrom =
-  (project: Project, surroundings: Surroundings) =>
+  (project: Project, surroundings: ServerEnvironment) =>
   (loaded: LoadedConfig): Current => ({
     loaded,
     resolved: resolveSettings(loaded, project.root),

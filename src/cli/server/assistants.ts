@@ -4,13 +4,13 @@ import { createCodex } from '../../actors/assistants/codex.ts';
 import { createCommand } from '../../actors/assistants/command.ts';
 import type { Config } from '../config/config-schema.ts';
 
-const known = [createCodex(), createClaude()].flatMap(({ variables }) => variables);
+const credentialVariables = [createCodex(), createClaude()].flatMap(({ variables }) => variables);
 /** Places, not secrets. */
 const places: ReadonlySet<string> = new Set(['CODEX_HOME', 'CLAUDE_CONFIG_DIR', 'ANTHROPIC_BASE_URL']);
 
 /** Takes every credential out of the environment, so that no child process can inherit it unasked (rule R24). */
 export const takeCredentials = (env: NodeJS.ProcessEnv): Readonly<Record<string, string>> => {
-  const given = known.flatMap((name) => (env[name] ? [[name, env[name]] as const] : []));
+  const given = credentialVariables.flatMap((name) => (env[name] ? [[name, env[name]] as const] : []));
   for (const [name] of given) delete env[name];
   return Object.fromEntries(given);
 };
@@ -25,7 +25,7 @@ export const secretsIn = (
   ...api.pass_environment.filter((name) => /KEY|TOKEN|SECRET|PASSW/i.test(name)).flatMap((name) => env[name] ?? []),
 ];
 
-export interface Surroundings {
+export interface ServerEnvironment {
   readonly credentials: Readonly<Record<string, string>>;
   /** The environment of every child process. */
   readonly environment: Readonly<Record<string, string>>;
@@ -44,7 +44,7 @@ const candidatesOf = ({ api, sandbox }: Pick<Config, 'api' | 'sandbox'>): readon
 /** The assistants as they are configured. */
 export const assistantsFor = (
   { api, sandbox }: Config,
-  { credentials, environment, env }: Surroundings,
+  { credentials, environment, env }: ServerEnvironment,
 ): Assistants => {
   const passed = api.pass_environment.filter((name) => !name.startsWith('AGENT_') && !name.startsWith('ATS_'));
   const more = passed.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));

@@ -5,7 +5,7 @@ import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
 import { type ProcessLock, takeLock } from '../../actors/files/process-lock.ts';
 import { isAlive } from '../../actors/process/pid.ts';
 import { messageOf } from '../../machines/message-of.ts';
-import { type Project, requireOwnServer, stateFiles, textOf } from '../config/project.ts';
+import { type Project, requireOwnServer, stateFiles, readTextOrNull } from '../config/project.ts';
 import { ensurePrivateFolder, PrivateFileError } from './private-files.ts';
 import { readServerFile, type ServerFile } from './server-file.ts';
 
@@ -59,7 +59,7 @@ const lockBoth = (project: Project): ProcessLock | null => {
 
 /** The server that serves the project now, maybe from another state folder. */
 const serverOf = ({ stateDir, usualDir }: Project): ServerFile | null => {
-  const folders = [stateDir, usualDir, textOf(stateFiles(usualDir).servedFrom) ?? usualDir];
+  const folders = [stateDir, usualDir, readTextOrNull(stateFiles(usualDir).servedFrom) ?? usualDir];
   const all = folders.map((folder) => readServerFile(stateFiles(folder).server));
   return all.find((file) => file !== null && isAlive(file.pid)) ?? all[0] ?? null;
 };

@@ -16,10 +16,10 @@ export interface Listening {
   readonly close: () => void;
 }
 
-const errorCode = (error: unknown): string =>
+const listenErrorCode = (error: unknown): string =>
   typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
 
-const open = (server: Server, port: number): Promise<number> =>
+const listenOnIpv6 = (server: Server, port: number): Promise<number> =>
   new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen({ port, host: '::1', ipv6Only: true }, () => {
@@ -28,7 +28,7 @@ const open = (server: Server, port: number): Promise<number> =>
     });
   });
 
-const close = (server: Server): void => {
+const closeServer = (server: Server): void => {
   server.close();
   server.closeAllConnections();
 };
@@ -44,9 +44,9 @@ const openSecond = async (
   const server = createServer(timeouts, app.routing);
   watch(server);
   try {
-    return { port: await open(server, port), server };
+    return { port: await listenOnIpv6(server, port), server };
   } catch (error) {
-    if (!['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EINVAL'].includes(errorCode(error))) throw error;
+    if (!['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EINVAL'].includes(listenErrorCode(error))) throw error;
     return { port, server: null };
   }
 };
@@ -59,15 +59,15 @@ const bindBoth = async (app: FastifyInstance, port: number, watch: (server: Serv
     try {
       await app.listen({ host: '127.0.0.1', port: second.port });
     } catch (error) {
-      if (second.server !== null) close(second.server);
-      if (port === 0 && attempt < tries && errorCode(error) === 'EADDRINUSE') continue;
+      if (second.server !== null) closeServer(second.server);
+      if (port === 0 && attempt < tries && listenErrorCode(error) === 'EADDRINUSE') continue;
       throw error;
     }
     const { port: bound } = app.server.address() as AddressInfo;
     const { server } = second;
     if (server === null)
       return { port: bound, note: 'this machine has no IPv6 loopback; only 127.0.0.1 is served', close: () => {} };
-    return { port: bound, note: null, close: () => close(server) };
+    return { port: bound, note: null, close: () => closeServer(server) };
   }
 };
 
@@ -106,7 +106,7 @@ export const listenOnLoopback = (
   streams: number,
 ): Promise<Listening> => {
   return bind(app, host, port, streams).catch((error: unknown) => {
-    if (errorCode(error) === 'EADDRINUSE')
+    if (listenErrorCode(error) === 'EADDRINUSE')
       throw new PortInUseError(`port ${port} is already in use; choose another with --port <other>, or free it`, {
         cause: error,
       });

@@ -1,7 +1,7 @@
 import pino from 'pino';
 import type { Config } from '../config/config-schema.ts';
 import { print, printJson } from '../output/io.ts';
-import { oneLine, plainJson } from '../output/safe-text.ts';
+import { oneLine, escapeControls } from '../output/safe-text.ts';
 
 export type Log = (message: string, facts: Readonly<Record<string, unknown>>) => void;
 
@@ -14,7 +14,7 @@ export interface Logger {
 const asText = (line: string): string => {
   const { time, level, msg, ...facts } = JSON.parse(line) as Record<string, unknown>;
   const { pid: _, hostname: __, ...rest } = facts;
-  return `${new Date(Number(time)).toISOString()} ${pino.levels.labels[Number(level)] ?? level} ${oneLine(String(msg), 1_000)} ${plainJson(JSON.stringify(rest))}\n`;
+  return `${new Date(Number(time)).toISOString()} ${pino.levels.labels[Number(level)] ?? level} ${oneLine(String(msg), 1_000)} ${escapeControls(JSON.stringify(rest))}\n`;
 };
 
 /** The server's log on standard error: no headers, no bodies, no secrets. Errors are logged as errors, the rest as info. */

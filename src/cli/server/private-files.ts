@@ -36,11 +36,11 @@ export const stateFolderError = (folder: string, cause: unknown): StateFolderErr
   );
 };
 
-const ours = (uid: number): boolean => process.getuid === undefined || uid === process.getuid();
+const isOwnUid = (uid: number): boolean => process.getuid === undefined || uid === process.getuid();
 
 const requireOurs = (folder: string): void => {
   const found = statSync(folder, { throwIfNoEntry: false });
-  if (found !== undefined && (!found.isDirectory() || !ours(found.uid)))
+  if (found !== undefined && (!found.isDirectory() || !isOwnUid(found.uid)))
     throw new PrivateFileError(
       `${folder} is no folder of your own; set AGENT_STATE_DIR to one that is, or to one that is not there yet`,
     );
@@ -67,7 +67,7 @@ export const ensurePrivateFolder = (folder: string): void => {
   }
 };
 
-const create = (path: string): string => {
+const createToken = (path: string): string => {
   const token = randomBytes(32).toString('base64url');
   const file = openSync(path, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_NOFOLLOW, 0o600);
   try {
@@ -100,7 +100,7 @@ export const readExistingToken = (path: string): string => {
   const file = openToken(path, refuse);
   try {
     const stat = fstatSync(file);
-    if (!ours(stat.uid)) return refuse('belongs to somebody else');
+    if (!isOwnUid(stat.uid)) return refuse('belongs to somebody else');
     if ((stat.mode & 0o077) !== 0) return refuse('can be read by others');
     const token = readFileSync(file, 'utf8').trim();
     return /^[A-Za-z0-9_-]{43}$/.test(token) ? token : refuse('does not hold a token');
@@ -111,4 +111,4 @@ export const readExistingToken = (path: string): string => {
 
 /** The token of this project's server (rule R5), created on first use. @throws as `readExistingToken`, StateFolderError */
 export const readToken = (path: string): string =>
-  lstatSync(path, { throwIfNoEntry: false }) === undefined ? create(path) : readExistingToken(path);
+  lstatSync(path, { throwIfNoEntry: false }) === undefined ? createToken(path) : readExistingToken(path);

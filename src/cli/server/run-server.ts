@@ -6,7 +6,7 @@ import { type Project, stateFiles } from '../config/project.ts';
 import { remoteSecrets } from '../config/remote-credentials.ts';
 import { sandboxFor } from '../config/sandbox.ts';
 import { workspaceFor } from '../config/workspace.ts';
-import { noteOf } from '../roles/apply-project-roles.ts';
+import { projectRoleNote } from '../roles/apply-project-roles.ts';
 import { type Assembled, assemble, type Current, type Parts, takeFrom } from './assemble.ts';
 import { secretsIn, takeCredentials } from './assistants.ts';
 import { claimProject } from './claim-project.ts';
@@ -22,7 +22,7 @@ export interface RunningServer extends Serving {
   reload(): void;
 }
 
-export interface ServerOptions {
+export interface RunServerOptions {
   readonly project: Project;
   /** Reads the configuration, at the start and at every reload. @throws ConfigError */
   readonly load: () => LoadedConfig;
@@ -38,7 +38,7 @@ export interface ServerOptions {
  * it says so.
  * @throws ConfigError, PrivateFileError, AlreadyServedError, PortInUseError
  */
-export const runServer = async ({ project, load, env, inspect, drainMs }: ServerOptions): Promise<RunningServer> => {
+export const runServer = async ({ project, load, env, inspect, drainMs }: RunServerOptions): Promise<RunningServer> => {
   const loaded = load();
   const sandbox = sandboxFor(loaded.config, project);
   const environment = { ...childEnvironment(env), ...gitIdentity(project.root) };
@@ -89,7 +89,7 @@ const reload = ({ current, logger }: Parts, { system }: Assembled, take: () => C
     logger.log('the configuration was read again', {
       file: loaded.file,
       needs_restart: kept,
-      project_roles: resolved.projectRoles.map(noteOf),
+      project_roles: resolved.projectRoles.map(projectRoleNote),
     });
   } catch (error) {
     logger.log('the configuration is refused; the earlier one stays', { error });

@@ -6,7 +6,7 @@ import { stateFiles } from '../config/project.ts';
 import { registerHandler } from '../handler/register.ts';
 import { thisProgram } from '../handler/this-program.ts';
 import { print } from '../output/io.ts';
-import { noteOf } from '../roles/apply-project-roles.ts';
+import { projectRoleNote } from '../roles/apply-project-roles.ts';
 import { serverName, version } from '../version.ts';
 import type { Assembled, Parts } from './assemble.ts';
 import { banner } from './banner.ts';
@@ -102,7 +102,7 @@ export const serve = async (
           ? []
           : [`${worker.assistant} works outside of this sandbox, by sandbox.assistants`]),
         ...networkNotes(system.settings(), config()),
-        ...current.resolved.projectRoles.map(noteOf),
+        ...current.resolved.projectRoles.map(projectRoleNote),
         ...(inspection === null ? [] : ['inspected: GET /inspect shows the live machines']),
       ],
     }),

@@ -11,8 +11,8 @@ import { ensurePrivateFolder, readToken } from './private-files.ts';
 import { readServerFile } from './server-file.ts';
 import { statusOfServer } from './server-status.ts';
 
-const stopMs = 15_000;
-const pollMs = 50;
+const stopWithinMs = 15_000;
+const stopPollMs = 50;
 
 export const startServerCommand = async (context: CommandContext): Promise<number> => {
   await context.connection.server();
@@ -30,7 +30,7 @@ export const stopServerCommand = async ({ project, io, json }: CommandContext): 
   }
   const { pid } = file;
   process.kill(pid, 'SIGTERM');
-  for (const deadline = performance.now() + stopMs; performance.now() < deadline; await delay(pollMs)) {
+  for (const deadline = performance.now() + stopWithinMs; performance.now() < deadline; await delay(stopPollMs)) {
     if (isAlive(pid)) continue;
     if (json) io.json({ running: false, stopped: true, pid });
     else io.out(`the server (pid ${pid}) is stopped`);

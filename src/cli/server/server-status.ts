@@ -5,15 +5,15 @@ import { type Address, getJson } from '../client/http-request.ts';
 import { isJson, textIn } from '../client/json.ts';
 import { stateFiles } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { plain } from '../output/safe-text.ts';
+import { stripControls } from '../output/safe-text.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 import { readServerFile, type ServerFile } from './server-file.ts';
 
 const healthMs = 5_000;
 
-type Row = readonly [name: string, value: string | null];
+type StatusRow = readonly [name: string, value: string | null];
 
-const checksOf = (health: unknown): readonly Row[] => {
+const checksOf = (health: unknown): readonly StatusRow[] => {
   const checks = isJson(health) && isJson(health['checks']) ? health['checks'] : {};
   return Object.entries(checks).map(([name, check]) => [
     name,
@@ -32,8 +32,8 @@ export const faultsOf = async (address: Address): Promise<readonly string[]> => 
   }
 };
 
-const render = (url: string, file: ServerFile | null, health: unknown, log: string | null): string => {
-  const rows: readonly Row[] = [
+const renderServerStatus = (url: string, file: ServerFile | null, health: unknown, log: string | null): string => {
+  const rows: readonly StatusRow[] = [
     ['project', file?.project ?? null],
     ['pid', file === null ? null : String(file.pid)],
     ['since', file?.started_at ?? null],
@@ -41,7 +41,7 @@ const render = (url: string, file: ServerFile | null, health: unknown, log: stri
     ...checksOf(health),
     ['log', log],
   ];
-  const lines = rows.flatMap(([name, value]) => (value === null ? [] : [`  ${name.padEnd(10)} ${plain(value)}`]));
+  const lines = rows.flatMap(([name, value]) => (value === null ? [] : [`  ${name.padEnd(10)} ${stripControls(value)}`]));
   return [`${url} is ${textIn(health, 'status')}`, ...lines].join('\n');
 };
 
@@ -59,6 +59,6 @@ export const statusOfServer = async ({ project, io, json }: CommandContext): Pro
   const file = readServerFile(files.server);
   const health = await getJson(address, '/health', healthMs);
   if (json) io.json({ running: true, ...file, log, health });
-  else io.out(render(address.url, file, health, log));
+  else io.out(renderServerStatus(address.url, file, health, log));
   return exitCodes.done;
 };

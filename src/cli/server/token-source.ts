@@ -13,7 +13,7 @@ export interface TokenSource {
 
 const remembered = 64;
 
-const stampOf = (path: string): string => {
+const tokenStamp = (path: string): string => {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (found === undefined) throw new Error(`the token file ${path} is gone; 'agent token' makes a new one`);
   return `${found.ctimeMs}/${found.ino}`;
@@ -26,7 +26,7 @@ export const createTokenSource = (path: string): TokenSource => {
   let problem: string | null = null;
   const look = (): void => {
     try {
-      const now = stampOf(path);
+      const now = tokenStamp(path);
       if (now === stamp) return;
       const token = readExistingToken(path);
       if (token !== tokens.at(-1)) tokens = [...tokens, token].slice(-remembered);

@@ -10,17 +10,17 @@ interface Named {
 export const shells = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof shells)[number];
 
-const nameOf = ({ command }: Named): string => command.split(' ')[0] ?? '';
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+const commandName = ({ command }: Named): string => command.split(' ')[0] ?? '';
+const shellQuoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 const scripts: { readonly [S in Shell]: (commands: readonly Named[]) => string } = {
-  bash: (commands) => `complete -W ${quoted(commands.map(nameOf).join(' '))} agent`,
+  bash: (commands) => `complete -W ${shellQuoted(commands.map(commandName).join(' '))} agent`,
   zsh: (commands) =>
     [
       '#compdef agent',
       '_agent() {',
       '  local -a commands',
-      `  commands=(${commands.map((each) => quoted(`${nameOf(each)}:${each.describe}`)).join(' ')})`,
+      `  commands=(${commands.map((each) => shellQuoted(`${commandName(each)}:${each.describe}`)).join(' ')})`,
       "  _describe 'command' commands",
       '}',
       'compdef _agent agent',
@@ -29,7 +29,7 @@ const scripts: { readonly [S in Shell]: (commands: readonly Named[]) => string }
     [
       'complete -c agent -f',
       ...commands.map(
-        (each) => `complete -c agent -n __fish_use_subcommand -a ${quoted(nameOf(each))} -d ${quoted(each.describe)}`,
+        (each) => `complete -c agent -n __fish_use_subcommand -a ${shellQuoted(commandName(each))} -d ${shellQuoted(each.describe)}`,
       ),
     ].join('\n'),
 };

@@ -12,7 +12,7 @@ import { resolveSettings } from '../config/settings.ts';
 import { trackerFor } from '../config/tracker.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { noteOf, type ProjectRoleOutcome } from '../roles/apply-project-roles.ts';
+import { projectRoleNote, type ProjectRoleOutcome } from '../roles/apply-project-roles.ts';
 import { networkNotes } from '../server/notes.ts';
 import { faultsOf } from '../server/server-status.ts';
 import type { CommandContext } from '../tasks/commands.ts';
@@ -22,13 +22,13 @@ import { backendChecks, type Check } from './backend-checks.ts';
 const onPath = (program: string): boolean =>
   (process.env['PATH'] ?? '').split(delimiter).some((folder) => folder !== '' && existsSync(join(folder, program)));
 
-const program = (name: string, without: string, needed: boolean): Check =>
+const checkProgram = (name: string, without: string, needed: boolean): Check =>
   onPath(name)
     ? { check: name, status: 'ok', detail: 'found on PATH' }
     : { check: name, status: needed ? 'problem' : 'note', detail: without };
 
 /** Which tracker is used and why, and whether it answers. */
-const tracker = async ({ project }: CommandContext, config: Config): Promise<Check> => {
+const checkTracker = async ({ project }: CommandContext, config: Config): Promise<Check> => {
   const chosen = trackerFor(config, project.root, () => {});
   try {
     await chosen.list();
@@ -40,7 +40,7 @@ const tracker = async ({ project }: CommandContext, config: Config): Promise<Che
   }
 };
 
-const sandbox = ({ project }: CommandContext, config: Config): Check => {
+const checkSandbox = ({ project }: CommandContext, config: Config): Check => {
   try {
     const { ok, detail } = sandboxFor(config, project).check();
     const status = !ok ? 'problem' : config.sandbox.mode === 'off' ? 'note' : 'ok';
@@ -51,34 +51,34 @@ const sandbox = ({ project }: CommandContext, config: Config): Check => {
 };
 
 /** Whether assistants are held as commands are. */
-const assistants = ({ sandbox: { mode, assistants: wanted } }: Config): Check => {
+const checkAssistants = ({ sandbox: { mode, assistants: wanted } }: Config): Check => {
   if (mode === 'off') return { check: 'assistants', status: 'note', detail: 'run as you, unconfined (sandbox.mode)' };
   if (wanted === 'off')
     return { check: 'assistants', status: 'note', detail: 'run as you, unconfined (sandbox.assistants)' };
   return { check: 'assistants', status: 'ok', detail: 'run in the sandbox, with the network' };
 };
 
-const workspace = async ({ project }: CommandContext, config: Config): Promise<Check> => {
+const checkWorkspace = async ({ project }: CommandContext, config: Config): Promise<Check> => {
   const detail = (await workspaceFor(config, project)).describe();
   const isRefused = detail.startsWith('runs are refused');
   return { check: 'workspace', status: isRefused ? 'problem' : 'ok', detail };
 };
 
-const bd = async ({ project }: CommandContext, config: Config): Promise<Check> => {
+const checkBd = async ({ project }: CommandContext, config: Config): Promise<Check> => {
   const found = await trackerFor(config, project.root, () => {}).bd.detect();
   const detail = found.state === 'ok' ? `${found.detail} at ${found.program.path}` : found.detail;
   return { check: 'bd', status: found.state === 'ok' ? 'ok' : 'note', detail };
 };
 
 /** Whoever can read the project, an agent too, could use it. */
-const remotes = ({ project }: CommandContext): readonly Check[] =>
+const checkRemotes = ({ project }: CommandContext): readonly Check[] =>
   remoteCredentials(project.root).map(({ host }) => ({
     check: 'remote',
     status: 'note',
     detail: `.git/config holds a credential for ${host}; take it out (git remote set-url) and use a credential helper`,
   }));
 
-const server = async ({ project }: CommandContext): Promise<Check> => {
+const checkServer = async ({ project }: CommandContext): Promise<Check> => {
   const address = await findServer(project);
   if (address === null) return { check: 'server', status: 'ok', detail: 'not running' };
   const faults = await faultsOf(address);
@@ -87,7 +87,7 @@ const server = async ({ project }: CommandContext): Promise<Check> => {
 };
 
 /** The folder may not be there yet; a server must be able to make it. */
-const state = ({ project: { stateDir } }: CommandContext): Check => {
+const checkState = ({ project: { stateDir } }: CommandContext): Check => {
   let folder = stateDir;
   while (!existsSync(folder)) folder = dirname(folder);
   try {
@@ -100,11 +100,11 @@ const state = ({ project: { stateDir } }: CommandContext): Check => {
 };
 
 /** What the project's own files do to the roles: shown even when they do not count. */
-const projectRoles = (outcomes: readonly ProjectRoleOutcome[]): readonly Check[] =>
+const checkProjectRoles = (outcomes: readonly ProjectRoleOutcome[]): readonly Check[] =>
   outcomes.map((outcome) => ({
     check: 'roles',
     status: outcome.ignored === null ? 'ok' : 'note',
-    detail: noteOf(outcome),
+    detail: projectRoleNote(outcome),
   }));
 
 const configFileText = ({ file, fileChosen }: LoadedConfig): string => {
@@ -122,21 +122,21 @@ export const doctor = async (context: CommandContext, configFile: string | undef
   const checks: readonly Check[] = [
     { check: 'version', status: 'ok', detail: `agent-task-server ${version}, node ${process.version}` },
     { check: 'project', status: 'ok', detail: project.root },
-    state(context),
+    checkState(context),
     { check: 'config', status: 'ok', detail: configFileText(loaded) },
     { check: 'agents', status: 'ok', detail: `at most ${cap} at once` },
-    ...projectRoles(resolved.projectRoles),
+    ...checkProjectRoles(resolved.projectRoles),
     ...(await backendChecks(loaded, process.env)),
-    await tracker(context, config),
-    await server(context),
-    sandbox(context, config),
-    assistants(config),
+    await checkTracker(context, config),
+    await checkServer(context),
+    checkSandbox(context, config),
+    checkAssistants(config),
     ...networkNotes(resolved.settings, config).map((detail) => ({ check: 'network', status: 'note' as const, detail })),
-    await workspace(context, config),
-    ...remotes(context),
-    program('git', 'needed by most projects', false),
-    program('grep', 'needed by the tool grep', true),
-    await bd(context, config),
+    await checkWorkspace(context, config),
+    ...checkRemotes(context),
+    checkProgram('git', 'needed by most projects', false),
+    checkProgram('grep', 'needed by the tool grep', true),
+    await checkBd(context, config),
   ];
   if (json) io.json({ checks, config });
   else {

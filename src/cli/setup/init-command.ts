@@ -11,9 +11,9 @@ import { trackerFor } from '../config/tracker.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 
-type Wanted = 'auto' | 'bd' | 'embedded';
+type WantedTracker = 'auto' | 'bd' | 'embedded';
 
-const embedded = async ({ project, io, json }: CommandContext): Promise<number> => {
+const initEmbedded = async ({ project, io, json }: CommandContext): Promise<number> => {
   const folder = join(project.root, '.beads');
   const file = join(folder, 'issues.jsonl');
   makeRealFolder(project.root, folder);
@@ -30,19 +30,19 @@ const embedded = async ({ project, io, json }: CommandContext): Promise<number> 
  */
 export const init = async (
   context: CommandContext,
-  wanted: Wanted,
+  wanted: WantedTracker,
   configFile: string | undefined,
 ): Promise<number> => {
   const { project, io, json } = context;
   const { config } = loadConfig({ config: configFile }, process.env);
   const mode = wanted === 'auto' ? config.tracker.mode : wanted;
-  if (mode === 'embedded') return embedded(context);
+  if (mode === 'embedded') return initEmbedded(context);
   const { bd } = trackerFor(config, project.root, () => {});
   const found = await bd.detect();
   const owned = signOfBd(join(project.root, '.beads')) !== undefined;
   if (mode === 'auto' && found.state !== 'ok' && !owned) {
     if (found.state === 'broken') io.err(`warning: ${found.detail}; tasks are kept in .beads/issues.jsonl`);
-    return embedded(context);
+    return initEmbedded(context);
   }
   if ((await findServer(project)) !== null)
     throw new UsageError("a server runs for this project; stop it first with 'agent server stop'");

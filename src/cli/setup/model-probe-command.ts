@@ -17,7 +17,7 @@ const toolHints: Readonly<Record<string, string>> = {
   Ollama: '; take a model that can call tools',
 };
 
-const wordsFor = (probe: ProtocolProbe, { served }: Findings, model: string): string => {
+const probeText = (probe: ProtocolProbe, { served }: Findings, model: string): string => {
   const { failure, reachable, authorised, knowsModel, speaks, streams } = probe;
   const said = failure?.message ?? '';
   const hint = toolHints[served.kind ?? ''] ?? '';
@@ -96,7 +96,7 @@ const protocolCheck = (config: Config, findings: Findings): Check => {
 
 const checksFor = (config: Config, findings: Findings): readonly Check[] => [
   ...findings.probes.map((probe): Check => {
-    const detail = wordsFor(probe, findings, config.api.provider_model);
+    const detail = probeText(probe, findings, config.api.provider_model);
     const isFine = probe.callsTools === true && probe.reportsUsage === true;
     const isReplaced = findings.use !== null && isElsewhere(config, findings);
     const matters = probe.protocol === findings.configured && probe.callsTools !== true && !isReplaced;
@@ -107,7 +107,7 @@ const checksFor = (config: Config, findings: Findings): readonly Check[] => [
   ...(findings.use === null ? [] : [windowCheck(config, findings)]),
 ];
 
-const jsonOf = (config: Config, { probes, use, served }: Findings) => ({
+const probeJson = (config: Config, { probes, use, served }: Findings) => ({
   use,
   context_window: served.contextWindow,
   probes: probes.map(({ protocol, reachable, failure, ...probe }) => ({
@@ -145,7 +145,7 @@ export const probeModelCommand = async (context: CommandContext, configFile: str
   if (json)
     io.json(
       JSON.parse(
-        safe(JSON.stringify({ model: api.provider_model, base_url: baseURL, checks, ...jsonOf(config, findings) })),
+        safe(JSON.stringify({ model: api.provider_model, base_url: baseURL, checks, ...probeJson(config, findings) })),
       ),
     );
   else {

@@ -12,12 +12,12 @@ import type { Io } from '../output/io.ts';
 import { renderTask } from '../output/render.ts';
 import { readServerFile } from '../server/server-file.ts';
 
-interface Known {
+interface KnownTask {
   readonly task: TaskView;
   readonly project: string | null;
 }
 
-const foldersOf = (env: NodeJS.ProcessEnv): readonly string[] => {
+const stateFoldersOf = (env: NodeJS.ProcessEnv): readonly string[] => {
   const { own, shared } = stateFolders(env);
   try {
     return [...own, ...readdirSync(shared).map((name) => join(shared, name))];
@@ -27,8 +27,8 @@ const foldersOf = (env: NodeJS.ProcessEnv): readonly string[] => {
 };
 
 /** Asks the running servers of this user, one after the other, which of them knows the task. */
-const findTask = async (taskId: string, env: NodeJS.ProcessEnv): Promise<Known | null> => {
-  for (const stateDir of foldersOf(env)) {
+const findTask = async (taskId: string, env: NodeJS.ProcessEnv): Promise<KnownTask | null> => {
+  for (const stateDir of stateFoldersOf(env)) {
     const address = await serverIn(stateDir).catch(() => null);
     if (address === null) continue;
     try {

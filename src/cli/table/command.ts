@@ -27,4 +27,4 @@ export const withReason = (parser: Argv): Argv =>
   onTask(parser).option('reason', { type: 'string', requiresArg: true, describe: 'Reason, kept with the task' });
 
 /** Types a command by its own arguments, and forgets them for the table. */
-export const command = <Args>(given: Command<Args>): Command => given as unknown as Command;
+export const defineCommand = <Args>(given: Command<Args>): Command => given as unknown as Command;

@@ -1,13 +1,13 @@
 import * as handler from '../handler/handler-commands.ts';
 import { rotateToken, showToken, startServerCommand, stopServerCommand } from '../server/server-commands.ts';
 import { statusOfServer } from '../server/server-status.ts';
-import { type Command, type Common, command } from './command.ts';
+import { type Command, type Common, defineCommand } from './command.ts';
 
 const serverActions = { start: startServerCommand, stop: stopServerCommand, status: statusOfServer } as const;
 
 /** Commands that read the whole configuration are imported when they run. */
-export const housekeeping: readonly Command[] = [
-  command<Common & { readonly tracker: 'auto' | 'bd' | 'embedded' }>({
+export const setupCommands: readonly Command[] = [
+  defineCommand<Common & { readonly tracker: 'auto' | 'bd' | 'embedded' }>({
     command: 'init',
     describe: 'Set up this folder as a project, with bd if it is installed, else with .beads/issues.jsonl',
     builder: (parser) =>
@@ -21,7 +21,7 @@ export const housekeeping: readonly Command[] = [
     run: async (context, { tracker, config }) =>
       (await import('../setup/init-command.ts')).init(context, tracker, config),
   }),
-  command<Common & { readonly sandbox: boolean; readonly model: boolean }>({
+  defineCommand<Common & { readonly sandbox: boolean; readonly model: boolean }>({
     command: 'doctor',
     describe: 'Check the setup and print the effective configuration',
     builder: (parser) =>
@@ -44,7 +44,7 @@ export const housekeeping: readonly Command[] = [
       return sandbox ? probeSandbox(context, config) : doctor(context, config);
     },
   }),
-  command<Common>({
+  defineCommand<Common>({
     command: 'roles',
     describe: 'List the roles: tools, limits, and the files that set them',
     builder: (parser) => parser.example('agent roles --json', 'the same as JSON'),
@@ -53,7 +53,7 @@ export const housekeeping: readonly Command[] = [
       return listRoles(context, config);
     },
   }),
-  command<Common & { readonly action: keyof typeof serverActions }>({
+  defineCommand<Common & { readonly action: keyof typeof serverActions }>({
     command: 'server <action>',
     describe: "Start or stop this project's server, or show its status",
     builder: (parser) =>
@@ -62,7 +62,7 @@ export const housekeeping: readonly Command[] = [
         .example('agent server status', 'exits 6 if no server runs'),
     run: (context, { action }) => serverActions[action](context),
   }),
-  command<Common & { readonly action: 'rotate' | undefined }>({
+  defineCommand<Common & { readonly action: 'rotate' | undefined }>({
     command: 'token [action]',
     describe: "Print the server's token, or replace it (rotate)",
     builder: (parser) =>
@@ -73,8 +73,8 @@ export const housekeeping: readonly Command[] = [
   }),
 ];
 
-export const links: readonly Command[] = [
-  command<Common & { readonly force: boolean }>({
+export const linkCommands: readonly Command[] = [
+  defineCommand<Common & { readonly force: boolean }>({
     command: 'register-handler',
     describe: 'Open agent:// links with this program; a link only shows a task',
     builder: (parser) =>
@@ -83,7 +83,7 @@ export const links: readonly Command[] = [
         .example('agent register-handler', 'the server runs this on its first start'),
     run: (context, { force }) => handler.register(context, force),
   }),
-  command<Common>({
+  defineCommand<Common>({
     command: 'unregister-handler',
     describe: 'Stop opening agent:// links',
     builder: (parser) => parser.example('agent unregister-handler', 'undo register-handler'),

@@ -1,11 +1,11 @@
 import { roles } from '../../machines/task.ts';
 import * as commands from '../tasks/commands.ts';
-import { type Command, type Common, command, onTask } from './command.ts';
+import { type Command, type Common, defineCommand, onTask } from './command.ts';
 import { type RunFlags, refuseRunFlags, runOptionsOf, withRunFlags } from './run-flags.ts';
 
-type CreateArgs = Common & commands.CreateArgs & RunFlags & { readonly run?: boolean; readonly async: boolean };
+type CreateCommandArgs = Common & commands.CreateArgs & RunFlags & { readonly run?: boolean; readonly async: boolean };
 
-export const create = command<CreateArgs>({
+export const createCommand = defineCommand<CreateCommandArgs>({
   command: 'create <description>',
   describe: 'Create a task and print its id',
   instead: 'put the description in quotes, and give each dependency its own flag: --deps <id> --deps <id>',
@@ -33,14 +33,14 @@ export const create = command<CreateArgs>({
       return commands.createAndRun(context, args, request, args.async);
     }
     refuseRunFlags(args);
-    return commands.create(context, args);
+    return commands.createOnly(context, args);
   },
 });
 
 type RunArgs = Common & RunFlags & { readonly task_id: string; readonly async: boolean };
 
-export const runs: readonly Command[] = roles.map((role) =>
-  command<RunArgs>({
+export const roleCommands: readonly Command[] = roles.map((role) =>
+  defineCommand<RunArgs>({
     command: `${role} <task_id>`,
     describe: `Run the ${role} on a task`,
     instead: `one task at a time; put the text of a new task in quotes: agent ${role} "<text>"`,
@@ -50,6 +50,6 @@ export const runs: readonly Command[] = roles.map((role) =>
         'run the task and watch; add --async to return at once',
       ),
     run: (context, args) =>
-      commands.run(context, { role, task: args.task_id, options: runOptionsOf(args), json: args.json }, args.async),
+      commands.runTask(context, { role, task: args.task_id, options: runOptionsOf(args), json: args.json }, args.async),
   }),
 );

@@ -3,16 +3,16 @@ import { type RespondArgs, respond } from '../runs/respond-command.ts';
 import * as commands from '../tasks/commands.ts';
 import { changeDependency, dependencyTree } from '../tasks/dependency-commands.ts';
 import * as look from '../tasks/look-commands.ts';
-import { type Command, type Common, command, type OnTask, onTask, withReason } from './command.ts';
+import { type Command, type Common, defineCommand, type OnTask, onTask, withReason } from './command.ts';
 
-export const show = command<OnTask>({
+export const showCommand = defineCommand<OnTask>({
   command: 'show <task_id>',
   describe: 'Show a task',
   builder: (parser) => onTask(parser).example('agent show bd-a1b2', 'state, error and results'),
-  run: async ({ connection, io, json }, { task_id }) => look.show(await connection.files(), io, json, task_id),
+  run: async ({ connection, io, json }, { task_id }) => look.showTask(await connection.files(), io, json, task_id),
 });
 
-export const list = command<Common & { readonly status?: string }>({
+export const listCommand = defineCommand<Common & { readonly status?: string }>({
   command: 'list',
   describe: 'List tasks',
   builder: (parser) =>
@@ -23,38 +23,38 @@ export const list = command<Common & { readonly status?: string }>({
         describe: 'Filter by status: queued (ready to run), started, complete, failed or cancelled',
       })
       .example('agent list --status queued', 'tasks that can run now'),
-  run: async ({ connection, io, json }, { status }) => look.list(await connection.files(), io, json, status),
+  run: async ({ connection, io, json }, { status }) => look.listTasks(await connection.files(), io, json, status),
 });
 
-export const changing = (method: 'close' | 'reopen', describe: string, example: string): Command =>
-  command<OnTask>({
+export const changeCommand = (method: 'close' | 'reopen', describe: string, example: string): Command =>
+  defineCommand<OnTask>({
     command: `${method} <task_id>`,
     describe,
     builder: (parser) => withReason(parser).example(`agent ${method} bd-a1b2`, example),
-    run: (context, { task_id, reason }) => commands.changeAtRest(context, method, task_id, reason),
+    run: (context, { task_id, reason }) => commands.changeWithoutServer(context, method, task_id, reason),
   });
 
-export const asking = (method: 'cancel' | 'retry', describe: string, example: string): Command =>
-  command<OnTask>({
+export const serverChangeCommand = (method: 'cancel' | 'retry', describe: string, example: string): Command =>
+  defineCommand<OnTask>({
     command: `${method} <task_id>`,
     describe,
     builder: (parser) => withReason(parser).example(`agent ${method} bd-a1b2`, example),
-    run: (context, { task_id, reason }) => commands.ask(context, method, task_id, reason),
+    run: (context, { task_id, reason }) => commands.changeOnServer(context, method, task_id, reason),
   });
 
-export const logs = command<OnTask & { readonly follow: boolean }>({
+export const logsCommand = defineCommand<OnTask & { readonly follow: boolean }>({
   command: 'logs <task_id>',
   describe: 'Show the history of a task',
   builder: (parser) =>
     onTask(parser)
       .option('follow', { alias: 'f', type: 'boolean', default: false, describe: 'Keep printing until the task ends' })
       .example('agent logs -f bd-a1b2', 'watch a running task'),
-  run: (context, { task_id, follow }) => commands.logs(context, task_id, follow),
+  run: (context, { task_id, follow }) => commands.showLogs(context, task_id, follow),
 });
 
 type Dependency = OnTask & { readonly action: 'add' | 'remove' | 'tree'; readonly depends_on: string | undefined };
 
-export const dependencies = command<Dependency>({
+export const dependencyCommand = defineCommand<Dependency>({
   command: 'dep <action> <task_id> [depends_on]',
   describe: 'Add, remove or show dependencies; the first task waits for the second',
   instead: 'one dependency at a time: agent dep add <task_id> <depends_on>',
@@ -73,7 +73,7 @@ export const dependencies = command<Dependency>({
   },
 });
 
-export const responding = command<Common & RespondArgs>({
+export const respondCommand = defineCommand<Common & RespondArgs>({
   command: 'respond <task_id> [answer]',
   describe: "Answer an agent's question, or approve its calls",
   instead: 'put the answer in quotes',

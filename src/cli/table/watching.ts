@@ -1,21 +1,21 @@
 import { replayTask } from '../watch/replay-command.ts';
 import { explainTask, wait } from '../watch/watch-commands.ts';
 import type { MergeArgs, WorkArgs } from '../work/work-commands.ts';
-import { type Command, type Common, command, type OnTask, onTask } from './command.ts';
+import { type Command, type Common, defineCommand, type OnTask, onTask } from './command.ts';
 
 const attemptOption = {
   attempt: { type: 'number', requiresArg: true, describe: 'Attempt number; default: the latest' },
 } as const;
 
-export const work: readonly Command[] = [
-  command<Common & WorkArgs>({
+export const workCommands: readonly Command[] = [
+  defineCommand<Common & WorkArgs>({
     command: 'diff <task_id>',
     describe: 'Show the changes of an attempt as a patch',
     builder: (parser) =>
       onTask(parser).options(attemptOption).example('agent diff bd-a1b2', 'works while the attempt runs, too'),
     run: async (context, args) => (await import('../work/work-commands.ts')).showDiff(context, args),
   }),
-  command<Common & MergeArgs>({
+  defineCommand<Common & MergeArgs>({
     command: 'merge <task_id>',
     describe: "Merge the changes of an attempt into the project's branch",
     builder: (parser) =>
@@ -35,8 +35,8 @@ export const work: readonly Command[] = [
   }),
 ];
 
-export const watching: readonly Command[] = [
-  command<Common & { readonly task_ids: readonly string[]; readonly timeout: number | undefined }>({
+export const watchCommands: readonly Command[] = [
+  defineCommand<Common & { readonly task_ids: readonly string[]; readonly timeout: number | undefined }>({
     command: 'wait <task_ids..>',
     describe: 'Wait until tasks finish; exits 0 if all completed',
     builder: (parser) =>
@@ -50,7 +50,7 @@ export const watching: readonly Command[] = [
         .example('agent wait bd-a1 bd-b2 --timeout 600', 'in a script, after runs with --async'),
     run: (context, { task_ids, timeout }) => wait(context, task_ids.map(String), timeout),
   }),
-  command<OnTask & { readonly at: number | undefined }>({
+  defineCommand<OnTask & { readonly at: number | undefined }>({
     command: 'replay <task_id>',
     describe: 'Replay the recorded events of a task through the state machine',
     builder: (parser) =>
@@ -63,7 +63,7 @@ export const watching: readonly Command[] = [
         .example('agent replay bd-a1b2 --at 42', 'the task as it was at that time'),
     run: (context, { task_id, at }) => replayTask(context, task_id, at),
   }),
-  command<OnTask>({
+  defineCommand<OnTask>({
     command: 'explain <task_id>',
     describe: 'Explain why a task is in its state and what may happen next',
     builder: (parser) => onTask(parser).example('agent explain bd-a1', 'every guard and its value'),

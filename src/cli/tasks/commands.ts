@@ -18,7 +18,7 @@ export interface CommandContext {
   readonly json: boolean;
 }
 
-const show = ({ io, json }: CommandContext, task: TaskView): number => {
+const printTask = ({ io, json }: CommandContext, task: TaskView): number => {
   if (json) io.json(task);
   else io.out(renderTask(task));
   return exitCodes.done;
@@ -44,14 +44,14 @@ const createTask = async (client: Client, args: CreateArgs): Promise<TaskView> =
   })) as TaskView;
 };
 
-export const create = async (context: CommandContext, args: CreateArgs): Promise<number> => {
+export const createOnly = async (context: CommandContext, args: CreateArgs): Promise<number> => {
   const task = await createTask(await context.connection.files(), args);
   if (context.json) context.io.json(task);
   else context.io.out(task.task_id);
   return exitCodes.done;
 };
 
-const requestSchema = z.object({ options: optionsSchema });
+const runOptionsSchema = z.object({ options: optionsSchema });
 
 /**
  * Creates a task and runs it; nothing is created for options that no run takes. The id goes to stderr, since stdout
@@ -63,11 +63,11 @@ export const createAndRun = async (
   request: Omit<RunRequest, 'task'>,
   detach: boolean,
 ): Promise<number> => {
-  parseParams(requestSchema, { options: request.options });
+  parseParams(runOptionsSchema, { options: request.options });
   const { task_id } = await createTask(await context.connection.server(), args);
   context.io.err(`created ${task_id}`);
   try {
-    return await run(context, { ...request, task: task_id }, detach);
+    return await runTask(context, { ...request, task: task_id }, detach);
   } catch (error) {
     context.io.err(`${task_id} stays; run it with: agent ${request.role} ${task_id}`);
     if (!(error instanceof CallError)) throw error;
@@ -76,34 +76,34 @@ export const createAndRun = async (
 };
 
 /** `close` and `reopen`: the project's files are enough where no server runs. */
-export const changeAtRest = async (
+export const changeWithoutServer = async (
   context: CommandContext,
   method: 'close' | 'reopen',
   id: string,
   reason?: string,
-): Promise<number> => change(context, await context.connection.files(), method, id, reason);
+): Promise<number> => changeTask(context, await context.connection.files(), method, id, reason);
 
-const change = async (context: CommandContext, client: Client, method: string, id: string, reason?: string) => {
+const changeTask = async (context: CommandContext, client: Client, method: string, id: string, reason?: string) => {
   const params = { task_id: requireId(id), ...(reason === undefined ? {} : { reason }) };
   const task = (await client.call(method, params)) as TaskView;
-  if (context.json) return show(context, task);
+  if (context.json) return printTask(context, task);
   context.io.out(`${task.task_id} ${task.status}`);
   return exitCodes.done;
 };
 
 /** `cancel` and `retry`: they stop or start an agent and commit the task's end or its next attempt, so they need a server. */
-export const ask = async (
+export const changeOnServer = async (
   context: CommandContext,
   method: 'cancel' | 'retry',
   id: string,
   reason?: string,
 ): Promise<number> => {
   const taskId = requireId(id);
-  return change(context, await context.connection.server(), method, taskId, reason);
+  return changeTask(context, await context.connection.server(), method, taskId, reason);
 };
 
 /** Runs a task; from free text a task is created first. */
-export const run = async (context: CommandContext, request: RunRequest, detach: boolean): Promise<number> => {
+export const runTask = async (context: CommandContext, request: RunRequest, detach: boolean): Promise<number> => {
   if (isFreeText(request.task)) return createAndRun(context, { description: request.task }, request, detach);
   requireId(request.task);
   const client = await context.connection.server();
@@ -118,18 +118,18 @@ export const run = async (context: CommandContext, request: RunRequest, detach: 
   return exitCodes.done;
 };
 
-const historySchema = z.looseObject({ entries: z.array(z.unknown()), next_after: z.number().optional() });
+const historyAnswerSchema = z.looseObject({ entries: z.array(z.unknown()), next_after: z.number().optional() });
 
 export async function* history(client: Client, taskId: string): AsyncGenerator<Frame> {
   for (let after = 0; ; ) {
-    const page = historySchema.parse(await client.call('history', { task_id: taskId, after_seq: after }));
+    const page = historyAnswerSchema.parse(await client.call('history', { task_id: taskId, after_seq: after }));
     yield* page.entries as Frame[];
     if (page.next_after === undefined) return;
     after = page.next_after;
   }
 }
 
-export const logs = async ({ connection, io, json }: CommandContext, id: string, follow: boolean): Promise<number> => {
+export const showLogs = async ({ connection, io, json }: CommandContext, id: string, follow: boolean): Promise<number> => {
   const taskId = requireId(id);
   const abort = new AbortController();
   const frames = follow

@@ -32,7 +32,7 @@ export const everyTask = async (client: Client, io: Io, status: string | undefin
 
 const ourStatuses: readonly string[] = ['queued', 'started', 'complete', 'failed', 'cancelled'];
 
-export const list = async (client: Client, io: Io, json: boolean, status: string | undefined): Promise<number> => {
+export const listTasks = async (client: Client, io: Io, json: boolean, status: string | undefined): Promise<number> => {
   const tasks = await everyTask(client, io, status);
   if (tasks.length === 0 && status !== undefined && !ourStatuses.includes(status))
     throw new UsageError(`no task has the status ${status}; ours are ${ourStatuses.join(', ')}`);
@@ -43,7 +43,7 @@ export const list = async (client: Client, io: Io, json: boolean, status: string
   return exitCodes.done;
 };
 
-export const show = async (client: Client, io: Io, json: boolean, taskId: string): Promise<number> => {
+export const showTask = async (client: Client, io: Io, json: boolean, taskId: string): Promise<number> => {
   const task = (await client.call('status', { task_id: taskId })) as TaskView;
   warnStranded(client, [task], io);
   if (json) io.json(task);

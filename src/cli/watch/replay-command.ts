@@ -21,10 +21,10 @@ const replayedSchema = z.looseObject({
 });
 
 /** `{"started":"working"}` as `started.working`. */
-const path = (value: unknown): string =>
+const statePath = (value: unknown): string =>
   typeof value === 'object' && value !== null
     ? Object.entries(value)
-        .map(([key, inner]) => `${key}.${path(inner)}`)
+        .map(([key, inner]) => `${key}.${statePath(inner)}`)
         .join(', ')
     : String(value);
 
@@ -43,7 +43,7 @@ export const replayTask = async (context: CommandContext, id: string, at: number
     for (const step of steps) {
       const who = step.machine === 'task' ? 'task ' : `agent ${step.attempt}`;
       const note = step.same ? '' : '   NOT what was recorded';
-      io.out(`${String(step.seq).padStart(6)}  ${step.at}  ${who}  ${path(step.state)}  (${step.event})${note}`);
+      io.out(`${String(step.seq).padStart(6)}  ${step.at}  ${who}  ${statePath(step.state)}  (${step.event})${note}`);
     }
     if (steps.length === 0) io.out(`nothing was recorded of ${taskId}`);
     if (at !== undefined) io.out(JSON.stringify(contexts, null, 2));

@@ -6,21 +6,21 @@ import type { Client } from '../client/client.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 
-const over: Readonly<Record<string, number>> = {
+const exitByStatus: Readonly<Record<string, number>> = {
   complete: exitCodes.done,
   failed: exitCodes.failed,
   cancelled: exitCodes.cancelled,
 };
 
-const statusOf = async (client: Client, taskId: TaskId): Promise<TaskView> =>
+const readTask = async (client: Client, taskId: TaskId): Promise<TaskView> =>
   (await client.call('status', { task_id: taskId })) as TaskView;
 
 const waitForOne = async (client: Client, taskId: TaskId, signal: AbortSignal): Promise<TaskView> => {
   for await (const _ of client.frames(taskId, null, signal)) if (signal.aborted) break;
-  return statusOf(client, taskId);
+  return readTask(client, taskId);
 };
 
-const untilOver = async (client: Client, ids: readonly TaskId[], timeoutSeconds: number | undefined) => {
+const waitForAll = async (client: Client, ids: readonly TaskId[], timeoutSeconds: number | undefined) => {
   const abort = new AbortController();
   const timer = timeoutSeconds === undefined ? undefined : setTimeout(() => abort.abort(), timeoutSeconds * 1_000);
   const tasks = await Promise.all(ids.map((id) => waitForOne(client, id, abort.signal)));
@@ -39,13 +39,13 @@ export const wait = async (
 ): Promise<number> => {
   const taskIds = ids.map(requireId);
   const files = await connection.files();
-  const seen = await Promise.all(taskIds.map((id) => statusOf(files, id)));
-  const isOver = seen.every(({ status }) => status in over);
-  const tasks = isOver ? seen : await untilOver(await connection.server(), taskIds, timeoutSeconds);
+  const seen = await Promise.all(taskIds.map((id) => readTask(files, id)));
+  const isOver = seen.every(({ status }) => status in exitByStatus);
+  const tasks = isOver ? seen : await waitForAll(await connection.server(), taskIds, timeoutSeconds);
   for (const task of tasks)
     if (json) io.json(task);
     else io.out(`${task.task_id} ${task.status}`);
-  const codes = tasks.map(({ status }) => over[status]);
+  const codes = tasks.map(({ status }) => exitByStatus[status]);
   if (codes.includes(undefined)) {
     io.err(`agent: the time is up after ${timeoutSeconds} s`);
     return exitCodes.timedOut;

@@ -57,7 +57,7 @@ export interface MergeArgs extends WorkArgs {
   readonly force: boolean;
 }
 
-const endOf = async ({ connection }: CommandContext, taskId: TaskId, attempt: number): Promise<string | null> => {
+const endOfAttemptIn = async ({ connection }: CommandContext, taskId: TaskId, attempt: number): Promise<string | null> => {
   for await (const frame of history(await connection.files(), taskId)) {
     const end = endOfAttempt(frame, attempt);
     if (end !== null) return end;
@@ -76,7 +76,7 @@ export const mergeWork = async (
   const number = attempt ?? task.attempt;
   if (number === 0) throw new CallError('nothing_to_merge', `${taskId} was never worked on`, { task_id: taskId });
   const isLive = task.status === 'started' && number === task.attempt;
-  const refused = refusesMerge({ taskId, attempt: number, isLive, end: await endOf(context, taskId, number), force });
+  const refused = refusesMerge({ taskId, attempt: number, isLive, end: await endOfAttemptIn(context, taskId, number), force });
   if (refused !== null) throw new CallError(refused.code, describeRefusal(refused), { ...refused.facts });
   const merged = await (await openFor(context, config)).merge(taskId, number, squash ? 'squash' : 'ff', task.title);
   if (json) io.json({ task_id: taskId, attempt: number, ...merged });
