@@ -58,7 +58,7 @@ const exitCodeOfError = (error: unknown): number => {
   return error instanceof UsageError || (error instanceof Error && error.name === 'YError') ? exit.usage : exit.failed;
 };
 
-/** A signal that comes while the server starts is kept until it has started. */
+/** A signal during the start takes effect after the start. */
 const obeySignals = (starting: Promise<RunningServer>): void => {
   let stopping = false;
   const onSignal = (): void => {

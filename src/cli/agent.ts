@@ -2,7 +2,7 @@
 import { takeFastPath } from './fast-path.ts';
 import { print, processIo } from './output/io.ts';
 
-/** A pipe takes its time: what was written must be out before the process ends. */
+/** A pipe may be slow: the output must be out before the process ends. */
 const flushed = (stream: NodeJS.WriteStream): Promise<void> =>
   new Promise((resolve) => {
     stream.write('', () => resolve());

@@ -26,12 +26,12 @@ const noServer: ReadonlySet<string> = new Set([
   'state_unavailable',
 ]);
 
-/** The words that yargs gave to no positional, with the name of the command before them. */
+/** `_`: the command, then the words that yargs gave to no positional. */
 interface ParsedWords {
   readonly _: readonly (string | number)[];
 }
 
-/** Nothing that was written is dropped: what a command does not take, such as a word after `--`, is refused. */
+/** Refuses leftover words instead of dropping them. */
 const refuseExtraWords = ({ command, instead }: Command, [, ...extra]: ParsedWords['_']): void => {
   if (extra.length === 0) return;
   const [name] = command.split(' ');
@@ -45,7 +45,7 @@ const refuseNoNumbers = (args: object): void => {
   if (flag !== undefined) throw new UsageError(`--${flag} needs a number`);
 };
 
-/** What stands after `--` is text, also where it looks like a flag; yargs would give such words to no positional. */
+/** Words after `--` are text. Yargs gives such words to no positional, so they are marked first. */
 const textMark = '\0';
 const markText = (words: readonly string[]): string[] => {
   const end = words.indexOf('--');
@@ -57,7 +57,6 @@ const unmarkText = (value: unknown): unknown => {
   return typeof value === 'string' && value.startsWith(textMark) ? value.slice(textMark.length) : value;
 };
 
-/** Runs a command with what every command needs, and keeps its exit code. */
 const handler =
   (command: Command, io: Io, ended: (code: number) => void) =>
   async (parsed: Common & ParsedWords): Promise<void> => {
@@ -174,7 +173,7 @@ const reportError = (error: unknown, io: Io): number => {
   return exitCodeOfName(name);
 };
 
-/** Parses the words of this process and runs what they say. @returns the exit code; never rejects */
+/** Parses the arguments of this process and runs the command. @returns the exit code; never rejects */
 export const runCommandLine = async (io: Io): Promise<number> => {
   let code: number = exitCodes.done;
   const ended = (of: number): void => {

@@ -1,8 +1,16 @@
 import { completion, type Shell, shells } from './setup/completion-command.ts';
 import { type Command, type Common, defineCommand } from './table/command.ts';
-import { setupCommands, linkCommands } from './table/housekeeping.ts';
+import { linkCommands, setupCommands } from './table/housekeeping.ts';
 import { createCommand, roleCommands } from './table/runs.ts';
-import { serverChangeCommand, changeCommand, dependencyCommand, listCommand, logsCommand, respondCommand, showCommand } from './table/tasks.ts';
+import {
+  changeCommand,
+  dependencyCommand,
+  listCommand,
+  logsCommand,
+  respondCommand,
+  serverChangeCommand,
+  showCommand,
+} from './table/tasks.ts';
 import { watchCommands, workCommands } from './table/watching.ts';
 
 const completing: Command = defineCommand<Common & { readonly shell: Shell }>({

@@ -1,4 +1,4 @@
-/** An answer that says no: the name of the error and its facts, as they came over the wire. */
+/** An error answer, with its name and facts from the wire. */
 export class CallError extends Error {
   override readonly name = 'CallError';
   readonly code: string;
@@ -21,9 +21,9 @@ export interface Frame {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** What the commands ask, of a server or, for what needs no agent, of the project's files. */
+/** Calls a server, or the project's files for methods that need no agent. */
 export interface Client {
-  /** Whether a server answers; without one, a task that was running is shown as it was committed last. */
+  /** True if a server answers. Without one, tasks are shown as they were last committed. */
   readonly live: boolean;
   /** @throws CallError */
   call(method: string, params: Readonly<Record<string, unknown>>): Promise<unknown>;

@@ -8,9 +8,9 @@ import { findServer } from './find-server.ts';
 import { createHttpClient } from './http-client.ts';
 
 export interface Connection {
-  /** A running server, started when there is none; `--no-start` refuses instead. @throws CallError */
+  /** Starts a server if none runs. @throws CallError with --no-start */
   server(): Promise<Client>;
-  /** A running server, or the project's files where none runs. */
+  /** Uses the project's files if no server runs. */
   files(): Promise<Client>;
 }
 
@@ -23,7 +23,7 @@ export interface ConnectOptions {
 
 type Params = Readonly<Record<string, unknown>>;
 
-/** The same methods as the server's, by the same names and params, over the project's files. */
+/** Offers the server's methods over the project's files. */
 const offlineClient = (service: OfflineService, methods: OfflineMethods): Client => ({
   live: false,
   call: async (method, params) => {

@@ -7,7 +7,7 @@ import { textIn } from './json.ts';
 
 const probeMs = 2_000;
 
-/** Whether who listens there knows our token; it is asked before the token is sent (rule R3). */
+/** Checks that the listener knows our token, before we send it (rule R3). */
 const provesItself = async (url: string, token: string): Promise<boolean> => {
   const challenge = randomBytes(16).toString('base64url');
   const { hostname, port } = new URL(url);
@@ -26,13 +26,12 @@ const proven = async (stateDir: string, url: string): Promise<Address | null> =>
   return (await provesItself(url, token)) ? { url, token } : null;
 };
 
-/** The running server whose state is in this folder, or null. */
 export const serverIn = async (stateDir: string): Promise<Address | null> => {
   const file = readServerFile(stateFiles(stateDir).server);
   return file === null ? null : proven(stateDir, file.url);
 };
 
-/** The running server of a project, or null. @throws UsageError when one of another project has its address there */
+/** Null if none runs. @throws UsageError if the folder belongs to another project */
 export const findServer = async (project: Project): Promise<Address | null> => {
   const file = readServerFile(stateFiles(project.stateDir).server);
   if (file === null) return null;

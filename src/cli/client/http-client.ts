@@ -1,5 +1,5 @@
 import type { Client } from './client.ts';
-import { type Address, errorInAnswer, connectionLost, sendRequest, readBody } from './http-request.ts';
+import { type Address, connectionLost, errorInAnswer, readBody, sendRequest } from './http-request.ts';
 import { isJson } from './json.ts';
 
 const callMs = 60_000;
@@ -20,7 +20,6 @@ const call = async (address: Address, method: string, params: object): Promise<u
   return answer['result'];
 };
 
-/** The client of a running server. */
 export const createHttpClient = (address: Address): Client => ({
   live: true,
   call: (method, params) => call(address, method, params),

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { CallError, type Frame } from './client.ts';
-import { type Address, errorInAnswer, connectionLost, sendRequest, readBody } from './http-request.ts';
+import { type Address, connectionLost, errorInAnswer, readBody, sendRequest } from './http-request.ts';
 import { isJson, textIn } from './json.ts';
 import { createSseParser } from './sse-parser.ts';
 
@@ -8,7 +8,7 @@ const silenceMs = 45_000;
 const reconnectMs = 500;
 const reconnects = 20;
 
-/** A frame as the server sends it; those that the journal does not hold have no seq. */
+/** Frames that are not in the journal have no seq. */
 const frameOf = (data: string): Frame => {
   const value: unknown = JSON.parse(data);
   const [type, taskId, timestamp] = ['type', 'task_id', 'timestamp'].map((key) => textIn(value, key));
@@ -37,7 +37,7 @@ async function* connection(address: Address, path: string, after: number | null,
   for await (const chunk of response) for (const { data } of parse(String(chunk))) yield frameOf(data);
 }
 
-/** Follows a task over lost connections: each one goes on after the last frame that arrived. */
+/** Reconnects after the last frame that arrived. */
 export async function* followFrames(address: Address, taskId: string, after: number | null, signal: AbortSignal) {
   let last = after;
   let lostInARow = 0;

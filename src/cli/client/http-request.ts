@@ -9,7 +9,6 @@ export interface Address {
 
 const maxAnswerBytes = 256 * 1024 * 1024;
 
-/** The server went away while it was asked. */
 export const connectionLost = (cause: unknown): CallError =>
   new CallError(
     'server_lost',
@@ -18,7 +17,7 @@ export const connectionLost = (cause: unknown): CallError =>
     cause,
   );
 
-/** A request whose answer is read by the caller. @throws when the server cannot be reached */
+/** The caller reads the answer. @throws if the server cannot be reached */
 export const sendRequest = (
   { url, token }: Address,
   path: string,
@@ -40,7 +39,7 @@ export const sendRequest = (
     asked.end(body);
   });
 
-/** The whole body, up to a bound. */
+/** @throws if the body is too large */
 export const readBody = async (response: IncomingMessage): Promise<string> => {
   response.setEncoding('utf8');
   let text = '';
@@ -51,13 +50,13 @@ export const readBody = async (response: IncomingMessage): Promise<string> => {
   return text;
 };
 
-/** One request to a path that answers JSON. @throws CallError */
+/** @throws CallError */
 export const getJson = async (address: Address, path: string, idleMs: number): Promise<unknown> => {
   const response = await sendRequest(address, path, { method: 'GET', idleMs });
   return JSON.parse(await readBody(response));
 };
 
-/** The error in an answer: of JSON-RPC, with its name in `data`, or of a route. */
+/** Reads the error of JSON-RPC, which has its name in `data`, or of a route. */
 export const errorInAnswer = (value: unknown): CallError | null => {
   const error = isJson(value) ? value['error'] : undefined;
   if (!isJson(error)) return null;

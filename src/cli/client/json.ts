@@ -1,4 +1,4 @@
-/** Looks into JSON that came from our own server, for what must load fast (ADR 0005); everything else uses zod. */
+/** JSON of our own server, for code that must load fast (ADR 0005). Other code uses zod. */
 export type Json = Readonly<Record<string, unknown>>;
 
 export const isJson = (value: unknown): value is Json =>

@@ -1,4 +1,3 @@
-/** One dispatched event of a server-sent stream. */
 export interface SseEvent {
   readonly id: string | null;
   readonly event: string;
@@ -7,7 +6,7 @@ export interface SseEvent {
 
 const maxBufferedBytes = 8 * 1024 * 1024;
 
-/** Turns chunks of text into events; comments and unknown fields are passed over. @throws when one event has no end */
+/** Ignores comments and unknown fields. @throws if one event is too large */
 export const createSseParser = (): ((chunk: string) => readonly SseEvent[]) => {
   let buffer = '';
   return (chunk) => {

@@ -21,7 +21,7 @@ const isPortFree = (port: number): Promise<boolean> =>
     server.listen({ port, host: '127.0.0.1' }, () => server.close(() => resolve(true)));
   });
 
-/** The default port when it is free; another server may have it, and nobody chose it. */
+/** Takes another port if the default one is in use and the user chose none. */
 const portFlags = async (config: string | undefined): Promise<readonly string[]> => {
   const loaded = loadConfig({ config }, process.env);
   if (loaded.portChosen || (await isPortFree(loaded.config.server.port))) return [];
@@ -30,7 +30,7 @@ const portFlags = async (config: string | undefined): Promise<readonly string[]>
 
 const maxLogBytes = 5 * 1024 * 1024;
 
-/** The log of earlier servers is kept once, so that it does not grow for ever. */
+/** Keeps one old log. */
 const rotateLog = (path: string): void => {
   if (fileSize(path) > maxLogBytes) renameSync(path, `${path}.1`);
 };
@@ -73,7 +73,7 @@ export const startServer = async (project: Project, config: string | undefined):
   throw new CallError('server_not_started', `the server did not start: ${lastLines(log, before) || `see ${log}`}`);
 };
 
-/** Of two that start at once one wins; the other finds it. */
+/** Two servers may start at once. One wins, and the loser's client uses it. */
 const otherServerStarted = async (project: Project): Promise<boolean> => {
   await delay(1_000);
   return (await findServer(project)) !== null;

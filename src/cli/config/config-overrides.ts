@@ -1,4 +1,4 @@
-/** A value that stands over the one of the file, and who said it. */
+/** A value that replaces the one of the file. `source` names the variable or flag. */
 export interface Override {
   readonly source: string;
   readonly path: readonly [section: string, key: string];
@@ -38,7 +38,7 @@ const fromFlags = ({ port, host, maxConcurrent }: ConfigFlags): readonly Overrid
     : [{ source: '--max-concurrent', path: ['server', 'max_concurrent_agents'] as const, value: maxConcurrent }]),
 ];
 
-/** What environment and flags say, in the order in which later ones win. */
+/** Later overrides win. */
 export const overridesFrom = (flags: ConfigFlags, env: NodeJS.ProcessEnv): readonly Override[] => [
   ...fromEnvironment(env),
   ...fromFlags(flags),

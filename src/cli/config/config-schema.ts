@@ -6,14 +6,14 @@ import { backend, limitKeys, roleSection, tool } from '../roles/role-schema.ts';
 
 const port = z.int().min(0).max(65_535);
 const positive = z.int().min(1);
-/** What is checked of an address later may take it apart. */
+/** `abort`: later checks parse the address. */
 const httpUrl = z.url({
   protocol: /^https?$/,
   abort: true,
   error: 'expected an address like https://host/path or http://host:port/path',
 });
 
-/** Whether a key sent there stays on this machine or is encrypted on its way (rule R25). */
+/** True for https and for this machine (rule R25). */
 export const isSafeUrl = (text: string): boolean => {
   const { protocol, hostname } = new URL(text);
   return protocol === 'https:' || ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
@@ -35,7 +35,7 @@ const price = z.strictObject({
 const programPath = z.string().refine(isAbsolute, 'must be an absolute path');
 const extraArguments = z.array(z.string().max(4_000)).max(50).default([]);
 
-/** Every key known, every value in range, every default stated; a value can be checked without the others. */
+/** Each section checks by itself; `configSchema` checks what belongs together. */
 export const configSections = z.strictObject({
   server: z
     .strictObject({

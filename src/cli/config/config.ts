@@ -7,7 +7,7 @@ import { closest } from '../output/closest.ts';
 import { type ConfigFlags, type Override, overridesFrom } from './config-overrides.ts';
 import { type Config, configSchema, configSections } from './config-schema.ts';
 
-/** The configuration cannot be used: the process ends with 78 before it opens anything. */
+/** The configuration is invalid. The process exits 78 before it opens anything. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
@@ -52,21 +52,21 @@ const problemsOf = (parsed: Parsed<unknown>, source: string): readonly string[] 
 
 export interface LoadedConfig {
   readonly config: Config;
-  /** The file that was read; null where none is named and the default file is not there. */
+  /** Null if no file is named and the default file is missing. */
   readonly file: string | null;
-  /** Whether somebody named the file; else it is the default one. */
+  /** The user named the file; otherwise it is the default file. */
   readonly fileChosen: boolean;
-  /** Whether somebody chose the port, so that another must not be taken instead. */
+  /** The user chose the port, so no other port may replace it. */
   readonly portChosen: boolean;
 }
 
-/** The default file comes with this package; what the project has by that name does not count (CONTRACT 8). */
+/** The default file of this package. A project's file of that name is ignored (CONTRACT 8). */
 const defaultFile = (): string | null => {
   const path = fileURLToPath(new URL('../../../configs/agent-server.json', import.meta.url));
   return existsSync(path) ? path : null;
 };
 
-/** Nobody chose the usual port of the default file. */
+/** The default port in the default file is not a choice. */
 const isPortChosen = (tree: Tree, fileChosen: boolean): boolean => {
   const port = isTree(tree['server']) ? tree['server']['port'] : undefined;
   return port !== undefined && (fileChosen || port !== configSections.parse({}).server.port);
@@ -95,9 +95,9 @@ export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedCo
   return { config: parsed.value, file, fileChosen, portChosen };
 };
 
-/** A path that the configuration names counts from the folder of its file. */
+/** Relative paths in the configuration start here. */
 export const configFolder = ({ file }: Pick<LoadedConfig, 'file'>): string => (file === null ? '.' : dirname(file));
 
-/** How many agents one process runs at once: the service's cap, and the pool of this process (CONTRACT 8). */
+/** The lower of the service's cap and this process's pool (CONTRACT 8). */
 export const effectiveCap = ({ server }: Config): number =>
   Math.min(server.max_concurrent_agents, server.worker_pool_size);

@@ -3,10 +3,10 @@ import { dirname, join, resolve } from 'node:path';
 import { readRegular } from '../../actors/files/regular-file.ts';
 
 const uid = process.getuid?.();
-/** On Windows nobody is asked. */
+/** Windows has no user ids: everything is the user's own. */
 export const isOwn = (found: Stats): boolean => uid === undefined || found.uid === uid;
 
-/** A group that has the number of the user is the user's own, as most Linux systems make them. */
+/** A group with the user's number is the user's own on most Linux systems. */
 const othersMayWrite = ({ mode, gid }: Stats): boolean =>
   uid !== undefined && ((mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid));
 
@@ -19,7 +19,7 @@ const isGitDir = (path: string): boolean =>
 
 const pointerBytesAtMost = 4_096;
 
-/** The git dir of a folder: its `.git`, or where the file `.git` points (`gitdir: …`); null when there is no valid one. */
+/** The folder `.git`, or the target of the file `.git`. Null if it is no valid git directory. */
 export const gitDirOf = (folder: string): string | null => {
   const path = join(folder, '.git');
   try {

@@ -4,13 +4,13 @@ import { homedir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { isOwn, nearestRoot } from './project-root.ts';
 
-/** A project and the private place where the service keeps what is its own (CONTRACT 1). */
+/** A project and its private state folder (CONTRACT 1). */
 export interface Project {
   /** Absolute, symlinks resolved. */
   readonly root: string;
   /** Outside the project, mode 0700; it may not exist yet. */
   readonly stateDir: string;
-  /** Where that place is when the environment names none: there two servers of a project meet, whatever they were given. */
+  /** The default state folder. Two servers of one project meet here, whatever folder each uses. */
   readonly usualDir: string;
 }
 
@@ -25,7 +25,7 @@ const stateHome = (env: NodeJS.ProcessEnv): string => {
   return given?.startsWith('/') === true ? given : join(homedir(), '.local', 'state');
 };
 
-/** Where servers of this user keep their state: the folder that the environment names, and the shared one of all projects. */
+/** `own` is the folder of AGENT_STATE_DIR; `shared` holds the default folder of every project. */
 export const stateFolders = (env: NodeJS.ProcessEnv): { readonly own: readonly string[]; readonly shared: string } => {
   const own = env['AGENT_STATE_DIR'];
   return { own: own ? [resolve(own)] : [], shared: join(stateHome(env), 'agent-task-server') };
@@ -57,7 +57,7 @@ export const stateFiles = (stateDir: string) => ({
   token: join(stateDir, 'token'),
   server: join(stateDir, 'server.json'),
   owner: join(stateDir, 'project'),
-  /** In the usual folder: which other one the server of the project was given. */
+  /** Lies in the default folder and names the folder in use. */
   servedFrom: join(stateDir, 'served-from'),
   log: join(stateDir, 'server.log'),
 });
@@ -80,7 +80,7 @@ export const taskFiles = ({ root, stateDir }: Project): { readonly journal: stri
   return { journal: join(stateDir, `journal${suffix}.db`), worktrees: join(stateDir, `worktrees${suffix}`) };
 };
 
-/** @throws UsageError when it is a server of another project, which keeps its address in the same folder */
+/** @throws UsageError if the state folder belongs to the server of another project */
 export const requireOwnServer = ({ root, stateDir }: Project, server: { readonly project?: string }): void => {
   if (server.project === undefined || server.project === root) return;
   throw new UsageError(

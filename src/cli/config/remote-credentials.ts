@@ -4,7 +4,7 @@ import { readRegular } from '../../actors/files/regular-file.ts';
 import { gitDirOf } from './project-root.ts';
 
 const gitConfigBytesAtMost = 1024 * 1024;
-/** A user name alone in a URL is no secret; one so long is a token. */
+/** A user name alone in a URL is no secret, but a long one is a token. */
 const tokenLength = 20;
 
 const readGitText = (path: string): string | null => {
@@ -39,7 +39,7 @@ const gitConfigStamp = (path: string): string => {
   }
 };
 
-/** A URL with a credential, and the texts that must not be seen. */
+/** `secrets` are the texts to redact. */
 export interface FoundCredential {
   readonly host: string;
   readonly secrets: readonly string[];
@@ -59,13 +59,13 @@ const inHeaders = (text: string): readonly FoundCredential[] =>
     secrets: [value],
   }));
 
-/** What credentials Git's configuration of a project holds. The file is read as text; no git runs. */
+/** Finds credentials in the project's git configuration. Reads the file as text; no git runs. */
 export const remoteCredentials = (root: string): readonly FoundCredential[] => {
   const text = readGitText(gitConfigOf(root)) ?? '';
   return [...inUrls(text), ...inHeaders(text)];
 };
 
-/** The same secrets for the redactor, read again when the file has changed. */
+/** The secrets for the redactor. Reads the file again after a change. */
 export const remoteSecrets = (root: string): (() => readonly string[]) => {
   const path = gitConfigOf(root);
   let stamp = '';

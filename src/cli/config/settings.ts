@@ -45,7 +45,7 @@ const isScripted = ({ config }: LoadedConfig): boolean => config.api.backend ===
 
 export const isAssistant = (backend: string): boolean => ['codex', 'claude', 'command'].includes(backend);
 
-/** An assistant cannot ask a person for leave: a promise that could not be kept is not made. */
+/** An assistant cannot ask a person for approval. */
 const requireNoApprovals = ({ roles: own, backend }: Settings): void => {
   for (const { role, backend: named, approvals } of Object.values(own))
     if (isAssistant(named ?? backend) && approvals.length > 0)
@@ -54,7 +54,7 @@ const requireNoApprovals = ({ roles: own, backend }: Settings): void => {
       );
 };
 
-/** Outside of our sandbox codex holds its commands itself; the others do not, which is not what `required` means. */
+/** Outside our sandbox only codex confines its own commands. */
 const requireHeld = ({ roles: own, backend }: Settings, required: boolean): void => {
   if (!required) return;
   for (const { role, backend: named } of Object.values(own))
@@ -64,7 +64,7 @@ const requireHeld = ({ roles: own, backend }: Settings, required: boolean): void
       );
 };
 
-/** A limit of cost for a model without a price would be found out only when somebody runs it. */
+/** A cost limit needs a price. Without this check, only a run would show the gap. */
 const requirePrices = (settings: Settings, scripted: boolean): void => {
   if (scripted) return;
   const { prices, defaultModel, maxCostUsd } = settings;
@@ -78,7 +78,7 @@ const requirePrices = (settings: Settings, scripted: boolean): void => {
   }
 };
 
-/** The user's own settings. @throws ConfigError */
+/** The settings before the project narrows them. @throws ConfigError */
 const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
   const { agent, api, sandbox, server, workspace } = loaded.config;
   return {
@@ -111,11 +111,11 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
 
 export interface ResolvedSettings {
   readonly settings: Settings;
-  /** What the project's files did to the roles. */
+  /** The effect of the project's role files. */
   readonly projectRoles: readonly ProjectRoleOutcome[];
 }
 
-/** What the system runs by: the configuration, with its roles as the project narrows them. @throws ConfigError */
+/** The effective settings: the configuration with the roles as the project narrows them. @throws ConfigError */
 export const resolveSettings = (loaded: LoadedConfig, projectRoot: string): ResolvedSettings => {
   const { mode, assistants } = loaded.config.sandbox;
   const check = (settings: Settings): void => {

@@ -4,7 +4,6 @@ import type { Config } from './config-schema.ts';
 
 type Log = (message: string, facts: Readonly<Record<string, unknown>>) => void;
 
-/** The tracker of a project as the configuration wants it. */
 export const trackerFor = ({ tracker: { mode, bd_path, actor } }: Config, projectRoot: string, log: Log) =>
   createTracker({
     projectRoot,

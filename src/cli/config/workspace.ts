@@ -5,7 +5,6 @@ import { chooseWorkspace } from '../../actors/workspace/select-workspace.ts';
 import type { Config } from './config-schema.ts';
 import { type Project, taskFiles } from './project.ts';
 
-/** Where the attempts of a project work, as the user's configuration wants it and the project allows. */
 export const workspaceFor = ({ workspace, sandbox }: Config, project: Project, held?: Sandbox): Promise<Workspace> =>
   chooseWorkspace({
     mode: workspace.mode,

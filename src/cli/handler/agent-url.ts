@@ -1,6 +1,6 @@
 import { parseTaskId, type Role, roles, type TaskId } from '../../machines/task.ts';
 
-/** What an `agent://` link asks to look at; a link never starts work (rule U4). */
+/** A link never starts work (rule U4). */
 export type AgentUrl =
   | { readonly kind: 'task'; readonly taskId: TaskId }
   | { readonly kind: 'run'; readonly role: Role; readonly taskId: TaskId };

@@ -77,7 +77,9 @@ export const otherClaimant = (mimeinfoCache: string): string | null =>
 /** Makes us the default. What was the default stays behind us in the list, so that removing us gives it back. */
 export const withOurDefault = (mimeapps: string): string => {
   if (mimeappsLines(mimeapps).some((line) => assigns(line, defaults)))
-    return mapValues(mimeapps, (value) => (idsOf(value)[0] === desktopId ? value : `${desktopId};${withoutOurs(value)}`));
+    return mapValues(mimeapps, (value) =>
+      idsOf(value)[0] === desktopId ? value : `${desktopId};${withoutOurs(value)}`,
+    );
   const lines = mimeapps.split('\n');
   const ours = `x-scheme-handler/agent=${desktopId};`;
   const at = lines.findIndex((line) => line.trim() === header);

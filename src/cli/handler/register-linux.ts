@@ -35,14 +35,14 @@ const desktopFiles = ({ env, home }: HandlerEnvironment) => {
   };
   const config = homeOf('XDG_CONFIG_HOME', '.config');
   const data = homeOf('XDG_DATA_HOME', '.local/share');
-  const applications = [data, ...absoluteFolders(env['XDG_DATA_DIRS'], ['/usr/local/share', '/usr/share'])].map((folder) =>
-    join(folder, 'applications'),
+  const applications = [data, ...absoluteFolders(env['XDG_DATA_DIRS'], ['/usr/local/share', '/usr/share'])].map(
+    (folder) => join(folder, 'applications'),
   );
   return {
     entry: join(data, 'applications', desktopId),
     defaults: join(config, 'mimeapps.list'),
     applications,
-    /** Where defaults are looked for, the strongest first (MIME applications specification). */
+    /** The strongest folder comes first (MIME applications specification). */
     ranked: [config, ...absoluteFolders(env['XDG_CONFIG_DIRS'], ['/etc/xdg']), ...applications],
   };
 };

@@ -10,7 +10,7 @@ import {
   taken,
   updated,
 } from './registration.ts';
-import { registryCommandIn, isOurs, openCommand, registryCommands } from './windows.ts';
+import { isOurs, openCommand, registryCommandIn, registryCommands } from './windows.ts';
 
 /** `reg query` fails where the key is not there. */
 const queryCommand = async ({ run }: HandlerEnvironment, argv: readonly string[]): Promise<string | null> => {

@@ -1,4 +1,4 @@
-/** What registering touches, handed in so that tests own all of it. */
+/** Everything that registering touches. */
 export interface HandlerEnvironment {
   readonly platform: NodeJS.Platform;
   readonly env: NodeJS.ProcessEnv;
@@ -14,7 +14,7 @@ export interface HandlerEnvironment {
   readonly run: (argv: readonly string[]) => Promise<{ readonly ok: boolean; readonly detail: string }>;
 }
 
-/** How registering ended; `line` is for the start-up banner (Spec 1.8). */
+/** `line` is for the start-up banner (Spec 1.8). */
 export type Registration = { readonly line: string } & (
   | { readonly status: 'registered'; readonly replaced: string | null }
   | { readonly status: 'already_registered' | 'updated' | 'skipped' | 'refused' }
@@ -22,7 +22,6 @@ export type Registration = { readonly line: string } & (
   | { readonly status: 'failed'; readonly reason: string }
 );
 
-/** How removing the registration ended; `line` says what was done. */
 export interface Removal {
   readonly status: 'removed' | 'not_registered' | 'refused' | 'failed';
   readonly line: string;

@@ -1,11 +1,11 @@
 const ourKey = 'HKCU\\Software\\Classes\\agent';
 const openKey = 'shell\\open\\command';
 
-/** What Windows runs for a link (rule U1); `agent open-url` refuses unless exactly one argument follows. */
+/** The command for a link (rule U1). `agent open-url` refuses more or fewer than one argument. */
 export const openCommand = ({ node, script }: { readonly node: string; readonly script: string }): string =>
   `"${node}" "${script}" open-url -- "%1"`;
 
-/** Whether a command is one of ours, of this or of another installation. */
+/** True for this and every other installation of ours. */
 export const isOurs = (command: string): boolean => command.endsWith(' open-url -- "%1"');
 
 /** The program in `%SystemRoot%`: a bare name could be found in the working folder first. */
@@ -21,7 +21,7 @@ export const registryCommands = (env: NodeJS.ProcessEnv, command: string) => {
       [reg, 'add', ourKey, '/v', 'URL Protocol', '/d', '', '/f'],
       [reg, 'add', `${ourKey}\\${openKey}`, '/ve', '/d', command, '/f'],
     ],
-    /** What Windows would run, of this user or of the machine. */
+    /** The command of this user or of the machine. */
     askAll: [reg, 'query', `HKCR\\agent\\${openKey}`, '/ve'],
     askOurs: [reg, 'query', `${ourKey}\\${openKey}`, '/ve'],
     remove: [reg, 'delete', ourKey, '/f'],

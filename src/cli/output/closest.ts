@@ -1,4 +1,4 @@
-/** How many letters must be put in, left out, replaced or swapped with their neighbour to make one word of the other. */
+/** Counts insertions, deletions, replacements and swaps of neighbours. */
 export const editDistance = (one: string, other: string): number => {
   let before: number[] = [];
   let row = Array.from({ length: other.length + 1 }, (_, column) => column);
@@ -20,7 +20,7 @@ export const editDistance = (one: string, other: string): number => {
   return row[other.length] ?? 0;
 };
 
-/** The word that was probably meant, or null when none is near. */
+/** Null if no known word is near. */
 export const closest = (word: string, known: readonly string[]): string | null => {
   const near = known
     .map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate) }))

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../machines/errors.ts';
 
-/** What the process says of how it ended (CONTRACT 4). */
+/** CONTRACT 4. */
 export const exitCodes = {
   done: 0,
   failed: 1,
@@ -41,6 +41,6 @@ const byRequest: Readonly<Record<string, number>> = {
   unsupported_media_type: exitCodes.usage,
 };
 
-/** The exit code of an error by its name; what has no row of its own is a failure. */
+/** An error without a row is a failure. */
 export const exitCodeOf = (code: string): number =>
   (byError as Readonly<Record<string, number>>)[code] ?? byRequest[code] ?? exitCodes.failed;

@@ -1,22 +1,22 @@
-import { oneLine, stripControls, escapeControls } from './safe-text.ts';
+import { escapeControls, oneLine, stripControls } from './safe-text.ts';
 
-/** Where a command writes: results to stdout, notes and warnings to stderr. No control character gets through. */
+/** Results go to stdout, notes and warnings to stderr. Removes control characters. */
 export interface Io {
   readonly out: (text: string) => void;
   /** One value of JSON, in one line. */
   readonly json: (value: unknown) => void;
   readonly err: (text: string) => void;
-  /** Replaces the live line of a terminal; empty clears it. Nothing where there is no terminal. */
+  /** Replaces the live line of a terminal. Empty text clears it. */
   readonly live: (text: string) => void;
 }
 
 type Stream = 'stdout' | 'stderr';
 
-/** Writes text for people. With `printJson` the only way to the terminal. */
+/** `print` and `printJson` are the only ways to the terminal. */
 export const print = (stream: Stream, text: string): void => void process[stream].write(stripControls(text));
 
-/** Writes a line of JSON. */
-export const printJson = (stream: Stream, json: string): void => void process[stream].write(`${escapeControls(json)}\n`);
+export const printJson = (stream: Stream, json: string): void =>
+  void process[stream].write(`${escapeControls(json)}\n`);
 
 export const processIo = (): Io => {
   const terminal = process.stdout.isTTY === true && process.stderr.isTTY === true;

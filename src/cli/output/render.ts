@@ -1,3 +1,4 @@
+import { plural } from '../../machines/plural.ts';
 import type { TaskView } from '../../machines/task-view.ts';
 import type { Frame } from '../client/client.ts';
 import { oneLine, stripControls } from './safe-text.ts';
@@ -36,10 +37,10 @@ const deadlineText = ({ deadline, default_answer: answer }: NonNullable<TaskView
     : `${deadline}, then it counts as: ${oneLine(answer, 200)}`;
 };
 
-/** Further lines of a value stand below its first. */
+/** Aligns further lines below the first. */
 const indented = (value: string): string => stripControls(value).replaceAll('\n', `\n${' '.repeat(13)}`);
 
-/** A task for people: only the lines that say something. */
+/** Leaves out empty rows. */
 export const renderTask = (task: TaskView): string => {
   const rows: readonly (readonly [string, string | undefined])[] = [
     ['status', stateText(task)],
@@ -53,7 +54,12 @@ export const renderTask = (task: TaskView): string => {
     ['created', task.created_at],
     ['started', task.started_at],
     ['completed', task.completed_at && `${task.completed_at}${durationText(task.started_at, task.completed_at)}`],
-    ['work', task.usage.turns === 0 ? undefined : `${task.usage.turns} turns, ${task.usage.tool_calls} tool calls`],
+    [
+      'work',
+      task.usage.turns === 0
+        ? undefined
+        : `${plural(task.usage.turns, 'turn')}, ${plural(task.usage.tool_calls, 'tool call')}`,
+    ],
     ['asks', task.awaiting && questionText(task.awaiting)],
     ['until', task.awaiting && deadlineText(task.awaiting)],
     ['reason', task.request_reason],
@@ -91,20 +97,23 @@ const callsText = (data: Frame['data']): string => {
   return calls.map((call) => oneLine(`${call.tool} ${call.arguments}`, 200)).join(', ');
 };
 
-/** They alternate with every turn; the tool calls say more. */
+/** These alternate with every turn; the tool calls show more. */
 const shownLiveOnly: ReadonlySet<string> = new Set(['thinking', 'acting']);
-/** Their own frames say more than the status. */
+/** The final frames show more than the status. */
 const finalStatuses: ReadonlySet<string> = new Set(['complete', 'failed', 'cancelled']);
 
 const renderers: Readonly<Record<string, (frame: Frame) => string | null>> = {
   status_update: ({ data }) => {
     if (shownLiveOnly.has(textOrEmpty(data['phase'])) || finalStatuses.has(textOrEmpty(data['status']))) return null;
-    const shown = textOrEmpty(data['status']) === textOrEmpty(data['phase']) ? '' : ` (${withSpaces(textOrEmpty(data['phase']))})`;
+    const shown =
+      textOrEmpty(data['status']) === textOrEmpty(data['phase']) ? '' : ` (${withSpaces(textOrEmpty(data['phase']))})`;
     return `${textOrEmpty(data['status'])}${shown}`;
   },
   tool_start: ({ data }) => `  ${textOrEmpty(data['tool'])} ${target(data)}`.trimEnd(),
   tool_end: ({ data }) =>
-    data['ok'] === true ? null : `  ${textOrEmpty(data['tool'])} did not succeed: ${oneLine(textOrEmpty(data['output']), 160)}`,
+    data['ok'] === true
+      ? null
+      : `  ${textOrEmpty(data['tool'])} did not succeed: ${oneLine(textOrEmpty(data['output']), 160)}`,
   text_delta: ({ data }) => `  ${oneLine(textOrEmpty(data['text']), 160)}`,
   api_call_complete: ({ data }) => (data['ok'] === false ? `  model call ${failureText(data)}` : null),
   log: ({ data }) => `  ${oneLine(textOrEmpty(data['message']), 160)}`,
@@ -114,10 +123,11 @@ const renderers: Readonly<Record<string, (frame: Frame) => string | null>> = {
     `wants to call ${callsText(data)}; answer with: agent respond ${task_id} --allow (or --deny)`,
   completed: () => 'complete',
   failed: ({ data }) => failureText(data),
-  cancelled: ({ data }) => `cancelled${textOrEmpty(data['reason']) === '' ? '' : `: ${stripControls(textOrEmpty(data['reason']))}`}`,
+  cancelled: ({ data }) =>
+    `cancelled${textOrEmpty(data['reason']) === '' ? '' : `: ${stripControls(textOrEmpty(data['reason']))}`}`,
 };
 
-/** A frame as a line for people, or null when it says nothing new to them. */
+/** Null if the frame has nothing new for people. */
 export const renderFrame = (frame: Frame): string | null => {
   const line = renderers[frame.type]?.(frame) ?? null;
   return line === null || line.trim() === '' ? null : `${frame.task_id} ${line}`;

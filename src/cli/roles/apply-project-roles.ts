@@ -5,17 +5,16 @@ import { oneLine } from '../output/safe-text.ts';
 import { narrow } from './narrow.ts';
 import type { ProjectRoleFile } from './read-project-roles.ts';
 
-/** What became of a file of the project. */
 export interface ProjectRoleOutcome {
   readonly role: Role | null;
   readonly path: string;
   readonly narrowed: readonly string[];
-  /** Why it does not count, or null. */
+  /** The reason if the file is ignored. */
   readonly ignored: string | null;
 }
 
 interface Rules {
-  /** Whether commands are confined, so that the project may add some. */
+  /** Commands are confined, so the project may add some. */
   readonly sandboxed: boolean;
   /** @throws ConfigError when settings promise what cannot be kept */
   readonly check: (settings: Settings) => void;
@@ -54,7 +53,6 @@ export const applyProjectRoles = (own: Settings, files: readonly ProjectRoleFile
   return { settings, outcomes };
 };
 
-/** In words: what became less. */
 export const narrowedText = (changes: readonly string[]): string => changes.join('; ') || 'nothing';
 
 const maxNote = 600;

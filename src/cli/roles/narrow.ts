@@ -1,16 +1,17 @@
 import type { RoleSettings, Settings } from '../../actors/engine/settings.ts';
 import type { Checked } from '../../actors/tools/confine.ts';
+import { plural } from '../../machines/plural.ts';
 import type { ProjectRole } from './role-schema.ts';
 
 interface Narrowed {
   readonly role: RoleSettings;
-  /** What became less, for people. */
+  /** For people: each restriction. */
   readonly changes: readonly string[];
 }
 
 interface Bound {
   readonly key: keyof ProjectRole['limits'];
-  /** What the user's configuration allows, or null for no limit. */
+  /** Null: no limit. */
   readonly allowed: number | null;
 }
 
@@ -23,7 +24,7 @@ const boundsOf = (own: RoleSettings, settings: Settings): readonly Bound[] => [
 
 const allows = 'your configuration allows';
 
-/** What the file wants more of than the user's configuration allows, or null. */
+/** Names everything that exceeds the user's configuration, or null. */
 const excess = (own: RoleSettings, given: ProjectRole, bounds: readonly Bound[], sandboxed: boolean): string | null => {
   const added = (given.tools ?? []).filter((tool) => !own.tools.includes(tool));
   const raised = bounds.flatMap(({ key, allowed }) => {
@@ -53,7 +54,9 @@ const narrowingsOf = (own: RoleSettings, given: ProjectRole, bounds: readonly Bo
     ...(approvals.length === 0 ? [] : [`approval for ${approvals.join(', ')}`]),
     ...verify.map((command) => `verify ${JSON.stringify(command)}`),
     ...(own.network && given.network === false ? ['no network'] : []),
-    ...(success_criteria.length === 0 ? [] : [`${success_criteria.length} success criteria more`]),
+    ...(success_criteria.length === 0
+      ? []
+      : [plural(success_criteria.length, 'more success criterion', 'more success criteria')]),
     ...(notes === undefined ? [] : ['notes']),
   ];
 };

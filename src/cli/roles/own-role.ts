@@ -5,7 +5,6 @@ import { ConfigError, configFolder, type LoadedConfig } from '../config/config.t
 import { parseRole } from './parse-role.ts';
 import { type RoleKeys, userRole } from './role-schema.ts';
 
-/** A role as the user wants it, whatever file says it. */
 export interface OwnParts extends RoleKeys {
   readonly description?: string | undefined;
   readonly prompt?: string | undefined;

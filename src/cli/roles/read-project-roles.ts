@@ -15,7 +15,6 @@ import { type Role, roles } from '../../machines/task.ts';
 import { parseRole } from './parse-role.ts';
 import { type ProjectRole, projectRole } from './role-schema.ts';
 
-/** Where a project may narrow the roles. */
 const folder = '.agent/roles';
 /** Small enough that no YAML takes longer than a moment. */
 const roleFileMaxBytes = 16 * 1024;
@@ -35,7 +34,7 @@ const isInside = (root: string, path: string): boolean => {
   return !isAbsolute(way) && way.split('/')[0] !== '..';
 };
 
-/** Where a path really is, or null when nothing is there. */
+/** Resolves links. Null if nothing is there. */
 const resolveInside = (root: string, path: string): Checked<string> | null => {
   try {
     const real = realpathSync(join(root, path));
@@ -81,7 +80,7 @@ const readRole = (root: string, role: Role): readonly ProjectRoleFile[] => {
   return [{ role, path, content: bytes.ok ? parseRole(bytes.value, role, projectRole) : bytes }];
 };
 
-/** Files that look as if they were meant to count and do not. */
+/** YAML files that belong to no role. */
 const strays = (real: string): readonly ProjectRoleFile[] => {
   const known = roles.map((role) => `${role}.yml`);
   const found: ProjectRoleFile[] = [];
@@ -100,7 +99,7 @@ const strays = (real: string): readonly ProjectRoleFile[] => {
   return found;
 };
 
-/** What the project says of the roles: untrusted, so bounded in size, kind and place, and never an exception. */
+/** Reads the project's role files. They are untrusted: size, kind and path are bounded; nothing throws. */
 export const readProjectRoles = (root: string): readonly ProjectRoleFile[] => {
   try {
     const real = resolveInside(root, folder);

@@ -8,7 +8,7 @@ const usd = z.number().positive().max(1_000_000);
 export const tool = z.enum(toolNames);
 export const backend = z.enum(['auto', 'builtin', 'scripted', 'codex', 'claude', 'command']);
 
-/** What bounds an attempt; for every role, or for one. */
+/** Limits of an attempt, for every role or for one. */
 export const limitKeys = {
   timeout_seconds: positive.max(86_400).optional().describe('time limit of one attempt; unset: the limit of the role'),
   max_cost_usd: usd.optional().describe('cost of one attempt in USD; needs api.prices'),
@@ -34,7 +34,11 @@ const parts = {
   backend: backend.optional().describe('who does the work of the role; unset: api.backend'),
   tools: toolList,
   require_approval: z.array(tool).optional().describe('tools that need the approval of a person'),
-  verify: z.array(commandText).max(20).optional().describe('commands that must pass before a task of the role completes'),
+  verify: z
+    .array(commandText)
+    .max(20)
+    .optional()
+    .describe('commands that must pass before a task of the role completes'),
   success_criteria: successCriteria.optional(),
   model: z.string().min(1).max(200).optional().describe('the model of the role; unset: api.provider_model'),
   network: z.boolean().optional().describe('commands of the role may reach the network; unset: sandbox.network'),
@@ -83,7 +87,7 @@ export const userRole = z
     message: 'cannot stand beside prompt',
   });
 
-/** What a project may say of a role in `.agent/roles`: it takes away or adds work, and never gives (ADR 0018). */
+/** A role file of a project, in `.agent/roles`. It restricts a role or adds checks (ADR 0018). */
 export const projectRole = z.strictObject({
   name: name.optional(),
   tools: toolList,

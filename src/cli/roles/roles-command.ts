@@ -1,11 +1,12 @@
 import type { RoleSettings, Settings } from '../../actors/engine/settings.ts';
+import { plural } from '../../machines/plural.ts';
 import { roles } from '../../machines/task.ts';
 import { loadConfig } from '../config/config.ts';
 import { isAssistant, resolveSettings } from '../config/settings.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { stripControls } from '../output/safe-text.ts';
 import type { CommandContext } from '../tasks/commands.ts';
-import { narrowedText, projectRoleNote, type ProjectRoleOutcome } from './apply-project-roles.ts';
+import { narrowedText, type ProjectRoleOutcome, projectRoleNote } from './apply-project-roles.ts';
 import { ownRole } from './own-role.ts';
 import { shippedFile } from './shipped-roles.ts';
 
@@ -20,7 +21,6 @@ const modelOf = ({ defaultModel, backend }: Settings, own: RoleSettings): string
   return own.model ?? (isAssistant(chosen) ? null : defaultModel);
 };
 
-/** What counts for a role now. */
 const describeRole = (
   settings: Settings,
   own: RoleSettings,
@@ -57,7 +57,7 @@ const limitsText = ({ limits, concurrency }: Described): string => {
   const { timeout_seconds, max_turns, max_tokens_total, max_cost_usd } = limits;
   return [
     `${timeout_seconds} s`,
-    `${max_turns} turns`,
+    plural(max_turns, 'turn'),
     ...(max_tokens_total === null ? [] : [`${max_tokens_total} tokens`]),
     ...(max_cost_usd === null ? [] : [`${max_cost_usd} USD`]),
     ...(concurrency === null ? [] : [`${concurrency} at once`]),

@@ -26,7 +26,7 @@ export interface RunRequest {
   readonly json: boolean;
 }
 
-/** Ctrl-C asks the server to cancel the task; a second one leaves at once. */
+/** The first Ctrl-C cancels the task, the second exits at once. */
 const onInterrupt = (cancel: () => Promise<unknown>, io: Io): { interrupted: () => boolean; stop: () => void } => {
   let asked = false;
   const handler = (): void => {
@@ -62,7 +62,7 @@ const summary = (task: TaskView): string => {
   return lines.join('\n');
 };
 
-/** Starts the run and answers with the execution. @throws CallError */
+/** @throws CallError */
 export const submit = async (client: Client, { role, task, options }: RunRequest) =>
   executionAnswerSchema.parse(await client.call('execute', { task, role, options }));
 
@@ -100,7 +100,7 @@ export const followRun = async (client: Client, request: RunRequest, io: Io): Pr
   return exitCodes.failed;
 };
 
-/** A run that was accepted can still be refused when its turn comes, for instance because somebody else took the task. */
+/** An accepted run can still be refused later, for example if somebody else took the task. */
 const isRefusal = ({ type, data }: Frame): boolean =>
   type === 'status_update' &&
   data['status'] !== 'failed' &&

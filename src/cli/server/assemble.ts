@@ -18,7 +18,6 @@ import type { Logger } from './logger.ts';
 import { modelsFor } from './models.ts';
 import type { TokenSource } from './token-source.ts';
 
-/** What the configuration says now. */
 export interface Current {
   loaded: LoadedConfig;
   resolved: ResolvedSettings;
@@ -26,7 +25,7 @@ export interface Current {
   assistants: Assistants;
 }
 
-/** What counts of a configuration, with what was taken from the environment when the server started. */
+/** Joins a configuration with the credentials that the server took from its environment at the start. */
 export const takeFrom =
   (project: Project, surroundings: ServerEnvironment) =>
   (loaded: LoadedConfig): Current => ({
@@ -36,7 +35,6 @@ export const takeFrom =
     assistants: assistantsFor(loaded.config, surroundings),
   });
 
-/** What a server is made of. */
 export interface Parts {
   readonly project: Project;
   readonly current: Current;
@@ -51,11 +49,11 @@ export interface Parts {
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** While something is pending its deadlines count by the clock of the server that set them. */
+/** Pending deadlines count by the clock of the server that set them: time must not run backwards. */
 const lastMomentOf = (store: Store): number =>
   store.tasks('pending').length === 0 ? 0 : (store.read({ after: store.lastSeq() - 1, limit: 1 })[0]?.at ?? 0);
 
-/** The system of a project with its real parts, not yet started. */
+/** Builds the system of a project. The caller starts it. */
 export const assemble = ({ project, current, redact, logger, inspection, sandbox, workspace, environment }: Parts) => {
   const tracker = trackerFor(current.loaded.config, project.root, logger.log);
   const store = createSqliteStore({ file: taskFiles(project).journal, redact });

@@ -5,17 +5,17 @@ import { createCommand } from '../../actors/assistants/command.ts';
 import type { Config } from '../config/config-schema.ts';
 
 const credentialVariables = [createCodex(), createClaude()].flatMap(({ variables }) => variables);
-/** Places, not secrets. */
+/** These variables hold paths and addresses, not secrets. */
 const places: ReadonlySet<string> = new Set(['CODEX_HOME', 'CLAUDE_CONFIG_DIR', 'ANTHROPIC_BASE_URL']);
 
-/** Takes every credential out of the environment, so that no child process can inherit it unasked (rule R24). */
+/** Removes every credential from the environment, so that no child process inherits one (rule R24). */
 export const takeCredentials = (env: NodeJS.ProcessEnv): Readonly<Record<string, string>> => {
   const given = credentialVariables.flatMap((name) => (env[name] ? [[name, env[name]] as const] : []));
   for (const [name] of given) delete env[name];
   return Object.fromEntries(given);
 };
 
-/** The values that must not be seen anywhere. */
+/** The values that the redactor removes. */
 export const secretsIn = (
   { api }: Config,
   credentials: Readonly<Record<string, string>>,
@@ -35,13 +35,12 @@ export interface ServerEnvironment {
 
 const at = (path: string | undefined) => (path === undefined ? {} : { path });
 
-/** With a proxy no other way is taken unless it is named; outside of our sandbox, codex alone holds its commands. */
+/** Automatic choice: none behind a proxy; only codex outside our sandbox, since it has its own. */
 const candidatesOf = ({ api, sandbox }: Pick<Config, 'api' | 'sandbox'>): readonly ('codex' | 'claude')[] => {
   if (api.mode === 'proxy') return [];
   return sandbox.mode === 'required' && sandbox.assistants === 'off' ? ['codex'] : ['codex', 'claude'];
 };
 
-/** The assistants as they are configured. */
 export const assistantsFor = (
   { api, sandbox }: Config,
   { credentials, environment, env }: ServerEnvironment,
@@ -62,7 +61,7 @@ export const assistantsFor = (
   });
 };
 
-/** Those of the newest configuration. */
+/** Delegates each call to the assistants of the newest configuration. */
 export const latest = (current: () => Assistants): Assistants => ({
   of: (name) => current().of(name),
   problem: (name) => current().problem(name),

@@ -7,16 +7,14 @@ export interface BannerFacts {
   readonly tracker: string;
   readonly model: string;
   readonly projectRoot: string;
-  /** What holds commands, or that nothing does. */
   readonly sandbox: string;
-  /** Where attempts work. */
   readonly workspace: string;
-  /** How the registration of `agent://` links ended. */
+  /** The result of registering `agent://` links. */
   readonly handler: string;
   readonly notes: readonly string[];
 }
 
-/** What the server says when it has started (Spec 1.8). */
+/** The start-up banner (Spec 1.8). */
 export const banner = ({
   version,
   url,

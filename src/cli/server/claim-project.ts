@@ -5,7 +5,7 @@ import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
 import { type ProcessLock, takeLock } from '../../actors/files/process-lock.ts';
 import { isAlive } from '../../actors/process/pid.ts';
 import { messageOf } from '../../machines/message-of.ts';
-import { type Project, requireOwnServer, stateFiles, readTextOrNull } from '../config/project.ts';
+import { type Project, readTextOrNull, requireOwnServer, stateFiles } from '../config/project.ts';
 import { ensurePrivateFolder, PrivateFileError } from './private-files.ts';
 import { readServerFile, type ServerFile } from './server-file.ts';
 
@@ -16,7 +16,7 @@ export class AlreadyServedError extends Error {
 const lockMs = 5_000;
 const lockPollMs = 50;
 
-/** Whose the usual names in the folder are: the first project that was served with it. */
+/** Records the first project of the folder; it owns the plain file names there. */
 const keepOwner = async (file: string, root: string): Promise<void> => {
   if (existsSync(file)) return;
   try {
@@ -27,7 +27,7 @@ const keepOwner = async (file: string, root: string): Promise<void> => {
   }
 };
 
-/** The lock where servers meet that were given folders of their own; null when another one holds it. */
+/** Locks the default state folder, where servers with other folders meet. Null if another holds it. */
 const lockUsual = ({ stateDir, usualDir }: Project): ProcessLock | null => {
   const files = stateFiles(usualDir);
   try {
@@ -57,7 +57,7 @@ const lockBoth = (project: Project): ProcessLock | null => {
   };
 };
 
-/** The server that serves the project now, maybe from another state folder. */
+/** The project's current server. It may use another state folder. */
 const serverOf = ({ stateDir, usualDir }: Project): ServerFile | null => {
   const folders = [stateDir, usualDir, readTextOrNull(stateFiles(usualDir).servedFrom) ?? usualDir];
   const all = folders.map((folder) => readServerFile(stateFiles(folder).server));

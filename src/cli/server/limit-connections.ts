@@ -6,7 +6,7 @@ import type { Socket } from 'node:net';
  * sockets that ask nothing keep nobody out; when every one is at work, the new one is ended.
  */
 export const createConnectionLimit = (atMost: number) => {
-  /** Idle ones, the longest idle first. */
+  /** The longest idle socket comes first. */
   const idle = new Set<Socket>();
   const open = new Set<Socket>();
 

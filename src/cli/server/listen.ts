@@ -10,9 +10,9 @@ export class PortInUseError extends Error {
 
 export interface Listening {
   readonly port: number;
-  /** For people: a note that only one loopback address could be bound, or null. */
+  /** A warning for people if only one loopback address is bound. */
   readonly note: string | null;
-  /** Stops listening where the application itself does not know that it listens. */
+  /** Closes the second socket, which the application does not know. */
   readonly close: () => void;
 }
 
@@ -33,7 +33,7 @@ const closeServer = (server: Server): void => {
   server.closeAllConnections();
 };
 
-/** Serves the application on ::1 as well; without that, another user could take the address (rule R1). */
+/** Serves ::1 as well, so that no other user can take that address (rule R1). */
 const openSecond = async (
   app: FastifyInstance,
   port: number,
@@ -71,7 +71,7 @@ const bindBoth = async (app: FastifyInstance, port: number, watch: (server: Serv
   }
 };
 
-/** How many files this process may open, or a careful guess where that cannot be asked. */
+/** Linux tells the limit of open files. Elsewhere this is a careful guess. */
 const openFilesAtMost = (): number => {
   try {
     return Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? 1_024);
@@ -80,7 +80,7 @@ const openFilesAtMost = (): number => {
   }
 };
 
-/** Idle sockets must not take the descriptors that requests need (rule R18); streams that are allowed have theirs. */
+/** Leaves descriptors for requests when sockets are idle (rule R18). */
 const connectionsAtMost = (streams: number): number => {
   const files = openFilesAtMost();
   return Math.min(Math.max(512, streams + 64), Math.floor(files / (streams > 256 ? 2 : 4)));

@@ -1,13 +1,13 @@
 import pino from 'pino';
 import type { Config } from '../config/config-schema.ts';
 import { print, printJson } from '../output/io.ts';
-import { oneLine, escapeControls } from '../output/safe-text.ts';
+import { escapeControls, oneLine } from '../output/safe-text.ts';
 
 export type Log = (message: string, facts: Readonly<Record<string, unknown>>) => void;
 
 export interface Logger {
   readonly log: Log;
-  /** Takes level and format of a configuration that was read again. */
+  /** Applies the level and format of a reloaded configuration. */
   configure(logging: Config['logging']): void;
 }
 
@@ -17,7 +17,7 @@ const asText = (line: string): string => {
   return `${new Date(Number(time)).toISOString()} ${pino.levels.labels[Number(level)] ?? level} ${oneLine(String(msg), 1_000)} ${escapeControls(JSON.stringify(rest))}\n`;
 };
 
-/** The server's log on standard error: no headers, no bodies, no secrets. Errors are logged as errors, the rest as info. */
+/** Logs to standard error, without headers, bodies or secrets. */
 export const createLogger = (logging: Config['logging'], redact: (text: string) => string): Logger => {
   let { format } = logging;
   const write = (line: string): void => {

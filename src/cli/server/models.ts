@@ -24,11 +24,9 @@ const scriptOf = (loaded: LoadedConfig) => {
   }
 };
 
-/** Where calls of the model go. */
 export const baseUrlOf = ({ api }: Config): string =>
   api.mode === 'proxy' ? (api.proxy.base_url ?? api.base_url) : api.base_url;
 
-/** What the server of the model wants otherwise. */
 export const compatOf = ({ api: { compat } }: Config): Compat => ({
   maxTokensField: compat.max_tokens_field ?? null,
   streamOptions: compat.stream_options,
@@ -37,7 +35,7 @@ export const compatOf = ({ api: { compat } }: Config): Compat => ({
   textToolCalls: compat.text_tool_calls,
 });
 
-/** Chooses by name: `scripted`, or whatever the provider serves, when there is a key for it. */
+/** Selects a model by name. Without a key, only `scripted` exists. */
 export const modelsFor = (loaded: LoadedConfig, key: string | null): ((requested: string) => Model | null) => {
   const { config } = loaded;
   const { api, agent } = config;
@@ -53,7 +51,7 @@ export const modelsFor = (loaded: LoadedConfig, key: string | null): ((requested
   return (requested) => (api.backend === 'scripted' ? scripted : selectModel({ scripted, remote }, requested));
 };
 
-/** Who does the work where no role says otherwise, in one line; `ok` is false when runs would be refused. */
+/** Describes the default backend in one line. `ok` is false if runs would be refused. */
 export const modelNote = (
   { api }: Config,
   { selectModel, assistants }: { selectModel: (requested: string) => Model | null; assistants: Assistants },

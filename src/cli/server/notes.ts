@@ -2,14 +2,14 @@ import type { Settings } from '../../actors/engine/settings.ts';
 import { effectiveCap } from '../config/config.ts';
 import { type Config, isSafeUrl } from '../config/config-schema.ts';
 
-/** Roles whose commands reach the network though commands otherwise do not. */
+/** Names the roles whose commands reach the network although others do not. */
 export const networkNotes = ({ roles }: Settings, { sandbox }: Config): readonly string[] => {
   const open = Object.values(roles).filter(({ network }) => network);
   if (sandbox.network || sandbox.mode === 'off' || open.length === 0) return [];
   return [`commands of ${open.map(({ role }) => role).join(', ')} reach the network (roles.<name>.network)`];
 };
 
-/** What an operator should know of a configuration that is allowed but unusual; one line each. */
+/** Warns of unusual configurations, in one line each. */
 export const notesOf = (config: Config): readonly string[] => {
   const { server, api } = config;
   const cap = effectiveCap(config);

@@ -18,12 +18,12 @@ import { makeFolderDurably } from '../../actors/files/durable-folder.ts';
 import { openRegular, UnsafeFileError } from '../../actors/files/regular-file.ts';
 import { messageOf } from '../../machines/message-of.ts';
 
-/** A file or folder that only its owner may touch is not so; the message says what to do. */
+/** Others can touch a private file or folder. The message says what to do. */
 export class PrivateFileError extends Error {
   override readonly name = 'PrivateFileError';
 }
 
-/** The state folder cannot be made or written; the message names it and what to do. */
+/** The state folder cannot be used. The message says what to do. */
 export class StateFolderError extends Error {
   override readonly name = 'StateFolderError';
 }
@@ -109,6 +109,6 @@ export const readExistingToken = (path: string): string => {
   }
 };
 
-/** The token of this project's server (rule R5), created on first use. @throws as `readExistingToken`, StateFolderError */
+/** Creates the token on first use (rule R5). @throws as `readExistingToken`, StateFolderError */
 export const readToken = (path: string): string =>
   lstatSync(path, { throwIfNoEntry: false }) === undefined ? createToken(path) : readExistingToken(path);

@@ -1,4 +1,4 @@
-/** Takes the exact secret values out of a text, wherever they came from (rule R23). They are asked for anew each time. */
+/** Replaces exact secret values in a text (rule R23). `secrets` is called each time. */
 export const createRedactor =
   (secrets: () => readonly string[]): ((text: string) => string) =>
   (text) =>

@@ -1,6 +1,6 @@
 import type { Config } from '../config/config-schema.ts';
 
-/** What is read once, when the server starts. */
+/** The server reads these keys only when it starts. */
 const fixed = [
   'server.host',
   'server.port',
@@ -19,6 +19,6 @@ const fixed = [
 const valueAt = (config: Config, path: string): unknown =>
   path.split('.').reduce<unknown>((value, key) => (value as Readonly<Record<string, unknown>>)[key], config);
 
-/** The keys that changed and count only after a restart. */
+/** Lists the changed keys that need a restart. */
 export const needsRestart = (before: Config, after: Config): readonly string[] =>
   fixed.filter((path) => JSON.stringify(valueAt(before, path)) !== JSON.stringify(valueAt(after, path)));

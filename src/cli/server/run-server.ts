@@ -18,7 +18,7 @@ import { type Serving, serve } from './serve.ts';
 import { createTokenSource } from './token-source.ts';
 
 export interface RunningServer extends Serving {
-  /** Reads the configuration again and takes what can change while it runs; a bad file changes nothing. */
+  /** Reloads the configuration. A bad file changes nothing. */
   reload(): void;
 }
 
@@ -27,9 +27,9 @@ export interface RunServerOptions {
   /** Reads the configuration, at the start and at every reload. @throws ConfigError */
   readonly load: () => LoadedConfig;
   readonly env: NodeJS.ProcessEnv;
-  /** Whether XState's inspector may look on, at GET /inspect. */
+  /** Serves XState's inspector at GET /inspect. */
   readonly inspect: boolean;
-  /** How long running attempts may go on after a signal (ms); then they are parked until the next start. */
+  /** Time for running attempts to finish after a signal. Then they wait for the next start. */
   readonly drainMs: number;
 }
 

@@ -17,7 +17,7 @@ import { removeServerFile, writeServerFile } from './write-server-file.ts';
 
 export interface Serving {
   readonly url: string;
-  /** Lets what runs go on for as long as was said, then ends streams, stops it, commits, lets go of the project. */
+  /** Waits for attempts up to the drain timeout, then stops, commits and releases the project. */
   stop(): Promise<void>;
 }
 
@@ -34,43 +34,86 @@ const sandboxLine = (sandbox: Sandbox): string => {
 const handlerLine = async (wanted: boolean): Promise<string> =>
   wanted ? (await registerHandler(thisProgram())).line : 'not registered: server.register_protocol_handler is false';
 
-/** Listens, starts the system, writes server.json and prints the banner, in this order. */
-export const serve = async (
-  { project, current, tokens, redact, logger, inspection, drainMs, sandbox, workspace }: Parts,
+/** Both change after the application is built. */
+interface ServingState {
+  names: readonly string[];
+  draining: boolean;
+}
+
+const buildApplication = (
+  { project, current, tokens, redact, logger, inspection }: Parts,
   { tracker, store, system }: Assembled,
-  lock: ProcessLock,
-): Promise<Serving> => {
-  const files = stateFiles(project.stateDir);
+  state: ServingState,
+): Promise<FastifyInstance> => {
   const config = () => current.loaded.config;
-  let names: readonly string[] = [];
-  let draining = false;
-  const app: FastifyInstance = await buildServer({
+  return buildServer({
     system,
     store,
     tracker,
     name: serverName,
     version,
     models: () => [config().api.provider_model, 'scripted'],
-    hosts: () => names,
+    hosts: () => state.names,
     token: () => (config().server.auth === 'none' ? null : tokens.current()),
     proofToken: tokens.current,
     tokenProblem: tokens.problem,
     redact,
-    tokenHint: `the token of this project is in ${files.token}`,
+    tokenHint: `the token of this project is in ${stateFiles(project.stateDir).token}`,
     modelCheck: () => {
       const { paused } = system.load();
       return paused === null ? modelNote(config(), current) : { ok: false, detail: paused };
     },
     inspection,
     heartbeatMs,
-    draining: () => draining,
+    draining: () => state.draining,
     requestsPerSecond: () => config().server.max_requests_per_second,
     streamLimits: () => ({ inAll: config().server.max_streams, perTask: config().server.max_streams_per_task }),
     log: logger.log,
   });
-  const { host, port } = config().server;
-  const listening = await listenOnLoopback(app, host, port, config().server.max_streams);
-  names = hostNames(listening.port);
+};
+
+const printBanner = async (
+  { project, current, inspection, sandbox, workspace }: Parts,
+  { tracker, system }: Assembled,
+  { url, port, note }: { readonly url: string; readonly port: number; readonly note: string | null },
+): Promise<void> => {
+  const { config } = current.loaded;
+  const worker = modelNote(config, current);
+  const runsFree = worker.assistant !== undefined && !current.assistants.sandboxed();
+  const facts = {
+    version,
+    url,
+    host: config.server.host,
+    port,
+    cap: system.settings().cap,
+    tracker: tracker.name,
+    model: worker.detail,
+    projectRoot: project.root,
+    sandbox: sandboxLine(sandbox),
+    workspace: workspace.describe(),
+    handler: await handlerLine(config.server.register_protocol_handler),
+    notes: [
+      ...(note === null ? [] : [note]),
+      ...notesOf(config),
+      ...(runsFree ? [`${worker.assistant} works outside of this sandbox, by sandbox.assistants`] : []),
+      ...networkNotes(system.settings(), config),
+      ...current.resolved.projectRoles.map(projectRoleNote),
+      ...(inspection === null ? [] : ['inspected: GET /inspect shows the live machines']),
+    ],
+  };
+  print('stdout', banner(facts));
+};
+
+/** Listens, starts the system, writes server.json and prints the banner, in this order. */
+export const serve = async (parts: Parts, assembled: Assembled, lock: ProcessLock): Promise<Serving> => {
+  const { project, current, drainMs } = parts;
+  const { store, system } = assembled;
+  const files = stateFiles(project.stateDir);
+  const state: ServingState = { names: [], draining: false };
+  const app = await buildApplication(parts, assembled, state);
+  const { host, port, max_streams } = current.loaded.config.server;
+  const listening = await listenOnLoopback(app, host, port, max_streams);
+  state.names = hostNames(listening.port);
   const url = `http://${host === '::1' ? '[::1]' : '127.0.0.1'}:${listening.port}`;
   await system.start();
   await writeServerFile(files.server, {
@@ -80,35 +123,9 @@ export const serve = async (
     started_at: new Date().toISOString(),
     project: project.root,
   });
-  const worker = modelNote(config(), current);
-  print(
-    'stdout',
-    banner({
-      version,
-      url,
-      host,
-      port: listening.port,
-      cap: system.settings().cap,
-      tracker: tracker.name,
-      model: worker.detail,
-      projectRoot: project.root,
-      sandbox: sandboxLine(sandbox),
-      workspace: workspace.describe(),
-      handler: await handlerLine(config().server.register_protocol_handler),
-      notes: [
-        ...(listening.note === null ? [] : [listening.note]),
-        ...notesOf(config()),
-        ...(worker.assistant === undefined || current.assistants.sandboxed()
-          ? []
-          : [`${worker.assistant} works outside of this sandbox, by sandbox.assistants`]),
-        ...networkNotes(system.settings(), config()),
-        ...current.resolved.projectRoles.map(projectRoleNote),
-        ...(inspection === null ? [] : ['inspected: GET /inspect shows the live machines']),
-      ],
-    }),
-  );
+  await printBanner(parts, assembled, { url, port: listening.port, note: listening.note });
   const stop = async (): Promise<void> => {
-    draining = true;
+    state.draining = true;
     await system.drain(drainMs);
     removeServerFile(files.server, process.pid);
     await system.stop();

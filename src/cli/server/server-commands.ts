@@ -19,7 +19,7 @@ export const startServerCommand = async (context: CommandContext): Promise<numbe
   return statusOfServer(context);
 };
 
-/** Asks the server to end, as SIGTERM does, and waits until it has. @throws CallError when it does not */
+/** Sends SIGTERM and waits for the end. @throws CallError after the time limit */
 export const stopServerCommand = async ({ project, io, json }: CommandContext): Promise<number> => {
   const address = await findServer(project);
   const file = readServerFile(stateFiles(project.stateDir).server);
@@ -39,7 +39,6 @@ export const stopServerCommand = async ({ project, io, json }: CommandContext): 
   throw new CallError('server_not_stopped', `the server (pid ${pid}) does not stop; end it with: kill -9 ${pid}`);
 };
 
-/** Shows the token of this project's server. */
 export const showToken = async ({ project, io, json }: CommandContext): Promise<number> => {
   ensurePrivateFolder(project.stateDir);
   const { token } = stateFiles(project.stateDir);
@@ -48,7 +47,7 @@ export const showToken = async ({ project, io, json }: CommandContext): Promise<
   return exitCodes.done;
 };
 
-/** Replaces the token; a running server takes the new one at its next request. */
+/** A running server uses the new token from its next request on. */
 export const rotateToken = async ({ project, io, json }: CommandContext): Promise<number> => {
   ensurePrivateFolder(project.stateDir);
   const { token } = stateFiles(project.stateDir);

@@ -1,18 +1,18 @@
 import { readFileSync } from 'node:fs';
 import { isJson, textIn } from '../client/json.ts';
 
-/** Where the server of a project listens (CONTRACT 1, server.json). */
+/** server.json (CONTRACT 1). */
 export interface ServerFile {
   readonly url: string;
   readonly pid: number;
   readonly version: string;
   /** RFC 3339. */
   readonly started_at: string;
-  /** The folder that it serves; absent in files of older servers. */
+  /** Older servers do not write this. */
   readonly project?: string;
 }
 
-/** The file, or null when there is none that can be read. */
+/** Null if the file is missing or invalid. */
 export const readServerFile = (path: string): ServerFile | null => {
   try {
     const file: unknown = JSON.parse(readFileSync(path, 'utf8'));

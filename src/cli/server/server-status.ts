@@ -21,7 +21,7 @@ const checksOf = (health: unknown): readonly StatusRow[] => {
   ]);
 };
 
-/** What a running server says is wrong with it, a sentence each. */
+/** The failing checks of a running server, one phrase each. */
 export const faultsOf = async (address: Address): Promise<readonly string[]> => {
   try {
     const health = await getJson(address, '/health', healthMs);
@@ -41,11 +41,13 @@ const renderServerStatus = (url: string, file: ServerFile | null, health: unknow
     ...checksOf(health),
     ['log', log],
   ];
-  const lines = rows.flatMap(([name, value]) => (value === null ? [] : [`  ${name.padEnd(10)} ${stripControls(value)}`]));
+  const lines = rows.flatMap(([name, value]) =>
+    value === null ? [] : [`  ${name.padEnd(10)} ${stripControls(value)}`],
+  );
   return [`${url} is ${textIn(health, 'status')}`, ...lines].join('\n');
 };
 
-/** Says where the server is, how it is, and where the log is of those that the CLI started. Exit code 6 when none runs. */
+/** Prints the address, health and log of the server. Exit code 6 if none runs. */
 export const statusOfServer = async ({ project, io, json }: CommandContext): Promise<number> => {
   const files = stateFiles(project.stateDir);
   const log = existsSync(files.log) ? files.log : null;

@@ -2,12 +2,12 @@ import { lstatSync } from 'node:fs';
 import { messageOf } from '../../machines/message-of.ts';
 import { readExistingToken, readToken } from './private-files.ts';
 
-/** The token of a server that runs: a rotated one counts at once (rule R5), a file that went bad changes nothing. */
+/** The token of a running server. A rotated token counts at once (rule R5); a bad file changes nothing. */
 export interface TokenSource {
   current(): string;
-  /** The tokens since the start, for the redactor. */
+  /** Every token since the start, for the redactor. */
   all(): readonly string[];
-  /** What is wrong with the file, in one sentence, or null. */
+  /** The fault of the token file in one sentence, or null. */
   problem(): string | null;
 }
 

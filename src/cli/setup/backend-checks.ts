@@ -16,7 +16,6 @@ const assistantNames = ['codex', 'claude', 'command'] as const;
 const isAssistant = (name: string): name is (typeof assistantNames)[number] =>
   assistantNames.some((known) => known === name);
 
-/** Roles that have a backend of their own. */
 const roleChecks = ({ roles }: Config, assistants: Assistants): readonly Check[] =>
   Object.entries(roles).flatMap(([role, own]) => {
     if (own?.backend === undefined) return [];
@@ -29,7 +28,7 @@ const roleChecks = ({ roles }: Config, assistants: Assistants): readonly Check[]
     ];
   });
 
-/** Who does the work and why (CONTRACT 8), as a server that starts now would have it. */
+/** Reports the backend that a server would choose now, and why (CONTRACT 8). */
 export const backendChecks = async (loaded: LoadedConfig, given: NodeJS.ProcessEnv): Promise<readonly Check[]> => {
   const { config } = loaded;
   const env = { ...given };

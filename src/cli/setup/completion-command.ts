@@ -29,7 +29,8 @@ const scripts: { readonly [S in Shell]: (commands: readonly Named[]) => string }
     [
       'complete -c agent -f',
       ...commands.map(
-        (each) => `complete -c agent -n __fish_use_subcommand -a ${shellQuoted(commandName(each))} -d ${shellQuoted(each.describe)}`,
+        (each) =>
+          `complete -c agent -n __fish_use_subcommand -a ${shellQuoted(commandName(each))} -d ${shellQuoted(each.describe)}`,
       ),
     ].join('\n'),
 };

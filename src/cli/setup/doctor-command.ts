@@ -12,7 +12,7 @@ import { resolveSettings } from '../config/settings.ts';
 import { trackerFor } from '../config/tracker.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { projectRoleNote, type ProjectRoleOutcome } from '../roles/apply-project-roles.ts';
+import { type ProjectRoleOutcome, projectRoleNote } from '../roles/apply-project-roles.ts';
 import { networkNotes } from '../server/notes.ts';
 import { faultsOf } from '../server/server-status.ts';
 import type { CommandContext } from '../tasks/commands.ts';
@@ -27,7 +27,6 @@ const checkProgram = (name: string, without: string, needed: boolean): Check =>
     ? { check: name, status: 'ok', detail: 'found on PATH' }
     : { check: name, status: needed ? 'problem' : 'note', detail: without };
 
-/** Which tracker is used and why, and whether it answers. */
 const checkTracker = async ({ project }: CommandContext, config: Config): Promise<Check> => {
   const chosen = trackerFor(config, project.root, () => {});
   try {
@@ -50,7 +49,6 @@ const checkSandbox = ({ project }: CommandContext, config: Config): Check => {
   }
 };
 
-/** Whether assistants are held as commands are. */
 const checkAssistants = ({ sandbox: { mode, assistants: wanted } }: Config): Check => {
   if (mode === 'off') return { check: 'assistants', status: 'note', detail: 'run as you, unconfined (sandbox.mode)' };
   if (wanted === 'off')
@@ -70,7 +68,7 @@ const checkBd = async ({ project }: CommandContext, config: Config): Promise<Che
   return { check: 'bd', status: found.state === 'ok' ? 'ok' : 'note', detail };
 };
 
-/** Whoever can read the project, an agent too, could use it. */
+/** Everyone who reads the project could use the credential, agents included. */
 const checkRemotes = ({ project }: CommandContext): readonly Check[] =>
   remoteCredentials(project.root).map(({ host }) => ({
     check: 'remote',
@@ -86,7 +84,7 @@ const checkServer = async ({ project }: CommandContext): Promise<Check> => {
   return { check: 'server', status: faults.length === 0 ? 'ok' : 'problem', detail };
 };
 
-/** The folder may not be there yet; a server must be able to make it. */
+/** The folder may be missing; then its parent must be writable. */
 const checkState = ({ project: { stateDir } }: CommandContext): Check => {
   let folder = stateDir;
   while (!existsSync(folder)) folder = dirname(folder);
@@ -99,7 +97,7 @@ const checkState = ({ project: { stateDir } }: CommandContext): Check => {
   }
 };
 
-/** What the project's own files do to the roles: shown even when they do not count. */
+/** Includes files that are ignored. */
 const checkProjectRoles = (outcomes: readonly ProjectRoleOutcome[]): readonly Check[] =>
   outcomes.map((outcome) => ({
     check: 'roles',
@@ -112,7 +110,7 @@ const configFileText = ({ file, fileChosen }: LoadedConfig): string => {
   return fileChosen ? file : `${file} (the default file)`;
 };
 
-/** Says what is used, why, and what is missing; exit code 1 when something must be mended. @throws ConfigError */
+/** Exit code 1 if a check finds a problem. @throws ConfigError */
 export const doctor = async (context: CommandContext, configFile: string | undefined): Promise<number> => {
   const { project, io, json } = context;
   const loaded = loadConfig({ config: configFile }, process.env);
@@ -151,7 +149,7 @@ const verdictOf = ({ held, tried }: Probe): string => {
   return held ? 'held   ' : 'ESCAPED';
 };
 
-/** Runs the escape probes in the sandbox and prints each; exit code 1 when one got out or could not be tried. */
+/** Exit code 1 if a probe escapes or cannot run. */
 export const probeSandbox = async (
   { io, json, project }: CommandContext,
   configFile: string | undefined,

@@ -10,7 +10,7 @@ import { createRedactor } from '../server/redact.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 import type { Check } from './backend-checks.ts';
 
-/** What servers need to be told before they call tools (facts/peers 4). */
+/** The start flag that each server needs before it calls tools. */
 const toolHints: Readonly<Record<string, string>> = {
   'llama.cpp': '; start it with --jinja',
   vLLM: '; start it with --enable-auto-tool-choice --tool-call-parser <parser>',
@@ -56,7 +56,7 @@ const windowCheck = ({ api }: Config, { served }: Findings): Check => {
   return { check, status: 'note', detail: `not known; set api.context_window, or it shows when it is full${silent}` };
 };
 
-/** What a probe needed that the configuration does not say, by the names of its settings. */
+/** The settings that the probe needed and the configuration does not have. */
 const missingSettings = (config: Config, used: Compat): Readonly<Record<string, unknown>> => {
   const { compat } = config.api;
   const needed = {

@@ -26,7 +26,7 @@ const stateFoldersOf = (env: NodeJS.ProcessEnv): readonly string[] => {
   }
 };
 
-/** Asks the running servers of this user, one after the other, which of them knows the task. */
+/** Asks each running server of this user. */
 const findTask = async (taskId: string, env: NodeJS.ProcessEnv): Promise<KnownTask | null> => {
   for (const stateDir of stateFoldersOf(env)) {
     const address = await serverIn(stateDir).catch(() => null);
@@ -41,7 +41,7 @@ const findTask = async (taskId: string, env: NodeJS.ProcessEnv): Promise<KnownTa
   return null;
 };
 
-/** A window that the desktop opened for us would close before anybody has read it. */
+/** A window that the desktop opens closes when the program ends. */
 const waitForReader = async (): Promise<void> => {
   if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) return;
   const lines = createInterface({ input: process.stdin, output: process.stdout });

@@ -10,7 +10,7 @@ import type { Io } from '../output/io.ts';
 import { renderFrame, renderTask } from '../output/render.ts';
 import { followRun, type RunRequest, submit } from '../runs/run-task.ts';
 
-/** What every command gets; each answers with its exit code. @throws CallError, ServiceError */
+/** The context of every command. */
 export interface CommandContext {
   readonly project: Project;
   readonly connection: Connection;
@@ -75,7 +75,7 @@ export const createAndRun = async (
   }
 };
 
-/** `close` and `reopen`: the project's files are enough where no server runs. */
+/** `close` and `reopen` need no server. */
 export const changeWithoutServer = async (
   context: CommandContext,
   method: 'close' | 'reopen',
@@ -91,7 +91,7 @@ const changeTask = async (context: CommandContext, client: Client, method: strin
   return exitCodes.done;
 };
 
-/** `cancel` and `retry`: they stop or start an agent and commit the task's end or its next attempt, so they need a server. */
+/** `cancel` and `retry` stop or start an agent, so they need a server. */
 export const changeOnServer = async (
   context: CommandContext,
   method: 'cancel' | 'retry',
@@ -102,7 +102,7 @@ export const changeOnServer = async (
   return changeTask(context, await context.connection.server(), method, taskId, reason);
 };
 
-/** Runs a task; from free text a task is created first. */
+/** Creates the task first if it is free text. */
 export const runTask = async (context: CommandContext, request: RunRequest, detach: boolean): Promise<number> => {
   if (isFreeText(request.task)) return createAndRun(context, { description: request.task }, request, detach);
   requireId(request.task);
@@ -129,7 +129,11 @@ export async function* history(client: Client, taskId: string): AsyncGenerator<F
   }
 }
 
-export const showLogs = async ({ connection, io, json }: CommandContext, id: string, follow: boolean): Promise<number> => {
+export const showLogs = async (
+  { connection, io, json }: CommandContext,
+  id: string,
+  follow: boolean,
+): Promise<number> => {
   const taskId = requireId(id);
   const abort = new AbortController();
   const frames = follow

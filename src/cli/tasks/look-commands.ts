@@ -8,7 +8,7 @@ import { renderList, renderTask } from '../output/render.ts';
 
 /** `list` and `show`: what people ask all day, so this file and its imports load almost nothing (ADR 0005). */
 
-/** A task that a server left behind is not running, whatever was committed last. */
+/** Without a server, a started task is not running. */
 const warnStranded = (client: Client, tasks: readonly TaskView[], io: Io): void => {
   const stranded = tasks.filter(({ status, phase }) => status === 'started' || phase === 'waiting_for_slot');
   if (client.live || stranded.length === 0) return;

@@ -20,7 +20,7 @@ const replayedSchema = z.looseObject({
   difference: z.string().nullable(),
 });
 
-/** `{"started":"working"}` as `started.working`. */
+/** Turns `{"started":"working"}` into `started.working`. */
 const statePath = (value: unknown): string =>
   typeof value === 'object' && value !== null
     ? Object.entries(value)
@@ -28,7 +28,7 @@ const statePath = (value: unknown): string =>
         .join(', ')
     : String(value);
 
-/** Every transition of a task, made again from its events; exit code 1 when that does not lead to what was recorded. */
+/** Exit code 1 if the replay differs from the record. */
 export const replayTask = async (context: CommandContext, id: string, at: number | undefined): Promise<number> => {
   const { connection, io, json } = context;
   const taskId = requireId(id);

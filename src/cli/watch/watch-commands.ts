@@ -64,7 +64,7 @@ const explanationSchema = z.looseObject({
   conflicts: z.array(z.object({ task_id: z.string(), branch: z.string(), files: z.array(z.string()) })),
 });
 
-/** Why a task is where it is: the chart's own guards, evaluated now. */
+/** Prints the guards of the machine with their current values. */
 export const explainTask = async ({ connection, io, json }: CommandContext, id: string): Promise<number> => {
   const taskId = requireId(id);
   const client = await connection.server();

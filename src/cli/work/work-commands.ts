@@ -21,7 +21,7 @@ const taskOf = async ({ connection }: CommandContext, taskId: TaskId): Promise<T
 const openFor = ({ project }: CommandContext, config: string | undefined) =>
   workspaceFor(loadConfig({ config }, process.env).config, project);
 
-/** Lines that `git apply` passes over, whatever a name has in it. */
+/** `git apply` skips these lines. */
 const guardedText = (guarded: readonly string[]): string =>
   guarded.length === 0
     ? ''
@@ -32,7 +32,7 @@ const guardedText = (guarded: readonly string[]): string =>
         '',
       ].join('\n');
 
-/** Prints what an attempt changed, as a patch that `git apply` takes; also while it is at work. */
+/** Prints a patch for `git apply`. Works while the attempt runs, too. */
 export const showDiff = async (context: CommandContext, { task_id, attempt, config }: WorkArgs): Promise<number> => {
   const { io, json } = context;
   const taskId = requireId(task_id);
@@ -57,7 +57,11 @@ export interface MergeArgs extends WorkArgs {
   readonly force: boolean;
 }
 
-const endOfAttemptIn = async ({ connection }: CommandContext, taskId: TaskId, attempt: number): Promise<string | null> => {
+const endOfAttemptIn = async (
+  { connection }: CommandContext,
+  taskId: TaskId,
+  attempt: number,
+): Promise<string | null> => {
   for await (const frame of history(await connection.files(), taskId)) {
     const end = endOfAttempt(frame, attempt);
     if (end !== null) return end;
@@ -65,7 +69,7 @@ const endOfAttemptIn = async ({ connection }: CommandContext, taskId: TaskId, at
   return null;
 };
 
-/** Brings the work of an attempt into the project's own branch; exit code 4 when something is in the way, and says what. */
+/** Exit code 4 if the merge conflicts. */
 export const mergeWork = async (
   context: CommandContext,
   { task_id, attempt, config, squash, force }: MergeArgs,
@@ -76,7 +80,13 @@ export const mergeWork = async (
   const number = attempt ?? task.attempt;
   if (number === 0) throw new CallError('nothing_to_merge', `${taskId} was never worked on`, { task_id: taskId });
   const isLive = task.status === 'started' && number === task.attempt;
-  const refused = refusesMerge({ taskId, attempt: number, isLive, end: await endOfAttemptIn(context, taskId, number), force });
+  const refused = refusesMerge({
+    taskId,
+    attempt: number,
+    isLive,
+    end: await endOfAttemptIn(context, taskId, number),
+    force,
+  });
   if (refused !== null) throw new CallError(refused.code, describeRefusal(refused), { ...refused.facts });
   const merged = await (await openFor(context, config)).merge(taskId, number, squash ? 'squash' : 'ff', task.title);
   if (json) io.json({ task_id: taskId, attempt: number, ...merged });
