@@ -64,7 +64,7 @@ notes: |
         'approval for read',
         'verify "npm test"',
         'no network',
-        '1 success criteria more',
+        '1 more success criterion',
         'notes',
       ],
       ignored: null,
