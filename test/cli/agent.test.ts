@@ -287,7 +287,7 @@ test('agent alone, help, -h and --help print the same help on stdout, help <comm
   expect(await agent('version')).toEqual(await agent('--version'));
 });
 
-test('every command has help with an example', { timeout: 60_000 }, async () => {
+test('every command has help with an example', async () => {
   const { agent } = openProject();
   const help = (await agent('--help')).out;
   const names = [...help.matchAll(/^ {2}agent ([a-z-]+)/gm)].map(([, name]) => name ?? '');

@@ -251,7 +251,6 @@ test('SIGHUP takes a new configuration while agents run, and keeps a bad file ou
       sandbox: plain.sandbox,
       workspace: plain.workspace,
       server: { port: 9, max_concurrent_agents: 4 },
-      workspace: { mode: 'shared' },
       api: { backend: 'scripted' },
     }),
   );
