@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { appleScript, infoPlist, macosApp } from '../../../src/cli/handler/macos.ts';
 import { registerHandler, unregisterHandler } from '../../../src/cli/handler/register.ts';
 import type { HandlerEnvironment } from '../../../src/cli/handler/registration.ts';
-import { registryCommandIn, openCommand } from '../../../src/cli/handler/windows.ts';
+import { openCommand, registryCommandIn } from '../../../src/cli/handler/windows.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 type Answer = (argv: readonly string[]) => { ok: boolean; detail: string };
