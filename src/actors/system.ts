@@ -24,7 +24,7 @@ import { createMetrics, type Tally } from './journal/counters.ts';
 import { durable } from './journal/durable-actor.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
 import { mayGoOn, savedSeat } from './journal/snapshots.ts';
-import { within } from './process/within.ts';
+import { withTimeout } from './process/within.ts';
 
 export interface System {
   readonly service: TaskService;
@@ -237,7 +237,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       if (ms > 0) await supervisor.whenIdle(ms);
     },
     stop: async () => {
-      const watched = within(watch.stop(), stopMs, 'a look at the tracker').catch(() => {});
+      const watched = withTimeout(watch.stop(), stopMs, 'a look at the tracker').catch(() => {});
       supervisor.drain();
       host.stop();
       supervisor.stop();

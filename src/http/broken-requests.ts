@@ -1,22 +1,22 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { errorBody, refusedRequests } from './error-table.ts';
+import { errorBody, refusalStatuses } from './error-table.ts';
 import { answerHeaders } from './gate.ts';
 
 /** What the parser of HTTP says in words of its own. */
-const refusals: Readonly<Record<string, readonly [keyof typeof refusedRequests, string]>> = {
+const parserRefusals: Readonly<Record<string, readonly [keyof typeof refusalStatuses, string]>> = {
   HPE_HEADER_OVERFLOW: ['headers_too_large', 'the headers of a request hold at most 16 KiB'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ['payload_too_large', 'the extensions of a chunk are too large'],
   ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'the request did not arrive in time'],
 };
-const unreadable = ['invalid_request', 'this is not a request of HTTP/1.1'] as const;
+const unreadableRequest = ['invalid_request', 'this is not a request of HTTP/1.1'] as const;
 
 /** Answers bytes that never became a request, in the form of every other error, and closes the connection. */
 export const answerBrokenBytes = ({ code }: { readonly code?: string }, socket: Socket): void => {
   if (code === 'ECONNRESET' || !socket.writable) return;
-  const [name, message] = refusals[code ?? ''] ?? unreadable;
-  const status = refusedRequests[name];
+  const [name, message] = parserRefusals[code ?? ''] ?? unreadableRequest;
+  const status = refusalStatuses[name];
   const body = JSON.stringify(errorBody(name, message));
   const headers = Object.entries({
     ...answerHeaders,
@@ -31,6 +31,6 @@ export const answerBrokenBytes = ({ code }: { readonly code?: string }, socket: 
 /** Answers a path that cannot be decoded, which Fastify keeps from every hook. */
 export const answerBrokenPath = (_error: Error, _request: FastifyRequest, reply: FastifyReply): FastifyReply =>
   reply
-    .code(refusedRequests.invalid_request)
+    .code(refusalStatuses.invalid_request)
     .headers(answerHeaders)
     .send(errorBody('invalid_request', 'the path of the request cannot be decoded'));

@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { errorBody, refusedRequests } from './error-table.ts';
+import { errorBody, refusalStatuses } from './error-table.ts';
 import { createThrottle, type Throttle, windowMs } from './throttle.ts';
 
 export interface GateOptions {
@@ -67,7 +67,7 @@ const urlBytesAtMost = 2 * 1024;
 
 const refuseUrl = (reply: FastifyReply): FastifyReply =>
   reply
-    .code(refusedRequests.uri_too_long)
+    .code(refusalStatuses.uri_too_long)
     .send(errorBody('uri_too_long', `the path and query of a request hold at most ${urlBytesAtMost} bytes`));
 
 const refuseToken = (
@@ -82,11 +82,11 @@ const refuseToken = (
   if (first) log('too many requests with a wrong token; they are throttled', { address: request.ip });
   if (over)
     return reply
-      .code(refusedRequests.too_many_failures)
+      .code(refusalStatuses.too_many_failures)
       .header('retry-after', windowMs / 1_000)
       .send(errorBody('too_many_failures', `too many requests with a wrong token; ${tokenHint}`));
   return reply
-    .code(refusedRequests.unauthorized)
+    .code(refusalStatuses.unauthorized)
     .header('www-authenticate', 'Bearer')
     .send(errorBody('unauthorized', `send the header 'Authorization: Bearer <token>'; ${tokenHint}`));
 };
@@ -99,7 +99,7 @@ export const createGate = (options: GateOptions) => {
     const check = refusedBy(request, options.hosts());
     if (check !== null)
       return reply
-        .code(refusedRequests.forbidden)
+        .code(refusalStatuses.forbidden)
         .send(errorBody('forbidden', `refused by the check of ${check}`, { check }));
     if ((request.raw.url ?? '').length > urlBytesAtMost) return refuseUrl(reply);
     const expected = options.token();

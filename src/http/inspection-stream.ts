@@ -1,12 +1,12 @@
 import type { Inspection } from '../actors/engine/inspection.ts';
 import type { SseConnection } from './sse.ts';
 
-const bufferedAtMost = 4 * 1024 * 1024;
+const inspectionBytesAtMost = 4 * 1024 * 1024;
 
 /** XState's inspector protocol as server-sent events: each message is the data of one event, without a name or an id. */
 export const inspectionStream = (connection: SseConnection, inspection: Inspection): void => {
   const leave = inspection.subscribe((message) => {
-    if (connection.buffered() > bufferedAtMost) connection.end();
+    if (connection.buffered() > inspectionBytesAtMost) connection.end();
     else connection.write(`data: ${message}\n\n`);
   });
   connection.onClose(leave);

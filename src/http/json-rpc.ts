@@ -1,10 +1,10 @@
 import { createJSONRPCErrorResponse, JSONRPCServer } from 'json-rpc-2.0';
 import { z } from 'zod';
 import { isServiceError, ServiceError } from '../machines/errors.ts';
-import { envelope, wire } from './error-table.ts';
+import { envelopeErrors, errorStatuses } from './error-table.ts';
 import type { Method } from './methods.ts';
 
-const requestSchema = z.strictObject({
+const rpcRequestSchema = z.strictObject({
   jsonrpc: z.literal('2.0'),
   method: z.string().min(1),
   /** An object or an array; the method looks inside. */
@@ -28,16 +28,16 @@ export const retryAfterOf = (body: unknown): number | null => {
   return waits.length === 0 ? null : Math.max(...waits);
 };
 
-const maxBatch = 20;
-const maxDepth = 64;
+const batchAtMost = 20;
+const jsonDepthAtMost = 64;
 
-const failure = (code: keyof typeof envelope, message: string, id: string | number | null = null) =>
-  createJSONRPCErrorResponse(id, envelope[code].rpc, message, { code });
+const envelopeFailure = (code: keyof typeof envelopeErrors, message: string, id: string | number | null = null) =>
+  createJSONRPCErrorResponse(id, envelopeErrors[code].rpc, message, { code });
 
 const malformed = (request: unknown, error: z.ZodError) => {
   const id = z.object({ id: z.union([z.string(), z.number()]) }).safeParse(request);
   const where = error.issues.map(({ path, message }) => `${path.join('.') || 'request'}: ${message}`).join('; ');
-  return failure('invalid_request', `not a JSON-RPC 2.0 request: ${where}`, id.success ? id.data.id : null);
+  return envelopeFailure('invalid_request', `not a JSON-RPC 2.0 request: ${where}`, id.success ? id.data.id : null);
 };
 
 /** Looks once over the text, so that nesting is refused before anything is built from it. */
@@ -52,12 +52,12 @@ const tooDeep = (text: string): boolean => {
     } else if (code === 34) quoted = true;
     else if (code === 91 || code === 123) depth += 1;
     else if (code === 93 || code === 125) depth -= 1;
-    if (depth > maxDepth) return true;
+    if (depth > jsonDepthAtMost) return true;
   }
   return false;
 };
 
-const parse = (text: string): { readonly value: unknown } | null => {
+const parseBody = (text: string): { readonly value: unknown } | null => {
   try {
     return { value: JSON.parse(text) };
   } catch {
@@ -82,20 +82,20 @@ export const createRpc = (
     const known: ServiceError = isServiceError(error) ? error : new ServiceError('internal', { detail: null });
     if (known.code === 'internal') onInternal(error);
     const facts = known.code === 'internal' ? {} : known.facts;
-    return createJSONRPCErrorResponse(id, wire[known.code].rpc, known.message, { ...facts, code: known.code });
+    return createJSONRPCErrorResponse(id, errorStatuses[known.code].rpc, known.message, { ...facts, code: known.code });
   };
 
   const answerOne = async (request: unknown): Promise<{ readonly answer: unknown; readonly malformed: boolean }> => {
-    const parsed = requestSchema.safeParse(request);
+    const parsed = rpcRequestSchema.safeParse(request);
     return parsed.success
       ? { answer: await answerCall(parsed.data), malformed: false }
       : { answer: malformed(request, parsed.error), malformed: true };
   };
 
-  const answerCall = async (request: z.infer<typeof requestSchema>): Promise<unknown> => {
+  const answerCall = async (request: z.infer<typeof rpcRequestSchema>): Promise<unknown> => {
     const { jsonrpc, method, params, id } = request;
     if (!server.hasMethod(method) && id !== undefined)
-      return failure(
+      return envelopeFailure(
         'method_not_found',
         `unknown method ${method}; the methods are ${Object.keys(methods).join(', ')}`,
         id,
@@ -109,9 +109,9 @@ export const createRpc = (
   };
 
   const answerBatch = async (batch: readonly unknown[]): Promise<RpcAnswer> => {
-    if (batch.length === 0) return { status: 400, body: failure('invalid_request', 'the batch is empty') };
-    if (batch.length > maxBatch)
-      return { status: 400, body: failure('invalid_request', `a batch holds at most ${maxBatch} requests`) };
+    if (batch.length === 0) return { status: 400, body: envelopeFailure('invalid_request', 'the batch is empty') };
+    if (batch.length > batchAtMost)
+      return { status: 400, body: envelopeFailure('invalid_request', `a batch holds at most ${batchAtMost} requests`) };
     const all = await Promise.all(batch.map(answerOne));
     const answers = all.map(({ answer }) => answer).filter((answer) => answer !== null);
     return answers.length === 0 ? { status: 204 } : { status: 200, body: answers };
@@ -119,9 +119,9 @@ export const createRpc = (
 
   return async (text) => {
     if (tooDeep(text))
-      return { status: 400, body: failure('invalid_request', `nested deeper than ${maxDepth} levels`) };
-    const parsed = parse(text);
-    if (parsed === null) return { status: 400, body: failure('parse_error', 'the body is not JSON') };
+      return { status: 400, body: envelopeFailure('invalid_request', `nested deeper than ${jsonDepthAtMost} levels`) };
+    const parsed = parseBody(text);
+    if (parsed === null) return { status: 400, body: envelopeFailure('parse_error', 'the body is not JSON') };
     if (Array.isArray(parsed.value)) return answerBatch(parsed.value);
     const { answer, malformed: refused } = await answerOne(parsed.value);
     return answer === null ? { status: 204 } : { status: refused ? 400 : 200, body: answer };

@@ -3,27 +3,27 @@ import type { Catalogue } from '../actors/engine/task-queries.ts';
 import type { TaskService } from '../actors/engine/task-service.ts';
 import { requireRole } from '../machines/errors.ts';
 import {
-  changeSchema,
-  createSchema,
-  dependencySchema,
-  executeSchema,
-  historySchema,
-  listSchema,
+  changeParamsSchema,
+  createParamsSchema,
+  dependencyParamsSchema,
+  executeParamsSchema,
+  historyParamsSchema,
+  listParamsSchema,
   parseParams,
-  replaySchema,
-  respondSchema,
-  retrySchema,
+  replayParamsSchema,
+  respondParamsSchema,
+  retryParamsSchema,
   runOptions,
-  taskSchema,
+  taskParamsSchema,
 } from './wire.ts';
 
 export type Method = (params: unknown) => Promise<unknown>;
 
 /** The methods that need no agent: over a running server as well as over the project's files. */
 const createCatalogueMethods = (catalogue: Catalogue): Readonly<Record<string, Method>> => ({
-  status: async (params) => catalogue.status(parseParams(taskSchema, params).task_id),
+  status: async (params) => catalogue.status(parseParams(taskParamsSchema, params).task_id),
   create: async (params) => {
-    const { description, title, dependencies, priority, labels } = parseParams(createSchema, params);
+    const { description, title, dependencies, priority, labels } = parseParams(createParamsSchema, params);
     return catalogue.create({
       description,
       ...(title === undefined ? {} : { title }),
@@ -33,7 +33,7 @@ const createCatalogueMethods = (catalogue: Catalogue): Readonly<Record<string, M
     });
   },
   list: async (params) => {
-    const { status, limit, cursor } = parseParams(listSchema, params);
+    const { status, limit, cursor } = parseParams(listParamsSchema, params);
     return catalogue.list({
       ...(status === undefined ? {} : { status }),
       ...(limit === undefined ? {} : { limit }),
@@ -41,19 +41,19 @@ const createCatalogueMethods = (catalogue: Catalogue): Readonly<Record<string, M
     });
   },
   add_dependency: async (params) => {
-    const { task_id, depends_on } = parseParams(dependencySchema, params);
+    const { task_id, depends_on } = parseParams(dependencyParamsSchema, params);
     return catalogue.addDependency(task_id, depends_on);
   },
   remove_dependency: async (params) => {
-    const { task_id, depends_on } = parseParams(dependencySchema, params);
+    const { task_id, depends_on } = parseParams(dependencyParamsSchema, params);
     return catalogue.removeDependency(task_id, depends_on);
   },
   replay: async (params) => {
-    const { task_id, at_seq } = parseParams(replaySchema, params);
+    const { task_id, at_seq } = parseParams(replayParamsSchema, params);
     return catalogue.replay({ taskId: task_id, at: at_seq ?? null });
   },
   history: async (params) => {
-    const { task_id, after_seq, limit } = parseParams(historySchema, params);
+    const { task_id, after_seq, limit } = parseParams(historyParamsSchema, params);
     return catalogue.history({
       taskId: task_id,
       ...(after_seq === undefined ? {} : { after: after_seq }),
@@ -65,7 +65,7 @@ const createCatalogueMethods = (catalogue: Catalogue): Readonly<Record<string, M
 const createChange =
   (change: (taskId: string, reason: string | null) => Promise<unknown>): Method =>
   async (params) => {
-    const { task_id, reason } = parseParams(changeSchema, params);
+    const { task_id, reason } = parseParams(changeParamsSchema, params);
     return change(task_id, reason ?? null);
   };
 
@@ -79,7 +79,7 @@ export const createOfflineMethods = (service: OfflineService): Readonly<Record<s
 export const createMethods = (service: TaskService, discovery: () => unknown): Readonly<Record<string, Method>> => ({
   ...createCatalogueMethods(service),
   execute: async (params) => {
-    const { task_id, task, role, options, request_id } = parseParams(executeSchema, params);
+    const { task_id, task, role, options, request_id } = parseParams(executeParamsSchema, params);
     return service.execute({
       task: task_id ?? task ?? '',
       role: requireRole(role),
@@ -88,12 +88,12 @@ export const createMethods = (service: TaskService, discovery: () => unknown): R
     });
   },
   discovery: async () => discovery(),
-  explain: async (params) => service.explain(parseParams(taskSchema, params).task_id),
+  explain: async (params) => service.explain(parseParams(taskParamsSchema, params).task_id),
   close: createChange(service.close),
   reopen: createChange(service.reopen),
   cancel: createChange(service.cancel),
   respond: async (params) => {
-    const { task_id, attempt, input_id, text, decision } = parseParams(respondSchema, params);
+    const { task_id, attempt, input_id, text, decision } = parseParams(respondParamsSchema, params);
     return service.respond(task_id, attempt, {
       type: 'respond',
       inputId: input_id,
@@ -102,7 +102,7 @@ export const createMethods = (service: TaskService, discovery: () => unknown): R
     });
   },
   retry: async (params) => {
-    const { task_id, reason, role, options } = parseParams(retrySchema, params);
+    const { task_id, reason, role, options } = parseParams(retryParamsSchema, params);
     return service.retry(
       task_id,
       role === undefined ? null : requireRole(role),

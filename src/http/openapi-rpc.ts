@@ -1,29 +1,29 @@
 import { z } from 'zod';
 import { taskViewSchema } from '../machines/task-view.ts';
-import { envelope, wire } from './error-table.ts';
-import { json, ref, rpcRefusals } from './openapi-answers.ts';
+import { envelopeErrors, errorStatuses } from './error-table.ts';
+import { jsonContent, ref, rpcRefusals } from './openapi-answers.ts';
 import {
-  changeSchema,
-  createSchema,
-  dependencySchema,
-  executeSchema,
-  executionSchema,
-  historySchema,
-  listSchema,
-  replaySchema,
-  respondSchema,
-  retrySchema,
-  taskSchema,
+  changeParamsSchema,
+  createParamsSchema,
+  dependencyParamsSchema,
+  executeParamsSchema,
+  executeResultSchema,
+  historyParamsSchema,
+  listParamsSchema,
+  replayParamsSchema,
+  respondParamsSchema,
+  retryParamsSchema,
+  taskParamsSchema,
 } from './wire.ts';
 
-const none = z.strictObject({});
-const page = z.strictObject({
+const noParamsSchema = z.strictObject({});
+const taskPageSchema = z.strictObject({
   tasks: z.array(taskViewSchema),
   next_cursor: z.string().optional(),
   note: z.string().optional(),
 });
-const frames = z.strictObject({ entries: z.array(z.looseObject({})), next_after: z.int().optional() });
-const anything = z.looseObject({});
+const entriesSchema = z.strictObject({ entries: z.array(z.looseObject({})), next_after: z.int().optional() });
+const anyObjectSchema = z.looseObject({});
 
 interface DescribedMethod {
   readonly says: string;
@@ -34,23 +34,27 @@ const method = (says: string, params: z.ZodType, result: z.ZodType): DescribedMe
 
 /** Every JSON-RPC method (CONTRACT 3). */
 const methods: Readonly<Record<string, DescribedMethod>> = {
-  execute: method('runs a role on a task; answers when the run is accepted', executeSchema, executionSchema),
-  status: method('the task as it is now', taskSchema, taskViewSchema),
-  discovery: method('the roles, tools and limits of this server', none, anything),
-  create: method('creates a task', createSchema, taskViewSchema),
-  list: method('the tasks, by pages', listSchema, page),
-  history: method('the journal of a task, oldest first, by pages', historySchema, frames),
-  explain: method('why a task is where it is, with the value of every guard', taskSchema, anything),
-  replay: method('runs the statecharts over the journal and shows where they arrive', replaySchema, anything),
-  add_dependency: method('makes a task wait for another', dependencySchema, taskViewSchema),
-  remove_dependency: method('removes a dependency', dependencySchema, taskViewSchema),
-  close: method('marks a task complete', changeSchema, taskViewSchema),
-  reopen: method('puts a complete task back into the queue', changeSchema, taskViewSchema),
-  cancel: method('cancels a task and stops its agent', changeSchema, taskViewSchema),
-  retry: method('runs a failed or cancelled task again', retrySchema, taskViewSchema),
+  execute: method('runs a role on a task; answers when the run is accepted', executeParamsSchema, executeResultSchema),
+  status: method('the task as it is now', taskParamsSchema, taskViewSchema),
+  discovery: method('the roles, tools and limits of this server', noParamsSchema, anyObjectSchema),
+  create: method('creates a task', createParamsSchema, taskViewSchema),
+  list: method('the tasks, by pages', listParamsSchema, taskPageSchema),
+  history: method('the journal of a task, oldest first, by pages', historyParamsSchema, entriesSchema),
+  explain: method('why a task is where it is, with the value of every guard', taskParamsSchema, anyObjectSchema),
+  replay: method(
+    'runs the statecharts over the journal and shows where they arrive',
+    replayParamsSchema,
+    anyObjectSchema,
+  ),
+  add_dependency: method('makes a task wait for another', dependencyParamsSchema, taskViewSchema),
+  remove_dependency: method('removes a dependency', dependencyParamsSchema, taskViewSchema),
+  close: method('marks a task complete', changeParamsSchema, taskViewSchema),
+  reopen: method('puts a complete task back into the queue', changeParamsSchema, taskViewSchema),
+  cancel: method('cancels a task and stops its agent', changeParamsSchema, taskViewSchema),
+  retry: method('runs a failed or cancelled task again', retryParamsSchema, taskViewSchema),
   respond: method(
     'answers the question of an agent, or decides on calls that need approval',
-    respondSchema,
+    respondParamsSchema,
     taskViewSchema,
   ),
 };
@@ -103,7 +107,7 @@ export const rpcSchemas = () => ({
     type: 'object',
     required: ['code', 'message'],
     properties: {
-      code: { enum: [...Object.values(envelope), ...Object.values(wire)].map(({ rpc }) => rpc) },
+      code: { enum: [...Object.values(envelopeErrors), ...Object.values(errorStatuses)].map(({ rpc }) => rpc) },
       message: { type: 'string' },
       data: { type: 'object', properties: { code: { type: 'string' } } },
     },
@@ -118,9 +122,12 @@ const oneOrBatch = (name: string) => ({
 export const rpcRoute = (summary: string) => ({
   post: {
     summary,
-    requestBody: { required: true, ...json(oneOrBatch('RpcRequest')) },
+    requestBody: { required: true, ...jsonContent(oneOrBatch('RpcRequest')) },
     responses: {
-      200: { description: 'a JSON-RPC answer, also for an error of the method', ...json(oneOrBatch('RpcAnswer')) },
+      200: {
+        description: 'a JSON-RPC answer, also for an error of the method',
+        ...jsonContent(oneOrBatch('RpcAnswer')),
+      },
       204: { description: 'the answer to a notification' },
       ...rpcRefusals,
     },

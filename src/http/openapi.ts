@@ -1,19 +1,19 @@
 import {
+  commonRefusals,
   errorSchema,
   everyStreamRefusals,
   inspectRefusals,
-  json,
+  jsonContent,
   openRefusals,
-  refusals,
   taskStreamRefusals,
 } from './openapi-answers.ts';
 import { rpcRoute, rpcSchemas } from './openapi-rpc.ts';
 
-const frames = { 200: { description: 'server-sent events', content: { 'text/event-stream': {} } } };
+const frameAnswer = { 200: { description: 'server-sent events', content: { 'text/event-stream': {} } } };
 
-const counters = { 'text/plain': {}, 'application/json': { schema: { type: 'object' } } };
+const counterContent = { 'text/plain': {}, 'application/json': { schema: { type: 'object' } } };
 
-const stream = (summary: string, refused: object, parameters: readonly object[] = []) => ({
+const streamRoute = (summary: string, refused: object, parameters: readonly object[] = []) => ({
   get: {
     summary,
     parameters: [
@@ -21,22 +21,22 @@ const stream = (summary: string, refused: object, parameters: readonly object[] 
       { name: 'Last-Event-ID', in: 'header', schema: { type: 'integer' } },
       { name: 'after', in: 'query', schema: { type: 'integer' } },
     ],
-    responses: { ...frames, ...refused },
+    responses: { ...frameAnswer, ...refused },
   },
 });
 
-const read = (summary: string) => ({
-  get: { summary, responses: { 200: { description: summary, ...json({ type: 'object' }) }, ...refusals } },
+const readRoute = (summary: string) => ({
+  get: { summary, responses: { 200: { description: summary, ...jsonContent({ type: 'object' }) }, ...commonRefusals } },
 });
 
-const openRead = (summary: string) => ({
+const openReadRoute = (summary: string) => ({
   get: {
     summary,
     security: [],
     responses: {
-      200: { description: summary, ...json({ type: 'object' }) },
+      200: { description: summary, ...jsonContent({ type: 'object' }) },
       ...openRefusals,
-      503: { description: 'the same while the server drains', ...json({ type: 'object' }) },
+      503: { description: 'the same while the server drains', ...jsonContent({ type: 'object' }) },
     },
   },
 });
@@ -49,26 +49,29 @@ export const openApiDocument = (name: string, version: string) => ({
   paths: {
     '/a2a/execute': rpcRoute('JSON-RPC 2.0, all methods; meant for execute'),
     '/a2a/status': rpcRoute('JSON-RPC 2.0, all methods; meant for status'),
-    '/a2a/discovery': { ...rpcRoute('JSON-RPC 2.0, all methods; meant for discovery'), ...read('agent capabilities') },
-    '/stream': stream('progress of every task', everyStreamRefusals),
-    '/stream/{task_id}': stream('progress of one task', taskStreamRefusals, [
+    '/a2a/discovery': {
+      ...rpcRoute('JSON-RPC 2.0, all methods; meant for discovery'),
+      ...readRoute('agent capabilities'),
+    },
+    '/stream': streamRoute('progress of every task', everyStreamRefusals),
+    '/stream/{task_id}': streamRoute('progress of one task', taskStreamRefusals, [
       { name: 'task_id', in: 'path', required: true, schema: { type: 'string' } },
     ]),
     '/inspect': {
       get: {
         summary: "XState's inspection events of the live machines, with --inspect only",
-        responses: { ...frames, ...inspectRefusals },
+        responses: { ...frameAnswer, ...inspectRefusals },
       },
     },
-    '/health': openRead('liveness, features and checks'),
-    '/health/ready': openRead('whether it takes work'),
+    '/health': openReadRoute('liveness, features and checks'),
+    '/health/ready': openReadRoute('whether it takes work'),
     '/metrics': {
       get: {
         summary: 'counters: Prometheus text, or JSON with Accept: application/json',
-        responses: { 200: { description: 'counters', content: counters }, ...refusals },
+        responses: { 200: { description: 'counters', content: counterContent }, ...commonRefusals },
       },
     },
-    '/openapi.json': read('this description'),
+    '/openapi.json': readRoute('this description'),
   },
   components: {
     securitySchemes: { token: { type: 'http', scheme: 'bearer' } },

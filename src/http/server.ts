@@ -7,7 +7,7 @@ import type { Tracker } from '../actors/tracker/port.ts';
 import { isServiceError, ServiceError } from '../machines/errors.ts';
 import { answerBrokenBytes, answerBrokenPath } from './broken-requests.ts';
 import { discoveryDocument, type Identity } from './discovery.ts';
-import { errorBody, refusedRequests, wire } from './error-table.ts';
+import { errorBody, errorStatuses, refusalStatuses } from './error-table.ts';
 import { createGate, type GateOptions } from './gate.ts';
 import { inspectionStream } from './inspection-stream.ts';
 import { createRpc, retryAfterOf } from './json-rpc.ts';
@@ -19,7 +19,7 @@ import { createSse, type SseConnection } from './sse.ts';
 import { createStreamCounter, type StreamLimits } from './stream-limits.ts';
 import { createStreams } from './task-stream.ts';
 
-export interface ServerOptions extends Identity, GateOptions {
+export interface HttpServerOptions extends Identity, GateOptions {
   readonly system: System;
   readonly store: Store;
   readonly tracker: Tracker;
@@ -46,7 +46,7 @@ export interface ServerOptions extends Identity, GateOptions {
 const bodyLimit = 1024 * 1024;
 const maxHeaderSize = 16 * 1024;
 
-const limits = {
+const fastifyLimits = {
   bodyLimit,
   requestTimeout: 30_000,
   keepAliveTimeout: 5_000,
@@ -65,7 +65,7 @@ const limits = {
   },
 } as const;
 
-const codes: Readonly<Record<string, readonly [keyof typeof refusedRequests, string]>> = {
+const fastifyErrors: Readonly<Record<string, readonly [keyof typeof refusalStatuses, string]>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported_media_type', 'send Content-Type: application/json'],
   FST_ERR_CTP_BODY_TOO_LARGE: ['payload_too_large', `a request holds at most ${bodyLimit} bytes`],
 };
@@ -92,12 +92,12 @@ const lastEventId = (request: FastifyRequest, store: Store): number | null => {
 };
 
 /** The HTTP face of the service (Spec 4, CONTRACT 3 to 6). It never listens: who calls it does. */
-export const buildServer = async (options: ServerOptions): Promise<FastifyInstance> => {
+export const buildServer = async (options: HttpServerOptions): Promise<FastifyInstance> => {
   const { system, store, tracker, log, draining } = options;
   const { service, journal } = system;
   const startedAt = performance.now();
   const uptime = (): number => (performance.now() - startedAt) / 1000;
-  const app = Fastify(limits);
+  const app = Fastify(fastifyLimits);
 
   app.addHook('onRequest', createGate(options));
   app.addHook('onSend', async (_request, _reply, payload) =>
@@ -201,7 +201,7 @@ export const buildServer = async (options: ServerOptions): Promise<FastifyInstan
 
 const refuseRate = (reply: FastifyReply): FastifyReply =>
   reply
-    .code(refusedRequests.too_many_requests)
+    .code(refusalStatuses.too_many_requests)
     .header('retry-after', retryAfterSeconds)
     .send(errorBody('too_many_requests', 'too many requests at once; send them more slowly, or as batches'));
 
@@ -218,12 +218,12 @@ const refuseStream = (reply: FastifyReply, which: keyof StreamLimits, limits: St
 const answerError = (
   error: FastifyError | ServiceError,
   reply: FastifyReply,
-  log: ServerOptions['log'],
+  log: HttpServerOptions['log'],
 ): FastifyReply => {
   if (isServiceError(error) && error.code !== 'internal')
-    return reply.code(wire[error.code].http).send(errorBody(error.code, error.message, error.facts));
-  const known = codes[error.code];
-  if (known !== undefined) return reply.code(refusedRequests[known[0]]).send(errorBody(...known));
+    return reply.code(errorStatuses[error.code].http).send(errorBody(error.code, error.message, error.facts));
+  const known = fastifyErrors[error.code];
+  if (known !== undefined) return reply.code(refusalStatuses[known[0]]).send(errorBody(...known));
   const status = 'statusCode' in error ? (error.statusCode ?? 500) : 500;
   if (status < 500) return reply.code(status).send(errorBody('invalid_request', 'the request cannot be read'));
   log('a request broke', { error });

@@ -36,9 +36,9 @@ export interface Sse {
 
 /** A reader that takes nothing over so many heartbeats is let go; it can come back with Last-Event-ID. */
 const missedAtMost = 4;
-const endMs = 1_000;
+const closeWaitMs = 1_000;
 
-interface Open extends SseConnection {
+interface OpenConnection extends SseConnection {
   beat(): void;
 }
 
@@ -51,7 +51,7 @@ const untilEnded = (ended: Promise<void>): AsyncIterable<never> => ({
  * The plugin opens the response and ends it. Frames are written past it, because it would encode each one anew for every
  * reader (facts/runtime 4), and it neither beats nor ends with its socket.
  */
-const openConnection = (reply: FastifyReply): Open => {
+const openConnection = (reply: FastifyReply): OpenConnection => {
   const { raw } = reply;
   let finish = (): void => {};
   let ended = false;
@@ -115,7 +115,7 @@ const openConnection = (reply: FastifyReply): Open => {
 /** The only user of fastify-sse-v2: opens streams, keeps them alive, and ends them all when the server stops. */
 export const createSse = async (app: FastifyInstance, heartbeatMs: number): Promise<Sse> => {
   await app.register(FastifySSEPlugin, { retryDelay: 2_000 });
-  const connections = new Set<Open>();
+  const connections = new Set<OpenConnection>();
   const heartbeat = setInterval(() => {
     for (const connection of connections) connection.beat();
   }, heartbeatMs);
@@ -138,7 +138,7 @@ export const createSse = async (app: FastifyInstance, heartbeatMs: number): Prom
       );
       let timer: NodeJS.Timeout | undefined;
       const late = new Promise<void>((resolve) => {
-        timer = setTimeout(resolve, endMs);
+        timer = setTimeout(resolve, closeWaitMs);
       });
       await Promise.race([Promise.all(all), late]);
       clearTimeout(timer);

@@ -14,10 +14,10 @@ export interface Streams {
   every(connection: SseConnection, after: number | null): void;
 }
 
-const over: ReadonlySet<string> = new Set(['complete', 'failed', 'cancelled']);
-const page = 256;
+const finalStatuses: ReadonlySet<string> = new Set(['complete', 'failed', 'cancelled']);
+const entriesPerRead = 256;
 /** What a reader may be behind in a live stream before it is told where to resume, and let go (rule R19). */
-const bufferedAtMost = 1024 * 1024;
+const readerBytesAtMost = 1024 * 1024;
 
 interface Control {
   readonly taskId: string | null;
@@ -25,7 +25,7 @@ interface Control {
 }
 
 /** A frame that the journal does not hold and that a reader cannot resume from, so without an id. */
-const control = (type: 'connected' | 'stream_closed' | 'gap', about: Control, data: object): string =>
+const controlFrame = (type: 'connected' | 'stream_closed' | 'gap', about: Control, data: object): string =>
   `event: ${type}\ndata: ${JSON.stringify({
     type,
     task_id: about.taskId,
@@ -49,7 +49,7 @@ const snapshotAt = (seq: number, task: TaskView): string =>
     cause: null,
   });
 
-interface Replay {
+interface ReplayJob {
   readonly connection: SseConnection;
   readonly taskId: string | null;
   readonly from: number;
@@ -67,10 +67,10 @@ export const createStreams = (store: Store, journal: Journal, onError: (error: u
     store.read({ ...(taskId === null ? {} : { taskId }), after, limit });
 
   /** In the stream of one task, an end with another attempt behind it is no end. */
-  const isEnd = ({ taskId, endsAfter }: Replay, entry: Entry): boolean =>
+  const isEnd = ({ taskId, endsAfter }: ReplayJob, entry: Entry): boolean =>
     entry.type === 'stream_closed' && entry.seq > endsAfter && read(taskId, entry.seq, 1).length === 0;
 
-  const send = (job: Replay, entries: readonly Entry[]): void =>
+  const send = (job: ReplayJob, entries: readonly Entry[]): void =>
     job.connection.write(
       entries
         .filter((entry) => job.taskId === null || entry.type !== 'stream_closed' || isEnd(job, entry))
@@ -79,18 +79,18 @@ export const createStreams = (store: Store, journal: Journal, onError: (error: u
     );
 
   const sendFirst = async (connection: SseConnection, seqs: readonly number[]): Promise<void> => {
-    for (let at = 0; at < seqs.length && !connection.closed(); at += page) {
-      const entries = seqs.slice(at, at + page).flatMap((seq) => read(null, seq - 1, 1));
+    for (let at = 0; at < seqs.length && !connection.closed(); at += entriesPerRead) {
+      const entries = seqs.slice(at, at + entriesPerRead).flatMap((seq) => read(null, seq - 1, 1));
       connection.write(entries.map(sseFrame).join(''));
       await connection.drained();
     }
   };
 
-  const replayAll = async (job: Replay): Promise<void> => {
+  const replayAll = async (job: ReplayJob): Promise<void> => {
     const { connection, taskId, first = [] } = job;
     await sendFirst(connection, first);
     for (let last: Entry | undefined; !connection.closed(); await connection.drained()) {
-      const entries = read(taskId, last?.seq ?? job.from, page);
+      const entries = read(taskId, last?.seq ?? job.from, entriesPerRead);
       if (entries.length === 0) return job.onCaughtUp(last?.seq ?? job.from, last !== undefined && isEnd(job, last));
       send(job, entries);
       last = entries.at(-1);
@@ -98,7 +98,7 @@ export const createStreams = (store: Store, journal: Journal, onError: (error: u
   };
 
   /** Sends what the journal holds, no faster than the client takes it. */
-  const replay = (job: Replay): void => {
+  const replay = (job: ReplayJob): void => {
     replayAll(job).catch((error: unknown) => {
       onError(error);
       job.connection.end();
@@ -108,10 +108,10 @@ export const createStreams = (store: Store, journal: Journal, onError: (error: u
   const goLive = (connection: SseConnection, taskId: string | null, from: number): void => {
     let seq = from;
     const leave = broadcast.join(taskId, (batch) => {
-      const late = connection.buffered() > bufferedAtMost;
+      const late = connection.buffered() > readerBytesAtMost;
       if (late) {
         const message = `this reader is too far behind; come back with Last-Event-ID: ${seq}`;
-        connection.write(control('gap', { taskId, attempt: batch.attempt }, { resume_from: seq, message }));
+        connection.write(controlFrame('gap', { taskId, attempt: batch.attempt }, { resume_from: seq, message }));
       } else connection.share(batch.frames);
       seq = batch.lastSeq;
       if (!late && !(taskId !== null && batch.ended)) return;
@@ -134,8 +134,8 @@ export const createStreams = (store: Store, journal: Journal, onError: (error: u
     task: (connection, view, after) => {
       const taskId = view.task_id;
       const about = { taskId, attempt: view.attempt };
-      const isOver = over.has(view.status);
-      connection.write(control('connected', about, { task_id: taskId, message: `connected to ${taskId}` }));
+      const isOver = finalStatuses.has(view.status);
+      connection.write(controlFrame('connected', about, { task_id: taskId, message: `connected to ${taskId}` }));
       replay({
         connection,
         taskId,
@@ -144,14 +144,16 @@ export const createStreams = (store: Store, journal: Journal, onError: (error: u
         onCaughtUp: (seq, ended) => {
           if (!ended && !isOver) return goLive(connection, taskId, seq);
           if (!ended)
-            connection.write(control('stream_closed', about, { task_id: taskId, message: `task is ${view.status}` }));
+            connection.write(
+              controlFrame('stream_closed', about, { task_id: taskId, message: `task is ${view.status}` }),
+            );
           connection.end();
         },
       });
     },
     every: (connection, after) => {
       const from = after ?? store.lastSeq();
-      connection.write(control('connected', { taskId: null, attempt: 0 }, { message: 'connected to every task' }));
+      connection.write(controlFrame('connected', { taskId: null, attempt: 0 }, { message: 'connected to every task' }));
       replay({
         connection,
         taskId: null,

@@ -22,7 +22,7 @@ export const optionsSchema = z.strictObject({
   network: z.boolean().optional().describe('commands may reach the network, where sandbox.allow_task_network is set'),
 });
 
-export const executeSchema = z
+export const executeParamsSchema = z
   .strictObject({
     task_id: id.optional().describe('the id of a task, or the text of a new one'),
     task: id.optional().describe('the same as task_id'),
@@ -40,7 +40,7 @@ export const executeSchema = z
     message: 'give either task_id or its alias task',
   });
 
-export const createSchema = z.strictObject({
+export const createParamsSchema = z.strictObject({
   description: z.string().max(65_536).describe('what to do'),
   title: z.string().min(1).max(500).optional().describe('one line; else the first line of the description'),
   dependencies: z.array(id).max(1_000).optional().describe('tasks that must be complete first'),
@@ -48,37 +48,37 @@ export const createSchema = z.strictObject({
   labels: z.array(z.string().min(1).max(200)).max(100).optional().describe('labels of the task'),
 });
 
-export const listSchema = z.strictObject({
+export const listParamsSchema = z.strictObject({
   status: z.string().min(1).max(100).optional().describe('only tasks with this status; queued means ready to run'),
   limit: z.int().min(1).max(1_000).optional().describe('how many tasks to answer'),
   cursor: id.optional().describe('next_cursor of the page before'),
 });
 
-export const historySchema = z.strictObject({
+export const historyParamsSchema = z.strictObject({
   task_id: id,
   after_seq: z.int().nonnegative().optional().describe('only entries after this seq'),
   limit: z.int().min(1).max(1_000).optional().describe('how many entries to answer'),
 });
 
-export const replaySchema = z.strictObject({
+export const replayParamsSchema = z.strictObject({
   task_id: id,
   at_seq: z.int().nonnegative().optional().describe('only up to this seq'),
 });
 
-export const taskSchema = z.strictObject({ task_id: id });
-export const dependencySchema = z.strictObject({
+export const taskParamsSchema = z.strictObject({ task_id: id });
+export const dependencyParamsSchema = z.strictObject({
   task_id: id,
   depends_on: id.describe('the task that must be complete first'),
 });
-export const changeSchema = z.strictObject({ task_id: id, reason });
-export const retrySchema = z.strictObject({
+export const changeParamsSchema = z.strictObject({ task_id: id, reason });
+export const retryParamsSchema = z.strictObject({
   task_id: id,
   reason,
   role: z.string().max(100).optional().describe('another role; else the role of the last attempt'),
   options: optionsSchema.optional().describe('other limits and settings'),
 });
 
-export const respondSchema = z
+export const respondParamsSchema = z
   .strictObject({
     task_id: id,
     attempt: z.int().min(1).describe('the attempt that asks'),
@@ -92,7 +92,7 @@ export const respondSchema = z
   });
 
 /** The answer to `execute`. */
-export const executionSchema = z.strictObject({
+export const executeResultSchema = z.strictObject({
   task_id: z.string(),
   role: z.string(),
   status: z.string(),

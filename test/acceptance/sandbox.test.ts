@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { childEnvironment } from '../../src/actors/process/run-command.ts';
 import { createBubblewrap } from '../../src/actors/sandbox/bubblewrap.ts';
-import { numberOf } from '../../src/actors/sandbox/seccomp.ts';
+import { refusedCallNumber } from '../../src/actors/sandbox/seccomp.ts';
 import { bashTool } from '../../src/actors/tools/bash.ts';
 import { createWorkbench } from '../actors/agent/workbench.ts';
 import { openProject } from '../support/cli.ts';
@@ -49,7 +49,7 @@ describe.skipIf(!ok)(`in the sandbox${ok ? '' : ` (skipped: ${detail})`}`, () =>
   test('A18 letters for the terminal of somebody else are refused by the filter, not for want of a terminal', async () => {
     const put = `perl -e 'my $x = "x"; ioctl(STDIN, 0x5412, $x); print $!{EPERM} ? "refused" : "tried"'`;
 
-    expect(numberOf('ptrace')).not.toBe(-1);
+    expect(refusedCallNumber('ptrace')).not.toBe(-1);
     expect((await say(put)).text).toMatch(/^refused/);
   });
 

@@ -79,7 +79,7 @@ const bugs: Readonly<Record<string, Planted>> = {
   },
   'a cancelled agent is not waited for': {
     file: 'src/actors/engine/slots.ts',
-    find: 'await within(Promise.allSettled([...(working.get(key) ?? [])]), quiesceMs, `the work of attempt ${attempt}`);',
+    find: 'await withTimeout(Promise.allSettled([...(working.get(key) ?? [])]), quiesceMs, `the work of attempt ${attempt}`);',
     put: '',
     seed: 12,
     says: /I6/,

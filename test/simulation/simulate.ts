@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { differenceFrom } from '../../src/actors/journal/replay.ts';
 import { shownIn } from '../../src/actors/journal/transition-frames.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
-import { toTracked } from '../../src/actors/tracker/issue.ts';
+import { trackedFromFile } from '../../src/actors/tracker/issue.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 import { statusInTracker } from '../../src/machines/tracked-task.ts';
 import { createClock } from './clock.ts';
@@ -163,7 +163,7 @@ export const simulate = async (seed: number): Promise<Report> => {
         invariants.violated(`I10 ${id} is lost`);
         continue;
       }
-      const tracked = toTracked(issue, world.document.issues);
+      const tracked = trackedFromFile(issue, world.document.issues);
       if (tracked.status === 'in_progress' && tracked.assignee === 'agent-server')
         invariants.violated(`I14 the tracker says that ${id} is started, and nothing of it runs`);
       const latest = store.latest(id, 'snapshot');

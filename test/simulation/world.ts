@@ -4,7 +4,7 @@ import type { Sandbox } from '../../src/actors/sandbox/port.ts';
 import { type Change, type Store, StoreError } from '../../src/actors/store/port.ts';
 import type { IssuesFile } from '../../src/actors/tracker/issues-file.ts';
 import type { IssuesDocument } from '../../src/actors/tracker/issues-text.ts';
-import { draftOf } from '../../src/actors/tracker/overlay.ts';
+import { createOverlay } from '../../src/actors/tracker/overlay.ts';
 import { ServiceError } from '../../src/machines/errors.ts';
 import type { Clock } from './clock.ts';
 import type { Invariants } from './invariants.ts';
@@ -108,7 +108,7 @@ export const issuesFileOf = (world: World, life: Life): IssuesFile => {
     change: (edit) =>
       through(world, life, 400, () => {
         available();
-        const draft = draftOf(world.document.issues);
+        const draft = createOverlay(world.document.issues);
         if (edit(draft)) world.document = { ...world.document, issues: draft.merged() };
         // Done, but the answer is lost: the server must ask again.
         if (!world.weather.calm && world.random.chance(0.03)) {

@@ -9,7 +9,7 @@ import { differenceFrom } from '../../src/actors/journal/replay.ts';
 import type { Model } from '../../src/actors/model/port.ts';
 import { parseScript } from '../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../src/actors/model/scripted.ts';
-import { endMarked } from '../../src/actors/process/orphans.ts';
+import { endOrphans } from '../../src/actors/process/orphans.ts';
 import { childEnvironment } from '../../src/actors/process/run-command.ts';
 import { createNoSandbox } from '../../src/actors/sandbox/off.ts';
 import type { Sandbox } from '../../src/actors/sandbox/port.ts';
@@ -140,7 +140,7 @@ export const startSystem = async (setting: Setting = {}) => {
       selectModel: () => (setting.model === undefined ? scripted : setting.model),
       environment: { ...childEnvironment(process.env), ...setting.environment },
       results: createResults(root, (text) => text),
-      endMarked,
+      endMarked: endOrphans,
       now: () => Date.now(),
       log,
       ...(inspection === null ? {} : { inspect: inspection.observe }),

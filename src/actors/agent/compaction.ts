@@ -1,5 +1,5 @@
 import type { Message } from '../model/port.ts';
-import { headAndTail } from '../process/head-tail-buffer.ts';
+import { keepHeadAndTail } from '../process/head-tail-buffer.ts';
 
 /** A compaction as it is stored, so that a later version of this code rebuilds the same bytes. */
 export interface Compaction {
@@ -48,7 +48,7 @@ const summaryMessage = (summary: string): Message => ({
 });
 
 const withShorterResult = (message: Message, bytes: number | null): Message =>
-  message.role === 'tool' && bytes !== null ? { ...message, text: headAndTail(message.text, bytes) } : message;
+  message.role === 'tool' && bytes !== null ? { ...message, text: keepHeadAndTail(message.text, bytes) } : message;
 
 export const applyCompaction = (
   messages: readonly Message[],
@@ -74,7 +74,7 @@ Answer in words, without calling a tool, and in this order:
 Be exact in names, paths, commands and error messages, and leave out what nobody will need again.`,
 };
 
-export const boundedSummary = (text: string): string => headAndTail(text.trim(), maxSummaryCharacters);
+export const boundedSummary = (text: string): string => keepHeadAndTail(text.trim(), maxSummaryCharacters);
 
 export interface CompactionPlan {
   readonly from: number;

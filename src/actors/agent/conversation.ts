@@ -1,5 +1,5 @@
 import type { Message, ToolCall } from '../model/port.ts';
-import { headAndTail } from '../process/head-tail-buffer.ts';
+import { keepHeadAndTail } from '../process/head-tail-buffer.ts';
 import type { CallResult } from '../tools/port.ts';
 import { applyCompaction, type Compaction } from './compaction.ts';
 import type { ModelAnswer } from './steps.ts';
@@ -48,7 +48,7 @@ export const createConversation = (first: string): Conversation => {
       pending = truncated ? [] : calls;
       // Some providers refuse an answer without text, and reasoning without the calls after it.
       if (truncated)
-        messages.push({ role: 'assistant', text: headAndTail(text, cutTextBytes) || '(cut off)', calls: [] });
+        messages.push({ role: 'assistant', text: keepHeadAndTail(text, cutTextBytes) || '(cut off)', calls: [] });
       else messages.push({ role: 'assistant', text, calls, ...(reasoning === undefined ? {} : { reasoning }) });
     },
     addResults: (results) => {

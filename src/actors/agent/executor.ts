@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Denial } from '../../machines/agent-selectors.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { ToolCall, ToolSpec } from '../model/port.ts';
-import { headAndTail, maxResultBytes } from '../process/head-tail-buffer.ts';
+import { keepHeadAndTail, maxResultBytes } from '../process/head-tail-buffer.ts';
 import { askArguments, askTool } from '../tools/ask.ts';
 import { finishArguments, finishTool } from '../tools/finish.ts';
 import type { CallResult, Tool, ToolContext, ToolResult } from '../tools/port.ts';
@@ -189,7 +189,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
       callId: call.id,
       tool: call.tool,
       ok,
-      text: headAndTail(withoutNul(text), maxResultBytes),
+      text: keepHeadAndTail(withoutNul(text), maxResultBytes),
       durationMs: Math.max(0, Math.round(now() - startedAt)),
       finish: ok && call.tool === finishTool.name ? finishArguments.parse(prepared.args) : null,
       malformed: prepared.tool === null && prepared.malformed,

@@ -1,4 +1,4 @@
-import { headAndTail } from '../process/head-tail-buffer.ts';
+import { keepHeadAndTail } from '../process/head-tail-buffer.ts';
 import type { RoleProfile } from './roles.ts';
 
 /** The limits for each dependency. */
@@ -57,9 +57,9 @@ export const systemPrompt = (role: RoleInstructions, tools: readonly string[]): 
   `${roleText(role)}\n\n${toolRules(tools)}\n`;
 
 const dependencyText = ({ id, title, results, changes }: TaskBrief['dependencies'][number]): string => {
-  const said = results === null ? '(it left no results)' : headAndTail(results.trim(), maxDependencyBytes);
+  const said = results === null ? '(it left no results)' : keepHeadAndTail(results.trim(), maxDependencyBytes);
   const patch =
-    changes === '' ? '' : `\nWhat it changed:\n\n${fencedBlock(headAndTail(changes, maxPatchBytes), 'diff')}\n`;
+    changes === '' ? '' : `\nWhat it changed:\n\n${fencedBlock(keepHeadAndTail(changes, maxPatchBytes), 'diff')}\n`;
   return `## ${id}: ${title}\n\n${said}\n${patch}`;
 };
 

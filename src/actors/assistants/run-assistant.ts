@@ -1,10 +1,10 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createBoundedText } from '../process/head-tail-buffer.ts';
+import { createHeadTailBuffer } from '../process/head-tail-buffer.ts';
 import type { CommandResult } from '../process/run-command.ts';
 import type { Sandbox } from '../sandbox/port.ts';
-import { type ConfinedResult, runConfined } from '../sandbox/run-sandboxed.ts';
+import { runSandboxed, type SandboxedResult } from '../sandbox/run-sandboxed.ts';
 import type { OpenWorkspace } from '../workspace/port.ts';
 import { createLineSplitter, maxEventLine } from './line-splitter.ts';
 import type { Assistant, AssistantEvent, AssistantStart } from './port.ts';
@@ -28,7 +28,7 @@ export interface AssistantRun {
 }
 
 /** The end of the program, apart from what it reported. */
-export interface RunEnd extends Pick<ConfinedResult, 'exitCode' | 'leftProcesses' | 'quarantined' | 'quarantine'> {
+export interface RunEnd extends Pick<SandboxedResult, 'exitCode' | 'leftProcesses' | 'quarantined' | 'quarantine'> {
   readonly how: 'itself' | 'stopped' | 'flooded' | 'silent' | 'timeout' | 'not_started' | 'refused';
   /** The last 16 KiB. */
   readonly stdout: string;
@@ -62,8 +62,8 @@ const refusedRun = (why: string): RunEnd => ({
 const runWith = async (promptFile: string, run: AssistantRun): Promise<RunEnd> => {
   const { assistant, start, root, readable, git, sandbox, env, signal, silentMs, onEvent } = run;
   const enough = new AbortController();
-  const stdout = createBoundedText({ headBytes: 0, tailBytes: resultBytes });
-  const stderr = createBoundedText({ headBytes: 0, tailBytes: errorBytes });
+  const stdout = createHeadTailBuffer({ headBytes: 0, tailBytes: resultBytes });
+  const stderr = createHeadTailBuffer({ headBytes: 0, tailBytes: errorBytes });
   let written = 0;
   let grace: NodeJS.Timeout | undefined;
   let stopWatching: (() => Promise<void>) | undefined;
@@ -85,7 +85,7 @@ const runWith = async (promptFile: string, run: AssistantRun): Promise<RunEnd> =
     onDropped: () => take({ type: 'note', level: 'warn', message: 'a line longer than 8 MiB was left out' }),
   });
 
-  const result = await runConfined(sandbox, {
+  const result = await runSandboxed(sandbox, {
     argv: assistant.argv({ ...start, promptFile }),
     root,
     readable: [...readable, promptFile],

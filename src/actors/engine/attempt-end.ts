@@ -3,7 +3,7 @@ import { messageOf } from '../../machines/message-of.ts';
 import type { AttemptOutcome, TaskId } from '../../machines/task.ts';
 import type { AttemptInput } from '../../machines/task-context.ts';
 import type { EndLabel } from '../../machines/task-selectors.ts';
-import { type AttemptEnd, endWords, workLine } from '../files/results.ts';
+import { type AttemptEnd, describeEnd, describeWork } from '../files/results.ts';
 import { conflictsOf } from '../journal/snapshots.ts';
 import { readWorkLog } from '../journal/tool-call-log.ts';
 import type { Fence } from '../tracker/port.ts';
@@ -16,7 +16,7 @@ const noteAtMost = 2_000;
 const noteOf = ({ taskId, attempt, role, outcome, end }: Report): string => {
   const isDone = end.status === 'complete';
   const summary = isDone && outcome?.status === 'done' ? `\n\n${outcome.summary}` : '';
-  const text = `Attempt ${attempt} (${role}) ${isDone ? 'is done' : endWords(end)}${summary}`;
+  const text = `Attempt ${attempt} (${role}) ${isDone ? 'is done' : describeEnd(end)}${summary}`;
   const results = `\n\nResults: .beads/tasks/task-${taskId}/30-results.md`;
   return `${text.length > noteAtMost ? `${text.slice(0, noteAtMost)}…` : text}${results}`;
 };
@@ -101,7 +101,7 @@ export const createAttemptEnds = (ports: TaskWorkPorts): AttemptEnds => {
   const tellOf: AttemptEnds['tellOf'] = async (attempt, saved) => {
     if (saved !== null) {
       const { notes: _, ...work } = saved;
-      ports.emit(attempt, 'log', { level: 'info', message: workLine(work), ...work });
+      ports.emit(attempt, 'log', { level: 'info', message: describeWork(work), ...work });
     }
     for (const message of await ports.workspace.leftOut(attempt.taskId, attempt.attempt))
       ports.emit(attempt, 'log', { level: 'warn', message });

@@ -2,7 +2,7 @@ import { fromPromise, type PromiseActorLogic } from 'xstate';
 import { ServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
-import { within } from '../process/within.ts';
+import { withTimeout } from '../process/within.ts';
 
 type Work<Output, Input> = (input: Input, signal: AbortSignal) => Promise<Output>;
 
@@ -37,7 +37,7 @@ export const createInvoked = (): Invoked => {
 
   const ended = async (taskId: TaskId, works: readonly Begun[]): Promise<void> => {
     const all = Promise.allSettled(works.map(({ work }) => work));
-    if (works.length > 0) await within(all, endMs, `what ${taskId} did before`);
+    if (works.length > 0) await withTimeout(all, endMs, `what ${taskId} did before`);
   };
   const left = (taskId: TaskId): readonly Begun[] =>
     [...(begun.get(taskId) ?? [])].filter(({ signal }) => signal.aborted);
@@ -74,7 +74,7 @@ export const createInvoked = (): Invoked => {
     whenSilent: (taskId) => ended(taskId, left(taskId)),
     settle: (ms) => {
       const all = [...begun.values()].flatMap((own) => [...own].map(({ work }) => work));
-      return within(Promise.allSettled(all), ms, 'the work').catch(() => {});
+      return withTimeout(Promise.allSettled(all), ms, 'the work').catch(() => {});
     },
   };
 };

@@ -3,7 +3,7 @@ import { type Refusal, refusal } from '../../machines/errors.ts';
 import type { Place } from '../../machines/supervisor-context.ts';
 import { type AttemptKey, type AttemptOutcome, attemptKey, type Role, type TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
-import { within } from '../process/within.ts';
+import { withTimeout } from '../process/within.ts';
 import type { Supervision } from './supervision.ts';
 
 /** The slots and agents of the supervisor, as promises: each one is given up, and rejects, when its signal aborts. */
@@ -130,13 +130,14 @@ export const createAttempts = (
     quiesce: async (taskId, attempt) => {
       const key = attemptKey(taskId, attempt);
       supervisor.send({ type: 'agent.dismissed', key });
-      await within(Promise.allSettled([...(working.get(key) ?? [])]), quiesceMs, `the work of attempt ${attempt}`);
+      await withTimeout(Promise.allSettled([...(working.get(key) ?? [])]), quiesceMs, `the work of attempt ${attempt}`);
     },
     whenSilent: async (taskId) => {
       const own = [...working].filter(([key]) => key.startsWith(`${taskId}#`)).flatMap(([, all]) => [...all]);
-      if (own.length > 0) await within(Promise.allSettled(own), quiesceMs, `what an attempt of ${taskId} did before`);
+      if (own.length > 0)
+        await withTimeout(Promise.allSettled(own), quiesceMs, `what an attempt of ${taskId} did before`);
     },
     settle: (ms) =>
-      within(Promise.allSettled([...working.values()].flatMap((all) => [...all])), ms, 'the work').catch(() => {}),
+      withTimeout(Promise.allSettled([...working.values()].flatMap((all) => [...all])), ms, 'the work').catch(() => {}),
   };
 };

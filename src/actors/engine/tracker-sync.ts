@@ -6,7 +6,7 @@ import type { Journal } from '../journal/journal.ts';
 import { type RestingViews, savedSnapshot } from '../journal/snapshots.ts';
 import { observedEntries, sameToPeople, shownIn } from '../journal/transition-frames.ts';
 import type { Store } from '../store/port.ts';
-import { atRest, unlessBegun } from '../tracker/at-rest.ts';
+import { ignoreStartedRun, onlyWhileIdle } from '../tracker/at-rest.ts';
 import type { Tracker } from '../tracker/port.ts';
 
 /** A task whose actor is alive, with what the tracker said of it last. */
@@ -58,7 +58,7 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
     if (fresh === null || !wasPutBack(fresh)) return;
     const ended = savedSnapshot(store, id);
     const label = ended.hasTag('failed') ? 'agent-failed' : ended.hasTag('cancelled') ? 'agent-cancelled' : null;
-    if (label !== null) await tracker.release(id, label, atRest(store, id)).catch(unlessBegun);
+    if (label !== null) await tracker.release(id, label, onlyWhileIdle(store, id)).catch(ignoreStartedRun);
   };
 
   /** A task at rest that changed in the tracker: a frame for who looks on, if it shows anything new. */

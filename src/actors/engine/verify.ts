@@ -2,7 +2,7 @@ import type { Failure } from '../../machines/task.ts';
 import type { AttemptInput } from '../../machines/task-context.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { Sandbox } from '../sandbox/port.ts';
-import { runConfined } from '../sandbox/run-sandboxed.ts';
+import { runSandboxed } from '../sandbox/run-sandboxed.ts';
 import type { Workspace } from '../workspace/port.ts';
 
 /** Runs the commands of `options.verify` in the attempt's workspace, one after the other, until one fails. */
@@ -48,7 +48,7 @@ export const createVerify =
         headBytes: shownOutput,
         tailBytes: shownOutput,
       };
-      const run = () => runConfined(ports.sandboxOf(attempt), confined);
+      const run = () => runSandboxed(ports.sandboxOf(attempt), confined);
       const result = await ports.workspace.alone(run, { signal });
       if ('refusal' in result) return { failure: refused(command, result.refusal) };
       const { exitCode, output, timedOut } = result;

@@ -2,7 +2,7 @@ import type { TaskId } from '../../machines/task.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import { shownIn } from '../journal/transition-frames.ts';
 import type { Store } from '../store/port.ts';
-import { atRest, unlessBegun } from '../tracker/at-rest.ts';
+import { ignoreStartedRun, onlyWhileIdle } from '../tracker/at-rest.ts';
 import type { Fence, Tracker } from '../tracker/port.ts';
 
 /** Looks at the tracker again and again, all tasks at once, and tells what others changed there. */
@@ -42,7 +42,7 @@ export const createTrackerWatch = ({ tracker, store, observe, log }: WatchPorts)
   let round = Promise.resolve();
 
   const fence = (id: TaskId): Fence => {
-    const isAtRest = atRest(store, id);
+    const isAtRest = onlyWhileIdle(store, id);
     return () => {
       if (stopped) throw new Error('the server is stopping');
       isAtRest();
@@ -60,7 +60,7 @@ export const createTrackerWatch = ({ tracker, store, observe, log }: WatchPorts)
         log('a task is marked as started by this service, which knows nothing of it', { task_id: id });
       else {
         log('a task was still marked as started; it is open again', { task_id: id });
-        await tracker.release(id, 'agent-failed', fence(id)).catch(unlessBegun);
+        await tracker.release(id, 'agent-failed', fence(id)).catch(ignoreStartedRun);
       }
     }
   };

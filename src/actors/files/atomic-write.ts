@@ -4,13 +4,13 @@ import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
 /** The one call that waits for the disk; the others only touch the kernel's memory and would cost more as promises. */
-const sync = promisify(fsync);
+const syncFile = promisify(fsync);
 
 const synced = async (path: string, flags: string, mode: number, write: (file: number) => void): Promise<void> => {
   const file = openSync(path, flags, mode);
   try {
     write(file);
-    await sync(file);
+    await syncFile(file);
   } finally {
     closeSync(file);
   }

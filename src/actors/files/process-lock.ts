@@ -43,11 +43,11 @@ export const takeLock = (path: string): ProcessLock | null => {
   return { release: () => db.close() };
 };
 
-const longestPauseMs = 50;
+const lockPauseAtMostMs = 50;
 
 const waitForLock = async (path: string, waitMs: number): Promise<ProcessLock> => {
   const deadline = performance.now() + waitMs;
-  for (let pause = 1; ; pause = Math.min(pause * 2, longestPauseMs)) {
+  for (let pause = 1; ; pause = Math.min(pause * 2, lockPauseAtMostMs)) {
     const lock = takeLock(path);
     if (lock !== null) return lock;
     if (performance.now() >= deadline)

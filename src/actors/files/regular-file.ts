@@ -14,12 +14,13 @@ export class UnsafeFileError extends Error {
   }
 }
 
-const isOf = (error: unknown, ...codes: readonly string[]): boolean =>
+const hasCode = (error: unknown, ...codes: readonly string[]): boolean =>
   error instanceof Error && 'code' in error && codes.includes(String(error.code));
 
-const link = (path: string): UnsafeFileError =>
+const linkError = (path: string): UnsafeFileError =>
   new UnsafeFileError(`${path} is a symbolic link`, 'put the file itself there, or remove the link');
-const odd = (path: string): UnsafeFileError => new UnsafeFileError(`${path} is not a regular file`, 'remove it');
+const irregularError = (path: string): UnsafeFileError =>
+  new UnsafeFileError(`${path} is not a regular file`, 'remove it');
 
 /**
  * Opens a regular file. Follows no link in the last part of the path and waits for no pipe.
@@ -30,14 +31,14 @@ export const openRegular = (path: string, flags: number = constants.O_RDONLY, mo
   try {
     file = openSync(path, flags | constants.O_NOFOLLOW | constants.O_NONBLOCK, mode);
   } catch (error) {
-    if (isOf(error, 'ELOOP')) throw link(path);
+    if (hasCode(error, 'ELOOP')) throw linkError(path);
     // A pipe without a reader, a socket, a folder.
-    if (isOf(error, 'ENXIO', 'EISDIR')) throw odd(path);
+    if (hasCode(error, 'ENXIO', 'EISDIR')) throw irregularError(path);
     throw error;
   }
   if (fstatSync(file).isFile()) return file;
   closeSync(file);
-  throw odd(path);
+  throw irregularError(path);
 };
 
 const openToRead = (path: string, bytesAtMost: number): number => {
@@ -58,13 +59,13 @@ export const readRegular = (path: string, bytesAtMost: number): string => {
   }
 };
 
-const read = promisify(readFile);
+const readOpened = promisify(readFile);
 
 /** As `readRegular`, without holding up anything else meanwhile. */
 export const readRegularAsync = async (path: string, bytesAtMost: number): Promise<string> => {
   const file = openToRead(path, bytesAtMost);
   try {
-    return await read(file, 'utf8');
+    return await readOpened(file, 'utf8');
   } finally {
     closeSync(file);
   }

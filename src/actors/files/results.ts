@@ -5,7 +5,7 @@ import type { StartConflict } from '../../machines/agent-context.ts';
 import { plural } from '../../machines/plural.ts';
 import type { AttemptOutcome, Failure, Role, TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
-import { type CommandLog, createCommandLog } from '../process/output-file.ts';
+import { createOutputFile, type OutputFile } from '../process/output-file.ts';
 import type { SavedWork } from '../workspace/port.ts';
 import { removeLeftovers, writeFileAtomically } from './atomic-write.ts';
 import { syncNames } from './durable-folder.ts';
@@ -19,7 +19,7 @@ export type AttemptEnd =
   | { readonly status: 'cancelled'; readonly reason: string | null };
 
 /** The end in a few words; nothing of one that is complete. */
-export const endWords = (end: AttemptEnd): string => {
+export const describeEnd = (end: AttemptEnd): string => {
   if (end.status === 'complete') return '';
   if (end.status === 'failed') return `failed: ${end.failure.code}: ${end.failure.message}`;
   return end.reason === null ? 'was cancelled' : `was cancelled: ${end.reason}`;
@@ -50,16 +50,16 @@ export interface Results {
   /** The results file of a task, as other tasks are told of it, or null. */
   read(taskId: TaskId): Promise<string | null>;
   /** Keeps the output of a command of an attempt when it is more than `fromBytes`; `name` is its own in the attempt. */
-  openLog(taskId: TaskId, attempt: number, name: string, fromBytes: number): CommandLog;
+  openLog(taskId: TaskId, attempt: number, name: string, fromBytes: number): OutputFile;
   /** Where the logs of a task are, for its commands to read; null when there are none, or they are not where they belong. */
   logsOf(taskId: TaskId): string | null;
 }
 
-const files = ['00-metadata.json', '10-plan.md', '20-work-log.md', '30-results.md'] as const;
+const resultFiles = ['00-metadata.json', '10-plan.md', '20-work-log.md', '30-results.md'] as const;
 const metadataSchema = z.looseObject({ attempt: z.int().positive() });
-const time = (at: number): string => new Date(at).toISOString();
+const isoTime = (at: number): string => new Date(at).toISOString();
 
-const metadata = ({ task, attempt, role, model, startedAt, endedAt, outcome, end, work }: AttemptReport): string =>
+const metadataText = ({ task, attempt, role, model, startedAt, endedAt, outcome, end, work }: AttemptReport): string =>
   `${JSON.stringify(
     {
       task_id: task.id,
@@ -68,8 +68,8 @@ const metadata = ({ task, attempt, role, model, startedAt, endedAt, outcome, end
       attempt,
       status: end.status,
       model,
-      started_at: time(startedAt),
-      ended_at: time(endedAt),
+      started_at: isoTime(startedAt),
+      ended_at: isoTime(endedAt),
       dependencies: task.dependencies,
       ...(end.status === 'failed' ? { error: { code: end.failure.code, message: end.failure.message } } : {}),
       ...(end.status === 'cancelled' && end.reason !== null ? { reason: end.reason } : {}),
@@ -80,23 +80,23 @@ const metadata = ({ task, attempt, role, model, startedAt, endedAt, outcome, end
     2,
   )}\n`;
 
-const plan = ({ task, role }: AttemptReport): string =>
+const planText = ({ task, role }: AttemptReport): string =>
   `# Plan\n\n- Task: ${task.id}, ${task.title}\n- Role: ${role}\n- Builds on: ${task.dependencies.join(', ') || 'nothing'}\n\n## Asked for\n\n${task.description || task.title}\n`;
 
-const workLog = ({ task, attempt, workLog: lines }: AttemptReport): string =>
+const workLogText = ({ task, attempt, workLog: lines }: AttemptReport): string =>
   `# Work log of ${task.id}, attempt ${attempt}\n\n${lines.map((line) => `- ${line}`).join('\n') || 'No tool was called.'}\n`;
 
 /** In one line: how much was changed, and where it is. */
-export const workLine = ({ branch, files, insertions, deletions }: Omit<SavedWork, 'notes'>): string =>
+export const describeWork = ({ branch, files, insertions, deletions }: Omit<SavedWork, 'notes'>): string =>
   `${plural(files, 'file')} changed, ${plural(insertions, 'insertion')}, ${plural(deletions, 'deletion')}, on the branch ${branch}`;
 
-const changes = (taskId: TaskId, attempt: number, work: SavedWork, end: AttemptEnd): string => {
+const changesText = (taskId: TaskId, attempt: number, work: SavedWork, end: AttemptEnd): string => {
   const ways =
     end.status === 'complete'
       ? `- Take them: \`agent merge ${taskId}\`\n`
       : `- Try again: \`agent retry ${taskId}\`\n- Take them although the attempt is not complete: \`agent merge ${taskId} --attempt ${attempt} --force\`\n`;
   const notes = work.notes.map((note) => `- ${note}\n`).join('');
-  return `## Changes\n\n${workLine(work)}.\n\n${notes}- See them: \`agent diff ${taskId}\`\n${ways}`;
+  return `## Changes\n\n${describeWork(work)}.\n\n${notes}- See them: \`agent diff ${taskId}\`\n${ways}`;
 };
 
 const conflictList = (conflicts: readonly StartConflict[]): string => {
@@ -114,28 +114,28 @@ const logList = (logs: readonly string[]): string =>
 /** Nobody but the task's own commands can read them. */
 const withoutLogs = (text: string | null): string | null => text?.split(`\n${logsTitle}`, 1)[0] ?? null;
 
-const results = (report: AttemptReport, logs: readonly string[]): string => {
+const resultsText = (report: AttemptReport, logs: readonly string[]): string => {
   const { task, attempt, role, model, disclaimer, endedAt, outcome, end, work, conflicts } = report;
   const done = outcome?.status === 'done' ? outcome : null;
-  const body = end.status === 'complete' ? (done?.summary ?? '') : `The attempt ${endWords(end)}`;
+  const body = end.status === 'complete' ? (done?.summary ?? '') : `The attempt ${describeEnd(end)}`;
   const artifacts =
     done === null || done.artifacts.length === 0
       ? ''
       : `\n## Artifacts\n\n${done.artifacts.map((path) => `- ${path}`).join('\n')}\n`;
   return [
     `# ${task.title}\n`,
-    `- Task: ${task.id}\n- Role: ${role}\n- Attempt: ${attempt}\n- Status: ${end.status}\n- Model: ${model}\n- Ended: ${time(endedAt)}\n`,
+    `- Task: ${task.id}\n- Role: ${role}\n- Attempt: ${attempt}\n- Status: ${end.status}\n- Model: ${model}\n- Ended: ${isoTime(endedAt)}\n`,
     ...(disclaimer === null ? [] : [`> ${disclaimer}\n`]),
     `## Results\n\n${body}\n${artifacts}`,
-    ...(work === null ? [] : [changes(task.id, attempt, work, end)]),
+    ...(work === null ? [] : [changesText(task.id, attempt, work, end)]),
     ...(conflicts.length === 0 ? [] : [conflictList(conflicts)]),
     ...(logs.length === 0 ? [] : [logList(logs)]),
   ].join('\n');
 };
 
 /** Of a file that we wrote. */
-const bytesAtMost = 16 * 1024 * 1024;
-const readText = (path: string): Promise<string | null> => readRegularAsync(path, bytesAtMost).catch(() => null);
+const resultBytesAtMost = 16 * 1024 * 1024;
+const readText = (path: string): Promise<string | null> => readRegularAsync(path, resultBytesAtMost).catch(() => null);
 
 const attemptOnDisk = async (folder: string): Promise<number> => {
   const text = await readText(join(folder, '00-metadata.json'));
@@ -150,7 +150,7 @@ const attemptOnDisk = async (folder: string): Promise<number> => {
 const keepEarlier = async (folder: string, attempt: number): Promise<void> => {
   const earlier = join(folder, 'attempts', String(attempt));
   makeRealFolder(folder, earlier);
-  for (const file of files) await link(join(folder, file), join(earlier, file)).catch(() => {});
+  for (const file of resultFiles) await link(join(folder, file), join(earlier, file)).catch(() => {});
   syncNames(earlier);
 };
 
@@ -191,7 +191,7 @@ export const createResults = (projectRoot: string, redact: (text: string) => str
       const folder = logFolder(taskId);
       const prefix = prefixOf(attempt);
       const makeFolder = (): void => makeRealFolder(projectRoot, folder);
-      return createCommandLog({ folder, makeFolder, prefix, name: `${prefix}${name}.log`, redact, fromBytes });
+      return createOutputFile({ folder, makeFolder, prefix, name: `${prefix}${name}.log`, redact, fromBytes });
     },
     read: async (taskId) => {
       const folder = folderOf(taskId);
@@ -207,8 +207,8 @@ export const createResults = (projectRoot: string, redact: (text: string) => str
       if (onDisk > 0 && onDisk < report.attempt) await keepEarlier(folder, onDisk);
       await dropLogs(report.task.id, report.attempt - 2);
       const logs = await logsIn(report.task.id, report.attempt);
-      const texts = [metadata(report), plan(report), workLog(report), results(report, logs)];
-      for (const [index, file] of files.entries())
+      const texts = [metadataText(report), planText(report), workLogText(report), resultsText(report, logs)];
+      for (const [index, file] of resultFiles.entries())
         await writeFileAtomically(join(folder, file), redact(texts[index] ?? ''));
     },
   };

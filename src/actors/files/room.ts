@@ -1,7 +1,7 @@
 import { accessSync, constants, statfsSync } from 'node:fs';
 
 /** Throws what a write into a folder would, as far as looking can tell. */
-export const requireRoom = (folder: string, bytes: number): void => {
+export const requireFreeSpace = (folder: string, bytes: number): void => {
   accessSync(folder, constants.W_OK);
   const { bavail, bsize } = statfsSync(folder);
   if (bavail * bsize < bytes) throw new Error(`ENOSPC: the disk of ${folder} is full (${bavail * bsize} bytes left)`);
@@ -20,7 +20,7 @@ export const createWriteCheck = (folder: string): WriteCheck => {
   let failure: { readonly error: unknown; readonly canBeSeen: boolean } | null = null;
   const isSeen = (bytes: number): boolean => {
     try {
-      requireRoom(folder, bytes);
+      requireFreeSpace(folder, bytes);
       return false;
     } catch {
       return true;
@@ -35,7 +35,7 @@ export const createWriteCheck = (folder: string): WriteCheck => {
     },
     require: (bytes) => {
       if (failure === null) return;
-      requireRoom(folder, bytes);
+      requireFreeSpace(folder, bytes);
       // What looking did not see then, such as a broken disk, only a write that succeeds can disprove.
       if (!failure.canBeSeen) throw failure.error;
     },

@@ -7,7 +7,7 @@ export interface Bounds {
 }
 
 /** Text that arrives in pieces, of which only the beginning and the end are kept. */
-export interface BoundedText {
+export interface HeadTailBuffer {
   push(text: string): void;
   /** What was kept, with a line in the middle that says how much was left out. */
   read(): { readonly text: string; readonly truncatedBytes: number };
@@ -28,7 +28,7 @@ const tailOf = (data: Buffer, bytes: number): Buffer => {
 };
 
 /** Keeps at most `headBytes` + `tailBytes`, however much is pushed; never cuts inside a character. */
-export const createBoundedText = ({ headBytes, tailBytes }: Bounds): BoundedText => {
+export const createHeadTailBuffer = ({ headBytes, tailBytes }: Bounds): HeadTailBuffer => {
   let head = Buffer.alloc(0);
   let tail = Buffer.alloc(0);
   let headIsFull = false;
@@ -60,21 +60,21 @@ export const createBoundedText = ({ headBytes, tailBytes }: Bounds): BoundedText
 };
 
 /** The text itself when it fits into `bytes`, else its first quarter and its end. */
-export const headAndTail = (text: string, bytes: number): string => {
+export const keepHeadAndTail = (text: string, bytes: number): string => {
   if (Buffer.byteLength(text) <= bytes) return text;
 
   const headBytes = Math.floor(bytes / 4);
   const spareForTheGap = 64;
-  const kept = createBoundedText({ headBytes, tailBytes: Math.max(0, bytes - headBytes - spareForTheGap) });
+  const kept = createHeadTailBuffer({ headBytes, tailBytes: Math.max(0, bytes - headBytes - spareForTheGap) });
   kept.push(text);
   return kept.read().text;
 };
 
 /** The first part of the text that fits into `bytes`. */
-export const headOnly = (text: string, bytes: number): string => headOf(Buffer.from(text), bytes).toString();
+export const keepHead = (text: string, bytes: number): string => headOf(Buffer.from(text), bytes).toString();
 
 /** As many whole lines from the start as fit into `bytes`, and how many these are. */
-export const wholeLines = (
+export const keepWholeLines = (
   lines: readonly string[],
   bytes: number,
 ): { readonly text: string; readonly count: number } => {

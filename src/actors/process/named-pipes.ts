@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 import { execa } from 'execa';
 
 /** Where one output of a child goes. */
-export interface Pipe {
+export interface NamedPipe {
   /** The end for the child; ours to close once the child has it. */
   readonly fd: number;
   readonly readable: Readable;
@@ -15,7 +15,7 @@ export interface Pipe {
 const mkfifoMs = 5_000;
 const { O_RDONLY, O_WRONLY, O_NONBLOCK } = constants;
 
-const openPipe = (path: string): Pipe => {
+const openPipe = (path: string): NamedPipe => {
   const end = openSync(path, O_RDONLY | O_NONBLOCK);
   const readable = new Socket({ fd: end, readable: true, writable: false });
   return { fd: openSync(path, O_WRONLY), readable };
@@ -25,7 +25,7 @@ const openPipe = (path: string): Pipe => {
  * Pipes for the two outputs of a command. What Node makes for a child are sockets, which cannot be opened by name: with
  * them `echo x > /dev/stderr` fails. Null where pipes cannot be made, for instance on a full disk: then sockets must do.
  */
-export const openPipes = async (): Promise<readonly [stdout: Pipe, stderr: Pipe] | null> => {
+export const openNamedPipes = async (): Promise<readonly [stdout: NamedPipe, stderr: NamedPipe] | null> => {
   let folder: string | null = null;
   try {
     folder = mkdtempSync(join(tmpdir(), 'agent-pipes-'));
@@ -40,6 +40,6 @@ export const openPipes = async (): Promise<readonly [stdout: Pipe, stderr: Pipe]
 };
 
 /** Gives up our copies of the child's ends, so that the end of the child is the end of its output. */
-export const closeOwnEnds = (pipes: readonly Pipe[]): void => {
+export const closeChildEnds = (pipes: readonly NamedPipe[]): void => {
   for (const { fd } of pipes) closeSync(fd);
 };

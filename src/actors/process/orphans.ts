@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 
-const pollMs = 20;
-const killAfterMs = 2_000;
-const giveUpAfterMs = 2_000;
+const orphanPollMs = 20;
+const orphanKillAfterMs = 2_000;
+const orphanGiveUpAfterMs = 2_000;
 const maxLooks = 20;
 
-type Standing = 'marked' | 'unmarked' | 'unknown';
+type Origin = 'marked' | 'unmarked' | 'unknown';
 
 const kernelThread = 0x00200000;
 
@@ -18,7 +18,7 @@ const hasNoEnvironment = (pid: string): boolean => {
   return state === 'Z' || state === 'X' || (flags & kernelThread) !== 0 || (end !== '0' && begin === end);
 };
 
-const standingOf = (pid: string, mark: Buffer): Standing => {
+const originOf = (pid: string, mark: Buffer): Origin => {
   try {
     const environment = readFileSync(`/proc/${pid}/environ`);
     if (environment.length === 0) return hasNoEnvironment(pid) ? 'unmarked' : 'unknown';
@@ -28,7 +28,7 @@ const standingOf = (pid: string, mark: Buffer): Standing => {
   }
 };
 
-const processes = (): readonly string[] => {
+const listProcesses = (): readonly string[] => {
   try {
     return readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   } catch {
@@ -41,15 +41,15 @@ const processes = (): readonly string[] => {
  * process group, and what an earlier server left behind. Looks again while there are new ones: one that was looked at
  * too early may have ended and left a child. Empty where there is no /proc.
  */
-const marked = async (variable: string, value: string): Promise<readonly number[]> => {
+const findOrphans = async (variable: string, value: string): Promise<readonly number[]> => {
   const mark = Buffer.from(`${variable}=${value}`);
   const unmarked = new Set<string>();
   for (let look = 0; look < maxLooks; look += 1) {
-    const fresh = processes().filter((pid) => !unmarked.has(pid));
+    const fresh = listProcesses().filter((pid) => !unmarked.has(pid));
     if (fresh.length === 0) break;
     const found: number[] = [];
     for (const pid of fresh) {
-      const standing = standingOf(pid, mark);
+      const standing = originOf(pid, mark);
       if (standing === 'marked') found.push(Number(pid));
       if (standing === 'unmarked') unmarked.add(pid);
     }
@@ -69,12 +69,12 @@ const signalAll = (pids: readonly number[], signal: NodeJS.Signals): void => {
 };
 
 /** Those that still run after so long; one that is just ending is not ended by us. */
-const leftAfter = async (variable: string, value: string, patienceMs: number): Promise<readonly number[]> => {
+const orphansAfter = async (variable: string, value: string, patienceMs: number): Promise<readonly number[]> => {
   const deadline = performance.now() + patienceMs;
-  let found = await marked(variable, value);
+  let found = await findOrphans(variable, value);
   while (found.length > 0 && performance.now() < deadline) {
-    await delay(pollMs);
-    found = await marked(variable, value);
+    await delay(orphanPollMs);
+    found = await findOrphans(variable, value);
   }
   return found;
 };
@@ -84,15 +84,15 @@ const leftAfter = async (variable: string, value: string, patienceMs: number): P
  * 2 s, given up 2 s later.
  * @returns how many had to be ended
  */
-export const endMarked = async (variable: string, value: string, patienceMs = 0): Promise<number> => {
-  const found = await leftAfter(variable, value, patienceMs);
+export const endOrphans = async (variable: string, value: string, patienceMs = 0): Promise<number> => {
+  const found = await orphansAfter(variable, value, patienceMs);
   const began = performance.now();
-  for (let left = found, killed = false; left.length > 0; left = await marked(variable, value)) {
+  for (let left = found, killed = false; left.length > 0; left = await findOrphans(variable, value)) {
     const waited = performance.now() - began;
-    if (waited > killAfterMs + giveUpAfterMs) break;
-    if (waited > killAfterMs) killed = true;
+    if (waited > orphanKillAfterMs + orphanGiveUpAfterMs) break;
+    if (waited > orphanKillAfterMs) killed = true;
     signalAll(left, killed ? 'SIGKILL' : 'SIGTERM');
-    await delay(pollMs);
+    await delay(orphanPollMs);
   }
   return found.length;
 };

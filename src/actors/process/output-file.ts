@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import { openRegular } from '../files/regular-file.ts';
 
 /** The whole output of one command, kept as a file only when it is more than somebody was shown of it. */
-export interface CommandLog {
+export interface OutputFile {
   /** Never throws: a command does not fail over its log. */
   push(text: string): void;
   /** @returns the file, absolute, and whether all of the output is in it; null when there is none */
   close(): { readonly path: string; readonly isWhole: boolean } | null;
 }
 
-export interface CommandLogOptions {
+export interface OutputFileOptions {
   /** Absolute. */
   readonly folder: string;
   /** Makes the folder, when it is needed. @throws when it is not what it should be */
@@ -24,12 +24,12 @@ export interface CommandLogOptions {
   readonly fromBytes: number;
 }
 
-export const logBytesAtMost = 4 * 1024 * 1024;
-const allLogsBytesAtMost = 32 * 1024 * 1024;
-const longestLine = 64 * 1024;
+export const outputFileBytesAtMost = 4 * 1024 * 1024;
+const attemptOutputBytesAtMost = 32 * 1024 * 1024;
+const heldLineAtMost = 64 * 1024;
 /** Of a line that is cut so much is held back: no secret is longer. */
-const longestSecret = 8 * 1024;
-const cut = '\n[further output is not kept]\n';
+const secretAtMost = 8 * 1024;
+const cutNote = '\n[further output is not kept]\n';
 
 /** They are no part of the project. */
 const keepOutOfGit = (folder: string): void => {
@@ -38,14 +38,14 @@ const keepOutOfGit = (folder: string): void => {
     writeFileSync(ignore, '*\n', { flag: 'wx', mode: 0o600 });
 };
 
-const sizeOfLogs = (folder: string, prefix: string): number =>
+const totalSize = (folder: string, prefix: string): number =>
   readdirSync(folder)
     .filter((name) => name.startsWith(prefix))
     .reduce((sum, name) => sum + lstatSync(join(folder, name)).size, 0);
 
 const { O_WRONLY, O_CREAT, O_TRUNC } = constants;
 
-export const createCommandLog = ({ folder, prefix, name, ...options }: CommandLogOptions): CommandLog => {
+export const createOutputFile = ({ folder, prefix, name, ...options }: OutputFileOptions): OutputFile => {
   const path = join(folder, name);
   let held = '';
   let heldBytes = 0;
@@ -55,7 +55,8 @@ export const createCommandLog = ({ folder, prefix, name, ...options }: CommandLo
 
   const open = (): number => {
     options.makeFolder();
-    if (sizeOfLogs(folder, prefix) > allLogsBytesAtMost - logBytesAtMost) throw new Error('the logs are full');
+    if (totalSize(folder, prefix) > attemptOutputBytesAtMost - outputFileBytesAtMost)
+      throw new Error('the logs are full');
     keepOutOfGit(folder);
     return openRegular(path, O_WRONLY | O_CREAT | O_TRUNC);
   };
@@ -63,22 +64,22 @@ export const createCommandLog = ({ folder, prefix, name, ...options }: CommandLo
   const write = (text: string): void => {
     if (file === null) return;
     const data = Buffer.from(text);
-    const room = logBytesAtMost - cut.length - written;
+    const room = outputFileBytesAtMost - cutNote.length - written;
     isOver = data.length > room;
-    written += writeSync(file, isOver ? Buffer.concat([data.subarray(0, room), Buffer.from(cut)]) : data);
+    written += writeSync(file, isOver ? Buffer.concat([data.subarray(0, room), Buffer.from(cutNote)]) : data);
   };
 
   /** Whole lines, or of a line that is too long for that all but its end: a secret must not hide in two pieces. */
   const takeLines = (): string => {
     const end = held.lastIndexOf('\n') + 1;
-    if (end === 0 && held.length <= longestLine) return '';
+    if (end === 0 && held.length <= heldLineAtMost) return '';
     const ready = options.redact(end === 0 ? held : held.slice(0, end));
     if (end > 0) {
       held = held.slice(end);
       return ready;
     }
-    held = ready.slice(-longestSecret);
-    return ready.slice(0, -longestSecret);
+    held = ready.slice(-secretAtMost);
+    return ready.slice(0, -secretAtMost);
   };
 
   const attempt = (work: () => void): void => {

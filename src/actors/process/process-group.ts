@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 
-const pollMs = 20;
+const groupPollMs = 20;
 const killAfterMs = 2_000;
 const giveUpAfterMs = 2_000;
 
@@ -39,11 +39,11 @@ const onlyZombiesLeft = async (group: number): Promise<boolean> => {
 export const groupRuns = async (group: number): Promise<boolean> =>
   signalGroup(group, 0) && !(await onlyZombiesLeft(group));
 
-const goneWithin = async (group: number, ms: number): Promise<boolean> => {
+const endsWithin = async (group: number, ms: number): Promise<boolean> => {
   const deadline = performance.now() + ms;
   while (await groupRuns(group)) {
     if (performance.now() >= deadline) return false;
-    await delay(pollMs);
+    await delay(groupPollMs);
   }
   return true;
 };
@@ -53,25 +53,25 @@ const goneWithin = async (group: number, ms: number): Promise<boolean> => {
  * 2 s later (a process in uninterruptible sleep). The result says whether nothing had to be ended.
  */
 export const endGroup = async (group: number, patienceMs: number): Promise<{ readonly byItself: boolean }> => {
-  if (await goneWithin(group, patienceMs)) return { byItself: true };
+  if (await endsWithin(group, patienceMs)) return { byItself: true };
   signalGroup(group, 'SIGTERM');
-  if (await goneWithin(group, killAfterMs)) return { byItself: false };
+  if (await endsWithin(group, killAfterMs)) return { byItself: false };
   signalGroup(group, 'SIGKILL');
-  await goneWithin(group, giveUpAfterMs);
+  await endsWithin(group, giveUpAfterMs);
   return { byItself: false };
 };
 
-const live = new Set<number>();
-const killLive = (): void => {
-  for (const group of live) signalGroup(group, 'SIGKILL');
+const boundGroups = new Set<number>();
+const killBoundGroups = (): void => {
+  for (const group of boundGroups) signalGroup(group, 'SIGKILL');
 };
 
 /** From here until the returned function is called, the group does not outlive an exit of this process. */
 export const bindToThisProcess = (group: number): (() => void) => {
-  if (live.size === 0) process.on('exit', killLive);
-  live.add(group);
+  if (boundGroups.size === 0) process.on('exit', killBoundGroups);
+  boundGroups.add(group);
   return () => {
-    live.delete(group);
-    if (live.size === 0) process.off('exit', killLive);
+    boundGroups.delete(group);
+    if (boundGroups.size === 0) process.off('exit', killBoundGroups);
   };
 };

@@ -5,9 +5,9 @@ import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
 import { messageOf } from '../../machines/message-of.ts';
-import { type Bounds, createBoundedText } from './head-tail-buffer.ts';
-import { closeOwnEnds, openPipes } from './named-pipes.ts';
-import { endMarked } from './orphans.ts';
+import { type Bounds, createHeadTailBuffer } from './head-tail-buffer.ts';
+import { closeChildEnds, openNamedPipes } from './named-pipes.ts';
+import { endOrphans } from './orphans.ts';
 import { bindToThisProcess, endGroup } from './process-group.ts';
 
 export type OutputStream = 'stdout' | 'stderr';
@@ -41,31 +41,31 @@ export interface CommandResult {
   readonly truncatedBytes: number;
 }
 
-const inherited = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'TZ', 'TMPDIR'];
+const keptVariables = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'TZ', 'TMPDIR'];
 
 /** The environment for child processes: an allow-list, so that no key and no setting of ours gets in. */
 export const childEnvironment = (from: NodeJS.ProcessEnv): Readonly<Record<string, string>> => {
   const kept = Object.entries(from).filter(
     (entry): entry is [string, string] =>
-      entry[1] !== undefined && (inherited.includes(entry[0]) || entry[0].startsWith('LC_')),
+      entry[1] !== undefined && (keptVariables.includes(entry[0]) || entry[0].startsWith('LC_')),
   );
   return { ...Object.fromEntries(kept), TERM: 'dumb', CI: 'true', NO_COLOR: '1' };
 };
 
 /** For pipes of processes that a shell does not wait for, such as `>(tee log)`, and for what is just ending. */
-const patienceMs = 200;
+const straggleMs = 200;
 /** A process that left the group may hold the pipe open for ever. */
 const drainMs = 500;
 
 /** In the environment of every command, and of no other process: by it is found what left its process group. */
-const markVariable = 'ATS_COMMAND';
+const commandIdVariable = 'ATS_COMMAND';
 
-type Pipes = Awaited<ReturnType<typeof openPipes>>;
+type Pipes = Awaited<ReturnType<typeof openNamedPipes>>;
 
 const start = ({ argv: [file, ...args], cwd, env, stdinFile, fd3 }: Command, mark: string, pipes: Pipes) =>
   execa(file, args, {
     cwd,
-    env: { ...env, [markVariable]: mark },
+    env: { ...env, [commandIdVariable]: mark },
     extendEnv: false,
     stdio: [
       stdinFile === undefined ? 'ignore' : { file: stdinFile },
@@ -79,11 +79,11 @@ const start = ({ argv: [file, ...args], cwd, env, stdinFile, fd3 }: Command, mar
   });
 
 type Child = ReturnType<typeof start>;
-type Ending = 'itself' | 'timeout' | 'abort';
+type CommandEnding = 'itself' | 'timeout' | 'abort';
 
-const firstEnding = (child: Child, { timeoutMs, signal }: Command): Promise<Ending> =>
+const firstEnding = (child: Child, { timeoutMs, signal }: Command): Promise<CommandEnding> =>
   new Promise((resolve) => {
-    const settle = (ending: Ending) => {
+    const settle = (ending: CommandEnding) => {
       clearTimeout(timer);
       signal.removeEventListener('abort', onAbort);
       resolve(ending);
@@ -110,10 +110,10 @@ const drain = async (outputs: readonly Readable[], closed: Promise<unknown>): Pr
   for (const output of outputs) output.destroy();
 };
 
-const exitCodeOf = (child: Child): number | null =>
+const childExitCode = (child: Child): number | null =>
   child.signalCode === null ? child.exitCode : 128 + constants.signals[child.signalCode];
 
-const notStarted = (output: string, aborted: boolean): CommandResult => ({
+const failedToStart = (output: string, aborted: boolean): CommandResult => ({
   exitCode: null,
   timedOut: false,
   aborted,
@@ -122,7 +122,7 @@ const notStarted = (output: string, aborted: boolean): CommandResult => ({
   truncatedBytes: 0,
 });
 
-interface Begun {
+interface StartedCommand {
   readonly child: Child;
   readonly group: number;
   readonly mark: string;
@@ -130,9 +130,12 @@ interface Begun {
   readonly stderr: Readable;
 }
 
-const supervise = async ({ child, group, mark, stdout, stderr }: Begun, command: Command): Promise<CommandResult> => {
+const supervise = async (
+  { child, group, mark, stdout, stderr }: StartedCommand,
+  command: Command,
+): Promise<CommandResult> => {
   const release = bindToThisProcess(group);
-  const kept = createBoundedText(command);
+  const kept = createHeadTailBuffer(command);
   const take = (stream: OutputStream) => (text: string) => {
     kept.push(text);
     command.onOutput?.(text, stream);
@@ -142,15 +145,15 @@ const supervise = async ({ child, group, mark, stdout, stderr }: Begun, command:
   const closed = Promise.all([stdout, stderr].map((output) => new Promise((resolve) => output.once('close', resolve))));
 
   const ending = await firstEnding(child, command);
-  const patience = ending === 'itself' ? patienceMs : 0;
+  const patience = ending === 'itself' ? straggleMs : 0;
   const { byItself } = await endGroup(group, patience);
-  const escaped = await endMarked(markVariable, mark, patience);
+  const escaped = await endOrphans(commandIdVariable, mark, patience);
   release();
   await drain([stdout, stderr], closed);
 
   const { text, truncatedBytes } = kept.read();
   return {
-    exitCode: ending === 'itself' ? exitCodeOf(child) : null,
+    exitCode: ending === 'itself' ? childExitCode(child) : null,
     timedOut: ending === 'timeout',
     aborted: ending === 'abort',
     leftProcesses: ending === 'itself' && (!byItself || escaped > 0),
@@ -164,17 +167,17 @@ const supervise = async ({ child, group, mark, stdout, stderr }: Begun, command:
  * ended, timed out or was aborted. Never rejects for a failure of the command. Keeps `headBytes` + `tailBytes` of output.
  */
 export const runCommand = async (command: Command): Promise<CommandResult> => {
-  if (command.signal.aborted) return notStarted('', true);
+  if (command.signal.aborted) return failedToStart('', true);
   try {
     const mark = randomUUID();
-    const pipes = command.namedOutputs === true ? await openPipes() : null;
+    const pipes = command.namedOutputs === true ? await openNamedPipes() : null;
     const child = start(command, mark, pipes);
-    closeOwnEnds(pipes ?? []);
+    closeChildEnds(pipes ?? []);
     const [stdout, stderr] = [pipes?.[0].readable ?? child.stdout, pipes?.[1].readable ?? child.stderr];
     if (child.pid !== undefined) return await supervise({ child, group: child.pid, mark, stdout, stderr }, command);
     for (const { readable } of pipes ?? []) readable.destroy();
-    return notStarted((await child).shortMessage ?? 'the command could not start', false);
+    return failedToStart((await child).shortMessage ?? 'the command could not start', false);
   } catch (error) {
-    return notStarted(messageOf(error), false);
+    return failedToStart(messageOf(error), false);
   }
 };

@@ -4,8 +4,8 @@ export interface TextGatherer {
   end(): void;
 }
 
-const gatherMs = 50;
-const gatherAtMost = 2_048;
+const flushMs = 50;
+const flushLength = 2_048;
 
 export const createTextGatherer = (emit: (text: string) => void): TextGatherer => {
   let gathered = '';
@@ -19,8 +19,8 @@ export const createTextGatherer = (emit: (text: string) => void): TextGatherer =
   return {
     add: (delta) => {
       gathered += delta;
-      if (gathered.length >= gatherAtMost) flush();
-      else timer ??= setTimeout(flush, gatherMs);
+      if (gathered.length >= flushLength) flush();
+      else timer ??= setTimeout(flush, flushMs);
     },
     end: flush,
   };

@@ -3,28 +3,28 @@ import { dirname, join, sep } from 'node:path';
 import type { AssistantNeeds, OwnFolder } from './port.ts';
 
 /** What an assistant writes into its home and beside its sessions is memory, and gone when it has ended. */
-const homeBytes = 512 * 1024 * 1024;
+const homeBytesAtMost = 512 * 1024 * 1024;
 
-const kindOf = (path: string): 'file' | 'folder' | null => {
+const pathKind = (path: string): 'file' | 'folder' | null => {
   const stat = statSync(path, { throwIfNoEntry: false });
   if (stat?.isDirectory() === true) return 'folder';
   return stat?.isFile() === true ? 'file' : null;
 };
 
-const memory = (path: string): string[] => ['--size', String(homeBytes), '--tmpfs', path];
+const tmpfsMount = (path: string): string[] => ['--size', String(homeBytesAtMost), '--tmpfs', path];
 
-const entriesOf = (path: string): readonly string[] => (kindOf(path) === 'folder' ? readdirSync(path) : []);
+const folderEntries = (path: string): readonly string[] => (pathKind(path) === 'folder' ? readdirSync(path) : []);
 
 /** Its sessions stay, its settings are shown, and of the rest of the folder nothing is. */
 const folderMounts = ({ path, sessions, credentials, shown }: OwnFolder): string[] => {
   mkdirSync(join(path, sessions), { recursive: true, mode: 0o700 });
   const at = (flag: string, name: string): string[] =>
-    kindOf(join(path, name)) === null ? [] : [flag, join(path, name), join(path, name)];
+    pathKind(join(path, name)) === null ? [] : [flag, join(path, name), join(path, name)];
   return [
-    ...memory(path),
+    ...tmpfsMount(path),
     ...at('--bind', sessions),
     ...at('--bind', credentials),
-    ...entriesOf(path)
+    ...folderEntries(path)
       .filter((name) => shown.test(name))
       .flatMap((name) => at('--ro-bind', name)),
   ];
@@ -32,13 +32,13 @@ const folderMounts = ({ path, sessions, credentials, shown }: OwnFolder): string
 
 /** The assistant's home: empty, but for what is its own. */
 export const homeMounts = ({ home, folders, files }: AssistantNeeds): string[] => [
-  ...(home === sep ? [] : memory(home)),
+  ...(home === sep ? [] : tmpfsMount(home)),
   ...folders.flatMap(folderMounts),
-  ...files.filter((file) => kindOf(file) === 'file').flatMap((file) => ['--ro-bind', file, file]),
+  ...files.filter((file) => pathKind(file) === 'file').flatMap((file) => ['--ro-bind', file, file]),
 ];
 
 /** A program from npm needs the packages beside its own. */
-const folderOf = (program: string): string => {
+const programFolder = (program: string): string => {
   const [before = '', ...rest] = program.split('/node_modules/');
   return rest.length === 0 ? dirname(program) : join(before, 'node_modules');
 };
@@ -48,9 +48,9 @@ const folderOf = (program: string): string => {
  * one of the folders that stay hidden, of which only the file is shown.
  */
 export const programPaths = (program: string, hidden: readonly string[]): readonly string[] => {
-  if (kindOf(program) === null) return [];
+  if (pathKind(program) === null) return [];
   const real = realpathSync(program);
   const visible = (folder: string, file: string): string =>
     hidden.some((each) => `${each}/`.startsWith(folder === sep ? sep : `${folder}/`)) ? file : folder;
-  return [...new Set([visible(dirname(program), program), visible(folderOf(real), real)])];
+  return [...new Set([visible(dirname(program), program), visible(programFolder(real), real)])];
 };

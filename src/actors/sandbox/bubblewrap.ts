@@ -4,12 +4,12 @@ import { homedir, tmpdir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { execaSync } from 'execa';
 import { homeMounts, programPaths } from './assistant-mounts.ts';
-import type { Sandbox, Wanted } from './port.ts';
+import type { Sandbox, SandboxRequest } from './port.ts';
 import { limitProcesses } from './process-limit.ts';
 import { protectedPaths } from './protected-paths.ts';
-import { nothingSetAside } from './quarantine.ts';
+import { nothingQuarantined } from './quarantine.ts';
 import { seccompFilter } from './seccomp.ts';
-import { createGuard } from './shared-folder.ts';
+import { createFolderGuard } from './shared-folder.ts';
 
 export interface BubblewrapOptions {
   /** Further folders that commands may read, absolute. */
@@ -27,16 +27,16 @@ export interface BubblewrapOptions {
 }
 
 /** Ubuntu lets only this path make user namespaces (facts/security-reliability 4). */
-const usualPath = '/usr/bin/bwrap';
+const defaultBwrap = '/usr/bin/bwrap';
 const trialMs = 5_000;
 const temporaryBytes = 512 * 1024 * 1024;
 const sharedBytes = 256 * 1024 * 1024;
-const usualMemoryBytes = 4 * 1024 ** 3;
+const defaultMemoryBytes = 4 * 1024 ** 3;
 
 /** Of the system, what programs need to run; of /etc, nothing that is a secret. */
-const system = ['/usr', '/opt'];
-const links = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'];
-const settings = [
+const systemFolders = ['/usr', '/opt'];
+const systemLinks = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'];
+const systemSettings = [
   ...['ssl', 'ca-certificates', 'alternatives', 'ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'passwd', 'group'],
   ...[
     'nsswitch.conf',
@@ -52,15 +52,15 @@ const settings = [
 ].map((name) => `/etc/${name}`);
 
 /** A command must not make it either: the server does, when the tracker is new. */
-const tracker = '.beads';
+const trackerFolder = '.beads';
 
-const limits = { fsize: 1024 ** 3, nofile: 4_096, nproc: 1_024, core: 0 };
+const resourceLimits = { fsize: 1024 ** 3, nofile: 4_096, nproc: 1_024, core: 0 };
 
-const isRoot = process.getuid?.() === 0;
+const serverIsRoot = process.getuid?.() === 0;
 
-const there = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+const exists = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 const readOnly = (paths: readonly string[]): string[] =>
-  paths.filter(there).flatMap((path) => ['--ro-bind', path, path]);
+  paths.filter(exists).flatMap((path) => ['--ro-bind', path, path]);
 
 /** Programs outside the system's folders, such as a Node of one's own: the folder of PATH, and for Node what belongs to it. */
 const programFolders = (path: string): readonly string[] => {
@@ -71,34 +71,35 @@ const programFolders = (path: string): readonly string[] => {
   const folders = path.split(delimiter).filter((folder) => isAbsolute(folder) && existsSync(folder));
   const outside = [...folders, own].filter(
     (folder) =>
-      !holdsHome(folder) && ![...system, ...links].some((known) => folder === known || folder.startsWith(`${known}/`)),
+      !holdsHome(folder) &&
+      ![...systemFolders, ...systemLinks].some((known) => folder === known || folder.startsWith(`${known}/`)),
   );
   return [...new Set(outside)];
 };
 
 /** Not through a link, which could lead anywhere. */
-const isPlain = (path: string): boolean => {
+const isFileOrFolder = (path: string): boolean => {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   return stat?.isFile() === true || stat?.isDirectory() === true;
 };
 
 /** Protected names at the top. In a folder of its own, an agent may write those that a person is shown. */
-const heldAtTop = ({ root, git }: Wanted): readonly string[] =>
+const protectedAtTop = ({ root, git }: SandboxRequest): readonly string[] =>
   protectedPaths
     .filter(({ name, protection }) => git == null || (protection === 'held' && name !== '.git'))
     .map(({ name }) => join(root, name));
 
 const trackerMounts = (root: string): string[] => {
-  const folder = join(root, tracker);
-  if (there(folder)) return isPlain(folder) ? ['--ro-bind', folder, folder] : [];
+  const folder = join(root, trackerFolder);
+  if (exists(folder)) return isFileOrFolder(folder) ? ['--ro-bind', folder, folder] : [];
   return ['--size', '4096', '--tmpfs', folder, '--remount-ro', folder];
 };
 
-const workspaceMounts = (wanted: Wanted): string[] => {
-  const { root, git, held = heldAtTop(wanted), readOnly: isReadOnly = false } = wanted;
+const workspaceMounts = (wanted: SandboxRequest): string[] => {
+  const { root, git, held = protectedAtTop(wanted), readOnly: isReadOnly = false } = wanted;
   const own = git == null ? [] : ['--bind', git.dir, git.at];
   if (isReadOnly) return ['--ro-bind', root, root, ...own];
-  return ['--bind', root, root, ...own, ...readOnly(held.filter(isPlain)), ...trackerMounts(root)];
+  return ['--bind', root, root, ...own, ...readOnly(held.filter(isFileOrFolder)), ...trackerMounts(root)];
 };
 
 /** The settings of the kernel belong to root, also to one without capabilities, and are those of the whole machine. */
@@ -107,17 +108,17 @@ const kernelSettings = ['/proc/sys', '/proc/sysrq-trigger'];
 /** Below a /proc that is read-only as a whole, no further namespace of users can be made. */
 const procMounts = (nests: boolean): string[] => (nests ? readOnly(kernelSettings) : ['--remount-ro', '/proc']);
 
-const assistantMounts = ({ assistant, argv: [program], root }: Wanted, temporary: string): string[] =>
+const assistantMounts = ({ assistant, argv: [program], root }: SandboxRequest, temporary: string): string[] =>
   assistant === undefined
     ? []
     : [...homeMounts(assistant), ...readOnly(programPaths(program, [assistant.home, temporary, root]))];
 
-const mounts = (wanted: Wanted, temporary: string, readPaths: readonly string[]): string[] => {
+const allMounts = (wanted: SandboxRequest, temporary: string, readPaths: readonly string[]): string[] => {
   const { readable, env, assistant } = wanted;
   return [
-    ...readOnly(system),
-    ...links.filter(there).flatMap((path) => ['--ro-bind', path, path]),
-    ...readOnly(settings),
+    ...readOnly(systemFolders),
+    ...systemLinks.filter(exists).flatMap((path) => ['--ro-bind', path, path]),
+    ...readOnly(systemSettings),
     ...['--proc', '/proc', '--dev', '/dev'],
     // Both are memory: without this, half of the machine's.
     ...['--size', String(sharedBytes), '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
@@ -133,11 +134,11 @@ const mounts = (wanted: Wanted, temporary: string, readPaths: readonly string[])
 };
 
 /** Root of the machine may be mapped into no further namespace: there it is an ordinary user, by name alone. */
-const nesting = (): string[] => (isRoot ? ['--uid', '1000', '--gid', '1000'] : []);
+const nestingArgs = (): string[] => (serverIsRoot ? ['--uid', '1000', '--gid', '1000'] : []);
 
-const isolation = (network: boolean, nests = false): string[] => [
+const namespaceArgs = (network: boolean, nests = false): string[] => [
   ...['--unshare-user', '--unshare-all', ...(network ? ['--share-net'] : [])],
-  ...(nests ? nesting() : ['--disable-userns']),
+  ...(nests ? nestingArgs() : ['--disable-userns']),
   ...['--die-with-parent', '--new-session', '--cap-drop', 'ALL'],
 ];
 
@@ -145,18 +146,18 @@ const prlimit = '/usr/bin/prlimit';
 const choom = '/usr/bin/choom';
 
 /** Not the address space (`--as`): V8 and others reserve far more than they use. */
-const limitsBefore = (memoryBytes: number | null): string[] => {
-  const all = { ...limits, ...(memoryBytes === null ? {} : { data: memoryBytes }) };
+const prlimitArgs = (memoryBytes: number | null): string[] => {
+  const all = { ...resourceLimits, ...(memoryBytes === null ? {} : { data: memoryBytes }) };
   return existsSync(prlimit)
     ? [prlimit, ...Object.entries(all).map(([name, value]) => `--${name}=${value}`), '--']
     : [];
 };
 
 /** Many processes can have too much together: then the kernel ends one of them, and not the server. */
-const endedFirst = (argv: Wanted['argv']): Wanted['argv'] =>
+const preferForOomKill = (argv: SandboxRequest['argv']): SandboxRequest['argv'] =>
   existsSync(choom) ? [choom, '-n', '1000', '--', ...argv] : argv;
 
-const memoryText = (memoryBytes: number | null): string => {
+const describeMemoryLimit = (memoryBytes: number | null): string => {
   if (memoryBytes === null) return 'no limit of memory';
   return existsSync(prlimit)
     ? `memory ${memoryBytes / 1024 ** 2} MB for each process`
@@ -164,14 +165,14 @@ const memoryText = (memoryBytes: number | null): string => {
 };
 
 /** Empty where they are held, which needs no word. */
-const processesText = (): string => {
-  if (!isRoot) return '';
-  const held = limitProcesses(limits.nproc);
+const describeProcessLimit = (): string => {
+  if (!serverIsRoot) return '';
+  const held = limitProcesses(resourceLimits.nproc);
   held?.release();
   return held === null ? ', no limit of processes (the server is root, and can make no cgroup)' : '';
 };
 
-const refusalOf = ({ assistant }: Wanted, detail: string): string =>
+const refusalText = ({ assistant }: SandboxRequest, detail: string): string =>
   assistant === undefined
     ? `no command is run without a sandbox: ${detail}, or set sandbox.mode to off to run commands as you`
     : `no assistant is run without a sandbox: ${detail}, or set sandbox.assistants to off to run assistants as you`;
@@ -182,17 +183,17 @@ const refusalOf = ({ assistant }: Wanted, detail: string): string =>
  * system call filter.
  */
 export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
-  const { readPaths, network, memoryBytes = usualMemoryBytes, bwrap = usualPath, temporary = '/tmp' } = options;
-  const guard = createGuard(options.quarantine ?? join(tmpdir(), `agent-quarantine-${randomUUID()}`));
+  const { readPaths, network, memoryBytes = defaultMemoryBytes, bwrap = defaultBwrap, temporary = '/tmp' } = options;
+  const guard = createFolderGuard(options.quarantine ?? join(tmpdir(), `agent-quarantine-${randomUUID()}`));
   let tried: { readonly ok: boolean; readonly detail: string } | null = null;
 
   const tryOnce = (): { readonly ok: boolean; readonly detail: string } => {
     if (!existsSync(bwrap))
       return { ok: false, detail: `bubblewrap is not installed (${bwrap}); install it with: apt install bubblewrap` };
     const args = [
-      ...isolation(network),
-      ...readOnly(system),
-      ...readOnly(links),
+      ...namespaceArgs(network),
+      ...readOnly(systemFolders),
+      ...readOnly(systemLinks),
       '--proc',
       '/proc',
       '--',
@@ -208,7 +209,7 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
     return exitCode === 0
       ? {
           ok: true,
-          detail: `bubblewrap, network ${network ? 'on' : 'off'}, ${memoryText(memoryBytes)}${processesText()}`,
+          detail: `bubblewrap, network ${network ? 'on' : 'off'}, ${describeMemoryLimit(memoryBytes)}${describeProcessLimit()}`,
         }
       : { ok: false, detail: `bubblewrap cannot be used here: ${said || 'it did not run'}; allow user namespaces` };
   };
@@ -222,26 +223,26 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
     describe: () => check().detail,
     check,
     // Where no command can be run, nothing has to be held: `confine` says why.
-    guard: async (root) => (check().ok ? guard(root) : { readOnly: [], settle: async () => nothingSetAside }),
+    guard: async (root) => (check().ok ? guard(root) : { readOnly: [], settle: async () => nothingQuarantined }),
     confine: (wanted) => {
       const { ok, detail } = check();
-      if (!ok) return { refusal: refusalOf(wanted, detail) };
+      if (!ok) return { refusal: refusalText(wanted, detail) };
       const { argv, root, env, assistant } = wanted;
       const shared = wanted.network ?? network;
       const nests = assistant?.nests === true;
       const filter = seccompFilter({ network: shared, nests });
       const inside = { ...env, HOME: assistant?.home ?? `${temporary}/home`, TMPDIR: temporary };
       const variables = Object.entries(inside).flatMap(([name, value]) => ['--setenv', name, value]);
-      const held = isRoot ? limitProcesses(limits.nproc) : null;
-      const spawned = endedFirst([
+      const held = serverIsRoot ? limitProcesses(resourceLimits.nproc) : null;
+      const spawned = preferForOomKill([
         bwrap,
-        ...isolation(shared, nests),
+        ...namespaceArgs(shared, nests),
         ...(filter === null ? [] : ['--seccomp', '3']),
         '--clearenv',
         ...variables,
-        ...mounts(wanted, temporary, readPaths),
+        ...allMounts(wanted, temporary, readPaths),
         ...['--chdir', root, '--'],
-        ...limitsBefore(memoryBytes),
+        ...prlimitArgs(memoryBytes),
         ...argv,
       ]);
       return {

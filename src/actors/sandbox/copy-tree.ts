@@ -3,14 +3,14 @@ import { copyFile, mkdir, symlink } from 'node:fs/promises';
 import { look, openFolderIn, readLinkIn, within } from '../workspace/handles.ts';
 
 /** How much more may be copied. */
-export interface Room {
+export interface CopyBudget {
   bytes: number;
   entries: number;
 }
 
-const maxDepth = 200;
-const fileFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-const raw = (latin1: string): Buffer => Buffer.from(latin1, 'latin1');
+const copyDepthAtMost = 200;
+const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+const toBytes = (latin1: string): Buffer => Buffer.from(latin1, 'latin1');
 
 /** A command can take the right to change a folder from its owner. */
 export const makeChangeable = (folder: number): void => {
@@ -18,7 +18,7 @@ export const makeChangeable = (folder: number): void => {
   if ((mode & 0o700) !== 0o700) fchmodSync(folder, (mode & 0o777) | 0o700);
 };
 
-const inFolder = async (parent: number, name: string, use: (folder: number, names: readonly string[]) => unknown) => {
+const withFolder = async (parent: number, name: string, use: (folder: number, names: readonly string[]) => unknown) => {
   const folder = openFolderIn(parent, name);
   try {
     makeChangeable(folder);
@@ -28,27 +28,33 @@ const inFolder = async (parent: number, name: string, use: (folder: number, name
   }
 };
 
-const copyPlain = async (folder: number, name: string, to: string): Promise<void> => {
-  const file = openSync(within(folder, name), fileFlags);
+const copyRegularFile = async (folder: number, name: string, to: string): Promise<void> => {
+  const file = openSync(within(folder, name), readFlags);
   try {
-    if (fstatSync(file).isFile()) await copyFile(`/proc/self/fd/${file}`, raw(to), constants.COPYFILE_EXCL);
+    if (fstatSync(file).isFile()) await copyFile(`/proc/self/fd/${file}`, toBytes(to), constants.COPYFILE_EXCL);
   } finally {
     closeSync(file);
   }
 };
 
 /** Copies files, folders and links as they are; pipes and devices are left out. @throws when there is no more room */
-export const copyTree = async (folder: number, name: string, to: string, room: Room, depth = 0): Promise<void> => {
+export const copyTree = async (
+  folder: number,
+  name: string,
+  to: string,
+  room: CopyBudget,
+  depth = 0,
+): Promise<void> => {
   const found = look(folder, name);
   if (found === null) return;
   room.entries -= 1;
   room.bytes -= found.isFile() ? found.size : 0;
-  if (room.entries < 0 || room.bytes < 0 || depth > maxDepth) throw new Error('it is too large to be copied');
-  if (found.isSymbolicLink()) await symlink(readLinkIn(folder, name), raw(to));
-  else if (found.isFile()) await copyPlain(folder, name, to);
+  if (room.entries < 0 || room.bytes < 0 || depth > copyDepthAtMost) throw new Error('it is too large to be copied');
+  if (found.isSymbolicLink()) await symlink(readLinkIn(folder, name), toBytes(to));
+  else if (found.isFile()) await copyRegularFile(folder, name, to);
   else if (found.isDirectory()) {
-    await mkdir(raw(to), { mode: 0o700 });
-    await inFolder(folder, name, async (inner, names) => {
+    await mkdir(toBytes(to), { mode: 0o700 });
+    await withFolder(folder, name, async (inner, names) => {
       for (const each of names) await copyTree(inner, each, `${to}/${each}`, room, depth + 1);
     });
   }
@@ -57,7 +63,7 @@ export const copyTree = async (folder: number, name: string, to: string, room: R
 /** Removes a file or a folder with all that is in it, and follows no link. */
 export const removeTree = async (folder: number, name: string): Promise<void> => {
   if (look(folder, name)?.isDirectory() !== true) return unlinkSync(within(folder, name));
-  await inFolder(folder, name, async (inner, names) => {
+  await withFolder(folder, name, async (inner, names) => {
     for (const each of names) await removeTree(inner, each);
   });
   rmdirSync(within(folder, name));

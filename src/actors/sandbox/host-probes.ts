@@ -16,10 +16,10 @@ import { childEnvironment } from '../process/run-command.ts';
 import type { Workspace } from '../workspace/port.ts';
 import { chooseWorkspace } from '../workspace/select-workspace.ts';
 import type { Sandbox } from './port.ts';
-import { runConfined } from './run-sandboxed.ts';
-import type { Probe } from './self-test.ts';
+import { runSandboxed } from './run-sandboxed.ts';
+import type { SandboxProbe } from './self-test.ts';
 
-const ran = 'the probe ran';
+const ranText = 'the probe ran';
 
 /** Leaves work behind that makes git, or whoever works there next, run a program that the work itself brings. */
 const plant = [
@@ -31,10 +31,11 @@ const plant = [
 ].join('\n');
 
 const taskId = 'bd-probe' as TaskId;
-const attempt = (number: number): AttemptInput => ({ taskId, attempt: number, role: 'engineer', options: {} });
+const probeAttempt = (number: number): AttemptInput => ({ taskId, attempt: number, role: 'engineer', options: {} });
 
 /** Everything below a folder, as one text. */
-const allOf = (folder: string): string => readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort().join('\n');
+const namesBelow = (folder: string): string =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort().join('\n');
 
 const makeProject = (folder: string) => {
   const [project, other] = [join(folder, 'project'), join(folder, 'other')];
@@ -45,17 +46,17 @@ const makeProject = (folder: string) => {
 };
 
 const runPlant = async (sandbox: Sandbox, workspace: Workspace, facts: Readonly<Record<string, string>>) => {
-  const { root, readable, git } = await workspace.open(attempt(1));
-  const result = await runConfined(sandbox, {
-    ...{ root, readable, git, argv: ['/bin/sh', '-c', `echo ${ran}\n${plant}`] as const },
+  const { root, readable, git } = await workspace.open(probeAttempt(1));
+  const result = await runSandboxed(sandbox, {
+    ...{ root, readable, git, argv: ['/bin/sh', '-c', `echo ${ranText}\n${plant}`] as const },
     env: { ...childEnvironment(process.env), ...facts },
     ...{ timeoutMs: 20_000, signal: new AbortController().signal, headBytes: 1_000, tailBytes: 1_000 },
   });
-  return !('refusal' in result) && result.output.startsWith(ran) && existsSync(join(root, 'lib', 'b.txt'));
+  return !('refusal' in result) && result.output.startsWith(ranText) && existsSync(join(root, 'lib', 'b.txt'));
 };
 
 /** Tries what happens on the host after a command: git saves, shows and merges its work, and the next attempt begins. */
-export const runHostProbes = async (sandbox: Sandbox): Promise<readonly Probe[]> => {
+export const runHostProbes = async (sandbox: Sandbox): Promise<readonly SandboxProbe[]> => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'agent-probe-')));
   const { project, other, mark } = makeProject(folder);
   try {
@@ -65,14 +66,14 @@ export const runHostProbes = async (sandbox: Sandbox): Promise<readonly Probe[]>
     });
     const tried = await runPlant(sandbox, workspace, { OTHER: other, MARK: mark });
     const patch = (await workspace.diff(taskId, 1))?.patch ?? '';
-    const saved = await workspace.save(attempt(1), 'Work');
+    const saved = await workspace.save(probeAttempt(1), 'Work');
     const shown = (await workspace.diff(taskId, 1))?.patch ?? '';
     await workspace.merge(taskId, 1, 'squash', 'Work');
-    const next = await workspace.open(attempt(2));
-    const later = allOf(next.root);
+    const next = await workspace.open(probeAttempt(2));
+    const later = namesBelow(next.root);
     const isOutsideSafe =
       readdirSync(other).join() === 'secret' && readFileSync(join(other, 'secret'), 'utf8') === 'canary';
-    const probe = (name: string, isHeld: boolean): Probe => ({ name, held: tried && isHeld, tried });
+    const probe = (name: string, isHeld: boolean): SandboxProbe => ({ name, held: tried && isHeld, tried });
     return [
       probe('have git on the host run a program of its work', saved !== null && !existsSync(mark)),
       probe(

@@ -30,7 +30,7 @@ export interface OwnGit {
 }
 
 /** A command as a tool wants it run. */
-export interface Wanted {
+export interface SandboxRequest {
   readonly argv: readonly [string, ...string[]];
   /** The workspace: the one folder that the command may change. Absolute, symlinks resolved. */
   readonly root: string;
@@ -51,7 +51,7 @@ export interface Wanted {
 }
 
 /** What is really spawned. */
-export interface Confined {
+export interface SandboxedSpawn {
   readonly argv: readonly [string, ...string[]];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
@@ -82,5 +82,5 @@ export interface Sandbox {
   /** Holds protected paths in the user's own folder, around each command; absent where nothing is held. */
   readonly guard?: GuardFolder;
   /** How a command is spawned so that it is held, or why it is refused. Never runs it unheld when it should be held. */
-  confine(wanted: Wanted): Confined | { readonly refusal: string };
+  confine(wanted: SandboxRequest): SandboxedSpawn | { readonly refusal: string };
 }

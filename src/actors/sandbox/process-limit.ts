@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Wanted } from './port.ts';
+import type { SandboxRequest } from './port.ts';
 
 /** Where cgroups count processes: of version 1, then of version 2. */
 const hierarchies = ['/sys/fs/cgroup/pids', '/sys/fs/cgroup'];
@@ -9,9 +9,9 @@ const prefix = 'agent-commands-';
 
 /** Which it could not while the last process was ending. */
 const leftBehind = new Set<string>();
-let made = 0;
+let groupsMade = 0;
 
-const remove = (folder: string): void => {
+const removeGroup = (folder: string): void => {
   try {
     rmdirSync(folder);
     leftBehind.delete(folder);
@@ -29,18 +29,18 @@ const isRunning = (pid: number): boolean => {
 };
 
 /** What was left behind by us, and by servers that were killed; none that a process may still be about to enter. */
-const sweep = (hierarchy: string): void => {
+const removeStale = (hierarchy: string): void => {
   const ofOthers = readdirSync(hierarchy).filter(
     (name) => name.startsWith(prefix) && !isRunning(Number(name.slice(prefix.length).split('-')[0])),
   );
-  for (const folder of [...leftBehind, ...ofOthers.map((name) => join(hierarchy, name))]) remove(folder);
+  for (const folder of [...leftBehind, ...ofOthers.map((name) => join(hierarchy, name))]) removeGroup(folder);
 };
 
-const createIn = (hierarchy: string, most: number): string | null => {
-  made += 1;
-  const folder = join(hierarchy, `${prefix}${process.pid}-${made}`);
+const createGroupIn = (hierarchy: string, most: number): string | null => {
+  groupsMade += 1;
+  const folder = join(hierarchy, `${prefix}${process.pid}-${groupsMade}`);
   try {
-    sweep(hierarchy);
+    removeStale(hierarchy);
     mkdirSync(folder);
   } catch {
     return null;
@@ -49,26 +49,26 @@ const createIn = (hierarchy: string, most: number): string | null => {
     writeFileSync(join(folder, 'pids.max'), String(most), { flag: 'r+' });
     return folder;
   } catch {
-    remove(folder);
+    removeGroup(folder);
     return null;
   }
 };
 
 export interface ProcessLimit {
   /** The same command, within the limit from its beginning; not run when it cannot be. */
-  readonly within: (argv: Wanted['argv']) => Wanted['argv'];
+  readonly within: (argv: SandboxRequest['argv']) => SandboxRequest['argv'];
   /** To be called when the command has ended. */
   readonly release: () => void;
 }
 
-const within = (folder: string, argv: Wanted['argv']): Wanted['argv'] => [
+const enterAndRun = (folder: string, argv: SandboxRequest['argv']): SandboxRequest['argv'] => [
   ...(['/bin/sh', '-c', 'echo $$ > "$0" && exec "$@"', join(folder, 'cgroup.procs')] as const),
   ...argv,
 ];
 
 /** Where a folder can be made, and yet no process may enter it, no command must depend on it. */
 const canEnter = (folder: string): boolean => {
-  const [program, ...args] = within(folder, ['true']);
+  const [program, ...args] = enterAndRun(folder, ['true']);
   return spawnSync(program, args, { stdio: 'ignore', timeout: 5_000 }).status === 0;
 };
 
@@ -87,10 +87,11 @@ const isUsable = (hierarchy: string, folder: string): boolean => {
  */
 export const limitProcesses = (most: number): ProcessLimit | null => {
   for (const hierarchy of hierarchies) {
-    const folder = createIn(hierarchy, most);
+    const folder = createGroupIn(hierarchy, most);
     if (folder === null) continue;
-    if (isUsable(hierarchy, folder)) return { within: (argv) => within(folder, argv), release: () => remove(folder) };
-    remove(folder);
+    if (isUsable(hierarchy, folder))
+      return { within: (argv) => enterAndRun(folder, argv), release: () => removeGroup(folder) };
+    removeGroup(folder);
   }
   return null;
 };

@@ -11,7 +11,7 @@ export interface ProtectedPath {
   readonly reason: string;
 }
 
-const all = (protection: Protection, reason: string, names: string): readonly ProtectedPath[] =>
+const protect = (protection: Protection, reason: string, names: string): readonly ProtectedPath[] =>
   names.split(' ').map((name) => ({ name, protection, reason }));
 
 /**
@@ -19,70 +19,74 @@ const all = (protection: Protection, reason: string, names: string): readonly Pr
  * in its place would lead around a longer path. Ordinary code (Makefile, package.json, build scripts) is not here.
  */
 export const protectedPaths: readonly ProtectedPath[] = [
-  ...all('held', 'git runs the programs that its settings and hooks name', '.git'),
-  ...all('held', 'git takes repositories and their folders from it', '.gitmodules'),
-  ...all('held', 'settings of these version controls name programs to run', '.hg .jj .sl .svn'),
-  ...all('held', 'the tracker: an agent must not close tasks by writing files', '.beads'),
-  ...all('held', 'rules for the agents of this server', '.agent'),
-  ...all('held', 'an assistant starts the servers that it names', '.mcp.json'),
-  ...all(
+  ...protect('held', 'git runs the programs that its settings and hooks name', '.git'),
+  ...protect('held', 'git takes repositories and their folders from it', '.gitmodules'),
+  ...protect('held', 'settings of these version controls name programs to run', '.hg .jj .sl .svn'),
+  ...protect('held', 'the tracker: an agent must not close tasks by writing files', '.beads'),
+  ...protect('held', 'rules for the agents of this server', '.agent'),
+  ...protect('held', 'an assistant starts the servers that it names', '.mcp.json'),
+  ...protect(
     'held',
     'an assistant takes settings, hooks, extensions or permissions from it',
     '.agents .aider.conf.yml .aider.model.settings.yml .amazonq .amp .augment .claude .claude.json .codex .continue .copilot ' +
       '.crush .crush.json .cursor .factory .gemini .goose .junie .kilocode .kiro .opencode .pi .qwen .roo .roomodes ' +
       '.trae .windsurf crush.json opencode.json opencode.jsonc',
   ),
-  ...all('held', 'an editor runs tasks, or takes programs to run, from it', '.fleet .idea .vs .vscode .zed'),
-  ...all(
+  ...protect('held', 'an editor runs tasks, or takes programs to run, from it', '.fleet .idea .vs .vscode .zed'),
+  ...protect(
     'held',
     'an editor runs its commands when a file beside it is opened',
     '.dir-locals.el .dir-locals-2.el .exrc .lvimrc .nvim.lua .nvimrc .vimrc',
   ),
-  ...all('held', 'a shell with direnv runs it when somebody enters the folder', '.devenv .direnv .envrc'),
-  ...all('held', 'git runs its files as hooks', '.husky'),
-  ...all('held', 'keys and commands of ssh, where the project is a home folder', '.ssh'),
+  ...protect('held', 'a shell with direnv runs it when somebody enters the folder', '.devenv .direnv .envrc'),
+  ...protect('held', 'git runs its files as hooks', '.husky'),
+  ...protect('held', 'keys and commands of ssh, where the project is a home folder', '.ssh'),
 
-  ...all('shown', 'workflows with the secrets of the project; orders and servers of assistants', '.github'),
-  ...all(
+  ...protect('shown', 'workflows with the secrets of the project; orders and servers of assistants', '.github'),
+  ...protect(
     'shown',
     'a build server runs it with the secrets of the project',
     '.buildkite .circleci .drone.yml .forgejo .gitea .gitlab .gitlab-ci.yml .travis.yml .woodpecker .woodpecker.yml ' +
       'Jenkinsfile azure-pipelines.yml bitbucket-pipelines.yml',
   ),
-  ...all(
+  ...protect(
     'shown',
     'assistants take its text for orders',
     '.clinerules .cursorrules .goosehints .roorules .windsurfrules AGENTS.md AGENTS.override.md CLAUDE.local.md ' +
       'CLAUDE.md GEMINI.md QWEN.md',
   ),
-  ...all('shown', 'git chooses filters, diff and merge programs by it', '.gitattributes'),
-  ...all('shown', 'git-lfs takes servers and programs from it', '.lfsconfig'),
-  ...all('shown', 'git obeys it where your own settings include it', '.gitconfig'),
-  ...all(
+  ...protect('shown', 'git chooses filters, diff and merge programs by it', '.gitattributes'),
+  ...protect('shown', 'git-lfs takes servers and programs from it', '.lfsconfig'),
+  ...protect('shown', 'git obeys it where your own settings include it', '.gitconfig'),
+  ...protect(
     'shown',
     'a manager of git hooks runs what it names',
     '.lefthook .lefthook-local.yml .lefthook.json .lefthook.toml .lefthook.yaml .lefthook.yml .pre-commit-config.yaml ' +
       '.pre-commit-hooks.yaml lefthook-local.yml lefthook.json lefthook.toml lefthook.yaml lefthook.yml',
   ),
-  ...all('shown', 'shells and programs take their environment from it', '.env .env.local'),
-  ...all(
+  ...protect('shown', 'shells and programs take their environment from it', '.env .env.local'),
+  ...protect(
     'shown',
     'a package manager takes registries, programs or code of its own from it',
     '.bundle .cargo .mvn .npmrc .pip .pnpmfile.cjs .pnpmfile.mjs .yarn .yarnrc .yarnrc.yml bunfig.toml',
   ),
-  ...all(
+  ...protect(
     'shown',
     'a manager of tools chooses programs, or runs hooks, by it',
     '.config .mise .mise.local.toml .mise.toml .tool-versions mise.local.toml mise.toml',
   ),
-  ...all('shown', 'an editor builds and starts the container that it describes', '.devcontainer .devcontainer.json'),
-  ...all('shown', 'a build tool runs the programs that it names', '.bazelrc .buckconfig'),
-  ...all(
+  ...protect(
+    'shown',
+    'an editor builds and starts the container that it describes',
+    '.devcontainer .devcontainer.json',
+  ),
+  ...protect('shown', 'a build tool runs the programs that it names', '.bazelrc .buckconfig'),
+  ...protect(
     'shown',
     'an interpreter or debugger runs it at its start',
     '.Rprofile .gdbinit .ghci .irbrc .lldbinit .ocamlinit .pdbrc .pryrc',
   ),
-  ...all(
+  ...protect(
     'shown',
     'a shell runs it, or a program takes credentials from it, where the project is a home folder',
     '.bash_login .bash_profile .bashrc .curlrc .netrc .profile .wgetrc .zlogin .zprofile .zshenv .zshrc',
@@ -90,20 +94,22 @@ export const protectedPaths: readonly ProtectedPath[] = [
 ];
 
 /** Characters that HFS+ leaves out of a name, so that `.g<U+200C>it` is `.git` there. */
-const ignorable = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g;
+const ignoredByHfs = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g;
 
 /** The name that some file system takes it for: without case, without what is left out, without the ends NTFS drops. */
-const folded = (part: string): string => {
-  const name = part.replace(ignorable, '').normalize('NFKC').toLowerCase();
+const foldName = (part: string): string => {
+  const name = part.replace(ignoredByHfs, '').normalize('NFKC').toLowerCase();
   const known = name.replace(/:.*$/s, '').replace(/[. ]+$/, '');
   return /^git~\d+$/.test(known) ? '.git' : known;
 };
 
-const known: ReadonlyMap<string, ProtectedPath> = new Map(protectedPaths.map((path) => [folded(path.name), path]));
+const protectedByName: ReadonlyMap<string, ProtectedPath> = new Map(
+  protectedPaths.map((path) => [foldName(path.name), path]),
+);
 
 /** What protects a path, relative and with `/`: `held` counts before `shown`, the outermost name before inner ones. */
 export const protectionOf = (path: string): { readonly name: string; readonly protection: Protection } | null => {
-  const found = path.split(/[/\\]/).flatMap((part) => known.get(folded(part)) ?? []);
+  const found = path.split(/[/\\]/).flatMap((part) => protectedByName.get(foldName(part)) ?? []);
   const first = found.find(({ protection }) => protection === 'held') ?? found[0];
   return first === undefined ? null : { name: first.name, protection: first.protection };
 };

@@ -22,18 +22,18 @@ export interface Scan {
 }
 
 /** What a folder had when it was read. */
-interface Known {
+interface ScannedFolder {
   readonly id: string;
   readonly changedAt: number;
   /** A change in the same tick of the file system's clock would not show. */
   readonly isSettled: boolean;
   readonly isRepository: boolean;
   readonly named: readonly string[];
-  readonly folders: Map<string, Known | null>;
+  readonly folders: Map<string, ScannedFolder | null>;
 }
 
 export const maxFolders = 50_000;
-const maxDepth = 100;
+const scanDepthAtMost = 100;
 const tickMs = 100;
 /** Folders that are looked at before others have their turn. */
 const sliceFolders = 256;
@@ -41,7 +41,7 @@ const sliceFolders = 256;
 const pathOnly = 0x200000;
 
 const idOf = ({ dev, ino }: Stats): string => `${dev}:${ino}`;
-const kindOf = (stat: Stats): ProtectedEntry['kind'] => {
+const entryKind = (stat: Stats): ProtectedEntry['kind'] => {
   if (stat.isSymbolicLink()) return 'link';
   if (stat.isDirectory()) return 'folder';
   return stat.isFile() ? 'file' : 'other';
@@ -52,7 +52,7 @@ const isProtected = (name: string): boolean => protectionOf(Buffer.from(name, 'l
 const isRepository = (names: ReadonlySet<string>): boolean =>
   names.has('HEAD') && (names.has('commondir') || (names.has('objects') && names.has('refs')));
 
-const read = (folder: number, stat: Stats, before: Known | null, isPackages: boolean): Known => {
+const readFolder = (folder: number, stat: Stats, before: ScannedFolder | null, isPackages: boolean): ScannedFolder => {
   const readAt = Date.now();
   const found = readdirSync(`/proc/self/fd/${folder}`, { withFileTypes: true, encoding: 'latin1' });
   const named = found.filter(({ name }) => isProtected(name)).map(({ name }) => name);
@@ -68,10 +68,10 @@ const read = (folder: number, stat: Stats, before: Known | null, isPackages: boo
   };
 };
 
-const isAsKnown = (known: Known | null, stat: Stats): known is Known =>
+const isUnchanged = (known: ScannedFolder | null, stat: Stats): known is ScannedFolder =>
   known?.isSettled === true && known.id === idOf(stat) && known.changedAt === stat.ctimeMs;
 
-const openOr = (parent: number, name: string): number | null => {
+const tryOpen = (parent: number, name: string): number | null => {
   try {
     return openFolderIn(parent, name);
   } catch {
@@ -80,7 +80,7 @@ const openOr = (parent: number, name: string): number | null => {
 };
 
 /** A folder that a command took the right to list from; null when it is gone, or belongs to somebody else. */
-const openMended = (parent: number, name: string): number | null => {
+const openUnlocked = (parent: number, name: string): number | null => {
   const { O_DIRECTORY, O_NOFOLLOW } = constants;
   try {
     const handle = openSync(within(parent, name), pathOnly | O_DIRECTORY | O_NOFOLLOW);
@@ -100,7 +100,7 @@ const openMended = (parent: number, name: string): number | null => {
  * since the last time are not read again. `mend`: folders that could be listed the last time are made so again.
  */
 export const createScanner = (root: string): ((mend: boolean) => Promise<Scan>) => {
-  let known: Known | null = null;
+  let known: ScannedFolder | null = null;
   let closed = new Set<string>();
 
   return async (mend) => {
@@ -111,23 +111,29 @@ export const createScanner = (root: string): ((mend: boolean) => Promise<Scan>) 
     const add = (parent: number, path: string, name: string, holder: string): void => {
       const stat = look(parent, name);
       if (stat === null) return;
-      const kind = kindOf(stat);
+      const kind = entryKind(stat);
       const target = kind === 'link' ? readLinkIn(parent, name).toString('latin1') : null;
       entries.push({ path, holder, kind, id: idOf(stat), target });
     };
 
-    const visitChild = async (parent: number, path: string, name: string, before: Known | null, depth: number) => {
+    const visitChild = async (
+      parent: number,
+      path: string,
+      name: string,
+      before: ScannedFolder | null,
+      depth: number,
+    ) => {
       const stat = look(parent, name);
       if (stat === null || !stat.isDirectory()) return null;
       looked += 1;
-      if (isAsKnown(before, stat) && before.folders.size + before.named.length === 0 && !before.isRepository)
+      if (isUnchanged(before, stat) && before.folders.size + before.named.length === 0 && !before.isRepository)
         return before;
-      if (depth > maxDepth) {
+      if (depth > scanDepthAtMost) {
         add(parent, path, name, path);
         return null;
       }
       const state = `${idOf(stat)}:${stat.ctimeMs}`;
-      const folder = openOr(parent, name) ?? (mend && !closed.has(state) ? openMended(parent, name) : null);
+      const folder = tryOpen(parent, name) ?? (mend && !closed.has(state) ? openUnlocked(parent, name) : null);
       if (folder === null) closedNow.add(state);
       if (folder === null) return null;
       try {
@@ -137,10 +143,15 @@ export const createScanner = (root: string): ((mend: boolean) => Promise<Scan>) 
       }
     };
 
-    const visit = async (folder: number, path: string, before: Known | null, depth: number): Promise<Known> => {
+    const visit = async (
+      folder: number,
+      path: string,
+      before: ScannedFolder | null,
+      depth: number,
+    ): Promise<ScannedFolder> => {
       const stat = fstatSync(folder);
       const isPackages = path === 'node_modules' || path.endsWith('/node_modules');
-      const now = isAsKnown(before, stat) ? before : read(folder, stat, before, isPackages);
+      const now = isUnchanged(before, stat) ? before : readFolder(folder, stat, before, isPackages);
       const below = (name: string): string => (path === '' ? name : `${path}/${name}`);
       if (now.isRepository) add(folder, below('HEAD'), 'HEAD', path === '' ? 'HEAD' : path);
       if (now.isRepository && path !== '') return now;

@@ -3,10 +3,10 @@ import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../machines/message-of.ts';
 import { look, openFolder, openFolderIn, within } from '../workspace/handles.ts';
-import { copyTree, makeChangeable, type Room, removeTree } from './copy-tree.ts';
+import { type CopyBudget, copyTree, makeChangeable, removeTree } from './copy-tree.ts';
 
 /** What a command made under protected names, and where it is now. */
-export interface SetAside {
+export interface Quarantined {
   /** Relative to the root. */
   readonly moved: readonly string[];
   /** What is still where it was made, each with the reason. */
@@ -15,12 +15,12 @@ export interface SetAside {
   readonly folder: string | null;
 }
 
-export const nothingSetAside: SetAside = { moved: [], left: [], folder: null };
+export const nothingQuarantined: Quarantined = { moved: [], left: [], folder: null };
 
 const keptFolders = 100;
-const room = (): Room => ({ bytes: 1024 ** 3, entries: 100_000 });
+const fullBudget = (): CopyBudget => ({ bytes: 1024 ** 3, entries: 100_000 });
 const latin1Of = (text: string): string => Buffer.from(text).toString('latin1');
-const textOf = (latin1: string): string => Buffer.from(latin1, 'latin1').toString();
+const utf8Of = (latin1: string): string => Buffer.from(latin1, 'latin1').toString();
 const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : null);
 
 /** The folder that a path is in, each part opened from the one before it: a link on the way is an error. */
@@ -44,7 +44,7 @@ const moveFrom = async (
   name: string,
   into: { handle: number; path: string },
   as: string,
-  left: Room,
+  left: CopyBudget,
 ) => {
   makeChangeable(parent);
   // To move a folder, its own entry `..` is written.
@@ -63,16 +63,16 @@ const moveFrom = async (
 };
 
 /** Only the newest are kept. */
-const sweep = async (folder: string): Promise<void> => {
+const removeOldFolders = async (folder: string): Promise<void> => {
   const names = await readdir(folder);
   const ages = await Promise.all(names.map(async (name) => ({ name, at: (await stat(join(folder, name))).mtimeMs })));
   const old = ages.sort((a, b) => b.at - a.at).slice(keptFolders - 1);
   for (const { name } of old) await rm(join(folder, name), { recursive: true, force: true });
 };
 
-const makeFolder = async (folder: string): Promise<string> => {
+const makeQuarantineFolder = async (folder: string): Promise<string> => {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  await sweep(folder);
+  await removeOldFolders(folder);
   return mkdtemp(join(folder, 'command-'));
 };
 
@@ -80,21 +80,25 @@ const makeFolder = async (folder: string): Promise<string> => {
  * Moves what a command made to a folder that no command sees and no program obeys. No process of the command may run any
  * more. Names there are numbers; `index.json` says what was where.
  */
-export const setAside = async (root: string, paths: readonly string[], folder: string): Promise<SetAside> => {
-  const path = await makeFolder(folder);
+export const moveToQuarantine = async (
+  root: string,
+  paths: readonly string[],
+  folder: string,
+): Promise<Quarantined> => {
+  const path = await makeQuarantineFolder(folder);
   const [from, into] = [openFolder(root), { handle: openFolder(path), path }];
   const index: Record<string, string> = {};
   const left: string[] = [];
-  const space = room();
+  const space = fullBudget();
   try {
     for (const [place, each] of paths.entries()) {
       let parent: number | null = null;
       try {
         parent = openParent(from, each);
         await moveFrom(parent, each.split('/').at(-1) ?? each, into, String(place + 1), space);
-        index[String(place + 1)] = textOf(each);
+        index[String(place + 1)] = utf8Of(each);
       } catch (error) {
-        left.push(`${textOf(each)} (${messageOf(error)})`);
+        left.push(`${utf8Of(each)} (${messageOf(error)})`);
       } finally {
         if (parent !== null) closeSync(parent);
       }

@@ -1,10 +1,10 @@
 import { type Command, type CommandResult, runCommand } from '../process/run-command.ts';
-import type { Sandbox, Wanted } from './port.ts';
-import { nothingSetAside } from './quarantine.ts';
+import type { Sandbox, SandboxRequest } from './port.ts';
+import { nothingQuarantined } from './quarantine.ts';
 
-export type ConfinedCommand = Omit<Wanted, 'held'> & Omit<Command, 'argv' | 'cwd' | 'env'>;
+export type SandboxedCommand = Omit<SandboxRequest, 'held'> & Omit<Command, 'argv' | 'cwd' | 'env'>;
 
-export interface ConfinedResult extends CommandResult {
+export interface SandboxedResult extends CommandResult {
   /** What the command made that other programs would obey, relative to the root; it is no longer where it was. */
   readonly quarantined: readonly string[];
   /** The same, where it could not be moved, each with the reason. */
@@ -14,10 +14,10 @@ export interface ConfinedResult extends CommandResult {
 }
 
 /** Runs a command in the sandbox, or says why it is refused. */
-export const runConfined = async (
+export const runSandboxed = async (
   sandbox: Sandbox,
-  { argv, root, readable, env, git, readOnly = false, network, ...bounds }: ConfinedCommand,
-): Promise<ConfinedResult | { readonly refusal: string }> => {
+  { argv, root, readable, env, git, readOnly = false, network, ...bounds }: SandboxedCommand,
+): Promise<SandboxedResult | { readonly refusal: string }> => {
   const isOurs = git != null || readOnly;
   const guard = isOurs ? undefined : await sandbox.guard?.(root);
   if (guard !== undefined && 'refusal' in guard) return guard;
@@ -30,6 +30,6 @@ export const runConfined = async (
   const { release, ...spawned } = confined;
   const result = await runCommand({ ...bounds, ...spawned });
   release?.();
-  const { moved, left, folder } = (await guard?.settle()) ?? nothingSetAside;
+  const { moved, left, folder } = (await guard?.settle()) ?? nothingQuarantined;
   return { ...result, quarantined: moved, notQuarantined: left, quarantine: folder };
 };

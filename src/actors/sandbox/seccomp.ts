@@ -12,7 +12,7 @@ interface Calls {
 }
 
 /** The same numbers everywhere since Linux 5.1. */
-const newer = {
+const sharedNumbers = {
   io_uring_setup: 425,
   io_uring_enter: 426,
   io_uring_register: 427,
@@ -25,14 +25,14 @@ const newer = {
   mount_setattr: 442,
 };
 
-const machines: Readonly<Record<string, Calls>> = {
+const callsByMachine: Readonly<Record<string, Calls>> = {
   x64: {
     machine: 0xc000003e,
     socket: 41,
     clone: 56,
     ioctl: 16,
     denied: {
-      ...newer,
+      ...sharedNumbers,
       ...{ ptrace: 101, syslog: 103, pivot_root: 155, acct: 163, settimeofday: 164, mount: 165, umount2: 166 },
       ...{ swapon: 167, swapoff: 168, reboot: 169, iopl: 172, ioperm: 173, init_module: 175, delete_module: 176 },
       ...{ quotactl: 179, clock_settime: 227, kexec_load: 246, add_key: 248, request_key: 249, keyctl: 250 },
@@ -46,7 +46,7 @@ const machines: Readonly<Record<string, Calls>> = {
     clone: 220,
     ioctl: 29,
     denied: {
-      ...newer,
+      ...sharedNumbers,
       ...{ umount2: 39, mount: 40, pivot_root: 41, quotactl: 60, acct: 89, unshare: 97, kexec_load: 104 },
       ...{ init_module: 105, delete_module: 106, clock_settime: 112, syslog: 116, ptrace: 117, reboot: 142 },
       ...{ settimeofday: 170, add_key: 217, request_key: 218, keyctl: 219, swapon: 224, swapoff: 225 },
@@ -65,63 +65,69 @@ const unixSockets = 1;
 const [packetSockets, vmSockets] = [17, 40];
 
 const offsets = { number: 0, machine: 4, argument: (n: number): number => 16 + 8 * n };
-const codes = { load: 0x20, equal: 0x15, atLeast: 0x35, anyBit: 0x45, answer: 0x06 };
-const answers = { allow: 0x7fff0000, kill: 0x80000000, refuse: 0x00050001, unknown: 0x00050026 };
+const opcodes = { load: 0x20, equal: 0x15, atLeast: 0x35, anyBit: 0x45, answer: 0x06 };
+const returnValues = { allow: 0x7fff0000, kill: 0x80000000, refuse: 0x00050001, unknown: 0x00050026 };
 
 type Instruction = readonly [code: number, whenTrue: number, whenFalse: number, operand: number];
 
-const load = (offset: number): Instruction => [codes.load, 0, 0, offset];
-const answer = (value: number): Instruction => [codes.answer, 0, 0, value];
+const load = (offset: number): Instruction => [opcodes.load, 0, 0, offset];
+const returnValue = (value: number): Instruction => [opcodes.answer, 0, 0, value];
 /** The answer that follows is for what is equal; everything else passes it over. */
-const when = (value: number, then: number): readonly Instruction[] => [[codes.equal, 0, 1, value], answer(then)];
+const whenEqual = (value: number, then: number): readonly Instruction[] => [
+  [opcodes.equal, 0, 1, value],
+  returnValue(then),
+];
 
 /** For one call: a look at one of its arguments, then the number is loaded again for who comes next. */
-const argumentOf = (call: number, n: number, tests: readonly Instruction[]): readonly Instruction[] => [
-  [codes.equal, 0, tests.length + 2, call],
+const checkArgument = (call: number, n: number, tests: readonly Instruction[]): readonly Instruction[] => [
+  [opcodes.equal, 0, tests.length + 2, call],
   load(offsets.argument(n)),
   ...tests,
   load(offsets.number),
 ];
 
 /** The number of a refused call on this machine, for who wants to try it; -1 where it is not known. */
-export const numberOf = (call: string, machine: string = arch): number => machines[machine]?.denied[call] ?? -1;
+export const refusedCallNumber = (call: string, machine: string = arch): number =>
+  callsByMachine[machine]?.denied[call] ?? -1;
 
 /** What a program calls that makes a sandbox of its own. */
 const nestingCalls: ReadonlySet<string> = new Set([
   ...['unshare', 'mount', 'umount2', 'pivot_root', 'open_tree', 'move_mount', 'mount_setattr'],
 ]);
 
-interface Wish {
+interface FilterOptions {
   readonly network: boolean;
   /** Whether what is held may make namespaces of its own. */
   readonly nests: boolean;
 }
 
-const programFor = (calls: Calls, { network, nests }: Wish): readonly Instruction[] => {
+const programFor = (calls: Calls, { network, nests }: FilterOptions): readonly Instruction[] => {
   const denied = Object.entries(calls.denied).filter(([name]) => !nests || !nestingCalls.has(name));
   const families = [packetSockets, vmSockets, ...(network ? [unixSockets] : [])];
   return [
     load(offsets.machine),
-    [codes.equal, 1, 0, calls.machine],
-    answer(answers.kill),
+    [opcodes.equal, 1, 0, calls.machine],
+    returnValue(returnValues.kill),
     load(offsets.number),
     // The x32 calls of an x64 machine have numbers of their own.
-    [codes.atLeast, 0, 1, 0x40000000],
-    answer(answers.refuse),
-    ...when(clone3, answers.unknown),
-    ...denied.flatMap(([, call]) => when(call, answers.refuse)),
-    ...(nests ? [] : argumentOf(calls.clone, 0, [[codes.anyBit, 0, 1, newNamespaces], answer(answers.refuse)])),
-    ...argumentOf(
+    [opcodes.atLeast, 0, 1, 0x40000000],
+    returnValue(returnValues.refuse),
+    ...whenEqual(clone3, returnValues.unknown),
+    ...denied.flatMap(([, call]) => whenEqual(call, returnValues.refuse)),
+    ...(nests
+      ? []
+      : checkArgument(calls.clone, 0, [[opcodes.anyBit, 0, 1, newNamespaces], returnValue(returnValues.refuse)])),
+    ...checkArgument(
       calls.ioctl,
       1,
-      terminalTricks.flatMap((request) => when(request, answers.refuse)),
+      terminalTricks.flatMap((request) => whenEqual(request, returnValues.refuse)),
     ),
-    ...argumentOf(
+    ...checkArgument(
       calls.socket,
       0,
-      families.flatMap((family) => when(family, answers.refuse)),
+      families.flatMap((family) => whenEqual(family, returnValues.refuse)),
     ),
-    answer(answers.allow),
+    returnValue(returnValues.allow),
   ];
 };
 
@@ -134,8 +140,8 @@ export const seccompFilter = ({
   network,
   nests = false,
   machine = arch,
-}: Partial<Wish> & Pick<Wish, 'network'> & { machine?: string }): Buffer | null => {
-  const calls = machines[machine];
+}: Partial<FilterOptions> & Pick<FilterOptions, 'network'> & { machine?: string }): Buffer | null => {
+  const calls = callsByMachine[machine];
   if (calls === undefined) return null;
   const program = programFor(calls, { network, nests });
   const bytes = Buffer.alloc(program.length * 8);

@@ -15,17 +15,17 @@ import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { childEnvironment } from '../process/run-command.ts';
 import type { Sandbox } from './port.ts';
-import { runConfined } from './run-sandboxed.ts';
-import { numberOf } from './seccomp.ts';
+import { runSandboxed } from './run-sandboxed.ts';
+import { refusedCallNumber } from './seccomp.ts';
 
-const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+const shellQuote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** A system call that the filter refuses; it ends with 0 when the kernel carried it out. */
 const refusedCall = (name: string, args: string): string =>
-  `perl -e ${quoted(`exit(syscall(${numberOf(name)}, ${args}) < 0 ? 1 : 0)`)}`;
+  `perl -e ${shellQuote(`exit(syscall(${refusedCallNumber(name)}, ${args}) < 0 ? 1 : 0)`)}`;
 
 /** Something that a held command cannot do: the script ends with 0 when it could. `$OTHER` is a folder outside. */
-const attempts: readonly (readonly [name: string, script: string])[] = [
+const escapes: readonly (readonly [name: string, script: string])[] = [
   ['write to /etc', 'touch /etc/agent-probe'],
   ['write to /usr', 'touch /usr/agent-probe'],
   ['write to another project', 'echo x > "$OTHER/new"'],
@@ -45,7 +45,7 @@ const attempts: readonly (readonly [name: string, script: string])[] = [
   ['unmount a protected folder', 'umount .beads'],
   ['make a namespace of its own', 'unshare -Ur true'],
   ['change the settings of the kernel', ': >> /proc/sys/kernel/core_pattern || : >> /proc/sys/vm/overcommit_memory'],
-  ['put letters into a terminal', `perl -e ${quoted('my $x = "x"; exit(!ioctl(STDIN, 0x5412, $x) && $!{EPERM})')}`],
+  ['put letters into a terminal', `perl -e ${shellQuote('my $x = "x"; exit(!ioctl(STDIN, 0x5412, $x) && $!{EPERM})')}`],
   ['see processes of the host', 'test -d "/proc/$HOST_PID" && grep -q node "/proc/$HOST_PID/comm"'],
   ['signal a process of the host', 'test "$(cat /proc/$HOST_PID/comm)" = node && kill -0 "$HOST_PID"'],
   ['read the environment of the host', 'tr "\\0" "\\n" < "/proc/$HOST_PID/environ" | grep -q PATH='],
@@ -90,7 +90,7 @@ const traps: readonly (readonly [name: string, script: string, sprung: (root: st
 
 const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 
-export interface Probe {
+export interface SandboxProbe {
   readonly name: string;
   /** It was tried and did not get out. */
   readonly held: boolean;
@@ -98,12 +98,12 @@ export interface Probe {
   readonly tried: boolean;
 }
 
-interface Ended {
+interface ProbeEnd {
   readonly root: string;
   readonly exitCode: number | null;
 }
 
-const ran = 'the probe ran';
+const probeRanText = 'the probe ran';
 
 /** A repository with what a command must not change, and a folder beside it that it must not see. */
 const makeWorkspace = () => {
@@ -119,7 +119,7 @@ const makeWorkspace = () => {
   return { folder, root, other };
 };
 
-const textOf = (path: string): string | null => {
+const readText = (path: string): string | null => {
   try {
     return readFileSync(path, 'utf8');
   } catch {
@@ -128,18 +128,18 @@ const textOf = (path: string): string | null => {
 };
 
 /** Tries to break out of a sandbox in every way that we know of, each in a workspace of its own (A18). */
-export const runProbes = async (sandbox: Sandbox): Promise<readonly Probe[]> => {
+export const runSandboxProbes = async (sandbox: Sandbox): Promise<readonly SandboxProbe[]> => {
   const server = createServer((_request, response) => response.end('reached'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  const probe = async (name: string, script: string, isHeld: (ended: Ended) => boolean): Promise<Probe> => {
+  const probe = async (name: string, script: string, isHeld: (ended: ProbeEnd) => boolean): Promise<SandboxProbe> => {
     const { folder, root, other } = makeWorkspace();
     const facts = { OTHER: other, REAL_HOME: homedir(), HOST_PID: String(process.pid), PORT: String(port) };
-    const words = Object.entries(facts).map(([key, value]) => `${key}=${quoted(value)}`);
+    const words = Object.entries(facts).map(([key, value]) => `${key}=${shellQuote(value)}`);
     try {
-      const result = await runConfined(sandbox, {
+      const result = await runSandboxed(sandbox, {
         readable: [],
-        argv: ['/bin/sh', '-c', `${words.join(' ')} bash -c ${quoted(`echo ${ran}; ${script}`)}`],
+        argv: ['/bin/sh', '-c', `${words.join(' ')} bash -c ${shellQuote(`echo ${probeRanText}; ${script}`)}`],
         root,
         env: childEnvironment(process.env),
         timeoutMs: 20_000,
@@ -147,10 +147,10 @@ export const runProbes = async (sandbox: Sandbox): Promise<readonly Probe[]> => 
         headBytes: 1_000,
         tailBytes: 1_000,
       });
-      const tried = !('refusal' in result) && result.output.startsWith(ran);
+      const tried = !('refusal' in result) && result.output.startsWith(probeRanText);
       const isUntouched =
         ['.git/config', '.beads/issues.jsonl', '.vscode/tasks.json'].every(
-          (file) => textOf(join(root, file)) === 'as it was\n',
+          (file) => readText(join(root, file)) === 'as it was\n',
         ) && readdirSync(other).sort().join() === '.vscode,secret,workflows';
       return { name, held: tried && isUntouched && isHeld({ root, exitCode: result.exitCode }), tried };
     } finally {
@@ -158,8 +158,8 @@ export const runProbes = async (sandbox: Sandbox): Promise<readonly Probe[]> => 
     }
   };
   try {
-    const probes: Probe[] = [];
-    for (const [name, script] of attempts) probes.push(await probe(name, script, ({ exitCode }) => exitCode !== 0));
+    const probes: SandboxProbe[] = [];
+    for (const [name, script] of escapes) probes.push(await probe(name, script, ({ exitCode }) => exitCode !== 0));
     for (const [name, script, sprung] of traps) probes.push(await probe(name, script, ({ root }) => !sprung(root)));
     return probes;
   } finally {

@@ -2,31 +2,31 @@ import { lstatSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../machines/message-of.ts';
 import { createScanner, maxFolders, type ProtectedEntry, type Scan } from './protected-scan.ts';
-import { nothingSetAside, type SetAside, setAside } from './quarantine.ts';
+import { moveToQuarantine, nothingQuarantined, type Quarantined } from './quarantine.ts';
 
 /** What a command must not do in a folder that its user works in too. */
-export interface Guard {
+export interface FolderGuard {
   /** Absolute paths that the command may read and not change. */
   readonly readOnly: readonly string[];
   /** To be called when no process of the command runs any more: moves away what it made under protected names. Never rejects. */
-  settle(): Promise<SetAside>;
+  settle(): Promise<Quarantined>;
 }
 
-export type GuardFolder = (root: string) => Promise<Guard | { readonly refusal: string }>;
+export type GuardFolder = (root: string) => Promise<FolderGuard | { readonly refusal: string }>;
 
 const maxReadOnly = 500;
 const keptScanners = 4;
-const tracker = '.beads';
-const way = 'set workspace.mode to worktree';
+const trackerName = '.beads';
+const worktreeHint = 'set workspace.mode to worktree';
 
-const isOdd = (path: string): boolean => {
+const isNotUtf8 = (path: string): boolean => {
   const bytes = Buffer.from(path, 'latin1');
   return !Buffer.from(bytes.toString()).equals(bytes);
 };
-const textOf = (path: string): string => Buffer.from(path, 'latin1').toString();
+const pathText = (path: string): string => Buffer.from(path, 'latin1').toString();
 
 /** What a link stands for, where a command could change it. */
-const targetOf = (root: string, path: string): readonly string[] => {
+const linkTarget = (root: string, path: string): readonly string[] => {
   try {
     const target = realpathSync(join(root, path));
     return target.startsWith(`${root}/`) ? [target] : [];
@@ -36,8 +36,8 @@ const targetOf = (root: string, path: string): readonly string[] => {
 };
 
 const readOnlyOf = (root: string, { kind, holder }: ProtectedEntry): readonly string[] => {
-  if (kind === 'link') return targetOf(root, textOf(holder));
-  const path = join(root, textOf(holder));
+  if (kind === 'link') return linkTarget(root, pathText(holder));
+  const path = join(root, pathText(holder));
   const stat = lstatSync(path, { throwIfNoEntry: false });
   return stat?.isFile() || stat?.isDirectory() ? [path] : [];
 };
@@ -50,7 +50,7 @@ const madeBetween = (before: Scan, after: Scan): readonly ProtectedEntry[] => {
   );
   return after.entries.filter(({ path, kind, id, target }) => {
     // A command cannot make it: something is mounted there. The server can, meanwhile.
-    if (path === tracker && wasThere.get(path)?.kind !== 'link') return false;
+    if (path === trackerName && wasThere.get(path)?.kind !== 'link') return false;
     if (kind === 'file' || kind === 'folder') return !wereHeld.has(id);
     const same = wasThere.get(path);
     return same?.kind !== kind || same.target !== target || (kind === 'other' && same.id !== id);
@@ -61,7 +61,7 @@ const madeBetween = (before: Scan, after: Scan): readonly ProtectedEntry[] => {
  * Holds protected names where the folder of the agents is the user's own. Nobody sees there what they made before programs
  * obey it, so all protected names count alike: what is there is read-only, what is not there must not be made.
  */
-export const createGuard = (quarantine: string): GuardFolder => {
+export const createFolderGuard = (quarantine: string): GuardFolder => {
   const scanners = new Map<string, ReturnType<typeof createScanner>>();
   const scannerOf = (root: string) => {
     const scanner = scanners.get(root) ?? createScanner(root);
@@ -76,26 +76,33 @@ export const createGuard = (quarantine: string): GuardFolder => {
     const before = await scan(false).catch((error: unknown) => messageOf(error));
     if (typeof before === 'string') return { refusal: `${root} cannot be looked through: ${before}` };
     if (!before.isWhole)
-      return { refusal: `${root} has more than ${maxFolders} folders, too many to be watched; ${way}` };
-    const odd = before.entries.find(({ holder }) => isOdd(holder));
+      return { refusal: `${root} has more than ${maxFolders} folders, too many to be watched; ${worktreeHint}` };
+    const odd = before.entries.find(({ holder }) => isNotUtf8(holder));
     if (odd !== undefined)
-      return { refusal: `${textOf(odd.holder)} cannot be made read-only, its name is not UTF-8; rename it, or ${way}` };
+      return {
+        refusal: `${pathText(odd.holder)} cannot be made read-only, its name is not UTF-8; rename it, or ${worktreeHint}`,
+      };
     const readOnly = [...new Set(before.entries.flatMap((entry) => readOnlyOf(root, entry)))];
     if (readOnly.length > maxReadOnly)
-      return { refusal: `${root} has more than ${maxReadOnly} files and folders that must be read-only; ${way}` };
+      return {
+        refusal: `${root} has more than ${maxReadOnly} files and folders that must be read-only; ${worktreeHint}`,
+      };
 
-    const settleNow = async (): Promise<SetAside> => {
+    const settleNow = async (): Promise<Quarantined> => {
       const after = await scan(true);
       const made = madeBetween(before, after).map(({ path }) => path);
       const tooMany = after.isWhole ? [] : [`what is in the folders after the first ${maxFolders} was not looked at`];
-      if (made.length === 0) return { ...nothingSetAside, left: tooMany };
-      const done = await setAside(root, made, quarantine);
+      if (made.length === 0) return { ...nothingQuarantined, left: tooMany };
+      const done = await moveToQuarantine(root, made, quarantine);
       return { ...done, left: [...done.left, ...tooMany] };
     };
     return {
       readOnly,
       settle: () =>
-        settleNow().catch((error: unknown) => ({ ...nothingSetAside, left: [`not looked at: ${messageOf(error)}`] })),
+        settleNow().catch((error: unknown) => ({
+          ...nothingQuarantined,
+          left: [`not looked at: ${messageOf(error)}`],
+        })),
     };
   };
 };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { CommandResult } from '../process/run-command.ts';
-import { type ConfinedResult, runConfined } from '../sandbox/run-sandboxed.ts';
+import { runSandboxed, type SandboxedResult } from '../sandbox/run-sandboxed.ts';
 import type { Tool } from './port.ts';
 
 /** With the closing line these stay below the 16 KiB of a result, so that nothing is cut twice. */
@@ -34,7 +34,7 @@ const closingLine = (result: CommandResult, timeoutSeconds: number): string => {
 };
 
 /** Names the files that the command made under protected names. */
-const quarantineLines = ({ quarantined, notQuarantined, quarantine }: ConfinedResult): readonly string[] => [
+const quarantineLines = ({ quarantined, notQuarantined, quarantine }: SandboxedResult): readonly string[] => [
   ...quarantined.map(
     (path) =>
       `[${path} is protected: other programs obey it, so agents may not make it; it was moved to ${quarantine}]`,
@@ -51,7 +51,7 @@ export const bashTool: Tool<z.infer<typeof bashArguments>> = {
   run: async ({ command, timeout_seconds }, { root, readable, git, env, sandbox, signal, emit, openLog }) => {
     const log = openLog(headBytes + tailBytes);
     const show = createEmitter(emit);
-    const result = await runConfined(sandbox, {
+    const result = await runSandboxed(sandbox, {
       argv: ['/bin/sh', '-c', command],
       root,
       readable,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { wholeLines } from '../process/head-tail-buffer.ts';
+import { keepWholeLines } from '../process/head-tail-buffer.ts';
 import { type Checked, locate, refusePath, writeAccess } from './confine.ts';
 import { readInside, writeInside } from './confined-files.ts';
 import { applyReplacements, unifiedDiff } from './diff.ts';
@@ -57,7 +57,7 @@ const planEdits = (source: string, edits: readonly TextEdit[]): Checked<readonly
 
 const shortDiff = (path: string, source: string, replacements: readonly Replacement[]): string => {
   const lines = unifiedDiff(path, source, replacements).split('\n');
-  const { text, count } = wholeLines(lines, maxDiffBytes);
+  const { text, count } = keepWholeLines(lines, maxDiffBytes);
   return count < lines.length ? `${text}\n[the diff has ${lines.length - count} more lines]` : text;
 };
 

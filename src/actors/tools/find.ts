@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { wholeLines } from '../process/head-tail-buffer.ts';
+import { keepWholeLines } from '../process/head-tail-buffer.ts';
 import { type InsidePath, locate, refuseForError, refusePath } from './confine.ts';
 import { findTests } from './glob.ts';
 import type { Tool, ToolContext, ToolResult } from './port.ts';
@@ -38,7 +38,7 @@ const findResult = (found: FoundLines, place: InsidePath): ToolResult => {
   if (found.lines.length === 0 && !found.result.timedOut) return { ok: true, text: 'no files' };
 
   const names = found.lines.map((line) => pathFromRoot(place, line)).sort();
-  const { text, count } = wholeLines(names.slice(0, maxShown), maxLinesBytes);
+  const { text, count } = keepWholeLines(names.slice(0, maxShown), maxLinesBytes);
   return { ok: !found.result.timedOut, text: `${text}${findNote(found, count)}` };
 };
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { wholeLines } from '../process/head-tail-buffer.ts';
+import { keepWholeLines } from '../process/head-tail-buffer.ts';
 import { locate } from './confine.ts';
 import { expandBraces } from './glob.ts';
 import type { Tool, ToolResult } from './port.ts';
@@ -27,7 +27,7 @@ const grepResult = (found: FoundLines): ToolResult => {
   if (found.lines.length === 0 && !found.result.timedOut) return { ok: true, text: 'no matches' };
 
   const lines = found.lines.map((line) => line.replace(/^\.\//, ''));
-  const { text, count } = wholeLines(lines, maxLinesBytes);
+  const { text, count } = keepWholeLines(lines, maxLinesBytes);
   const note = grepNote({ ...found, more: found.more || count < lines.length }, count);
   return { ok: !found.result.timedOut, text: `${text}${note}` };
 };

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import type { CommandLog } from '../process/output-file.ts';
-import type { Sandbox, Wanted } from '../sandbox/port.ts';
+import type { OutputFile } from '../process/output-file.ts';
+import type { Sandbox, SandboxRequest } from '../sandbox/port.ts';
 import type { ToolName } from './names.ts';
 
 export interface ToolContext {
@@ -9,14 +9,14 @@ export interface ToolContext {
   /** Further paths that commands may read. */
   readonly readable: readonly string[];
   /** The git directory that a sandbox mounts; absent when the folder has its own. */
-  readonly git?: Wanted['git'];
+  readonly git?: SandboxRequest['git'];
   /** True in a folder of the attempt's own, whose work a person reviews before the merge. */
   readonly isOwn?: boolean;
   readonly signal: AbortSignal;
   /** Streams output; the tool bounds it. */
   readonly emit: (chunk: string) => void;
   /** Opens a log that keeps the command's output once it is longer than `fromBytes`. */
-  readonly openLog: (fromBytes: number) => CommandLog;
+  readonly openLog: (fromBytes: number) => OutputFile;
   readonly sandbox: Sandbox;
   /** The environment of child processes: an allow-list without secrets. */
   readonly env: Readonly<Record<string, string>>;

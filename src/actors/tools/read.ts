@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { headOnly, wholeLines } from '../process/head-tail-buffer.ts';
+import { keepHead, keepWholeLines } from '../process/head-tail-buffer.ts';
 import { refusePath } from './confine.ts';
 import { readInside } from './confined-files.ts';
 import type { Tool, ToolResult } from './port.ts';
@@ -21,7 +21,7 @@ const fileLines = (text: string): readonly string[] => {
 };
 
 const longLine = (line: string, number: number): ToolResult => {
-  const shown = headOnly(line, maxLinesBytes);
+  const shown = keepHead(line, maxLinesBytes);
   const size = Buffer.byteLength(line);
   const note = `[line ${number} has ${size} bytes; only its beginning is shown; continue with offset ${number + 1}]`;
   return { ok: true, text: `${shown}\n${note}` };
@@ -32,7 +32,7 @@ const pageResult = (lines: readonly string[], { path, offset, limit }: ReadArgum
   const [first, ...rest] = lines.slice(offset - 1, offset - 1 + Math.min(limit, maxLines));
   if (first === undefined) return refusePath(path, `has only ${lines.length} lines`);
 
-  const { text, count } = wholeLines([first, ...rest], maxLinesBytes);
+  const { text, count } = keepWholeLines([first, ...rest], maxLinesBytes);
   if (count === 0) return longLine(first, offset);
   const last = offset + count - 1;
   if (offset === 1 && last === lines.length) return { ok: true, text };

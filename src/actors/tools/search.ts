@@ -1,5 +1,5 @@
 import { type CommandResult, type OutputStream, runCommand } from '../process/run-command.ts';
-import { runConfined } from '../sandbox/run-sandboxed.ts';
+import { runSandboxed } from '../sandbox/run-sandboxed.ts';
 import type { ToolContext } from './port.ts';
 
 export interface LineSearch {
@@ -72,7 +72,7 @@ export const searchLines = async (search: LineSearch): Promise<FoundLines> => {
   const signal = AbortSignal.any([context.signal, enough.signal]);
   const bounds = { timeoutMs: searchTimeoutMs, signal, onOutput, headBytes: 0, tailBytes: 0 };
   const { root, readable, git, env, sandbox } = context;
-  const confined = await runConfined(sandbox, { argv, root, readable, git, env, readOnly: true, ...bounds });
+  const confined = await runSandboxed(sandbox, { argv, root, readable, git, env, readOnly: true, ...bounds });
   const result = 'refusal' in confined ? await runCommand({ argv, cwd: root, env, ...bounds }) : confined;
   return { ...lines.end(), stderr: stderr.trim(), result };
 };

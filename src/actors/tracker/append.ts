@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, fsync, ftruncateSync, lstatSync, readS
 import { promisify } from 'node:util';
 import { openRegular } from '../files/regular-file.ts';
 
-const sync = promisify(fsync);
+const syncToDisk = promisify(fsync);
 
 /** A line that another program left without its end would swallow ours. */
 const endsWithLine = (file: number, size: number): boolean => {
@@ -26,7 +26,7 @@ export const appendDurably = async (
     const text = endsWithLine(file, size) ? lines : `\n${lines}`;
     try {
       writeFileSync(file, text);
-      await sync(file);
+      await syncToDisk(file);
     } catch (error) {
       ftruncateSync(file, size);
       throw error;

@@ -4,7 +4,7 @@ import type { Store } from '../store/port.ts';
 import type { Fence } from './port.ts';
 
 /** For who puts a task right of which nothing runs: a run that has begun since is left alone. */
-export const atRest =
+export const onlyWhileIdle =
   (store: Pick<Store, 'actor'>, id: TaskId): Fence =>
   () => {
     if (store.actor(id)?.pending === true)
@@ -12,6 +12,6 @@ export const atRest =
   };
 
 /** That a run has begun is no fault. */
-export const unlessBegun = (error: unknown): void => {
+export const ignoreStartedRun = (error: unknown): void => {
   if (!isServiceError(error) || error.code !== 'event_not_allowed') throw error;
 };

@@ -10,13 +10,13 @@ import {
   isGating,
   isListed,
   pathBetween,
-  toTracked,
+  trackedFromFile,
   unmetOf,
 } from './issue.ts';
 import { createIssuesFile, type IssuesFile } from './issues-file.ts';
 import type { IssuesDocument } from './issues-text.ts';
-import { blocks, newId, newIssue, requireFits } from './new-issue.ts';
-import type { DraftIssues } from './overlay.ts';
+import { blockingDependency, createId, createIssue, requireValidTask } from './new-issue.ts';
+import type { IssueOverlay } from './overlay.ts';
 import type { Fence, NewTask, TrackedTask, Tracker } from './port.ts';
 
 export interface EmbeddedOptions {
@@ -30,27 +30,27 @@ export interface EmbeddedOptions {
 }
 
 /** Looks at the newest issues and puts what it changes; a refusal changes nothing. */
-type Edit<Result> = (issues: DraftIssues) => { readonly result: Result; readonly changed: boolean };
+type IssueEdit<Result> = (issues: IssueOverlay) => { readonly result: Result; readonly changed: boolean };
 
-interface Waiting {
-  readonly apply: (issues: DraftIssues) => boolean;
+interface WaitingEdit {
+  readonly apply: (issues: IssueOverlay) => boolean;
   readonly settle: () => void;
   readonly reject: (error: unknown) => void;
 }
 
 const accepted: Verdict = { refusal: null };
-const refuse = (given: Refusal) => ({ result: { refusal: given } satisfies Verdict, changed: false });
+const refuseEdit = (given: Refusal) => ({ result: { refusal: given } satisfies Verdict, changed: false });
 const unchanged = { result: accepted, changed: false };
 
 /** The first free moment in which the issue's `updated_at` still rises. */
 const touched = (issue: Issue, now: number): string =>
   new Date(Math.max(now, (Date.parse(issue.updated_at) || 0) + 1)).toISOString();
 
-const without = <Key extends string>(issue: Issue, ...keys: readonly Key[]): Issue =>
+const omitKeys = <Key extends string>(issue: Issue, ...keys: readonly Key[]): Issue =>
   Object.fromEntries(Object.entries(issue).filter(([key]) => !(keys as readonly string[]).includes(key))) as Issue;
 
 const withLabels = (issue: Issue, labels: readonly string[]): Issue =>
-  labels.length === 0 ? without(issue, 'labels') : { ...issue, labels: [...labels] };
+  labels.length === 0 ? omitKeys(issue, 'labels') : { ...issue, labels: [...labels] };
 
 const keptLabels = ({ labels = [] }: Issue): readonly string[] => labels.filter((label) => !endLabels.includes(label));
 
@@ -60,7 +60,7 @@ export const createEmbeddedTracker = (
   file: IssuesFile = createIssuesFile(options.projectRoot),
 ): Tracker => {
   const { actor = 'agent-server', clock, random } = options;
-  let waiting: Waiting[] = [];
+  let waiting: WaitingEdit[] = [];
   let writing = false;
   const lists = new WeakMap<IssuesDocument, readonly TrackedTask[]>();
   const views = new WeakMap<IssuesDocument, Map<string, TrackedTask>>();
@@ -80,10 +80,10 @@ export const createEmbeddedTracker = (
     writing = false;
   };
 
-  const edit = <Result>(change: Edit<Result>): Promise<Result> =>
+  const edit = <Result>(change: IssueEdit<Result>): Promise<Result> =>
     new Promise((resolve, reject) => {
       let answer: (() => void) | null = null;
-      const apply = (issues: DraftIssues): boolean => {
+      const apply = (issues: IssueOverlay): boolean => {
         try {
           const { result, changed } = change(issues);
           answer = () => resolve(result);
@@ -106,10 +106,10 @@ export const createEmbeddedTracker = (
     edit((issues) => {
       fence?.();
       const issue = issues.get(id);
-      if (issue === undefined || !isListed(issue)) return refuse(refusal('task_not_found', { task_id: id }));
+      if (issue === undefined || !isListed(issue)) return refuseEdit(refusal('task_not_found', { task_id: id }));
       const next = change(issue, issues);
       if (next === null) return unchanged;
-      if ('facts' in next && 'code' in next) return refuse(next as Refusal);
+      if ('facts' in next && 'code' in next) return refuseEdit(next as Refusal);
       issues.set(id, { ...(next as Issue), updated_at: touched(issue, clock()) });
       return { result: accepted, changed: true };
     });
@@ -131,7 +131,7 @@ export const createEmbeddedTracker = (
     const order = (one: TrackedTask, other: TrackedTask): number =>
       one.createdAt === other.createdAt ? (one.id < other.id ? -1 : 1) : one.createdAt < other.createdAt ? -1 : 1;
     const listed = [...document.issues.values()].filter(isListed);
-    const view = listed.map((issue) => toTracked(issue, document.issues)).sort(order);
+    const view = listed.map((issue) => trackedFromFile(issue, document.issues)).sort(order);
     lists.set(document, view);
     return view;
   };
@@ -140,7 +140,7 @@ export const createEmbeddedTracker = (
   const viewIn = (document: IssuesDocument, issue: Issue): TrackedTask => {
     const known = views.get(document) ?? new Map<string, TrackedTask>();
     views.set(document, known);
-    const view = known.get(issue.id) ?? toTracked(issue, document.issues);
+    const view = known.get(issue.id) ?? trackedFromFile(issue, document.issues);
     known.set(issue.id, view);
     return view;
   };
@@ -157,15 +157,15 @@ export const createEmbeddedTracker = (
     },
 
     create: async (task: NewTask) => {
-      requireFits(task);
+      requireValidTask(task);
       return edit((issues) => {
         for (const id of task.dependencies) {
           const target = issues.get(id);
           if (target === undefined || !isListed(target)) throw new ServiceError('task_not_found', { task_id: id });
         }
-        const issue = newIssue(newId(issues, random), task, actor, new Date(clock()).toISOString());
+        const issue = createIssue(createId(issues, random), task, actor, new Date(clock()).toISOString());
         issues.set(issue.id, issue);
-        return { result: toTracked(issue, issues), changed: true };
+        return { result: trackedFromFile(issue, issues), changed: true };
       });
     },
 
@@ -187,7 +187,7 @@ export const createEmbeddedTracker = (
         (issue) => {
           const theirs = issue.assignee !== undefined && issue.assignee !== actor;
           if (theirs || !['open', 'in_progress'].includes(issue.status)) return null;
-          return withLabels({ ...without(issue, 'assignee'), status: 'open' }, [
+          return withLabels({ ...omitKeys(issue, 'assignee'), status: 'open' }, [
             ...keptLabels(issue),
             ...(label === null ? [] : [label]),
           ]);
@@ -213,7 +213,7 @@ export const createEmbeddedTracker = (
       editIssue(
         id,
         (issue) => {
-          const open = without(issue, 'closed_at', 'close_reason', 'assignee');
+          const open = omitKeys(issue, 'closed_at', 'close_reason', 'assignee');
           return withLabels({ ...open, status: 'open' }, keptLabels(issue));
         },
         fence,
@@ -228,7 +228,7 @@ export const createEmbeddedTracker = (
         const { dependencies = [] } = issue;
         if (dependencies.some(({ depends_on_id, type }) => depends_on_id === prerequisite && type === 'blocks'))
           return null;
-        const edge = blocks(dependent, prerequisite, actor, new Date(clock()).toISOString());
+        const edge = blockingDependency(dependent, prerequisite, actor, new Date(clock()).toISOString());
         return { ...issue, dependencies: [...dependencies, edge] };
       }),
 
@@ -237,7 +237,7 @@ export const createEmbeddedTracker = (
         const { dependencies = [] } = issue;
         const kept = dependencies.filter((edge) => edge.depends_on_id !== prerequisite || !isGating(edge));
         if (kept.length === dependencies.length) return null;
-        return kept.length === 0 ? without(issue, 'dependencies') : { ...issue, dependencies: kept };
+        return kept.length === 0 ? omitKeys(issue, 'dependencies') : { ...issue, dependencies: kept };
       }),
 
     note: async (id, text, fence) => {

@@ -2,10 +2,10 @@ import { z } from 'zod';
 import { parseTaskId, type TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 
-const dependencySchema = z.looseObject({ depends_on_id: z.string(), type: z.string().optional() });
+const issueDependencySchema = z.looseObject({ depends_on_id: z.string(), type: z.string().optional() });
 
 /** A line of `.beads/issues.jsonl` in bd's form; what we do not know stays in it (facts/beads 7 and 12). */
-export const issueSchema = z.looseObject({
+export const fileIssueSchema = z.looseObject({
   id: z.string().refine((id) => parseTaskId(id) !== null, 'is not an issue id'),
   title: z.string(),
   description: z.string().optional(),
@@ -13,12 +13,12 @@ export const issueSchema = z.looseObject({
   priority: z.number().default(2),
   labels: z.array(z.string()).optional(),
   assignee: z.string().optional(),
-  dependencies: z.array(dependencySchema).optional(),
+  dependencies: z.array(issueDependencySchema).optional(),
   created_at: z.string(),
   updated_at: z.string(),
   closed_at: z.string().optional(),
 });
-export type Issue = z.infer<typeof issueSchema>;
+export type Issue = z.infer<typeof fileIssueSchema>;
 
 /** What may be asked of a project's issues, also while they are being changed. */
 export interface IssueTable {
@@ -55,7 +55,7 @@ const time = (text: string): string => {
 
 export const isListed = ({ status }: Issue): boolean => status !== 'tombstone';
 
-export const toTracked = (issue: Issue, issues: IssueTable): TrackedTask => {
+export const trackedFromFile = (issue: Issue, issues: IssueTable): TrackedTask => {
   const unmet = unmetOf(issue, issues);
   return {
     id: issue.id as TaskId,

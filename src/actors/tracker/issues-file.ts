@@ -6,12 +6,12 @@ import { removeLeftovers, writeFileAtomically } from '../files/atomic-write.ts';
 import { LockedError, withLock } from '../files/process-lock.ts';
 import { isRealFolder, makeRealFolder } from '../files/real-folder.ts';
 import { readRegularAsync, UnsafeFileError } from '../files/regular-file.ts';
-import { createWriteCheck, requireRoom } from '../files/room.ts';
+import { createWriteCheck, requireFreeSpace } from '../files/room.ts';
 import { appendDurably } from './append.ts';
 import type { Issue } from './issue.ts';
 import { formatIssues, formatLines, type IssuesDocument, parseIssues } from './issues-text.ts';
-import { type DraftIssues, draftOf } from './overlay.ts';
-import { issuesBytesAtMost, signOfBd } from './ownership.ts';
+import { createOverlay, type IssueOverlay } from './overlay.ts';
+import { findBdData, issuesBytesAtMost } from './ownership.ts';
 
 /** `.beads/issues.jsonl` as a document that is read when it changed and replaced whole. */
 export interface IssuesFile {
@@ -20,10 +20,10 @@ export interface IssuesFile {
   /** @throws tracker_unavailable saying why nothing may be written now */
   requireWritable(): Promise<void>;
   /** Runs a change on a draft of the newest document, alone; what it answers true for is written. @throws tracker_unavailable */
-  change(edit: (draft: DraftIssues) => boolean): Promise<void>;
+  change(edit: (draft: IssueOverlay) => boolean): Promise<void>;
 }
 
-const unavailable = (detail: string, remedy: string, cause?: unknown): ServiceError =>
+const fileUnavailable = (detail: string, remedy: string, cause?: unknown): ServiceError =>
   new ServiceError('tracker_unavailable', { detail, remedy }, { cause });
 
 /** Held by whoever changes the tasks in a `.beads` folder. */
@@ -34,9 +34,9 @@ const asUnavailable =
   (error: unknown): never => {
     if (error instanceof ServiceError) throw error;
     if (error instanceof LockedError)
-      throw unavailable(error.message, 'try again, or end the process that holds it', error);
-    if (error instanceof UnsafeFileError) throw unavailable(error.problem, error.remedy, error);
-    throw unavailable(
+      throw fileUnavailable(error.message, 'try again, or end the process that holds it', error);
+    if (error instanceof UnsafeFileError) throw fileUnavailable(error.problem, error.remedy, error);
+    throw fileUnavailable(
       messageOf(error),
       `check that ${folder} is a folder that can be written and that the disk is not full`,
       error,
@@ -51,7 +51,7 @@ class MovedError extends Error {
 }
 const triesAtMost = 5;
 /** For the line of one more task. */
-const roomBytes = 4096;
+const lineBytes = 4096;
 
 const sizeIn = (stamp: string): number => Number(stamp.split('/')[1] ?? -1);
 
@@ -94,12 +94,15 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
   };
 
   const requireOurs = (document: IssuesDocument): void => {
-    const sign = signOfBd(folder);
+    const sign = findBdData(folder);
     if (sign !== undefined)
-      throw unavailable(`bd keeps this project's tasks in its own database (.beads/${sign})`, 'install bd and use it');
+      throw fileUnavailable(
+        `bd keeps this project's tasks in its own database (.beads/${sign})`,
+        'install bd and use it',
+      );
     const [first] = document.broken;
     if (first !== undefined)
-      throw unavailable(`${file} line ${first.line} cannot be read: ${first.problem}`, 'mend or remove that line');
+      throw fileUnavailable(`${file} line ${first.line} cannot be read: ${first.problem}`, 'mend or remove that line');
   };
 
   const keepBackup = (): void => {
@@ -109,7 +112,7 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
   };
 
   /** @returns the size of the file that holds exactly the document with the changes. */
-  const replace = async (document: IssuesDocument, draft: DraftIssues): Promise<number> => {
+  const replace = async (document: IssuesDocument, draft: IssueOverlay): Promise<number> => {
     const text = formatIssues({ ...document, issues: draft.merged() });
     await writeFileAtomically(file, text, { mode: 0o600, beforeRename: keepBackup });
     return Buffer.byteLength(text);
@@ -123,15 +126,15 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
   };
 
   /** New issues are appended, so that creating one costs the same in a project of any size; all else replaces the file. */
-  const write = (document: IssuesDocument, draft: DraftIssues, stamp: string): Promise<number | null> => {
+  const write = (document: IssuesDocument, draft: IssueOverlay, stamp: string): Promise<number | null> => {
     const fresh = document.torn || stamp === 'missing' ? null : draft.onlyAdded();
     return fresh === null ? replace(document, draft) : append(fresh, sizeIn(stamp));
   };
 
-  const changeOnce = async (edit: (draft: DraftIssues) => boolean): Promise<void> => {
+  const changeOnce = async (edit: (draft: IssueOverlay) => boolean): Promise<void> => {
     const document = await load();
     requireOurs(document);
-    const draft = draftOf(document.issues);
+    const draft = createOverlay(document.issues);
     if (!edit(draft)) return;
     const size = await write(document, draft, cached?.stamp ?? 'missing');
     draft.apply();
@@ -140,7 +143,7 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
     cached = sizeIn(stamp) === size ? { stamp, document: { ...document, torn: false } } : null;
   };
 
-  const changeAlone = async (edit: (draft: DraftIssues) => boolean): Promise<void> => {
+  const changeAlone = async (edit: (draft: IssueOverlay) => boolean): Promise<void> => {
     for (let tries = 1; ; tries += 1)
       try {
         return await changeOnce(edit);
@@ -151,10 +154,10 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
   };
 
   /** Tries the change on nothing when there is no folder yet: what is refused then does not make one. */
-  const changesNothing = (edit: (draft: DraftIssues) => boolean): boolean =>
-    !isRealFolder(projectRoot, folder) && !edit(draftOf(new Map()));
+  const changesNothing = (edit: (draft: IssueOverlay) => boolean): boolean =>
+    !isRealFolder(projectRoot, folder) && !edit(createOverlay(new Map()));
 
-  const roomNeeded = (): number => Math.max(sizeIn(stampOf()), 0) + roomBytes;
+  const roomNeeded = (): number => Math.max(sizeIn(stampOf()), 0) + lineBytes;
 
   /** What processes left that were killed while they wrote; under the lock nobody else writes. */
   const tidy = (): void => {
@@ -181,12 +184,12 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
       }
     },
     change: async (edit) => {
-      let needed = roomBytes;
+      let needed = lineBytes;
       try {
         if (changesNothing(edit)) return;
         makeRealFolder(projectRoot, folder);
         needed = roomNeeded();
-        requireRoom(folder, roomBytes);
+        requireFreeSpace(folder, lineBytes);
         await withLock(lockIn(folder), async () => {
           tidy();
           await changeAlone(edit);

@@ -1,5 +1,5 @@
 import { messageOf } from '../../machines/message-of.ts';
-import { type Issue, issueSchema } from './issue.ts';
+import { fileIssueSchema, type Issue } from './issue.ts';
 
 /** What the file holds: issues by id, lines of other kinds as they are, and lines that cannot be read. */
 export interface IssuesDocument {
@@ -16,7 +16,7 @@ const isOther = (value: unknown): boolean =>
   value !== null &&
   ('_schema' in value || ('_type' in value && value._type !== 'issue') || ('_type' in value && !('id' in value)));
 
-type Line =
+type ParsedLine =
   | { readonly issue: Issue }
   | { readonly other: string }
   | { readonly problem: string; readonly json: boolean };
@@ -24,7 +24,7 @@ type Line =
 /** The line that each issue was read from or last written as: what did not change is written back word for word. */
 const texts = new WeakMap<Issue, string>();
 
-const parseLine = (text: string): Line => {
+const parseLine = (text: string): ParsedLine => {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -32,7 +32,7 @@ const parseLine = (text: string): Line => {
     return { problem: messageOf(error), json: false };
   }
   if (isOther(value)) return { other: text };
-  const parsed = issueSchema.safeParse(value);
+  const parsed = fileIssueSchema.safeParse(value);
   if (parsed.success) {
     // The value itself, since the schema would change the order of its keys.
     const { status, priority } = parsed.data;
@@ -63,7 +63,7 @@ export const parseIssues = (text: string): IssuesDocument => {
   return { issues, others, broken, torn };
 };
 
-const textOf = (issue: Issue): string => {
+const issueText = (issue: Issue): string => {
   const known = texts.get(issue);
   if (known !== undefined) return known;
   const text = JSON.stringify(issue);
@@ -74,8 +74,9 @@ const textOf = (issue: Issue): string => {
 const byId = ([one]: [string, Issue], [other]: [string, Issue]): number => (one < other ? -1 : 1);
 
 /** The lines of these issues, as they are appended. */
-export const formatLines = (issues: readonly Issue[]): string => issues.map((issue) => `${textOf(issue)}\n`).join('');
+export const formatLines = (issues: readonly Issue[]): string =>
+  issues.map((issue) => `${issueText(issue)}\n`).join('');
 
 /** Sorted by id, as bd writes it, so that a change is a small difference. */
 export const formatIssues = ({ issues, others }: Pick<IssuesDocument, 'issues' | 'others'>): string =>
-  [...others, ...[...issues].sort(byId).map(([, issue]) => textOf(issue))].map((line) => `${line}\n`).join('');
+  [...others, ...[...issues].sort(byId).map(([, issue]) => issueText(issue))].map((line) => `${line}\n`).join('');

@@ -3,16 +3,18 @@ import type { TaskId } from '../../machines/task.ts';
 import type { Issue, IssueTable } from './issue.ts';
 import type { NewTask } from './port.ts';
 
-const titleBytes = 500;
-const descriptionBytes = 64 * 1024;
+const titleBytesAtMost = 500;
+const descriptionBytesAtMost = 64 * 1024;
 const labelPattern = /^[A-Za-z0-9][A-Za-z0-9:_./-]*$/;
 
-const problems = ({ title, description, priority, labels }: NewTask) => [
+const fieldProblems = ({ title, description, priority, labels }: NewTask) => [
   ...(title.trim() === '' ? [{ path: 'title', problem: 'is empty' }] : []),
-  ...(Buffer.byteLength(title) > titleBytes ? [{ path: 'title', problem: `is longer than ${titleBytes} bytes` }] : []),
+  ...(Buffer.byteLength(title) > titleBytesAtMost
+    ? [{ path: 'title', problem: `is longer than ${titleBytesAtMost} bytes` }]
+    : []),
   ...(/[\r\n]/.test(title) ? [{ path: 'title', problem: 'is more than one line' }] : []),
-  ...(Buffer.byteLength(description) > descriptionBytes
-    ? [{ path: 'description', problem: `is longer than ${descriptionBytes} bytes` }]
+  ...(Buffer.byteLength(description) > descriptionBytesAtMost
+    ? [{ path: 'description', problem: `is longer than ${descriptionBytesAtMost} bytes` }]
     : []),
   ...Object.entries({ title, description }).flatMap(([path, text]) =>
     text.includes('\0') ? [{ path, problem: 'holds a NUL character' }] : [],
@@ -26,15 +28,15 @@ const problems = ({ title, description, priority, labels }: NewTask) => [
 ];
 
 /** @throws invalid_params with the path of each field that a bd issue cannot hold */
-export const requireFits = (task: NewTask): void => {
-  const fields = problems(task);
+export const requireValidTask = (task: NewTask): void => {
+  const fields = fieldProblems(task);
   if (fields.length > 0) throw new ServiceError('invalid_params', { fields });
 };
 
 const idLength = (count: number): number => (count < 500 ? 4 : count < 1_500 ? 5 : 6);
 
 /** A new id in bd's form: longer as the project grows, never one that exists. */
-export const newId = (issues: IssueTable, random: (max: number) => number): TaskId => {
+export const createId = (issues: IssueTable, random: (max: number) => number): TaskId => {
   for (;;) {
     const digits = Array.from({ length: idLength(issues.size) }, () => random(36).toString(36));
     const id = `bd-${digits.join('')}` as TaskId;
@@ -42,7 +44,7 @@ export const newId = (issues: IssueTable, random: (max: number) => number): Task
   }
 };
 
-export const newIssue = (id: TaskId, task: NewTask, actor: string, now: string): Issue => ({
+export const createIssue = (id: TaskId, task: NewTask, actor: string, now: string): Issue => ({
   id,
   title: task.title,
   ...(task.description === '' ? {} : { description: task.description }),
@@ -55,10 +57,10 @@ export const newIssue = (id: TaskId, task: NewTask, actor: string, now: string):
   ...(task.labels.length === 0 ? {} : { labels: [...new Set(task.labels)] }),
   ...(task.dependencies.length === 0
     ? {}
-    : { dependencies: [...new Set(task.dependencies)].map((target) => blocks(id, target, actor, now)) }),
+    : { dependencies: [...new Set(task.dependencies)].map((target) => blockingDependency(id, target, actor, now)) }),
 });
 
-export const blocks = (from: TaskId, to: TaskId, actor: string, now: string) => ({
+export const blockingDependency = (from: TaskId, to: TaskId, actor: string, now: string) => ({
   issue_id: from,
   depends_on_id: to,
   type: 'blocks',

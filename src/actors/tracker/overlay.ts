@@ -1,7 +1,7 @@
 import type { Issue, IssueTable } from './issue.ts';
 
 /** Changes on top of the issues of a document, which stay as they are until the changes are on disk. */
-export interface DraftIssues extends IssueTable {
+export interface IssueOverlay extends IssueTable {
   set(id: string, issue: Issue): void;
   /** The new issues, when nothing that was there before has changed; else null. */
   onlyAdded(): readonly Issue[] | null;
@@ -11,7 +11,7 @@ export interface DraftIssues extends IssueTable {
   apply(): void;
 }
 
-export const draftOf = (base: Map<string, Issue>): DraftIssues => {
+export const createOverlay = (base: Map<string, Issue>): IssueOverlay => {
   const changes = new Map<string, Issue>();
   let added = 0;
   return {

@@ -10,17 +10,17 @@ export const issuesBytesAtMost = 256 * 1024 * 1024;
  * What in a `.beads` folder tells that bd keeps this project's tasks in a database of its own, or undefined
  * (facts/beads 11). @throws when the folder is there and cannot be listed, UnsafeFileError when it is a link
  */
-export const signOfBd = (folder: string): string | undefined => namesIn(folder).find(isSign);
+export const findBdData = (folder: string): string | undefined => folderNames(folder).find(isBdData);
 
-const isSign = (name: string): boolean =>
+const isBdData = (name: string): boolean =>
   ['metadata.json', 'config.yaml', 'dolt', 'embeddeddolt'].includes(name) ||
   (name.endsWith('.db') && !/backup|\.bak/.test(name));
 
-const namesIn = (folder: string): readonly string[] =>
+const folderNames = (folder: string): readonly string[] =>
   isRealFolder(dirname(folder), folder) ? readdirSync(folder) : [];
 
 /** How many tasks `.beads/issues.jsonl` holds beside a bd that may not have read them; `id` asks for one. */
-export const tasksInFile = (projectRoot: string, id?: string): number => {
+export const countTasksInFile = (projectRoot: string, id?: string): number => {
   let text: string;
   try {
     const folder = join(projectRoot, '.beads');

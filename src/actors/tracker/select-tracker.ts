@@ -3,9 +3,9 @@ import { ServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { UnsafeFileError } from '../files/regular-file.ts';
 import { createBdTracker } from './bd/bd.ts';
-import { type BdCalls, createBdCalls, usualLimits } from './bd/calls.ts';
+import { type BdCalls, createBdCalls, defaultBdLimits } from './bd/calls.ts';
 import { createEmbeddedTracker, type EmbeddedOptions } from './embedded.ts';
-import { signOfBd, tasksInFile } from './ownership.ts';
+import { countTasksInFile, findBdData } from './ownership.ts';
 import type { Tracker } from './port.ts';
 
 export interface TrackerOptions extends EmbeddedOptions {
@@ -19,16 +19,16 @@ export interface TrackerOptions extends EmbeddedOptions {
 const defaultActor = 'agent-server';
 
 /** Tasks that bd shall keep and does not yet: nothing is asked of it, since even a read would make a database. */
-const notAdopted = (count: number): ServiceError =>
+const notImported = (count: number): ServiceError =>
   new ServiceError('tracker_unavailable', {
     detail: `tracker.mode is bd, but the ${count} tasks of this project are in .beads/issues.jsonl`,
     remedy: "hand them over with 'agent init'",
   });
 
 /** @throws tracker_unavailable when the folder is no folder of the project */
-const ownSign = (folder: string): string | undefined => {
+const ownBdData = (folder: string): string | undefined => {
   try {
-    return signOfBd(folder);
+    return findBdData(folder);
   } catch (error) {
     if (!(error instanceof UnsafeFileError)) throw error;
     throw new ServiceError('tracker_unavailable', { detail: error.problem, remedy: error.remedy }, { cause: error });
@@ -43,25 +43,25 @@ const ownSign = (folder: string): string | undefined => {
 export const createTracker = (options: TrackerOptions): Tracker & { readonly bd: BdCalls } => {
   const { projectRoot, mode, bdPath, processEnv, log, actor = defaultActor } = options;
   const folder = join(projectRoot, '.beads');
-  const calls = createBdCalls({ projectRoot, bdPath, processEnv, limits: usualLimits });
+  const calls = createBdCalls({ projectRoot, bdPath, processEnv, limits: defaultBdLimits });
   const embedded = createEmbeddedTracker({ ...options, actor });
   const bd = createBdTracker({ calls, projectRoot, actor, log });
 
-  const isBds = (): boolean => {
+  const bdKeepsTasks = (): boolean => {
     if (mode === 'embedded') return false;
-    if (ownSign(folder) !== undefined) return true;
+    if (ownBdData(folder) !== undefined) return true;
     if (mode === 'auto') return false;
-    const count = tasksInFile(projectRoot);
-    if (count > 0) throw notAdopted(count);
+    const count = countTasksInFile(projectRoot);
+    if (count > 0) throw notImported(count);
     return true;
   };
 
   const use = async <Result>(work: (tracker: Tracker) => Promise<Result>): Promise<Result> => {
-    if (isBds()) return work(bd);
+    if (bdKeepsTasks()) return work(bd);
     try {
       return await work(embedded);
     } catch (error) {
-      if (mode === 'embedded' || !isBds()) throw error;
+      if (mode === 'embedded' || !bdKeepsTasks()) throw error;
       log('bd keeps the tasks of this project from now on', {});
       return work(bd);
     }
@@ -76,7 +76,7 @@ export const createTracker = (options: TrackerOptions): Tracker & { readonly bd:
   return {
     get name() {
       try {
-        return isBds() ? 'bd' : 'embedded';
+        return bdKeepsTasks() ? 'bd' : 'embedded';
       } catch {
         return 'bd';
       }
@@ -96,9 +96,9 @@ export const createTracker = (options: TrackerOptions): Tracker & { readonly bd:
     unreadable: () => use((tracker) => tracker.unreadable()),
     check: async () => {
       try {
-        if (isBds()) {
+        if (bdKeepsTasks()) {
           const { ok, detail } = await bd.check();
-          const sign = ownSign(folder);
+          const sign = ownBdData(folder);
           const why = sign === undefined ? 'tracker.mode is bd' : `bd keeps this project's tasks (.beads/${sign})`;
           return { ok, detail: `${detail}; ${why}` };
         }

@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { programOnPath } from '../../actors/tracker/bd/program.ts';
-import { signOfBd } from '../../actors/tracker/ownership.ts';
+import { findBdData } from '../../actors/tracker/ownership.ts';
 
 /** Spec 1.2: the external tracker is recommended, not needed; its absence is a warning. */
 export const trackerWarning = (env: NodeJS.ProcessEnv, projectRoot: string): string | null => {
   if (programOnPath('bd', env) !== null) return null;
-  const sign = signOfBd(join(projectRoot, '.beads'));
+  const sign = findBdData(join(projectRoot, '.beads'));
   return sign === undefined
     ? "warning: the task tracker 'bd' is not installed; tasks are kept in .beads/issues.jsonl"
     : `warning: the task tracker 'bd' is not installed, and this project keeps its tasks in it (.beads/${sign})`;

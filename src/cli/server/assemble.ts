@@ -3,7 +3,7 @@ import type { Inspection } from '../../actors/engine/inspection.ts';
 import { createResults } from '../../actors/files/results.ts';
 import { createSteadyClock } from '../../actors/journal/monotonic-clock.ts';
 import type { Model } from '../../actors/model/port.ts';
-import { endMarked } from '../../actors/process/orphans.ts';
+import { endOrphans } from '../../actors/process/orphans.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
 import type { Store } from '../../actors/store/port.ts';
 import { createSqliteStore } from '../../actors/store/sqlite.ts';
@@ -67,7 +67,7 @@ export const assemble = ({ project, current, redact, logger, inspection, sandbox
     assistants: latest(() => current.assistants),
     environment,
     results: createResults(project.root, redact),
-    endMarked,
+    endMarked: endOrphans,
     now,
     log: logger.log,
     ...(inspection === null ? {} : { inspect: inspection.observe }),

@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { runHostProbes } from '../../actors/sandbox/host-probes.ts';
-import { type Probe, runProbes } from '../../actors/sandbox/self-test.ts';
+import { runSandboxProbes, type SandboxProbe } from '../../actors/sandbox/self-test.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { findServer } from '../client/find-server.ts';
 import { type LoadedConfig, loadConfig } from '../config/config.ts';
@@ -144,7 +144,7 @@ export const doctor = async (context: CommandContext, configFile: string | undef
   return checks.some(({ status }) => status === 'problem') ? exitCodes.failed : exitCodes.done;
 };
 
-const verdictOf = ({ held, tried }: Probe): string => {
+const verdictOf = ({ held, tried }: SandboxProbe): string => {
   if (!tried) return 'NOT RUN';
   return held ? 'held   ' : 'ESCAPED';
 };
@@ -162,7 +162,7 @@ export const probeSandbox = async (
     io.err(`agent: there is no sandbox to try: ${detail}`);
     return exitCodes.failed;
   }
-  const probes = [...(await runProbes(held)), ...(await runHostProbes(held))];
+  const probes = [...(await runSandboxProbes(held)), ...(await runHostProbes(held))];
   const escaped = probes.filter((probe) => !probe.held);
   if (json) io.json({ sandbox: detail, probes });
   else {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { makeRealFolder } from '../../actors/files/real-folder.ts';
 import { openRegular } from '../../actors/files/regular-file.ts';
 import { initializeBd } from '../../actors/tracker/bd/init.ts';
-import { signOfBd } from '../../actors/tracker/ownership.ts';
+import { findBdData } from '../../actors/tracker/ownership.ts';
 import { findServer } from '../client/find-server.ts';
 import { loadConfig } from '../config/config.ts';
 import { UsageError } from '../config/project.ts';
@@ -39,7 +39,7 @@ export const init = async (
   if (mode === 'embedded') return initEmbedded(context);
   const { bd } = trackerFor(config, project.root, () => {});
   const found = await bd.detect();
-  const owned = signOfBd(join(project.root, '.beads')) !== undefined;
+  const owned = findBdData(join(project.root, '.beads')) !== undefined;
   if (mode === 'auto' && found.state !== 'ok' && !owned) {
     if (found.state === 'broken') io.err(`warning: ${found.detail}; tasks are kept in .beads/issues.jsonl`);
     return initEmbedded(context);

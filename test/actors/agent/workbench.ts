@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, realpath, rm, writeFile } from 'node
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import { createCommandLog } from '../../../src/actors/process/output-file.ts';
+import { createOutputFile } from '../../../src/actors/process/output-file.ts';
 import { groupRuns } from '../../../src/actors/process/process-group.ts';
 import { childEnvironment } from '../../../src/actors/process/run-command.ts';
 import { createNoSandbox } from '../../../src/actors/sandbox/off.ts';
@@ -45,7 +45,7 @@ export const createWorkbench = async (): Promise<Workbench> => {
       env: childEnvironment(process.env),
       sandbox: createNoSandbox(),
       openLog: (fromBytes) =>
-        createCommandLog({
+        createOutputFile({
           folder: join(folder, 'logs'),
           makeFolder: () => mkdirSync(join(folder, 'logs'), { recursive: true }),
           prefix: '1-',

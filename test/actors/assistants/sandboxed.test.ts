@@ -14,7 +14,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createCommand } from '../../../src/actors/assistants/command.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { forAssistant } from '../../../src/actors/sandbox/port.ts';
-import { runConfined } from '../../../src/actors/sandbox/run-sandboxed.ts';
+import { runSandboxed } from '../../../src/actors/sandbox/run-sandboxed.ts';
 import { fakeAssistants } from '../../support/assistants.ts';
 import { bash, finish, type Setting, startSystem, untilStatus } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
@@ -141,7 +141,7 @@ test.skipIf(!ok).each([
       `echo x > ${settings}; rm -f ${settings}; mv ${settings} other; echo x > hooks.json; mkdir -p log todos; echo x > log/l`,
       'ls -A "$HOME"',
     ].join('\n');
-    const result = await runConfined(forAssistant(sandbox, needs), {
+    const result = await runSandboxed(forAssistant(sandbox, needs), {
       argv: ['/bin/bash', '-c', script],
       root: temporaryFolder(),
       readable: [],

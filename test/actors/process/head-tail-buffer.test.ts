@@ -1,9 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { createBoundedText, headAndTail, headOnly, wholeLines } from '../../../src/actors/process/head-tail-buffer.ts';
+import {
+  createHeadTailBuffer,
+  keepHead,
+  keepHeadAndTail,
+  keepWholeLines,
+} from '../../../src/actors/process/head-tail-buffer.ts';
 
 describe('bounded text', () => {
   test('keeps everything that fits, whatever the pieces', () => {
-    const kept = createBoundedText({ headBytes: 4, tailBytes: 6 });
+    const kept = createHeadTailBuffer({ headBytes: 4, tailBytes: 6 });
 
     for (const piece of ['ab', 'cde', '', 'fghij']) kept.push(piece);
 
@@ -11,7 +16,7 @@ describe('bounded text', () => {
   });
 
   test('keeps head and tail and says how much is missing', () => {
-    const kept = createBoundedText({ headBytes: 3, tailBytes: 2 });
+    const kept = createHeadTailBuffer({ headBytes: 3, tailBytes: 2 });
 
     for (const piece of ['abcd', 'efgh', 'ij']) kept.push(piece);
 
@@ -19,7 +24,7 @@ describe('bounded text', () => {
   });
 
   test('never cuts inside a character', () => {
-    const kept = createBoundedText({ headBytes: 5, tailBytes: 5 });
+    const kept = createHeadTailBuffer({ headBytes: 5, tailBytes: 5 });
 
     kept.push('äöü–äöü');
 
@@ -27,7 +32,7 @@ describe('bounded text', () => {
   });
 
   test('keeps nothing when it may keep nothing', () => {
-    const kept = createBoundedText({ headBytes: 0, tailBytes: 0 });
+    const kept = createHeadTailBuffer({ headBytes: 0, tailBytes: 0 });
 
     kept.push('ab');
     kept.push('c');
@@ -38,14 +43,14 @@ describe('bounded text', () => {
   test('a long text is cut to the limit, a short one is left alone', () => {
     const long = 'ä'.repeat(20_000);
 
-    expect(headAndTail('short', 100)).toBe('short');
-    expect(Buffer.byteLength(headAndTail(long, 16_384))).toBeLessThanOrEqual(16_384);
-    expect(headAndTail(long, 16_384)).not.toContain('\uFFFD');
-    expect(headOnly('aäb', 2)).toBe('a');
+    expect(keepHeadAndTail('short', 100)).toBe('short');
+    expect(Buffer.byteLength(keepHeadAndTail(long, 16_384))).toBeLessThanOrEqual(16_384);
+    expect(keepHeadAndTail(long, 16_384)).not.toContain('\uFFFD');
+    expect(keepHead('aäb', 2)).toBe('a');
   });
 
   test('whole lines stop before the limit', () => {
-    expect(wholeLines(['ab', 'cd', 'ef'], 6)).toEqual({ text: 'ab\ncd', count: 2 });
-    expect(wholeLines(['abcdef'], 3)).toEqual({ text: '', count: 0 });
+    expect(keepWholeLines(['ab', 'cd', 'ef'], 6)).toEqual({ text: 'ab\ncd', count: 2 });
+    expect(keepWholeLines(['abcdef'], 3)).toEqual({ text: '', count: 0 });
   });
 });

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import { endMarked } from '../../../src/actors/process/orphans.ts';
+import { endOrphans } from '../../../src/actors/process/orphans.ts';
 import { childEnvironment } from '../../../src/actors/process/run-command.ts';
 
 const variable = 'ATS_MARKED_TEST';
@@ -23,7 +23,7 @@ test.runIf(process.platform === 'linux')('a process that is in the midst of exec
     const mark = randomUUID();
     const child = await beginsAnew(mark);
     const ended = once(child, 'exit');
-    counts.push(await endMarked(variable, mark));
+    counts.push(await endOrphans(variable, mark));
     if (counts.at(-1) === 0) child.kill('SIGKILL');
     await ended;
   }
@@ -42,7 +42,7 @@ test('one that is about to end by itself is not ended, where there is patience',
   };
   const [patient, hasty] = [await begin('patient'), await begin('hasty')];
 
-  const counts = await Promise.all([endMarked(variable, 'patient', 10_000), endMarked(variable, 'hasty')]);
+  const counts = await Promise.all([endOrphans(variable, 'patient', 10_000), endOrphans(variable, 'hasty')]);
   await Promise.all([patient.ended, hasty.ended]);
 
   expect(counts).toEqual([0, 1]);
@@ -56,7 +56,7 @@ test('one that has another mark is left alone', async () => {
   });
   await once(child, 'spawn');
 
-  expect(await endMarked(variable, 'othe')).toBe(0);
+  expect(await endOrphans(variable, 'othe')).toBe(0);
   expect(child.exitCode ?? child.signalCode).toBeNull();
   child.kill();
 });

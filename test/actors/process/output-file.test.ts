@@ -2,11 +2,11 @@ import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSy
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
-import { createCommandLog, logBytesAtMost } from '../../../src/actors/process/output-file.ts';
+import { createOutputFile, outputFileBytesAtMost } from '../../../src/actors/process/output-file.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-const open = (folder: string, more: Partial<Parameters<typeof createCommandLog>[0]> = {}) =>
-  createCommandLog({
+const open = (folder: string, more: Partial<Parameters<typeof createOutputFile>[0]> = {}) =>
+  createOutputFile({
     folder: join(folder, 'logs'),
     makeFolder: () => mkdirSync(join(folder, 'logs'), { recursive: true }),
     prefix: '1-',
@@ -74,7 +74,7 @@ test('a flood is kept up to 4 MiB, and says so', () => {
   const { path = '', isWhole } = log.close() ?? {};
 
   expect(isWhole).toBe(false);
-  expect(statSync(path).size).toBe(logBytesAtMost);
+  expect(statSync(path).size).toBe(outputFileBytesAtMost);
   expect(readFileSync(path, 'utf8').endsWith('x\n[further output is not kept]\n')).toBe(true);
 });
 

@@ -16,7 +16,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { childEnvironment } from '../../../src/actors/process/run-command.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import type { OwnGit } from '../../../src/actors/sandbox/port.ts';
-import { runConfined } from '../../../src/actors/sandbox/run-sandboxed.ts';
+import { runSandboxed } from '../../../src/actors/sandbox/run-sandboxed.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const { ok, detail } = createBubblewrap({ readPaths: [], network: false }).check();
@@ -47,7 +47,7 @@ const run = async (
   script: string,
   git?: OwnGit,
 ) => {
-  const result = await runConfined(createBubblewrap({ readPaths: [], network: false, quarantine }), {
+  const result = await runSandboxed(createBubblewrap({ readPaths: [], network: false, quarantine }), {
     argv: ['/bin/sh', '-c', script],
     root,
     readable: [],

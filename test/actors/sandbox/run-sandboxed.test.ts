@@ -10,9 +10,9 @@ import { childEnvironment } from '../../../src/actors/process/run-command.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { createNoSandbox } from '../../../src/actors/sandbox/off.ts';
 import type { OwnGit, Sandbox } from '../../../src/actors/sandbox/port.ts';
-import { runConfined } from '../../../src/actors/sandbox/run-sandboxed.ts';
-import { numberOf } from '../../../src/actors/sandbox/seccomp.ts';
-import { runProbes } from '../../../src/actors/sandbox/self-test.ts';
+import { runSandboxed } from '../../../src/actors/sandbox/run-sandboxed.ts';
+import { refusedCallNumber } from '../../../src/actors/sandbox/seccomp.ts';
+import { runSandboxProbes } from '../../../src/actors/sandbox/self-test.ts';
 import { gitIdentity } from '../../../src/actors/workspace/git-identity.ts';
 import { finish, startSystem, untilStatus } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
@@ -40,7 +40,7 @@ const runIn = async (
   more: Readonly<Record<string, string>> = {},
   git?: OwnGit,
 ) => {
-  const result = await runConfined(sandbox, {
+  const result = await runSandboxed(sandbox, {
     argv: ['/bin/sh', '-c', script],
     root,
     readable: [],
@@ -76,7 +76,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     process.env['AGENT_PROBE'] = 'probe-canary';
     onTestFinished(() => void delete process.env['AGENT_PROBE']);
 
-    const probes = await runProbes(createBubblewrap({ readPaths: [], network: false }));
+    const probes = await runSandboxProbes(createBubblewrap({ readPaths: [], network: false }));
 
     expect(probes.filter(({ held }) => !held)).toEqual([]);
     expect(probes.length).toBeGreaterThanOrEqual(30);
@@ -87,7 +87,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     ['keyctl', '0, -3, 1'],
     ['unshare', '0'],
   ])('is refused the system call %s, which the kernel itself would carry out', async (name, args) => {
-    const call = `perl -e 'my $r = syscall(${numberOf(name)}, ${args}); print $r < 0 ? "refused $!{EPERM}" : "done"'`;
+    const call = `perl -e 'my $r = syscall(${refusedCallNumber(name)}, ${args}); print $r < 0 ? "refused $!{EPERM}" : "done"'`;
 
     expect((await runIn(makeWorkspace(), call, createNoSandbox())).output).toBe('done');
     expect((await runIn(makeWorkspace(), call)).output).toBe('refused 1');
@@ -323,7 +323,7 @@ test('a probe that could not be run says nothing of the sandbox', async () => {
     confine: ({ root }) => ({ argv: ['/bin/false'], cwd: root, env: {} }),
   };
 
-  const probes = await runProbes(broken);
+  const probes = await runSandboxProbes(broken);
 
   expect(probes.filter(({ held, tried }) => held || tried)).toEqual([]);
   expect(probes.length).toBeGreaterThan(29);
@@ -340,7 +340,7 @@ test('the probes find out what holds nothing', async () => {
     },
   };
 
-  for (const { name, held, tried } of await runProbes(toothless)) if (tried && !held) escaped.push(name);
+  for (const { name, held, tried } of await runSandboxProbes(toothless)) if (tried && !held) escaped.push(name);
 
   expect(escaped).toEqual(
     expect.arrayContaining(['read another project', 'make a hook of git', 'reach a server of this machine']),

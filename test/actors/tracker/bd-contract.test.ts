@@ -3,14 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { createBdTracker } from '../../../src/actors/tracker/bd/bd.ts';
-import { createBdCalls, usualLimits } from '../../../src/actors/tracker/bd/calls.ts';
+import { createBdCalls, defaultBdLimits } from '../../../src/actors/tracker/bd/calls.ts';
 import { describeTracker } from '../../contracts/tracker.ts';
 import { families, makeBd, makeBdProject } from '../../support/bd.ts';
 import { isLong } from '../../support/long.ts';
 
 const open = (projectRoot: string, bdPath: string) =>
   createBdTracker({
-    calls: createBdCalls({ projectRoot, bdPath, processEnv: process.env, limits: usualLimits }),
+    calls: createBdCalls({ projectRoot, bdPath, processEnv: process.env, limits: defaultBdLimits }),
     projectRoot,
     actor: 'agent-server',
     log: () => {},

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createBdTracker } from '../../../src/actors/tracker/bd/bd.ts';
-import { createBdCalls, usualLimits } from '../../../src/actors/tracker/bd/calls.ts';
+import { createBdCalls, defaultBdLimits } from '../../../src/actors/tracker/bd/calls.ts';
 import { isServiceError } from '../../../src/machines/errors.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { aTask } from '../../contracts/tracker.ts';
@@ -11,7 +11,7 @@ import { bdIn, type FakeBd, type Family, makeBd, makeBdProject, makeBroken } fro
 import { isLong } from '../../support/long.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-const openAt = (projectRoot: string, bdPath: string, limits = usualLimits) => {
+const openAt = (projectRoot: string, bdPath: string, limits = defaultBdLimits) => {
   const logged: string[] = [];
   const calls = createBdCalls({ projectRoot, bdPath, processEnv: process.env, limits });
   const tracker = createBdTracker({
@@ -23,7 +23,7 @@ const openAt = (projectRoot: string, bdPath: string, limits = usualLimits) => {
   return { tracker, calls, logged };
 };
 
-const open = async (family: Family = 'A-direct', limits = usualLimits) => {
+const open = async (family: Family = 'A-direct', limits = defaultBdLimits) => {
   const bd = makeBd(family);
   const root = await makeBdProject(bd);
   return { bd, root, ...openAt(root, bd.path, limits) };
@@ -86,7 +86,7 @@ describe('a bd that fails', () => {
   test.each(['killed after the effect', 'silent after the effect'])(
     'that is %s of a create is not asked again: who asked is told what to look for',
     async (kind) => {
-      const { bd, tracker } = await open('A-direct', { ...usualLimits, writeMs: 800 });
+      const { bd, tracker } = await open('A-direct', { ...defaultBdLimits, writeMs: 800 });
       bd.fail({ kind, on: 'create', times: 9 });
 
       const error = await failure(tracker.create(aTask({ title: 'only once' })));
@@ -99,7 +99,7 @@ describe('a bd that fails', () => {
   );
 
   test('that hangs, also at SIGTERM, is given up within its limit', async () => {
-    const { bd, tracker } = await open('A-direct', { ...usualLimits, readMs: 1_500 });
+    const { bd, tracker } = await open('A-direct', { ...defaultBdLimits, readMs: 1_500 });
     bd.fail({ kind: 'hang', on: 'list', stubborn: true, times: 1 });
 
     const error = await failure(tracker.list());
@@ -304,7 +304,7 @@ describe('what is asked of bd', () => {
       CLAUDE_CODE: '1',
       NODE_OPTIONS: '',
     };
-    const calls = createBdCalls({ projectRoot: root, bdPath: bd.path, processEnv: leaky, limits: usualLimits });
+    const calls = createBdCalls({ projectRoot: root, bdPath: bd.path, processEnv: leaky, limits: defaultBdLimits });
     const before = bd.calls().length;
 
     await createBdTracker({ calls, projectRoot: root, actor: 'a', log: () => {} }).list();

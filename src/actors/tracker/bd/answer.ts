@@ -1,8 +1,8 @@
-import { type BdFailure, classify, failureOf } from './failure.ts';
-import type { Output } from './runner.ts';
+import { type BdFailure, bdFailure, classifyBdText } from './failure.ts';
+import type { BdOutput } from './runner.ts';
 
 /** What a call of bd came to: the JSON it printed, without its envelope, or why there is none. */
-export type Answer = { readonly value: unknown } | { readonly failure: BdFailure };
+export type BdAnswer = { readonly value: unknown } | { readonly failure: BdFailure };
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -14,7 +14,7 @@ const unwrap = (value: unknown): unknown => {
   return 'items' in value ? value['items'] : value;
 };
 
-const parse = (text: string): unknown => {
+const parseJson = (text: string): unknown => {
   try {
     return JSON.parse(text);
   } catch {
@@ -23,12 +23,12 @@ const parse = (text: string): unknown => {
 };
 
 /** The JSON of stdout: whole, or from the first line that begins one, behind warnings and a byte order mark. */
-const jsonIn = (stdout: string): unknown => {
+const jsonOnStdout = (stdout: string): unknown => {
   const text = stdout.replace(/^\uFEFF/, '').replace(/^(?:warning:.*\r?\n)+/i, '');
-  const whole = parse(text);
+  const whole = parseJson(text);
   if (whole !== undefined) return unwrap(whole);
   const start = /^[[{]/m.exec(text)?.index;
-  return start === undefined ? undefined : unwrap(parse(text.slice(start)));
+  return start === undefined ? undefined : unwrap(parseJson(text.slice(start)));
 };
 
 const errorIn = (value: unknown): string | null =>
@@ -38,43 +38,43 @@ const errorIn = (value: unknown): string | null =>
 const errorOn = (stderr: string): string => {
   const text = stderr.trim();
   const last = text.slice(text.lastIndexOf('\n') + 1);
-  return errorIn(unwrap(parse(text))) ?? errorIn(unwrap(parse(last))) ?? text;
+  return errorIn(unwrap(parseJson(text))) ?? errorIn(unwrap(parseJson(last))) ?? text;
 };
 
-const processFailure = ({ startError, timedOut, tooLarge, signal, stderr }: Output): BdFailure | null => {
-  if (startError === 'ENOENT') return failureOf('absent', 'bd is not there');
-  if (startError !== null) return failureOf('broken', `bd cannot be started (${startError})`);
-  if (timedOut) return failureOf('timeout', 'bd did not answer in time');
-  if (tooLarge) return failureOf('too_large', 'bd printed more than can be read');
-  if (signal !== null) return failureOf('crash', `bd was ended by ${signal}. ${stderr}`);
+const processFailure = ({ startError, timedOut, tooLarge, signal, stderr }: BdOutput): BdFailure | null => {
+  if (startError === 'ENOENT') return bdFailure('absent', 'bd is not there');
+  if (startError !== null) return bdFailure('broken', `bd cannot be started (${startError})`);
+  if (timedOut) return bdFailure('timeout', 'bd did not answer in time');
+  if (tooLarge) return bdFailure('too_large', 'bd printed more than can be read');
+  if (signal !== null) return bdFailure('crash', `bd was ended by ${signal}. ${stderr}`);
   return null;
 };
 
 const knownExits: Readonly<Record<number, BdFailure>> = {
-  13: failureOf('stale', 'bd says that its data is stale (exit code 13)'),
-  14: failureOf('frozen', 'bd says that the project is frozen (exit code 14)'),
+  13: bdFailure('stale', 'bd says that its data is stale (exit code 13)'),
+  14: bdFailure('frozen', 'bd says that the project is frozen (exit code 14)'),
 };
 
-const withWords = (failure: BdFailure, exitCode: number | null): BdFailure =>
-  failure.words === '' ? failureOf(failure.kind, `bd ended with exit code ${exitCode} and said nothing`) : failure;
+const withDefaultWords = (failure: BdFailure, exitCode: number | null): BdFailure =>
+  failure.words === '' ? bdFailure(failure.kind, `bd ended with exit code ${exitCode} and said nothing`) : failure;
 
 /**
  * What bd's output means. Exit code 0 is no success: nothing on stdout and words on stderr are an error, and so is the
  * word that it could not read the project's tasks, beside an empty list.
  */
-export const readAnswer = (output: Output): Answer => {
+export const readAnswer = (output: BdOutput): BdAnswer => {
   const { exitCode, stdout, stderr } = output;
   const broke = processFailure(output);
   if (broke !== null) return { failure: broke };
   const exit = exitCode === null ? undefined : knownExits[exitCode];
   if (exit !== undefined) return { failure: exit };
-  if (/Auto-import skipped|Error parsing line/.test(stderr)) return { failure: classify(stderr) };
-  const value = jsonIn(stdout);
+  if (/Auto-import skipped|Error parsing line/.test(stderr)) return { failure: classifyBdText(stderr) };
+  const value = jsonOnStdout(stdout);
   const error = errorIn(value);
-  if (error !== null) return { failure: classify(error) };
+  if (error !== null) return { failure: classifyBdText(error) };
   if (value !== undefined && exitCode === 0) return { value };
   if (exitCode === 0 && stdout.trim() !== '')
-    return { failure: failureOf('unreadable', `bd printed what is not JSON: ${stdout.trim()}`) };
-  if (exitCode === 0 && stderr.trim() === '') return { failure: failureOf('unreadable', 'bd printed nothing') };
-  return { failure: withWords(classify(errorOn(stderr) || stdout), exitCode) };
+    return { failure: bdFailure('unreadable', `bd printed what is not JSON: ${stdout.trim()}`) };
+  if (exitCode === 0 && stderr.trim() === '') return { failure: bdFailure('unreadable', 'bd printed nothing') };
+  return { failure: withDefaultWords(classifyBdText(errorOn(stderr) || stdout), exitCode) };
 };

@@ -2,13 +2,21 @@ import { refusal } from '../../../machines/errors.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import { isGating } from '../issue.ts';
 import type { Tracker } from '../port.ts';
-import { type BdCalls, unavailable } from './calls.ts';
+import { type BdCalls, bdUnavailable } from './calls.ts';
 import { createClaim } from './claim.ts';
 import { createCreate } from './create.ts';
 import type { FailureKind } from './failure.ts';
 import { type BdIssue, blockersOf, unmetIn } from './issues.ts';
 import { createBdReads } from './reads.ts';
-import { accepted, createBdWrites, failureIn, isFree, missing, refused, unmetVerdict } from './writes.ts';
+import {
+  accepted,
+  createBdWrites,
+  failureOfWrite,
+  isOpenAndUnassigned,
+  refuseMissing,
+  refuseUnmet,
+  refuseWith,
+} from './writes.ts';
 
 export interface BdOptions {
   readonly calls: BdCalls;
@@ -30,12 +38,12 @@ const pathBetween = (from: TaskId, to: TaskId, all: ReadonlyMap<string, BdIssue>
   return [from, to];
 };
 
-const wordsAtMost = 8_000;
+const argumentLengthAtMost = 8_000;
 /** Words of people as an argument: the kernel takes no NUL and no more than 128 KiB of it. */
-const asArgument = (text: string): string => text.slice(0, wordsAtMost).replaceAll('\0', '\uFFFD');
+const asArgument = (text: string): string => text.slice(0, argumentLengthAtMost).replaceAll('\0', '\uFFFD');
 
 /** Failures of the tracker itself; all others are about one task. */
-const ailing: ReadonlySet<FailureKind> = new Set([
+const trackerFailures: ReadonlySet<FailureKind> = new Set([
   ...(['absent', 'broken', 'not_initialized', 'stale', 'corrupt', 'newer', 'lock', 'crash'] as const),
   ...(['server_down', 'frozen', 'timeout', 'too_large'] as const),
 ]);
@@ -60,7 +68,8 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
         async (run, issue) => {
           const theirs = issue.assignee !== null && issue.assignee !== actor;
           if (theirs || !['open', 'in_progress'].includes(issue.status)) return accepted;
-          if (!isFree(issue)) await writes.update(run, id, ['--status=open', '--assignee='], isFree, 'released');
+          if (!isOpenAndUnassigned(issue))
+            await writes.update(run, id, ['--status=open', '--assignee='], isOpenAndUnassigned, 'released');
           await writes.removeEndLabels(run, id, issue.labels, label);
           if (label !== null && !issue.labels.includes(label)) await writes.label(run, 'add', id, label);
           return accepted;
@@ -76,16 +85,16 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
           // Closing again would put another time and reason in the place of the first.
           if (issue.status === 'closed') return accepted;
           const unmet = unmetIn(issue);
-          if (unmet.length > 0) return unmetVerdict(id, unmet);
+          if (unmet.length > 0) return refuseUnmet(id, unmet);
           await writes.removeEndLabels(run, id, issue.labels);
           const answer = await run({
             args: ['close', '--json', `--reason=${asArgument(reason)}`, by, '--', id],
             effect: 'repeat',
           });
           if (await writes.shows(run, answer, id, ({ status }) => status === 'closed')) return accepted;
-          const failure = failureIn(answer, 'closed');
-          if (failure.kind !== 'blocked') throw unavailable(failure);
-          return unmetVerdict(id, (failure.about ?? '').split(/[\s,]+/).filter((text) => text !== '') as TaskId[]);
+          const failure = failureOfWrite(answer, 'closed');
+          if (failure.kind !== 'blocked') throw bdUnavailable(failure);
+          return refuseUnmet(id, (failure.about ?? '').split(/[\s,]+/).filter((text) => text !== '') as TaskId[]);
         },
         fence,
       ),
@@ -97,10 +106,10 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
           if (issue.status === 'closed') {
             const answer = await run({ args: ['reopen', '--json', by, '--', id], effect: 'repeat' });
             if (!(await writes.shows(run, answer, id, ({ status }) => status === 'open')))
-              throw unavailable(failureIn(answer, 'open'));
+              throw bdUnavailable(failureOfWrite(answer, 'open'));
           }
           if (issue.assignee !== null || !['open', 'closed'].includes(issue.status))
-            await writes.update(run, id, ['--status=open', '--assignee='], isFree, 'open and free');
+            await writes.update(run, id, ['--status=open', '--assignee='], isOpenAndUnassigned, 'open and free');
           await writes.removeEndLabels(run, id, issue.labels);
           return accepted;
         },
@@ -109,7 +118,7 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
 
     addDependency: (dependent, prerequisite) =>
       writes.change(dependent, async (run, issue) => {
-        if ((await reads.show(run, prerequisite)) === null) return missing(prerequisite);
+        if ((await reads.show(run, prerequisite)) === null) return refuseMissing(prerequisite);
         const depends = ({ edges }: BdIssue): boolean =>
           edges.some(({ to, type = 'blocks' }) => to === prerequisite && type === 'blocks');
         if (depends(issue)) return accepted;
@@ -117,10 +126,10 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
         const answer = await run({ args, effect: 'repeat' });
         // Another edge between the two counts as a duplicate too: only one that blocks is what was asked for.
         if (await writes.shows(run, answer, dependent, depends)) return accepted;
-        if (!('failure' in answer)) throw unavailable(failureIn(answer, `waiting for ${prerequisite}`));
-        if (answer.failure.kind !== 'cycle') throw unavailable(answer.failure);
+        if (!('failure' in answer)) throw bdUnavailable(failureOfWrite(answer, `waiting for ${prerequisite}`));
+        if (answer.failure.kind !== 'cycle') throw bdUnavailable(answer.failure);
         const cycle = [dependent, ...pathBetween(prerequisite, dependent, await reads.listAll(run))];
-        return refused(refusal('dependency_cycle', { cycle }));
+        return refuseWith(refusal('dependency_cycle', { cycle }));
       }),
 
     removeDependency: (dependent, prerequisite) =>
@@ -129,7 +138,7 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
         const args = ['dep', 'remove', '--json', by, '--', dependent, prerequisite];
         const answer = await run({ args, effect: 'repeat' });
         if (!('failure' in answer) || answer.failure.kind === 'not_found') return accepted;
-        throw unavailable(answer.failure);
+        throw bdUnavailable(answer.failure);
       }),
 
     note: (id, text, fence) =>
@@ -139,14 +148,14 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
           args: ['comments', 'add', '--json', by, '--', id, asArgument(text)],
           effect: 'once',
         });
-        if ('failure' in answer && answer.failure.kind !== 'not_found') throw unavailable(answer.failure);
+        if ('failure' in answer && answer.failure.kind !== 'not_found') throw bdUnavailable(answer.failure);
       }),
 
     unreadable: async () => null,
     check: async () => {
       const found = await calls.detect();
       const failure = calls.lastFailure();
-      const ails = failure !== null && ailing.has(failure.kind);
+      const ails = failure !== null && trackerFailures.has(failure.kind);
       return {
         ok: found.state === 'ok' && !ails,
         detail: found.state === 'ok' && ails ? `${found.detail}: ${failure.words}` : found.detail,

@@ -1,16 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../../machines/errors.ts';
 import type { Urgency } from '../port.ts';
-import { type Answer, readAnswer } from './answer.ts';
+import { type BdAnswer, readAnswer } from './answer.ts';
 import { type Detection, detectBd, locateBd } from './detect.ts';
 import { bdEnvironment } from './environment.ts';
-import { type BdFailure, type FailureKind, failureOf, remedyFor } from './failure.ts';
+import { type BdFailure, bdFailure, type FailureKind, remedyFor } from './failure.ts';
 import { createQueue, QueueFullError } from './queue.ts';
 import { runBd } from './runner.ts';
 import { type Capabilities, capabilitiesOf } from './version.ts';
 
 /** One call of bd. `args` hold what a user wrote only as `--flag=value` or behind `--` (facts/beads 1.4). */
-export interface Call {
+export interface BdCall {
   readonly args: readonly string[];
   readonly input?: string;
   /** `read`: changes nothing. `repeat`: doing it twice is doing it once. `once`: never repeated when it may have happened. */
@@ -20,11 +20,11 @@ export interface Call {
 }
 
 /** Runs calls of one critical section: nothing of this process comes in between. */
-export type Run = (call: Call) => Promise<Answer>;
+export type RunBd = (call: BdCall) => Promise<BdAnswer>;
 
 export interface BdCalls {
   /** @throws tracker_unavailable when too many wait */
-  alone<Result>(urgency: Urgency, work: (run: Run) => Promise<Result>): Promise<Result>;
+  alone<Result>(urgency: Urgency, work: (run: RunBd) => Promise<Result>): Promise<Result>;
   /** What is installed, looked at again when another file stands there. */
   detect(): Promise<Detection>;
   /** @throws tracker_unavailable when bd is absent or broken */
@@ -42,7 +42,7 @@ export interface BdLimits {
   readonly writeMs: number;
   readonly initMs: number;
 }
-export const usualLimits: BdLimits = { versionMs: 5_000, readMs: 30_000, writeMs: 60_000, initMs: 120_000 };
+export const defaultBdLimits: BdLimits = { versionMs: 5_000, readMs: 30_000, writeMs: 60_000, initMs: 120_000 };
 
 export interface CallsOptions {
   readonly projectRoot: string;
@@ -54,14 +54,14 @@ export interface CallsOptions {
 const waitingAtMost = 200;
 /** How often a call is made again that failed in a way that passes. */
 const triesAgain: Partial<Record<FailureKind, number>> = { lock: 6, stale: 3, crash: 2, server_down: 2 };
-const pauseMs = (tries: number): number => Math.min(100 * 2 ** tries, 2_000) * (0.5 + Math.random() / 2);
+const retryPauseMs = (tries: number): number => Math.min(100 * 2 ** tries, 2_000) * (0.5 + Math.random() / 2);
 
 /** What people read of a failure of the tracker itself. */
-export const unavailable = (failure: BdFailure): ServiceError =>
+export const bdUnavailable = (failure: BdFailure): ServiceError =>
   new ServiceError('tracker_unavailable', { detail: failure.words, remedy: remedyFor(failure) });
 
 /** A write that cannot be repeated is made again only when bd says that it did nothing. */
-const mayRepeat = ({ effect }: Call, { kind }: BdFailure): boolean =>
+const mayRepeat = ({ effect }: BdCall, { kind }: BdFailure): boolean =>
   effect !== 'once' || kind === 'lock' || kind === 'stale';
 
 export const createBdCalls = ({ projectRoot, bdPath, processEnv, limits }: CallsOptions): BdCalls => {
@@ -89,16 +89,16 @@ export const createBdCalls = ({ projectRoot, bdPath, processEnv, limits }: Calls
     return lacking.what;
   };
 
-  const runOnce = async ({ args, input, effect, timeoutMs }: Call): Promise<Answer> => {
+  const runOnce = async ({ args, input, effect, timeoutMs }: BdCall): Promise<BdAnswer> => {
     const program = locateBd({ bdPath, processEnv });
-    if (program === null) return { failure: failureOf('absent', `bd is not ${bdPath === null ? 'on PATH' : 'there'}`) };
+    if (program === null) return { failure: bdFailure('absent', `bd is not ${bdPath === null ? 'on PATH' : 'there'}`) };
     const usual = effect === 'read' ? limits.readMs : limits.writeMs;
     return readAnswer(
       await runBd({ file: program.path, args, input, cwd: projectRoot, env, timeoutMs: timeoutMs ?? usual }),
     );
   };
 
-  const run: Run = async (call) => {
+  const run: RunBd = async (call) => {
     for (let tries = 0; ; tries += 1) {
       const answer = await runOnce(call);
       last = 'failure' in answer ? answer.failure : null;
@@ -106,12 +106,12 @@ export const createBdCalls = ({ projectRoot, bdPath, processEnv, limits }: Calls
       const { failure } = answer;
       if (tries >= (triesAgain[failure.kind] ?? 0) || !mayRepeat(call, failure))
         return failure.kind === 'stale' ? readStale(call, answer) : answer;
-      await delay(pauseMs(tries));
+      await delay(retryPauseMs(tries));
     }
   };
 
   /** A database that stays behind its file can still be read, in the versions that have the flag (facts/beads 10). */
-  const readStale = async (call: Call, answer: Answer): Promise<Answer> => {
+  const readStale = async (call: BdCall, answer: BdAnswer): Promise<BdAnswer> => {
     const found = await detect();
     const can = found.state === 'ok' && capabilitiesOf(found.version).allowStale;
     if (!can || call.effect !== 'read') return answer;
@@ -132,7 +132,7 @@ export const createBdCalls = ({ projectRoot, bdPath, processEnv, limits }: Calls
     capabilities: async () => {
       const found = await detect();
       if (found.state === 'ok') return capabilitiesOf(found.version);
-      throw unavailable(failureOf(found.state, found.detail));
+      throw bdUnavailable(bdFailure(found.state, found.detail));
     },
     lacks: (what) => void lackingNow().add(what),
     isLacking: (what) => lackingNow().has(what),

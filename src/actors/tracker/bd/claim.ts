@@ -4,12 +4,21 @@ import type { Verdict } from '../../../machines/task-context.ts';
 import { holderOf, type TrackedTask } from '../../../machines/tracked-task.ts';
 import { endLabels } from '../issue.ts';
 import type { Fence } from '../port.ts';
-import { type BdCalls, type Run, unavailable } from './calls.ts';
-import { type BdIssue, toTracked, unmetIn } from './issues.ts';
+import { type BdCalls, bdUnavailable, type RunBd } from './calls.ts';
+import { type BdIssue, trackedFromBd, unmetIn } from './issues.ts';
 import type { BdReads } from './reads.ts';
-import { accepted, type BdWrites, failureIn, fenced, missing, refused, unmetVerdict } from './writes.ts';
+import {
+  accepted,
+  type BdWrites,
+  behindFence,
+  failureOfWrite,
+  refuseMissing,
+  refuseUnmet,
+  refuseWith,
+} from './writes.ts';
 
-const conflict = (id: TaskId, holder: string): Verdict => refused(refusal('tracker_conflict', { task_id: id, holder }));
+const conflict = (id: TaskId, holder: string): Verdict =>
+  refuseWith(refusal('tracker_conflict', { task_id: id, holder }));
 
 /**
  * Marks a task started. The gate and the claim are one critical section, since bd itself never looks at blockers when
@@ -19,10 +28,10 @@ const conflict = (id: TaskId, holder: string): Verdict => refused(refusal('track
 export const createClaim = (calls: BdCalls, reads: BdReads, writes: BdWrites, actor: string) => {
   const isOurs = ({ status, assignee }: Pick<BdIssue, 'status' | 'assignee'>): boolean =>
     status === 'in_progress' && assignee === actor;
-  const mark = (run: Run, id: TaskId): Promise<void> =>
+  const mark = (run: RunBd, id: TaskId): Promise<void> =>
     writes.update(run, id, ['--status=in_progress', `--assignee=${actor}`], isOurs, 'marked started');
 
-  const startByName = async (run: Run, id: TaskId): Promise<boolean> => {
+  const startByName = async (run: RunBd, id: TaskId): Promise<boolean> => {
     if (calls.isLacking('start')) return false;
     const answer = await run({ args: ['start', '--json', '--', id], effect: 'repeat' });
     if ('failure' in answer && answer.failure.kind === 'capability') {
@@ -35,36 +44,36 @@ export const createClaim = (calls: BdCalls, reads: BdReads, writes: BdWrites, ac
     return true;
   };
 
-  const startByClaim = async (run: Run, id: TaskId): Promise<Verdict> => {
+  const startByClaim = async (run: RunBd, id: TaskId): Promise<Verdict> => {
     if (!calls.isLacking('claim')) {
       const answer = await run({ args: ['update', '--json', '--claim', writes.by, '--', id], effect: 'repeat' });
       if (await writes.shows(run, answer, id, isOurs)) return accepted;
-      const failure = failureIn(answer, 'claimed');
+      const failure = failureOfWrite(answer, 'claimed');
       if (failure.kind === 'claimed') return conflict(id, failure.about ?? 'somebody');
       if (failure.kind === 'not_claimable') return conflict(id, `its ${failure.about ?? 'present'} state`);
-      if (failure.kind === 'not_found') return missing(id);
-      if (failure.kind !== 'capability') throw unavailable(failure);
+      if (failure.kind === 'not_found') return refuseMissing(id);
+      if (failure.kind !== 'capability') throw bdUnavailable(failure);
       calls.lacks('claim');
     }
     await mark(run, id);
     return accepted;
   };
 
-  const lookAt = async (run: Run, id: TaskId): Promise<TrackedTask | null> => {
+  const lookAt = async (run: RunBd, id: TaskId): Promise<TrackedTask | null> => {
     const recent = reads.recent(id);
     if (recent !== null) return recent;
     const issue = await reads.show(run, id);
-    return issue === null ? null : toTracked(issue, { unmet: unmetIn(issue), ready: false });
+    return issue === null ? null : trackedFromBd(issue, { unmet: unmetIn(issue), ready: false });
   };
 
-  const start = async (run: Run, id: TaskId): Promise<Verdict> => {
+  const start = async (run: RunBd, id: TaskId): Promise<Verdict> => {
     const task = await lookAt(run, id);
-    if (task === null) return missing(id);
+    if (task === null) return refuseMissing(id);
     if (isOurs(task)) return accepted;
     const holder = holderOf(task, actor);
     if (holder !== null) return conflict(id, holder);
     const unmet = task.unmet.length > 0 ? task.unmet : await reads.blockersOf(run, id);
-    if (unmet.length > 0) return unmetVerdict(id, unmet);
+    if (unmet.length > 0) return refuseUnmet(id, unmet);
     const verdict = (await startByName(run, id)) ? accepted : await startByClaim(run, id);
     if (verdict.refusal !== null) return verdict;
     await writes.removeEndLabels(run, id, task.labels);
@@ -77,7 +86,7 @@ export const createClaim = (calls: BdCalls, reads: BdReads, writes: BdWrites, ac
   return (id: TaskId, fence?: Fence): Promise<Verdict> =>
     calls.alone('interactive', async (run) => {
       try {
-        return await start(fenced(run, fence), id);
+        return await start(behindFence(run, fence), id);
       } catch (error) {
         reads.wrote(null);
         throw error;

@@ -1,27 +1,27 @@
 import { ServiceError } from '../../../machines/errors.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import type { TrackedTask } from '../../../machines/tracked-task.ts';
-import { requireFits } from '../new-issue.ts';
+import { requireValidTask } from '../new-issue.ts';
 import type { NewTask } from '../port.ts';
-import type { Answer } from './answer.ts';
-import { type BdCalls, type Call, type Run, unavailable } from './calls.ts';
-import { failureOf } from './failure.ts';
-import { issuesIn, toTracked, unmetIn } from './issues.ts';
-import { type BdReads, jsonOf } from './reads.ts';
+import type { BdAnswer } from './answer.ts';
+import { type BdCall, type BdCalls, bdUnavailable, type RunBd } from './calls.ts';
+import { bdFailure } from './failure.ts';
+import { issuesIn, trackedFromBd, unmetIn } from './issues.ts';
+import { type BdReads, requireJson } from './reads.ts';
 
 /** After these it is not known what bd did. */
 const unclear: ReadonlySet<string> = new Set(['timeout', 'crash', 'unreadable', 'too_large', 'unknown']);
 
 /** A create that may have happened is never made again: who asked decides. @throws tracker_unavailable */
-const createdIn = (answer: Answer, { title }: NewTask): unknown => {
-  if (!('failure' in answer) || !unclear.has(answer.failure.kind)) return jsonOf(answer);
+const createdIn = (answer: BdAnswer, { title }: NewTask): unknown => {
+  if (!('failure' in answer) || !unclear.has(answer.failure.kind)) return requireJson(answer);
   throw new ServiceError('tracker_unavailable', {
     detail: `${answer.failure.words}; it is not known whether the task was created`,
     remedy: `look for ${JSON.stringify(title)} with 'agent list' before you create it again`,
   });
 };
 
-const callFor = (task: NewTask, bodyFile: boolean, by: string): Call => {
+const callFor = (task: NewTask, bodyFile: boolean, by: string): BdCall => {
   const { title, description, priority, labels } = task;
   // Old bd reads stdin for exactly this text (facts/beads 1.4).
   if (!bodyFile && description === '-')
@@ -41,7 +41,7 @@ const callFor = (task: NewTask, bodyFile: boolean, by: string): Call => {
  * for before, so that a missing one creates nothing.
  */
 export const createCreate = (calls: BdCalls, reads: BdReads, by: string) => {
-  const depend = async (run: Run, id: TaskId, on: TaskId): Promise<void> => {
+  const depend = async (run: RunBd, id: TaskId, on: TaskId): Promise<void> => {
     const answer = await run({ args: ['dep', 'add', '--json', by, '--', id, on], effect: 'repeat' });
     if ('failure' in answer && answer.failure.kind !== 'duplicate')
       throw new ServiceError('tracker_unavailable', {
@@ -50,7 +50,7 @@ export const createCreate = (calls: BdCalls, reads: BdReads, by: string) => {
       });
   };
 
-  const create = async (run: Run, task: NewTask): Promise<TrackedTask> => {
+  const create = async (run: RunBd, task: NewTask): Promise<TrackedTask> => {
     const dependencies = [...new Set(task.dependencies)];
     const existing = new Set((await reads.showAll(run, dependencies)).map(({ id }) => id));
     const unknown = dependencies.find((id) => !existing.has(id));
@@ -58,19 +58,19 @@ export const createCreate = (calls: BdCalls, reads: BdReads, by: string) => {
     const answer = await run(callFor(task, (await calls.capabilities()).bodyFile, by));
     reads.wrote(null);
     const [created] = issuesIn(createdIn(answer, task), () => {});
-    if (created === undefined) throw unavailable(failureOf('unknown', 'bd printed no task that can be read'));
+    if (created === undefined) throw bdUnavailable(bdFailure('unknown', 'bd printed no task that can be read'));
     for (const on of dependencies) await depend(run, created.id, on);
     // What `create` prints knows no labels and no dependencies.
     const issue = await reads.show(run, created.id);
-    if (issue === null) throw unavailable(failureOf('unknown', `bd created ${created.id}, but does not show it`));
+    if (issue === null) throw bdUnavailable(bdFailure('unknown', `bd created ${created.id}, but does not show it`));
     const unmet = unmetIn(issue);
-    const tracked = toTracked(issue, { unmet, ready: issue.status === 'open' && unmet.length === 0 });
+    const tracked = trackedFromBd(issue, { unmet, ready: issue.status === 'open' && unmet.length === 0 });
     reads.wrote(tracked);
     return tracked;
   };
 
   return async (task: NewTask): Promise<TrackedTask> => {
-    requireFits(task);
+    requireValidTask(task);
     return calls.alone('interactive', (run) => create(run, task));
   };
 };

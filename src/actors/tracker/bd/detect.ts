@@ -1,14 +1,14 @@
-import { classify, failureOf } from './failure.ts';
-import { type Program, programAt, programOnPath } from './program.ts';
+import { bdFailure, classifyBdText } from './failure.ts';
+import { type BdProgram, programAt, programOnPath } from './program.ts';
 import { runBd } from './runner.ts';
 import { isSupported, oldestSupported, type Version, versionIn } from './version.ts';
 
 /** What was found where bd should be. */
 export type Detection =
   | { readonly state: 'absent'; readonly detail: string }
-  | { readonly state: 'broken'; readonly program: Program; readonly detail: string }
+  | { readonly state: 'broken'; readonly program: BdProgram; readonly detail: string }
   /** `version` is null when it could not be read. */
-  | { readonly state: 'ok'; readonly program: Program; readonly version: Version | null; readonly detail: string };
+  | { readonly state: 'ok'; readonly program: BdProgram; readonly version: Version | null; readonly detail: string };
 
 export interface DetectOptions {
   readonly cwd: string;
@@ -20,7 +20,7 @@ export interface DetectOptions {
 }
 
 /** Where bd is, without running it; null when it is nowhere. */
-export const locateBd = ({ bdPath, processEnv }: Pick<DetectOptions, 'bdPath' | 'processEnv'>): Program | null =>
+export const locateBd = ({ bdPath, processEnv }: Pick<DetectOptions, 'bdPath' | 'processEnv'>): BdProgram | null =>
   bdPath === null ? programOnPath('bd', processEnv) : programAt(bdPath);
 
 const describeVersion = (version: Version): string =>
@@ -43,8 +43,8 @@ export const detectBd = async (options: DetectOptions): Promise<Detection> => {
     const detail = version === null ? 'bd of a version that it does not say' : describeVersion(version);
     return { state: 'ok', program, version, detail };
   }
-  const { words } = classify(output.stderr || output.stdout);
-  const why = output.timedOut ? failureOf('timeout', 'it did not answer in time').words : words;
+  const { words } = classifyBdText(output.stderr || output.stdout);
+  const why = output.timedOut ? bdFailure('timeout', 'it did not answer in time').words : words;
   const ended = output.startError ?? `exit code ${output.exitCode ?? output.signal}`;
   return { state: 'broken', program, detail: `bd is installed but does not work: ${why || ended}` };
 };

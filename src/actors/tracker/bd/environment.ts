@@ -1,4 +1,4 @@
-const inherited: ReadonlySet<string> = new Set([
+const inheritedVariables: ReadonlySet<string> = new Set([
   'PATH',
   'HOME',
   'USER',
@@ -17,7 +17,7 @@ const inherited: ReadonlySet<string> = new Set([
 const inheritedPrefixes = ['LC_', 'XDG_', 'BEADS_DOLT_'];
 
 /** What a bd that does not know one of them ignores (facts/beads 10): no daemon, no pager, no metrics, one JSON form. */
-const settings = {
+const bdSettings = {
   BEADS_NO_DAEMON: '1',
   BEADS_AUTO_START_DAEMON: 'false',
   BD_NON_INTERACTIVE: '1',
@@ -36,8 +36,8 @@ export const bdEnvironment = (from: NodeJS.ProcessEnv): Readonly<Record<string, 
     Object.entries(from).filter(
       (entry): entry is [string, string] =>
         entry[1] !== undefined &&
-        (inherited.has(entry[0]) || inheritedPrefixes.some((prefix) => entry[0].startsWith(prefix))),
+        (inheritedVariables.has(entry[0]) || inheritedPrefixes.some((prefix) => entry[0].startsWith(prefix))),
     ),
   ),
-  ...settings,
+  ...bdSettings,
 });

@@ -61,7 +61,7 @@ const patterns: readonly (readonly [FailureKind, RegExp])[] = [
   ['not_found', /no issues? found|not found|does not exist/i],
 ];
 
-const wordsAtMost = 300;
+const failureLengthAtMost = 300;
 
 /** One line that says most: bd ends with its error, but begins with it when the usage follows. */
 const lineOf = (text: string, pattern: RegExp | null): string => {
@@ -70,17 +70,17 @@ const lineOf = (text: string, pattern: RegExp | null): string => {
     .map((line) => line.replace(/\p{Cc}/gu, ' ').trim())
     .filter((line) => line !== '');
   const line = (pattern === null ? undefined : lines.find((each) => pattern.test(each))) ?? lines[0] ?? '';
-  return line.length > wordsAtMost ? `${line.slice(0, wordsAtMost)}…` : line;
+  return line.length > failureLengthAtMost ? `${line.slice(0, failureLengthAtMost)}…` : line;
 };
 
-export const failureOf = (kind: FailureKind, words: string, about: string | null = null): BdFailure => ({
+export const bdFailure = (kind: FailureKind, words: string, about: string | null = null): BdFailure => ({
   kind,
   words: lineOf(words, null),
   about,
 });
 
 /** What bd's text means. */
-export const classify = (text: string): BdFailure => {
+export const classifyBdText = (text: string): BdFailure => {
   for (const [kind, pattern] of patterns) {
     const match = pattern.exec(text);
     if (match !== null) return { kind, words: lineOf(text, pattern), about: match[1]?.trim() ?? null };

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { ServiceError } from '../../../machines/errors.ts';
 import { withLock } from '../../files/process-lock.ts';
 import { lockIn } from '../issues-file.ts';
-import { tasksInFile } from '../ownership.ts';
-import { type BdCalls, unavailable, usualLimits } from './calls.ts';
+import { countTasksInFile } from '../ownership.ts';
+import { type BdCalls, bdUnavailable, defaultBdLimits } from './calls.ts';
 import { issuesIn } from './issues.ts';
 
 /** What `bd init` came to. */
@@ -28,7 +28,7 @@ const listing = (root: string): ReadonlySet<string> => {
   return new Set([...names('.'), ...names('.beads')]);
 };
 
-const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0, 300);
+const shortLine = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0, 300);
 
 /**
  * Makes bd the tracker of a project, on the user's word only: `bd init --prefix=bd` without hooks, and with the tasks of
@@ -38,7 +38,7 @@ const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim().slice
 export const initializeBd = async (calls: BdCalls, projectRoot: string): Promise<Initialized> => {
   const can = await calls.capabilities();
   const before = listing(projectRoot);
-  const expected = tasksInFile(projectRoot);
+  const expected = countTasksInFile(projectRoot);
   const args = [
     ...['init', '--prefix=bd', '--quiet', '--skip-hooks'],
     ...(expected > 0 && can.initFromJsonl ? ['--from-jsonl'] : []),
@@ -47,11 +47,11 @@ export const initializeBd = async (calls: BdCalls, projectRoot: string): Promise
   ];
   const initialize = () =>
     calls.alone('interactive', async (run) => {
-      const began = await run({ args, effect: 'once', timeoutMs: usualLimits.initMs });
+      const began = await run({ args, effect: 'once', timeoutMs: defaultBdLimits.initMs });
       // It prints nothing when it is quiet and well; a second one says so and ends with 1.
       const listed = await run({ args: ['list', '--all', '--json', '--limit=0'], effect: 'read' });
       const already = 'failure' in began && /already initialized|existing database/i.test(began.failure.words);
-      if ('failure' in listed) throw unavailable('failure' in began && !already ? began.failure : listed.failure);
+      if ('failure' in listed) throw bdUnavailable('failure' in began && !already ? began.failure : listed.failure);
       return { tasks: issuesIn(listed.value, () => {}).length, already };
     });
   const done = before.has('.beads')
@@ -60,7 +60,7 @@ export const initializeBd = async (calls: BdCalls, projectRoot: string): Promise
   if (done.tasks < expected)
     throw new ServiceError('tracker_unavailable', {
       detail: `bd lists ${done.tasks} tasks, but .beads/issues.jsonl holds ${expected}`,
-      remedy: oneLine(
+      remedy: shortLine(
         "nothing is lost: let it read them with 'bd import -i .beads/issues.jsonl' (from 0.50 on: 'bd import .beads/issues.jsonl')",
       ),
     });

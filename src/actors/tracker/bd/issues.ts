@@ -4,7 +4,7 @@ import type { TrackedTask } from '../../../machines/tracked-task.ts';
 import { isGating } from '../issue.ts';
 
 /** A dependency in either of bd's forms: the record of `list`, or the issue inside `show`. */
-const dependencySchema = z.looseObject({
+const bdDependencySchema = z.looseObject({
   depends_on_id: z.string().optional(),
   type: z.string().optional(),
   id: z.string().optional(),
@@ -13,7 +13,7 @@ const dependencySchema = z.looseObject({
 });
 
 /** What we read of an issue that bd prints; the rest is bd's own. */
-const issueSchema = z.looseObject({
+const bdIssueSchema = z.looseObject({
   id: z.string().refine((id) => parseTaskId(id) !== null, 'is not an issue id'),
   title: z.string(),
   description: z.string().nullish(),
@@ -25,7 +25,7 @@ const issueSchema = z.looseObject({
   created_at: z.string(),
   updated_at: z.string().nullish(),
   closed_at: z.string().nullish(),
-  dependencies: z.array(dependencySchema).nullish(),
+  dependencies: z.array(bdDependencySchema).nullish(),
 });
 
 interface Edge {
@@ -47,13 +47,13 @@ const time = (text: string | null | undefined): string => {
   return new Date(Number.isNaN(at) ? 0 : at).toISOString();
 };
 
-const edgesOf = (dependencies: readonly z.infer<typeof dependencySchema>[]): readonly Edge[] =>
+const edgesOf = (dependencies: readonly z.infer<typeof bdDependencySchema>[]): readonly Edge[] =>
   dependencies.flatMap(({ depends_on_id, type, id, dependency_type, status }) => {
     const to = parseTaskId(depends_on_id ?? id ?? '');
     return to === null ? [] : [{ to, type: type ?? dependency_type, status: status ?? null }];
   });
 
-const issueFrom = (row: z.infer<typeof issueSchema>): BdIssue => ({
+const issueFrom = (row: z.infer<typeof bdIssueSchema>): BdIssue => ({
   id: row.id as TaskId,
   title: row.title,
   description: row.description ?? '',
@@ -71,7 +71,7 @@ const issueFrom = (row: z.infer<typeof issueSchema>): BdIssue => ({
 export const issuesIn = (value: unknown, onBadRow: (problem: string) => void): readonly BdIssue[] => {
   const rows: readonly unknown[] = Array.isArray(value) ? value : value == null ? [] : [value];
   return rows.flatMap((row) => {
-    const parsed = issueSchema.safeParse(row);
+    const parsed = bdIssueSchema.safeParse(row);
     if (parsed.success) return [issueFrom(parsed.data)];
     onBadRow(parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; '));
     return [];
@@ -109,7 +109,7 @@ export const unmetAmong = (issue: BdIssue, all: ReadonlyMap<string, BdIssue>): r
   return unique(unmet);
 };
 
-export const toTracked = (
+export const trackedFromBd = (
   issue: BdIssue,
   { unmet, ready }: { readonly unmet: readonly TaskId[]; readonly ready: boolean },
 ): TrackedTask => {

@@ -1,24 +1,24 @@
 import { ServiceError } from '../../../machines/errors.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import type { TrackedTask } from '../../../machines/tracked-task.ts';
-import { tasksInFile } from '../ownership.ts';
+import { countTasksInFile } from '../ownership.ts';
 import type { Urgency } from '../port.ts';
-import type { Answer } from './answer.ts';
-import { type BdCalls, type Run, unavailable } from './calls.ts';
+import type { BdAnswer } from './answer.ts';
+import { type BdCalls, bdUnavailable, type RunBd } from './calls.ts';
 import type { BdFailure } from './failure.ts';
-import { type BdIssue, blockersIn, issuesIn, toTracked, unmetAmong, unmetIn } from './issues.ts';
+import { type BdIssue, blockersIn, issuesIn, trackedFromBd, unmetAmong, unmetIn } from './issues.ts';
 
 /** What bd says, asked for once by all who ask at the same time, and kept for a moment (facts/beads 10). */
 export interface BdReads {
   find(id: TaskId): Promise<TrackedTask | null>;
   list(urgency: Urgency): Promise<readonly TrackedTask[]>;
   /** The issue as it is now, inside a critical section. */
-  show(run: Run, id: TaskId): Promise<BdIssue | null>;
+  show(run: RunBd, id: TaskId): Promise<BdIssue | null>;
   /** Several at once; the missing ones are missing. */
-  showAll(run: Run, ids: readonly TaskId[]): Promise<readonly BdIssue[]>;
-  listAll(run: Run): Promise<ReadonlyMap<string, BdIssue>>;
+  showAll(run: RunBd, ids: readonly TaskId[]): Promise<readonly BdIssue[]>;
+  listAll(run: RunBd): Promise<ReadonlyMap<string, BdIssue>>;
   /** Who keeps an open issue from being worked on, as `bd blocked` says: also inherited and external blockers. */
-  blockersOf(run: Run, id: TaskId): Promise<readonly TaskId[]>;
+  blockersOf(run: RunBd, id: TaskId): Promise<readonly TaskId[]>;
   /** What we wrote ourselves: everything else is asked again, this is taken as it is. */
   wrote(task: TrackedTask | null): void;
   /** Within the moment for which answers are kept, what was found last. */
@@ -28,8 +28,8 @@ export interface BdReads {
 const keptMs = 500;
 
 /** The JSON of an answer. @throws tracker_unavailable */
-export const jsonOf = (answer: Answer): unknown => {
-  if ('failure' in answer) throw unavailable(answer.failure);
+export const requireJson = (answer: BdAnswer): unknown => {
+  if ('failure' in answer) throw bdUnavailable(answer.failure);
   return answer.value;
 };
 
@@ -38,7 +38,7 @@ const isNoJson = ({ failure }: { readonly failure: BdFailure }): boolean =>
 
 /** An empty answer beside a file of tasks means that bd has not read them (facts/beads 12). @throws tracker_unavailable */
 const requireRead = (projectRoot: string, id?: string): void => {
-  const count = tasksInFile(projectRoot, id);
+  const count = countTasksInFile(projectRoot, id);
   if (count === 0) return;
   throw new ServiceError('tracker_unavailable', {
     detail: `bd does not know ${id ?? `the ${count} tasks`} of .beads/issues.jsonl`,
@@ -73,27 +73,27 @@ export const createBdReads = (
     found.set(task.id, { at: performance.now(), value: task });
   };
 
-  const showAll = async (run: Run, ids: readonly TaskId[]): Promise<readonly BdIssue[]> => {
+  const showAll = async (run: RunBd, ids: readonly TaskId[]): Promise<readonly BdIssue[]> => {
     if (ids.length === 0) return [];
     const answer = await run({ args: ['show', '--json', '--', ...ids], effect: 'read' });
     // Ids that are the beginning of others are none: only the very id counts.
     if ('failure' in answer && ['not_found', 'ambiguous'].includes(answer.failure.kind)) return [];
     const asked: ReadonlySet<string> = new Set(ids);
-    return issuesIn(jsonOf(answer), badRow).filter(({ id }) => asked.has(id));
+    return issuesIn(requireJson(answer), badRow).filter(({ id }) => asked.has(id));
   };
-  const show = async (run: Run, id: TaskId): Promise<BdIssue | null> => (await showAll(run, [id]))[0] ?? null;
+  const show = async (run: RunBd, id: TaskId): Promise<BdIssue | null> => (await showAll(run, [id]))[0] ?? null;
 
-  const blockersOf = async (run: Run, id: TaskId): Promise<readonly TaskId[]> => {
+  const blockersOf = async (run: RunBd, id: TaskId): Promise<readonly TaskId[]> => {
     if (!isFresh(blocked)) {
       const since = epoch;
-      const value = blockersIn(jsonOf(await run({ args: ['blocked', '--json'], effect: 'read' })));
+      const value = blockersIn(requireJson(await run({ args: ['blocked', '--json'], effect: 'read' })));
       blocked = since === epoch ? { at: performance.now(), value } : null;
       return value.get(id) ?? [];
     }
     return blocked.value.get(id) ?? [];
   };
 
-  const findNow = async (run: Run, id: TaskId): Promise<TrackedTask | null> => {
+  const findNow = async (run: RunBd, id: TaskId): Promise<TrackedTask | null> => {
     const since = epoch;
     const issue = await show(run, id);
     if (issue === null) {
@@ -102,7 +102,7 @@ export const createBdReads = (
     }
     const direct = unmetIn(issue);
     const unmet = issue.status === 'open' && direct.length === 0 ? await blockersOf(run, id) : direct;
-    const task = toTracked(issue, { unmet, ready: issue.status === 'open' && unmet.length === 0 });
+    const task = trackedFromBd(issue, { unmet, ready: issue.status === 'open' && unmet.length === 0 });
     keep(task, since);
     return task;
   };
@@ -112,27 +112,30 @@ export const createBdReads = (
     return ['list', '--all', '--json', '--limit=0', ...flat];
   };
 
-  const listAll = async (run: Run): Promise<ReadonlyMap<string, BdIssue>> => {
+  const listAll = async (run: RunBd): Promise<ReadonlyMap<string, BdIssue>> => {
     let answer = await run({ args: await listArgs(), effect: 'read' });
     // One version prints a tree here (facts/beads 3); which one it is costs a call, so it is asked only then.
     if ('failure' in answer && isNoJson(answer) && (await calls.capabilities()).flat) {
       calls.lacks('bare list');
       answer = await run({ args: await listArgs(), effect: 'read' });
     }
-    const issues = issuesIn(jsonOf(answer), badRow);
+    const issues = issuesIn(requireJson(answer), badRow);
     if (issues.length === 0) requireRead(projectRoot);
     return new Map(issues.map((issue) => [issue.id, issue]));
   };
 
-  const listNow = async (run: Run): Promise<readonly TrackedTask[]> => {
+  const listNow = async (run: RunBd): Promise<readonly TrackedTask[]> => {
     const all = await listAll(run);
     const answer = await run({ args: ['ready', '--json', '--limit=0'], effect: 'read' });
-    const ready = new Set(issuesIn(jsonOf(answer), badRow).map(({ id }) => id));
+    const ready = new Set(issuesIn(requireJson(answer), badRow).map(({ id }) => id));
     const order = (one: BdIssue, other: BdIssue): number =>
       one.createdAt === other.createdAt ? (one.id < other.id ? -1 : 1) : one.createdAt < other.createdAt ? -1 : 1;
     return [...all.values()].sort(order).map((issue) => {
       const unmet = issue.status === 'closed' ? [] : unmetAmong(issue, all);
-      return toTracked(issue, { unmet, ready: issue.status === 'open' && unmet.length === 0 && ready.has(issue.id) });
+      return trackedFromBd(issue, {
+        unmet,
+        ready: issue.status === 'open' && unmet.length === 0 && ready.has(issue.id),
+      });
     });
   };
 

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 
 /** How a process of bd ended, and what it wrote. */
-export interface Output {
+export interface BdOutput {
   readonly exitCode: number | null;
   /** The signal that ended it, when that was not ours. */
   readonly signal: string | null;
@@ -13,7 +13,7 @@ export interface Output {
   readonly stderr: string;
 }
 
-export interface Spawn {
+export interface BdSpawn {
   readonly file: string;
   readonly args: readonly string[];
   /** Text on stdin; none closes it. */
@@ -25,12 +25,12 @@ export interface Spawn {
 
 const outputBytes = 128 * 1024 * 1024;
 /** bd writes what it holds when it is asked to end. */
-const patienceMs = 5_000;
+const endPatienceMs = 5_000;
 
 /** Runs bd once, without a shell, with nothing inherited; a failure of any kind is an `Output`. */
-export const runBd = async ({ file, args, input, cwd, env, timeoutMs }: Spawn): Promise<Output> => {
+export const runBd = async ({ file, args, input, cwd, env, timeoutMs }: BdSpawn): Promise<BdOutput> => {
   // A missing folder and a missing program are the same error to the kernel.
-  if (statSync(cwd, { throwIfNoEntry: false }) === undefined) return notStarted('the project folder is gone');
+  if (statSync(cwd, { throwIfNoEntry: false }) === undefined) return outputNotStarted('the project folder is gone');
   // Loaded late: a command on a project without bd starts a fifth sooner.
   const { execa } = await import('execa');
   const result = await execa(file, args, {
@@ -39,7 +39,7 @@ export const runBd = async ({ file, args, input, cwd, env, timeoutMs }: Spawn): 
     extendEnv: false,
     reject: false,
     timeout: timeoutMs,
-    forceKillAfterDelay: patienceMs,
+    forceKillAfterDelay: endPatienceMs,
     maxBuffer: outputBytes,
     stripFinalNewline: false,
     ...(input === undefined ? { stdin: 'ignore' as const } : { input }),
@@ -57,7 +57,7 @@ export const runBd = async ({ file, args, input, cwd, env, timeoutMs }: Spawn): 
   };
 };
 
-const notStarted = (startError: string): Output => ({
+const outputNotStarted = (startError: string): BdOutput => ({
   exitCode: null,
   signal: null,
   timedOut: false,

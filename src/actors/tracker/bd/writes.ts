@@ -3,49 +3,49 @@ import type { TaskId } from '../../../machines/task.ts';
 import type { Verdict } from '../../../machines/task-context.ts';
 import { endLabels } from '../issue.ts';
 import type { Fence } from '../port.ts';
-import type { Answer } from './answer.ts';
-import { type BdCalls, type Run, unavailable } from './calls.ts';
-import { type BdFailure, failureOf } from './failure.ts';
+import type { BdAnswer } from './answer.ts';
+import { type BdCalls, bdUnavailable, type RunBd } from './calls.ts';
+import { type BdFailure, bdFailure } from './failure.ts';
 import { type BdIssue, issuesIn } from './issues.ts';
 import type { BdReads } from './reads.ts';
 
 export const accepted: Verdict = { refusal: null };
-export const refused = (given: Refusal): Verdict => ({ refusal: given });
-export const missing = (id: TaskId): Verdict => refused(refusal('task_not_found', { task_id: id }));
-export const unmetVerdict = (id: TaskId, unmet: readonly TaskId[]): Verdict =>
-  refused(refusal('dependencies_unmet', { task_id: id, unmet }));
+export const refuseWith = (given: Refusal): Verdict => ({ refusal: given });
+export const refuseMissing = (id: TaskId): Verdict => refuseWith(refusal('task_not_found', { task_id: id }));
+export const refuseUnmet = (id: TaskId, unmet: readonly TaskId[]): Verdict =>
+  refuseWith(refusal('dependencies_unmet', { task_id: id, unmet }));
 
 /** Asks the fence before every call of bd. */
-export const fenced =
-  (run: Run, fence: Fence | undefined): Run =>
+export const behindFence =
+  (run: RunBd, fence: Fence | undefined): RunBd =>
   async (call) => {
     fence?.();
     return run(call);
   };
 
-type Wanted = (issue: BdIssue) => boolean;
+type IssueCheck = (issue: BdIssue) => boolean;
 
 /** Open, and nobody's. */
-export const isFree: Wanted = ({ status, assignee }) => status === 'open' && assignee === null;
+export const isOpenAndUnassigned: IssueCheck = ({ status, assignee }) => status === 'open' && assignee === null;
 
 /** Changes of one issue whose success is what the answer or a second look shows, never the exit code (facts/beads 1.2). */
 export interface BdWrites {
   /** `--actor=…`, for every call that changes something. */
   readonly by: string;
   /** Whether the write shows: in the answer, or, when bd failed or said nothing clear, in the issue itself. */
-  shows(run: Run, answer: Answer, id: TaskId, wanted: Wanted): Promise<boolean>;
+  shows(run: RunBd, answer: BdAnswer, id: TaskId, wanted: IssueCheck): Promise<boolean>;
   /** @throws tracker_unavailable when `wanted` does not show; `what` says what it is not */
-  update(run: Run, id: TaskId, flags: readonly string[], wanted: Wanted, what: string): Promise<void>;
-  label(run: Run, verb: 'add' | 'remove', id: TaskId, text: string): Promise<void>;
+  update(run: RunBd, id: TaskId, flags: readonly string[], wanted: IssueCheck, what: string): Promise<void>;
+  label(run: RunBd, verb: 'add' | 'remove', id: TaskId, text: string): Promise<void>;
   /** Removes the labels that say how an attempt ended, but `kept`. */
-  removeEndLabels(run: Run, id: TaskId, labels: readonly string[], kept?: string | null): Promise<void>;
+  removeEndLabels(run: RunBd, id: TaskId, labels: readonly string[], kept?: string | null): Promise<void>;
   /** One critical section about an issue as it is now; what was read before is forgotten. Refusal: task_not_found. */
-  change(id: TaskId, work: (run: Run, issue: BdIssue) => Promise<Verdict>, fence?: Fence): Promise<Verdict>;
+  change(id: TaskId, work: (run: RunBd, issue: BdIssue) => Promise<Verdict>, fence?: Fence): Promise<Verdict>;
 }
 
 /** Why a write does not show. */
-export const failureIn = (answer: Answer, what: string): BdFailure =>
-  'failure' in answer ? answer.failure : failureOf('unknown', `bd answered, but the task is not ${what}`);
+export const failureOfWrite = (answer: BdAnswer, what: string): BdFailure =>
+  'failure' in answer ? answer.failure : bdFailure('unknown', `bd answered, but the task is not ${what}`);
 
 export const createBdWrites = (calls: BdCalls, reads: BdReads, actor: string): BdWrites => {
   const by = `--actor=${actor}`;
@@ -62,7 +62,7 @@ export const createBdWrites = (calls: BdCalls, reads: BdReads, actor: string): B
     const answer = await run({ args: ['label', verb, '--json', by, '--', id, text], effect: 'repeat' });
     if (!('failure' in answer)) return;
     const now = await reads.show(run, id);
-    if (now?.labels.includes(text) !== (verb === 'add')) throw unavailable(answer.failure);
+    if (now?.labels.includes(text) !== (verb === 'add')) throw bdUnavailable(answer.failure);
   };
 
   return {
@@ -71,7 +71,7 @@ export const createBdWrites = (calls: BdCalls, reads: BdReads, actor: string): B
     label,
     update: async (run, id, flags, wanted, what) => {
       const answer = await run({ args: ['update', '--json', ...flags, by, '--', id], effect: 'repeat' });
-      if (!(await shows(run, answer, id, wanted))) throw unavailable(failureIn(answer, what));
+      if (!(await shows(run, answer, id, wanted))) throw bdUnavailable(failureOfWrite(answer, what));
     },
     removeEndLabels: async (run, id, labels, kept = null) => {
       for (const text of labels.filter((each) => endLabels.includes(each) && each !== kept))
@@ -79,10 +79,10 @@ export const createBdWrites = (calls: BdCalls, reads: BdReads, actor: string): B
     },
     change: (id, work, fence) =>
       calls.alone('interactive', async (unfenced) => {
-        const run = fenced(unfenced, fence);
+        const run = behindFence(unfenced, fence);
         try {
           const issue = await reads.show(run, id);
-          return issue === null ? missing(id) : await work(run, issue);
+          return issue === null ? refuseMissing(id) : await work(run, issue);
         } finally {
           reads.wrote(null);
         }
