@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createResults } from '../dist/actors/files/results.js';
 import { createScriptedModel } from '../dist/actors/model/scripted.js';
-import { endMarked } from '../dist/actors/process/orphans.js';
+import { endOrphans } from '../dist/actors/process/orphans.js';
 import { childEnvironment } from '../dist/actors/process/run-command.js';
-import { createNoSandbox } from '../dist/actors/sandbox/off.js';
+import { createNoSandbox } from '../dist/actors/sandbox/no-sandbox.js';
 import { createSqliteStore } from '../dist/actors/store/sqlite.js';
 import { createSystem } from '../dist/actors/system.js';
 import { createEmbeddedTracker } from '../dist/actors/tracker/embedded.js';
@@ -104,7 +104,7 @@ export const openSystem = async (
       },
       environment: childEnvironment(process.env),
       results: createResults(folder, (text) => text),
-      endMarked,
+      endOrphans,
       now: Date.now,
       log: () => {},
     },

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { childEnvironment } from '../dist/actors/process/run-command.js';
 import { createBubblewrap } from '../dist/actors/sandbox/bubblewrap.js';
-import { createNoSandbox } from '../dist/actors/sandbox/off.js';
+import { createNoSandbox } from '../dist/actors/sandbox/no-sandbox.js';
 import { runConfined } from '../dist/actors/sandbox/run-sandboxed.js';
 import { median, report, timed } from './lib.mjs';
 

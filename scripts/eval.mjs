@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { createBubblewrap } from '../dist/actors/sandbox/bubblewrap.js';
-import { createNoSandbox } from '../dist/actors/sandbox/off.js';
+import { createNoSandbox } from '../dist/actors/sandbox/no-sandbox.js';
 import { runEval } from './evals/run-eval.mjs';
 import { idleScript, readSuite, solvingScript } from './evals/suite.mjs';
 

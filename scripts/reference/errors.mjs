@@ -1,5 +1,5 @@
 import { exitCodeOf } from '../../dist/cli/output/exit-codes.js';
-import { envelope, refusedRequests, wire } from '../../dist/http/error-table.js';
+import { envelopeErrors, refusalStatuses, errorStatuses } from '../../dist/http/error-table.js';
 import { describeRefusal, refusal } from '../../dist/machines/errors.js';
 import { failureCodes } from '../../dist/machines/task.js';
 import { code, described, page, table } from './markdown.mjs';
@@ -56,10 +56,10 @@ const envelopes = {
 };
 
 const refusals = () =>
-  described('refusals', Object.keys(wire), examples).map(([name, facts]) => [
+  described('refusals', Object.keys(errorStatuses), examples).map(([name, facts]) => [
     code(name),
-    wire[name].rpc,
-    wire[name].http,
+    errorStatuses[name].rpc,
+    errorStatuses[name].http,
     exitCodeOf(name),
     describeRefusal(refusal(name, facts)),
     Object.keys(facts).map(code).join(', '),
@@ -92,9 +92,9 @@ ${table(
 
 ${table(
   ['name', 'HTTP', 'what happened'],
-  described('requests', Object.keys(refusedRequests), requests).map(([name, what]) => [
+  described('requests', Object.keys(refusalStatuses), requests).map(([name, what]) => [
     code(name),
-    refusedRequests[name],
+    refusalStatuses[name],
     what,
   ]),
 )}
@@ -103,10 +103,10 @@ Errors of the JSON-RPC envelope:
 
 ${table(
   ['name', 'JSON-RPC', 'HTTP', 'what happened'],
-  described('envelope', Object.keys(envelope), envelopes).map(([name, what]) => [
+  described('envelope', Object.keys(envelopeErrors), envelopes).map(([name, what]) => [
     code(name),
-    envelope[name].rpc,
-    envelope[name].http,
+    envelopeErrors[name].rpc,
+    envelopeErrors[name].http,
     what,
   ]),
 )}`,

@@ -24,7 +24,7 @@ import { createMetrics, type Tally } from './journal/counters.ts';
 import { durable } from './journal/durable-actor.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
 import { mayGoOn, savedSeat } from './journal/snapshots.ts';
-import { withTimeout } from './process/within.ts';
+import { withTimeout } from './process/with-timeout.ts';
 
 export interface System {
   readonly service: TaskService;

@@ -11,7 +11,7 @@ import { parseScript } from '../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../src/actors/model/scripted.ts';
 import { endOrphans } from '../../src/actors/process/orphans.ts';
 import { childEnvironment } from '../../src/actors/process/run-command.ts';
-import { createNoSandbox } from '../../src/actors/sandbox/off.ts';
+import { createNoSandbox } from '../../src/actors/sandbox/no-sandbox.ts';
 import type { Sandbox } from '../../src/actors/sandbox/port.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { createSystem } from '../../src/actors/system.ts';

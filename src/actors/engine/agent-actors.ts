@@ -18,7 +18,7 @@ import { createSteps } from '../agent/steps.ts';
 import { type AgentTurns, createAgentTurns } from '../agent/turns.ts';
 import { type EventType, entry } from '../journal/event-types.ts';
 import type { Journal } from '../journal/journal.ts';
-import { createNoSandbox } from '../sandbox/off.ts';
+import { createNoSandbox } from '../sandbox/no-sandbox.ts';
 import { forAssistant, type Sandbox, withNetwork } from '../sandbox/port.ts';
 import type { Chooser } from './select-assistant.ts';
 import { costOf, networkFor, type Settings } from './settings.ts';

@@ -2,7 +2,7 @@ import { fromPromise, type PromiseActorLogic } from 'xstate';
 import { ServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
-import { withTimeout } from '../process/within.ts';
+import { withTimeout } from '../process/with-timeout.ts';
 
 type Work<Output, Input> = (input: Input, signal: AbortSignal) => Promise<Output>;
 

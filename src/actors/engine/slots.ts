@@ -3,7 +3,7 @@ import { type Refusal, refusal } from '../../machines/errors.ts';
 import type { Place } from '../../machines/supervisor-context.ts';
 import { type AttemptKey, type AttemptOutcome, attemptKey, type Role, type TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
-import { withTimeout } from '../process/within.ts';
+import { withTimeout } from '../process/with-timeout.ts';
 import type { Supervision } from './supervision.ts';
 
 /** The slots and agents of the supervisor, as promises: each one is given up, and rejects, when its signal aborts. */

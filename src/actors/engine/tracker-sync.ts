@@ -6,7 +6,7 @@ import type { Journal } from '../journal/journal.ts';
 import { type RestingViews, savedSnapshot } from '../journal/snapshots.ts';
 import { observedEntries, sameToPeople, shownIn } from '../journal/transition-frames.ts';
 import type { Store } from '../store/port.ts';
-import { ignoreStartedRun, onlyWhileIdle } from '../tracker/at-rest.ts';
+import { ignoreStartedRun, onlyWhileIdle } from '../tracker/idle-fence.ts';
 import type { Tracker } from '../tracker/port.ts';
 
 /** A task whose actor is alive, with what the tracker said of it last. */

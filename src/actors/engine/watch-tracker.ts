@@ -2,7 +2,7 @@ import type { TaskId } from '../../machines/task.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import { shownIn } from '../journal/transition-frames.ts';
 import type { Store } from '../store/port.ts';
-import { ignoreStartedRun, onlyWhileIdle } from '../tracker/at-rest.ts';
+import { ignoreStartedRun, onlyWhileIdle } from '../tracker/idle-fence.ts';
 import type { Fence, Tracker } from '../tracker/port.ts';
 
 /** Looks at the tracker again and again, all tasks at once, and tells what others changed there. */

@@ -2,7 +2,7 @@ import { chmodSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'libsql';
 import { messageOf } from '../../machines/message-of.ts';
-import { createWriteCheck } from '../files/room.ts';
+import { createWriteCheck } from '../files/free-space.ts';
 import {
   type Change,
   type Entry,

@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest';
 import { createOutputFile } from '../../../src/actors/process/output-file.ts';
 import { groupRuns } from '../../../src/actors/process/process-group.ts';
 import { childEnvironment } from '../../../src/actors/process/run-command.ts';
-import { createNoSandbox } from '../../../src/actors/sandbox/off.ts';
+import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
 import type { ToolContext } from '../../../src/actors/tools/port.ts';
 
 /** A workspace in a temporary folder, with a folder beside it that no tool may reach. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import type { Settings } from '../../../src/actors/engine/settings.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
-import { createNoSandbox } from '../../../src/actors/sandbox/off.ts';
+import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
 import { fakeAssistants, runsIn } from '../../support/assistants.ts';
 import { processesWith } from '../../support/processes.ts';
 import { type Running, type Setting, startSystem, untilStatus } from '../../support/running.ts';

@@ -8,7 +8,7 @@ import { execa } from 'execa';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { childEnvironment } from '../../../src/actors/process/run-command.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
-import { createNoSandbox } from '../../../src/actors/sandbox/off.ts';
+import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
 import type { OwnGit, Sandbox } from '../../../src/actors/sandbox/port.ts';
 import { runSandboxed } from '../../../src/actors/sandbox/run-sandboxed.ts';
 import { refusedCallNumber } from '../../../src/actors/sandbox/seccomp.ts';
