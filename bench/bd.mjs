@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createBdTracker } from '../dist/actors/tracker/bd/bd.js';
-import { createBdCalls, usualLimits } from '../dist/actors/tracker/bd/calls.js';
+import { createBdCalls, defaultBdLimits } from '../dist/actors/tracker/bd/calls.js';
 import { median, report, timed } from './lib.mjs';
 
 const count = Number(process.env.TASKS ?? 5_000);
@@ -35,7 +35,7 @@ const issues = Object.fromEntries(
 );
 writeFileSync(join(folder, 'beads.db'), JSON.stringify({ issues }));
 
-const calls = createBdCalls({ projectRoot, bdPath, processEnv: process.env, limits: usualLimits });
+const calls = createBdCalls({ projectRoot, bdPath, processEnv: process.env, limits: defaultBdLimits });
 const tracker = createBdTracker({ calls, projectRoot, actor: 'agent-server', log: () => {} });
 const bare = () => {
   for (const args of [['list', '--all'], ['ready']])

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { childEnvironment } from '../dist/actors/process/run-command.js';
 import { createBubblewrap } from '../dist/actors/sandbox/bubblewrap.js';
 import { createNoSandbox } from '../dist/actors/sandbox/no-sandbox.js';
-import { runConfined } from '../dist/actors/sandbox/run-sandboxed.js';
+import { runSandboxed } from '../dist/actors/sandbox/run-sandboxed.js';
 import { median, report, timed } from './lib.mjs';
 
 const runs = Number(process.env.RUNS ?? 40);
@@ -24,7 +24,7 @@ for (let folder = 0; folder < 500; folder += 1) {
 }
 for (const name of ['.git', '.beads', '.github', 'package-1/.vscode']) mkdirSync(join(root, name));
 const run = (given) =>
-  runConfined(given, {
+  runSandboxed(given, {
     argv: ['/bin/sh', '-c', 'true'],
     root,
     readable: [],

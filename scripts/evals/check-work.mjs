@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { childEnvironment } from '../../dist/actors/process/run-command.js';
-import { runConfined } from '../../dist/actors/sandbox/run-sandboxed.js';
+import { runSandboxed } from '../../dist/actors/sandbox/run-sandboxed.js';
 import { evalsFolder } from './suite.mjs';
 
 const limitMs = 120_000;
@@ -20,7 +20,7 @@ export const checkWork = async ({ folder }, { project, patch, summary, at, sandb
   writeFileSync(join(said, 'summary.md'), summary);
   execFileSync('git', ['clone', '--quiet', project, work], { stdio: 'ignore' });
   if (patch !== '') execFileSync('git', ['apply', '-'], { cwd: work, input: patch, stdio: ['pipe', 'ignore', 'pipe'] });
-  const result = await runConfined(sandbox, {
+  const result = await runSandboxed(sandbox, {
     argv: [process.execPath, join(folder, 'check.mjs'), work, join(said, 'summary.md')],
     root: work,
     readable: [evalsFolder, said],

@@ -1,5 +1,5 @@
 import { exitCodeOf } from '../../dist/cli/output/exit-codes.js';
-import { envelopeErrors, refusalStatuses, errorStatuses } from '../../dist/http/error-table.js';
+import { envelopeErrors, errorStatuses, refusalStatuses } from '../../dist/http/error-table.js';
 import { describeRefusal, refusal } from '../../dist/machines/errors.js';
 import { failureCodes } from '../../dist/machines/task.js';
 import { code, described, page, table } from './markdown.mjs';
