@@ -17,19 +17,23 @@ const beginsAnew = async (mark: string) => {
   return child;
 };
 
-test.runIf(process.platform === 'linux')('a process that is in the midst of execve is found and ended', async () => {
-  const counts: number[] = [];
-  for (let time = 0; time < 100; time += 1) {
-    const mark = randomUUID();
-    const child = await beginsAnew(mark);
-    const ended = once(child, 'exit');
-    counts.push(await endOrphans(variable, mark));
-    if (counts.at(-1) === 0) child.kill('SIGKILL');
-    await ended;
-  }
+test.runIf(process.platform === 'linux')(
+  'a process that is in the midst of execve is found and ended',
+  { timeout: 120_000 },
+  async () => {
+    const counts: number[] = [];
+    for (let time = 0; time < 100; time += 1) {
+      const mark = randomUUID();
+      const child = await beginsAnew(mark);
+      const ended = once(child, 'exit');
+      counts.push(await endOrphans(variable, mark));
+      if (counts.at(-1) === 0) child.kill('SIGKILL');
+      await ended;
+    }
 
-  expect(counts).toEqual(counts.map(() => 1));
-});
+    expect(counts).toEqual(counts.map(() => 1));
+  },
+);
 
 test('one that is about to end by itself is not ended, where there is patience', async () => {
   const begin = async (mark: string) => {
