@@ -21,7 +21,7 @@ import type { Fence, NewTask, TrackedTask, Tracker } from './port.ts';
 
 export interface EmbeddedOptions {
   readonly projectRoot: string;
-  /** Who claims, in the tracker's words. */
+  /** The assignee of every claim. */
   readonly actor?: string;
   /** Epoch ms. */
   readonly clock: () => number;
@@ -136,7 +136,7 @@ export const createEmbeddedTracker = (
     return view;
   };
 
-  /** What an issue is to us depends on the others; it is worked out once for each state of the file. */
+  /** A view depends on other issues, so it is computed once for each state of the file. */
   const viewIn = (document: IssuesDocument, issue: Issue): TrackedTask => {
     const known = views.get(document) ?? new Map<string, TrackedTask>();
     views.set(document, known);

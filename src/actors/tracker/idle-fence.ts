@@ -3,7 +3,7 @@ import type { TaskId } from '../../machines/task.ts';
 import type { Store } from '../store/port.ts';
 import type { Fence } from './port.ts';
 
-/** For who puts a task right of which nothing runs: a run that has begun since is left alone. */
+/** A fence that stops a correction of an idle task when an attempt has started meanwhile. */
 export const onlyWhileIdle =
   (store: Pick<Store, 'actor'>, id: TaskId): Fence =>
   () => {
@@ -11,7 +11,7 @@ export const onlyWhileIdle =
       throw new ServiceError('event_not_allowed', { task_id: id, event: 'release', state: 'started', allowed: [] });
   };
 
-/** That a run has begun is no fault. */
+/** Swallows the refusal of `onlyWhileIdle`. */
 export const ignoreStartedRun = (error: unknown): void => {
   if (!isServiceError(error) || error.code !== 'event_not_allowed') throw error;
 };

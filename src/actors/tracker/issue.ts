@@ -20,7 +20,7 @@ export const fileIssueSchema = z.looseObject({
 });
 export type Issue = z.infer<typeof fileIssueSchema>;
 
-/** What may be asked of a project's issues, also while they are being changed. */
+/** Read access to a project's issues, also during a change. */
 export interface IssueTable {
   get(id: string): Issue | undefined;
   has(id: string): boolean;
@@ -30,7 +30,7 @@ export interface IssueTable {
 export const endLabels: readonly string[] = ['agent-failed', 'agent-cancelled'];
 
 const gating: ReadonlySet<string> = new Set(['blocks', 'conditional-blocks', 'waits-for']);
-/** Whether a dependency of this type, or of none, must be done first. */
+/** A dependency without a type blocks. */
 export const isGating = ({ type = 'blocks' }: { readonly type?: string | undefined }): boolean => gating.has(type);
 const done: ReadonlySet<string> = new Set(['closed', 'pinned', 'tombstone']);
 

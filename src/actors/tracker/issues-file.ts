@@ -159,7 +159,7 @@ export const createIssuesFile = (projectRoot: string): IssuesFile => {
 
   const roomNeeded = (): number => Math.max(sizeIn(stampOf()), 0) + lineBytes;
 
-  /** What processes left that were killed while they wrote; under the lock nobody else writes. */
+  /** Removes temporary files of killed writers; the lock keeps other writers out. */
   const tidy = (): void => {
     if (!isTidy) removeLeftovers(folder);
     isTidy = true;

@@ -1,7 +1,6 @@
 import { messageOf } from '../../machines/message-of.ts';
 import { fileIssueSchema, type Issue } from './issue.ts';
 
-/** What the file holds: issues by id, lines of other kinds as they are, and lines that cannot be read. */
 export interface IssuesDocument {
   readonly issues: Map<string, Issue>;
   /** `_schema` header and `_type` lines of other kinds, kept word for word. */

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { isRealFolder } from '../files/real-folder.ts';
 import { readRegular } from '../files/regular-file.ts';
 
-/** Of `.beads/issues.jsonl`. */
+/** Limit for `.beads/issues.jsonl`. */
 export const issuesBytesAtMost = 256 * 1024 * 1024;
 
 /**
@@ -19,7 +19,7 @@ const isBdData = (name: string): boolean =>
 const folderNames = (folder: string): readonly string[] =>
   isRealFolder(dirname(folder), folder) ? readdirSync(folder) : [];
 
-/** How many tasks `.beads/issues.jsonl` holds beside a bd that may not have read them; `id` asks for one. */
+/** Counts the tasks in `.beads/issues.jsonl`, or those with this `id`; bd may not have imported them. */
 export const countTasksInFile = (projectRoot: string, id?: string): number => {
   let text: string;
   try {

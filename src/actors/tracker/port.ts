@@ -15,7 +15,7 @@ export interface NewTask {
   readonly dependencies: readonly TaskId[];
 }
 
-/** Who waits for an answer: a person or a run, or only the watch over the tracker. */
+/** `interactive`: a person or an attempt waits; `background`: the watch over the tracker. */
 export type Urgency = 'interactive' | 'background';
 
 /**
@@ -30,9 +30,9 @@ export type Fence = () => void;
  * (`ServiceError<'tracker_unavailable'>`). Every write is durable when its promise resolves, and idempotent.
  */
 export interface Tracker {
-  /** Which tracker this is, for health and doctor: `embedded` or `bd`. */
+  /** `embedded` or `bd`. */
   readonly name: string;
-  /** Who claims, in the tracker's words. */
+  /** The assignee of every claim. */
   readonly actor: string;
   /** @returns null when there is no such task. */
   find(id: TaskId): Promise<TrackedTask | null>;
@@ -64,8 +64,8 @@ export interface Tracker {
   removeDependency(dependent: TaskId, prerequisite: TaskId): Promise<Verdict>;
   /** Leaves a comment on a task, for people who look there; a task that does not exist gets none. */
   note(id: TaskId, text: string, fence?: Fence): Promise<void>;
-  /** What of the tasks cannot be read, and where, in one sentence; null when all can. */
+  /** One sentence about tasks that cannot be read; null when all can. */
   unreadable(): Promise<string | null>;
-  /** Whether the tracker can be used now, in one sentence, for /health. Never rejects. */
+  /** `detail` is one sentence, for /health. Never rejects. */
   check(): Promise<{ readonly ok: boolean; readonly detail: string }>;
 }

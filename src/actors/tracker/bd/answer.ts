@@ -1,7 +1,7 @@
 import { type BdFailure, bdFailure, classifyBdText } from './failure.ts';
 import type { BdOutput } from './runner.ts';
 
-/** What a call of bd came to: the JSON it printed, without its envelope, or why there is none. */
+/** `value` is the printed JSON without its envelope. */
 export type BdAnswer = { readonly value: unknown } | { readonly failure: BdFailure };
 
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>

@@ -25,14 +25,14 @@ export type RunBd = (call: BdCall) => Promise<BdAnswer>;
 export interface BdCalls {
   /** @throws tracker_unavailable when too many wait */
   alone<Result>(urgency: Urgency, work: (run: RunBd) => Promise<Result>): Promise<Result>;
-  /** What is installed, looked at again when another file stands there. */
+  /** Detects the installed bd again when its file changed. */
   detect(): Promise<Detection>;
   /** @throws tracker_unavailable when bd is absent or broken */
   capabilities(): Promise<Capabilities>;
   /** Notes that this bd knows no `what`, until another one is installed. */
   lacks(what: string): void;
   isLacking(what: string): boolean;
-  /** How the last call ended, for /health; null before the first. */
+  /** Null when the last call succeeded, and before the first. */
   lastFailure(): BdFailure | null;
 }
 
@@ -52,11 +52,10 @@ export interface CallsOptions {
 }
 
 const waitingAtMost = 200;
-/** How often a call is made again that failed in a way that passes. */
+/** Retries of failures that pass. */
 const triesAgain: Partial<Record<FailureKind, number>> = { lock: 6, stale: 3, crash: 2, server_down: 2 };
 const retryPauseMs = (tries: number): number => Math.min(100 * 2 ** tries, 2_000) * (0.5 + Math.random() / 2);
 
-/** What people read of a failure of the tracker itself. */
 export const bdUnavailable = (failure: BdFailure): ServiceError =>
   new ServiceError('tracker_unavailable', { detail: failure.words, remedy: remedyFor(failure) });
 

@@ -7,7 +7,8 @@ import type { BdAnswer } from './answer.ts';
 import { type BdCall, type BdCalls, bdUnavailable, type RunBd } from './calls.ts';
 import { bdFailure } from './failure.ts';
 import { issuesIn, trackedFromBd, unmetIn } from './issues.ts';
-import { type BdReads, requireJson } from './reads.ts';
+import { requireJson } from './queries.ts';
+import type { BdReads } from './reads.ts';
 
 /** After these it is not known what bd did. */
 const unclear: ReadonlySet<string> = new Set(['timeout', 'crash', 'unreadable', 'too_large', 'unknown']);

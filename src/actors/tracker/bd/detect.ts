@@ -3,7 +3,6 @@ import { type BdProgram, programAt, programOnPath } from './program.ts';
 import { runBd } from './runner.ts';
 import { isSupported, oldestSupported, type Version, versionIn } from './version.ts';
 
-/** What was found where bd should be. */
 export type Detection =
   | { readonly state: 'absent'; readonly detail: string }
   | { readonly state: 'broken'; readonly program: BdProgram; readonly detail: string }
@@ -19,7 +18,7 @@ export interface DetectOptions {
   readonly timeoutMs: number;
 }
 
-/** Where bd is, without running it; null when it is nowhere. */
+/** Finds bd without running it. */
 export const locateBd = ({ bdPath, processEnv }: Pick<DetectOptions, 'bdPath' | 'processEnv'>): BdProgram | null =>
   bdPath === null ? programOnPath('bd', processEnv) : programAt(bdPath);
 

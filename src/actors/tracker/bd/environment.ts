@@ -16,7 +16,7 @@ const inheritedVariables: ReadonlySet<string> = new Set([
 ]);
 const inheritedPrefixes = ['LC_', 'XDG_', 'BEADS_DOLT_'];
 
-/** What a bd that does not know one of them ignores (facts/beads 10): no daemon, no pager, no metrics, one JSON form. */
+/** A bd that does not know one of these ignores it: no daemon, no pager, no metrics, one JSON form. */
 const bdSettings = {
   BEADS_NO_DAEMON: '1',
   BEADS_AUTO_START_DAEMON: 'false',

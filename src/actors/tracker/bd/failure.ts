@@ -1,6 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
 
-/** What went wrong with a call of bd, by what can be done about it. */
 export type FailureKind =
   | 'absent'
   | 'broken'
@@ -30,7 +29,7 @@ export interface BdFailure {
   readonly kind: FailureKind;
   /** One line in bd's own words, fit to be shown. */
   readonly words: string;
-  /** What the pattern of the kind took out: the holder, the status, the blockers. */
+  /** The part of bd's text that the pattern captures: the holder, the status or the blockers. */
   readonly about: string | null;
 }
 
@@ -79,7 +78,6 @@ export const bdFailure = (kind: FailureKind, words: string, about: string | null
   about,
 });
 
-/** What bd's text means. */
 export const classifyBdText = (text: string): BdFailure => {
   for (const [kind, pattern] of patterns) {
     const match = pattern.exec(text);
@@ -88,7 +86,6 @@ export const classifyBdText = (text: string): BdFailure => {
   return { kind: 'unknown', words: lineOf(text, null), about: null };
 };
 
-/** What a person does about it. */
 export const remedyFor = ({ kind }: BdFailure): string => {
   const remedies: Partial<Record<FailureKind, string>> = {
     absent: 'install bd, or set tracker.bd_path to it',

@@ -7,13 +7,12 @@ import { countTasksInFile } from '../ownership.ts';
 import { type BdCalls, bdUnavailable, defaultBdLimits } from './calls.ts';
 import { issuesIn } from './issues.ts';
 
-/** What `bd init` came to. */
 export interface Initialized {
-  /** How many tasks bd lists now. */
+  /** Number of tasks that bd lists now. */
   readonly tasks: number;
   /** Paths below the project that bd wrote, as far as they are new. */
   readonly wrote: readonly string[];
-  /** Whether bd kept the project's tasks before. */
+  /** True when bd kept the project's tasks before. */
   readonly already: boolean;
 }
 

@@ -12,7 +12,6 @@ const bdDependencySchema = z.looseObject({
   status: z.string().optional(),
 });
 
-/** What we read of an issue that bd prints; the rest is bd's own. */
 const bdIssueSchema = z.looseObject({
   id: z.string().refine((id) => parseTaskId(id) !== null, 'is not an issue id'),
   title: z.string(),
@@ -31,11 +30,11 @@ const bdIssueSchema = z.looseObject({
 interface Edge {
   readonly to: TaskId;
   readonly type: string | undefined;
-  /** Of the issue at the other end, where bd tells it. */
+  /** Status of the issue at the other end; null when bd does not print it. */
   readonly status: string | null;
 }
 
-/** What bd says of an issue by itself; what it depends on are edges, whose meaning needs the issues at their ends. */
+/** An issue as bd prints it. The meaning of an edge needs the issue at its end. */
 export interface BdIssue extends Omit<TrackedTask, 'dependencies' | 'unmet' | 'ready'> {
   readonly edges: readonly Edge[];
 }

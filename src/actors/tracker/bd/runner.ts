@@ -1,6 +1,5 @@
 import { statSync } from 'node:fs';
 
-/** How a process of bd ended, and what it wrote. */
 export interface BdOutput {
   readonly exitCode: number | null;
   /** The signal that ended it, when that was not ours. */

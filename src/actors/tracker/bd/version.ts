@@ -13,7 +13,7 @@ const isAtLeast = (version: Version, text: string): boolean => {
   return index === -1 || (version[index] ?? 0) > (other[index] ?? 0);
 };
 
-/** What a bd can do, by the first tag that had it (facts/beads 3); unknown flags are fatal. */
+/** Features by the first release that has them; bd fails on unknown flags. */
 export interface Capabilities {
   /** `create --body-file=-`: the description on stdin. */
   readonly bodyFile: boolean;

@@ -15,7 +15,7 @@ export const refuseMissing = (id: TaskId): Verdict => refuseWith(refusal('task_n
 export const refuseUnmet = (id: TaskId, unmet: readonly TaskId[]): Verdict =>
   refuseWith(refusal('dependencies_unmet', { task_id: id, unmet }));
 
-/** Asks the fence before every call of bd. */
+/** Calls the fence before every call of bd. */
 export const behindFence =
   (run: RunBd, fence: Fence | undefined): RunBd =>
   async (call) => {
@@ -25,14 +25,13 @@ export const behindFence =
 
 type IssueCheck = (issue: BdIssue) => boolean;
 
-/** Open, and nobody's. */
 export const isOpenAndUnassigned: IssueCheck = ({ status, assignee }) => status === 'open' && assignee === null;
 
 /** Changes of one issue whose success is what the answer or a second look shows, never the exit code (facts/beads 1.2). */
 export interface BdWrites {
   /** `--actor=…`, for every call that changes something. */
   readonly by: string;
-  /** Whether the write shows: in the answer, or, when bd failed or said nothing clear, in the issue itself. */
+  /** Looks for the change in the answer; else, when bd failed or was unclear, in the issue itself. */
   shows(run: RunBd, answer: BdAnswer, id: TaskId, wanted: IssueCheck): Promise<boolean>;
   /** @throws tracker_unavailable when `wanted` does not show; `what` says what it is not */
   update(run: RunBd, id: TaskId, flags: readonly string[], wanted: IssueCheck, what: string): Promise<void>;
@@ -43,7 +42,6 @@ export interface BdWrites {
   change(id: TaskId, work: (run: RunBd, issue: BdIssue) => Promise<Verdict>, fence?: Fence): Promise<Verdict>;
 }
 
-/** Why a write does not show. */
 export const failureOfWrite = (answer: BdAnswer, what: string): BdFailure =>
   'failure' in answer ? answer.failure : bdFailure('unknown', `bd answered, but the task is not ${what}`);
 

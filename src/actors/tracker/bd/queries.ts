@@ -1,0 +1,96 @@
+import { ServiceError } from '../../../machines/errors.ts';
+import type { TaskId } from '../../../machines/task.ts';
+import type { TrackedTask } from '../../../machines/tracked-task.ts';
+import { countTasksInFile } from '../ownership.ts';
+import type { BdAnswer } from './answer.ts';
+import { type BdCalls, bdUnavailable, type RunBd } from './calls.ts';
+import type { BdFailure } from './failure.ts';
+import { type BdIssue, blockersIn, issuesIn, trackedFromBd, unmetAmong } from './issues.ts';
+
+/** The JSON of an answer. @throws tracker_unavailable */
+export const requireJson = (answer: BdAnswer): unknown => {
+  if ('failure' in answer) throw bdUnavailable(answer.failure);
+  return answer.value;
+};
+
+const isNoJson = ({ failure }: { readonly failure: BdFailure }): boolean =>
+  ['unreadable', 'unknown'].includes(failure.kind);
+
+/** An empty answer beside a file of tasks means that bd has not read them (facts/beads 12). @throws tracker_unavailable */
+export const requireRead = (projectRoot: string, id?: string): void => {
+  const count = countTasksInFile(projectRoot, id);
+  if (count === 0) return;
+  throw new ServiceError('tracker_unavailable', {
+    detail: `bd does not know ${id ?? `the ${count} tasks`} of .beads/issues.jsonl`,
+    remedy: "let it read them with 'bd import -i .beads/issues.jsonl' (from 0.50 on: 'bd import .beads/issues.jsonl')",
+  });
+};
+
+/** Calls of bd that read, each inside a critical section. */
+export interface BdQueries {
+  show(run: RunBd, id: TaskId): Promise<BdIssue | null>;
+  /** Ids that bd does not know are left out. */
+  showAll(run: RunBd, ids: readonly TaskId[]): Promise<readonly BdIssue[]>;
+  listAll(run: RunBd): Promise<ReadonlyMap<string, BdIssue>>;
+  listTracked(run: RunBd): Promise<readonly TrackedTask[]>;
+  /** Blockers by issue, as `bd blocked` prints them. */
+  listBlocked(run: RunBd): Promise<ReadonlyMap<string, readonly TaskId[]>>;
+}
+
+export const createBdQueries = (
+  calls: BdCalls,
+  projectRoot: string,
+  log: (message: string, facts: Readonly<Record<string, unknown>>) => void,
+): BdQueries => {
+  const badRow = (problem: string): void => log('a task that bd printed cannot be read; it is left out', { problem });
+
+  const showAll = async (run: RunBd, ids: readonly TaskId[]): Promise<readonly BdIssue[]> => {
+    if (ids.length === 0) return [];
+    const answer = await run({ args: ['show', '--json', '--', ...ids], effect: 'read' });
+    // Ids that are the beginning of others are none: only the very id counts.
+    if ('failure' in answer && ['not_found', 'ambiguous'].includes(answer.failure.kind)) return [];
+    const asked: ReadonlySet<string> = new Set(ids);
+    return issuesIn(requireJson(answer), badRow).filter(({ id }) => asked.has(id));
+  };
+  const show = async (run: RunBd, id: TaskId): Promise<BdIssue | null> => (await showAll(run, [id]))[0] ?? null;
+
+  const listArgs = async (): Promise<readonly string[]> => {
+    const flat = calls.isLacking('bare list') ? ['--flat'] : [];
+    return ['list', '--all', '--json', '--limit=0', ...flat];
+  };
+
+  const listAll = async (run: RunBd): Promise<ReadonlyMap<string, BdIssue>> => {
+    let answer = await run({ args: await listArgs(), effect: 'read' });
+    // One version prints a tree here (facts/beads 3); which one it is costs a call, so it is asked only then.
+    if ('failure' in answer && isNoJson(answer) && (await calls.capabilities()).flat) {
+      calls.lacks('bare list');
+      answer = await run({ args: await listArgs(), effect: 'read' });
+    }
+    const issues = issuesIn(requireJson(answer), badRow);
+    if (issues.length === 0) requireRead(projectRoot);
+    return new Map(issues.map((issue) => [issue.id, issue]));
+  };
+
+  const listTracked = async (run: RunBd): Promise<readonly TrackedTask[]> => {
+    const all = await listAll(run);
+    const answer = await run({ args: ['ready', '--json', '--limit=0'], effect: 'read' });
+    const ready = new Set(issuesIn(requireJson(answer), badRow).map(({ id }) => id));
+    const order = (one: BdIssue, other: BdIssue): number =>
+      one.createdAt === other.createdAt ? (one.id < other.id ? -1 : 1) : one.createdAt < other.createdAt ? -1 : 1;
+    return [...all.values()].sort(order).map((issue) => {
+      const unmet = issue.status === 'closed' ? [] : unmetAmong(issue, all);
+      return trackedFromBd(issue, {
+        unmet,
+        ready: issue.status === 'open' && unmet.length === 0 && ready.has(issue.id),
+      });
+    });
+  };
+
+  return {
+    show,
+    showAll,
+    listAll,
+    listTracked,
+    listBlocked: async (run) => blockersIn(requireJson(await run({ args: ['blocked', '--json'], effect: 'read' }))),
+  };
+};

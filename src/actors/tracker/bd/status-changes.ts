@@ -1,0 +1,69 @@
+import type { TaskId } from '../../../machines/task.ts';
+import type { Tracker } from '../port.ts';
+import { asArgument } from './argument.ts';
+import { bdUnavailable } from './calls.ts';
+import { unmetIn } from './issues.ts';
+import { accepted, type BdWrites, failureOfWrite, isOpenAndUnassigned, refuseUnmet } from './writes.ts';
+
+/** Opens and closes issues of bd. Each method repeats only what does not show yet. */
+export const createBdStatusChanges = (
+  writes: BdWrites,
+  actor: string,
+): Pick<Tracker, 'release' | 'close' | 'reopen'> => {
+  const { by } = writes;
+  return {
+    release: async (id, label, fence) => {
+      await writes.change(
+        id,
+        async (run, issue) => {
+          const theirs = issue.assignee !== null && issue.assignee !== actor;
+          if (theirs || !['open', 'in_progress'].includes(issue.status)) return accepted;
+          if (!isOpenAndUnassigned(issue))
+            await writes.update(run, id, ['--status=open', '--assignee='], isOpenAndUnassigned, 'released');
+          await writes.removeEndLabels(run, id, issue.labels, label);
+          if (label !== null && !issue.labels.includes(label)) await writes.label(run, 'add', id, label);
+          return accepted;
+        },
+        fence,
+      );
+    },
+
+    close: (id, reason, fence) =>
+      writes.change(
+        id,
+        async (run, issue) => {
+          // Closing again would put another time and reason in the place of the first.
+          if (issue.status === 'closed') return accepted;
+          const unmet = unmetIn(issue);
+          if (unmet.length > 0) return refuseUnmet(id, unmet);
+          await writes.removeEndLabels(run, id, issue.labels);
+          const answer = await run({
+            args: ['close', '--json', `--reason=${asArgument(reason)}`, by, '--', id],
+            effect: 'repeat',
+          });
+          if (await writes.shows(run, answer, id, ({ status }) => status === 'closed')) return accepted;
+          const failure = failureOfWrite(answer, 'closed');
+          if (failure.kind !== 'blocked') throw bdUnavailable(failure);
+          return refuseUnmet(id, (failure.about ?? '').split(/[\s,]+/).filter((text) => text !== '') as TaskId[]);
+        },
+        fence,
+      ),
+
+    reopen: (id, fence) =>
+      writes.change(
+        id,
+        async (run, issue) => {
+          if (issue.status === 'closed') {
+            const answer = await run({ args: ['reopen', '--json', by, '--', id], effect: 'repeat' });
+            if (!(await writes.shows(run, answer, id, ({ status }) => status === 'open')))
+              throw bdUnavailable(failureOfWrite(answer, 'open'));
+          }
+          if (issue.assignee !== null || !['open', 'closed'].includes(issue.status))
+            await writes.update(run, id, ['--status=open', '--assignee='], isOpenAndUnassigned, 'open and free');
+          await writes.removeEndLabels(run, id, issue.labels);
+          return accepted;
+        },
+        fence,
+      ),
+  };
+};
