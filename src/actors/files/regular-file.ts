@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readFile, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 
-/** What stands in a project where a file or folder of ours belongs is something else. */
+/** A path of ours in a project holds something else: a link, a pipe, a folder. */
 export class UnsafeFileError extends Error {
   override readonly name = 'UnsafeFileError';
   readonly problem: string;

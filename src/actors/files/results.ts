@@ -12,7 +12,6 @@ import { syncNames } from './durable-folder.ts';
 import { isRealFolder, makeRealFolder } from './real-folder.ts';
 import { readRegularAsync } from './regular-file.ts';
 
-/** How an attempt ended, as its files say it. */
 export type AttemptEnd =
   | { readonly status: 'complete' }
   | { readonly status: 'failed'; readonly failure: Failure }
@@ -25,20 +24,20 @@ export const describeEnd = (end: AttemptEnd): string => {
   return end.reason === null ? 'was cancelled' : `was cancelled: ${end.reason}`;
 };
 
-/** What the files of one attempt are made of (CONTRACT 1). */
+/** The facts that the files of one attempt show (CONTRACT 1). */
 export interface AttemptReport {
   readonly task: TrackedTask;
   readonly attempt: number;
   readonly role: Role;
   readonly model: string;
-  /** What the model's name does not say, for instance that no model was called. */
+  /** A warning for the reader, for instance that no model was called. */
   readonly disclaimer: string | null;
   readonly startedAt: number;
   readonly endedAt: number;
   readonly outcome: AttemptOutcome | null;
   readonly end: AttemptEnd;
   readonly workLog: readonly string[];
-  /** What it changed, on a branch of its own; null when nothing, or in the project's own folder. */
+  /** Null when the attempt changed nothing or worked in the project's own folder. */
   readonly work: SavedWork | null;
   /** Work that it builds on and did not have. */
   readonly conflicts: readonly StartConflict[];
@@ -51,7 +50,7 @@ export interface Results {
   read(taskId: TaskId): Promise<string | null>;
   /** Keeps the output of a command of an attempt when it is more than `fromBytes`; `name` is its own in the attempt. */
   openLog(taskId: TaskId, attempt: number, name: string, fromBytes: number): OutputFile;
-  /** Where the logs of a task are, for its commands to read; null when there are none, or they are not where they belong. */
+  /** Folder of a task's logs, for its commands to read; null when it is missing or not a real folder. */
   logsOf(taskId: TaskId): string | null;
 }
 
@@ -133,7 +132,6 @@ const resultsText = (report: AttemptReport, logs: readonly string[]): string => 
   ].join('\n');
 };
 
-/** Of a file that we wrote. */
 const resultBytesAtMost = 16 * 1024 * 1024;
 const readText = (path: string): Promise<string | null> => readRegularAsync(path, resultBytesAtMost).catch(() => null);
 

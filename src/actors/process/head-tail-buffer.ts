@@ -6,10 +6,10 @@ export interface Bounds {
   readonly tailBytes: number;
 }
 
-/** Text that arrives in pieces, of which only the beginning and the end are kept. */
+/** Keeps the beginning and the end of text that arrives in pieces. */
 export interface HeadTailBuffer {
   push(text: string): void;
-  /** What was kept, with a line in the middle that says how much was left out. */
+  /** The kept text, with a line in the middle that says how many bytes are left out. */
   read(): { readonly text: string; readonly truncatedBytes: number };
 }
 

@@ -5,9 +5,8 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { execa } from 'execa';
 
-/** Where one output of a child goes. */
 export interface NamedPipe {
-  /** The end for the child; ours to close once the child has it. */
+  /** The child's end; close it once the child has started. */
   readonly fd: number;
   readonly readable: Readable;
 }
@@ -39,7 +38,7 @@ export const openNamedPipes = async (): Promise<readonly [stdout: NamedPipe, std
   }
 };
 
-/** Gives up our copies of the child's ends, so that the end of the child is the end of its output. */
+/** Closes our copies of the child's ends; else the outputs would not end with the child. */
 export const closeChildEnds = (pipes: readonly NamedPipe[]): void => {
   for (const { fd } of pipes) closeSync(fd);
 };

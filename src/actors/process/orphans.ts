@@ -10,7 +10,7 @@ type Origin = 'marked' | 'unmarked' | 'unknown';
 
 const kernelThread = 0x00200000;
 
-/** What was read as empty may be in the midst of execve: only proc(5)'s own fields say that it is empty for good. */
+/** During execve an environment reads as empty; only /proc/<pid>/stat tells that it stays so. */
 const hasNoEnvironment = (pid: string): boolean => {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
   const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -68,7 +68,7 @@ const signalAll = (pids: readonly number[], signal: NodeJS.Signals): void => {
     }
 };
 
-/** Those that still run after so long; one that is just ending is not ended by us. */
+/** Orphans that still run after `patienceMs`: those that end by themselves are left alone. */
 const orphansAfter = async (variable: string, value: string, patienceMs: number): Promise<readonly number[]> => {
   const deadline = performance.now() + patienceMs;
   let found = await findOrphans(variable, value);

@@ -15,7 +15,7 @@ export interface OutputFileOptions {
   readonly folder: string;
   /** Makes the folder, when it is needed. @throws when it is not what it should be */
   readonly makeFolder: () => void;
-  /** What the logs of one attempt begin with: together they have a limit. */
+  /** File names of one attempt begin with it; together they have a limit. */
   readonly prefix: string;
   readonly name: string;
   /** Takes secrets out of a text; it is given whole lines where it can be. */
@@ -27,11 +27,10 @@ export interface OutputFileOptions {
 export const outputFileBytesAtMost = 4 * 1024 * 1024;
 const attemptOutputBytesAtMost = 32 * 1024 * 1024;
 const heldLineAtMost = 64 * 1024;
-/** Of a line that is cut so much is held back: no secret is longer. */
+/** A cut line keeps back this many characters: no secret is longer. */
 const secretAtMost = 8 * 1024;
 const cutNote = '\n[further output is not kept]\n';
 
-/** They are no part of the project. */
 const keepOutOfGit = (folder: string): void => {
   const ignore = join(folder, '.gitignore');
   if (lstatSync(ignore, { throwIfNoEntry: false }) === undefined)

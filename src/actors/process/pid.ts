@@ -1,4 +1,4 @@
-/** Whether a process has this id; one of another user, which may not be signalled, counts. */
+/** True also for a process of another user, which this one may not signal. */
 export const isAlive = (pid: number): boolean => {
   try {
     process.kill(pid, 0);

@@ -35,7 +35,6 @@ const onlyZombiesLeft = async (group: number): Promise<boolean> => {
   return true;
 };
 
-/** Whether any process of the group still runs. */
 export const groupRuns = async (group: number): Promise<boolean> =>
   signalGroup(group, 0) && !(await onlyZombiesLeft(group));
 

@@ -17,13 +17,13 @@ export interface Command extends Bounds {
   readonly cwd: string;
   /** The whole environment of the command: nothing is inherited. */
   readonly env: Readonly<Record<string, string>>;
-  /** What the command reads from its standard input; nothing when absent. Either way it comes to an end. */
+  /** Becomes the standard input; absent: an empty one. */
   readonly stdinFile?: string;
-  /** What it reads from its file descriptor 3. */
+  /** Content of its file descriptor 3. */
   readonly fd3?: Uint8Array;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** Whether the command may open its outputs by name, as `/dev/stderr`; that costs a few milliseconds. */
+  /** Lets the command open its outputs by name, as `/dev/stderr`; costs a few milliseconds. */
   readonly namedOutputs?: boolean;
   /** All output as it comes, never cut inside a character. Must not throw. */
   readonly onOutput?: (text: string, stream: OutputStream) => void;

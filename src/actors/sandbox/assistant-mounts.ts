@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import type { AssistantNeeds, OwnFolder } from './port.ts';
 
-/** What an assistant writes into its home and beside its sessions is memory, and gone when it has ended. */
+/** Size of the tmpfs over an assistant's home and settings folder; it is lost when the assistant ends. */
 const homeBytesAtMost = 512 * 1024 * 1024;
 
 const pathKind = (path: string): 'file' | 'folder' | null => {

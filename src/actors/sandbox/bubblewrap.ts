@@ -14,15 +14,15 @@ import { createFolderGuard } from './shared-folder.ts';
 export interface BubblewrapOptions {
   /** Further folders that commands may read, absolute. */
   readonly readPaths: readonly string[];
-  /** Whether commands may reach the network of which nobody says so. */
+  /** Network access of requests that do not name it. */
   readonly network: boolean;
-  /** What each process of a command may have, or null for no limit; absent: 4 GiB. */
+  /** Memory of each process; null: no limit; absent: 4 GiB. */
   readonly memoryBytes?: number | null;
-  /** Where what commands made under protected names goes; the temporary folder of the machine when absent. */
+  /** Folder for protected paths that commands made; absent: a new one in the temporary folder. */
   readonly quarantine?: string;
-  /** Where bwrap is; another one only in tests. */
+  /** Path of bwrap; tests use others. */
   readonly bwrap?: string;
-  /** Where temporary files of a command go, a file system of its own. */
+  /** Mount point of a command's temporary files. */
   readonly temporary?: string;
 }
 
@@ -33,7 +33,7 @@ const temporaryBytes = 512 * 1024 * 1024;
 const sharedBytes = 256 * 1024 * 1024;
 const defaultMemoryBytes = 4 * 1024 ** 3;
 
-/** Of the system, what programs need to run; of /etc, nothing that is a secret. */
+/** Programs need these to run; no path in /etc here holds a secret. */
 const systemFolders = ['/usr', '/opt'];
 const systemLinks = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'];
 const systemSettings = [

@@ -2,7 +2,7 @@ import { closeSync, constants, fchmodSync, fstatSync, openSync, readdirSync, rmd
 import { copyFile, mkdir, symlink } from 'node:fs/promises';
 import { look, openFolderIn, readLinkIn, within } from '../workspace/handles.ts';
 
-/** How much more may be copied. */
+/** Bytes and entries that may still be copied. */
 export interface CopyBudget {
   bytes: number;
   entries: number;

@@ -1,6 +1,6 @@
 import type { Sandbox } from './port.ts';
 
-/** By the user's own word: commands run as the user, with nothing around them. */
+/** Runs commands as the user, unconfined; only when sandbox.mode is off. */
 export const createNoSandbox = (): Sandbox => ({
   describe: () => 'off: commands run as you, unconfined (sandbox.mode)',
   check: () => ({ ok: true, detail: 'off, by sandbox.mode' }),

@@ -12,14 +12,13 @@ export interface OwnFolder {
   readonly shown: RegExp;
 }
 
-/** What an assistant needs beside the workspace. */
 export interface AssistantNeeds {
   /** Absolute. It is empty inside, but for the folders and files that are named here. */
   readonly home: string;
   readonly folders: readonly OwnFolder[];
   /** Further files that it may read. */
   readonly files: readonly string[];
-  /** Whether it holds its commands by namespaces of its own. */
+  /** True for an assistant that makes its own sandbox. */
   readonly nests: boolean;
 }
 
@@ -38,11 +37,11 @@ export interface SandboxRequest {
   readonly readable: readonly string[];
   /** Absent where the workspace is the user's own folder: then protected paths are held at every depth. */
   readonly git?: OwnGit | null | undefined;
-  /** What it may read and not change in the workspace, absolute; absent: what is protected at its top. */
+  /** Absolute paths in the workspace that stay read-only; absent: the protected names at its top. */
   readonly held?: readonly string[];
-  /** Whether it may change nothing at all, such as a search. */
+  /** Makes the whole workspace read-only, for instance for a search. */
   readonly readOnly?: boolean;
-  /** Whether it may reach the network; absent: as the sandbox is made. */
+  /** Absent: the default of the sandbox. */
   readonly network?: boolean;
   /** Absent for what is no assistant. */
   readonly assistant?: AssistantNeeds;
@@ -50,12 +49,12 @@ export interface SandboxRequest {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** What is really spawned. */
+/** The process to spawn for a sandbox request. */
 export interface SandboxedSpawn {
   readonly argv: readonly [string, ...string[]];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** What it reads from its file descriptor 3, if anything. */
+  /** Content of its file descriptor 3. */
   readonly fd3?: Uint8Array;
   /** To be called when it has ended. Never throws. */
   readonly release?: () => void;
@@ -73,14 +72,14 @@ export const forAssistant = (sandbox: Sandbox, assistant: AssistantNeeds): Sandb
   confine: (wanted) => sandbox.confine({ ...wanted, network: true, assistant }),
 });
 
-/** Where the commands of agents run (DESIGN 4). */
+/** Confines the commands of agents (DESIGN 4). */
 export interface Sandbox {
   /** For the banner and doctor: what holds commands, or that nothing does. */
   readonly describe: () => string;
-  /** Whether commands can be run at all; `detail` says what to install. */
+  /** `detail` says what to install when no command can run. */
   check(): { readonly ok: boolean; readonly detail: string };
   /** Holds protected paths in the user's own folder, around each command; absent where nothing is held. */
   readonly guard?: GuardFolder;
-  /** How a command is spawned so that it is held, or why it is refused. Never runs it unheld when it should be held. */
+  /** Refuses rather than run a command unconfined. */
   confine(wanted: SandboxRequest): SandboxedSpawn | { readonly refusal: string };
 }

@@ -3,11 +3,11 @@ import { mkdirSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SandboxRequest } from './port.ts';
 
-/** Where cgroups count processes: of version 1, then of version 2. */
+/** Folders of cgroup version 1, then of version 2. */
 const hierarchies = ['/sys/fs/cgroup/pids', '/sys/fs/cgroup'];
 const prefix = 'agent-commands-';
 
-/** Which it could not while the last process was ending. */
+/** Groups that could not be removed yet, because their last process was ending. */
 const leftBehind = new Set<string>();
 let groupsMade = 0;
 
@@ -28,7 +28,7 @@ const isRunning = (pid: number): boolean => {
   }
 };
 
-/** What was left behind by us, and by servers that were killed; none that a process may still be about to enter. */
+/** Removes groups left by this server or by dead ones, never one that a process may still enter. */
 const removeStale = (hierarchy: string): void => {
   const ofOthers = readdirSync(hierarchy).filter(
     (name) => name.startsWith(prefix) && !isRunning(Number(name.slice(prefix.length).split('-')[0])),
@@ -66,7 +66,7 @@ const enterAndRun = (folder: string, argv: SandboxRequest['argv']): SandboxReque
   ...argv,
 ];
 
-/** Where a folder can be made, and yet no process may enter it, no command must depend on it. */
+/** Some hosts let a process make a group but not enter it. */
 const canEnter = (folder: string): boolean => {
   const [program, ...args] = enterAndRun(folder, ['true']);
   return spawnSync(program, args, { stdio: 'ignore', timeout: 5_000 }).status === 0;

@@ -5,7 +5,7 @@
 export type Protection = 'held' | 'shown';
 
 export interface ProtectedPath {
-  /** Of a file or of a folder with all that is in it, at any depth. */
+  /** Name of a file, or of a folder with its whole content, at any depth. */
   readonly name: string;
   readonly protection: Protection;
   readonly reason: string;
@@ -107,7 +107,7 @@ const protectedByName: ReadonlyMap<string, ProtectedPath> = new Map(
   protectedPaths.map((path) => [foldName(path.name), path]),
 );
 
-/** What protects a path, relative and with `/`: `held` counts before `shown`, the outermost name before inner ones. */
+/** The protection of a relative path: `held` wins over `shown`, an outer name over an inner one. */
 export const protectionOf = (path: string): { readonly name: string; readonly protection: Protection } | null => {
   const found = path.split(/[/\\]/).flatMap((part) => protectedByName.get(foldName(part)) ?? []);
   const first = found.find(({ protection }) => protection === 'held') ?? found[0];

@@ -3,15 +3,14 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { look, openFolder, openFolderIn, readLinkIn, within } from '../workspace/handles.ts';
 import { protectionOf } from './protected-paths.ts';
 
-/** Something in a folder that other programs would obey. Paths are relative, latin1: one character for each byte. */
+/** A protected path in a folder. Paths are relative, in latin1: one character for each byte. */
 export interface ProtectedEntry {
   readonly path: string;
-  /** What must be read-only so that it stays as it is: itself, or the folder that is a repository by it. */
+  /** The path to make read-only: the entry itself, or the folder that it makes a repository. */
   readonly holder: string;
   readonly kind: 'file' | 'folder' | 'link' | 'other';
-  /** Of its inode. */
+  /** Device and inode. */
   readonly id: string;
-  /** Where a link leads. */
   readonly target: string | null;
 }
 
@@ -21,7 +20,6 @@ export interface Scan {
   readonly isWhole: boolean;
 }
 
-/** What a folder had when it was read. */
 interface ScannedFolder {
   readonly id: string;
   readonly changedAt: number;

@@ -5,11 +5,11 @@ import { messageOf } from '../../machines/message-of.ts';
 import { look, openFolder, openFolderIn, within } from '../workspace/handles.ts';
 import { type CopyBudget, copyTree, makeChangeable, removeTree } from './copy-tree.ts';
 
-/** What a command made under protected names, and where it is now. */
+/** Protected paths that a command made, after they were moved away. */
 export interface Quarantined {
   /** Relative to the root. */
   readonly moved: readonly string[];
-  /** What is still where it was made, each with the reason. */
+  /** Paths that could not be moved, each with the reason. */
   readonly left: readonly string[];
   /** The folder that has what was moved, and `index.json` with what was where; null when nothing was moved. */
   readonly folder: string | null;

@@ -5,7 +5,7 @@ import { nothingQuarantined } from './quarantine.ts';
 export type SandboxedCommand = Omit<SandboxRequest, 'held'> & Omit<Command, 'argv' | 'cwd' | 'env'>;
 
 export interface SandboxedResult extends CommandResult {
-  /** What the command made that other programs would obey, relative to the root; it is no longer where it was. */
+  /** Protected paths that the command made, relative to the root; they were moved away. */
   readonly quarantined: readonly string[];
   /** The same, where it could not be moved, each with the reason. */
   readonly notQuarantined: readonly string[];

@@ -7,7 +7,7 @@ interface Calls {
   readonly socket: number;
   readonly clone: number;
   readonly ioctl: number;
-  /** What no build, test or git needs, and what has been a way out of a sandbox. */
+  /** No build, test or git needs these, and each has been a way out of a sandbox. */
   readonly denied: Readonly<Record<string, number>>;
 }
 
@@ -90,14 +90,14 @@ const checkArgument = (call: number, n: number, tests: readonly Instruction[]): 
 export const refusedCallNumber = (call: string, machine: string = arch): number =>
   callsByMachine[machine]?.denied[call] ?? -1;
 
-/** What a program calls that makes a sandbox of its own. */
+/** A program that makes its own sandbox needs these. */
 const nestingCalls: ReadonlySet<string> = new Set([
   ...['unshare', 'mount', 'umount2', 'pivot_root', 'open_tree', 'move_mount', 'mount_setattr'],
 ]);
 
 interface FilterOptions {
   readonly network: boolean;
-  /** Whether what is held may make namespaces of its own. */
+  /** Lets the command make namespaces of its own. */
   readonly nests: boolean;
 }
 

@@ -59,7 +59,7 @@ const escapes: readonly (readonly [name: string, script: string])[] = [
   ['write a file without end', 'head -c 1200000000 /dev/zero > src/huge'],
 ];
 
-/** What a command leaves behind for the host to stumble over; it ends well, and what is outside must be as it was after it. */
+/** Scripts that succeed and leave a trap for the host; nothing outside may have changed afterwards. */
 const traps: readonly (readonly [name: string, script: string, sprung: (root: string) => boolean])[] = [
   [
     'have its files moved through a link',

@@ -4,7 +4,7 @@ import { messageOf } from '../../machines/message-of.ts';
 import { createScanner, maxFolders, type ProtectedEntry, type Scan } from './protected-scan.ts';
 import { moveToQuarantine, nothingQuarantined, type Quarantined } from './quarantine.ts';
 
-/** What a command must not do in a folder that its user works in too. */
+/** Protects a folder that agents share with the user. */
 export interface FolderGuard {
   /** Absolute paths that the command may read and not change. */
   readonly readOnly: readonly string[];
@@ -25,7 +25,7 @@ const isNotUtf8 = (path: string): boolean => {
 };
 const pathText = (path: string): string => Buffer.from(path, 'latin1').toString();
 
-/** What a link stands for, where a command could change it. */
+/** The target of a link inside the root, where a command could change it. */
 const linkTarget = (root: string, path: string): readonly string[] => {
   try {
     const target = realpathSync(join(root, path));
@@ -42,7 +42,7 @@ const readOnlyOf = (root: string, { kind, holder }: ProtectedEntry): readonly st
   return stat?.isFile() || stat?.isDirectory() ? [path] : [];
 };
 
-/** What came to be, or is no longer what it was. What was read-only all the time may have come along with its folder. */
+/** Entries that are new or changed. A read-only entry can only have moved together with its folder. */
 const madeBetween = (before: Scan, after: Scan): readonly ProtectedEntry[] => {
   const wasThere = new Map(before.entries.map((entry) => [entry.path, entry]));
   const wereHeld = new Set(
