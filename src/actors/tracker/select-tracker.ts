@@ -86,13 +86,13 @@ export const createTracker = (options: TrackerOptions): Tracker & { readonly bd:
     find: (id) => use((tracker) => tracker.find(id)),
     list: (urgency) => use((tracker) => tracker.list(urgency)),
     create: (task) => use((tracker) => tracker.create(task)),
-    claim: (id) => use((tracker) => tracker.claim(id)),
-    release: (id, label) => use((tracker) => tracker.release(id, label)),
-    close: (id, reason) => use((tracker) => tracker.close(id, reason)),
-    reopen: (id) => use((tracker) => tracker.reopen(id)),
+    claim: (id, fence) => use((tracker) => tracker.claim(id, fence)),
+    release: (id, label, fence) => use((tracker) => tracker.release(id, label, fence)),
+    close: (id, reason, fence) => use((tracker) => tracker.close(id, reason, fence)),
+    reopen: (id, fence) => use((tracker) => tracker.reopen(id, fence)),
     addDependency: (id, on) => use((tracker) => tracker.addDependency(id, on)),
     removeDependency: (id, on) => use((tracker) => tracker.removeDependency(id, on)),
-    note: (id, text) => use((tracker) => tracker.note(id, text)),
+    note: (id, text, fence) => use((tracker) => tracker.note(id, text, fence)),
     unreadable: () => use((tracker) => tracker.unreadable()),
     check: async () => {
       try {

@@ -1,0 +1,35 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createTracker } from '../../../src/actors/tracker/select-tracker.ts';
+
+let project: string;
+beforeEach(() => {
+  project = mkdtempSync(join(tmpdir(), 'select-tracker-'));
+});
+afterEach(() => rmSync(project, { recursive: true, force: true }));
+
+test('a write whose fence refuses changes nothing in the selected tracker', async () => {
+  const tracker = createTracker({
+    ...{ projectRoot: project, mode: 'embedded', bdPath: null, processEnv: {} },
+    ...{ clock: Date.now, random: (max) => Math.floor(Math.random() * max), log: () => {} },
+  });
+  const plain = { description: '', priority: 2, labels: [], dependencies: [] };
+  const { id } = await tracker.create({ title: 'A task', ...plain });
+  const before = await tracker.find(id);
+  const fence = (): never => {
+    throw new Error('the attempt is over');
+  };
+
+  const writes = [
+    tracker.claim(id, fence),
+    tracker.release(id, 'agent-failed', fence),
+    tracker.close(id, 'done', fence),
+    tracker.reopen(id, fence),
+    tracker.note(id, 'a note', fence),
+  ];
+
+  for (const write of writes) await expect(write).rejects.toThrow('the attempt is over');
+  expect(await tracker.find(id)).toEqual(before);
+});
