@@ -1,9 +1,10 @@
-import { cp, mkdir, rm } from 'node:fs/promises';
+import { cp, mkdir, realpath, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { linkAgentGit, makeAgentGit } from './agent-git.ts';
-import { required } from './git.ts';
+import { GitError, required } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { isPresent } from './plain.ts';
+import { plainFolder } from './plain-folder.ts';
 import type { Removals } from './removals.ts';
 import { type Change, indexRecords } from './snapshot-job.ts';
 import type { AttemptPlaces } from './work-records.ts';
@@ -40,6 +41,15 @@ export const removeFolder = async ({ top, agentGit, index }: AttemptPlaces, remo
   await rm(index, { force: true });
 };
 
+/** The folder of the project in a worktree. @throws GitError when a link or a file stands where it or a folder above it is */
+export const projectFolder = (top: string, prefix: string): string => {
+  const folder = plainFolder(top, prefix, 'make');
+  if (folder === join(top, prefix).replace(/\/$/, '')) return folder;
+  throw new GitError(
+    `${prefix.slice(0, -1)} is not a folder in the commit or the worktree of the project, though it is one on disk; commit it as a folder`,
+  );
+};
+
 /** Makes the folder of an attempt, empty before: no file of an agent's is there while git writes. */
 export const makeFolder = async (dirs: GitDirs, places: AttemptPlaces, wanted: NewFolder): Promise<void> => {
   const { git, repository } = dirs;
@@ -57,8 +67,8 @@ export const makeFolder = async (dirs: GitDirs, places: AttemptPlaces, wanted: N
     'its files cannot be written (git fsck tells which objects are missing; nothing is fetched for agents)',
     git(['checkout-index', '-a', '-u', '-q', '-f'], where),
   );
+  projectFolder(await realpath(top), repository.prefix);
   await copyInto(places, repository.prefix, wanted);
   await makeAgentGit(dirs, { dir: agentGit, branch, start, index });
   await linkAgentGit(top, agentGit, wanted.isMounted);
-  await mkdir(join(top, repository.prefix), { recursive: true });
 };

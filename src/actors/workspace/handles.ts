@@ -17,20 +17,21 @@ const fileFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLO
 export const hasHandles = (): boolean =>
   process.platform === 'linux' && lstatSync('/proc/self/fd', { throwIfNoEntry: false })?.isDirectory() === true;
 
+export const handlePath = (folder: number): string => `/proc/self/fd/${folder}`;
+
 /** A name in a folder that is open: the part before it cannot be swapped. Names are latin1, one character for each byte. */
 export const within = (folder: number, name: string): string | Buffer => {
-  const path = `/proc/self/fd/${folder}/${name}`;
+  const path = `${handlePath(folder)}/${name}`;
   for (let at = 0; at < name.length; at += 1) if (name.charCodeAt(at) > 0x7f) return Buffer.from(path, 'latin1');
   return path;
 };
 
 export const openFolder = (path: string): number => openSync(path, folderFlags);
 export const openFolderIn = (folder: number, name: string): number => openSync(within(folder, name), folderFlags);
-export const namesIn = (folder: number): readonly string[] =>
-  readdirSync(`/proc/self/fd/${folder}`, { encoding: 'latin1' });
+export const namesIn = (folder: number): readonly string[] => readdirSync(handlePath(folder), { encoding: 'latin1' });
 
 export const entriesIn = (folder: number): readonly Dirent[] =>
-  readdirSync(`/proc/self/fd/${folder}`, { encoding: 'latin1', withFileTypes: true });
+  readdirSync(handlePath(folder), { encoding: 'latin1', withFileTypes: true });
 
 /** O_PATH of Linux, which Node does not name: a handle of a folder that its mode keeps shut. */
 const pathOnly = 0o10000000;

@@ -1,11 +1,11 @@
 import { realpath } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import type { StartConflict } from '../../machines/agent-context.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { Role, TaskId } from '../../machines/task.ts';
 import type { AttemptInput } from '../../machines/task-context.ts';
 import { createMutex } from '../process/serial-queue.ts';
-import { makeFolder, removeFolder } from './attempt-folder.ts';
+import { makeFolder, projectFolder, removeFolder } from './attempt-folder.ts';
 import { createBranches } from './branches.ts';
 import { changesOf, liveChanges, workOf } from './changes.ts';
 import { commitOf, commitTree, findObjects, moveBranch } from './commits.ts';
@@ -129,7 +129,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
       const real = await realpath(top);
       const git = (await isPresent(agentGit)) ? { dir: agentGit, at: join(real, '.git') } : null;
       return {
-        root: resolve(real, repository.prefix),
+        root: projectFolder(real, repository.prefix),
         readable: await objectStores(repository.commonDir),
         git,
         ...told,

@@ -1,0 +1,47 @@
+import { closeSync, mkdirSync, realpathSync } from 'node:fs';
+import { handlePath, openBelow, openFolder, openFolderIn, within } from './handles.ts';
+import { isGone } from './walk.ts';
+
+/** Makes the parts that are absent, each in the one before it, and opens the last. The caller closes it. */
+const makeBelow = (folder: number, path: string): number => {
+  let open = openFolderIn(folder, '.');
+  for (const part of path.split('/').filter(Boolean)) {
+    try {
+      mkdirSync(within(open, part), { mode: 0o755 });
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) {
+        closeSync(open);
+        throw error;
+      }
+    }
+    const above = open;
+    try {
+      open = openBelow(above, part);
+    } finally {
+      closeSync(above);
+    }
+  }
+  return open;
+};
+
+/**
+ * A folder below another one, each part opened in the one before it, so that no link is followed.
+ * @returns its path; null when a part is absent, or is no folder
+ */
+export const plainFolder = (top: string, path: string, absent: 'make' | 'leave'): string | null => {
+  const names = Buffer.from(path).toString('latin1');
+  const root = openFolder(top);
+  try {
+    const folder = absent === 'make' ? makeBelow(root, names) : openBelow(root, names);
+    try {
+      return realpathSync(handlePath(folder));
+    } finally {
+      closeSync(folder);
+    }
+  } catch (error) {
+    if (!isGone(error)) throw error;
+    return null;
+  } finally {
+    closeSync(root);
+  }
+};

@@ -1,0 +1,48 @@
+import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+import { anAttempt } from '../../contracts/workspace.ts';
+import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+/** A repository whose commit has a link to a folder outside where the disk has a folder. */
+const linkInCommit = (link: string): { readonly top: string; readonly outside: string } => {
+  const [top, outside] = [makeRepository(), temporaryFolder()];
+  mkdirSync(dirname(join(top, link)), { recursive: true });
+  symlinkSync(outside, join(top, link));
+  gitIn(top, 'add', '-A');
+  gitIn(top, 'commit', '--quiet', '-m', 'link');
+  rmSync(join(top, link));
+  return { top, outside };
+};
+
+test.each([['app'], ['packages/app']])(
+  'a project whose commit has a link at %s opens no folder outside',
+  async (link) => {
+    const { top, outside } = linkInCommit(link);
+    const project = join(top, 'packages' === dirname(link) ? `${link}/one` : link);
+    mkdirSync(project, { recursive: true });
+    const workspace = await worktreesOf(project, temporaryFolder());
+
+    await expect(workspace.open(anAttempt())).rejects.toThrow(/packages\/app\/one is not a folder|app is not a folder/);
+
+    expect(readdirSync(outside)).toEqual([]);
+    expect(gitIn(top, 'branch', '--list', 'agent/*')).toBe('');
+  },
+);
+
+test('a worktree whose project folder became a link is not opened again', async () => {
+  const [top, outside] = [makeRepository(), temporaryFolder()];
+  const project = join(top, 'pröject', 'app');
+  mkdirSync(project, { recursive: true });
+  commitIn(project, 'b.txt', 'b\n');
+  const state = temporaryFolder();
+  const workspace = await worktreesOf(project, state);
+  const { root } = await workspace.open(anAttempt());
+  expect((await workspace.open(anAttempt())).root).toBe(root);
+  renameSync(dirname(root), `${dirname(root)}.old`);
+  mkdirSync(join(outside, 'app'));
+  symlinkSync(outside, dirname(root));
+
+  await expect((await worktreesOf(project, state)).open(anAttempt())).rejects.toThrow('is not a folder');
+});
