@@ -1,5 +1,5 @@
 import { cp, mkdir, realpath, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { linkAgentGit, makeAgentGit } from './agent-git.ts';
 import { GitError, required } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
@@ -22,17 +22,26 @@ export interface NewFolder {
   readonly signal: AbortSignal | undefined;
 }
 
-const copyInto = async (
-  { top }: AttemptPlaces,
-  prefix: string,
-  { projectRoot, copies, signal }: NewFolder,
-): Promise<void> => {
+/** Copies what git does not know. @returns what was not copied, as the agent is told */
+const copyInto = async (folder: string, { projectRoot, copies, signal }: NewFolder): Promise<readonly string[]> => {
   const filter = (): boolean => signal?.aborted !== true;
+  const project = await realpath(projectRoot);
+  const notes: string[] = [];
   for (const path of copies) {
-    const [from, to] = [join(projectRoot, path), join(top, prefix, path)];
-    if ((await isPresent(from)) && !(await isPresent(to)))
-      await cp(from, to, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true, filter });
+    if (!(await isPresent(join(project, path)))) continue;
+    const source = plainFolder(project, dirname(path), 'leave');
+    const target = source === null ? null : plainFolder(folder, dirname(path), 'make');
+    if (source === null || target === null) {
+      notes.push(`${path} was not copied into your folder: a link or a file is on the way there.`);
+      continue;
+    }
+    const to = join(target, basename(path));
+    if (!(await isPresent(to)))
+      await cp(join(source, basename(path)), to, {
+        ...{ recursive: true, verbatimSymlinks: true, preserveTimestamps: true, filter },
+      });
   }
+  return notes;
 };
 
 /** Gives up what belongs to an attempt. */
@@ -50,8 +59,12 @@ export const projectFolder = (top: string, prefix: string): string => {
   );
 };
 
-/** Makes the folder of an attempt, empty before: no file of an agent's is there while git writes. */
-export const makeFolder = async (dirs: GitDirs, places: AttemptPlaces, wanted: NewFolder): Promise<void> => {
+/** Makes the folder of an attempt, empty before: no file of an agent's is there while git writes. @returns notes for the agent */
+export const makeFolder = async (
+  dirs: GitDirs,
+  places: AttemptPlaces,
+  wanted: NewFolder,
+): Promise<readonly string[]> => {
   const { git, repository } = dirs;
   const { top, agentGit, index } = places;
   const { start, branch, instead, removals, signal } = wanted;
@@ -67,8 +80,8 @@ export const makeFolder = async (dirs: GitDirs, places: AttemptPlaces, wanted: N
     'its files cannot be written (git fsck tells which objects are missing; nothing is fetched for agents)',
     git(['checkout-index', '-a', '-u', '-q', '-f'], where),
   );
-  projectFolder(await realpath(top), repository.prefix);
-  await copyInto(places, repository.prefix, wanted);
+  const notes = await copyInto(projectFolder(await realpath(top), repository.prefix), wanted);
   await makeAgentGit(dirs, { dir: agentGit, branch, start, index });
   await linkAgentGit(top, agentGit, wanted.isMounted);
+  return notes;
 };

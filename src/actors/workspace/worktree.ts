@@ -97,10 +97,11 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     signal?.throwIfAborted();
     const branch = await branches.make(dirs, attempt, start.commit);
     const places = placesOf(attempt.taskId, attempt.attempt);
+    let copyNotes: readonly string[] = [];
     try {
       const isMounted = sandboxed;
       const wanted = { start: start.commit, branch, instead, projectRoot, copies, isMounted, removals, signal };
-      await makeFolder(dirs, places, wanted);
+      copyNotes = await makeFolder(dirs, places, wanted);
       signal?.throwIfAborted();
     } catch (error) {
       await removeFolder(places, removals);
@@ -109,7 +110,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     }
     const { kind } = dirs.repository;
     await records.write(recordOf(attempt, { branch, start, kind, withheld: [...withheld] }));
-    return { notes: await notesOf(attempt, start, withheld.length), conflicts: start.conflicts };
+    return { notes: [...(await notesOf(attempt, start, withheld.length)), ...copyNotes], conflicts: start.conflicts };
   };
 
   const openNow = async (

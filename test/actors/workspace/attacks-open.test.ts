@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { anAttempt } from '../../contracts/workspace.ts';
@@ -45,4 +45,28 @@ test('a worktree whose project folder became a link is not opened again', async 
   symlinkSync(outside, dirname(root));
 
   await expect((await worktreesOf(project, state)).open(anAttempt())).rejects.toThrow('is not a folder');
+});
+
+test('what is copied into a worktree goes through no link, of the work before or of the project', async () => {
+  const [project, outside] = [makeRepository(), temporaryFolder()];
+  commitIn(project, '.gitignore', 'cache/\nlinked\n');
+  mkdirSync(join(project, 'packages', 'app', 'cache'), { recursive: true });
+  writeFileSync(join(project, 'packages', 'app', 'cache', 'f'), 'x');
+  mkdirSync(join(outside, 'secret'));
+  symlinkSync(outside, join(project, 'linked'));
+  const workspace = await worktreesOf(project, temporaryFolder(), ['packages/app/cache', 'linked/secret', 'none']);
+  const first = await workspace.open(anAttempt());
+  expect(readdirSync(join(first.root, 'packages', 'app', 'cache'))).toEqual(['f']);
+  rmSync(join(first.root, 'packages', 'app'), { recursive: true });
+  symlinkSync(outside, join(first.root, 'packages', 'app'));
+  await workspace.save(anAttempt(), 'x');
+
+  const { root, notes } = await workspace.open(anAttempt(1, 'bd-b'), [anAttempt().taskId]);
+
+  expect(readdirSync(outside)).toEqual(['secret']);
+  expect(existsSync(join(root, 'linked'))).toBe(false);
+  expect(notes.slice(-2)).toEqual([
+    'packages/app/cache was not copied into your folder: a link or a file is on the way there.',
+    'linked/secret was not copied into your folder: a link or a file is on the way there.',
+  ]);
 });
