@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { isLong } from '../support/long.ts';
 import { type Answer, driveWorkspace } from './support/driven-workspace.ts';
-import { chained, hostileGitDirs, hostileLogs } from './support/hostile-git-dirs.ts';
+import { hostileGitDirs, hostileLogs } from './support/hostile-git-dirs.ts';
 import { hostileConfiguration, hostileFilters } from './support/hostile-settings.ts';
 import {
   conversions,
@@ -144,7 +144,7 @@ describe.skipIf(!canRecord)(`git starts no other program${canRecord ? '' : ' (sk
   test.each(titled(hostileConfiguration))('where the settings name programs: %s', (_, vector) => judge(vector), limit);
   test.each(titled(nestedRepositories))('where agents make repositories: %s', (_, vector) => judge(vector), limit);
   test.each(titled(oddTrees))('where agents leave odd files: %s', (_, vector) => judge(vector), limit);
-  test.each(Object.entries({ ...conversions, ...swapped, ...chained }))(
+  test.each(Object.entries({ ...conversions, ...swapped }))(
     'and saves what is there: %s',
     (_, vector) => judge(vector),
     limit,

@@ -1,7 +1,7 @@
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { GitError } from './git.ts';
-import { objectStores } from './object-stores.ts';
+import { objectStore } from './object-store.ts';
 import { isPlain, isPresent, plainText, requirePlainEntries } from './plain.ts';
 import type { Repository } from './repository.ts';
 import { carriedOf, formatOf, readSettings, refuseUnsupported } from './repository-config.ts';
@@ -20,7 +20,7 @@ const topOf = async (folder: string): Promise<string | null> => {
 
 const pointer = /^gitdir: ([^\n]+)\n?$/;
 
-/** A working tree beside others (git worktree), or of a submodule: taken when the other side names this very folder. */
+/** A working tree beside others (git worktree), or of a submodule: taken when the other side names this very folder, and lies where git puts it. */
 const linkedPlace = async (top: string, text: string): Promise<Place> => {
   const [, target] = pointer.exec(text) ?? [];
   const file = join(top, '.git');
@@ -33,7 +33,11 @@ const linkedPlace = async (top: string, text: string): Promise<Place> => {
   if (back === null && common === null) return { gitDir, commonDir: gitDir };
   const named = back === null ? null : await realpath(resolve(gitDir, back.trim())).catch(() => null);
   if (named !== file || common === null) throw new GitError(`${file} points to ${gitDir}, which is of another folder`);
-  return { gitDir, commonDir: await realpath(resolve(gitDir, common.trim())) };
+  const commonDir = await realpath(resolve(gitDir, common.trim()));
+  if (dirname(gitDir) === join(commonDir, 'worktrees')) return { gitDir, commonDir };
+  throw new GitError(
+    `${file} points to ${gitDir}, which is no worktree of ${commonDir}; run git worktree repair there`,
+  );
 };
 
 const placeOf = async (top: string): Promise<Place | null> => {
@@ -63,7 +67,7 @@ const requirePlainParts = async ({ gitDir, commonDir }: Place): Promise<void> =>
   const own = ['HEAD', 'index', 'config.worktree'].map((name) => isPlain(join(gitDir, name), 'file'));
   const folders = ['objects', 'refs', 'logs'].map((name) => isPlain(join(commonDir, name), 'folder'));
   await Promise.all([...inCommon, ...own, ...folders, isPlain(join(gitDir, 'logs'), 'folder')]);
-  await objectStores(commonDir);
+  await objectStore(commonDir);
   await Promise.all(['', 'heads'].map((name) => requirePlainEntries(join(commonDir, 'refs', name))));
 };
 

@@ -12,7 +12,7 @@ import { commitOf, commitTree, findObjects, moveBranch } from './commits.ts';
 import { GitError } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { mergeInto } from './merge.ts';
-import { objectStores } from './object-stores.ts';
+import { objectStore } from './object-store.ts';
 import { isPresent } from './plain.ts';
 import type { OpenWorkspace, SavedWork, Workspace } from './port.ts';
 import { createRemovals } from './removals.ts';
@@ -131,7 +131,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
       const git = (await isPresent(agentGit)) ? { dir: agentGit, at: join(real, '.git') } : null;
       return {
         root: projectFolder(real, repository.prefix),
-        readable: await objectStores(repository.commonDir),
+        readable: [await objectStore(repository.commonDir)],
         git,
         ...told,
       };

@@ -70,3 +70,21 @@ test('what is copied into a worktree goes through no link, of the work before or
     'linked/secret was not copied into your folder: a link or a file is on the way there.',
   ]);
 });
+
+test('no other repository of the user is opened by a git dir in the project, nor borrowed from', async () => {
+  const [other, pointing, borrowing] = [makeRepository(), temporaryFolder(), makeRepository()];
+  mkdirSync(join(pointing, 'g'));
+  const planted = { HEAD: 'ref: refs/heads/main\n', commondir: `${other}/.git\n`, gitdir: '../.git\n' };
+  for (const [name, text] of Object.entries(planted)) writeFileSync(join(pointing, 'g', name), text);
+  writeFileSync(join(pointing, '.git'), 'gitdir: g\n');
+  writeFileSync(join(borrowing, '.git', 'objects', 'info', 'alternates'), `${other}/.git/objects\n`);
+  const opened = async (project: string) => (await worktreesOf(project, temporaryFolder())).open(anAttempt());
+
+  await expect(opened(pointing)).rejects.toThrow(`which is no worktree of ${other}/.git`);
+  await expect(opened(borrowing)).rejects.toThrow(`borrows objects from ${other}/.git/objects`);
+
+  expect(gitIn(other, 'branch', '--list', 'agent/*')).toBe('');
+  gitIn(borrowing, 'repack', '-a', '-d');
+  rmSync(join(borrowing, '.git', 'objects', 'info', 'alternates'));
+  expect(existsSync((await opened(borrowing)).root)).toBe(true);
+});

@@ -82,14 +82,7 @@ export const hostileConfiguration: Vectors = {
     ({ trap }) =>
       `[gpg]\n\tprogram = ${trap}\n[commit]\n\tgpgSign = true\n[credential]\n\thelper = ${trap}\n[uploadpack]\n\tpackObjectsHook = ${trap}`,
   ),
-  'core.alternateRefsCommand': {
-    plant: (plan) => {
-      const other = temporaryFolder();
-      git(other, ['init', '--quiet', '--bare', '.']);
-      put(plan.gitDir, { 'objects/info/alternates': `${other}/objects\n` });
-      appendFileSync(join(plan.gitDir, 'config'), `[core]\n\talternateRefsCommand = ${plan.trap}\n`);
-    },
-  },
+  'core.alternateRefsCommand': set(({ trap }) => `[core]\n\talternateRefsCommand = ${trap}`),
   'aliases of all commands': set(({ trap }) =>
     ['add', 'diff', 'read-tree', 'update-index', 'merge-tree', 'fast-import', 'write-tree']
       .map((name) => `[alias]\n\t${name} = !${trap}`)

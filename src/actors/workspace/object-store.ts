@@ -1,0 +1,19 @@
+import { join } from 'node:path';
+import { GitError } from './git.ts';
+import { plainText, requirePlainEntries } from './plain.ts';
+
+/**
+ * The store of objects of a repository: its own alone, since the objects of another one are not the project's to show.
+ * @throws GitError when it borrows from another, or has a link or a pipe where git would follow it
+ */
+export const objectStore = async (commonDir: string): Promise<string> => {
+  const store = join(commonDir, 'objects');
+  for (const name of ['', 'pack', 'info']) await requirePlainEntries(join(store, name));
+  const file = join(store, 'info', 'alternates');
+  const lines = (await plainText(file))?.split('\n') ?? [];
+  const other = lines.find((line) => line !== '' && !line.startsWith('#'));
+  if (other === undefined) return store;
+  throw new GitError(
+    `this repository borrows objects from ${other}, which agents could read; run git repack -a -d && rm ${file}`,
+  );
+};
