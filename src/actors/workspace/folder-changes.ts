@@ -7,6 +7,7 @@ import { createIgnores } from './ignores.ts';
 import type { Index, IndexEntry } from './index-file.ts';
 import { hasLineEnds, keptWithLf, withoutReturns } from './line-ends.ts';
 import { shownName } from './names.ts';
+import { unlockWay } from './removal.ts';
 import type { Change, SnapshotJob } from './snapshot-job.ts';
 import { type Candidate, isGone, walk } from './walk.ts';
 
@@ -119,6 +120,7 @@ export const findChanges = async (
     }
   };
 
+  if (job.protects) unlockWay(job.top, job.prefix);
   const root = openFolder(job.top);
   try {
     const ignores = createIgnores(git, join(job.temporary, 'rules'), signal);

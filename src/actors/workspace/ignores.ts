@@ -2,7 +2,7 @@ import { mkdirSync, readSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Git, GitError, reasonIn } from './git.ts';
 import { withFile } from './handles.ts';
-import { isGone } from './walk.ts';
+import { isGone, isShut } from './walk.ts';
 
 const rulesAtMost = 1024 * 1024;
 const latin1 = (path: string): Buffer => Buffer.from(path, 'latin1');
@@ -26,7 +26,7 @@ export const createIgnores = (git: Git, shadow: string, signal: AbortSignal) => 
         mkdirSync(at(path), { recursive: true });
         writeFileSync(at(`${path}.gitignore`), rules);
       } catch (error) {
-        if (!isGone(error)) throw error;
+        if (!isGone(error) && !isShut(error)) throw error;
       }
     },
     /** Of paths (latin1; those of folders end with `/`), the ignored ones. */

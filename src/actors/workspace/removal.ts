@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, closeSync, type Dirent, renameSync, rmdirSync, unlinkSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
-import { entriesIn, handleOf, openFolder, openFolderIn, within } from './handles.ts';
+import { entriesIn, handleOf, look, openFolder, openFolderIn, within } from './handles.ts';
 import { isGone } from './walk.ts';
 
 /** Deeper folders are moved up first, so that few folders are open at once. */
@@ -45,6 +45,21 @@ export const unlock = (path: string): void => {
     closeSync(openOwned(parent, basename(path)));
   } finally {
     closeSync(parent);
+  }
+};
+
+/** Gives us back the folders on the way to one below `top`, where their modes keep us out; names are latin1. */
+export const unlockWay = (top: string, path: string): void => {
+  let open = openFolder(dirname(top));
+  try {
+    for (const name of [basename(top), ...path.split('/').filter(Boolean)]) {
+      const isOpen = ((look(open, name)?.mode ?? 0) & 0o500) === 0o500;
+      const next = isOpen ? openFolderIn(open, name) : openOwned(open, name);
+      closeSync(open);
+      open = next;
+    }
+  } finally {
+    closeSync(open);
   }
 };
 

@@ -14,7 +14,7 @@ export interface SnapshotJob {
   readonly format: ObjectFormat;
   /** An empty folder of ours, for this alone. */
   readonly temporary: string;
-  /** The top of the tree; only what is below `prefix` (`` or `packages/one/`) is read. */
+  /** The top of the tree; only what is below `prefix` (`` or `packages/one/`, latin1) is read. */
   readonly top: string;
   readonly prefix: string;
   /** The index of what the folder began with; it is not changed. */
@@ -59,7 +59,8 @@ export const snapshotJob = (
   const autocrlf = repository.carried.find(([key]) => key === 'core.autocrlf')?.[1].toLowerCase();
   return {
     ...{ program, gitDir, userGitDir, format: repository.format, objects, otherObjects: null, hasRules },
-    ...{ temporary: join(temporary, 'snapshot'), top, prefix: repository.prefix, index, base, carried: withheld },
+    ...{ temporary: join(temporary, 'snapshot'), top, index, base, carried: withheld },
+    prefix: Buffer.from(repository.prefix).toString('latin1'),
     isAuto: autocrlf === 'true' || autocrlf === 'input',
     isRepository: repository.kind === 'project',
     protects: true,

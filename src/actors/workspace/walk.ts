@@ -37,6 +37,8 @@ export interface WalkOptions {
 const linkMode = 0o120000;
 const gitlinkMode = 0o160000;
 const deepest = 300;
+/** Bytes. With a folder of ours before it, a path still is one that the system takes. */
+const longestPath = 3_000;
 const mostEntries = 2_000_000;
 
 /** A path that the index does not have, whose fate the ignore rules decide. */
@@ -55,6 +57,10 @@ const isBareRepository = (names: readonly string[]): boolean =>
 /** It was taken away, or something else stands in its place. */
 export const isGone = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && ['ENOENT', 'ENOTDIR', 'ELOOP', 'EINVAL'].includes(String(error.code));
+
+/** Its mode keeps us out, or it is a socket. */
+export const isShut = (error: unknown): boolean =>
+  error instanceof Error && 'code' in error && ['EACCES', 'EPERM', 'ENXIO'].includes(String(error.code));
 
 /**
  * Reads a folder that somebody else may be changing: by open handles, following no link, entering no repository.
@@ -98,13 +104,26 @@ export const walk = async (root: number, options: WalkOptions): Promise<readonly
       note(`${shownName(parent.slice(0, -1))} is a repository of its own; its files were saved, its history was not`);
     if (path === '.git' || (rule.isRepository && parent !== '')) return;
     if (rule.isRepository || rule.isRefused) leaveOut(path, 'git refuses this name');
+    else if (path.length > longestPath)
+      skip(path, `${shownName(path.slice(0, 100))}… was not saved: its path is too long`);
     else if (index.entries.get(path)?.mode === gitlinkMode) skip(path, null);
     else visitEntry(folder, parent, name, held || (options.protects && rule.protection === 'held'), ruled);
   };
 
+  /** Null when it is gone, or cannot be read. */
+  const lookAt = (folder: number, parent: string, name: string): Stats | null => {
+    try {
+      return look(folder, name);
+    } catch (error) {
+      if (!isShut(error)) throw error;
+      leaveOut(parent + name, 'it cannot be read');
+      return null;
+    }
+  };
+
   const visitEntry = (folder: number, parent: string, name: string, held: boolean, ruled: boolean): void => {
     const path = parent + name;
-    const stat = look(folder, name);
+    const stat = lookAt(folder, parent, name);
     if (stat === null) return;
     const isFolder = stat.isDirectory();
     const isKnown = isFolder ? folders.has(`${path}/`) : index.entries.has(path);
@@ -156,7 +175,7 @@ export const walk = async (root: number, options: WalkOptions): Promise<readonly
   };
 
   const takeNew = (folder: number, parent: string, name: string, isFolder: boolean): void => {
-    const stat = look(folder, name);
+    const stat = lookAt(folder, parent, name);
     if (stat === null || stat.isDirectory() !== isFolder) return;
     if (isFolder) enter(folder, parent, name, false, true);
     else if (stat.isFile() || stat.isSymbolicLink()) takeFile(folder, parent, name, stat, false);

@@ -76,6 +76,9 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     };
   };
 
+  /** What cannot be removed now is tried, and told, by the next sweep. */
+  const giveBack = (places: AttemptPlaces): Promise<void> => removeFolder(places, removals).catch(() => undefined);
+
   const notesOf = async ({ taskId, attempt }: AttemptInput, start: Start, withheld: number): Promise<string[]> => {
     const before = attempt > 1 ? await records.read(taskId, attempt - 1) : null;
     const earlier =
@@ -104,7 +107,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
       copyNotes = await makeFolder(dirs, places, wanted);
       signal?.throwIfAborted();
     } catch (error) {
-      await removeFolder(places, removals);
+      await giveBack(places);
       await moveBranch(dirs, branch, null, start.commit);
       throw error;
     }
@@ -171,7 +174,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     if (commit === null) await moveBranch(dirs, record.branch, null, base);
     const closed = { ...record, branch: kept.branch, notes: [...kept.notes], commit, closed: true };
     await records.write(closed);
-    await removeFolder(places, removals);
+    await giveBack(places);
     if (!isHere)
       throw new GitError(
         `the worktree ${places.top} is gone: what attempt ${attempt} changed there is lost${commit === null ? '' : `; what it had is on ${closed.branch}`}`,
@@ -184,7 +187,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     if (record === null) return null;
     return stores.use(record.kind, async (dirs) => {
       if (!record.closed) return close(dirs, record, title);
-      await removeFolder(placesOf(taskId, attempt), removals);
+      await giveBack(placesOf(taskId, attempt));
       return workOf(dirs, record);
     });
   };
@@ -201,9 +204,12 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
       const failed = [...(await removals.sweep())];
       for (const { task_id, attempt, role, closed } of await records.all()) {
         const taskId = task_id as TaskId;
-        if (closed || !isOver(taskId, attempt)) continue;
-        const saved = inTurn(() => saveNow({ taskId, attempt, role: role as Role, options: {} }, `Work of ${taskId}`));
-        await saved.catch((error: unknown) => failed.push(`${taskId}#${attempt}: ${messageOf(error)}`));
+        if (!closed && !isOver(taskId, attempt)) continue;
+        const again = async (): Promise<void> => {
+          if (closed) await removeFolder(placesOf(taskId, attempt), removals);
+          else await saveNow({ taskId, attempt, role: role as Role, options: {} }, `Work of ${taskId}`);
+        };
+        await inTurn(again).catch((error: unknown) => failed.push(`${taskId}#${attempt}: ${messageOf(error)}`));
       }
       return failed;
     },

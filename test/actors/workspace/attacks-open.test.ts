@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -40,6 +41,8 @@ test('a worktree whose project folder became a link is not opened again', async 
   const workspace = await worktreesOf(project, state);
   const { root } = await workspace.open(anAttempt());
   expect((await workspace.open(anAttempt())).root).toBe(root);
+  writeFileSync(join(root, 'c.txt'), 'c\n');
+  expect((await workspace.diff(anAttempt().taskId, 1))?.patch).toContain('+c');
   renameSync(dirname(root), `${dirname(root)}.old`);
   mkdirSync(join(outside, 'app'));
   symlinkSync(outside, dirname(root));
@@ -87,4 +90,33 @@ test('no other repository of the user is opened by a git dir in the project, nor
   gitIn(borrowing, 'repack', '-a', '-d');
   rmSync(join(borrowing, '.git', 'objects', 'info', 'alternates'));
   expect(existsSync((await opened(borrowing)).root)).toBe(true);
+});
+
+test('a path that is longer than the system takes is left out and told, whatever ignore rules there are', async () => {
+  const project = makeRepository();
+  commitIn(project, '.gitignore', 'x\n');
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const { root } = await workspace.open(anAttempt());
+  const name = 'm'.repeat(250);
+  const nested = `: > work; i=0; while [ $i -lt 17 ]; do mkdir ${name} && cd ${name}; i=$((i+1)); done; : > f; : > .gitignore`;
+  execFileSync('/bin/sh', ['-c', nested], { cwd: root });
+
+  const saved = await workspace.save(anAttempt(), 'x');
+
+  expect(saved).toMatchObject({ files: 1, notes: [`${'m'.repeat(100)}… was not saved: its path is too long`] });
+});
+
+test('a worktree that cannot be removed is saved all the same, and the next sweep removes it', async () => {
+  const [project, state] = [makeRepository(), temporaryFolder()];
+  const workspace = await worktreesOf(project, state);
+  const { root } = await workspace.open(anAttempt());
+  writeFileSync(join(root, 'b.txt'), 'b\n');
+  writeFileSync(join(state, 'removed'), 'a file in the way');
+
+  expect(await workspace.save(anAttempt(), 'x')).toMatchObject({ files: 1 });
+  expect(existsSync(root)).toBe(true);
+
+  rmSync(join(state, 'removed'));
+  expect(await workspace.sweep(() => true)).toEqual([]);
+  expect(existsSync(root)).toBe(false);
 });

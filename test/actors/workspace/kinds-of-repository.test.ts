@@ -99,11 +99,14 @@ const asNobody = `
   const { root } = await workspace.open(attempt);
   writeFileSync(root + '/b.txt', 'new');
   mkdirSync(root + '/shut/inside', { recursive: true });
-  for (const path of ['/shut/inside', '/shut', '']) chmodSync(root + path, path === '' ? 0o500 : 0);
+  mkdirSync(root + '/unentered');
+  for (const path of ['/unentered/f', '/.gitignore']) writeFileSync(root + path, 'x');
+  chmodSync(root + '/unentered', 0o400);
+  for (const path of ['/.gitignore', '/shut/inside', '/shut', '']) chmodSync(root + path, 0);
   const saved = await workspace.save(attempt, 'x');
   const left = () => readdirSync(folder + '/removed');
   while (left().length > 0) await delay(10);
-  console.log(JSON.stringify({ files: saved?.files, notes: saved?.notes, merged: (await workspace.merge('bd-a1', 1, 'squash', 'x')).status }));
+  console.log(JSON.stringify({ files: saved?.files, notes: saved?.notes.toSorted(), merged: (await workspace.merge('bd-a1', 1, 'squash', 'x')).status }));
 `;
 
 test.skipIf(process.getuid?.() !== 0)(
@@ -126,7 +129,7 @@ test.skipIf(process.getuid?.() !== 0)(
 
     expect(JSON.parse(said)).toEqual({
       files: 1,
-      notes: ['shut was not saved: it cannot be read'],
+      notes: ['.gitignore', 'shut', 'unentered/f'].map((name) => `${name} was not saved: it cannot be read`),
       merged: 'merged',
     });
   },
