@@ -4,6 +4,7 @@ import { required } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { foldersOf, shownName } from './names.ts';
 import { isPresent } from './plain.ts';
+import { atTop, findUsersFiles } from './users-files.ts';
 
 /** The user's own working tree, and what may be done there. */
 export interface Checkout {
@@ -26,8 +27,6 @@ const link = '120000';
 const gitlink = '160000';
 export const stop = (why: string, files: readonly string[] = []): Stopped => ({ why, files });
 const shown = (changes: readonly FileChange[]): readonly string[] => changes.map(({ path }) => shownName(path));
-
-const atTop = ({ repository }: GitDirs, path: string): Buffer => Buffer.from(`${repository.top}/${path}`, 'latin1');
 
 /** A new link that leads out of the project: whoever follows it later leaves the project. */
 const leavesProject = async ({ git }: GitDirs, { path, oid }: FileChange): Promise<boolean> => {
@@ -88,16 +87,12 @@ export const findObstacle = async (
       'the work makes a repository of a folder, for whoever works in it; merge it with git yourself if that is meant',
       repositories.map((folder) => shownName(folder === '' ? '.' : folder.slice(0, -1))),
     );
-  const removed = new Set(changes.filter(({ to }) => to === nothing).map(({ path }) => path));
-  const replacesFolder = ({ path }: FileChange): boolean => [...removed].some((gone) => gone.startsWith(`${path}/`));
-  const taken: FileChange[] = [];
+  const taken = await findUsersFiles(dirs, changes);
+  if (taken.length > 0) return stop('the project folder has files of yours in the same places', taken.map(shownName));
   const absent: FileChange[] = [];
-  for (const change of changes) {
-    const there = await isPresent(atTop(dirs, change.path));
-    if (change.from === nothing && there && !replacesFolder(change)) taken.push(change);
-    if (change.from !== nothing && change.to !== nothing && !there) absent.push(change);
-  }
-  if (taken.length > 0) return stop('the project folder has files of yours in the same places', shown(taken));
+  for (const change of changes)
+    if (change.from !== nothing && change.to !== nothing && !(await isPresent(atTop(dirs, change.path))))
+      absent.push(change);
   if (absent.length > 0) return stop('you deleted files that the work changed', shown(absent));
   return null;
 };

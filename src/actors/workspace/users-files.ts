@@ -1,0 +1,58 @@
+import { lstat, readdir } from 'node:fs/promises';
+import type { FileChange } from './commits.ts';
+import type { GitDirs } from './git-dirs.ts';
+import { foldersOf } from './names.ts';
+
+const nothing = '000000';
+/** More than a merge looks at in a folder that the work replaces. */
+const entriesAtMost = 100_000;
+
+type Kind = 'folder' | 'other' | null;
+
+/** A path of the project, byte for byte. */
+export const atTop = ({ repository }: GitDirs, path: string): Buffer =>
+  Buffer.from(`${repository.top}/${path}`, 'latin1');
+
+const kindAt = async (dirs: GitDirs, path: string): Promise<Kind> => {
+  try {
+    return (await lstat(atTop(dirs, path))).isDirectory() ? 'folder' : 'other';
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return null;
+    throw error;
+  }
+};
+
+/** The first entry in a folder that the work does not remove; the folder itself when not all of it can be looked at. */
+const keptIn = async (dirs: GitDirs, top: string, removed: ReadonlySet<string>): Promise<string | null> => {
+  const left = [top];
+  let seen = 0;
+  for (let path = left.pop(); path !== undefined; path = left.pop()) {
+    if (removed.has(path)) continue;
+    if ((await kindAt(dirs, path)) === 'other') return path;
+    const names = await readdir(atTop(dirs, path), 'latin1').catch(() => null);
+    seen += names?.length ?? 0;
+    if (names === null || seen > entriesAtMost) return path;
+    for (const name of names) left.push(`${path}/${name}`);
+  }
+  return null;
+};
+
+/**
+ * What of the user's own is where the work puts something, also what git ignores: git would remove it for the work. Only
+ * what the work removes may be there.
+ */
+export const findUsersFiles = async (dirs: GitDirs, changes: readonly FileChange[]): Promise<readonly string[]> => {
+  const removed = new Set(changes.filter(({ to }) => to === nothing).map(({ path }) => path));
+  const emptied = foldersOf(removed);
+  const found = new Set<string>();
+  for (const folder of foldersOf(changes.map(({ path }) => path))) {
+    const path = folder.slice(0, -1);
+    if (!removed.has(path) && (await kindAt(dirs, path)) === 'other') found.add(path);
+  }
+  for (const { path, from } of changes) {
+    if (from !== nothing || (await kindAt(dirs, path)) === null) continue;
+    const kept = emptied.has(`${path}/`) ? await keptIn(dirs, path, removed) : path;
+    if (kept !== null) found.add(kept);
+  }
+  return [...found];
+};

@@ -1,0 +1,111 @@
+import { lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { Workspace } from '../../../src/actors/workspace/port.ts';
+import type { TaskId } from '../../../src/machines/task.ts';
+import { anAttempt } from '../../contracts/workspace.ts';
+import { gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const put = (folder: string, files: Readonly<Record<string, string>>): void => {
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), text);
+  }
+};
+
+interface Work {
+  readonly task?: string;
+  readonly after?: readonly string[];
+  readonly isComplete?: boolean;
+}
+
+/** An attempt that does something in its folder, and is over. */
+const workOn = async (
+  workspace: Workspace,
+  change: (root: string) => void,
+  { task = 'bd-a1', after = [] }: Work = {},
+) => {
+  const attempt = anAttempt(1, task);
+  const { root, notes } = await workspace.open(attempt, after as TaskId[]);
+  change(root);
+  return { notes, saved: await workspace.save(attempt, 'Change it') };
+};
+
+const merge = (workspace: Workspace, task = 'bd-a1', mode: 'ff' | 'squash' = 'squash') =>
+  workspace.merge(task as TaskId, 1, mode, 'Change it');
+
+/** A project with files that git knows, and files of the user that it ignores. */
+const projectWith = (ignored: Readonly<Record<string, string>>): string => {
+  const project = makeRepository();
+  put(project, { '.gitignore': 'local.db\nnode_modules/\ndata\n', 'd/x.txt': 'x\n' });
+  gitIn(project, 'add', '-A');
+  gitIn(project, 'commit', '--quiet', '-m', 'more');
+  put(project, ignored);
+  return project;
+};
+
+const replaced = (root: string): void => rmSync(join(root, 'd'), { recursive: true });
+
+test.each([
+  [
+    'a folder over a file',
+    'local.db',
+    'local.db',
+    (root: string) => put(root, { '.gitignore': '', 'local.db/f': 'f' }),
+  ],
+  [
+    'a file over a folder',
+    'd/local.db',
+    'd/local.db',
+    (root: string) => {
+      replaced(root);
+      put(root, { d: 'file\n' });
+    },
+  ],
+  [
+    'a link over a folder',
+    'd/node_modules/m/i.js',
+    'd/node_modules/m/i.js',
+    (root: string) => {
+      replaced(root);
+      symlinkSync('a.txt', join(root, 'd'));
+    },
+  ],
+])('a file of the user that git ignores is never lost to %s', async (_, file, inTheWay, change) => {
+  const project = projectWith({ [file]: 'precious\n' });
+  const workspace = await worktreesOf(project, temporaryFolder());
+  await workOn(workspace, change);
+
+  expect(await merge(workspace)).toMatchObject({
+    status: 'conflict',
+    why: 'the project folder has files of yours in the same places',
+    files: [inTheWay],
+  });
+  expect(readFileSync(join(project, file), 'utf8')).toBe('precious\n');
+});
+
+test('a link of the user that git ignores is never replaced by a folder', async () => {
+  const project = projectWith({});
+  symlinkSync(temporaryFolder(), join(project, 'data'));
+  const workspace = await worktreesOf(project, temporaryFolder());
+  await workOn(workspace, (root) => put(root, { '.gitignore': '', 'data/f': 'f' }));
+
+  expect(await merge(workspace)).toMatchObject({ status: 'conflict', files: ['data'] });
+  expect(lstatSync(join(project, 'data')).isSymbolicLink()).toBe(true);
+});
+
+test('a folder of the project that has only what the work removes is replaced', async () => {
+  const project = projectWith({});
+  const workspace = await worktreesOf(project, temporaryFolder());
+  await workOn(workspace, (root) => {
+    replaced(root);
+    put(root, { d: 'file\n' });
+    rmSync(join(root, 'a.txt'));
+    put(root, { 'a.txt/x': 'x\n' });
+  });
+
+  expect(await merge(workspace)).toMatchObject({ status: 'merged' });
+  expect(readFileSync(join(project, 'd'), 'utf8')).toBe('file\n');
+  expect(readFileSync(join(project, 'a.txt', 'x'), 'utf8')).toBe('x\n');
+});
