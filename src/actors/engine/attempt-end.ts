@@ -77,7 +77,7 @@ export const createAttemptEnds = (ports: TaskWorkPorts): AttemptEnds => {
     if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
     signal.throwIfAborted();
     ports.flush();
-    const work = await ports.workspace.save({ taskId, attempt, role, options }, task.title);
+    const work = await ports.workspace.save({ taskId, attempt, role, options }, task.title, end.status === 'complete');
     signal.throwIfAborted();
     const model = ports.modelOf(options, role);
     await results.write({
@@ -117,7 +117,7 @@ export const createAttemptEnds = (ports: TaskWorkPorts): AttemptEnds => {
       const { role, options } = context;
       try {
         const title = ports.knownTask(taskId)?.title ?? taskId;
-        const work = await ports.workspace.save({ taskId, attempt, role, options }, title);
+        const work = await ports.workspace.save({ taskId, attempt, role, options }, title, false);
         await tellOf({ taskId, attempt }, work);
       } catch (error) {
         const why = messageOf(error);

@@ -68,16 +68,18 @@ export interface Workspace {
   readonly alone: Mutex;
   /**
    * Keeps what the attempt changed and gives its folder up; nothing of the attempt may run any more. Saving again gives
-   * the same. @returns null when it changed nothing, or works in the project's own folder
+   * the same; the last word counts on whether it is complete: other work is never taken up into the folder of a later task.
+   * @returns null when it changed nothing, or works in the project's own folder
    * @throws when it could not be kept: then the folder stays
    */
-  save(attempt: AttemptInput, title: string): Promise<SavedWork | null>;
+  save(attempt: AttemptInput, title: string, isComplete?: boolean): Promise<SavedWork | null>;
   /** What of the saved work of an attempt was not saved, and why, in sentences; also when nothing was. */
   leftOut(taskId: TaskId, attempt: number): Promise<readonly string[]>;
   /** Saves what is left of attempts that are over, which could not be saved when they ended. @returns what still cannot be */
   sweep(isOver: (taskId: TaskId, attempt: number) => boolean): Promise<readonly string[]>;
   /**
-   * Brings the saved work of an attempt into the project's own branch. Merging again gives `nothing`. Once the signal is
+   * Brings the saved work of an attempt into the project's own branch, once that has the work of other tasks that the attempt
+   * began with. Merging again gives `nothing`. Once the signal is
    * aborted the branch is not moved any more: it rejects.
    */
   merge(taskId: TaskId, attempt: number, mode: MergeMode, title: string, signal?: AbortSignal): Promise<Merged>;

@@ -6,15 +6,22 @@ import { changesBetween, combine, commitTree, contains } from './commits.ts';
 import { textOf } from './names.ts';
 import type { Change } from './snapshot-job.ts';
 import type { Begun } from './stores.ts';
-import type { WorkRecords } from './work-records.ts';
+import type { WorkRecord, WorkRecords } from './work-records.ts';
 
 export interface Start {
   readonly commit: string;
   readonly notes: readonly string[];
   readonly conflicts: readonly StartConflict[];
+  /** The work that the commit has and the project's branch does not. */
+  readonly includes: WorkRecord['includes'];
 }
 
-/** The project's commit with the work of earlier tasks that it does not have yet. */
+const included = ({ task_id, attempt, commit, includes }: WorkRecord): WorkRecord['includes'] => [
+  ...includes,
+  ...(commit === null ? [] : [{ task_id, attempt, commit }]),
+];
+
+/** The project's commit with the complete work of earlier tasks that it does not have yet. */
 export const startOf = async (
   { dirs, head }: Begun,
   records: WorkRecords,
@@ -24,14 +31,20 @@ export const startOf = async (
   let commit = head;
   const notes: string[] = [];
   const conflicts: StartConflict[] = [];
+  const includes: WorkRecord['includes'] = [];
   for (const taskId of after) {
     const record = await records.latest(taskId);
     if (record?.commit == null || record.kind !== dirs.repository.kind) continue;
     const { branch } = record;
     if (await contains(dirs, commit, record.merged ?? record.commit)) continue;
+    if (!record.complete) {
+      notes.push(`The work of ${taskId} on the branch ${branch} is not complete and is not in your folder.`);
+      continue;
+    }
     const has = `Your folder has the work of ${taskId} (branch ${branch}), which is not in the project's branch yet.`;
     if (await contains(dirs, record.commit, commit)) {
       commit = record.commit;
+      includes.push(...included(record));
       notes.push(has);
       continue;
     }
@@ -48,9 +61,10 @@ export const startOf = async (
     const message = `Merge the work of ${taskId}`;
     const parents = [commit, record.commit];
     commit = await commitTree(dirs, { tree: merged.tree, parents, message, role: record.role }, signal);
+    includes.push(...included(record));
     notes.push(has);
   }
-  return { commit, notes, conflicts };
+  return { commit, notes, conflicts, includes };
 };
 
 export interface Withheld {

@@ -29,6 +29,12 @@ const recordSchema = z.strictObject({
   conflicts: z
     .array(z.strictObject({ task_id: z.string(), branch: z.string(), files: z.array(z.string()) }))
     .default([]),
+  /** The work of other tasks that it began with, which was not in the project's branch then. */
+  includes: z
+    .array(z.strictObject({ task_id: z.string(), attempt: z.int().positive(), commit: z.string() }))
+    .default([]),
+  /** Whether the attempt reached its end; not known of records of earlier versions. */
+  complete: z.boolean().default(false),
   /** The tip of its branch when it was saved; null while it is at work, and when it changed nothing. */
   commit: z.string().nullable(),
   /** Whether its work is saved, so that its folder goes. */

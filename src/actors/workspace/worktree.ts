@@ -20,6 +20,7 @@ import { snapshotJob } from './snapshot-job.ts';
 import { snapshotInThread } from './snapshots.ts';
 import { findWithheld, type Start, startOf } from './start.ts';
 import { type Begun, createStores } from './stores.ts';
+import { findUnmerged } from './unmerged.ts';
 import { type AttemptPlaces, createWorkRecords, type WorkRecord } from './work-records.ts';
 
 export interface WorktreeOptions {
@@ -51,7 +52,8 @@ const recordOf = (
 ): WorkRecord => ({
   ...{ task_id: taskId, attempt, role, branch, base: start.commit, kind, withheld, notes: [] },
   conflicts: start.conflicts.map(({ taskId: task_id, files, ...rest }) => ({ ...rest, task_id, files: [...files] })),
-  ...{ commit: null, closed: false, merged: null },
+  includes: start.includes,
+  ...{ complete: false, commit: null, closed: false, merged: null },
 });
 
 /**
@@ -162,7 +164,12 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     return { tip: commit, branch, notes };
   };
 
-  const close = async (dirs: GitDirs, record: WorkRecord, title: string): Promise<SavedWork | null> => {
+  const close = async (
+    dirs: GitDirs,
+    record: WorkRecord,
+    title: string,
+    complete: boolean,
+  ): Promise<SavedWork | null> => {
     const { base, attempt } = record;
     const places = placesOf(record.task_id, attempt);
     const isHere = await isPresent(places.top);
@@ -172,7 +179,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     const commit = kept.tip === base ? null : kept.tip;
     // A branch without a change is nobody's work.
     if (commit === null) await moveBranch(dirs, record.branch, null, base);
-    const closed = { ...record, branch: kept.branch, notes: [...kept.notes], commit, closed: true };
+    const closed = { ...record, branch: kept.branch, notes: [...kept.notes], commit, complete, closed: true };
     await records.write(closed);
     await giveBack(places);
     if (!isHere)
@@ -182,11 +189,16 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     return workOf(dirs, closed);
   };
 
-  const saveNow = async ({ taskId, attempt }: AttemptInput, title: string): Promise<SavedWork | null> => {
+  const saveNow = async (
+    { taskId, attempt }: AttemptInput,
+    title: string,
+    complete: boolean,
+  ): Promise<SavedWork | null> => {
     const record = await records.read(taskId, attempt);
     if (record === null) return null;
     return stores.use(record.kind, async (dirs) => {
-      if (!record.closed) return close(dirs, record, title);
+      if (!record.closed) return close(dirs, record, title, complete);
+      if (record.complete !== complete) await records.write({ ...record, complete });
       await giveBack(placesOf(taskId, attempt));
       return workOf(dirs, record);
     });
@@ -197,7 +209,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     describe: () => options.description,
     open: (attempt, after = [], signal) => inTurn(() => openNow(attempt, after, signal)),
     alone: (work) => work(),
-    save: (attempt, title) => inTurn(() => saveNow(attempt, title)),
+    save: (attempt, title, isComplete = true) => inTurn(() => saveNow(attempt, title, isComplete)),
     leftOut: async (taskId, attempt) => (await records.read(taskId, attempt))?.notes ?? [],
     sweep: async (isOver) => {
       await stores.tidy();
@@ -205,9 +217,10 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
       for (const { task_id, attempt, role, closed } of await records.all()) {
         const taskId = task_id as TaskId;
         if (!closed && !isOver(taskId, attempt)) continue;
+        const input = { taskId, attempt, role: role as Role, options: {} };
         const again = async (): Promise<void> => {
           if (closed) await removeFolder(placesOf(taskId, attempt), removals);
-          else await saveNow({ taskId, attempt, role: role as Role, options: {} }, `Work of ${taskId}`);
+          else await saveNow(input, `Work of ${taskId}`, false);
         };
         await inTurn(again).catch((error: unknown) => failed.push(`${taskId}#${attempt}: ${messageOf(error)}`));
       }
@@ -222,8 +235,11 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
         const message = `${title}\n\nTask: ${taskId}\nAttempt: ${attempt}\n`;
         return stores.use(record.kind, async (dirs) => {
           const checkout = await stores.checkout(dirs, filters, signal);
+          const first = await findUnmerged(dirs, records, record);
+          if (first !== null) return { status: 'conflict', branch, why: first, files: [] };
           const merged = await mergeInto(dirs, checkout, { branch, commit, mode, message, role, signal });
-          if (merged.status === 'merged') await records.write({ ...record, merged: merged.commit });
+          const has = merged.status === 'merged' ? merged.commit : await commitOf(dirs, 'HEAD');
+          if (merged.status !== 'conflict') await records.write({ ...record, merged: has });
           return merged;
         });
       }),

@@ -1,4 +1,5 @@
 import { requireId } from '../../actors/engine/task-id.ts';
+import type { Merged } from '../../actors/workspace/port.ts';
 import { describeRefusal } from '../../machines/errors.ts';
 import { endOfAttempt, refusesMerge } from '../../machines/merge.ts';
 import type { TaskId } from '../../machines/task.ts';
@@ -69,6 +70,13 @@ const endOfAttemptIn = async (
   return null;
 };
 
+/** What to do about a conflict, where its reason does not say so. */
+const wayOut = ({ branch, why, files }: Extract<Merged, { status: 'conflict' }>, squash: boolean): string => {
+  if (why.includes('merge it first')) return '';
+  if (squash || files.length > 0) return `\nput it together by hand: git merge ${branch}`;
+  return why.includes('moved on') ? '\ntry --squash' : '';
+};
+
 /** Exit code 4 if the merge conflicts. */
 export const mergeWork = async (
   context: CommandContext,
@@ -92,9 +100,7 @@ export const mergeWork = async (
   if (json) io.json({ task_id: taskId, attempt: number, ...merged });
   if (merged.status === 'conflict') {
     const files = merged.files.map((file) => `\n  ${file}`).join('');
-    const byHand = `put it together by hand: git merge ${merged.branch}`;
-    const way =
-      squash || merged.files.length > 0 ? `\n${byHand}` : merged.why.includes('moved on') ? '\ntry --squash' : '';
+    const way = wayOut(merged, squash);
     io.err(`agent: not merged: ${merged.why}${files}${way}`);
     return exitCodes.conflict;
   }

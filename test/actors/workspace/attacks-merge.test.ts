@@ -1,4 +1,4 @@
-import { lstatSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Workspace } from '../../../src/actors/workspace/port.ts';
@@ -24,12 +24,12 @@ interface Work {
 const workOn = async (
   workspace: Workspace,
   change: (root: string) => void,
-  { task = 'bd-a1', after = [] }: Work = {},
+  { task = 'bd-a1', after = [], isComplete = true }: Work = {},
 ) => {
   const attempt = anAttempt(1, task);
   const { root, notes } = await workspace.open(attempt, after as TaskId[]);
   change(root);
-  return { notes, saved: await workspace.save(attempt, 'Change it') };
+  return { notes, saved: await workspace.save(attempt, 'Change it', isComplete) };
 };
 
 const merge = (workspace: Workspace, task = 'bd-a1', mode: 'ff' | 'squash' = 'squash') =>
@@ -108,4 +108,58 @@ test('a folder of the project that has only what the work removes is replaced', 
   expect(await merge(workspace)).toMatchObject({ status: 'merged' });
   expect(readFileSync(join(project, 'd'), 'utf8')).toBe('file\n');
   expect(readFileSync(join(project, 'a.txt', 'x'), 'utf8')).toBe('x\n');
+});
+
+test.each(['ff', 'squash'] as const)(
+  '%s: a task is merged after the work of other tasks that it began with',
+  async (mode) => {
+    const project = makeRepository();
+    const workspace = await worktreesOf(project, temporaryFolder());
+    await workOn(workspace, (root) => put(root, { 'b.txt': 'b\n' }));
+    await workOn(workspace, (root) => put(root, { 'c.txt': 'c\n' }), { task: 'bd-a2', after: ['bd-a1'] });
+    await workOn(workspace, (root) => put(root, { 'd.txt': 'd\n' }), { task: 'bd-a3', after: ['bd-a2'] });
+    const head = gitIn(project, 'rev-parse', 'HEAD');
+
+    for (const task of ['bd-a2', 'bd-a3'])
+      expect(await merge(workspace, task, mode)).toMatchObject({
+        status: 'conflict',
+        why: "bd-a1's work is in it and is not merged yet; merge it first: agent merge bd-a1 --attempt 1",
+      });
+    expect(gitIn(project, 'rev-parse', 'HEAD')).toBe(head);
+    for (const task of ['bd-a1', 'bd-a2', 'bd-a3'])
+      expect(await merge(workspace, task, mode)).toMatchObject({ status: 'merged' });
+    expect(gitIn(project, 'ls-files')).toBe('a.txt\nb.txt\nc.txt\nd.txt');
+  },
+);
+
+test('work that the user brought into the branch in another way is merged', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  await workOn(workspace, (root) => put(root, { 'b.txt': 'b\n' }));
+  await workOn(workspace, (root) => put(root, { 'c.txt': 'c\n' }), { task: 'bd-a2', after: ['bd-a1'] });
+  gitIn(project, 'merge', '--quiet', '--squash', 'agent/bd-a1/1');
+  gitIn(project, 'commit', '--quiet', '-m', 'by hand');
+
+  expect(await merge(workspace)).toEqual({ status: 'nothing' });
+  expect(await merge(workspace, 'bd-a2')).toMatchObject({ status: 'merged' });
+});
+
+test("work that is not complete is in nobody else's folder, also when that is known only later", async () => {
+  const workspace = await worktreesOf(makeRepository(), temporaryFolder());
+  const evil = (root: string): void => put(root, { 'evil.sh': 'evil\n' });
+  await workOn(workspace, evil, { isComplete: false });
+  await workOn(workspace, evil, { task: 'bd-a2' });
+  await workspace.save(anAttempt(1, 'bd-a2'), 'Change it', false);
+  const names: string[] = [];
+
+  const { notes } = await workOn(workspace, (root) => names.push(...readdirSync(root)), {
+    task: 'bd-a3',
+    after: ['bd-a1', 'bd-a2'],
+  });
+
+  expect(names).not.toContain('evil.sh');
+  expect(notes).toEqual([
+    'The work of bd-a1 on the branch agent/bd-a1/1 is not complete and is not in your folder.',
+    'The work of bd-a2 on the branch agent/bd-a2/1 is not complete and is not in your folder.',
+  ]);
 });
