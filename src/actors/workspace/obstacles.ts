@@ -67,6 +67,20 @@ const newRepositories = async (
   return [...planted, ...folders.filter((folder) => !asked.includes(folder))];
 };
 
+/** What is in the way of changes that make a repository of a folder. */
+export const repositoryMade = async (
+  dirs: GitDirs,
+  move: { readonly head: string; readonly target: string },
+  changes: readonly FileChange[],
+): Promise<Stopped | null> => {
+  const repositories = await newRepositories(dirs, move, changes);
+  if (repositories.length === 0) return null;
+  return stop(
+    'the work makes a repository of a folder, for whoever works in it; merge it with git yourself if that is meant',
+    repositories.map((folder) => shownName(folder === '' ? '.' : folder.slice(0, -1))),
+  );
+};
+
 /** What the work would do that a merge never does, or what of the user's would be lost. */
 export const findObstacle = async (
   dirs: GitDirs,
@@ -81,12 +95,8 @@ export const findObstacle = async (
         `${shownName(change.path)} is a link to a place outside the project; merge it with git yourself if that is meant`,
         shown([change]),
       );
-  const repositories = await newRepositories(dirs, move, changes);
-  if (repositories.length > 0)
-    return stop(
-      'the work makes a repository of a folder, for whoever works in it; merge it with git yourself if that is meant',
-      repositories.map((folder) => shownName(folder === '' ? '.' : folder.slice(0, -1))),
-    );
+  const made = await repositoryMade(dirs, move, changes);
+  if (made !== null) return made;
   const taken = await findUsersFiles(dirs, changes);
   if (taken.length > 0) return stop('the project folder has files of yours in the same places', taken.map(shownName));
   const absent: FileChange[] = [];

@@ -3,7 +3,9 @@ import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { protectionOf } from '../sandbox/protected-paths.ts';
 import { changesBetween, combine, commitTree, contains } from './commits.ts';
+import type { GitDirs } from './git-dirs.ts';
 import { textOf } from './names.ts';
+import { repositoryMade, type Stopped, stop } from './obstacles.ts';
 import type { Change } from './snapshot-job.ts';
 import type { Begun } from './stores.ts';
 import type { WorkRecord, WorkRecords } from './work-records.ts';
@@ -16,18 +18,49 @@ export interface Start {
   readonly includes: WorkRecord['includes'];
 }
 
-const included = ({ task_id, attempt, commit, includes }: WorkRecord): WorkRecord['includes'] => [
+type Work = WorkRecord & { readonly commit: string };
+
+const included = ({ task_id, attempt, commit, includes }: Work): WorkRecord['includes'] => [
   ...includes,
-  ...(commit === null ? [] : [{ task_id, attempt, commit }]),
+  { task_id, attempt, commit },
 ];
+
+/** A commit that has what a commit and the work of a task have, or what is in the way. */
+const joined = async (
+  dirs: GitDirs,
+  commit: string,
+  work: Work,
+  signal: AbortSignal | undefined,
+): Promise<string | Stopped> => {
+  if (await contains(dirs, work.commit, commit)) return work.commit;
+  const merged = await combine(dirs, commit, work.commit, signal).catch((error: unknown) => stop(messageOf(error)));
+  if ('why' in merged) return merged;
+  if ('conflicts' in merged) return stop(merged.conflicts.join(', '), merged.conflicts);
+  const message = `Merge the work of ${work.task_id}`;
+  const parents = [commit, work.commit];
+  return commitTree(dirs, { tree: merged.tree, parents, message, role: work.role }, signal);
+};
+
+const addWork = async (
+  { dirs, head }: Begun,
+  commit: string,
+  work: Work,
+  signal: AbortSignal | undefined,
+): Promise<string | Stopped> => {
+  const target = await joined(dirs, commit, work, signal);
+  if (typeof target !== 'string') return target;
+  const changes = await changesBetween(dirs, head, target, signal);
+  return (await repositoryMade(dirs, { head, target }, changes)) ?? target;
+};
 
 /** The project's commit with the complete work of earlier tasks that it does not have yet. */
 export const startOf = async (
-  { dirs, head }: Begun,
+  begun: Begun,
   records: WorkRecords,
   after: readonly TaskId[],
   signal: AbortSignal | undefined,
 ): Promise<Start> => {
+  const { dirs, head } = begun;
   let commit = head;
   const notes: string[] = [];
   const conflicts: StartConflict[] = [];
@@ -36,33 +69,23 @@ export const startOf = async (
     const record = await records.latest(taskId);
     if (record?.commit == null || record.kind !== dirs.repository.kind) continue;
     const { branch } = record;
+    const work = { ...record, commit: record.commit };
     if (await contains(dirs, commit, record.merged ?? record.commit)) continue;
     if (!record.complete) {
       notes.push(`The work of ${taskId} on the branch ${branch} is not complete and is not in your folder.`);
       continue;
     }
-    const has = `Your folder has the work of ${taskId} (branch ${branch}), which is not in the project's branch yet.`;
-    if (await contains(dirs, record.commit, commit)) {
-      commit = record.commit;
-      includes.push(...included(record));
-      notes.push(has);
+    const added = await addWork(begun, commit, work, signal);
+    if (typeof added !== 'string') {
+      notes.push(
+        `The work of ${taskId} is on the branch ${branch} and could not be put into your folder: ${added.why}.`,
+      );
+      conflicts.push({ taskId, branch, files: added.files });
       continue;
     }
-    const merged = await combine(dirs, commit, record.commit, signal).catch((error: unknown) => ({
-      conflicts: [],
-      why: messageOf(error),
-    }));
-    if ('conflicts' in merged) {
-      const why = 'why' in merged ? merged.why : merged.conflicts.join(', ');
-      notes.push(`The work of ${taskId} is on the branch ${branch} and could not be put into your folder: ${why}.`);
-      conflicts.push({ taskId, branch, files: merged.conflicts });
-      continue;
-    }
-    const message = `Merge the work of ${taskId}`;
-    const parents = [commit, record.commit];
-    commit = await commitTree(dirs, { tree: merged.tree, parents, message, role: record.role }, signal);
-    includes.push(...included(record));
-    notes.push(has);
+    commit = added;
+    includes.push(...included(work));
+    notes.push(`Your folder has the work of ${taskId} (branch ${branch}), which is not in the project's branch yet.`);
   }
   return { commit, notes, conflicts, includes };
 };

@@ -1,4 +1,13 @@
-import { lstatSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Workspace } from '../../../src/actors/workspace/port.ts';
@@ -162,4 +171,32 @@ test("work that is not complete is in nobody else's folder, also when that is kn
     'The work of bd-a1 on the branch agent/bd-a1/1 is not complete and is not in your folder.',
     'The work of bd-a2 on the branch agent/bd-a2/1 is not complete and is not in your folder.',
   ]);
+});
+
+test.each([
+  ['a project with git', makeRepository],
+  ['a project without git', temporaryFolder],
+])('two works that make a repository together, at the top and below: %s', async (_, make) => {
+  const project = make();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  for (const [at, folder] of ['', 'docs/'].entries()) {
+    const [one, two, both] = [`bd-a${at}1`, `bd-a${at}2`, `bd-a${at}3`];
+    const head = { [`${folder}HEAD`]: 'ref: refs/heads/main\n', [`${folder}refs/x`]: 'x' };
+    await workOn(workspace, (root) => put(root, head), { task: one });
+    await workOn(workspace, (root) => put(root, { [`${folder}objects/x`]: 'x' }), { task: two });
+
+    const attempt = anAttempt(1, both);
+    const { root, conflicts } = await workspace.open(attempt, [one, two] as TaskId[]);
+
+    expect([existsSync(join(root, folder, 'HEAD')), existsSync(join(root, folder, 'objects'))]).toEqual([true, false]);
+    expect(conflicts).toEqual([{ taskId: two, branch: `agent/${two}/1`, files: [folder === '' ? '.' : 'docs'] }]);
+    expect(await merge(workspace, one)).toMatchObject({ status: 'merged' });
+    expect(await merge(workspace, two)).toMatchObject({
+      status: 'conflict',
+      why: expect.stringContaining('the work makes a repository of a folder'),
+    });
+    expect(existsSync(join(project, folder, 'objects'))).toBe(false);
+    rmSync(join(project, folder, 'HEAD'));
+    if (at === 0 && existsSync(join(project, '.git'))) gitIn(project, 'commit', '--quiet', '-am', 'away');
+  }
 });
