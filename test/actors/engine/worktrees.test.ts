@@ -24,6 +24,10 @@ const messages = ({ store }: Running, taskId: string): readonly string[] =>
     .filter(({ type }) => type === 'log')
     .map(({ data }) => JSON.parse(data).message);
 
+/** Whether later tasks may begin with the work of the first attempt. */
+const isKeptAsComplete = ({ stateDir }: Running, taskId: string): boolean =>
+  JSON.parse(readFileSync(join(stateDir, 'worktrees', `${taskId}@1.json`), 'utf8')).complete;
+
 test('finished work is on its branch, and the results say where', async () => {
   const running = await start({ turns: [write('b.txt', 'new\n'), finish()] });
   const id = await create(running);
@@ -36,6 +40,7 @@ test('finished work is on its branch, and the results say where', async () => {
   expect(existsSync(join(running.root, 'b.txt'))).toBe(false);
   expect(results).toContain(`1 file changed, 1 insertion, 0 deletions, on the branch agent/${id}/1`);
   expect(results).toContain(`agent merge ${id}`);
+  expect(isKeptAsComplete(running, id)).toBe(true);
   expect(messages(running, id)).toEqual([`1 file changed, 1 insertion, 0 deletions, on the branch agent/${id}/1`]);
 });
 
@@ -56,6 +61,7 @@ test.each([
   expect(gitIn(running.root, 'show', `agent/${id}/1:b.txt`)).toBe('half');
   expect(existsSync(join(running.stateDir, 'worktrees', `${id}@1`))).toBe(false);
   expect(gitIn(running.root, 'worktree', 'list').split('\n')).toHaveLength(1);
+  expect(isKeptAsComplete(running, id)).toBe(false);
 });
 
 const readFile = ({ store }: Running, taskId: string): string => store.latest(taskId, 'tool_start')?.data ?? '';
