@@ -19,8 +19,8 @@ export interface Command extends Bounds {
   readonly env: Readonly<Record<string, string>>;
   /** Becomes the standard input; absent: an empty one. */
   readonly stdinFile?: string;
-  /** Content of its file descriptor 3. */
-  readonly fd3?: Uint8Array;
+  /** Contents of its file descriptors 3, 4 and so on. */
+  readonly inputs?: readonly Uint8Array[];
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
   /** Lets the command open its outputs by name, as `/dev/stderr`; costs a few milliseconds. */
@@ -62,7 +62,7 @@ const commandIdVariable = 'ATS_COMMAND';
 
 type Pipes = Awaited<ReturnType<typeof openNamedPipes>>;
 
-const start = ({ argv: [file, ...args], cwd, env, stdinFile, fd3 }: Command, mark: string, pipes: Pipes) =>
+const start = ({ argv: [file, ...args], cwd, env, stdinFile, inputs = [] }: Command, mark: string, pipes: Pipes) =>
   execa(file, args, {
     cwd,
     env: { ...env, [commandIdVariable]: mark },
@@ -71,7 +71,7 @@ const start = ({ argv: [file, ...args], cwd, env, stdinFile, fd3 }: Command, mar
       stdinFile === undefined ? 'ignore' : { file: stdinFile },
       pipes?.[0].fd ?? 'pipe',
       pipes?.[1].fd ?? 'pipe',
-      ...(fd3 === undefined ? [] : [fd3]),
+      ...inputs,
     ] as ['ignore', 'pipe', 'pipe'],
     detached: true,
     buffer: false,

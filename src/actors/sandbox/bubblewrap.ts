@@ -172,6 +172,8 @@ const describeProcessLimit = (): string => {
   return held === null ? ', no limit of processes (the server is root, and can make no cgroup)' : '';
 };
 
+const nulSeparated = (words: readonly string[]): Uint8Array => Buffer.from(words.map((word) => `${word}\0`).join(''));
+
 const refusalText = ({ assistant }: SandboxRequest, detail: string): string =>
   assistant === undefined
     ? `no command is run without a sandbox: ${detail}, or set sandbox.mode to off to run commands as you`
@@ -233,23 +235,25 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
       const filter = seccompFilter({ network: shared, nests });
       const inside = { ...env, HOME: assistant?.home ?? `${temporary}/home`, TMPDIR: temporary };
       const variables = Object.entries(inside).flatMap(([name, value]) => ['--setenv', name, value]);
-      const held = serverIsRoot ? limitProcesses(resourceLimits.nproc) : null;
-      const spawned = preferForOomKill([
-        bwrap,
+      const settings = [
         ...namespaceArgs(shared, nests),
-        ...(filter === null ? [] : ['--seccomp', '3']),
+        ...(filter === null ? [] : ['--seccomp', '4']),
         '--clearenv',
         ...variables,
         ...allMounts(wanted, temporary, readPaths),
-        ...['--chdir', root, '--'],
-        ...prlimitArgs(memoryBytes),
-        ...argv,
-      ]);
+        ...['--chdir', root],
+      ];
+      // It would begin a setting of its own.
+      if (settings.some((word) => word.includes('\0')))
+        return { refusal: 'a path or variable of the command holds a NUL byte' };
+      const held = serverIsRoot ? limitProcesses(resourceLimits.nproc) : null;
+      const spawned = preferForOomKill([bwrap, '--args', '3', '--', ...prlimitArgs(memoryBytes), ...argv]);
       return {
         argv: held?.within(spawned) ?? spawned,
         ...(held === null ? {} : { release: held.release }),
         cwd: '/',
-        ...(filter === null ? {} : { fd3: filter }),
+        // Every user of the machine can read the command line of a process, and a variable may be a key.
+        inputs: [nulSeparated(settings), ...(filter === null ? [] : [filter])],
         // Its own environment shows inside, in /proc/1/environ.
         env: {},
       };

@@ -54,8 +54,8 @@ export interface SandboxedSpawn {
   readonly argv: readonly [string, ...string[]];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Content of its file descriptor 3. */
-  readonly fd3?: Uint8Array;
+  /** Contents of its file descriptors 3, 4 and so on. */
+  readonly inputs?: readonly Uint8Array[];
   /** To be called when it has ended. Never throws. */
   readonly release?: () => void;
 }

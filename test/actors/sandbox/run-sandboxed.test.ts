@@ -56,11 +56,48 @@ const runIn = async (
   return result;
 };
 
+const textOf = (path: string): string => {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch {
+    return '';
+  }
+};
+
+const commandLines = (): readonly string[] =>
+  readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => textOf(`/proc/${pid}/cmdline`));
+
 describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
   test('may open its outputs by name', async () => {
     const { exitCode, output } = await runIn(makeWorkspace(), 'echo one > /dev/stdout; echo two > /dev/stderr');
 
     expect([exitCode, output.split('\n').sort()]).toEqual([0, ['', 'one', 'two']]);
+  });
+
+  test('shows no value of its environment in the command line of any process', async () => {
+    const secret = 'sk-canary-of-the-user';
+    const enough = new AbortController();
+    let lines: readonly string[] = [];
+
+    await runSandboxed(createBubblewrap({ readPaths: [], network: false }), {
+      argv: ['/bin/sh', '-c', 'echo "$KEY"; sleep 300'],
+      root: makeWorkspace(),
+      readable: [],
+      env: { ...childEnvironment(process.env), KEY: secret },
+      timeoutMs: 15_000,
+      signal: enough.signal,
+      headBytes: 100,
+      tailBytes: 100,
+      onOutput: (text) => {
+        if (text.includes(secret)) lines = commandLines();
+        enough.abort();
+      },
+    });
+
+    expect(lines.some((line) => line.includes('bwrap'))).toBe(true);
+    expect(lines.filter((line) => line.includes(secret))).toEqual([]);
   });
 
   test('works in the workspace with the programs of the system', async () => {
@@ -167,10 +204,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
 
     await runIn(root, `(exec -a ${mark} sleep 300) & setsid bash -c 'exec -a ${mark} sleep 300' & trap '' TERM; echo`);
 
-    const commands = readdirSync('/proc')
-      .filter((name) => /^\d+$/.test(name))
-      .map((pid) => (existsSync(`/proc/${pid}/cmdline`) ? readFileSync(`/proc/${pid}/cmdline`, 'latin1') : ''));
-    expect(commands.filter((line) => line.startsWith(mark))).toEqual([]);
+    expect(commandLines().filter((line) => line.startsWith(mark))).toEqual([]);
   });
 
   test('reads what the user names, and reaches the network where the user allows it', async () => {
@@ -298,8 +332,21 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
 
     if ('refusal' in confined) throw new Error(confined.refusal);
     confined.release?.();
-    expect(confined.argv).not.toContain(homedir());
-    expect(confined.argv.join(' ')).not.toContain('--ro-bind / /');
+    const words = Buffer.from(confined.inputs?.[0] ?? [])
+      .toString()
+      .split('\0');
+    expect(words).toContain('--ro-bind');
+    expect(words).not.toContain(homedir());
+    expect(words.join(' ')).not.toContain('--ro-bind / /');
+  });
+
+  test('a variable that holds a NUL byte is refused, and gives bwrap no setting', () => {
+    const sandbox = createBubblewrap({ readPaths: [], network: false });
+    const env = { KEY: 'x\0--bind\0/\0/' };
+
+    const confined = sandbox.confine({ argv: ['true'], root: makeWorkspace(), readable: [], env });
+
+    expect(confined).toEqual({ refusal: expect.stringContaining('NUL byte') });
   });
 
   test('an agent works in it from its first command to its checks', async () => {
