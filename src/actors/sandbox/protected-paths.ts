@@ -28,18 +28,22 @@ export const protectedPaths: readonly ProtectedPath[] = [
   ...protect(
     'held',
     'an assistant takes settings, hooks, extensions or permissions from it',
-    '.agents .aider.conf.yml .aider.model.settings.yml .amazonq .amp .augment .claude .claude.json .codex .continue .copilot ' +
-      '.crush .crush.json .cursor .factory .gemini .goose .junie .kilocode .kiro .opencode .pi .qwen .roo .roomodes ' +
+    '.agents .aider.conf.yml .aider.model.settings.yml .amazonq .amp .augment .claude .claude.json .cline .codex .continue .copilot ' +
+      '.crush .crush.json .cursor .factory .gemini .goose .junie .kilocode .kiro .opencode .openhands .pi .qwen .roo .roomodes ' +
       '.trae .windsurf crush.json opencode.json opencode.jsonc',
   ),
-  ...protect('held', 'an editor runs tasks, or takes programs to run, from it', '.fleet .idea .vs .vscode .zed'),
+  ...protect('held', 'an editor runs tasks, or takes programs to run, from it', '.fleet .helix .idea .vs .vscode .zed'),
   ...protect(
     'held',
     'an editor runs its commands when a file beside it is opened',
-    '.dir-locals.el .dir-locals-2.el .exrc .lvimrc .nvim.lua .nvimrc .vimrc',
+    '.dir-locals.el .dir-locals-2.el .exrc .lazy.lua .local.vimrc .lvimrc .nvim.lua .nvimrc .vimrc _exrc _vimrc',
   ),
-  ...protect('held', 'a shell with direnv runs it when somebody enters the folder', '.devenv .direnv .envrc'),
-  ...protect('held', 'git runs its files as hooks', '.husky'),
+  ...protect(
+    'held',
+    'a shell with direnv or autoenv runs it when somebody enters the folder',
+    '.autoenv .autoenv.zsh .devenv .direnv .envrc',
+  ),
+  ...protect('held', 'git runs its files as hooks', '.githooks .husky'),
   ...protect('held', 'keys and commands of ssh, where the project is a home folder', '.ssh'),
 
   ...protect('shown', 'workflows with the secrets of the project; orders and servers of assistants', '.github'),
@@ -52,8 +56,8 @@ export const protectedPaths: readonly ProtectedPath[] = [
   ...protect(
     'shown',
     'assistants take its text for orders',
-    '.clinerules .cursorrules .goosehints .roorules .windsurfrules AGENTS.md AGENTS.override.md CLAUDE.local.md ' +
-      'CLAUDE.md GEMINI.md QWEN.md',
+    '.clinerules .cursorrules .goosehints .roorules .rules .windsurfrules AGENT.md AGENTS.md AGENTS.override.md CLAUDE.local.md ' +
+      'CLAUDE.md GEMINI.md QWEN.md WARP.md',
   ),
   ...protect('shown', 'git chooses filters, diff and merge programs by it', '.gitattributes'),
   ...protect('shown', 'git-lfs takes servers and programs from it', '.lfsconfig'),
@@ -64,7 +68,7 @@ export const protectedPaths: readonly ProtectedPath[] = [
     '.lefthook .lefthook-local.yml .lefthook.json .lefthook.toml .lefthook.yaml .lefthook.yml .pre-commit-config.yaml ' +
       '.pre-commit-hooks.yaml lefthook-local.yml lefthook.json lefthook.toml lefthook.yaml lefthook.yml',
   ),
-  ...protect('shown', 'shells and programs take their environment from it', '.env .env.local'),
+  ...protect('shown', 'shells and programs take their environment from it', '.Renviron .env .env.local'),
   ...protect(
     'shown',
     'a package manager takes registries, programs or code of its own from it',
@@ -78,13 +82,13 @@ export const protectedPaths: readonly ProtectedPath[] = [
   ...protect(
     'shown',
     'an editor builds and starts the container that it describes',
-    '.devcontainer .devcontainer.json',
+    '.devcontainer .devcontainer.json .gitpod.yml .idx',
   ),
   ...protect('shown', 'a build tool runs the programs that it names', '.bazelrc .buckconfig'),
   ...protect(
     'shown',
     'an interpreter or debugger runs it at its start',
-    '.Rprofile .gdbinit .ghci .irbrc .lldbinit .ocamlinit .pdbrc .pryrc',
+    '.Rprofile .erlang .gdbinit .ghci .iex.exs .irbrc .lldbinit .ocamlinit .octaverc .pdbrc .pryrc',
   ),
   ...protect(
     'shown',

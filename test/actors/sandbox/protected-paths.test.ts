@@ -12,6 +12,16 @@ describe('a protected path', () => {
     ['a/b/.vscode/tasks.json', held('.vscode')],
     ['opencode.jsonc', held('opencode.jsonc')],
     ['.pi/extensions/x.ts', held('.pi')],
+    ['.githooks/pre-commit', held('.githooks')],
+    ['.helix/languages.toml', held('.helix')],
+    ['.openhands/setup.sh', held('.openhands')],
+    ['.cline/hooks', held('.cline')],
+    ['.autoenv', held('.autoenv')],
+    ['.autoenv.zsh', held('.autoenv.zsh')],
+    ['_vimrc', held('_vimrc')],
+    ['_exrc', held('_exrc')],
+    ['.local.vimrc', held('.local.vimrc')],
+    ['.lazy.lua', held('.lazy.lua')],
     ['.github/workflows/ci.yml', shown('.github')],
     ['.github', shown('.github')],
     ['packages/a/.npmrc', shown('.npmrc')],
@@ -66,7 +76,8 @@ test.each(
   (
     'opencode.json opencode.jsonc .opencode .pi .agents .claude .codex .gemini .copilot .github/workflows .github/mcp.json ' +
     '.github/copilot-instructions.md crush.json .aider.conf.yml .mcp.json .vscode .idea .husky .envrc .env .npmrc .yarnrc.yml ' +
-    '.gitattributes .gitmodules lefthook.yml .pre-commit-config.yaml'
+    '.gitattributes .gitmodules lefthook.yml .pre-commit-config.yaml .iex.exs .octaverc .Renviron .erlang .gitpod.yml .idx ' +
+    'AGENT.md WARP.md .rules'
   ).split(' '),
 )('%s, which a program executes or trusts, is protected', (path) => {
   expect(protectionOf(path)).not.toBeNull();
