@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { protectionOf } from '../sandbox/protected-paths.ts';
 import { createGit, required } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
+import { isHook } from './hooks-folder.ts';
 import { textOf } from './names.ts';
 import type { Changes, SavedWork } from './port.ts';
 import { snapshotJob } from './snapshot-job.ts';
@@ -22,7 +23,9 @@ export const changesOf = async (dirs: GitDirs, attempt: number, base: string, la
   const end = said.indexOf('\0\0');
   const words = said.subarray(0, Math.max(end, 0)).toString('latin1').split('\0');
   const paths = words.filter((word) => !isChange.test(word)).map(textOf);
-  const guarded = [...new Set(paths)].filter((path) => protectionOf(path) !== null).sort();
+  const guarded = [...new Set(paths)]
+    .filter((path) => protectionOf(path) !== null || isHook(dirs.repository.hooks, path))
+    .sort();
   const patch =
     end < 0
       ? ''

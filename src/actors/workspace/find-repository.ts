@@ -1,6 +1,7 @@
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
 import { GitError } from './git.ts';
+import { hookFolders } from './hooks-folder.ts';
 import { objectStore } from './object-store.ts';
 import { isPlain, isPresent, plainText, requirePlainEntries } from './plain.ts';
 import type { Repository } from './repository.ts';
@@ -98,5 +99,7 @@ export const findRepository = async (program: string, projectRoot: string): Prom
     throw new GitError('this repository uses a split index; run git update-index --no-split-index');
   const below = relative(top, project);
   const prefix = below === '' ? '' : `${below}/`;
-  return { kind: 'project', top, prefix, gitDir, commonDir, format: formatOf(settings), carried: carriedOf(settings) };
+  const [format, carried] = [formatOf(settings), carriedOf(settings)];
+  const hooks = await hookFolders(program, top, settings);
+  return { kind: 'project', top, prefix, gitDir, commonDir, format, hooks, carried };
 };

@@ -50,7 +50,7 @@ export type Merged =
 export interface Changes {
   readonly attempt: number;
   readonly patch: string;
-  /** Changed paths that other programs run or trust (`protectionOf`), sorted. */
+  /** Changed paths that other programs run or trust (`protectionOf`, `isHook`), sorted. */
   readonly guarded: readonly string[];
 }
 

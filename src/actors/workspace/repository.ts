@@ -12,6 +12,8 @@ export interface Repository {
   /** Absolute; the part that all working trees share. */
   readonly commonDir: string;
   readonly format: ObjectFormat;
+  /** Folders of hooks, relative to the top: a person sees what is changed there. */
+  readonly hooks: readonly string[];
   /** Values of the user's configuration that say how files look, and nothing else of it. */
   readonly carried: readonly (readonly [key: string, value: string])[];
 }

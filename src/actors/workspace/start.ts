@@ -4,6 +4,7 @@ import type { TaskId } from '../../machines/task.ts';
 import { protectionOf } from '../sandbox/protected-paths.ts';
 import { changesBetween, combine, commitTree, contains } from './commits.ts';
 import type { GitDirs } from './git-dirs.ts';
+import { isHook } from './hooks-folder.ts';
 import { textOf } from './names.ts';
 import { repositoryMade, type Stopped, stop } from './obstacles.ts';
 import type { Change } from './snapshot-job.ts';
@@ -105,7 +106,8 @@ const none = '000000';
  */
 export const findWithheld = async ({ dirs, head }: Begun, start: string): Promise<Withheld> => {
   if (start === head) return { instead: [], withheld: [] };
-  const changes = (await changesBetween(dirs, head, start)).filter(({ path }) => protectionOf(textOf(path)) !== null);
+  const isObeyed = (path: string): boolean => protectionOf(path) !== null || isHook(dirs.repository.hooks, path);
+  const changes = (await changesBetween(dirs, head, start)).filter(({ path }) => isObeyed(textOf(path)));
   const side = (path: string, mode: string, oid: string): Change => ({
     path,
     to: mode === none ? null : { mode, oid },

@@ -39,7 +39,7 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
     await writeFile(join(ownDir, 'HEAD'), `ref: refs/heads/${ownBranch}\n`);
     await writeFile(join(ownDir, 'info', 'exclude'), ignoredWithoutGit.map((name) => `${name}/\n`).join(''));
     const top = await realpath(projectRoot);
-    return { kind: 'own', top, prefix: '', gitDir: ownDir, commonDir: ownDir, format: 'sha1', carried: [] };
+    return { kind: 'own', top, prefix: '', gitDir: ownDir, commonDir: ownDir, format: 'sha1', hooks: [], carried: [] };
   };
 
   /** A commit of the user's folder as it is now, on top of how it was before. */

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
@@ -65,6 +65,25 @@ test('settings that programs obey are on the branch, and in no other folder unti
   expect((await workspace.diff('bd-b' as TaskId, 1))?.guarded).toEqual(['.npmrc']);
   expect(saved).toMatchObject({ files: 1 });
   expect(treeOf(project)).toEqual(['.npmrc', 'a.txt', 'b.txt', 'c.txt']);
+});
+
+test.each(['of the repository', 'of the user'])('a hook in a folder that settings %s name is shown', async (whose) => {
+  const project = makeRepository();
+  const home = temporaryFolder();
+  vi.stubEnv('HOME', home);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const file = whose === 'of the user' ? '--global' : '--local';
+  gitIn(project, 'config', file, 'core.hooksPath', 'tools/hooks');
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const first = await workspace.open(anAttempt(1, 'bd-b'));
+  mkdirSync(join(first.root, 'tools/hooks'), { recursive: true });
+  for (const name of ['tools/hooks/pre-commit', 'tools/a.txt']) writeFileSync(join(first.root, name), 'x\n');
+  await workspace.save(anAttempt(1, 'bd-b'), 'x');
+
+  const { root } = await workspace.open(anAttempt(), ['bd-b' as TaskId]);
+
+  expect((await workspace.diff('bd-b' as TaskId, 1))?.guarded).toEqual(['tools/hooks/pre-commit']);
+  expect(['tools/hooks/pre-commit', 'tools/a.txt'].map((name) => existsSync(join(root, name)))).toEqual([false, true]);
 });
 
 test('a link that leads out of the project is not merged, nor is what the user deleted', async () => {

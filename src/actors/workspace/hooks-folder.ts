@@ -1,0 +1,47 @@
+import { realpath } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join, relative, resolve } from 'node:path';
+import { readSettings, type Settings } from './repository-config.ts';
+
+/** Where git looks for the user's own settings. The user may keep them elsewhere and link to them. */
+const userFiles = (): readonly string[] => [
+  join(process.env['XDG_CONFIG_HOME'] || join(homedir(), '.config'), 'git/config'),
+  join(homedir(), '.gitconfig'),
+];
+
+const readUsers = async (program: string, file: string): Promise<Settings> => {
+  try {
+    return await readSettings(program, await realpath(file));
+  } catch {
+    return new Map();
+  }
+};
+
+/** Relative to the top, or null when it lies elsewhere. */
+const below = (top: string, folder: string): string | null => {
+  const path = relative(top, folder);
+  return path === '..' || path.startsWith('../') ? null : path;
+};
+
+/**
+ * The folders in the working tree whose files git runs as hooks, because `core.hooksPath` names them: as it is written,
+ * and behind its links. Files that the settings include are not read.
+ */
+export const hookFolders = async (program: string, top: string, settings: Settings): Promise<readonly string[]> => {
+  const users = await Promise.all(userFiles().map((file) => readUsers(program, file)));
+  const named = [...users, settings].flatMap((each) => each.get('core.hookspath') ?? []).at(-1);
+  if (named === undefined || named === '') return [];
+  const folder = resolve(top, named.replace(/^~(?=\/)/, homedir()));
+  const real = await realpath(folder).catch(() => folder);
+  return [...new Set([folder, real].flatMap((each) => below(top, each) ?? []))];
+};
+
+/** Whether a change of the path can change a hook: in the folder, or where a link would lead elsewhere. */
+export const isHook = (folders: readonly string[], path: string): boolean => {
+  const name = path.toLowerCase();
+  return folders.some((each) => {
+    const folder = each.toLowerCase();
+    if (folder === '') return !name.includes('/');
+    return name === folder || name.startsWith(`${folder}/`) || folder.startsWith(`${name}/`);
+  });
+};
