@@ -1,13 +1,16 @@
-import { createReadStream } from 'node:fs';
-import { lstat, readdir } from 'node:fs/promises';
+import { closeSync, createReadStream, fstatSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { openRegular } from '../files/regular-file.ts';
 import { commandProblem } from './codex-command.ts';
 import { createLineSplitter, maxEventLine } from './line-splitter.ts';
 import type { AssistantEvent, TokensUsed, WatchSession } from './port.ts';
 import { homeIn, parseJsonLine } from './program.ts';
 
 const threadPollMs = 250;
+/** Longest wait for the last look. */
+const lastLookMs = 3_000;
 const dayMs = 24 * 3_600_000;
 
 const codexTokens = z.number().nonnegative().default(0);
@@ -87,6 +90,7 @@ export const watchThread: WatchSession = ({ session, env, since, onEvent }) => {
   let file: string | null = null;
   let readBytes = 0;
   let reading: Promise<void> | null = null;
+  const enough = new AbortController();
   const lines = createLineSplitter({
     longest: maxEventLine,
     onLine: (line) => {
@@ -99,12 +103,15 @@ export const watchThread: WatchSession = ({ session, env, since, onEvent }) => {
   const readMore = async (): Promise<void> => {
     file ??= await findThreadFile(home, session);
     if (file === null) return;
-    // The assistant can write in this folder: follow no link.
-    const stat = await lstat(file);
-    if (!stat.isFile() || stat.size <= readBytes) return;
-    const stream = createReadStream(file, { start: readBytes, end: stat.size - 1, encoding: 'utf8' });
+    // The assistant can write in this folder, and put a link or a pipe there at any moment.
+    const fd = openRegular(file);
+    const { size } = fstatSync(fd);
+    if (size <= readBytes) return closeSync(fd);
+    // The stream closes it.
+    const range = { fd, start: readBytes, end: size - 1 };
+    const stream = createReadStream('', { ...range, encoding: 'utf8', signal: enough.signal });
     for await (const text of stream) lines.push(text);
-    readBytes = stat.size;
+    readBytes = size;
   };
   const look = (): Promise<void> => {
     reading ??= readMore()
@@ -117,7 +124,9 @@ export const watchThread: WatchSession = ({ session, env, since, onEvent }) => {
   const timer = setInterval(look, threadPollMs);
   return async () => {
     clearInterval(timer);
+    const limit = setTimeout(() => enough.abort(), lastLookMs);
     await reading;
     await look();
+    clearTimeout(limit);
   };
 };
