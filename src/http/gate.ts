@@ -40,7 +40,7 @@ const refusedBy = (request: FastifyRequest, hosts: readonly string[]): string | 
   const [origin, ...more] = rawValues(request, 'origin');
   if (more.length > 0 || (origin !== undefined && !hosts.some((name) => origin.toLowerCase() === `http://${name}`)))
     return 'the Origin header';
-  const site = request.headers['sec-fetch-site'];
+  const site = request.headers['sec-fetch-site']?.toString().toLowerCase();
   if (site === 'cross-site' || site === 'same-site' || (site === 'none' && isApi(request)))
     return 'the Sec-Fetch-Site header';
   return request.method === 'OPTIONS' ? 'the method OPTIONS' : null;

@@ -88,6 +88,7 @@ test.each([
   ['another local port', { origin: 'http://localhost:1' }, 403],
   ['a prefix of ours', { origin: 'http://localhost.evil.com' }, 403],
   ['cross-site', { 'sec-fetch-site': 'cross-site' }, 403],
+  ['cross-site in capitals', { 'sec-fetch-site': 'Cross-Site' }, 403],
   ['same-site', { 'sec-fetch-site': 'same-site' }, 403],
   ['same-origin', { 'sec-fetch-site': 'same-origin' }, 200],
 ])('a browser request from %s is answered as it should be', async (_, headers, status) => {
