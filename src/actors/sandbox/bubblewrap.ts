@@ -51,6 +51,11 @@ const systemSettings = [
   ],
 ].map((name) => `/etc/${name}`);
 
+/** Root may read it, and so may the commands of a server that runs as root. */
+const privateKeys = '/etc/ssl/private';
+
+const emptyFolder = (path: string): string[] => ['--size', '4096', '--tmpfs', path, '--remount-ro', path];
+
 /** A command must not make it either: the server does, when the tracker is new. */
 const trackerFolder = '.beads';
 
@@ -92,7 +97,7 @@ const protectedAtTop = ({ root, git }: SandboxRequest): readonly string[] =>
 const trackerMounts = (root: string): string[] => {
   const folder = join(root, trackerFolder);
   if (exists(folder)) return isFileOrFolder(folder) ? ['--ro-bind', folder, folder] : [];
-  return ['--size', '4096', '--tmpfs', folder, '--remount-ro', folder];
+  return emptyFolder(folder);
 };
 
 const workspaceMounts = (wanted: SandboxRequest): string[] => {
@@ -119,6 +124,7 @@ const allMounts = (wanted: SandboxRequest, temporary: string, readPaths: readonl
     ...readOnly(systemFolders),
     ...systemLinks.filter(exists).flatMap((path) => ['--ro-bind', path, path]),
     ...readOnly(systemSettings),
+    ...(exists(privateKeys) ? emptyFolder(privateKeys) : []),
     ...['--proc', '/proc', '--dev', '/dev'],
     // Both are memory: without this, half of the machine's.
     ...['--size', String(sharedBytes), '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],

@@ -319,6 +319,12 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect(gitIdentity(root)).toEqual({ GIT_AUTHOR_EMAIL: 'amy@localhost', GIT_COMMITTER_EMAIL: 'amy@localhost' });
   });
 
+  test.skipIf(!existsSync('/etc/ssl/private'))('does not see the private keys of the machine', async () => {
+    const { output } = await runIn(makeWorkspace(), 'stat -f -c %T /etc/ssl/private; touch /etc/ssl/private/x');
+
+    expect(output).toMatch(/^tmpfs\n.*Read-only/);
+  });
+
   test('a folder of PATH that holds the home is not shown', async () => {
     const sandbox = createBubblewrap({ readPaths: [], network: false });
     const wanted = {
