@@ -370,6 +370,23 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
   });
 });
 
+test('a pipe in the place of the settings of git is not read', async () => {
+  const root = temporaryFolder();
+  mkdirSync(join(root, '.git'));
+  await execa('mkfifo', [join(root, '.git/config')]);
+  const home = temporaryFolder();
+  writeFileSync(join(home, '.gitconfig'), '[user]\n\tname = Amy\n');
+  vi.stubEnv('HOME', home);
+  onTestFinished(() => void vi.unstubAllEnvs());
+  const text = '[user]\n\tname = Eve\n';
+  // It waits until somebody reads.
+  const writer = execa('sh', ['-c', 'while :; do printf "$1" > "$0"; done', join(root, '.git/config'), text]);
+  writer.catch(() => {});
+  onTestFinished(() => void writer.kill('SIGKILL'));
+
+  expect(gitIdentity(root)).toMatchObject({ GIT_AUTHOR_NAME: 'Amy' });
+});
+
 test('a probe that could not be run says nothing of the sandbox', async () => {
   const broken: Sandbox = {
     ...createNoSandbox(),
