@@ -128,6 +128,7 @@ const main = async () => {
 
   say('Each attempt worked on a branch of its own; the project folder is as it was, until the work is taken.');
   await must('diff', build);
+  await must('merge', design);
   await must('merge', build);
   console.log(`\n$ cat .beads/tasks/task-${check}/30-results.md`);
   process.stdout.write(readFileSync(join(project, '.beads', 'tasks', `task-${check}`, '30-results.md'), 'utf8'));

@@ -133,6 +133,7 @@ is refused and stays as it was. \`explain\` shows why: each guard of the statech
   await run(`agent engineer ${build}`);
   say('The agent saw the output of the tests. Its change is on a branch, until you take it:');
   await run(`agent diff ${build}`);
+  await run(`agent merge ${design}`);
   await run(`agent merge ${build}`);
   say('In a script, use `--async`, which returns at once. `wait` ends with 0 when all tasks are complete.');
   await run(`agent --async tester ${check}`);
