@@ -300,6 +300,8 @@ test('explain evaluates the guards on what is true now, and changes nothing', as
     allowed_events: ['cancel'],
     reason: `it waits for ${first.task_id} (queued)`,
     deadline: null,
+    request_reason: null,
+    conflicts: [],
   });
   expect(store.lastSeq()).toBe(0);
   await call('execute', { task_id: second.task_id, role: 'engineer' });
