@@ -1,4 +1,5 @@
-import { chownSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { childEnvironment } from '../../src/actors/process/run-command.ts';
@@ -32,8 +33,8 @@ describe.skipIf(!ok)(`in the sandbox${ok ? '' : ` (skipped: ${detail})`}`, () =>
       const { root, configFile, stateDir } = project;
       const home = temporaryFolder();
       const other = 65_534;
-      for (const path of [root, configFile, dirname(configFile), dirname(stateDir), home])
-        chownSync(path, other, other);
+      const own = [root, dirname(configFile), dirname(stateDir), home];
+      execFileSync('chown', ['-R', `${other}:${other}`, ...own]);
       const asOther = ['setpriv', `--reuid=${other}`, `--regid=${other}`, '--clear-groups'];
 
       const doctor = project.start('agent', ['doctor', '--sandbox', '--json'], { HOME: home }, asOther);
