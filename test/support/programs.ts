@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -62,6 +62,8 @@ const bundled = async (): Promise<string> => {
   mkdirSync(cache, { recursive: true });
   removeOld();
   const fresh = mkdtempSync(join(cache, 'new-'));
+  // Some tests start them as another user.
+  chmodSync(fresh, 0o755);
   await bundleInto(fresh);
   // Another run may have been faster.
   if (!existsSync(folder)) renameSync(fresh, folder);
