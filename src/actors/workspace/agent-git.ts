@@ -1,4 +1,4 @@
-import { copyFile, mkdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { byteForByte, configText, type GitDirs } from './git-dirs.ts';
 import { plainText } from './plain.ts';
@@ -40,7 +40,7 @@ export const makeAgentGit = async ({ repository }: GitDirs, { dir, branch, start
     writeFile(join(dir, 'info', 'attributes'), byteForByte),
     writeFile(join(dir, 'info', 'exclude'), excluded),
     writeFile(join(dir, 'objects', 'info', 'alternates'), `${join(repository.commonDir, 'objects')}\n`),
-    copyFile(index, join(dir, 'index')),
+    readFile(index).then((bytes) => writeFile(join(dir, 'index'), bytes)),
     ...(shallow === null ? [] : [writeFile(join(dir, 'shallow'), shallow)]),
   ]);
 };

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ObjectFormat } from './blobs.ts';
 import { findChanges } from './folder-changes.ts';
@@ -67,7 +67,7 @@ export const takeSnapshot = async (
   });
   const isKnown = existsSync(job.index);
   const base = job.base === '' ? '--empty' : job.base;
-  if (isKnown) copyFileSync(job.index, index);
+  if (isKnown) writeFileSync(index, readFileSync(job.index));
   else await required('its base cannot be read', git(['read-tree', base], { signal }));
   // A copy is younger than what it says.
   const known = readIndex(isKnown ? job.index : index, format === 'sha256' ? 32 : 20);

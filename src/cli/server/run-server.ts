@@ -12,6 +12,7 @@ import { secretsIn, takeCredentials } from './assistants.ts';
 import { claimProject } from './claim-project.ts';
 import { createLogger } from './logger.ts';
 import { modelNote } from './models.ts';
+import { stateFolderError } from './private-files.ts';
 import { createRedactor } from './redact.ts';
 import { needsRestart } from './reload.ts';
 import { type Serving, serve } from './serve.ts';
@@ -55,7 +56,9 @@ export const runServer = async ({ project, load, env, inspect, drainMs }: RunSer
     const redact = createRedactor(() => [...given, ...tokens.all(), ...ofRemotes()]);
     const logger = createLogger(loaded.config.logging, redact);
     const inspection = inspect ? createInspection(redact) : null;
-    const workspace = await workspaceFor(loaded.config, project, sandbox);
+    const workspace = await workspaceFor(loaded.config, project, sandbox).catch((cause: unknown) => {
+      throw cause instanceof Error && 'errno' in cause ? stateFolderError(project.stateDir, cause) : cause;
+    });
     const parts: Parts = {
       project,
       current,

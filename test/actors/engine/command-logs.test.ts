@@ -14,7 +14,8 @@ import { temporaryFolder } from '../../support/temporary.ts';
 const bash = (...commands: readonly string[]): Turn => ({
   calls: commands.map((command) => ({ tool: 'bash', arguments: { command } })),
 });
-const workspace: NonNullable<Setting['workspace']> = (root, stateDir) => worktreesOf(root, join(stateDir, 'worktrees'));
+const workspace: NonNullable<Setting['workspace']> = (root, stateDir) =>
+  worktreesOf(root, join(stateDir, 'worktrees'), [], { sandboxed: true });
 const sandbox = createBubblewrap({ readPaths: [], network: false });
 
 const create = async ({ service }: Running): Promise<string> =>
