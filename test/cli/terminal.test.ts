@@ -81,5 +81,5 @@ test('nothing but the sanitiser writes to the terminal', () => {
     /process\.std(out|err)\.write|console\.\w+\(/.test(readFileSync(join(folder, name), 'utf8')),
   );
 
-  expect(writers).toEqual(['cli/io.ts']);
+  expect(writers).toEqual(['cli/output/io.ts']);
 });
