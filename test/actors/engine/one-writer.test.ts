@@ -33,7 +33,8 @@ const framesOf = ({ store }: Running, taskId: string) =>
   store.read({ taskId, after: 0, limit: 1_000 }).map(({ type, data }) => ({ type, data: JSON.parse(data) }));
 
 const untilItWaits = async (running: Running, taskId: string): Promise<void> => {
-  const waits = (): boolean => framesOf(running, taskId).some(({ data }) => String(data.message).startsWith('waiting: ano'));
+  const waits = (): boolean =>
+    framesOf(running, taskId).some(({ data }) => String(data.message).startsWith('waiting: ano'));
   while (!waits()) await delay(10);
 };
 
@@ -52,7 +53,9 @@ test('one attempt after the other changes the folder, and the one that waits say
   const calls = ends.filter(({ data }) => data.tool === 'bash');
   expect(calls.map(({ data }) => data.ok)).toEqual(calls.map(() => true));
   expect(calls).toHaveLength(6);
-  expect(framesOf(running, tasks[1] ?? '').some(({ data }) => String(data.message).startsWith('waiting: ano'))).toBe(true);
+  expect(framesOf(running, tasks[1] ?? '').some(({ data }) => String(data.message).startsWith('waiting: ano'))).toBe(
+    true,
+  );
 });
 
 test('without a sandbox commands of several attempts run at once', async () => {
