@@ -136,7 +136,7 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
   app.get('/openapi.json', async () => openApiDocument(options.name, options.version));
 
   const health = async (request: FastifyRequest) => {
-    const problem = journal.problem();
+    const problem = journal.retry();
     const storeCheck = problem === null ? store.check() : { ok: false, detail: problem };
     const [trackerCheck, modelCheck] = [await tracker.check(), options.modelCheck()];
     const shown = ({ ok, detail }: { ok: boolean; detail: string }) => ({ status: ok ? 'ok' : 'failing', detail });

@@ -36,11 +36,11 @@ const bugs: Readonly<Record<string, Planted>> = {
     says: /I2 \d hold a slot/,
   },
   'after a restart who waits gets the slot of who ran': {
-    file: 'src/actors/system.ts',
-    find: "if (seat !== null) supervisor.send({ type: 'slot.retaken'",
-    put: "if (seat === undefined) supervisor.send({ type: 'slot.retaken'",
-    seed: 12,
-    says: /I2/,
+    file: 'src/machines/supervisor-machine.ts',
+    find: "'slot.retaken': { actions: { type: 'hold', params: ({ event }) => event } },",
+    put: "'slot.retaken': {},",
+    seed: 35,
+    says: /I2|stuck/,
   },
   'a retry costs nothing': {
     file: 'src/machines/task-setup.ts',

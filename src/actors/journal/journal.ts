@@ -16,8 +16,8 @@ export interface Journal {
   append(entry: NewEntry): void;
   /** Commits what was gathered. */
   flush(): void;
-  /** Why what was gathered cannot be committed now, or null. It is tried again by itself. */
-  problem(): string | null;
+  /** Tries to commit what could not be, and says why it still cannot, or null. */
+  retry(): string | null;
   /** Commits what was gathered, and tries no more. */
   stop(): void;
   /** Tells of every commit when it is durable. What a listener throws is reported, and changes nothing for others. */
@@ -109,6 +109,15 @@ export const createJournal = (store: Store, { onError, onListenerError }: Journa
     );
   };
 
+  const retry = (): string | null => {
+    if (failures === 0 || gathered.length === 0) return null;
+    try {
+      flush();
+    } catch (error) {
+      onError(error);
+    }
+    return problem;
+  };
   const gather = (change: Change): void => {
     gathered.push(change);
     flushLater();
@@ -121,7 +130,7 @@ export const createJournal = (store: Store, { onError, onListenerError }: Journa
     discard: (actorId) => {
       gathered = gathered.filter(({ actor }) => actor?.id !== actorId);
     },
-    problem: () => (gathered.length === 0 ? null : problem),
+    retry,
     stop: () => {
       stopped = true;
       flush();

@@ -28,25 +28,30 @@ const outputs = ({ store }: Running, taskId: string): readonly string[] =>
     .filter(({ type }) => type === 'tool_end')
     .map(({ data }) => JSON.parse(data).output);
 
-test.skipIf(!sandbox.check().ok)('a link in place of the logs shows a command nothing of where it leads', async () => {
-  const home = temporaryFolder();
-  writeFileSync(join(home, 'key'), 'PRIVATE');
-  const root = makeRepository();
-  const running = await startSystem({
-    root,
-    workspace,
-    sandbox,
-    turns: [bash(`cat ${root}/.beads/tasks/*/logs/key`), finish()],
-  });
-  const id = await create(running);
-  mkdirSync(folderOf(root, id), { recursive: true });
-  symlinkSync(home, join(folderOf(root, id), 'logs'));
+test.skipIf(!sandbox.check().ok)(
+  'a link in place of the logs shows a command nothing and is refused by name',
+  async () => {
+    const home = temporaryFolder();
+    writeFileSync(join(home, 'key'), 'PRIVATE');
+    const root = makeRepository();
+    const running = await startSystem({
+      root,
+      workspace,
+      sandbox,
+      turns: [bash(`cat ${root}/.beads/tasks/*/logs/key`), finish()],
+    });
+    const id = await create(running);
+    mkdirSync(folderOf(root, id), { recursive: true });
+    symlinkSync(home, join(folderOf(root, id), 'logs'));
 
-  await run(running, id);
-  await untilStatus(running, id, 'complete');
+    await run(running, id);
+    await untilStatus(running, id, 'failed');
 
-  expect(outputs(running, id)[0]).toMatch(/No such file/);
-});
+    expect(outputs(running, id)[0]).toMatch(/No such file/);
+    expect((await running.service.status(id)).error?.message).toMatch(/logs is a symbolic link; .* remove the link/);
+    expect(readdirSync(home)).toEqual(['key']);
+  },
+);
 
 test.skipIf(!sandbox.check().ok)('a later call of the same turn can read the log of an earlier one', async () => {
   const root = makeRepository();

@@ -9,18 +9,20 @@ import { clientOf } from './client.ts';
 
 const turn = (tool: string, args: object) => ({ calls: [{ tool, arguments: args }] });
 const finish = turn('finish', { status: 'done', summary: 'done' });
-const work = 'echo $ATS_ATTEMPT >> log; touch at-work; until [ -e go ]; do sleep 0.02; done';
-const scripts = [
-  { title: 'asks', turns: [turn('ask', { question: 'red or blue?' }), finish] },
-  { title: 'works', turns: [turn('bash', { command: work }), turn('bash', { command: 'true' }), finish] },
-  { turns: [finish] },
-];
+const scriptsIn = (root: string): object => {
+  const work = `cd ${root}; echo $ATS_ATTEMPT >> log; touch at-work; until [ -e go ]; do sleep 0.02; done`;
+  return [
+    { title: 'asks', turns: [turn('ask', { question: 'red or blue?' }), finish] },
+    { title: 'works', turns: [turn('bash', { command: work }), turn('bash', { command: 'true' }), finish] },
+    { turns: [finish] },
+  ];
+};
 
 /** A project whose tasks do what their title says; two run at once. */
 export const openWork = (more: object = {}) => {
   const project = openProject();
   const script = join(dirname(project.configFile), 'script.json');
-  writeFileSync(script, JSON.stringify({ scripts }));
+  writeFileSync(script, JSON.stringify({ scripts: scriptsIn(project.root) }));
   const config = {
     server: { port: 0, register_protocol_handler: false, max_concurrent_agents: 1 },
     sandbox: { mode: 'off' },
