@@ -1,31 +1,32 @@
-import { frameText } from '../actors/journal/event-types.ts';
 import type { Journal } from '../actors/journal/journal.ts';
 import type { Entry } from '../actors/store/port.ts';
 import { type SharedFrames, shareFrames } from './sse.ts';
+import { sseFrame } from './stream-frames.ts';
 
-/** What one turn of the event loop committed for the readers of a task, encoded once for all of them. */
+/**
+ * The entries that one turn of the event loop committed for a task (or for all tasks), encoded once
+ * for all readers.
+ */
 export interface Batch {
   readonly frames: SharedFrames;
   readonly lastSeq: number;
   readonly attempt: number;
-  /** Whether the last frame is the end of an attempt. */
+  /** True when the last frame ends an attempt. */
   readonly ended: boolean;
 }
 
 export type BatchListener = (batch: Batch) => void;
 
-/** The live end of the journal. */
+/** Sends new entries to every reader. */
 export interface Broadcast {
   /**
-   * Delivers what is committed from now on, for one task or for all (null). What was committed before is delivered to
-   * the others first, so that a reader who has read the journal to its end joins without gap or duplicate.
+   * Sends what is committed from now on, for one task or for all (null). Entries committed before
+   * go to the other readers first: a reader that has read the journal to its end joins without gap
+   * or duplicate.
+   * @returns leaves
    */
   join(taskId: string | null, listener: BatchListener): () => void;
 }
-
-/** A frame of the journal as it goes over the wire (CONTRACT 5). Its data is JSON, so it holds no line break. */
-export const sseFrame = (entry: Entry): string =>
-  `id: ${entry.seq}\nevent: ${entry.type}\ndata: ${frameText(entry)}\n\n`;
 
 const batchOf = (entries: readonly Entry[]): Batch | null => {
   const last = entries.at(-1);
@@ -43,7 +44,7 @@ export const createBroadcast = (journal: Journal): Broadcast => {
   let fresh: Entry[] = [];
   let scheduled = false;
 
-  const tell = (key: string | null, entries: readonly Entry[]): void => {
+  const deliverTo = (key: string | null, entries: readonly Entry[]): void => {
     const listeners = readers.get(key);
     if (listeners === undefined) return;
     const batch = batchOf(entries);
@@ -59,8 +60,8 @@ export const createBroadcast = (journal: Journal): Broadcast => {
       if (own === undefined) byTask.set(entry.taskId, [entry]);
       else own.push(entry);
     }
-    for (const [taskId, own] of byTask) tell(taskId, own);
-    tell(null, entries);
+    for (const [taskId, own] of byTask) deliverTo(taskId, own);
+    deliverTo(null, entries);
   };
 
   journal.onCommit((entries) => {

@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errorBody, refusalStatuses } from './error-table.ts';
 import { answerHeaders } from './gate.ts';
 
-/** What the parser of HTTP says in words of its own. */
+/** Errors of Node's HTTP parser. */
 const parserRefusals: Readonly<Record<string, readonly [keyof typeof refusalStatuses, string]>> = {
   HPE_HEADER_OVERFLOW: ['headers_too_large', 'the headers of a request hold at most 16 KiB'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ['payload_too_large', 'the extensions of a chunk are too large'],
@@ -12,7 +12,10 @@ const parserRefusals: Readonly<Record<string, readonly [keyof typeof refusalStat
 };
 const unreadableRequest = ['invalid_request', 'this is not a request of HTTP/1.1'] as const;
 
-/** Answers bytes that never became a request, in the form of every other error, and closes the connection. */
+/**
+ * Answers bytes that are no HTTP request, as JSON like every other error, and closes the
+ * connection.
+ */
 export const answerBrokenBytes = ({ code }: { readonly code?: string }, socket: Socket): void => {
   if (code === 'ECONNRESET' || !socket.writable) return;
   const [name, message] = parserRefusals[code ?? ''] ?? unreadableRequest;
@@ -28,7 +31,7 @@ export const answerBrokenBytes = ({ code }: { readonly code?: string }, socket: 
   socket.destroySoon();
 };
 
-/** Answers a path that cannot be decoded, which Fastify keeps from every hook. */
+/** Answers a path that cannot be decoded. Fastify runs no hook for it. */
 export const answerBrokenPath = (_error: Error, _request: FastifyRequest, reply: FastifyReply): FastifyReply =>
   reply
     .code(refusalStatuses.invalid_request)

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../machines/errors.ts';
 
-/** Where a refusal shows: its JSON-RPC code and the HTTP status of REST-like routes (CONTRACT 4). */
+/** The JSON-RPC code and the HTTP status of each error (CONTRACT 4). */
 export const errorStatuses = {
   task_not_found: { rpc: -32001, http: 404 },
   dependencies_unmet: { rpc: -32010, http: 409 },
@@ -17,14 +17,14 @@ export const errorStatuses = {
   internal: { rpc: -32603, http: 500 },
 } as const satisfies Record<ErrorCode, { rpc: number; http: number }>;
 
-/** What fails before a method is reached. */
+/** Errors of the JSON-RPC envelope. */
 export const envelopeErrors = {
   parse_error: { rpc: -32700, http: 400 },
   invalid_request: { rpc: -32600, http: 400 },
   method_not_found: { rpc: -32601, http: 404 },
 } as const;
 
-/** What is refused before a method or without one, so without a JSON-RPC code. */
+/** HTTP statuses of refusals outside JSON-RPC. */
 export const refusalStatuses = {
   invalid_request: 400,
   unauthorized: 401,

@@ -6,9 +6,9 @@ import { createThrottle, type Throttle, windowMs } from './throttle.ts';
 export interface GateOptions {
   /** `host:port` forms under which this server may be addressed, lower case; asked anew for every request. */
   readonly hosts: () => readonly string[];
-  /** The token that callers must show, or null when authentication is off. */
+  /** The token that callers must send; null when authentication is off. */
   readonly token: () => string | null;
-  /** How people get a token, for the message of a 401. */
+  /** Says where the token is; part of the message of a 401. */
   readonly tokenHint: string;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
@@ -17,7 +17,7 @@ export interface GateOptions {
 export const openRoutes: ReadonlySet<string> = new Set(['GET /health', 'GET /health/ready']);
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-/** The only way in which tokens are compared. */
+/** Compares tokens in constant time. */
 export const safeEqual = (one: string, other: string): boolean => timingSafeEqual(digest(one), digest(other));
 
 const rawValues = (request: FastifyRequest, name: string): readonly string[] => {
@@ -27,11 +27,14 @@ const rawValues = (request: FastifyRequest, name: string): readonly string[] => 
 
 const routeOf = ({ method, routeOptions }: FastifyRequest): string => `${method} ${routeOptions.url ?? ''}`;
 
-/** A page is opened by an address that a person types (`none`); what needs the token is asked by a page or a program. */
+/** False for pages, which a person opens by typing an address (Sec-Fetch-Site: none). */
 const isApi = (request: FastifyRequest): boolean =>
   request.routeOptions.url !== undefined && !openRoutes.has(routeOf(request));
 
-/** Which check refuses the request, or null. Rules R9 to R12 of facts/security-reliability. */
+/**
+ * The check that refuses the request; null when none does (rules R9 to R12 of
+ * facts/security-reliability).
+ */
 const refusedBy = (request: FastifyRequest, hosts: readonly string[]): string | null => {
   const given = rawValues(request, 'host');
   const [host] = given;
@@ -52,7 +55,7 @@ const bearer = (request: FastifyRequest): string | null => {
   return match?.[1] ?? null;
 };
 
-/** What every answer carries (rule R22). */
+/** Headers of every answer (rule R22). */
 export const answerHeaders = {
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
@@ -76,7 +79,7 @@ const refuseToken = (
   throttle: Throttle,
   { tokenHint, log }: GateOptions,
 ): FastifyReply => {
-  // Only a wrong token is a guess; a request without one has not read the manual.
+  // A request without a token is no guess, so it is not counted.
   const guessed = request.headers.authorization !== undefined;
   const { over, first } = guessed ? throttle.failed(request.ip) : { over: false, first: false };
   if (first) log('too many requests with a wrong token; they are throttled', { address: request.ip });
@@ -91,7 +94,7 @@ const refuseToken = (
     .send(errorBody('unauthorized', `send the header 'Authorization: Bearer <token>'; ${tokenHint}`));
 };
 
-/** The one hook that every request passes before routing, also one that leads nowhere: Host, Origin, site, URL, token. */
+/** Checks every request before routing: Host, Origin, site, URL length, token. */
 export const createGate = (options: GateOptions) => {
   const throttle = createThrottle(() => performance.now());
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {

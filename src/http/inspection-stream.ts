@@ -3,7 +3,7 @@ import type { SseConnection } from './sse.ts';
 
 const inspectionBytesAtMost = 4 * 1024 * 1024;
 
-/** XState's inspector protocol as server-sent events: each message is the data of one event, without a name or an id. */
+/** Sends XState's inspection messages as server-sent events without name and id. */
 export const inspectionStream = (connection: SseConnection, inspection: Inspection): void => {
   const leave = inspection.subscribe((message) => {
     if (connection.buffered() > inspectionBytesAtMost) connection.end();

@@ -7,19 +7,19 @@ import type { Method } from './methods.ts';
 const rpcRequestSchema = z.strictObject({
   jsonrpc: z.literal('2.0'),
   method: z.string().min(1),
-  /** An object or an array; the method looks inside. */
+  /** Each method checks its own. */
   params: z
     .custom<object>((given) => typeof given === 'object' && given !== null, 'expected an object or an array')
     .optional(),
   id: z.union([z.string(), z.number(), z.null()]).optional(),
 });
 
-/** An answer to a POST: nothing to say (204), or a body with its HTTP status. */
+/** The answer to a POST: no body (204), or a body with its HTTP status. */
 export type RpcAnswer = { readonly status: 204 } | { readonly status: 200 | 400; readonly body: unknown };
 
 const withRetry = z.object({ error: z.object({ data: z.object({ retry_after_seconds: z.number() }) }) });
 
-/** The longest time in seconds after which a refused call of an answer may be made again, or null. */
+/** The longest `retry_after_seconds` in an answer or batch; null when there is none. */
 export const retryAfterOf = (body: unknown): number | null => {
   const waits = (Array.isArray(body) ? body : [body]).flatMap((answer) => {
     const parsed = withRetry.safeParse(answer);
@@ -40,7 +40,7 @@ const malformed = (request: unknown, error: z.ZodError) => {
   return envelopeFailure('invalid_request', `not a JSON-RPC 2.0 request: ${where}`, id.success ? id.data.id : null);
 };
 
-/** Looks once over the text, so that nesting is refused before anything is built from it. */
+/** Finds deep nesting before `JSON.parse` builds it. */
 const tooDeep = (text: string): boolean => {
   let depth = 0;
   let quoted = false;
@@ -66,8 +66,8 @@ const parseBody = (text: string): { readonly value: unknown } | null => {
 };
 
 /**
- * JSON-RPC 2.0 over the library json-rpc-2.0, with its faults kept out (facts/runtime 4): the envelope is checked before
- * it sees a request, batches are taken apart here, and no thrown message reaches the caller.
+ * JSON-RPC 2.0 over json-rpc-2.0, without its faults (facts/runtime 4): the envelope is checked
+ * first, batches are split here, and the message of an unknown error never reaches the caller.
  */
 export const createRpc = (
   methods: Readonly<Record<string, Method>>,

@@ -19,7 +19,7 @@ import {
 
 export type Method = (params: unknown) => Promise<unknown>;
 
-/** The methods that need no agent: over a running server as well as over the project's files. */
+/** Methods that work with and without a server. */
 const createCatalogueMethods = (catalogue: Catalogue): Readonly<Record<string, Method>> => ({
   status: async (params) => catalogue.status(parseParams(taskParamsSchema, params).task_id),
   create: async (params) => {
@@ -75,7 +75,7 @@ export const createOfflineMethods = (service: OfflineService): Readonly<Record<s
   reopen: createChange(service.reopen),
 });
 
-/** The JSON-RPC methods of CONTRACT 3: each parses its params and asks the service. */
+/** The JSON-RPC methods of CONTRACT 3. */
 export const createMethods = (service: TaskService, discovery: () => unknown): Readonly<Record<string, Method>> => ({
   ...createCatalogueMethods(service),
   execute: async (params) => {

@@ -1,7 +1,7 @@
 import type { Tally } from '../actors/journal/counters.ts';
 import type { Slots } from '../machines/explain.ts';
 
-/** The counters of CONTRACT 6 by name. Times in seconds. */
+/** The counters of CONTRACT 6. Times in seconds. */
 export const metricsDocument = (tally: Tally, load: Slots, uptimeSeconds: number) => ({
   tasks_spawned: tally.spawned,
   tasks_completed: tally.completed,
@@ -33,7 +33,7 @@ const described: Readonly<Record<Name, readonly [type: 'counter' | 'gauge', help
   uptime_seconds: ['gauge', 'Time since the server started.'],
 };
 
-/** The same counters in the text format of Prometheus. */
+/** Prometheus text format. */
 export const metricsText = (document: Readonly<Record<Name, number>>): string =>
   (Object.keys(described) as Name[])
     .map((name) => {

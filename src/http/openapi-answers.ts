@@ -3,7 +3,7 @@ import { errorStatuses, refusalStatuses } from './error-table.ts';
 export const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 export const jsonContent = (schema: object) => ({ content: { 'application/json': { schema } } });
 
-/** The body of every error that is not a JSON-RPC answer; further keys are the facts of its code. */
+/** Body of an error outside JSON-RPC; further keys are the facts of its code. */
 export const errorSchema = {
   type: 'object',
   required: ['error'],
@@ -27,7 +27,7 @@ const retryLaterAnswer = (description: string) => ({
 
 const tooManyFailures = 'too many requests with a wrong token';
 
-/** What every route may answer beside what it is there for. */
+/** Error answers of every route. */
 export const openRefusals = {
   400: errorAnswer('no HTTP, or a path that cannot be decoded'),
   403: errorAnswer('refused by the check of Host, Origin, Sec-Fetch-Site, target or method; the error says which'),
@@ -37,7 +37,7 @@ export const openRefusals = {
   500: errorAnswer('an error inside; the server log has the details'),
 };
 
-/** What every route that asks for the token may answer. */
+/** Error answers of every route that needs the token. */
 export const commonRefusals = {
   ...openRefusals,
   401: errorAnswer('no token, or a wrong one; the error says where the token is'),

@@ -32,7 +32,6 @@ interface DescribedMethod {
 }
 const method = (says: string, params: z.ZodType, result: z.ZodType): DescribedMethod => ({ says, params, result });
 
-/** Every JSON-RPC method (CONTRACT 3). */
 const methods: Readonly<Record<string, DescribedMethod>> = {
   execute: method('runs a role on a task; answers when the run is accepted', executeParamsSchema, executeResultSchema),
   status: method('the task as it is now', taskParamsSchema, taskViewSchema),
@@ -59,7 +58,6 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
   ),
 };
 
-/** The names of the methods that the description knows. */
 export const describedMethods: readonly string[] = Object.keys(methods);
 
 const schemaOf = (schema: z.ZodType, io: 'input' | 'output') => {
@@ -82,7 +80,7 @@ const requestOf = (name: string, { says }: DescribedMethod) => ({
   },
 });
 
-/** The requests and the answers; several methods answer alike, so a result may fit more than one of its schemas. */
+/** Several methods share a result, so a result may match more than one of its schemas. */
 export const rpcSchemas = () => ({
   ...Object.fromEntries(
     Object.entries(methods).flatMap(([name, described]) => [
@@ -118,7 +116,6 @@ const oneOrBatch = (name: string) => ({
   anyOf: [ref(name), { type: 'array', items: ref(name), minItems: 1, maxItems: 20 }],
 });
 
-/** A route that answers every method. */
 export const rpcRoute = (summary: string) => ({
   post: {
     summary,

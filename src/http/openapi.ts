@@ -41,7 +41,7 @@ const openReadRoute = (summary: string) => ({
   },
 });
 
-/** The description of the HTTP face, generated from the schemas that parse its requests. */
+/** The OpenAPI description, generated from the schemas that parse the requests. */
 export const openApiDocument = (name: string, version: string) => ({
   openapi: '3.1.0',
   info: { title: name, version, description: 'Runs coding agents on tracked tasks. One server serves one project.' },

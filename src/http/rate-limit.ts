@@ -1,10 +1,11 @@
-/** Says whether one more request may be answered now. */
+/** Takes one request; false when it must be refused. */
 export type RateLimit = () => boolean;
 
-/** Seconds after which a refused request may be sent again. */
 export const retryAfterSeconds = 1;
 
-/** A token bucket: so many requests a second, and twice as many at once (rule R20). `now` in ms. */
+/**
+ * A token bucket: `perSecond` requests a second, and twice as many at once (rule R20). `now` in ms.
+ */
 export const createRateLimit = (perSecond: () => number, now: () => number): RateLimit => {
   let left = Number.POSITIVE_INFINITY;
   let asked = now();

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { plural } from '../machines/plural.ts';
 
-/** A value that a schema refuses: its path, and the problem as a phrase that follows the path. */
+/** A problem that a schema found: its path, and a phrase that follows the path. */
 export interface SchemaProblem {
   readonly path: readonly PropertyKey[];
   readonly problem: string;
-  /** For a key that is not known: the keys that are. */
+  /** For an unknown key: the known keys. */
   readonly knownKeys?: readonly string[];
 }
 
@@ -23,7 +23,7 @@ const schemaAt = (schema: JsonSchema, path: readonly PropertyKey[]): JsonSchema 
     return isSchema(next) ? next : {};
   }, schema);
 
-/** The keys of an object, or the names that a record takes. */
+/** The keys of an object, or the allowed keys of a record. */
 const keysOf = ({ properties, propertyNames }: JsonSchema): readonly string[] =>
   properties === undefined && isSchema(propertyNames)
     ? (propertyNames.enum ?? []).map(String)
@@ -63,7 +63,7 @@ const expectation = (schema: JsonSchema): string => {
 
 const shownAtMost = 60;
 
-/** Free text may hold a secret: only its length is shown. */
+/** Shows only the length of free text, which may hold a secret. */
 const given = (value: unknown, { type, enum: choices }: JsonSchema): string => {
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : `a list of ${value.length}`;
   if (typeof value === 'object' && value !== null) return 'an object';
@@ -75,7 +75,7 @@ const given = (value: unknown, { type, enum: choices }: JsonSchema): string => {
     : JSON.stringify(value);
 };
 
-/** Parses a value. A refusal never shows text of the schema library, unless a schema names its own message. */
+/** Parses a value. Problems have our own text, unless the schema names a message. */
 export const parseWithProblems = <Output>(schema: z.ZodType<Output>, value: unknown): Parsed<Output> => {
   const plain = schema.safeParse(value);
   if (plain.success) return { ok: true, value: plain.data };

@@ -1,7 +1,9 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { FastifySSEPlugin } from 'fastify-sse-v2';
 
-/** Frames that go to many connections: as they are, and as a chunk of HTTP/1.1, so that nobody encodes them again. */
+/**
+ * Frames for many connections: as bytes, and as an HTTP/1.1 chunk that needs no further encoding.
+ */
 export interface SharedFrames {
   readonly plain: Buffer;
   readonly chunk: Buffer;
@@ -12,17 +14,20 @@ export const shareFrames = (frames: string): SharedFrames => {
   return { plain, chunk: Buffer.concat([Buffer.from(`${plain.length.toString(16)}\r\n`), plain, Buffer.from('\r\n')]) };
 };
 
-/** An open stream of server-sent events. Nothing of it throws; after the client has left, writing does nothing. */
+/**
+ * An open stream of server-sent events. Its methods never throw; writing after the client left does
+ * nothing.
+ */
 export interface SseConnection {
-  /** Whole frames, ready to be sent. */
+  /** Takes whole frames. */
   write(frames: string): void;
-  /** The same for frames that go to many; three times as fast (bench/streams). */
+  /** Writes shared frames; three times as fast (bench/streams). */
   share(frames: SharedFrames): void;
-  /** Bytes that the client has not taken yet. */
+  /** Bytes that the client has not read yet. */
   buffered(): number;
-  /** Resolves when the client has taken what was written, or is gone. */
+  /** Resolves when the client has read everything, or is gone. */
   drained(): Promise<void>;
-  /** Sends what was written and ends the response. */
+  /** Ends the response after everything written. */
   end(): void;
   onClose(listener: () => void): void;
   readonly closed: () => boolean;
@@ -30,11 +35,14 @@ export interface SseConnection {
 
 export interface Sse {
   open(reply: FastifyReply): SseConnection;
-  /** Ends every stream with a word that the server stops; waits for slow clients a moment only. */
+  /** Ends every stream with a comment that the server stops; waits at most 1 s for slow clients. */
   endAll(): Promise<void>;
 }
 
-/** A reader that takes nothing over so many heartbeats is let go; it can come back with Last-Event-ID. */
+/**
+ * A reader that reads nothing for this many heartbeats is disconnected; it can resume with
+ * Last-Event-ID.
+ */
 const missedAtMost = 4;
 const closeWaitMs = 1_000;
 
@@ -42,14 +50,14 @@ interface OpenConnection extends SseConnection {
   beat(): void;
 }
 
-/** Holds a response open, without a frame of its own. */
+/** Keeps a response open without a frame of its own. */
 const untilEnded = (ended: Promise<void>): AsyncIterable<never> => ({
   [Symbol.asyncIterator]: () => ({ next: () => ended.then(() => ({ done: true, value: undefined })) }),
 });
 
 /**
- * The plugin opens the response and ends it. Frames are written past it, because it would encode each one anew for every
- * reader (facts/runtime 4), and it neither beats nor ends with its socket.
+ * The plugin opens and ends the response. Frames bypass it: it would encode each one for every
+ * reader (facts/runtime 4), and it sends no heartbeat and does not end with its socket.
  */
 const openConnection = (reply: FastifyReply): OpenConnection => {
   const { raw } = reply;
@@ -75,15 +83,15 @@ const openConnection = (reply: FastifyReply): OpenConnection => {
     wake();
     finish();
   });
-  const takes = (): boolean => !ended && !raw.destroyed;
+  const isWritable = (): boolean => !ended && !raw.destroyed;
   return {
     write: (frames) => {
-      if (takes()) raw.write(frames);
+      if (isWritable()) raw.write(frames);
     },
     share: ({ plain, chunk }) => {
-      if (!takes()) return;
+      if (!isWritable()) return;
       const { socket } = raw;
-      // Behind the response's own writes, which are handed to the socket at once, unless it still waits for its socket.
+      // Equal lengths mean that the socket has every earlier write of the response.
       if (raw.chunkedEncoding && socket !== null && socket.writableLength === raw.writableLength) socket.write(chunk);
       else raw.write(plain);
     },
@@ -107,12 +115,15 @@ const openConnection = (reply: FastifyReply): OpenConnection => {
       missed = raw.writableLength > 0 && now === written ? missed + 1 : 0;
       written = now;
       if (missed >= missedAtMost) raw.destroy();
-      else if (takes() && !raw.writableNeedDrain) raw.write(':\n\n');
+      else if (isWritable() && !raw.writableNeedDrain) raw.write(':\n\n');
     },
   };
 };
 
-/** The only user of fastify-sse-v2: opens streams, keeps them alive, and ends them all when the server stops. */
+/**
+ * The only user of fastify-sse-v2. Opens streams, sends heartbeats, and ends all streams when the
+ * server stops.
+ */
 export const createSse = async (app: FastifyInstance, heartbeatMs: number): Promise<Sse> => {
   await app.register(FastifySSEPlugin, { retryDelay: 2_000 });
   const connections = new Set<OpenConnection>();

@@ -1,14 +1,13 @@
-/** How many streams may be open at once (rule R19). */
+/** Streams that may be open at once (rule R19). */
 export interface StreamLimits {
   readonly inAll: number;
   readonly perTask: number;
 }
 
-/** Counts the open streams. */
 export interface StreamCounter {
   /**
-   * @param taskId the task that is streamed; null for a stream of no single task, which only the limit in all binds
-   * @returns what to call when the stream closes, or which limit it would pass
+   * @param taskId null for the stream of all tasks, which only `inAll` limits
+   * @returns `close`, to be called when the stream closes, or the limit that refuses it
    */
   open(taskId: string | null): { readonly close: () => void } | { readonly refused: keyof StreamLimits };
 }

@@ -1,12 +1,12 @@
-/** Counts failures of each caller within a minute (rule R7). */
+/** Counts the failures of each caller within a minute (rule R7). */
 export interface Throttle {
-  /** Counts one failure; says whether the caller now has more than it may, and whether for the first time. */
+  /** Counts one failure. `over`: the caller has more than allowed; `first`: for the first time. */
   failed(caller: string): { readonly over: boolean; readonly first: boolean };
 }
 
 export const windowMs = 60_000;
 const failuresAtMost = 20;
-/** More callers than this at once start anew: the memory is bounded, not the strictness. */
+/** Above this many callers, all counts start anew, so memory stays bounded. */
 const callersAtMost = 1_000;
 
 export const createThrottle = (now: () => number): Throttle => {

@@ -3,7 +3,7 @@ import { ServiceError } from '../machines/errors.ts';
 import type { RunOptions } from '../machines/task.ts';
 import { parseWithProblems } from './schema-problems.ts';
 
-/** The requests of CONTRACT 3 as they arrive: snake_case, every key known, every value bounded. */
+/** Requests of CONTRACT 3 as they arrive: snake_case, every key known, every value bounded. */
 
 const id = z.string().max(65_536).describe('the id of a task');
 const reason = z.string().max(2_000).optional().describe('why; shown with the task');
@@ -91,7 +91,7 @@ export const respondParamsSchema = z
     message: 'give text, or decision (allow or deny), or both',
   });
 
-/** The answer to `execute`. */
+/** Result of `execute`. */
 export const executeResultSchema = z.strictObject({
   task_id: z.string(),
   role: z.string(),
@@ -103,7 +103,7 @@ export const executeResultSchema = z.strictObject({
   created_at: z.iso.datetime(),
 });
 
-/** @throws invalid_params with the path of each bad field */
+/** @throws invalid_params with the path of each problem */
 export const parseParams = <Output>(schema: z.ZodType<Output>, params: unknown): Output => {
   const parsed = parseWithProblems(schema, params ?? {});
   if (parsed.ok) return parsed.value;
@@ -114,7 +114,6 @@ export const parseParams = <Output>(schema: z.ZodType<Output>, params: unknown):
   throw new ServiceError('invalid_params', { fields });
 };
 
-/** The wire's option names in ours. */
 export const runOptions = (options: z.infer<typeof optionsSchema> = {}): RunOptions => ({
   ...(options.model === undefined ? {} : { model: options.model }),
   ...(options.timeout_seconds === undefined ? {} : { timeoutMs: options.timeout_seconds * 1_000 }),

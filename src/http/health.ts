@@ -1,0 +1,78 @@
+import { createHmac } from 'node:crypto';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Store } from '../actors/store/port.ts';
+import type { System } from '../actors/system.ts';
+import type { Tracker } from '../actors/tracker/port.ts';
+
+interface Check {
+  readonly ok: boolean;
+  /** One sentence. */
+  readonly detail: string;
+}
+
+export interface HealthOptions {
+  readonly name: string;
+  readonly version: string;
+  readonly system: Pick<System, 'journal' | 'check'>;
+  readonly store: Pick<Store, 'check'>;
+  readonly tracker: Pick<Tracker, 'check'>;
+  /** Says whether a language model can be called. */
+  readonly modelCheck: () => Check;
+  /** Proves the identity of this server, also where authentication is off (rule R3). */
+  readonly proofToken: () => string;
+  /** Says in one sentence what is wrong with the token file; null when nothing is. */
+  readonly tokenProblem: () => string | null;
+  /** True while the server is about to stop: it still answers, and says so. */
+  readonly draining: () => boolean;
+}
+
+/** Lets a client check that this server knows the token before it sends the token (rule R3). */
+const proofOf = (request: FastifyRequest, token: string): string | undefined => {
+  const { challenge } = request.query as { challenge?: unknown };
+  if (typeof challenge !== 'string' || challenge.length > 200) return undefined;
+  const { localAddress, localPort } = request.socket;
+  return createHmac('sha256', token).update(`${challenge} ${localAddress}:${localPort}`).digest('base64url');
+};
+
+const statusAndDetail = ({ ok, detail }: Check) => ({ status: ok ? 'ok' : 'failing', detail });
+
+/** The health document (CONTRACT 6). */
+const healthDocument = async (
+  options: HealthOptions,
+  uptimeSeconds: number,
+  proof: string | undefined,
+): Promise<object> => {
+  const problem = options.system.journal.retry();
+  const store = problem === null ? options.store.check() : { ok: false, detail: problem };
+  const [tracker, model] = [await options.tracker.check(), options.modelCheck()];
+  const tokenProblem = options.tokenProblem();
+  const supervisor = options.system.check();
+  const isHealthy = store.ok && tracker.ok && supervisor.ok && tokenProblem === null;
+  return {
+    status: options.draining() ? 'draining' : isHealthy ? 'healthy' : 'degraded',
+    version: options.version,
+    server: options.name,
+    features: { a2a_protocol: true, sse_streaming: true, parallel_execution: true, monitoring: true },
+    checks: {
+      store: statusAndDetail(store),
+      tracker: statusAndDetail(tracker),
+      supervisor: statusAndDetail(supervisor),
+      token: statusAndDetail({ ok: tokenProblem === null, detail: tokenProblem ?? 'the token file is in order' }),
+      model: { ...statusAndDetail(model), status: model.ok ? 'ok' : 'missing' },
+    },
+    uptime_seconds: uptimeSeconds,
+    ...(proof === undefined ? {} : { proof }),
+  };
+};
+
+/** Adds `GET /health` and `GET /health/ready`; both answer 503 while the server drains. */
+export const addHealthRoutes = (app: FastifyInstance, options: HealthOptions, uptime: () => number): void => {
+  const { draining } = options;
+  app.get('/health', async (request, reply) => {
+    const document = await healthDocument(options, uptime(), proofOf(request, options.proofToken()));
+    return reply.code(draining() ? 503 : 200).send(document);
+  });
+  app.get('/health/ready', async (_request, reply) =>
+    reply.code(draining() ? 503 : 200).send({ status: draining() ? 'draining' : 'ready' }),
+  );
+};

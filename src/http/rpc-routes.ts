@@ -1,0 +1,43 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { System } from '../actors/system.ts';
+import { discoveryDocument, type Identity } from './discovery.ts';
+import { errorBody, refusalStatuses } from './error-table.ts';
+import { createRpc, retryAfterOf } from './json-rpc.ts';
+import { createMethods } from './methods.ts';
+import { openApiDocument } from './openapi.ts';
+import { createRateLimit, retryAfterSeconds } from './rate-limit.ts';
+
+export interface RpcRouteOptions extends Identity {
+  readonly system: Pick<System, 'service' | 'settings'>;
+  /** JSON-RPC requests a second, however many calls they hold; read for every request. */
+  readonly requestsPerSecond: () => number;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+}
+
+const refuseRate = (reply: FastifyReply): FastifyReply =>
+  reply
+    .code(refusalStatuses.too_many_requests)
+    .header('retry-after', retryAfterSeconds)
+    .send(errorBody('too_many_requests', 'too many requests at once; send them more slowly, or as batches'));
+
+/** Adds the three JSON-RPC routes, the discovery document and the OpenAPI description. */
+export const addRpcRoutes = (app: FastifyInstance, options: RpcRouteOptions): void => {
+  const { system, log } = options;
+  const discovery = () => discoveryDocument(options, system.settings());
+  const rpc = createRpc(createMethods(system.service, discovery), (error) => log('JSON-RPC method failed', { error }));
+  const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const answer = await rpc(typeof request.body === 'string' ? request.body : '');
+    if (answer.status === 204) return reply.code(204).send();
+    const retryAfter = retryAfterOf(answer.body);
+    if (retryAfter !== null) reply.header('retry-after', retryAfter);
+    return reply.code(answer.status).send(answer.body);
+  };
+  const takeToken = createRateLimit(options.requestsPerSecond, () => performance.now());
+  const onRequest = (_request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
+    if (takeToken()) done();
+    else refuseRate(reply);
+  };
+  for (const path of ['/a2a/execute', '/a2a/status', '/a2a/discovery']) app.post(path, { onRequest }, handler);
+  app.get('/a2a/discovery', async () => discovery());
+  app.get('/openapi.json', async () => openApiDocument(options.name, options.version));
+};

@@ -1,0 +1,42 @@
+import { frameText } from '../actors/journal/event-types.ts';
+import type { Entry } from '../actors/store/port.ts';
+import type { TaskView } from '../machines/task-view.ts';
+
+/** A frame of the journal as it goes over the wire (CONTRACT 5). Its data is JSON, so it holds no line break. */
+export const sseFrame = (entry: Entry): string =>
+  `id: ${entry.seq}\nevent: ${entry.type}\ndata: ${frameText(entry)}\n\n`;
+
+interface ControlSubject {
+  /** Null in the stream of all tasks. */
+  readonly taskId: string | null;
+  readonly attempt: number;
+}
+
+/** A frame that the journal does not hold. It has no id, since no reader can resume from it. */
+export const controlFrame = (
+  type: 'connected' | 'stream_closed' | 'gap',
+  { taskId, attempt }: ControlSubject,
+  data: object,
+): string =>
+  `event: ${type}\ndata: ${JSON.stringify({
+    type,
+    task_id: taskId,
+    attempt,
+    timestamp: new Date().toISOString(),
+    data,
+  })}\n\n`;
+
+/**
+ * The snapshot of a task without journal entries. Its seq is the highest of the journal: the next
+ * entry of the task has a higher one.
+ */
+export const snapshotFrame = (seq: number, task: TaskView): string =>
+  sseFrame({
+    seq,
+    taskId: task.task_id,
+    attempt: task.attempt,
+    type: 'snapshot',
+    at: Date.now(),
+    data: JSON.stringify({ machine: 'task', value: task.status, tags: [], task }),
+    cause: null,
+  });

@@ -1,0 +1,75 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Inspection } from '../actors/engine/inspection.ts';
+import type { Store } from '../actors/store/port.ts';
+import type { System } from '../actors/system.ts';
+import { ServiceError } from '../machines/errors.ts';
+import { errorBody } from './error-table.ts';
+import { inspectionStream } from './inspection-stream.ts';
+import type { Sse, SseConnection } from './sse.ts';
+import { createStreamCounter, type StreamLimits } from './stream-limits.ts';
+import { createStreams } from './task-stream.ts';
+
+export interface StreamRouteOptions {
+  readonly system: Pick<System, 'service' | 'journal'>;
+  readonly store: Store;
+  /** Source of `GET /inspect`; null unless the server was started with --inspect. */
+  readonly inspection: Inspection | null;
+  /** Read for every stream. */
+  readonly streamLimits: () => StreamLimits;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+}
+
+/**
+ * The last frame that a reader saw, from the header Last-Event-ID or the query `after`; null when neither is set.
+ * @throws invalid_params when it is no number, or higher than the newest frame of this server
+ */
+const lastEventId = (request: FastifyRequest, store: Store): number | null => {
+  const { after } = request.query as { after?: unknown };
+  const header = request.headers['last-event-id'];
+  const [path, given] = header === undefined ? ['after', after] : ['Last-Event-ID', header];
+  const refused = (problem: string) => new ServiceError('invalid_params', { fields: [{ path, problem }] });
+  if (given === undefined || given === '') return null;
+  if (typeof given !== 'string' || !/^\d{1,15}$/.test(given)) throw refused('expected a frame id');
+  if (Number(given) > store.lastSeq())
+    throw refused('this server has not sent that frame; read again from the start with ?after=0');
+  return Number(given);
+};
+
+const streamRetrySeconds = 5;
+
+const refuseStream = (reply: FastifyReply, which: keyof StreamLimits, limits: StreamLimits): FastifyReply => {
+  const where = which === 'inAll' ? 'on this server' : 'of this task';
+  return reply
+    .code(which === 'inAll' ? 503 : 429)
+    .header('retry-after', streamRetrySeconds)
+    .send(errorBody('too_many_streams', `${limits[which]} streams ${where} are open already; close one`));
+};
+
+/** Adds `GET /stream`, `GET /stream/:task_id` and `GET /inspect`. */
+export const addStreamRoutes = (app: FastifyInstance, sse: Sse, options: StreamRouteOptions): void => {
+  const { system, store, inspection, streamLimits, log } = options;
+  const counter = createStreamCounter(streamLimits);
+  const streams = createStreams(store, system.journal, (error) => log('stream failed', { error }));
+  const openStream = (reply: FastifyReply, taskId: string | null, run: (connection: SseConnection) => void) => {
+    const counted = counter.open(taskId);
+    if ('refused' in counted) return refuseStream(reply, counted.refused, streamLimits());
+    const connection = sse.open(reply);
+    connection.onClose(counted.close);
+    run(connection);
+    return reply;
+  };
+  app.get('/stream', async (request, reply) => {
+    const after = lastEventId(request, store);
+    return openStream(reply, null, (connection) => streams.every(connection, after));
+  });
+  app.get('/inspect', async (_request, reply) => {
+    if (inspection === null)
+      return reply.code(404).send(errorBody('not_found', 'this server is not inspected; start it with --inspect'));
+    return openStream(reply, null, (connection) => inspectionStream(connection, inspection));
+  });
+  app.get<{ Params: { task_id: string } }>('/stream/:task_id', async (request, reply) => {
+    const view = await system.service.status(request.params.task_id);
+    const after = lastEventId(request, store);
+    return openStream(reply, view.task_id, (connection) => streams.task(connection, view, after));
+  });
+};
