@@ -2,6 +2,7 @@ import { dirname, posix } from 'node:path';
 import { type FileChange, findObjects } from './commits.ts';
 import { required } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
+import type { MovePlaces } from './move-record.ts';
 import { foldersOf, shownName } from './names.ts';
 import { isPresent } from './plain.ts';
 import { atTop, findUsersFiles } from './users-files.ts';
@@ -13,6 +14,7 @@ export interface Checkout {
   /** What the branch is called for people. */
   readonly into: string;
   readonly index: string;
+  readonly moving: MovePlaces;
   /** Filters that the user allows by name (`workspace.filters`). */
   readonly filters: readonly string[];
 }

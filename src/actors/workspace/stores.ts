@@ -4,9 +4,11 @@ import { commitOf, commitTree, moveBranch } from './commits.ts';
 import { findRepository } from './find-repository.ts';
 import { GitError, required, requiredLine } from './git.ts';
 import { type GitDirs, withGitDirs } from './git-dirs.ts';
-import { removeDeadLock } from './head-lock.ts';
+import { mendMove } from './move-files.ts';
+import { movePlaces, readMove } from './move-record.ts';
 import type { Repository } from './repository.ts';
 import { snapshotInThread } from './snapshots.ts';
+import { removeDeadLock, userLocks } from './user-locks.ts';
 import { removeDeadUses } from './uses.ts';
 
 export interface StoresOptions {
@@ -32,6 +34,7 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
   const uses = join(folder, 'uses');
   const ownDir = join(folder, 'project.git');
   const ownIndex = join(folder, 'project.index');
+  const moving = movePlaces(folder);
 
   const own = async (): Promise<Repository> => {
     const made = ['objects/info', 'objects/pack', 'refs/heads', 'info'];
@@ -72,8 +75,24 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
     return commit;
   };
 
-  const beginOwn = async <Result>(work: (begun: Begun) => Promise<Result>, signal?: AbortSignal): Promise<Result> =>
-    withGitDirs(program, await own(), uses, async (dirs) => work({ dirs, head: await commitOwn(dirs, signal) }));
+  const indexOf = ({ kind, gitDir }: Repository): string => (kind === 'own' ? ownIndex : join(gitDir, 'index'));
+
+  const use = async <Result>(kind: Repository['kind'], work: (dirs: GitDirs) => Promise<Result>): Promise<Result> => {
+    const repository = kind === 'own' ? await own() : await findRepository(program, projectRoot);
+    if (repository === null) throw new GitError('the repository of this project is gone');
+    return withGitDirs(program, repository, uses, work);
+  };
+
+  const mend = async (): Promise<string | null> => {
+    const record = await readMove(moving);
+    if (record === null) return null;
+    return use(record.kind, (dirs) => mendMove(dirs, { moving, index: indexOf(dirs.repository) }, record));
+  };
+
+  const beginOwn = async <Result>(work: (begun: Begun) => Promise<Result>, signal?: AbortSignal): Promise<Result> => {
+    await mend();
+    return use('own', async (dirs) => work({ dirs, head: await commitOwn(dirs, signal) }));
+  };
 
   return {
     uses,
@@ -81,7 +100,11 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
     tidy: async (): Promise<void> => {
       await removeDeadUses(uses);
       const repository = await findRepository(program, projectRoot).catch(() => null);
-      for (const dir of [repository?.gitDir ?? null, ownDir]) if (dir !== null) await removeDeadLock(dir);
+      const locks = [
+        ...(repository === null ? [] : userLocks(repository.gitDir, indexOf(repository))),
+        ...userLocks(ownDir, ownIndex),
+      ];
+      for (const lock of locks) await removeDeadLock(lock);
     },
     /** Uses the repository that new work is kept in. @throws GitError when the project's is not used */
     begin: async <Result>(work: (begun: Begun) => Promise<Result>, signal?: AbortSignal): Promise<Result> => {
@@ -94,19 +117,18 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
       return found === null ? beginOwn(work, signal) : found.result;
     },
     /** Uses the repository that earlier work is in. */
-    use: async <Result>(kind: Repository['kind'], work: (dirs: GitDirs) => Promise<Result>): Promise<Result> => {
-      const repository = kind === 'own' ? await own() : await findRepository(program, projectRoot);
-      if (repository === null) throw new GitError('the repository of this project is gone');
-      return withGitDirs(program, repository, uses, work);
-    },
+    use,
+    /** Ends a merge that a crash cut short. @returns what the user must know of it, or null */
+    mend,
     /** The user's files, and what stands for their branch. */
     checkout: async (dirs: GitDirs, filters: readonly string[], signal?: AbortSignal) => {
+      const places = { index: indexOf(dirs.repository), moving };
       if (dirs.repository.kind === 'own') {
         await commitOwn(dirs, signal);
-        return { branch: ownBranch, into: 'the project folder', index: ownIndex, filters: [] };
+        return { ...places, branch: ownBranch, into: 'the project folder', filters: [] };
       }
       const [, branch = null] = /^ref: refs\/heads\/(\S+)/.exec(dirs.head) ?? [];
-      return { branch, into: branch ?? '', index: join(dirs.repository.gitDir, 'index'), filters };
+      return { ...places, branch, into: branch ?? '', filters };
     },
   };
 };

@@ -213,7 +213,8 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     leftOut: async (taskId, attempt) => (await records.read(taskId, attempt))?.notes ?? [],
     sweep: async (isOver) => {
       await stores.tidy();
-      const failed = [...(await removals.sweep())];
+      const cut = await inTurn(stores.mend).catch(messageOf);
+      const failed = [...(await removals.sweep()), ...(cut === null ? [] : [cut])];
       for (const { task_id, attempt, role, closed } of await records.all()) {
         const taskId = task_id as TaskId;
         if (!closed && !isOver(taskId, attempt)) continue;
@@ -231,6 +232,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
         signal?.throwIfAborted();
         const record = await records.read(taskId, attempt);
         if (record?.commit == null || mode === 'none') return { status: 'nothing' };
+        await stores.mend();
         const { branch, commit, role } = record;
         const message = `${title}\n\nTask: ${taskId}\nAttempt: ${attempt}\n`;
         return stores.use(record.kind, async (dirs) => {

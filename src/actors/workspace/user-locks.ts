@@ -28,16 +28,13 @@ const isDead = async (file: string): Promise<boolean> => {
   return Number(holder) === process.pid || !isAlive(Number(holder));
 };
 
-const lockOf = (gitDir: string): string => join(gitDir, 'HEAD.lock');
-
-/** Takes away the lock of ours that a crash left. */
-export const removeDeadLock = async (gitDir: string): Promise<void> => {
-  if (await isDead(lockOf(gitDir))) await unlink(lockOf(gitDir));
+/** Takes away a lock of ours that a crash left. */
+export const removeDeadLock = async (file: string): Promise<void> => {
+  if (await isDead(file)) await unlink(file);
 };
 
-/** Nobody else switches the branch meanwhile. A lock of ours that a crash left is taken away. */
-export const whileHeadIsLocked = async <Result>(gitDir: string, work: () => Promise<Result>): Promise<Result> => {
-  const file = lockOf(gitDir);
+/** Holds a lock file of the user's git meanwhile, as git itself does. @throws GitError when another one holds it */
+const whileLocked = async <Result>(file: string, work: () => Promise<Result>): Promise<Result> => {
   const take = (): Promise<void> => writeFile(file, `agent-server ${process.pid}`, { flag: 'wx', mode: 0o600 });
   try {
     await take().catch(async (error: unknown) => {
@@ -55,4 +52,19 @@ export const whileHeadIsLocked = async <Result>(gitDir: string, work: () => Prom
     await unlink(file).catch(() => {});
     held.delete(file);
   }
+};
+
+/** The locks that a merge holds: nobody else switches the branch or stages files. */
+export const userLocks = (gitDir: string, index: string): readonly [head: string, index: string] => [
+  join(gitDir, 'HEAD.lock'),
+  `${index}.lock`,
+];
+
+export const whileUserWaits = async <Result>(
+  gitDir: string,
+  index: string,
+  work: () => Promise<Result>,
+): Promise<Result> => {
+  const [head, staged] = userLocks(gitDir, index);
+  return whileLocked(head, () => whileLocked(staged, work));
 };

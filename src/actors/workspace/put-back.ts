@@ -1,0 +1,121 @@
+import type { Stats } from 'node:fs';
+import { copyFile, lstat, mkdir, readFile, readlink, rmdir, symlink, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { changesBetween, type FileChange } from './commits.ts';
+import { required } from './git.ts';
+import type { GitDirs } from './git-dirs.ts';
+import type { MovePlaces, MoveRecord } from './move-record.ts';
+import { foldersOf, shownName } from './names.ts';
+import { atTop } from './users-files.ts';
+
+const nothing = '000000';
+const absent = ['ENOENT', 'ENOTDIR'];
+
+const hasCode = (error: unknown, codes: readonly string[]): boolean =>
+  error instanceof Error && 'code' in error && codes.includes(String(error.code));
+
+const below = (folder: string, path: string): Buffer => Buffer.from(`${folder}/${path}`, 'latin1');
+
+const statOf = async (path: Buffer): Promise<Stats | null> =>
+  lstat(path).catch((error: unknown) => {
+    if (hasCode(error, absent)) return null;
+    throw error;
+  });
+
+const bytesOf = async (path: Buffer, stat: Stats): Promise<Buffer | null> => {
+  if (stat.isSymbolicLink()) return readlink(path, 'buffer');
+  return stat.isFile() ? readFile(path) : null;
+};
+
+type Likeness = 'same' | 'beginning' | 'other';
+
+/** Whether a path holds what another one holds, or the beginning of it, as a git leaves it that was killed or had no room. */
+const compare = async (path: Buffer, other: Buffer): Promise<Likeness> => {
+  const [stat, otherStat] = [await statOf(path), await statOf(other)];
+  if (stat === null || otherStat === null) return stat === otherStat ? 'same' : 'other';
+  if (stat.isSymbolicLink() !== otherStat.isSymbolicLink() || stat.size > otherStat.size) return 'other';
+  const [bytes, otherBytes] = [await bytesOf(path, stat), await bytesOf(other, otherStat)];
+  if (bytes === null || otherBytes === null || !otherBytes.subarray(0, bytes.length).equals(bytes)) return 'other';
+  if (bytes.length < otherBytes.length) return 'beginning';
+  return ((stat.mode ^ otherStat.mode) & 0o100) === 0 ? 'same' : 'other';
+};
+
+/** The changed files of a commit as git would write them for the user, in a folder of ours. */
+const writeOut = async (
+  { userGit }: GitDirs,
+  folder: string,
+  commit: string,
+  paths: readonly string[],
+  flags: readonly string[],
+): Promise<void> => {
+  await mkdir(folder, { mode: 0o700 });
+  const where = { cwd: folder, env: { GIT_WORK_TREE: folder, GIT_INDEX_FILE: `${folder}.index` } };
+  const input = Buffer.from(paths.map((path) => `${path}\0`).join(''), 'latin1');
+  const what = 'the files as they were cannot be read';
+  await required(what, userGit([...flags, 'read-tree', commit], where));
+  await required(what, userGit([...flags, 'checkout-index', '-q', '-z', '--stdin'], { ...where, input }));
+};
+
+/** Where the system keeps one, such as a mount point, an empty folder stays. */
+const removeEmptyFolders = async (dirs: GitDirs, paths: readonly string[]): Promise<void> => {
+  const deepestFirst = [...foldersOf(paths)].sort((one, other) => other.length - one.length);
+  for (const folder of deepestFirst) await rmdir(atTop(dirs, folder.slice(0, -1))).catch(() => {});
+};
+
+/** Makes the folders of a path; false when something else is in the place of one. */
+const makeWay = async (dirs: GitDirs, path: string): Promise<boolean> => {
+  for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) {
+    const folder = atTop(dirs, path.slice(0, at));
+    const stat = await statOf(folder);
+    if (stat === null) await mkdir(folder);
+    else if (!stat.isDirectory()) return false;
+  }
+  return true;
+};
+
+const restore = async (dirs: GitDirs, path: string, from: Buffer): Promise<void> => {
+  const to = atTop(dirs, path);
+  const stat = await lstat(from);
+  if (stat.isSymbolicLink()) await symlink(await readlink(from, 'buffer'), to);
+  else await copyFile(from, to);
+};
+
+/**
+ * Gives the user's files back what they had before a move that was cut short. A file that is neither as before nor as the
+ * move makes it is the user's: it stays. @returns such files, for people
+ */
+export const putBack = async (
+  dirs: GitDirs,
+  places: MovePlaces,
+  { head, target }: MoveRecord,
+  flags: readonly string[],
+): Promise<readonly string[]> => {
+  const [before, after] = [join(places.folder, 'before'), join(places.folder, 'after')];
+  const changes = await changesBetween(dirs, head, target);
+  const pathsWith = (mode: (change: FileChange) => string): readonly string[] =>
+    changes.filter((change) => mode(change) !== nothing).map(({ path }) => path);
+  const [paths, newPaths] = [pathsWith(({ from }) => from), pathsWith(({ to }) => to)];
+  await writeOut(dirs, before, head, paths, flags);
+  await writeOut(dirs, after, target, newPaths, flags);
+
+  const kept: string[] = [];
+  const lost: string[] = [];
+  const removed: string[] = [];
+  for (const { path } of changes) {
+    const here = atTop(dirs, path);
+    if ((await compare(here, below(before, path))) === 'same') continue;
+    const stat = await statOf(here);
+    if (stat !== null && (await compare(here, below(after, path))) === 'other') {
+      kept.push(shownName(path));
+      continue;
+    }
+    if (stat !== null) await unlink(here);
+    removed.push(path);
+    if ((await statOf(below(before, path))) !== null) lost.push(path);
+  }
+  await removeEmptyFolders(dirs, removed);
+  for (const path of lost)
+    if (await makeWay(dirs, path)) await restore(dirs, path, below(before, path));
+    else kept.push(shownName(path));
+  return kept;
+};

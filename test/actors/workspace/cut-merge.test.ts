@@ -1,0 +1,180 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { beforeAll, expect, test } from 'vitest';
+import type { TaskId } from '../../../src/machines/task.ts';
+import { anAttempt } from '../../contracts/workspace.ts';
+import { mountSmallDisk } from '../../disk/support/small-disk.ts';
+import { gitIn, worktreesOf } from '../../support/git.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+/** Merges that do not come to their end: a killed process, a killed git, a full disk. */
+
+const files = 2_000;
+const nameOf = (number: number): string => `f/${number % 50}/${number}.txt`;
+const task = 'bd-a1' as TaskId;
+const root = new URL('../../../', import.meta.url).pathname;
+
+const fill = (folder: string, text: string, from: number, to: number): void => {
+  for (let number = from; number < to; number += 1) {
+    mkdirSync(join(folder, 'f', String(number % 50)), { recursive: true });
+    writeFileSync(join(folder, nameOf(number)), `${text} ${number}\n`.repeat(20));
+  }
+};
+
+let template: { readonly project: string; readonly state: string };
+beforeAll(async () => {
+  const folders = realpathSync(mkdtempSync(join(tmpdir(), 'agent-test-')));
+  const [project, state] = [join(folders, 'project'), join(folders, 'state')];
+  for (const each of [project, state]) mkdirSync(each);
+  gitIn(project, 'init', '--quiet', '--initial-branch=main');
+  fill(project, 'old', 0, files);
+  gitIn(project, 'add', '-A');
+  gitIn(project, '-c', 'user.name=Amy', '-c', 'user.email=amy@localhost', 'commit', '--quiet', '-m', 'many files');
+  const workspace = await worktreesOf(project, state);
+  const attempt = anAttempt(1, task);
+  const { root: folder } = await workspace.open(attempt);
+  fill(folder, 'new', 0, files - 500);
+  for (let number = files - 500; number < files - 400; number += 1) rmSync(join(folder, nameOf(number)));
+  fill(folder, 'new', files, files + 500);
+  await workspace.save(attempt, 'Change it');
+  template = { project, state };
+  return () => rmSync(folders, { recursive: true, force: true });
+});
+
+/** A project, and saved work that changes most of its files, removes some and adds some. */
+const projectWithWork = (project = temporaryFolder()) => {
+  const state = temporaryFolder();
+  execFileSync('cp', ['-a', `${template.project}/.`, project]);
+  execFileSync('cp', ['-a', `${template.state}/.`, state]);
+  gitIn(project, 'status');
+  return { project, state, head: gitIn(project, 'rev-parse', 'HEAD') };
+};
+
+/** Merges in a process of its own. */
+const mergeApart = (project: string, state: string) => {
+  const script = `
+    const { chooseWorkspace } = await import('${root}dist/actors/workspace/select-workspace.js');
+    const workspace = await chooseWorkspace({ mode: 'worktree', projectRoot: '${project}', folder: '${state}', copies: [],
+      environment: process.env, sandboxed: false });
+    console.log(JSON.stringify(await workspace.merge('${task}', 1, 'squash', 'Change it')));
+  `;
+  return spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+};
+
+const childrenOf = (pid: number): readonly number[] =>
+  readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number),
+  );
+
+/** Until about a quarter of the files are changed, or a half, ... */
+const untilChanged = async (project: string, part: number): Promise<void> => {
+  const file = join(project, nameOf(Math.floor(50 * part)));
+  const isNew = () => !existsSync(file) || !readFileSync(file, 'utf8').startsWith('old');
+  while (!isNew()) await delay(0);
+};
+
+const isWhole = (project: string, text: string): boolean =>
+  [0, 25, 49].every((number) => readFileSync(join(project, nameOf(number)), 'utf8').startsWith(text)) &&
+  existsSync(join(project, nameOf(files + 1))) === (text === 'new') &&
+  existsSync(join(project, nameOf(files - 450))) === (text === 'old');
+
+test.each([
+  ['the server and git', true, 0.1],
+  ['the server and git, later', true, 0.8],
+  ['the server, and git goes on', false, 0.2],
+])('kill -9 during a merge leaves all of it or nothing when the next server has started: %s', async (_, both, part) => {
+  const { project, state, head } = projectWithWork();
+  const child = mergeApart(project, state);
+  await untilChanged(project, part);
+  const gits = childrenOf(child.pid ?? 0);
+  process.kill(child.pid ?? 0, 'SIGKILL');
+  if (both) for (const pid of gits) process.kill(pid, 'SIGKILL');
+  await once(child, 'exit');
+  writeFileSync(join(project, 'mine.txt'), 'made after the crash\n');
+
+  const next = await worktreesOf(project, state);
+  expect(await next.sweep(() => true)).toEqual([]);
+
+  expect(gits).toHaveLength(1);
+  expect(gitIn(project, 'rev-parse', 'HEAD')).toBe(head);
+  expect(gitIn(project, 'status', '--porcelain')).toBe('?? mine.txt');
+  expect(isWhole(project, 'old')).toBe(true);
+  expect(existsSync(join(state, 'moving'))).toBe(false);
+
+  expect(await next.merge(task, 1, 'squash', 'Change it')).toMatchObject({ status: 'merged' });
+  expect(gitIn(project, 'status', '--porcelain')).toBe('?? mine.txt');
+  expect(isWhole(project, 'new')).toBe(true);
+});
+
+test('what the user changed after the crash stays, and is named', async () => {
+  const { project, state } = projectWithWork();
+  const child = mergeApart(project, state);
+  await untilChanged(project, 0.5);
+  const gits = childrenOf(child.pid ?? 0);
+  for (const pid of [child.pid ?? 0, ...gits]) process.kill(pid, 'SIGKILL');
+  await once(child, 'exit');
+  writeFileSync(join(project, nameOf(0)), 'mine\n');
+
+  const next = await worktreesOf(project, state);
+  const told = await next.sweep(() => true);
+
+  expect(told).toEqual([expect.stringContaining(`${nameOf(0)} changed since and stay as they are`)]);
+  expect(readFileSync(join(project, nameOf(0)), 'utf8')).toBe('mine\n');
+  expect(gitIn(project, 'status', '--porcelain')).toBe(` M ${nameOf(0)}`);
+});
+
+test('a git that is killed during a merge leaves nothing of it', async () => {
+  const { project, state } = projectWithWork();
+  const child = mergeApart(project, state);
+  const printed = once(child.stdout, 'data');
+  await untilChanged(project, 0.3);
+  for (const pid of childrenOf(child.pid ?? 0)) process.kill(pid, 'SIGKILL');
+
+  expect(JSON.parse(String((await printed)[0]))).toMatchObject({ status: 'conflict', why: 'git did not merge' });
+  expect(gitIn(project, 'status', '--porcelain')).toBe('');
+  expect(isWhole(project, 'old')).toBe(true);
+});
+
+test('a merge that the disk has no room for leaves nothing of it, and is made when there is room', async (context) => {
+  const project = temporaryFolder();
+  const disk = mountSmallDisk(join(project, 'f'), '40m', async () => {});
+  if (disk === null) return context.skip('needs the right to mount a small file system');
+  const { state } = projectWithWork(project);
+  const workspace = await worktreesOf(project, state);
+  disk.fill();
+
+  const refused = await workspace.merge(task, 1, 'squash', 'Change it');
+  disk.empty();
+  const before = [gitIn(project, 'status', '--porcelain'), isWhole(project, 'old')];
+
+  expect(refused).toMatchObject({ status: 'conflict' });
+  expect(before).toEqual(['', true]);
+  expect(await workspace.merge(task, 1, 'squash', 'Change it')).toMatchObject({ status: 'merged' });
+  expect([gitIn(project, 'status', '--porcelain'), isWhole(project, 'new')]).toEqual(['', true]);
+});
+
+test('an index that could not be written when the branch was moved is written before the next merge', async () => {
+  const { project, state } = projectWithWork();
+  mkdirSync(join(project, '.git', 'index.agent-server', 'in-the-way'), { recursive: true });
+  const workspace = await worktreesOf(project, state);
+
+  expect(await workspace.merge(task, 1, 'squash', 'Change it')).toMatchObject({ status: 'merged' });
+  expect(isWhole(project, 'new')).toBe(true);
+  rmSync(join(project, '.git', 'index.agent-server'), { recursive: true });
+
+  expect(await workspace.sweep(() => true)).toEqual([]);
+  expect(gitIn(project, 'status', '--porcelain')).toBe('');
+});
