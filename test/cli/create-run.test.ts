@@ -33,7 +33,7 @@ test.each([
   expect(ended).toMatchObject({
     code: 2,
     out: '',
-    err: expect.stringContaining(`only a run takes ${named}: add --run`),
+    err: expect.stringContaining(`${named}: only a run takes this; add --run`),
   });
   expect((await agent('list', '--json')).out).toBe('[]\n');
 });

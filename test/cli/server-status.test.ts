@@ -23,6 +23,8 @@ test('the status of a server is said in a few lines, with its log, which outlive
     `  version    ${version}`,
     '  store      ok',
     '  tracker    ok',
+    '  supervisor ok',
+    '  token      ok',
     '  model      ok',
     `  log        ${log}`,
     '',

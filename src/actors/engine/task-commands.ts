@@ -16,7 +16,7 @@ import { asTracked, createRestingViews, goesToWait, observationOf, savedSnapshot
 import { shownOf } from '../journal/transition-frames.ts';
 import { type SavedActor, StoreError } from '../store/port.ts';
 import { createTimerWheel } from './deadlines.ts';
-import { createLiveTasks, interrupted, type Live, type LiveTasksPorts, type TaskMachine } from './task-registry.ts';
+import { createLiveTasks, type Live, type LiveTasksPorts, type TaskMachine } from './task-registry.ts';
 import { createObserver } from './tracker-sync.ts';
 
 type TaskSnapshot = SnapshotFrom<TaskMachine>;
@@ -151,7 +151,7 @@ export const createTaskHost = (machine: TaskMachine, ports: HostPorts): TaskHost
     const { status, error } = host.actor.getSnapshot();
     if (status === 'error') throw error;
     // What it gathered has been given up with it.
-    if (live.get(taskId) !== host) throw interrupted();
+    if (live.get(taskId) !== host) throw host.fault;
     try {
       journal.flush();
     } catch (error) {

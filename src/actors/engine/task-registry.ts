@@ -26,6 +26,8 @@ export interface Live {
   /** What was shown of it last. */
   shown: Shown | null;
   requestId: string | null;
+  /** Why it was given up, for those who still wait for its answer. */
+  fault: unknown;
 }
 
 export interface LiveTasksPorts {
@@ -70,7 +72,7 @@ const reviveAtMostMs = 10 * 60_000;
 const stopping = (): ServiceError =>
   new ServiceError('internal', { detail: 'the server is stopping; ask again when it is back' });
 
-export const interrupted = (): ServiceError =>
+const interrupted = (): ServiceError =>
   new ServiceError('internal', { detail: 'the task was taken up again meanwhile; ask again' });
 
 /** It will be tried again; who asks now is told why there is no answer. */
@@ -100,6 +102,7 @@ export const createLiveTasks = (logic: TaskMachine, ports: LiveTasksPorts): Live
   const crashed = (taskId: TaskId, task: Live, error: unknown): void => {
     ports.log('the actor of a task broke; it is restored from what was committed last', { task_id: taskId, error });
     if (live.get(taskId) === task) live.delete(taskId);
+    task.fault = error;
     ports.onCrash(taskId);
     reviveLater(taskId);
   };
@@ -138,7 +141,15 @@ export const createLiveTasks = (logic: TaskMachine, ports: LiveTasksPorts): Live
       ...(saved === null ? {} : { snapshot: persistedSnapshot(saved) }),
     });
     const rows = saved === null ? null : readSaved(store, saved);
-    const task: Live = { actor, tracked, agent: rows?.agent ?? null, running: null, shown: null, requestId: null };
+    const task: Live = {
+      actor,
+      tracked,
+      agent: rows?.agent ?? null,
+      running: null,
+      shown: null,
+      requestId: null,
+      fault: null,
+    };
     live.set(taskId, task);
     actor.subscribe({
       next: () => queueMicrotask(() => evict(taskId, task)),
@@ -172,7 +183,10 @@ export const createLiveTasks = (logic: TaskMachine, ports: LiveTasksPorts): Live
   const dropAll = (): void => {
     const all = [...live.values()];
     live.clear();
-    for (const { actor } of all) family.stop(actor);
+    for (const task of all) {
+      task.fault = stopped ? stopping() : interrupted();
+      family.stop(task.actor);
+    }
   };
 
   return {
