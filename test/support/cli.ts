@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inject, onTestFinished } from 'vitest';
+import { isAlive } from '../../src/actors/process/pid.ts';
 import { temporaryFolder } from './temporary.ts';
 
 const bin = (name: string): string => join(inject('programs'), `${name}.js`);
@@ -30,14 +31,7 @@ const collect = (child: ChildProcess): Promise<Ended> =>
   });
 
 const gone = async (pid: number): Promise<void> => {
-  for (;;) {
-    try {
-      process.kill(pid, 0);
-    } catch {
-      return;
-    }
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  while (isAlive(pid)) await new Promise((resolve) => setTimeout(resolve, 20));
 };
 
 /** A project of its own with the real binaries; whatever server was started is stopped after the test. */
