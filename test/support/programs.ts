@@ -1,4 +1,14 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -39,8 +49,10 @@ const bundleInto = async (folder: string): Promise<void> => {
     external: ['libsql'],
     plugins: [keepPlaces],
   });
-  await bundle.write({ dir: folder, entryFileNames: '[name].js', chunkFileNames: '[name]-[hash].js' });
+  await bundle.write({ dir: folder, entryFileNames: '[name].js', chunkFileNames: '[name]-[hash].js', minify: true });
   await bundle.close();
+  // Else Node would compile each file once more to find out what it is.
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}\n');
 };
 
 const builtAt = (): number =>
