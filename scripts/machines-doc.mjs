@@ -1,6 +1,6 @@
 // Writes docs/machines.md from the built machines; with --check, fails when the file has drifted.
 import { agentMachine } from '../dist/machines/agent-machine.js';
-import { agentRestart, taskRestart } from '../dist/machines/restart.js';
+import { agentRestart } from '../dist/machines/restart.js';
 import { supervisorMachine } from '../dist/machines/supervisor-machine.js';
 import { taskMachine } from '../dist/machines/task-machine.js';
 import { generate } from './generated.mjs';
@@ -83,9 +83,18 @@ const onAgentRestart = (row) => {
   if (typeof row === 'function') return 'resume (where it was to)';
   return row === 'over' ? 'rest' : resumes(row);
 };
+const tagsOf = (node) => [...node.tags, ...(node.parent === undefined ? [] : tagsOf(node.parent))];
+/** As XState restores a snapshot: it starts the invoked actors of the state again, and nothing else. */
+const onTaskRestart = (node) => {
+  if (Object.keys(node.states).length > 0) return '';
+  if (node.always?.length > 0) return 'never';
+  if (!tagsOf(node).includes('pending')) return 'rest';
+  if (node.invoke.some(({ src }) => src === 'runAttempt')) return 'resume';
+  return node.invoke.length > 0 ? 'repeat' : 'wait';
+};
 const restarts = {
-  task: (state) => taskRestart[state] ?? '',
-  agent: (state) => (state in agentRestart ? onAgentRestart(agentRestart[state]) : ''),
+  task: onTaskRestart,
+  agent: (node) => (path(node) in agentRestart ? onAgentRestart(agentRestart[path(node)]) : ''),
   supervisor: () => 'new',
 };
 
@@ -99,7 +108,7 @@ const stateTable = (machine) =>
         const works = node.invoke.map(({ id, src }) => (id === src ? id : `${id} (${src})`)).join(', ');
         const leaves = [...new Set(transitions(node).map(({ type }) => eventName(type)))].join(', ');
         const says = node.meta?.says ?? (node.always?.length > 0 ? 'decides at once' : '');
-        return `| \`${path(node)}\` | ${cell(says)} | ${cell(works)} | ${cell(leaves)} | ${restarts[machine.id](path(node))} |`;
+        return `| \`${path(node)}\` | ${cell(says)} | ${cell(works)} | ${cell(leaves)} | ${restarts[machine.id](node)} |`;
       }),
   ].join('\n');
 
@@ -127,7 +136,7 @@ const text = [
   'An edge shows its event and, in brackets, its guard. `x done` and `x error` are the ends of the actor `x`',
   'that the state invokes. `always` is taken at once. `DEADLINE` comes from the timer wheel.\n',
   'The column `restart` says what a server does at its start with a task that an earlier server left in the',
-  'state (`src/machines/restart.ts`):\n',
+  'state (for agents: `src/machines/restart.ts`):\n',
   '- `rest`: nothing.',
   '- `repeat`: it starts the actor of the state again.',
   '- `resume`: the agent goes on where it was.',

@@ -2,12 +2,12 @@ import type { EventObject, SnapshotFrom } from 'xstate';
 import type { AgentEvent } from '../machines/agent-context.ts';
 import type { agentMachine } from '../machines/agent-machine.ts';
 import { ServiceError } from '../machines/errors.ts';
-import type { Slots } from '../machines/explain.ts';
 import { atWork, pauseOf } from '../machines/supervisor-context.ts';
 import type { AttemptKey, Finding, Role, RunOptions, TaskId } from '../machines/task.ts';
 import { holderOf } from '../machines/tracked-task.ts';
 import { createAgents } from './engine/agent-actors.ts';
 import { missing } from './engine/backend-choice.ts';
+import type { SlotUse } from './engine/explain.ts';
 import { failDependents } from './engine/fail-dependents.ts';
 import { createInvoked } from './engine/invoked.ts';
 import { createChooser } from './engine/select-assistant.ts';
@@ -30,7 +30,7 @@ export interface System {
   readonly service: TaskService;
   readonly journal: Journal;
   readonly tally: () => Tally;
-  readonly load: () => Slots;
+  readonly load: () => SlotUse;
   /** Whether the supervisor is at work. */
   readonly check: () => { readonly ok: boolean; readonly detail: string };
   /** Takes new settings for everything that begins from now on; a smaller cap lets who runs go on. */
@@ -108,7 +108,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   const attempts: Attempts = createAttempts(supervisor, holdsSlot);
   const invoked = createInvoked();
 
-  const load = (): Slots => {
+  const load = (): SlotUse => {
     const snapshot = supervisor.snapshot();
     const { waiting, cap, queueLimit, streak } = snapshot.context;
     const isPaused = (snapshot.matches('paused') || snapshot.matches('probing')) && streak !== null;

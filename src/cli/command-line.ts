@@ -12,6 +12,7 @@ import { findProject, UsageError } from './config/project.ts';
 import { trackerWarning } from './config/tracker-warning.ts';
 import { closest } from './output/closest.ts';
 import { exitCodeOf, exitCodes } from './output/exit-codes.ts';
+import { hintFor } from './output/hints.ts';
 import type { Io } from './output/io.ts';
 import { PrivateFileError, StateFolderError } from './server/private-files.ts';
 import type { Command, Common } from './table/command.ts';
@@ -163,7 +164,8 @@ const factsOf = (error: unknown): object =>
 
 const reportError = (error: unknown, io: Io): number => {
   const name = errorName(error);
-  const message = messageOf(error);
+  const hint = hintFor(name, factsOf(error));
+  const message = `${messageOf(error)}${hint === null ? '' : `; ${hint}`}`;
   io.live('');
   if (process.argv.includes('--json')) io.json({ error: { ...factsOf(error), code: name, message } });
   io.err(`agent: ${message}`);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { taskViewSchema } from '../machines/task-view.ts';
+import { taskViewSchema } from '../actors/journal/task-view.ts';
 import { envelopeErrors, errorStatuses } from './error-table.ts';
 import { jsonContent, ref, rpcRefusals } from './openapi-answers.ts';
 import {

@@ -1,6 +1,6 @@
 import { frameText } from '../actors/journal/event-types.ts';
+import type { TaskView } from '../actors/journal/task-view.ts';
 import type { Entry } from '../actors/store/port.ts';
-import type { TaskView } from '../machines/task-view.ts';
 
 /** A frame of the journal as it goes over the wire (CONTRACT 5). Its data is JSON, so it holds no line break. */
 export const sseFrame = (entry: Entry): string =>

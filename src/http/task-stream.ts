@@ -1,6 +1,6 @@
 import type { Journal } from '../actors/journal/journal.ts';
+import type { TaskView } from '../actors/journal/task-view.ts';
 import type { Store } from '../actors/store/port.ts';
-import type { TaskView } from '../machines/task-view.ts';
 import { type Broadcast, createBroadcast } from './broadcast.ts';
 import { createJournalReplay } from './journal-replay.ts';
 import type { SseConnection } from './sse.ts';

@@ -25,14 +25,13 @@ const describe: { readonly [Code in ErrorCode]: (facts: ErrorFacts[Code]) => str
   task_not_found: ({ task_id }) => `task ${task_id} does not exist`,
   dependencies_unmet: ({ unmet }) => `task has unmet dependencies [${unmet.join(', ')}]`,
   dependency_cycle: ({ cycle }) => `the dependency would close a cycle: ${cycle.join(' -> ')}`,
-  already_running: ({ task_id, attempt }) =>
-    `task ${task_id} is already running as attempt ${attempt}; watch it with 'agent logs -f ${task_id}' or stop it with 'agent cancel ${task_id}'`,
+  already_running: ({ task_id, attempt }) => `task ${task_id} is already running as attempt ${attempt}`,
   event_not_allowed: ({ task_id, event, state, allowed }) =>
     `task ${task_id} is ${state}: ${event} is not allowed now; allowed: ${allowed.join(', ') || 'nothing'}`,
   role_unknown: ({ role }) => `unknown role ${JSON.stringify(role)}; the roles are ${roles.join(', ')}`,
   queue_full: ({ limit }) => `the queue holds its limit of ${limit} tasks; try again when some have finished`,
   credential_missing: ({ variable, problem }) =>
-    `${variable} is not set${problem === undefined ? '' : ` and ${problem}`}: set it to your provider's key, log in to a coding assistant ('codex login' or 'claude auth login'), or run with '--model scripted' to play the built-in fake model`,
+    `${variable} is not set${problem === undefined ? '' : ` and ${problem}`}: set it to your provider's key, log in to a coding assistant ('codex login' or 'claude auth login'), or choose the built-in fake model 'scripted'`,
   tracker_unavailable: ({ detail, remedy }) => `the task tracker cannot be used: ${detail}; ${remedy}`,
   tracker_conflict: ({ task_id, holder }) =>
     `task ${task_id} is held by ${holder} in the tracker; release it there first`,

@@ -2,9 +2,10 @@ import { assign, setup } from 'xstate';
 import { slot } from './declare-actor.ts';
 import { type Refusal, refusal } from './errors.ts';
 import { spread } from './jitter.ts';
+import { runGuards } from './run-guards.ts';
 import type { AttemptOutcome, Failure, Finding, Role, RunOptions, TaskId } from './task.ts';
 import type { AttemptInput, ObservedStatus, TaskContext, TaskEvent, TaskInput, Verdict } from './task-context.ts';
-import { type EndLabel, roundsAtMost, trackerPatienceMs, wantedPause, willRetry } from './task-selectors.ts';
+import { type EndLabel, roundsAtMost, trackerPatienceMs, wantedPause } from './task-selectors.ts';
 
 type Request = { readonly role: Role | null; readonly options: RunOptions | null; readonly maxRetries: number };
 type TaskOnly = { readonly taskId: TaskId };
@@ -40,11 +41,7 @@ export const taskSetup = setup({
     release: slot<void, TaskOnly & { readonly attempt: number; readonly label: EndLabel }>('release'),
   },
   guards: {
-    taskExists: ({ context }) => context.finding?.exists === true,
-    dependenciesComplete: ({ context }) => context.finding?.unmet.length === 0,
-    heldByNobodyElse: ({ context }) => context.finding?.holder === null,
-    modelCanBeCalled: ({ context }) => context.finding?.missingCredential === null,
-    hasAttemptsLeft: ({ context }) => willRetry(context),
+    ...runGuards,
     lateBetweenAttempts: ({ context, event }) =>
       context.failure !== null && context.deadlineAt !== null && event.at >= context.deadlineAt,
     deadlinePassed: ({ context, event }) => context.deadlineAt !== null && event.at >= context.deadlineAt,

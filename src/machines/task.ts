@@ -19,32 +19,18 @@ export const parseTaskId = (text: string): TaskId | null =>
 export type AttemptKey = `${string}#${number}`;
 export const attemptKey = (taskId: TaskId, attempt: number): AttemptKey => `${taskId}#${attempt}`;
 
-export const phases = [
-  'waiting_for_run',
-  'waiting_for_dependencies',
-  'waiting_for_slot',
-  'waiting_for_tracker',
-  'preparing',
-  'thinking',
-  'acting',
-  'awaiting_input',
-  'awaiting_approval',
-  'backing_off',
-  'verifying',
-  'closing',
-  'cancelling',
-] as const;
-
-export const usageSchema = z.strictObject({
-  input_tokens: z.int().nonnegative().describe('tokens that the model read'),
-  output_tokens: z.int().nonnegative().describe('tokens that the model wrote'),
-  cached_tokens: z.int().nonnegative().describe('input tokens that the provider had cached'),
-  model_calls: z.int().nonnegative().describe('calls of the model'),
-  tool_calls: z.int().nonnegative().describe('calls of tools'),
-  turns: z.int().nonnegative().describe('turns'),
-  cost_usd: z.number().nonnegative().optional().describe('cost in USD; absent where the price is unknown'),
-});
-export type Usage = z.infer<typeof usageSchema>;
+/** Totals of an attempt. Its keys are those of the journal and of saved snapshots. */
+export interface Usage {
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  /** Input tokens that the provider had cached. */
+  readonly cached_tokens: number;
+  readonly model_calls: number;
+  readonly tool_calls: number;
+  readonly turns: number;
+  /** Absent where the price is unknown. */
+  readonly cost_usd?: number;
+}
 export const noUsage: Usage = {
   input_tokens: 0,
   output_tokens: 0,

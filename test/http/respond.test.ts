@@ -38,7 +38,7 @@ test('an agent that asks waits for the answer and goes on with it', async () => 
   expect(asked).toMatchObject({ input_id: 'input-1', kind: 'input', question: 'red or blue?' });
   expect(waiting).toMatchObject({ status: 'started', phase: 'awaiting_input', awaiting: asked });
   expect(why).toMatchObject({
-    reason: 'it waits for a person: red or blue? (agent respond)',
+    reason: 'it waits for a person: red or blue?',
     allowed_events: ['cancel', 'respond'],
     deadline: waiting.awaiting.deadline,
   });

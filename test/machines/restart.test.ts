@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createActor, fromPromise } from 'xstate';
 import type { AgentContext } from '../../src/machines/agent-context.ts';
 import { agentMachine } from '../../src/machines/agent-machine.ts';
-import { agentRestart, type OnRestart, taskRestart } from '../../src/machines/restart.ts';
+import { agentRestart } from '../../src/machines/restart.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 import { taskMachine } from '../../src/machines/task-machine.ts';
 import { nodesOf, pathOf, step } from './chart.ts';
@@ -40,6 +40,51 @@ const restarted = (state: string): { works: readonly string[]; ends: string; pen
   const found = actor.getSnapshot();
   actor.stop();
   return { works, ends: pathOf(found), pending: found.hasTag('pending') };
+};
+
+/**
+ * - `rest`: nothing; somebody must ask first
+ * - `repeat`: the actor of the state starts again; all of it may be done twice
+ * - `resume`: the agent goes on where it was, by `agentRestart`
+ * - `wait`: nothing until the deadline
+ * - `never`: the state is left in the moment in which it is entered, so no task is saved in it
+ */
+type OnRestart = 'rest' | 'repeat' | 'resume' | 'wait' | 'never';
+
+const taskRestart: Readonly<Record<string, OnRestart>> = {
+  'queued.idle': 'rest',
+  'queued.refused': 'rest',
+  'queued.checking': 'repeat',
+  'queued.existing': 'never',
+  'queued.ready': 'never',
+  'queued.free': 'never',
+  'queued.equipped': 'never',
+  'queued.asking': 'repeat',
+  'queued.waitingForSlot': 'repeat',
+  'queued.backingOff': 'wait',
+  'queued.releasing': 'repeat',
+  'queued.cancelling': 'repeat',
+  'queued.closing': 'repeat',
+  'queued.reopening': 'repeat',
+  'started.claiming': 'repeat',
+  'started.working': 'resume',
+  'started.verifying': 'repeat',
+  'started.recording': 'repeat',
+  'started.merging': 'repeat',
+  'started.closing': 'repeat',
+  'started.failing': 'repeat',
+  'started.cancelling': 'repeat',
+  'started.standingDown': 'repeat',
+  'started.yielding': 'repeat',
+  'started.telling.claiming': 'wait',
+  'started.telling.recording': 'wait',
+  'started.telling.merging': 'wait',
+  'started.telling.closing': 'wait',
+  'started.telling.failing': 'wait',
+  'started.telling.cancelling': 'wait',
+  complete: 'rest',
+  failed: 'rest',
+  cancelled: 'rest',
 };
 
 const shouldBe: Readonly<Record<OnRestart, (given: ReturnType<typeof restarted>) => boolean>> = {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { AnyStateMachine } from 'xstate';
 import { createActor, toPromise } from 'xstate';
+import { toView } from '../../src/actors/journal/task-view.ts';
 import { agentMachine } from '../../src/machines/agent-machine.ts';
 import { slot } from '../../src/machines/declare-actor.ts';
 import {
@@ -15,7 +16,6 @@ import { allowedCommands, refuses } from '../../src/machines/refusals.ts';
 import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
 import { parseTaskId, type TaskId } from '../../src/machines/task.ts';
 import { taskMachine } from '../../src/machines/task-machine.ts';
-import { toView } from '../../src/machines/task-view.ts';
 import { statusInTracker, type TrackedTask } from '../../src/machines/tracked-task.ts';
 import { at, nodesOf } from './chart.ts';
 

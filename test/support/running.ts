@@ -22,7 +22,7 @@ import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
 import { shippedRoles } from '../../src/cli/roles/shipped-roles.ts';
 import { buildServer } from '../../src/http/server.ts';
 import type { TaskId } from '../../src/machines/task.ts';
-import type { TaskView } from '../../src/machines/task-view.ts';
+import type { TaskView } from '../../src/actors/journal/task-view.ts';
 import { noAssistants } from './assistants.ts';
 import { temporaryFolder } from './temporary.ts';
 

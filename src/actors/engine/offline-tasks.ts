@@ -1,7 +1,7 @@
 import { ServiceError } from '../../machines/errors.ts';
 import { refuses } from '../../machines/refusals.ts';
-import type { TaskView } from '../../machines/task-view.ts';
 import { asTracked, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
+import type { TaskView } from '../journal/task-view.ts';
 import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import { requireId } from './task-id.ts';

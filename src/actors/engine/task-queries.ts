@@ -1,10 +1,10 @@
 import { ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
-import type { TaskView } from '../../machines/task-view.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { frameText } from '../journal/event-types.ts';
 import { differenceFrom, entriesUpTo, fold, type ReplayedStep } from '../journal/replay.ts';
+import type { TaskView } from '../journal/task-view.ts';
 import type { Store } from '../store/port.ts';
 import { endLabels } from '../tracker/issue.ts';
 import type { Tracker } from '../tracker/port.ts';

@@ -1,12 +1,12 @@
 import type { Response } from '../../machines/agent-context.ts';
 import { isServiceError, type Refusal, ServiceError } from '../../machines/errors.ts';
-import { type Explanation, explain, type Slots } from '../../machines/explain.ts';
 import type { Finding, Role, RunOptions, TaskId } from '../../machines/task.ts';
-import type { TaskView } from '../../machines/task-view.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
 import { conflictsOf } from '../journal/snapshots.ts';
+import type { TaskView } from '../journal/task-view.ts';
 import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
+import { type Explanation, explain, type SlotUse } from './explain.ts';
 import type { TaskHost } from './task-commands.ts';
 import { isFreeText, requireId } from './task-id.ts';
 import { type Catalogue, createCatalogue } from './task-queries.ts';
@@ -56,7 +56,7 @@ export interface ServicePorts {
   readonly requireNetwork: (options: RunOptions) => void;
   /** The options of a run with what its role asks of every task. */
   readonly optionsFor: (options: RunOptions, role: Role) => RunOptions;
-  readonly load: () => Slots;
+  readonly load: () => SlotUse;
   /** How often a retryable failure is followed by another attempt. */
   readonly maxRetries: () => number;
 }

@@ -2,9 +2,9 @@ import type { SnapshotFrom } from 'xstate';
 import type { agentMachine } from '../../machines/agent-machine.ts';
 import { attemptKey } from '../../machines/task.ts';
 import type { taskMachine } from '../../machines/task-machine.ts';
-import type { TaskView } from '../../machines/task-view.ts';
 import type { Change } from '../store/port.ts';
 import { machineVersion } from './snapshots.ts';
+import type { TaskView } from './task-view.ts';
 import { endingEntries, questionEntries, requestEntries, type Shown, transitionEntries } from './transition-frames.ts';
 
 /** A transition with what people saw before it and see after it. */

@@ -5,9 +5,9 @@ import { agentMachine } from '../../machines/agent-machine.ts';
 import { attemptKey, type Role, type TaskId } from '../../machines/task.ts';
 import type { ObservedStatus } from '../../machines/task-context.ts';
 import { taskMachine } from '../../machines/task-machine.ts';
-import { type AgentState, type TaskState, type TaskView, toView } from '../../machines/task-view.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import type { SavedActor, Store } from '../store/port.ts';
+import { type AgentState, type TaskState, type TaskView, toView } from './task-view.ts';
 
 /** Raised when a chart changes in a way that makes older snapshots unreadable. */
 export const machineVersion = 1;

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { TaskId } from '../../machines/task.ts';
-import type { TaskState, TaskView } from '../../machines/task-view.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { NewEntry } from '../store/port.ts';
 import { entry } from './event-types.ts';
+import type { TaskState, TaskView } from './task-view.ts';
 
 /** As much of a view as the next transition must be compared with. */
 export interface Shown {

@@ -1,5 +1,5 @@
+import type { TaskView } from '../../actors/journal/task-view.ts';
 import { plural } from '../../machines/plural.ts';
-import type { TaskView } from '../../machines/task-view.ts';
 import type { Frame } from '../client/client.ts';
 import { oneLine, stripControls } from './safe-text.ts';
 

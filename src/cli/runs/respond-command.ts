@@ -1,5 +1,5 @@
 import { requireId } from '../../actors/engine/task-id.ts';
-import type { TaskView } from '../../machines/task-view.ts';
+import type { TaskView } from '../../actors/journal/task-view.ts';
 import { CallError } from '../client/client.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { renderTask } from '../output/render.ts';

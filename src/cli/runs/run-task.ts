@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import type { TaskView } from '../../actors/journal/task-view.ts';
 import { messageOf } from '../../machines/message-of.ts';
-import type { TaskView } from '../../machines/task-view.ts';
 import { CallError, type Client, type Frame } from '../client/client.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline/promises';
-import type { TaskView } from '../../machines/task-view.ts';
+import type { TaskView } from '../../actors/journal/task-view.ts';
 import { CallError } from '../client/client.ts';
 import { serverIn } from '../client/find-server.ts';
 import { createHttpClient } from '../client/http-client.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isFreeText, requireId } from '../../actors/engine/task-id.ts';
+import type { TaskView } from '../../actors/journal/task-view.ts';
 import { optionsSchema, parseParams } from '../../http/wire.ts';
-import type { TaskView } from '../../machines/task-view.ts';
 import { CallError, type Client, type Frame } from '../client/client.ts';
 import type { Connection } from '../client/connect.ts';
 import type { Project } from '../config/project.ts';

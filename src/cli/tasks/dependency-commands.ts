@@ -1,5 +1,5 @@
 import { requireId } from '../../actors/engine/task-id.ts';
-import type { TaskView } from '../../machines/task-view.ts';
+import type { TaskView } from '../../actors/journal/task-view.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine } from '../output/safe-text.ts';
 import type { CommandContext } from './commands.ts';

@@ -1,4 +1,4 @@
-import type { TaskView } from '../../machines/task-view.ts';
+import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { Client } from '../client/client.ts';
 import { isJson, textIn } from '../client/json.ts';
 import { UsageError } from '../config/project.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { requireId } from '../../actors/engine/task-id.ts';
+import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { TaskId } from '../../machines/task.ts';
-import type { TaskView } from '../../machines/task-view.ts';
 import type { Client } from '../client/client.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { CommandContext } from '../tasks/commands.ts';
@@ -75,7 +75,8 @@ export const explainTask = async ({ connection, io, json }: CommandContext, id: 
   }
   const { state, guards, allowed_events, reason, deadline, request_reason, conflicts } = explanation;
   io.out(`${taskId} is in ${JSON.stringify(state).replace(/[{}"]/g, '').replace(':', '.')}`);
-  if (reason !== null) io.out(`  because ${reason}`);
+  const hint = allowed_events.includes('respond') ? ' (agent respond)' : '';
+  if (reason !== null) io.out(`  because ${reason}${hint}`);
   if (request_reason !== null) io.out(`  asked for because ${request_reason}`);
   for (const { task_id, branch, files } of conflicts)
     io.out(`  works without ${task_id} (${branch}), which conflicts in ${files.join(', ') || 'no file'}`);

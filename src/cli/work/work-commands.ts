@@ -1,14 +1,14 @@
 import { requireId } from '../../actors/engine/task-id.ts';
+import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { Merged } from '../../actors/workspace/port.ts';
 import { describeRefusal } from '../../machines/errors.ts';
-import { endOfAttempt, refusesMerge } from '../../machines/merge.ts';
 import type { TaskId } from '../../machines/task.ts';
-import type { TaskView } from '../../machines/task-view.ts';
 import { CallError } from '../client/client.ts';
 import { loadConfig } from '../config/config.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { type CommandContext, history } from '../tasks/commands.ts';
+import { endOfAttempt, refusesMerge } from './merge-refusal.ts';
 
 export interface WorkArgs {
   readonly task_id: string;

@@ -76,7 +76,7 @@ test('without a key and a login a run is refused, with every way there is', asyn
 
   await expect(run()).rejects.toMatchObject({
     code: 'credential_missing',
-    message: expect.stringMatching(/^OPENAI_API_KEY is not set: .*codex login.*claude auth login.*--model scripted/),
+    message: expect.stringMatching(/^OPENAI_API_KEY is not set: .*codex login.*claude auth login.*'scripted'/),
   });
 });
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { describeRefusal } from '../../src/machines/errors.ts';
-import { endOfAttempt, refusesMerge } from '../../src/machines/merge.ts';
-import type { TaskId } from '../../src/machines/task.ts';
+import { endOfAttempt, refusesMerge } from '../../../src/cli/work/merge-refusal.ts';
+import { describeRefusal } from '../../../src/machines/errors.ts';
+import type { TaskId } from '../../../src/machines/task.ts';
 
 const wish = { taskId: 'bd-a1' as TaskId, attempt: 2, isLive: false, end: 'complete', force: false };
 

@@ -1,9 +1,35 @@
 import { z } from 'zod';
-import type { AgentContext } from './agent-context.ts';
-import { describeRefusal } from './errors.ts';
-import { noUsage, phases, roleSchema, usageSchema } from './task.ts';
-import type { TaskContext } from './task-context.ts';
-import { statusInTracker, type TrackedTask } from './tracked-task.ts';
+import type { AgentContext } from '../../machines/agent-context.ts';
+import { describeRefusal } from '../../machines/errors.ts';
+import { noUsage, roleSchema } from '../../machines/task.ts';
+import type { TaskContext } from '../../machines/task-context.ts';
+import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
+
+const phases = [
+  'waiting_for_run',
+  'waiting_for_dependencies',
+  'waiting_for_slot',
+  'waiting_for_tracker',
+  'preparing',
+  'thinking',
+  'acting',
+  'awaiting_input',
+  'awaiting_approval',
+  'backing_off',
+  'verifying',
+  'closing',
+  'cancelling',
+] as const;
+
+const usageSchema = z.strictObject({
+  input_tokens: z.int().nonnegative().describe('tokens that the model read'),
+  output_tokens: z.int().nonnegative().describe('tokens that the model wrote'),
+  cached_tokens: z.int().nonnegative().describe('input tokens that the provider had cached'),
+  model_calls: z.int().nonnegative().describe('calls of the model'),
+  tool_calls: z.int().nonnegative().describe('calls of tools'),
+  turns: z.int().nonnegative().describe('turns'),
+  cost_usd: z.number().nonnegative().optional().describe('cost in USD; absent where the price is unknown'),
+});
 
 /** What a live attempt waits for a person for; answered by `respond` with the task's attempt and this `input_id`. */
 const awaitingSchema = z.strictObject({

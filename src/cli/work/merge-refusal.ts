@@ -1,5 +1,5 @@
-import { type Refusal, refusal } from './errors.ts';
-import type { TaskId } from './task.ts';
+import { type Refusal, refusal } from '../../machines/errors.ts';
+import type { TaskId } from '../../machines/task.ts';
 
 /** As much of a frame of the journal as tells how an attempt ended. */
 interface EndFrame {

@@ -1,0 +1,130 @@
+import type { SnapshotFrom } from 'xstate';
+import type { StartConflict } from '../../machines/agent-context.ts';
+import { describeRefusal } from '../../machines/errors.ts';
+import { allowedCommands } from '../../machines/refusals.ts';
+import { type RunGuard, runGuards } from '../../machines/run-guards.ts';
+import type { Finding } from '../../machines/task.ts';
+import type { TaskContext } from '../../machines/task-context.ts';
+import type { taskMachine } from '../../machines/task-machine.ts';
+import type { TaskView } from '../journal/task-view.ts';
+
+/** A guard of the task chart or of the supervisor, evaluated now. */
+export interface ExplainedGuard {
+  readonly guard: RunGuard | SlotGuard;
+  readonly value: boolean;
+  readonly inputs: Readonly<Record<string, unknown>>;
+}
+
+/** Guards by which the supervisor gives slots. */
+type SlotGuard = 'queueHasRoom' | 'slotIsFree';
+
+/** Result of `explain` (CONTRACT 3). */
+export interface Explanation {
+  readonly task_id: string;
+  readonly state: unknown;
+  readonly guards: readonly ExplainedGuard[];
+  readonly allowed_events: readonly string[];
+  /** The last refusal or failure; else what the task waits for. */
+  readonly reason: string | null;
+  readonly deadline: string | null;
+  /** The reason that a person gave with reopen or retry. */
+  readonly request_reason: string | null;
+  /** Work of earlier tasks that the latest attempt lacks, and the files in conflict. */
+  readonly conflicts: readonly {
+    readonly task_id: string;
+    readonly branch: string;
+    readonly files: readonly string[];
+  }[];
+}
+
+/** The use of the slots now. */
+export interface SlotUse {
+  readonly running: number;
+  readonly waiting: number;
+  readonly cap: number;
+  /** Most tasks that may wait. */
+  readonly limit: number;
+  /** One sentence while the queue is paused, else null. */
+  readonly paused: string | null;
+}
+
+const inputs: Readonly<Record<RunGuard, (context: TaskContext) => Readonly<Record<string, unknown>>>> = {
+  taskExists: ({ finding }) => ({ exists: finding?.exists }),
+  dependenciesComplete: ({ finding }) => ({ unmet: finding?.unmet }),
+  heldByNobodyElse: ({ finding }) => ({ holder: finding?.holder }),
+  modelCanBeCalled: ({ finding }) => ({
+    missing_credential: finding?.missingCredential,
+    ...(finding?.assistantProblem === undefined ? {} : { problem: finding.assistantProblem }),
+  }),
+  hasAttemptsLeft: ({ retriesLeft, failure }) => ({ retries_left: retriesLeft, retryable: failure?.retryable ?? null }),
+};
+
+export interface ExplainInputs {
+  readonly finding: Finding;
+  readonly slots: SlotUse;
+  /** One phrase for each unmet dependency: `bd-a1 (failed: no disk)`. */
+  readonly blockers: readonly string[];
+  /** The open question of its agent. */
+  readonly awaiting: TaskView['awaiting'];
+  readonly conflicts: readonly StartConflict[];
+}
+
+/** The reason of a task without a refusal and without a failure. */
+const waitReason = (
+  snapshot: SnapshotFrom<typeof taskMachine>,
+  { slots, blockers, awaiting }: ExplainInputs,
+): string | null => {
+  if (awaiting !== undefined)
+    return `it waits for a person: ${awaiting.question ?? 'may it do what it is about to do?'}`;
+  if (snapshot.matches({ queued: 'waitingForSlot' }))
+    return slots.paused ?? `it waits for one of ${slots.cap} slots; ${slots.waiting} wait`;
+  if (!snapshot.hasTag('resting')) return null;
+  return blockers.length === 0 ? 'nobody has asked for a run' : `it waits for ${blockers.join(', ')}`;
+};
+
+const slotGuards = ({ running, waiting, cap, limit, paused }: SlotUse): readonly ExplainedGuard[] => [
+  { guard: 'queueHasRoom', value: waiting < limit, inputs: { waiting, limit } },
+  { guard: 'slotIsFree', value: running < cap && paused === null, inputs: { running, waiting, cap, paused } },
+];
+
+/** Guards that do not refuse a request for a run. */
+const notForRequests: ReadonlySet<string> = new Set<RunGuard | SlotGuard>(['hasAttemptsLeft', 'slotIsFree']);
+
+/** True when the chart accepts the command and a guard would then refuse it. */
+const wouldBeRefused = (command: string, isClosed: boolean, guards: readonly ExplainedGuard[]): boolean => {
+  const failing = guards.filter(({ guard, value }) => !value && !notForRequests.has(guard));
+  // Closing a closed task succeeds.
+  if (command === 'close') return !isClosed && failing.some(({ guard }) => guard === 'dependenciesComplete');
+  return ['run', 'retry'].includes(command) && failing.length > 0;
+};
+
+const isoOrNull = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());
+
+const runGuardNames = Object.keys(inputs) as RunGuard[];
+
+/** Evaluates the guards with the newest finding; changes nothing. */
+export const explain = (snapshot: SnapshotFrom<typeof taskMachine>, given: ExplainInputs): Explanation => {
+  const { finding, slots, blockers, awaiting } = given;
+  const context: TaskContext = { ...snapshot.context, finding };
+  const guards = [
+    ...runGuardNames.map((guard) => ({ guard, value: runGuards[guard]({ context }), inputs: inputs[guard](context) })),
+    ...slotGuards(slots),
+  ];
+  const { refusal, failure, deadlineAt } = snapshot.context;
+  // The dependencies may have changed since the refusal.
+  const since = refusal?.code === 'dependencies_unmet' && blockers.length > 0 ? `; now: ${blockers.join(', ')}` : '';
+  const refused = refusal === null ? null : `${describeRefusal(refusal)}${since}`;
+  const failed = failure === null ? null : `${failure.code}: ${failure.message}`;
+  return {
+    task_id: context.taskId,
+    state: snapshot.value,
+    guards,
+    allowed_events: allowedCommands(snapshot, awaiting !== undefined).filter(
+      (name) => !wouldBeRefused(name, snapshot.hasTag('complete'), guards),
+    ),
+    reason: refused ?? failed ?? waitReason(snapshot, given),
+    deadline: awaiting === undefined ? isoOrNull(deadlineAt) : (awaiting.deadline ?? null),
+    request_reason: context.requestReason ?? null,
+    conflicts: given.conflicts.map(({ taskId: task_id, ...conflict }) => ({ task_id, ...conflict })),
+  };
+};

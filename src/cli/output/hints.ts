@@ -1,0 +1,13 @@
+import type { ErrorCode, ErrorFacts } from '../../machines/errors.ts';
+
+type Hints = { readonly [Code in ErrorCode]?: (facts: ErrorFacts[Code]) => string };
+
+const hints: Hints = {
+  already_running: ({ task_id }) =>
+    `watch it with 'agent logs -f ${task_id}' or stop it with 'agent cancel ${task_id}'`,
+  credential_missing: () => "the flag for the fake model is '--model scripted'",
+};
+const hintsByCode = new Map<string, (facts: never) => string>(Object.entries(hints));
+
+/** The commands of this program that help with an error; null when there are none. */
+export const hintFor = (code: string, facts: object): string | null => hintsByCode.get(code)?.(facts as never) ?? null;
