@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Tracker } from '../../src/actors/tracker/port.ts';
 import type { TaskView } from '../../src/actors/journal/task-view.ts';
+import type { Tracker } from '../../src/actors/tracker/port.ts';
 import type { startServer } from '../support/running.ts';
 import { type Expected, type ExpectedTask, end, isLive, rest, statusOf } from './expected.ts';
 import type { HeldModel } from './held-model.ts';

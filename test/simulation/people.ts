@@ -1,6 +1,6 @@
+import type { TaskView } from '../../src/actors/journal/task-view.ts';
 import type { Issue } from '../../src/actors/tracker/issue.ts';
 import { isServiceError } from '../../src/machines/errors.ts';
-import type { TaskView } from '../../src/actors/journal/task-view.ts';
 import type { Server } from './life.ts';
 import type { World } from './world.ts';
 

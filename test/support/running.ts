@@ -6,6 +6,7 @@ import { createInspection } from '../../src/actors/engine/inspection.ts';
 import type { RoleSettings, Settings } from '../../src/actors/engine/settings.ts';
 import { createResults } from '../../src/actors/files/results.ts';
 import { differenceFrom } from '../../src/actors/journal/replay.ts';
+import type { TaskView } from '../../src/actors/journal/task-view.ts';
 import type { Model } from '../../src/actors/model/port.ts';
 import { parseScript } from '../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../src/actors/model/scripted.ts';
@@ -22,7 +23,6 @@ import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
 import { shippedRoles } from '../../src/cli/roles/shipped-roles.ts';
 import { buildServer } from '../../src/http/server.ts';
 import type { TaskId } from '../../src/machines/task.ts';
-import type { TaskView } from '../../src/actors/journal/task-view.ts';
 import { noAssistants } from './assistants.ts';
 import { temporaryFolder } from './temporary.ts';
 
