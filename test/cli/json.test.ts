@@ -41,7 +41,6 @@ test('every command that works on files alone answers with one value', async () 
 test.each([
   [['frobnicate']],
   [['lst']],
-  [[]],
   [['show']],
   [['list', '--speed']],
   [['close', 'bd-a', 'bd-b']],

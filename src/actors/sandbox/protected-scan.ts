@@ -18,6 +18,8 @@ export interface Scan {
   readonly entries: readonly ProtectedEntry[];
   /** False when there are more folders than are looked through. */
   readonly isWhole: boolean;
+  /** Folders that the scan before did not see, the topmost alone. */
+  readonly newFolders: readonly string[];
 }
 
 interface ScannedFolder {
@@ -30,7 +32,6 @@ interface ScannedFolder {
   readonly folders: Map<string, ScannedFolder | null>;
 }
 
-export const maxFolders = 50_000;
 const scanDepthAtMost = 100;
 const tickMs = 100;
 /** Folders that are looked at before others have their turn. */
@@ -93,15 +94,23 @@ const openUnlocked = (parent: number, name: string): number | null => {
   }
 };
 
+const addIds = (folder: ScannedFolder, ids: Set<string>): void => {
+  ids.add(folder.id);
+  for (const child of folder.folders.values()) if (child !== null) addIds(child, ids);
+};
+
 /**
  * Looks for protected names at every depth of a folder, by open handles: no link is followed. Folders that did not change
  * since the last time are not read again. `mend`: folders that could be listed the last time are made so again.
  */
-export const createScanner = (root: string): ((mend: boolean) => Promise<Scan>) => {
+export const createScanner = (root: string, maxFolders: number): ((mend: boolean) => Promise<Scan>) => {
   let known: ScannedFolder | null = null;
   let closed = new Set<string>();
 
   return async (mend) => {
+    const idsBefore = new Set<string>();
+    if (mend && known !== null) addIds(known, idsBefore);
+    const newFolders: string[] = [];
     const closedNow = new Set<string>();
     const entries: ProtectedEntry[] = [];
     let looked = 0;
@@ -120,10 +129,13 @@ export const createScanner = (root: string): ((mend: boolean) => Promise<Scan>) 
       name: string,
       before: ScannedFolder | null,
       depth: number,
+      isInNew: boolean,
     ) => {
       const stat = look(parent, name);
       if (stat === null || !stat.isDirectory()) return null;
       looked += 1;
+      const isNew = isInNew || (mend && !idsBefore.has(idOf(stat)));
+      if (isNew && !isInNew) newFolders.push(path);
       if (isUnchanged(before, stat) && before.folders.size + before.named.length === 0 && !before.isRepository)
         return before;
       if (depth > scanDepthAtMost) {
@@ -135,7 +147,7 @@ export const createScanner = (root: string): ((mend: boolean) => Promise<Scan>) 
       if (folder === null) closedNow.add(state);
       if (folder === null) return null;
       try {
-        return await visit(folder, path, before, depth);
+        return await visit(folder, path, before, depth, isNew);
       } finally {
         closeSync(folder);
       }
@@ -146,6 +158,7 @@ export const createScanner = (root: string): ((mend: boolean) => Promise<Scan>) 
       path: string,
       before: ScannedFolder | null,
       depth: number,
+      isNew: boolean,
     ): Promise<ScannedFolder> => {
       const stat = fstatSync(folder);
       const isPackages = path === 'node_modules' || path.endsWith('/node_modules');
@@ -157,18 +170,18 @@ export const createScanner = (root: string): ((mend: boolean) => Promise<Scan>) 
       for (const [name, child] of now.folders) {
         if (looked >= maxFolders) return now;
         if (looked % sliceFolders === sliceFolders - 1) await nextTurn();
-        now.folders.set(name, await visitChild(folder, below(name), name, child, depth + 1));
+        now.folders.set(name, await visitChild(folder, below(name), name, child, depth + 1, isNew));
       }
       return now;
     };
 
     const folder = openFolder(root);
     try {
-      known = await visit(folder, '', known, 0);
+      known = await visit(folder, '', known, 0, false);
     } finally {
       closeSync(folder);
     }
     closed = closedNow;
-    return { entries, isWhole: looked < maxFolders };
+    return { entries, isWhole: looked < maxFolders, newFolders };
   };
 };

@@ -1,7 +1,7 @@
 import { lstatSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../machines/message-of.ts';
-import { createScanner, maxFolders, type ProtectedEntry, type Scan } from './protected-scan.ts';
+import { createScanner, type ProtectedEntry, type Scan } from './protected-scan.ts';
 import { moveToQuarantine, nothingQuarantined, type Quarantined } from './quarantine.ts';
 
 /** Protects a folder that agents share with the user. */
@@ -16,6 +16,8 @@ export type GuardFolder = (root: string) => Promise<FolderGuard | { readonly ref
 
 const maxReadOnly = 500;
 const keptScanners = 4;
+const mostRounds = 20;
+const mostTold = 20;
 const trackerName = '.beads';
 const worktreeHint = 'set workspace.mode to worktree';
 
@@ -57,14 +59,23 @@ const madeBetween = (before: Scan, after: Scan): readonly ProtectedEntry[] => {
   });
 };
 
+const joined = (one: Quarantined, next: Quarantined): Quarantined => ({
+  moved: [...one.moved, ...next.moved],
+  left: [...one.left, ...next.left],
+  folder: next.folder ?? one.folder,
+});
+
+const shortened = (paths: readonly string[]): readonly string[] =>
+  paths.length <= mostTold ? paths : [...paths.slice(0, mostTold), `and ${paths.length - mostTold} more`];
+
 /**
  * Holds protected names where the folder of the agents is the user's own. Nobody sees there what they made before programs
  * obey it, so all protected names count alike: what is there is read-only, what is not there must not be made.
  */
-export const createFolderGuard = (quarantine: string): GuardFolder => {
+export const createFolderGuard = (quarantine: string, maxFolders = 50_000): GuardFolder => {
   const scanners = new Map<string, ReturnType<typeof createScanner>>();
   const scannerOf = (root: string) => {
-    const scanner = scanners.get(root) ?? createScanner(root);
+    const scanner = scanners.get(root) ?? createScanner(root, maxFolders);
     scanners.delete(root);
     scanners.set(root, scanner);
     for (const old of [...scanners.keys()].slice(0, -keptScanners)) scanners.delete(old);
@@ -89,12 +100,17 @@ export const createFolderGuard = (quarantine: string): GuardFolder => {
       };
 
     const settleNow = async (): Promise<Quarantined> => {
-      const after = await scan(true);
+      let after = await scan(true);
+      let done = nothingQuarantined;
+      // Too many to be looked through: every folder that the command made goes, whatever is in it.
+      for (let round = 0; round < mostRounds && !after.isWhole && after.newFolders.length > 0; round += 1) {
+        done = joined(done, await moveToQuarantine(root, after.newFolders, quarantine));
+        after = await scan(true);
+      }
       const made = madeBetween(before, after).map(({ path }) => path);
+      if (made.length > 0) done = joined(done, await moveToQuarantine(root, made, quarantine));
       const tooMany = after.isWhole ? [] : [`what is in the folders after the first ${maxFolders} was not looked at`];
-      if (made.length === 0) return { ...nothingQuarantined, left: tooMany };
-      const done = await moveToQuarantine(root, made, quarantine);
-      return { ...done, left: [...done.left, ...tooMany] };
+      return { moved: shortened(done.moved), left: [...shortened(done.left), ...tooMany], folder: done.folder };
     };
     return {
       readOnly,

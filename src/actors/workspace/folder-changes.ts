@@ -20,7 +20,11 @@ export interface Reading {
   readonly signal: AbortSignal;
 }
 
-const largestBytes = 1024 ** 3;
+const mebibyte = 1024 ** 2;
+/** What the usual hosts of repositories take. */
+const fileMiB = 100;
+/** So much is read and kept in a few seconds, whatever is in the files. */
+const saveMiB = 512;
 
 const modeOf = ({ stat }: Candidate): string => {
   if (stat.isSymbolicLink()) return '120000';
@@ -29,7 +33,7 @@ const modeOf = ({ stat }: Candidate): string => {
 
 /** A plain file; null when it is none any more, or has become too large. */
 const contentIn = (folder: number, name: string): Blob | null =>
-  withFile(folder, name, (file, size) => (size > largestBytes ? null : readBlob(file, size)));
+  withFile(folder, name, (file, size) => (size > fileMiB * mebibyte ? null : readBlob(file, size)));
 
 interface Found {
   readonly path: string;
@@ -101,14 +105,17 @@ export const findChanges = async (
   { index, git, note, checkpoint, signal }: Reading,
 ): Promise<readonly Change[]> => {
   const keeper = createKeeper(job, note);
+  let bytesLeft = saveMiB * mebibyte;
 
   const take = (candidate: Candidate): void => {
     const { path, folder, name, stat, before, held } = candidate;
     checkpoint();
     const leaveOut = (why: string): void => note(`${shownName(path)} was not saved: ${why}`);
     try {
-      if (stat.size > largestBytes) leaveOut('it has more than 1 GiB');
+      if (stat.size > fileMiB * mebibyte) leaveOut(`it has more than ${fileMiB} MiB`);
+      else if (stat.size > bytesLeft) leaveOut(`a save takes ${saveMiB} MiB of changed files, and it is over that`);
       else {
+        bytesLeft -= stat.size;
         const blob = stat.isSymbolicLink() ? blobOf(readLinkIn(folder, name)) : contentIn(folder, name);
         if (blob !== null) keeper.take({ path, mode: modeOf(candidate), blob, before }, held);
       }

@@ -8,7 +8,7 @@ import { shownName } from './names.ts';
 import { type Change, indexRecords, type Snapshot, type SnapshotJob } from './snapshot-job.ts';
 
 const mostNotes = 50;
-const atMostMs = 300_000;
+const atMostMs = 120_000;
 
 /** Puts changes into an index. A path that git refuses is left out, and told. */
 const putInto = async (

@@ -32,7 +32,7 @@ let idle: NodeJS.Timeout | undefined;
 let lastId = 0;
 
 const startThread = (): Thread => {
-  const worker = new Worker(workerFile());
+  const worker = new Worker(workerFile(), { execArgv: [] });
   const waiting = new Map<number, Waiting>();
   const own: Thread = { worker, waiting };
   const fail = (error: Error): void => {

@@ -17,6 +17,7 @@ import { childEnvironment } from '../../../src/actors/process/run-command.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import type { OwnGit } from '../../../src/actors/sandbox/port.ts';
 import { runSandboxed } from '../../../src/actors/sandbox/run-sandboxed.ts';
+import { createFolderGuard } from '../../../src/actors/sandbox/shared-folder.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const { ok, detail } = createBubblewrap({ readPaths: [], network: false }).check();
@@ -226,6 +227,29 @@ describe.skipIf(!ok)(`what other programs obey and is there already${reason}`, (
     expect([result.exitCode === 0, result.quarantined]).toEqual([false, []]);
     expect(readFileSync(join(scene.root, 'src/.envrc'), 'utf8')).toBe('mine');
   });
+});
+
+test('more folders than are looked through go as a whole, and the folder can be looked through again', async () => {
+  const { root, quarantine } = makeScene({ 'kept/b.txt': 'b' });
+  const guard = createFolderGuard(quarantine, 50);
+  const before = await guard(root);
+  for (let number = 0; number < 60; number += 1) mkdirSync(join(root, 'aaa', String(number)), { recursive: true });
+  put(root, {
+    'zzz/.envrc': 'evil',
+    'kept/.envrc': 'evil',
+    'kept/new/opencode.json': 'evil',
+    'kept/mine.txt': 'mine',
+  });
+
+  const settled = 'refusal' in before ? null : await before.settle();
+
+  expect(settled).toMatchObject({ moved: expect.arrayContaining(['aaa', 'kept/.envrc']), left: [] });
+  expect(readdirSync(join(root, 'kept')).filter((name) => name !== 'new')).toEqual(['b.txt', 'mine.txt']);
+  expect([existsSync(join(root, 'kept/new/opencode.json')), existsSync(join(root, 'zzz/.envrc'))]).toEqual([
+    false,
+    false,
+  ]);
+  expect(await guard(root)).not.toHaveProperty('refusal');
 });
 
 test.skipIf(!ok)('in a folder of its own a command cannot make or change the tracker', async () => {

@@ -1,10 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { isLong } from '../../support/long.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const id = 'bd-a1' as TaskId;
@@ -178,4 +179,32 @@ test('a folder that becomes a repository by work of two attempts is not merged',
     files: ['lib'],
   });
   expect(existsSync(join(project, 'lib', 'refs'))).toBe(false);
+});
+
+test('a file that is too large is left out of the work by name', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const { root } = await workspace.open(anAttempt());
+  writeFileSync(join(root, 'small.txt'), 'x');
+  writeFileSync(join(root, 'sparse'), '');
+  truncateSync(join(root, 'sparse'), 1024 ** 4);
+
+  const saved = await workspace.save(anAttempt(), 'x');
+
+  expect(saved).toMatchObject({ files: 1, notes: ['sparse was not saved: it has more than 100 MiB'] });
+});
+
+test.runIf(isLong)('files that are too much together are left out of the work by name', async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const { root } = await workspace.open(anAttempt());
+  for (let number = 0; number < 12; number += 1) {
+    writeFileSync(join(root, `sparse-${number}`), `${number}`);
+    truncateSync(join(root, `sparse-${number}`), 100 * 1024 ** 2);
+  }
+
+  const saved = await workspace.save(anAttempt(), 'x');
+
+  expect(saved?.files).toBe(5);
+  expect(saved?.notes).toHaveLength(7);
 });
