@@ -1,6 +1,6 @@
-import type { EventObject, SnapshotFrom } from 'xstate';
+import type { EventObject } from 'xstate';
 import type { AgentEvent } from '../machines/agent-context.ts';
-import type { agentMachine } from '../machines/agent-machine.ts';
+import type { AgentSnapshot, agentMachine } from '../machines/agent-machine.ts';
 import { ServiceError } from '../machines/errors.ts';
 import { atWork, pauseOf } from '../machines/supervisor-context.ts';
 import type { AttemptKey, Finding, Role, RunOptions, TaskId } from '../machines/task.ts';
@@ -74,7 +74,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   const inspected = ports.inspect === undefined ? {} : { inspect: ports.inspect };
   const agentLogic: typeof agentMachine = durable(agents.machine, {
     now,
-    commit: (next: SnapshotFrom<typeof agentMachine>, event: EventObject) =>
+    commit: (next: AgentSnapshot, event: EventObject) =>
       host.commitAgent(next, event, () => agents.machine.getPersistedSnapshot(next)),
   });
   /** Before anybody who waits is given one. */

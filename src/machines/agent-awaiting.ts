@@ -1,20 +1,20 @@
 import type { GoesOnAt } from './agent-context.ts';
-import { broken, response, seat } from './agent-selectors.ts';
+import { actorFailure, attemptInput, response } from './agent-selectors.ts';
 import { agentSetup } from './agent-setup.ts';
 
-/** Waiting for a person stops the attempt's clock; the wait has a limit of its own. */
-const unanswered = { guard: 'outOfTime', target: 'failed', actions: 'blameNobody' } as const;
+/** The clock of the attempt stands while it waits; the wait has its own limit. */
+const failUnanswered = { guard: 'outOfTime', target: 'failed', actions: 'blameNobody' } as const;
 
-/** Nobody works while a person is waited for: the slot is another's until then. */
+/** Another task may use the slot until the answer. */
 const lendSlot = {
   id: 'lend',
   src: 'lendSlot',
-  input: seat,
+  input: attemptInput,
   onDone: { actions: 'keep' },
-  onError: { target: 'failed', actions: { type: 'recordFailure', params: broken } },
+  onError: { target: 'failed', actions: { type: 'recordFailure', params: actorFailure } },
 } as const;
 
-const later = (at: GoesOnAt) => ({ type: 'goOnLater', params: { at } }) as const;
+const goOnLater = (at: GoesOnAt) => ({ type: 'goOnLater', params: { at } }) as const;
 const answer = { type: 'takeAnswer', params: response } as const;
 const decision = { type: 'takeDecision', params: response } as const;
 
@@ -22,23 +22,22 @@ const answered = (goesOnAt: GoesOnAt) =>
   ({
     guard: { type: 'answersQuestion', params: response },
     target: 'returning',
-    actions: [answer, later(goesOnAt)],
+    actions: [answer, goOnLater(goesOnAt)],
   }) as const;
 
-/** What counts where nobody answers is taken like an answer. */
-const assumed = (goesOnAt: GoesOnAt) =>
-  ({ guard: 'hasFallback', target: 'returning', actions: ['takeFallback', later(goesOnAt)] }) as const;
+const takeFallbackTo = (goesOnAt: GoesOnAt) =>
+  ({ guard: 'hasFallback', target: 'returning', actions: ['takeFallback', goOnLater(goesOnAt)] }) as const;
 
-const assumedLater = (at: 'awaitingInput' | 'awaitingApproval', goesOnAt: GoesOnAt) =>
+const takeFallbackLater = (at: 'awaitingInput' | 'awaitingApproval', goesOnAt: GoesOnAt) =>
   ({
     guard: { type: 'hadFallback', params: { at } },
-    actions: ['takeFallback', later(goesOnAt), 'returnLater'],
+    actions: ['takeFallback', goOnLater(goesOnAt), 'returnLater'],
   }) as const;
 
-/** A wait of an earlier process that is over before the table is set again ends as it would have then. */
-export const overdue = [
-  assumedLater('awaitingInput', 'considering'),
-  assumedLater('awaitingApproval', 'acting'),
+/** A wait that ended while no server ran has the same effect as one that ends in a server. */
+export const lateResumes = [
+  takeFallbackLater('awaitingInput', 'considering'),
+  takeFallbackLater('awaitingApproval', 'acting'),
   { guard: 'wasAsking', target: 'failed', actions: 'blameNobody' },
   { guard: 'wasReturning', target: 'failed', actions: 'blameQueue' },
   { guard: 'outOfTime', target: 'failed', actions: 'blameTime' },
@@ -48,14 +47,14 @@ export const awaitingInput = agentSetup.createStateConfig({
   tags: ['awaiting', 'lent', 'phase:awaiting_input'],
   meta: { says: 'the agent asked a person and goes on with the answer' },
   invoke: lendSlot,
-  on: { DEADLINE: [assumed('considering'), unanswered], respond: answered('considering') },
+  on: { DEADLINE: [takeFallbackTo('considering'), failUnanswered], respond: answered('considering') },
 });
 
 export const awaitingApproval = agentSetup.createStateConfig({
   tags: ['awaiting', 'lent', 'phase:awaiting_approval'],
   meta: { says: 'a person must allow the calls of this turn; what is denied is not made' },
   invoke: lendSlot,
-  on: { DEADLINE: [assumed('acting'), unanswered], respond: answered('acting') },
+  on: { DEADLINE: [takeFallbackTo('acting'), failUnanswered], respond: answered('acting') },
 });
 
 export const awaitingDecision = agentSetup.createStateConfig({
@@ -63,17 +62,17 @@ export const awaitingDecision = agentSetup.createStateConfig({
   meta: { says: 'the end of a server left unclear what a call or an assistant did; a person says what to do' },
   invoke: lendSlot,
   on: {
-    DEADLINE: unanswered,
+    DEADLINE: failUnanswered,
     respond: [
       {
         guard: { type: 'decidesOnAssistant', params: response },
         target: 'returning',
-        actions: [decision, later('delegating'), 'forgetResume'],
+        actions: [decision, goOnLater('delegating'), 'forgetResume'],
       },
       {
         guard: { type: 'answersQuestion', params: response },
         target: 'returning',
-        actions: [decision, later('acting'), 'forgetResume'],
+        actions: [decision, goOnLater('acting'), 'forgetResume'],
       },
     ],
   },
@@ -88,9 +87,9 @@ export const returning = agentSetup.createStateConfig({
   invoke: {
     id: 'regain',
     src: 'regainSlot',
-    input: seat,
+    input: attemptInput,
     onDone: [goOn('acting'), goOn('delegating'), { target: 'considering', actions: 'startClock' }],
-    onError: { target: 'failed', actions: { type: 'recordFailure', params: broken } },
+    onError: { target: 'failed', actions: { type: 'recordFailure', params: actorFailure } },
   },
   on: { DEADLINE: { guard: 'outOfTime', target: 'failed', actions: 'blameQueue' } },
 });

@@ -1,7 +1,7 @@
-import { broken, compacted, fault, seat } from './agent-selectors.ts';
+import { actorFailure, attemptInput, compacted, fault } from './agent-selectors.ts';
 import { agentSetup } from './agent-setup.ts';
 
-/** Where the conversation is made to fit again (ADR 0016): once for a turn, then it fits or the attempt has failed. */
+/** Shortens the conversation (ADR 0016), at most once for each turn. */
 export const compacting = agentSetup.createStateConfig({
   tags: 'phase:thinking',
   meta: { says: 'the conversation is too long for the model: its older part is replaced by a summary' },
@@ -9,7 +9,7 @@ export const compacting = agentSetup.createStateConfig({
     id: 'compact',
     src: 'compact',
     input: ({ context }) => ({
-      ...seat({ context }),
+      ...attemptInput({ context }),
       turn: context.usage.turns + 1,
       contextWindow: context.limits.contextWindow,
     }),
@@ -32,6 +32,6 @@ export const compacting = agentSetup.createStateConfig({
       },
       { target: 'considering', actions: [{ type: 'countSummary', params: compacted }, 'noteCompaction'] },
     ],
-    onError: { target: 'failed', actions: { type: 'recordFailure', params: broken } },
+    onError: { target: 'failed', actions: { type: 'recordFailure', params: actorFailure } },
   },
 });

@@ -4,29 +4,29 @@ export interface AgentLimits {
   readonly maxTurns: number;
   readonly maxTokensTotal: number | null;
   readonly maxCostUsd: number | null;
-  /** Epoch ms: the wall limit of the attempt as an absolute time; waiting for a person does not count. */
+  /** Wall limit of the attempt (epoch ms); waits for a person do not count. */
   readonly deadlineAt: number;
-  /** How long a question to a person may stay unanswered (ms); 0: without limit. */
+  /** Longest wait for an answer (ms); 0: no limit. */
   readonly answerMs: number;
-  /** What counts as the answer to a question when nobody answers in time; null: the attempt fails. */
+  /** The answer after `answerMs` without one; null: the attempt fails. */
   readonly defaultAnswer: string | null;
-  /** What counts for calls that need leave when nobody answers in time; null: the attempt fails. */
+  /** The decision after `answerMs` without one; null: the attempt fails. */
   readonly defaultDecision: 'deny' | null;
-  /** How often the same call with the same result is tolerated. */
+  /** Most identical calls in a row with the same result. */
   readonly maxRepeats: number;
-  /** How often an answer without a tool call is asked to go on. */
+  /** Most reminders after an answer without a tool call. */
   readonly maxNudges: number;
-  /** How often a call of the model that failed in a way that may pass is made again. */
+  /** Most retries of a failed model call. */
   readonly maxModelRetries: number;
-  /** How many turns in a row may hold nothing but malformed calls. */
+  /** Most turns in a row with only malformed calls. */
   readonly maxStrikes: number;
-  /** Tokens that the model reads at once, or null where that is not known. */
+  /** Size of the model's context in tokens; null where unknown. */
   readonly contextWindow: number | null;
-  /** Tools whose calls a person must allow first. */
+  /** Tools whose calls need approval. */
   readonly approvals: readonly string[];
 }
 
-/** Who does the work of an attempt: our loop over a model, or an assistant program with a loop of its own. */
+/** `builtin`: our loop over a model; else an assistant program. */
 export type Backend = 'builtin' | Assistant;
 export type Assistant = 'codex' | 'claude' | 'command';
 
@@ -34,73 +34,73 @@ export interface AgentInput {
   readonly taskId: TaskId;
   readonly attempt: number;
   readonly role: Role;
-  /** Absent means built in. */
+  /** Absent: built in. */
   readonly backend?: Backend;
   readonly options: RunOptions;
   readonly limits: AgentLimits;
 }
 
-/** Where an attempt waits for a person, or for a slot after that: its slot is lent. */
+/** States in which the slot is lent. */
 export type WaitsAt = 'awaitingInput' | 'awaitingApproval' | 'awaitingDecision' | 'returning';
 
-/** What follows the answer of a person. */
+/** The state after a person answered. */
 export type GoesOnAt = 'considering' | 'acting' | 'delegating';
 
-/** Where an attempt goes on in another process, and with what it knew there. */
+/** The state in which an attempt resumes after a restart, with its context. */
 export interface Resume {
   readonly at: 'thinking' | 'compacting' | 'acting' | 'delegating' | WaitsAt | null;
   readonly context: AgentContext;
 }
 
-/** What an agent begins with; `resume` when an earlier process had begun already. */
+/** `resume` is set after a restart. */
 export interface AgentStart extends AgentInput {
   readonly resume?: Resume;
 }
 
-/** Work of an earlier task that could not be put into the folder of an attempt, and the files in the way. */
+/** Work of an earlier task that is not in the attempt's folder, and the files in conflict. */
 export interface StartConflict {
   readonly taskId: TaskId;
   readonly branch: string;
-  /** Empty when it was not a file that was in the way. */
+  /** Empty when the conflict is not in a file. */
   readonly files: readonly string[];
 }
 
-/** What came of setting the table: a call of which nobody knows whether it was made, and what is to be done about it. */
+/** Result of `prepare`. A question means that the outcome of a call is unknown. */
 export interface Prepared {
-  /** To a person, or null. */
+  /** For a person, or null. */
   readonly question: string | null;
   readonly failure: Failure | null;
   readonly conflicts: readonly StartConflict[];
 }
 
-/** A tool call as people are shown it. */
+/** A tool call as views and frames show it. */
 export interface ShownCall {
   readonly call_id: string;
   readonly tool: string;
-  /** JSON text, cut to what people can read. */
+  /** JSON text, cut for display. */
   readonly arguments: string;
 }
 
-/** What one model call brought. */
+/** Result of a model call. */
 export type Thought =
   | {
       readonly kind: 'calls' | 'answer' | 'truncated';
-      /** The tool calls that it asks for, in order. */
+      /** In the order of the answer. */
       readonly calls: readonly ShownCall[];
       readonly inputTokens: number;
       readonly outputTokens: number;
       readonly cachedTokens: number;
-      /** Null where the price of the model is not known. */
+      /** Null where the price is unknown. */
       readonly costUsd: number | null;
     }
   | { readonly kind: 'failed'; readonly failure: Failure };
 
-/** What came of replacing the older part of the conversation by a summary; `spent` is what the summary cost. */
+/** Result of `compact`; `spent` is the cost of the summary. */
 export type Compacted =
   | { readonly kind: 'compacted'; readonly spent: Spent }
   | { readonly kind: 'failed'; readonly failure: Failure; readonly spent: Spent };
 
-/** What the tool calls of one turn brought. */
+/** Result of the tool calls of one turn. */
 export interface Acted {
   readonly calls: number;
   readonly finish: {
@@ -108,54 +108,54 @@ export interface Acted {
     readonly summary: string;
     readonly artifacts: readonly string[];
   } | null;
-  /** What the agent asks a person, or null. */
+  /** The agent's question to a person, or null. */
   readonly question: string | null;
-  /** How often the last call has now been made in a row with the same result. */
+  /** Calls in a row that equal the last one and had the same result. */
   readonly repeats: number;
-  /** What was wrong with its last call when none of its calls was well-formed, else null. */
+  /** The problem of the last call when every call was malformed, else null. */
   readonly malformed: string | null;
 }
 
-/** What an assistant, or a summary, spent since it was last counted. */
+/** Usage of an assistant or a summary since the last report. */
 export interface Spent {
   readonly modelCalls: number;
   readonly toolCalls: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cachedTokens: number;
-  /** Null where it is not known, or not yet. */
+  /** Null where unknown, or not known yet. */
   readonly costUsd: number | null;
 }
 
-/** How the work of an assistant ended; `spent` is what it had not reported. */
+/** Result of an assistant; `spent` is the usage that it had not reported. */
 export type Delegated =
   | { readonly kind: 'done'; readonly summary: string; readonly artifacts: readonly string[]; readonly spent: Spent }
   | { readonly kind: 'failed'; readonly failure: Failure; readonly spent: Spent };
 
-/** An assistant at work says what it spent. */
+/** A running assistant reports its usage. */
 export interface Reported {
   readonly type: 'assistant.reported';
   readonly spent: Spent;
 }
 
-/** What an attempt waits for a person for: an answer in words, or leave to make the calls of its last turn. */
+/** The open question: an answer in words, or approval of the calls of the last turn. */
 export interface Question {
   readonly inputId: string;
   readonly kind: 'input' | 'approval';
   readonly text: string;
   readonly calls: readonly ShownCall[];
-  /** What counts as the answer when nobody gives one in time; null: the attempt fails. */
+  /** The answer at the deadline; null: the attempt fails. */
   readonly fallback: string | null;
 }
 
-/** What is told to the model with its next turn: a person's answer, what counts as one, or what a check of its work said. */
-export interface Answer {
+/** Goes into the next turn: a person's answer, the fallback, or the output of a failed check. */
+export interface TurnAnswer {
   readonly from: 'person' | 'nobody' | 'check';
   readonly text: string | null;
   readonly allowed: boolean;
 }
 
-/** A person answers the question of a live attempt (CONTRACT 3, `respond`). */
+/** A person's answer (CONTRACT 3, `respond`). */
 export interface Response {
   readonly type: 'respond';
   readonly inputId: string;
@@ -172,37 +172,37 @@ export interface AgentContext extends AgentInput {
   readonly finish: Acted['finish'];
   readonly repeats: number;
   readonly nudges: number;
-  /** How many answers in a row were cut at their limit of tokens. */
+  /** Answers in a row that were cut at their token limit. */
   readonly cuts: number;
-  /** How many turns in a row held nothing but malformed calls, and what was wrong with the last. */
+  /** Turns in a row with only malformed calls; `problem` is the last problem. */
   readonly strikes: number;
   readonly problem: string | null;
-  /** Tokens of the conversation, as the model counted them with its last answer; 0 when it has become another since. */
+  /** Tokens of the conversation by the model's last count; 0 after a compaction. */
   readonly conversationTokens: number;
-  /** Whether the provider said that the conversation is too long. */
+  /** True when the provider refused the conversation as too long. */
   readonly overflowed: boolean;
-  /** The last turn for which the conversation was compacted, or 0. */
+  /** Turn of the last compaction, or 0. */
   readonly compactedFor: number;
   readonly question: Question | null;
-  /** Told to the model with its next turn, or to the tools that waited for it. */
-  readonly answer: Answer | null;
-  /** How often the call of this turn has failed. */
+  /** For the next turn, or for the tool calls that waited for it. */
+  readonly answer: TurnAnswer | null;
+  /** Failed calls of this turn. */
   readonly modelTries: number;
-  /** The limit of time behind a pause that ends earlier, or null. */
+  /** The deadline of the attempt during a pause; else null. */
   readonly limitAt: number | null;
-  /** How often its finished work was sent back to it. */
+  /** Times that a failed check returned the work. */
   readonly round: number;
-  /** Where it goes on when the table is set again, after a restart. */
+  /** The state after `preparing`, after a restart. */
   readonly resumeAt: Resume['at'];
-  /** Where it goes on when it has its slot again, after a person answered. */
+  /** The state after `returning`. */
   readonly goesOnAt: GoesOnAt | null;
-  /** What a person says about a call that the end of a server left unclear. */
+  /** A person's words about a call whose outcome is unknown. */
   readonly decision: string | null;
-  /** What was left of the attempt's time when the question was asked (ms). */
+  /** Time left when the clock stopped (ms). */
   readonly remainingMs: number;
   readonly failure: Failure | null;
-  /** Work that it builds on and does not have; absent when it has all. */
+  /** Missing work of earlier tasks; absent when nothing is missing. */
   readonly conflicts?: readonly StartConflict[] | undefined;
-  /** Epoch ms; null while it waits for a person without limit. */
+  /** Epoch ms; null during a wait without limit. */
   readonly deadlineAt: number | null;
 }

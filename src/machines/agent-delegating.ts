@@ -1,17 +1,17 @@
-import { broken, delegated, order, reported } from './agent-selectors.ts';
+import { actorFailure, delegated, delegateInput, reported } from './agent-selectors.ts';
 import { agentSetup } from './agent-setup.ts';
 
-const blamed = (what: 'blameTurns' | 'blameTokens' | 'blameMoney') =>
+const overLimit = (what: 'blameTurns' | 'blameTokens' | 'blameMoney') =>
   [{ type: 'countSpent', params: reported }, what] as const;
 
-/** Where the model's turns are an assistant's own: it says what it spends, and is ended when that is too much. */
+/** Each model call of the assistant counts as a turn. Over a limit, it is stopped. */
 export const delegating = agentSetup.createStateConfig({
   tags: 'phase:acting',
   meta: { says: 'an assistant program works on the task with a loop of its own' },
   invoke: {
     id: 'delegate',
     src: 'delegate',
-    input: order,
+    input: delegateInput,
     onDone: [
       {
         guard: { type: 'assistantFailed', params: delegated },
@@ -20,13 +20,13 @@ export const delegating = agentSetup.createStateConfig({
       },
       { target: 'done', actions: { type: 'takeDelegated', params: delegated } },
     ],
-    onError: { target: 'failed', actions: { type: 'recordFailure', params: broken } },
+    onError: { target: 'failed', actions: { type: 'recordFailure', params: actorFailure } },
   },
   on: {
     'assistant.reported': [
-      { guard: { type: 'overTurns', params: reported }, target: 'failed', actions: blamed('blameTurns') },
-      { guard: { type: 'overTokens', params: reported }, target: 'failed', actions: blamed('blameTokens') },
-      { guard: { type: 'overMoney', params: reported }, target: 'failed', actions: blamed('blameMoney') },
+      { guard: { type: 'overTurns', params: reported }, target: 'failed', actions: overLimit('blameTurns') },
+      { guard: { type: 'overTokens', params: reported }, target: 'failed', actions: overLimit('blameTokens') },
+      { guard: { type: 'overMoney', params: reported }, target: 'failed', actions: overLimit('blameMoney') },
       { actions: { type: 'countSpent', params: reported } },
     ],
   },

@@ -1,26 +1,23 @@
 import type { Acted, AgentContext } from './agent-context.ts';
-import { because, seconds } from './agent-selectors.ts';
-import type { Failure } from './task.ts';
+import { seconds } from './agent-selectors.ts';
+import { type Failure, failureOf } from './task.ts';
 
-/** Why an attempt failed, in words for people and with facts for programs; the chart says when. */
+export const longestSlotWaitMs = 24 * 60 * 60_000;
 
-/** How long an attempt that was answered waits for a slot. */
-export const slotPatienceMs = 24 * 60 * 60_000;
-
-export const turns = ({ limits }: AgentContext): Failure =>
-  because('budget_exceeded', `the limit of ${limits.maxTurns} turns is reached`, {
+export const turnLimitReached = ({ limits }: AgentContext): Failure =>
+  failureOf('budget_exceeded', `the limit of ${limits.maxTurns} turns is reached`, {
     limit: 'max_turns',
     max_turns: limits.maxTurns,
   });
 
-export const tokens = ({ limits }: AgentContext): Failure =>
-  because('budget_exceeded', `the limit of ${limits.maxTokensTotal} tokens is reached`, {
+export const tokenLimitReached = ({ limits }: AgentContext): Failure =>
+  failureOf('budget_exceeded', `the limit of ${limits.maxTokensTotal} tokens is reached`, {
     limit: 'max_tokens_total',
     max_tokens_total: limits.maxTokensTotal,
   });
 
-export const money = ({ limits, usage }: AgentContext): Failure =>
-  because(
+export const costLimitReached = ({ limits, usage }: AgentContext): Failure =>
+  failureOf(
     'budget_exceeded',
     usage.cost_usd === undefined
       ? `the limit of ${limits.maxCostUsd} USD cannot be kept: the price of the model is not known`
@@ -28,41 +25,43 @@ export const money = ({ limits, usage }: AgentContext): Failure =>
     { limit: 'max_cost_usd', max_cost_usd: limits.maxCostUsd, cost_usd: usage.cost_usd ?? null },
   );
 
-export const time = because('timed_out', 'the attempt took longer than its limit', { limit: 'timeout_seconds' });
+export const timeLimitReached = failureOf('timed_out', 'the attempt took longer than its limit', {
+  limit: 'timeout_seconds',
+});
 
-export const nobody = ({ limits, question }: AgentContext): Failure =>
-  because('timed_out', `nobody answered within ${seconds(limits.answerMs)} s`, {
+export const unansweredQuestion = ({ limits, question }: AgentContext): Failure =>
+  failureOf('timed_out', `nobody answered within ${seconds(limits.answerMs)} s`, {
     limit: 'answer_timeout_seconds',
     question: question?.text,
   });
 
-export const queue = because(
+export const noSlotAfterAnswer = failureOf(
   'timed_out',
-  `no slot became free within ${slotPatienceMs / 3_600_000} h after the answer`,
+  `no slot became free within ${longestSlotWaitMs / 3_600_000} h after the answer`,
 );
 
-export const loop = ({ repeats, calls: made }: AgentContext): Failure =>
-  because('loop_detected', `the same call with the same result was made ${repeats} times in a row`, {
+export const repeatedCalls = ({ repeats, calls: made }: AgentContext): Failure =>
+  failureOf('loop_detected', `the same call with the same result was made ${repeats} times in a row`, {
     tool: made.at(-1)?.tool,
   });
 
-export const calls = ({ strikes, problem }: AgentContext): Failure =>
-  because('model_failed', `the model made only malformed tool calls in ${strikes} turns in a row: ${problem}`, {
+export const malformedCalls = ({ strikes, problem }: AgentContext): Failure =>
+  failureOf('model_failed', `the model made only malformed tool calls in ${strikes} turns in a row: ${problem}`, {
     kind: 'malformed_calls',
     problem,
   });
 
-export const context = ({ limits }: AgentContext): Failure =>
-  because(
+export const conversationTooLong = ({ limits }: AgentContext): Failure =>
+  failureOf(
     'model_failed',
     "the conversation is longer than the model's context, also after its older part was replaced by a summary",
     { kind: 'context_overflow', compacted: true, context_window: limits.contextWindow },
   );
 
-export const silence = because('model_failed', 'the model stopped calling tools and did not call finish');
+export const noToolCalls = failureOf('model_failed', 'the model stopped calling tools and did not call finish');
 
-export const truncation = ({ cuts }: AgentContext): Failure =>
-  because('output_truncated', `the model's answer was cut at its token limit, ${cuts + 1} times in a row`);
+export const truncatedAnswers = ({ cuts }: AgentContext): Failure =>
+  failureOf('output_truncated', `the model's answer was cut at its token limit, ${cuts + 1} times in a row`);
 
-export const agent = ({ finish }: Acted): Failure =>
-  because('model_failed', `the agent gave up: ${finish?.summary ?? ''}`, { gave_up: true });
+export const agentGaveUp = ({ finish }: Acted): Failure =>
+  failureOf('model_failed', `the agent gave up: ${finish?.summary ?? ''}`, { gave_up: true });

@@ -1,33 +1,34 @@
-import { awaitingApproval, awaitingDecision, awaitingInput, overdue, returning } from './agent-awaiting.ts';
+import type { SnapshotFrom } from 'xstate';
+import { awaitingApproval, awaitingDecision, awaitingInput, lateResumes, returning } from './agent-awaiting.ts';
 import { compacting } from './agent-compacting.ts';
 import type { Resume } from './agent-context.ts';
 import { delegating } from './agent-delegating.ts';
 import {
   acted,
-  broken,
+  actorFailure,
+  attemptInput,
+  conflictsOfStart,
   denial,
   fault,
-  foundConflicts,
   nudge,
   prepared,
-  seat,
-  tableAt,
+  preparesFor,
   thought,
-  toolsBroken,
+  toolsFailure,
 } from './agent-selectors.ts';
 import { agentSetup } from './agent-setup.ts';
 import type { AttemptOutcome, TaskId } from './task.ts';
 import { noUsage } from './task.ts';
 
-/** Where an attempt goes on that an earlier process began, when the table is set as it was. */
+/** After a restart. */
 const goOnAt = (at: NonNullable<Resume['at']>) =>
   ({ guard: { type: 'resumesAt', params: { at } }, target: at, actions: 'forgetResume' }) as const;
 
 /**
- * One attempt of an agent on a task: it thinks (one model call) and acts (the tool calls that the model asked for) in
- * turns until it calls `finish`, and waits for a person when it asks or must ask; or an assistant program works with a
- * loop of its own. A conversation that grows too long for the model is compacted on the way. Turns, tokens, money, wall
- * time, repeated and malformed calls are guards, so the chart shows why it ended.
+ * One attempt of an agent on a task. It thinks (one model call) and acts (its tool calls) in turns
+ * until it calls `finish`; it waits for a person when it asks or needs approval; or an assistant
+ * program does the work. Limits of turns, tokens, cost and time, and repeated or malformed calls,
+ * are guards, so the chart shows why an attempt ended.
  */
 export const agentMachine = agentSetup.createMachine({
   id: 'agent',
@@ -81,7 +82,7 @@ export const agentMachine = agentSetup.createMachine({
   states: {
     preparing: {
       tags: 'phase:preparing',
-      exit: { type: 'noteConflicts', params: foundConflicts },
+      exit: { type: 'noteConflicts', params: conflictsOfStart },
       meta: {
         says: 'opens the workspace and writes the first message, or sets the table as an earlier process left it',
       },
@@ -89,11 +90,11 @@ export const agentMachine = agentSetup.createMachine({
         id: 'prepare',
         src: 'prepare',
         input: ({ context }) => ({
-          ...seat({ context }),
+          ...attemptInput({ context }),
           backend: context.backend,
           round: context.round,
           turns: context.usage.turns,
-          resumeAt: tableAt({ context }),
+          resumeAt: preparesFor({ context }),
         }),
         onDone: [
           {
@@ -117,9 +118,9 @@ export const agentMachine = agentSetup.createMachine({
           goOnAt('delegating'),
           { target: 'considering' },
         ],
-        onError: { target: 'failed', actions: { type: 'recordFailure', params: broken } },
+        onError: { target: 'failed', actions: { type: 'recordFailure', params: actorFailure } },
       },
-      on: { DEADLINE: overdue },
+      on: { DEADLINE: lateResumes },
     },
     considering: {
       meta: { says: 'may it take another turn?' },
@@ -142,7 +143,7 @@ export const agentMachine = agentSetup.createMachine({
         id: 'think',
         src: 'think',
         input: ({ context }) => ({
-          ...seat({ context }),
+          ...attemptInput({ context }),
           turn: context.usage.turns + 1,
           nudge: nudge({ context }),
           answer: context.answer,
@@ -201,7 +202,7 @@ export const agentMachine = agentSetup.createMachine({
           },
           { target: 'considering', actions: [{ type: 'countThought', params: thought }, 'countNudge'] },
         ],
-        onError: { target: 'failed', actions: { type: 'recordFailure', params: broken } },
+        onError: { target: 'failed', actions: { type: 'recordFailure', params: actorFailure } },
       },
     },
     compacting,
@@ -223,7 +224,7 @@ export const agentMachine = agentSetup.createMachine({
         id: 'act',
         src: 'act',
         input: ({ context }) => ({
-          ...seat({ context }),
+          ...attemptInput({ context }),
           turn: context.usage.turns,
           denied: denial({ context }),
           decision: context.decision,
@@ -249,7 +250,7 @@ export const agentMachine = agentSetup.createMachine({
           },
           { target: 'considering', actions: { type: 'countCalls', params: acted } },
         ],
-        onError: { target: 'failed', actions: { type: 'recordFailure', params: toolsBroken } },
+        onError: { target: 'failed', actions: { type: 'recordFailure', params: toolsFailure } },
       },
     },
     delegating,
@@ -278,3 +279,5 @@ export const agentMachine = agentSetup.createMachine({
         }
       : { status: 'failed', failure: context.failure, usage: context.usage },
 });
+
+export type AgentSnapshot = SnapshotFrom<typeof agentMachine>;

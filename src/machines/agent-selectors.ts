@@ -1,7 +1,6 @@
 import type {
   Acted,
   AgentContext,
-  Answer,
   Backend,
   Compacted,
   Delegated,
@@ -10,80 +9,75 @@ import type {
   Response,
   Resume,
   Thought,
+  TurnAnswer,
 } from './agent-context.ts';
-import type { Failure, Role, RunOptions, TaskId, Usage } from './task.ts';
+import { messageOf } from './message-of.ts';
+import { type AttemptInput, failureOf, type Usage } from './task.ts';
 
-/** What the agent chart gives to its slots, and how it reads its events into the params of guards and actions. */
-
-export type Seat = {
-  readonly taskId: TaskId;
-  readonly attempt: number;
-  readonly role: Role;
-  readonly options: RunOptions;
-};
-/** What was wrong with the last answer, if anything: it called nothing, or it was cut at its limit of tokens. */
+/** The problem of the last answer: no tool call, or cut at its token limit. */
 export type Nudge = 'silent' | 'cut' | null;
-/** A turn of the model; `answer` is what was said to it since the last turn. */
-export type ThinkInput = Seat & { readonly turn: number; readonly nudge: Nudge; readonly answer: Answer | null };
-/** Before which turn the conversation is made shorter, and what of it the model can read at once. */
-export type CompactInput = Seat & { readonly turn: number; readonly contextWindow: number | null };
-/** Calls that a person did not allow, with what the model is told. */
+/** `answer`: new since the last turn. */
+export type ThinkInput = AttemptInput & {
+  readonly turn: number;
+  readonly nudge: Nudge;
+  readonly answer: TurnAnswer | null;
+};
+/** `turn`: the next one. */
+export type CompactInput = AttemptInput & { readonly turn: number; readonly contextWindow: number | null };
+/** Tools that a person did not approve; `why` goes to the model. */
 export type Denial = { readonly tools: readonly string[]; readonly why: string };
-/** `decision` is what a person says of a call that the end of a server left unclear. */
-export type ActInput = Seat & {
+/** `decision`: a person's words about a call whose outcome is unknown. */
+export type ActInput = AttemptInput & {
   readonly turn: number;
   readonly denied: Denial | null;
   readonly decision: string | null;
 };
-/** How many turns were taken, and where the attempt goes on; null when it begins. */
-export type PrepareInput = Seat & {
+/** `turns`: taken so far. `resumeAt`: null in a new attempt. */
+export type PrepareInput = AttemptInput & {
   readonly backend: Backend;
   readonly round: number;
   readonly turns: number;
   readonly resumeAt: Resume['at'];
 };
-/** `round` counts how often work was sent back; `answer` says why, `decision` what a person says of a run cut short. */
-export type DelegateInput = Seat & {
+/**
+ * `round`: times that the work was returned; `answer`: why; `decision`: a person's words about an
+ * interrupted run.
+ */
+export type DelegateInput = AttemptInput & {
   readonly backend: Backend;
   readonly round: number;
-  readonly answer: Answer | null;
+  readonly answer: TurnAnswer | null;
   readonly decision: string | null;
-  /** What was counted of the attempt so far. */
+  /** Counted so far. */
   readonly usage: Usage;
-  /** What of the limit of cost is left, or null when there is none. */
+  /** Null without a limit. */
   readonly moneyLeftUsd: number | null;
 };
 
-/** Whether an agent is alive and has not come to the end of its time. */
 export const hasTime = ({ tags, context }: { tags: ReadonlySet<string>; context: AgentContext }, at: number): boolean =>
   !tags.has('ended') && (context.deadlineAt === null || at < context.deadlineAt);
 
 export const seconds = (ms: number): number => Math.round(ms / 1_000);
 
-export const because = (code: Failure['code'], message: string, facts = {}): Failure => ({
-  code,
-  message,
-  facts,
-  retryable: false,
-});
-const words = (error: unknown): string =>
-  typeof error === 'object' && error !== null && 'message' in error ? String(error.message) : String(error);
-
-export const seat = ({ context: { taskId, attempt, role, options } }: { context: AgentContext }): Seat => ({
+export const attemptInput = ({
+  context: { taskId, attempt, role, options },
+}: {
+  context: AgentContext;
+}): AttemptInput => ({
   taskId,
   attempt,
   role,
   options,
 });
-export const broken = ({ event }: { event: { readonly error: unknown } }) => ({
-  failure: because('internal', words(event.error)),
+export const actorFailure = ({ event }: { event: { readonly error: unknown } }) => ({
+  failure: failureOf('internal', messageOf(event.error)),
 });
-export const toolsBroken = ({ event }: { event: { readonly error: unknown } }) => ({
-  failure: because('tool_failed', `the tools could not be run: ${words(event.error)}`),
+export const toolsFailure = ({ event }: { event: { readonly error: unknown } }) => ({
+  failure: failureOf('tool_failed', `the tools could not be run: ${messageOf(event.error)}`),
 });
 export const prepared = ({ event }: { event: { readonly output: Prepared } }) => ({ prepared: event.output });
-/** Work that the folder of an attempt does not have; null when that is not known yet. */
-export const foundConflicts = ({ event }: { event: { readonly type: string; readonly output?: unknown } }) => ({
+/** Null in events that do not tell. */
+export const conflictsOfStart = ({ event }: { event: { readonly type: string; readonly output?: unknown } }) => ({
   conflicts: event.type === 'xstate.done.actor.prepare' ? ((event.output as Prepared).conflicts ?? []) : null,
 });
 export const thought = ({ event }: { event: { readonly output: Thought } }) => ({ thought: event.output });
@@ -91,7 +85,7 @@ export const nudge = ({ context: { cuts, nudges } }: { context: AgentContext }):
   if (cuts > 0) return 'cut';
   return nudges > 0 ? 'silent' : null;
 };
-/** Why a call of the model failed, or null when it did not. */
+/** Null after a successful call. */
 export const fault = ({ event: { output } }: { event: { readonly output: Thought | Compacted } }) => ({
   failure: output.kind === 'failed' ? output.failure : null,
 });
@@ -108,8 +102,8 @@ export const denial = ({ context: { answer, limits } }: { context: AgentContext 
 };
 export const delegated = ({ event }: { event: { readonly output: Delegated } }) => ({ delegated: event.output });
 export const reported = ({ event }: { event: Reported }) => ({ spent: event.spent });
-export const order = ({ context }: { context: AgentContext }): DelegateInput => ({
-  ...seat({ context }),
+export const delegateInput = ({ context }: { context: AgentContext }): DelegateInput => ({
+  ...attemptInput({ context }),
   backend: context.backend,
   round: context.round,
   answer: context.answer,
@@ -117,8 +111,11 @@ export const order = ({ context }: { context: AgentContext }): DelegateInput => 
   usage: context.usage,
   moneyLeftUsd: context.limits.maxCostUsd === null ? null : context.limits.maxCostUsd - (context.usage.cost_usd ?? 0),
 });
-/** How the table is set: as it was left, or, for one that was asked about its calls or answered, as for what follows. */
-export const tableAt = ({ context: { resumeAt, goesOnAt } }: { context: AgentContext }): Resume['at'] => {
+/**
+ * The state for which `prepare` prepares: the saved one, or its successor when a person is asked or
+ * answered.
+ */
+export const preparesFor = ({ context: { resumeAt, goesOnAt } }: { context: AgentContext }): Resume['at'] => {
   if (resumeAt === 'awaitingDecision') return 'awaitingApproval';
   if (resumeAt !== 'returning') return resumeAt;
   return goesOnAt === 'considering' ? 'awaitingInput' : 'awaitingApproval';

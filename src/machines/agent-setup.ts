@@ -15,22 +15,25 @@ import type {
   Thought,
 } from './agent-context.ts';
 import * as failures from './agent-failures.ts';
-import type { ActInput, CompactInput, DelegateInput, PrepareInput, Seat, ThinkInput } from './agent-selectors.ts';
-import { slot } from './declare-actor.ts';
-import { spread } from './jitter.ts';
-import type { AttemptOutcome, Failure, Usage } from './task.ts';
+import type { ActInput, CompactInput, DelegateInput, PrepareInput, ThinkInput } from './agent-selectors.ts';
+import { declareActor } from './declare-actor.ts';
+import { jitter } from './jitter.ts';
+import type { AttemptInput, AttemptOutcome, Failure, Usage } from './task.ts';
 
-/** As much of the model's window as a conversation may fill before its older part is replaced by a summary. */
+/** Share of the context window that a conversation may fill before it is compacted. */
 const fullShare = 0.8;
 
-/** A provider that wants to be left alone for longer has the attempt end instead. */
-export const longestPauseMs = 5 * 60_000;
+/** A longer pause, asked for by the provider, ends the attempt. */
+export const longestModelPauseMs = 5 * 60_000;
 
-/** What the provider asked for, else 1, 2, 4 … 60 s; a little more for some than for others, so that they do not come back together. */
+/**
+ * The pause that the provider asked for, else 1, 2, 4 … 60 s, and up to a quarter more, so that
+ * attempts do not retry together.
+ */
 const pauseAfter = ({ facts }: Failure, { taskId, attempt, modelTries }: AgentContext): number => {
   const wanted = facts['retry_after_ms'];
   const pause = typeof wanted === 'number' ? wanted : Math.min(1_000 * 2 ** modelTries, 60_000);
-  return Math.round(pause * (1 + spread(`${taskId}#${attempt}/${modelTries}`) / 4));
+  return Math.round(pause * (1 + jitter(`${taskId}#${attempt}/${modelTries}`) / 4));
 };
 
 type Preparing = { prepared: Prepared };
@@ -42,7 +45,7 @@ type Delegating = { delegated: Delegated };
 type Spending = { spent: Spent };
 type Responding = { response: Response };
 
-/** The usage with what was spent: each model call of an assistant is a turn. */
+/** Each model call of an assistant is a turn. */
 const withSpent = (usage: Usage, spent: Spent, turns = spent.modelCalls): Usage => ({
   input_tokens: usage.input_tokens + spent.inputTokens,
   output_tokens: usage.output_tokens + spent.outputTokens,
@@ -55,7 +58,7 @@ const withSpent = (usage: Usage, spent: Spent, turns = spent.modelCalls): Usage 
     : { cost_usd: (usage.cost_usd ?? 0) + (spent.costUsd ?? 0) }),
 });
 
-/** Whether the next turn needs a shorter conversation: by the count of its last answer, or by the provider's word. */
+/** By the count of the last answer, or because the provider refused the conversation. */
 export const isTooLong = ({ conversationTokens, overflowed, limits: { contextWindow } }: AgentContext): boolean =>
   overflowed || (contextWindow !== null && conversationTokens >= contextWindow * fullShare);
 
@@ -86,7 +89,6 @@ const counted = (usage: Usage, thought: Thought): Usage => {
   };
 };
 
-/** What the agent chart calls its guards, actions and slots; the chart says when they happen. */
 export const agentSetup = setup({
   types: {
     context: {} as AgentContext,
@@ -95,20 +97,20 @@ export const agentSetup = setup({
     events: {} as AgentEvent,
   },
   actors: {
-    prepare: slot<Prepared, PrepareInput>('prepare'),
-    think: slot<Thought, ThinkInput>('think'),
-    compact: slot<Compacted, CompactInput>('compact'),
-    act: slot<Acted, ActInput>('act'),
-    delegate: slot<Delegated, DelegateInput>('delegate'),
-    lendSlot: slot<void, Pick<Seat, 'taskId'>>('lendSlot'),
-    regainSlot: slot<void, Pick<Seat, 'taskId'>>('regainSlot'),
+    prepare: declareActor<Prepared, PrepareInput>('prepare'),
+    think: declareActor<Thought, ThinkInput>('think'),
+    compact: declareActor<Compacted, CompactInput>('compact'),
+    act: declareActor<Acted, ActInput>('act'),
+    delegate: declareActor<Delegated, DelegateInput>('delegate'),
+    lendSlot: declareActor<void, Pick<AttemptInput, 'taskId'>>('lendSlot'),
+    regainSlot: declareActor<void, Pick<AttemptInput, 'taskId'>>('regainSlot'),
   },
   guards: {
     outOfTime: ({ context, event }) => isLate(context, event.at),
     outOfTurns: ({ context }) => context.usage.turns >= context.limits.maxTurns,
     outOfTokens: ({ context: { usage, limits } }) =>
       limits.maxTokensTotal !== null && usage.input_tokens + usage.output_tokens >= limits.maxTokensTotal,
-    /** A cost that is not known counts as too much: the limit is a promise. */
+    /** An unknown cost counts as too much: the limit is a promise. */
     outOfMoney: ({ context: { usage, limits } }) =>
       limits.maxCostUsd !== null &&
       usage.turns > 0 &&
@@ -116,10 +118,10 @@ export const agentSetup = setup({
     repeatsItself: ({ context }) => context.repeats >= context.limits.maxRepeats,
     outOfStrikes: ({ context }) => context.strikes > 0 && context.strikes >= context.limits.maxStrikes,
     isTooLong: ({ context }) => isTooLong(context),
-    /** What was made shorter for the last turn is too long again, or still. */
+    /** The compacted conversation is still too long. */
     compactedInVain: ({ context }) =>
       isTooLong(context) && context.compactedFor > 0 && context.compactedFor === context.usage.turns,
-    /** Once for a turn. */
+    /** At most once for a turn. */
     mayCompact: ({ context }, { failure }: Failing) =>
       saysTooLong(failure) && context.compactedFor !== context.usage.turns + 1,
     overflowed: (_, { failure }: Failing) => saysTooLong(failure),
@@ -131,7 +133,7 @@ export const agentSetup = setup({
     mayAskAgain: ({ context }, { failure }: Failing) =>
       failure?.retryable === true &&
       context.modelTries < context.limits.maxModelRetries &&
-      pauseAfter(failure, context) <= longestPauseMs,
+      pauseAfter(failure, context) <= longestModelPauseMs,
     pauseIsOver: ({ context, event }) => isPauseOver(context, event.at),
     modelFailed: (_, { failure }: Failing) => failure !== null,
     answerTruncated: (_, { thought }: Thinking) => thought.kind === 'truncated',
@@ -145,7 +147,7 @@ export const agentSetup = setup({
     asksPerson: (_, { acted }: Acting) => acted.question !== null,
     answersQuestion: ({ context }, { response }: Responding) => answers(context, response),
     hasFallback: ({ context, event }) => isLate(context, event.at) && fallbackOf(context) !== null,
-    /** The same, while the table is set again at which it waited. */
+    /** During `preparing`, after a restart. */
     hadFallback: ({ context, event }, { at }: { at: Resume['at'] }) =>
       isLate(context, event.at) && context.resumeAt === at && fallbackOf(context) !== null,
     wasAsking: ({ context, event }) => isLate(context, event.at) && asks.some((state) => state === context.resumeAt),
@@ -155,13 +157,13 @@ export const agentSetup = setup({
       context.backend !== 'builtin' && answers(context, response),
     isDelegated: ({ context }) => context.backend !== 'builtin',
     assistantFailed: (_, { delegated }: Delegating) => delegated.kind === 'failed',
-    /** It is at work on a turn that it may not take. */
+    /** Counts the turn at work. */
     overTurns: ({ context: { usage, limits } }, { spent }: Spending) => withSpent(usage, spent).turns > limits.maxTurns,
     overTokens: ({ context: { usage, limits } }, { spent }: Spending) => {
       const { input_tokens, output_tokens } = withSpent(usage, spent);
       return limits.maxTokensTotal !== null && input_tokens + output_tokens >= limits.maxTokensTotal;
     },
-    /** Some say what they cost only in the end: a cost that is not known yet is not too much yet. */
+    /** Some assistants report the cost only at the end, so an unknown cost is not too much here. */
     overMoney: ({ context: { usage, limits } }, { spent }: Spending) =>
       limits.maxCostUsd !== null && (withSpent(usage, spent).cost_usd ?? 0) >= limits.maxCostUsd,
   },
@@ -169,7 +171,7 @@ export const agentSetup = setup({
     countThought: assign({
       calls: (_, { thought }: Thinking) => (thought.kind === 'failed' ? [] : thought.calls),
       usage: ({ context }, { thought }: Thinking) => counted(context.usage, thought),
-      // What the model did not hear is said again.
+      // A failed call did not bring it to the model.
       answer: ({ context }, { thought }: Thinking) => (thought.kind === 'failed' ? context.answer : null),
       modelTries: ({ context }, { thought }: Thinking) => (thought.kind === 'failed' ? context.modelTries : 0),
       conversationTokens: ({ context }, { thought }: Thinking) =>
@@ -262,10 +264,10 @@ export const agentSetup = setup({
       deadlineAt: ({ context: { limits }, event }) => (limits.answerMs === 0 ? null : event.at + limits.answerMs),
     }),
     startClock: assign({ deadlineAt: ({ context, event }) => event.at + context.remainingMs, goesOnAt: null }),
-    /** The clock stands still until there is a slot again; the wait for it has a limit of its own. */
+    /** The clock stands until the slot is back; that wait has its own limit. */
     goOnLater: assign({
       goesOnAt: (_, { at }: { at: GoesOnAt }) => at,
-      deadlineAt: ({ event }) => event.at + failures.slotPatienceMs,
+      deadlineAt: ({ event }) => event.at + failures.longestSlotWaitMs,
       question: null,
     }),
     takeAnswer: assign({
@@ -285,17 +287,17 @@ export const agentSetup = setup({
     recordFailure: assign({ failure: (_, { failure }: { failure: Failure }) => failure }),
     recordModelFailure: assign({ failure: (_, { failure }: Failing) => failure }),
     keep: () => {},
-    blameTurns: assign({ failure: ({ context }) => failures.turns(context) }),
-    blameTokens: assign({ failure: ({ context }) => failures.tokens(context) }),
-    blameMoney: assign({ failure: ({ context }) => failures.money(context) }),
-    blameTime: assign({ failure: failures.time }),
-    blameNobody: assign({ failure: ({ context }) => failures.nobody(context) }),
-    blameQueue: assign({ failure: failures.queue }),
-    blameLoop: assign({ failure: ({ context }) => failures.loop(context) }),
-    blameCalls: assign({ failure: ({ context }) => failures.calls(context) }),
-    blameContext: assign({ failure: ({ context }) => failures.context(context) }),
-    blameSilence: assign({ failure: failures.silence }),
-    blameTruncation: assign({ failure: ({ context }) => failures.truncation(context) }),
-    blameAgent: assign({ failure: (_, { acted }: Acting) => failures.agent(acted) }),
+    blameTurns: assign({ failure: ({ context }) => failures.turnLimitReached(context) }),
+    blameTokens: assign({ failure: ({ context }) => failures.tokenLimitReached(context) }),
+    blameMoney: assign({ failure: ({ context }) => failures.costLimitReached(context) }),
+    blameTime: assign({ failure: failures.timeLimitReached }),
+    blameNobody: assign({ failure: ({ context }) => failures.unansweredQuestion(context) }),
+    blameQueue: assign({ failure: failures.noSlotAfterAnswer }),
+    blameLoop: assign({ failure: ({ context }) => failures.repeatedCalls(context) }),
+    blameCalls: assign({ failure: ({ context }) => failures.malformedCalls(context) }),
+    blameContext: assign({ failure: ({ context }) => failures.conversationTooLong(context) }),
+    blameSilence: assign({ failure: failures.noToolCalls }),
+    blameTruncation: assign({ failure: ({ context }) => failures.truncatedAnswers(context) }),
+    blameAgent: assign({ failure: (_, { acted }: Acting) => failures.agentGaveUp(acted) }),
   },
 });

@@ -1,7 +1,7 @@
 import type { Role, TaskId } from './task.ts';
 import { roles } from './task.ts';
 
-/** The facts that each refusal carries (CONTRACT 4). */
+/** The facts of each error (CONTRACT 4). */
 export interface ErrorFacts {
   task_not_found: { task_id: string };
   dependencies_unmet: { task_id: TaskId; unmet: readonly TaskId[] };
@@ -10,18 +10,18 @@ export interface ErrorFacts {
   event_not_allowed: { task_id: TaskId; event: string; state: string; allowed: readonly string[] };
   role_unknown: { role: string };
   queue_full: { limit: number; retry_after_seconds: number };
-  /** `problem`: why an assistant that was asked for cannot be used. */
+  /** `problem`: why the requested assistant cannot be used. */
   credential_missing: { variable: string; problem?: string };
   tracker_unavailable: { detail: string; remedy: string };
   tracker_conflict: { task_id: TaskId; holder: string };
   stale_attempt: { task_id: TaskId; attempt: number; live_attempt: number };
   invalid_params: { fields: readonly { path: string; problem: string }[] };
-  /** `detail` is shown to callers: never the words of an error that came from elsewhere. */
+  /** `detail` is shown to callers: never the message of a foreign error. */
   internal: { detail: string | null };
 }
 export type ErrorCode = keyof ErrorFacts;
 
-const describe: { readonly [Code in ErrorCode]: (facts: ErrorFacts[Code]) => string } = {
+const messages: { readonly [Code in ErrorCode]: (facts: ErrorFacts[Code]) => string } = {
   task_not_found: ({ task_id }) => `task ${task_id} does not exist`,
   dependencies_unmet: ({ unmet }) => `task has unmet dependencies [${unmet.join(', ')}]`,
   dependency_cycle: ({ cycle }) => `the dependency would close a cycle: ${cycle.join(' -> ')}`,
@@ -41,7 +41,7 @@ const describe: { readonly [Code in ErrorCode]: (facts: ErrorFacts[Code]) => str
   internal: ({ detail }) => `internal error${detail === null ? '' : `: ${detail}`}; the server log has the details`,
 };
 
-/** A refusal as a value: inside machines and across processes. */
+/** An expected error as a value, in machines and across processes. */
 export type Refusal = {
   [Code in ErrorCode]: { readonly code: Code; readonly facts: ErrorFacts[Code] };
 }[ErrorCode];
@@ -49,18 +49,18 @@ export type Refusal = {
 export const refusal = <Code extends ErrorCode>(code: Code, facts: ErrorFacts[Code]): Refusal =>
   ({ code, facts }) as Refusal;
 
-/** The sentence that people read: what is wrong and what to do. */
+/** One sentence: what is wrong and what to do. */
 export const describeRefusal = (given: Refusal): string =>
-  (describe[given.code] as (facts: unknown) => string)(given.facts);
+  (messages[given.code] as (facts: unknown) => string)(given.facts);
 
-/** The one error class: thrown only where a caller waits for an answer. */
+/** Thrown only where a caller waits for an answer. */
 export class ServiceError<Code extends ErrorCode = ErrorCode> extends Error {
   override readonly name = 'ServiceError';
   readonly code: Code;
   readonly facts: ErrorFacts[Code];
 
   constructor(code: Code, facts: ErrorFacts[Code], options?: { cause?: unknown }) {
-    super(describe[code](facts), options);
+    super(messages[code](facts), options);
     this.code = code;
     this.facts = facts;
   }

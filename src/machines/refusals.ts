@@ -1,15 +1,11 @@
-import type { SnapshotFrom } from 'xstate';
 import type { Question, Response } from './agent-context.ts';
-import type { agentMachine } from './agent-machine.ts';
+import type { AgentSnapshot } from './agent-machine.ts';
 import { type Refusal, refusal } from './errors.ts';
 import type { Stamped } from './task.ts';
 import type { TaskCommand } from './task-context.ts';
-import type { taskMachine } from './task-machine.ts';
+import type { TaskSnapshot } from './task-machine.ts';
 
-type TaskSnapshot = SnapshotFrom<typeof taskMachine>;
-type AgentSnapshot = SnapshotFrom<typeof agentMachine>;
-
-const sample = {
+const sampleCommands = {
   run: { type: 'run', role: 'engineer', options: {}, maxRetries: 0 },
   retry: { type: 'retry', role: null, options: null, maxRetries: 0, reason: null },
   close: { type: 'close', reason: null },
@@ -17,23 +13,23 @@ const sample = {
   cancel: { type: 'cancel', reason: null },
 } as const satisfies { [Type in TaskCommand['type']]: Extract<TaskCommand, { type: Type }> };
 
-/** The commands that a task in this state accepts, asked of the chart itself; and `respond` while its agent has a question. */
+/** The commands that the chart accepts now; with `respond` while its agent has a question. */
 export const allowedCommands = (snapshot: TaskSnapshot, isAwaited: boolean): readonly string[] => [
-  ...Object.values(sample)
+  ...Object.values(sampleCommands)
     .filter((command) => snapshot.can({ ...command, at: 0 }))
     .map(({ type }) => type),
   ...(isAwaited ? ['respond'] : []),
 ];
 
-const nameOf = (value: TaskSnapshot['value'] | undefined): string =>
+const valuePath = (value: TaskSnapshot['value'] | undefined): string =>
   typeof value === 'object'
     ? Object.entries(value)
-        .map(([key, inner]) => `${key}.${nameOf(inner)}`)
+        .map(([key, inner]) => `${key}.${valuePath(inner)}`)
         .join(', ')
     : String(value);
-const stateName = ({ value }: TaskSnapshot): string => nameOf(value);
+const stateName = ({ value }: TaskSnapshot): string => valuePath(value);
 
-/** Why the chart does not accept a command in this state, or null when it does. */
+/** Null when the chart accepts the command. */
 export const refuses = (
   snapshot: TaskSnapshot,
   agent: AgentSnapshot | null,
@@ -53,15 +49,15 @@ export const refuses = (
   });
 };
 
-/** What is wrong with an answer that does not fit the question, by field. */
-const misfit = ({ inputId, kind }: Question, response: Response): { path: string; problem: string } => {
+/** The field that does not fit the question. */
+const responseProblem = ({ inputId, kind }: Question, response: Response): { path: string; problem: string } => {
   if (response.inputId !== inputId) return { path: 'input_id', problem: `the attempt waits for ${inputId}` };
   return kind === 'approval'
     ? { path: 'decision', problem: 'is needed: allow or deny' }
     : { path: 'text', problem: 'is needed: the answer in words' };
 };
 
-/** Why an answer to attempt `attempt` is not taken, or null when it is; `agent` is that of the live attempt. */
+/** Null when the answer is accepted. `agent`: of the live attempt. */
 export const refusesResponse = (
   task: TaskSnapshot,
   agent: AgentSnapshot | null,
@@ -87,5 +83,5 @@ export const refusesResponse = (
         state: `${stateName(task)} (${agent.value})`,
         allowed: allowedCommands(task, false),
       })
-    : refusal('invalid_params', { fields: [misfit(question, response)] });
+    : refusal('invalid_params', { fields: [responseProblem(question, response)] });
 };

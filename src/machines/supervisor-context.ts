@@ -2,35 +2,35 @@ import type { DoneActorEvent, ErrorActorEvent } from 'xstate';
 import type { AgentStart } from './agent-context.ts';
 import type { AttemptKey, AttemptOutcome, Role, TaskId } from './task.ts';
 
-/** A task in the queue for a slot. */
-export interface Place {
+/** A request for a slot; waits in the queue. */
+export interface SlotRequest {
   readonly taskId: TaskId;
   readonly role: Role;
   /** 0 (first) to 4. */
   readonly priority: number;
   readonly submittedAt: number;
-  /** It was in the queue before: a limit does not hold for it. */
+  /** True for a task that was in the queue before: the limit does not refuse it. */
   readonly admitted: boolean;
 }
 
 export interface SupervisorInput {
-  /** How many tasks may hold a slot at once. */
+  /** Most tasks that hold a slot at once. */
   readonly cap: number;
   readonly roleCaps: Readonly<Partial<Record<Role, number>>>;
-  /** How many tasks may wait for a slot. */
+  /** Most tasks that wait for a slot. */
   readonly queueLimit: number;
 }
 
-/** Attempts that failed one after the other in the same way, which is not theirs. */
+/** Attempts in a row that failed with the same provider error. */
 interface Streak {
   readonly kind: string;
   readonly count: number;
-  /** What the last of them said. */
+  /** The message of the last one. */
   readonly message: string;
 }
 
-/** A task that has a slot; while a person is waited for it is lent to whoever is next. */
-export interface Holder {
+/** A task with a slot. While it waits for a person the slot is lent: another task may use it. */
+export interface SlotHolder {
   readonly taskId: TaskId;
   readonly role: Role;
   readonly lent: boolean;
@@ -38,17 +38,17 @@ export interface Holder {
 
 export interface SupervisorContext extends SupervisorInput {
   readonly streak: Streak | null;
-  /** How often the queue has been paused without a success in between. */
+  /** Pauses of the queue since the last success. */
   readonly pauses: number;
-  /** In the order in which they will get a slot: priority first, then first come. */
-  readonly waiting: readonly Place[];
-  readonly holding: readonly Holder[];
-  /** Those who lent their slot and want it again, in the order in which they asked. */
+  /** Sorted: priority first, then submission. */
+  readonly waiting: readonly SlotRequest[];
+  readonly holding: readonly SlotHolder[];
+  /** Tasks that want their lent slot back, oldest request first. */
   readonly returning: readonly TaskId[];
 }
 
 export type SupervisorEvent =
-  | { readonly type: 'slot.requested'; readonly place: Place }
+  | { readonly type: 'slot.requested'; readonly request: SlotRequest }
   | { readonly type: 'slot.retaken'; readonly taskId: TaskId; readonly role: Role; readonly lent?: boolean }
   | { readonly type: 'slot.lent'; readonly taskId: TaskId }
   | { readonly type: 'slot.wanted'; readonly taskId: TaskId }
@@ -56,38 +56,37 @@ export type SupervisorEvent =
   | { readonly type: 'agent.requested'; readonly key: AttemptKey; readonly input: AgentStart }
   | { readonly type: 'agent.dismissed'; readonly key: AttemptKey }
   | ({ readonly type: 'caps.changed' } & SupervisorInput)
-  /** Every task that an earlier process left waiting is in the queue again. */
+  /** Every waiting task of an earlier process is in the queue again. */
   | { readonly type: 'queue.opened' }
-  /** The time that was told with `queue.paused` has passed. */
+  /** The pause of `queue.paused` is over. */
   | { readonly type: 'pause.over' }
   | { readonly type: 'drain' }
   | DoneActorEvent<AttemptOutcome>
   | ErrorActorEvent;
 
-/** What observers wait for: a task has a place or a slot, nobody gets one for a while, an agent ended or is gone. */
+/** Facts for observers. */
 export type SupervisorFact =
   | { readonly type: 'slot.queued'; readonly taskId: TaskId }
-  /** The queue holds its limit. */
+  /** The queue is full. */
   | { readonly type: 'slot.refused'; readonly taskId: TaskId; readonly limit: number }
   | { readonly type: 'slot.granted'; readonly taskId: TaskId }
-  /** Who lent its slot has it again. */
+  /** The task got its lent slot back. */
   | { readonly type: 'slot.regained'; readonly taskId: TaskId }
-  /** To be answered with `pause.over` after so many ms. */
+  /** The receiver sends `pause.over` after `ms`. */
   | { readonly type: 'queue.paused'; readonly ms: number }
   | { readonly type: 'agent.ended'; readonly key: string; readonly outcome: AttemptOutcome }
-  /** It ended or was dismissed: nothing will be asked of it any more. */
+  /** The agent ended or was dismissed. */
   | { readonly type: 'agent.gone'; readonly key: string };
 
-/** So many attempts that fail alike say that the provider is down, not that the tasks are hard. */
+/** This many equal failures in a row mean that the provider is down. */
 export const streakAtMost = 5;
-const firstPauseMs = 30_000;
-const longestPauseMs = 10 * 60_000;
+const firstQueuePauseMs = 30_000;
+const longestQueuePauseMs = 10 * 60_000;
 
-/** How long the queue stays paused (ms). */
 export const pauseOf = ({ pauses }: Pick<SupervisorContext, 'pauses'>): number =>
-  Math.min(firstPauseMs * 2 ** Math.max(0, pauses - 1), longestPauseMs);
+  Math.min(firstQueuePauseMs * 2 ** Math.max(0, pauses - 1), longestQueuePauseMs);
 
-/** A failure of the provider that may pass counts; every other end proves that it answers. */
+/** Counts failures of the provider that may pass; any other end resets the streak. */
 export const streakAfter = (streak: Streak | null, outcome: AttemptOutcome): Streak | null => {
   if (outcome.status === 'done') return null;
   const { code, retryable, facts, message } = outcome.failure;
@@ -96,41 +95,40 @@ export const streakAfter = (streak: Streak | null, outcome: AttemptOutcome): Str
   return { kind, count: streak?.kind === kind ? streak.count + 1 : 1, message };
 };
 
-const before = (one: Place, other: Place): boolean =>
+const comesBefore = (one: SlotRequest, other: SlotRequest): boolean =>
   one.priority !== other.priority ? one.priority < other.priority : one.submittedAt < other.submittedAt;
 
-/** Who asks again keeps the place. */
-export const insert = (waiting: readonly Place[], place: Place): readonly Place[] => {
-  const earlier = waiting.find(({ taskId }) => taskId === place.taskId);
-  if (earlier?.priority === place.priority && earlier.submittedAt === place.submittedAt) return waiting;
-  const others = waiting.filter(({ taskId }) => taskId !== place.taskId);
-  const index = others.findIndex((other) => before(place, other));
-  return index < 0 ? [...others, place] : [...others.slice(0, index), place, ...others.slice(index)];
+/** A repeated request keeps its position. */
+export const insertByPriority = (waiting: readonly SlotRequest[], request: SlotRequest): readonly SlotRequest[] => {
+  const earlier = waiting.find(({ taskId }) => taskId === request.taskId);
+  if (earlier?.priority === request.priority && earlier.submittedAt === request.submittedAt) return waiting;
+  const others = waiting.filter(({ taskId }) => taskId !== request.taskId);
+  const index = others.findIndex((other) => comesBefore(request, other));
+  return index < 0 ? [...others, request] : [...others.slice(0, index), request, ...others.slice(index)];
 };
 
-/** Whether a task that asks for a slot may wait for it. */
-export const mayWait = ({ waiting, queueLimit }: SupervisorContext, { taskId, admitted }: Place): boolean =>
-  admitted || waiting.length < queueLimit || waiting.some((place) => place.taskId === taskId);
+export const mayWait = ({ waiting, queueLimit }: SupervisorContext, { taskId, admitted }: SlotRequest): boolean =>
+  admitted || waiting.length < queueLimit || waiting.some((request) => request.taskId === taskId);
 
-/** Who holds a slot and has not lent it: no more than the cap at any instant. */
-export const atWork = ({ holding }: Pick<SupervisorContext, 'holding'>): readonly Holder[] =>
+/** Tasks that hold a slot and have not lent it; never more than the cap. */
+export const atWork = ({ holding }: Pick<SupervisorContext, 'holding'>): readonly SlotHolder[] =>
   holding.filter(({ lent }) => !lent);
 
 const roomFor = (context: SupervisorContext, role: Role): boolean =>
   atWork(context).filter((holder) => holder.role === role).length <
   (context.roleCaps[role] ?? Number.POSITIVE_INFINITY);
 
-/** The first of the queue whose role has room, when a slot is free. */
-export const next = (context: SupervisorContext): Place | undefined =>
+/** The first request whose role has room, when a slot is free. */
+export const nextWaiting = (context: SupervisorContext): SlotRequest | undefined =>
   atWork(context).length < context.cap ? context.waiting.find(({ role }) => roomFor(context, role)) : undefined;
 
-/** The first of those who want their slot again; they come before the queue, for they have begun. */
-export const nextBack = (context: SupervisorContext): Holder | undefined =>
+/** The first task that gets its lent slot back. These come before the queue: they have begun. */
+export const nextReturning = (context: SupervisorContext): SlotHolder | undefined =>
   atWork(context).length < context.cap
     ? context.returning
         .flatMap((taskId) => context.holding.filter((holder) => holder.taskId === taskId))
         .find(({ role }) => roomFor(context, role))
     : undefined;
 
-export const withLent = (holding: readonly Holder[], taskId: TaskId, lent: boolean): readonly Holder[] =>
+export const withLent = (holding: readonly SlotHolder[], taskId: TaskId, lent: boolean): readonly SlotHolder[] =>
   holding.map((holder) => (holder.taskId === taskId ? { ...holder, lent } : holder));

@@ -4,12 +4,12 @@ import { agentMachine } from './agent-machine.ts';
 import { messageOf } from './message-of.ts';
 import {
   atWork,
-  insert,
+  insertByPriority,
   mayWait,
-  next,
-  nextBack,
-  type Place,
+  nextReturning,
+  nextWaiting,
   pauseOf,
+  type SlotRequest,
   type SupervisorContext,
   type SupervisorEvent,
   type SupervisorFact,
@@ -31,9 +31,10 @@ const crashed = (error: unknown): AttemptOutcome => {
 };
 
 /**
- * Who waits, who holds a slot, and the agents at work (Spec 1.5, Spec 8). No more tasks than the cap are at work at any
- * instant; who waits for a person lends its slot (ADR 0017); a free slot goes to the highest priority, then to who came first. It spawns the agents of the holders, reaps
- * them when they end, and outlives every one of them.
+ * The queue, the slots, and the agents at work (Spec 1.5, Spec 8). At most `cap` tasks are at work.
+ * A task that waits for a person lends its slot (ADR 0017). A free slot goes to the highest
+ * priority, then to the oldest request. The supervisor spawns the agents, stops them when they end,
+ * and survives each of them.
  */
 export const supervisorMachine = setup({
   types: {
@@ -45,32 +46,35 @@ export const supervisorMachine = setup({
   },
   actors: { agent: agentMachine },
   guards: {
-    hasRoom: ({ context }) => next(context) !== undefined,
-    mayReturn: ({ context }) => nextBack(context) !== undefined,
+    hasRoom: ({ context }) => nextWaiting(context) !== undefined,
+    mayReturn: ({ context }) => nextReturning(context) !== undefined,
     isTripped: ({ context }) => (context.streak?.count ?? 0) >= streakAtMost,
     hasRecovered: ({ context }) => context.streak === null,
-    mayProbeAgain: ({ context }) => atWork(context).length === 0 && nextBack(context) !== undefined,
-    mayProbe: ({ context }) => atWork(context).length === 0 && next(context) !== undefined,
-    hasSlot: ({ context }, { place }: { place: Place }) =>
-      context.holding.some(({ taskId }) => taskId === place.taskId),
-    mayWait: ({ context }, { place }: { place: Place }) => mayWait(context, place),
+    mayProbeAgain: ({ context }) => atWork(context).length === 0 && nextReturning(context) !== undefined,
+    mayProbe: ({ context }) => atWork(context).length === 0 && nextWaiting(context) !== undefined,
+    hasSlot: ({ context }, { request }: { request: SlotRequest }) =>
+      context.holding.some(({ taskId }) => taskId === request.taskId),
+    mayWait: ({ context }, { request }: { request: SlotRequest }) => mayWait(context, request),
     holdsSlot: ({ context }, { key }: { key: string }) =>
       context.holding.some(({ taskId }) => key.startsWith(`${taskId}#`)),
   },
   actions: {
-    enqueue: enqueueActions(({ context, enqueue }, { place }: { place: Place }) => {
-      enqueue.assign({ waiting: insert(context.waiting, place) });
-      enqueue.emit({ type: 'slot.queued', taskId: place.taskId });
+    enqueue: enqueueActions(({ context, enqueue }, { request }: { request: SlotRequest }) => {
+      enqueue.assign({ waiting: insertByPriority(context.waiting, request) });
+      enqueue.emit({ type: 'slot.queued', taskId: request.taskId });
     }),
-    tellGrant: emit((_, { place }: { place: Place }) => ({ type: 'slot.granted' as const, taskId: place.taskId })),
-    refusePlace: emit(({ context }, { place }: { place: Place }) => ({
+    tellGrant: emit((_, { request }: { request: SlotRequest }) => ({
+      type: 'slot.granted' as const,
+      taskId: request.taskId,
+    })),
+    refusePlace: emit(({ context }, { request }: { request: SlotRequest }) => ({
       type: 'slot.refused' as const,
-      taskId: place.taskId,
+      taskId: request.taskId,
       limit: context.queueLimit,
     })),
     leaveQueue: assign({
       waiting: ({ context }, { taskId }: { taskId: TaskId }) =>
-        context.waiting.filter((place) => place.taskId !== taskId),
+        context.waiting.filter((request) => request.taskId !== taskId),
     }),
     hold: assign({
       holding: ({ context }, { taskId, role, lent = false }: { taskId: TaskId; role: Role; lent?: boolean }) =>
@@ -88,7 +92,7 @@ export const supervisorMachine = setup({
         enqueue.assign({ returning: [...context.returning, taskId] });
     }),
     giveSlotAgain: enqueueActions(({ context, enqueue }) => {
-      const holder = nextBack(context);
+      const holder = nextReturning(context);
       if (holder === undefined) return;
       const { taskId } = holder;
       enqueue.assign({
@@ -104,13 +108,13 @@ export const supervisorMachine = setup({
     }),
     setCaps: assign((_, { cap, roleCaps, queueLimit }: SupervisorInput) => ({ cap, roleCaps, queueLimit })),
     grantNext: enqueueActions(({ context, enqueue }) => {
-      const place = next(context);
-      if (place === undefined) return;
+      const request = nextWaiting(context);
+      if (request === undefined) return;
       enqueue.assign({
-        waiting: context.waiting.filter(({ taskId }) => taskId !== place.taskId),
-        holding: [...context.holding, { taskId: place.taskId, role: place.role, lent: false }],
+        waiting: context.waiting.filter(({ taskId }) => taskId !== request.taskId),
+        holding: [...context.holding, { taskId: request.taskId, role: request.role, lent: false }],
       });
-      enqueue.emit({ type: 'slot.granted', taskId: place.taskId });
+      enqueue.emit({ type: 'slot.granted', taskId: request.taskId });
     }),
     startAgent: enqueueActions(({ enqueue }, { key, input }: { key: AttemptKey; input: AgentStart }) => {
       enqueue.spawnChild('agent', { id: key, input });
@@ -127,7 +131,7 @@ export const supervisorMachine = setup({
     }),
     beginPause: assign({ pauses: ({ context }) => context.pauses + 1 }),
     tellPause: emit(({ context }) => ({ type: 'queue.paused' as const, ms: pauseOf(context) })),
-    /** The next failure of the same kind trips it again. */
+    /** One more failure of the same kind pauses the queue again. */
     beginProbe: assign({
       streak: ({ context }) => (context.streak === null ? null : { ...context.streak, count: streakAtMost - 1 }),
     }),

@@ -1,33 +1,32 @@
 import type { Refusal } from './errors.ts';
 import type { AttemptOutcome, Failure, Finding, Role, RunOptions, Stamped, TaskId } from './task.ts';
 
-/** Everything the service remembers of a task besides what the tracker holds. JSON, so that it persists. */
+/** State of a task beside what the tracker holds. JSON, so that it persists. */
 export interface TaskContext {
   readonly taskId: TaskId;
   readonly role: Role | null;
   readonly options: RunOptions;
-  /** How many attempts have begun. */
+  /** Attempts so far. */
   readonly attempt: number;
-  /** How often a retryable failure may still be followed by another attempt without a person. */
+  /** Attempts that may still follow a retryable failure by themselves. */
   readonly retriesLeft: number;
   readonly finding: Finding | null;
-  /** Why the last request was refused. */
   readonly refusal: Refusal | null;
   readonly outcome: AttemptOutcome | null;
-  /** What the work was sent back with, and how often it was. */
+  /** Output of the failed check, and how often the work was returned. */
   readonly feedback: { readonly round: number; readonly text: string } | null;
   readonly failure: Failure | null;
   readonly reason: string | null;
-  /** Why a person reopened or retried it; absent when nobody said why. */
+  /** The reason of a reopen or retry, if one was given. */
   readonly requestReason?: string | undefined;
-  /** When the task asked for a slot: its place in the queue (epoch ms). */
+  /** When the run was requested: its rank in the queue (epoch ms). */
   readonly submittedAt: number | null;
   readonly startedAt: number | null;
   readonly completedAt: number | null;
-  /** Since when the tracker has not answered what this task must tell it (epoch ms), and how often it was asked. */
+  /** Start of a tracker outage that holds up this task (epoch ms), and the tries since. */
   readonly trackerAwaySince: number | null;
   readonly trackerTries: number;
-  /** When the present state must be left at the latest (epoch ms). */
+  /** Deadline of the present state (epoch ms). */
   readonly deadlineAt: number | null;
 }
 
@@ -35,10 +34,10 @@ export interface TaskInput {
   readonly taskId: TaskId;
 }
 
-/** What the tracker says of a task that no attempt of ours holds. */
+/** Status in the tracker of a task without a live attempt. */
 export type ObservedStatus = 'open' | 'complete' | 'failed' | 'cancelled' | 'elsewhere';
 
-/** What people and programs may ask of a task. */
+/** Commands of people and programs. */
 export type TaskCommand =
   | { readonly type: 'run'; readonly role: Role; readonly options: RunOptions; readonly maxRetries: number }
   | {
@@ -54,20 +53,13 @@ export type TaskCommand =
 
 export type TaskEvent = Stamped<
   | TaskCommand
-  /** `holder` is who has it now, when that is not this service. */
+  /** `holder`: the present one, when it is not this service. */
   | { readonly type: 'tracker.observed'; readonly status: ObservedStatus; readonly holder?: string | null }
-  /** A task that this one depends on has failed, and nobody will run this one because of it. */
+  /** A dependency failed, so this task fails without a run. */
   | { readonly type: 'dependency.failed'; readonly dependency: TaskId; readonly why: string }
-  /** `agentHasTime`: the agent of the attempt has not come to the end of its own time. */
+  /** `agentHasTime`: the agent's own deadline has not passed. */
   | { readonly type: 'DEADLINE'; readonly agentHasTime?: boolean }
 >;
 
-/** The answer of work that a guard of the outside world may refuse. */
+/** Result of work that may be refused. */
 export type Verdict = { readonly refusal: Refusal | null };
-
-export interface AttemptInput {
-  readonly taskId: TaskId;
-  readonly attempt: number;
-  readonly role: Role;
-  readonly options: RunOptions;
-}

@@ -1,12 +1,13 @@
+import type { SnapshotFrom } from 'xstate';
 import type { TaskId } from './task.ts';
 import { queued } from './task-queued.ts';
 import * as read from './task-selectors.ts';
 import { taskSetup } from './task-setup.ts';
 import { started } from './task-started.ts';
 
-const { isSeen } = read;
+const { observedAs: isSeen } = read;
 
-/** A task that is over follows the tracker when somebody reopened or closed it there. */
+/** A finished task follows the tracker. */
 const followTracker = [
   { guard: isSeen('open'), target: 'queued', actions: 'forgetLastRun' },
   { guard: isSeen('complete'), target: 'complete' },
@@ -14,24 +15,24 @@ const followTracker = [
   { guard: isSeen('cancelled'), target: 'cancelled' },
 ] as const;
 
-const because = { type: 'recordRequestReason', params: read.payload } as const;
+const recordRequestReason = { type: 'recordRequestReason', params: read.eventOf } as const;
 
-/** Back to queued by retry: it runs at once when it is known which role shall run it. */
+/** Runs at once when the role is known. */
 const retry = [
   {
-    guard: { type: 'roleKnown', params: read.payload },
+    guard: { type: 'roleKnown', params: read.eventOf },
     target: '#task.queued.checking',
-    actions: ['forgetLastRun', { type: 'requestRun', params: read.payload }, because],
+    actions: ['forgetLastRun', { type: 'requestRun', params: read.eventOf }, recordRequestReason],
   },
-  { target: '#task.queued.reopening', actions: ['forgetLastRun', because] },
+  { target: '#task.queued.reopening', actions: ['forgetLastRun', recordRequestReason] },
 ] as const;
 
-const close = { target: '#task.queued.closing', actions: { type: 'recordReason', params: read.payload } } as const;
+const close = { target: '#task.queued.closing', actions: { type: 'recordReason', params: read.eventOf } } as const;
 
 /**
- * One task, from queued over started to complete (Spec 3). It runs only when it exists and every dependency is
- * complete, works only while it holds a slot, and is closed in the tracker only after its results are on disk.
- * `started` means exactly: a slot is held and an attempt is live (ADR 0003).
+ * One task, from queued over started to complete (Spec 3). It runs only when it exists and its
+ * dependencies are complete, works only with a slot, and is closed in the tracker only after its
+ * results are on disk. `started` means: it holds a slot and an attempt is live (ADR 0003).
  */
 export const taskMachine = taskSetup.createMachine({
   id: 'task',
@@ -63,7 +64,7 @@ export const taskMachine = taskSetup.createMachine({
       meta: { says: 'closed in the tracker' },
       on: {
         close: { actions: 'keep' },
-        reopen: { target: '#task.queued.reopening', actions: ['forgetLastRun', because] },
+        reopen: { target: '#task.queued.reopening', actions: ['forgetLastRun', recordRequestReason] },
         'tracker.observed': followTracker,
       },
     },
@@ -79,3 +80,5 @@ export const taskMachine = taskSetup.createMachine({
     },
   },
 });
+
+export type TaskSnapshot = SnapshotFrom<typeof taskMachine>;

@@ -1,13 +1,12 @@
 import * as read from './task-selectors.ts';
 import { taskSetup } from './task-setup.ts';
 
-const { isSeen, waits, within } = read;
+const { observedAs: isSeen, waits, deadlineIn: within } = read;
 
-/** A task that waits for somebody: it can be run, closed by hand, cancelled, or be found changed in the tracker. */
-const atRest = {
-  run: { target: '#task.queued.checking', actions: ['forgetLastRun', { type: 'requestRun', params: read.payload }] },
-  close: { target: '#task.queued.closing', actions: { type: 'recordReason', params: read.payload } },
-  cancel: { target: '#task.queued.cancelling', actions: { type: 'recordReason', params: read.payload } },
+const restingEvents = {
+  run: { target: '#task.queued.checking', actions: ['forgetLastRun', { type: 'requestRun', params: read.eventOf }] },
+  close: { target: '#task.queued.closing', actions: { type: 'recordReason', params: read.eventOf } },
+  cancel: { target: '#task.queued.cancelling', actions: { type: 'recordReason', params: read.eventOf } },
   'dependency.failed': {
     target: '#task.queued.releasing',
     actions: { type: 'recordFailure', params: read.dependencyFailed },
@@ -19,22 +18,22 @@ const atRest = {
   ],
 } as const;
 
-/** While a run waits for its turn, somebody may do the task by hand. */
-const overtaken = {
+/** A person closed the task while its run waited. */
+const closedByHand = {
   guard: isSeen('complete'),
   target: '#task.complete',
   actions: ['recordOvertaken', 'recordEnd'],
 } as const;
 
-const cancel = { target: 'cancelling', actions: { type: 'recordReason', params: read.payload } } as const;
-const refuse = { target: 'refused', actions: { type: 'recordRefusal', params: read.trackerAway } } as const;
+const cancel = { target: 'cancelling', actions: { type: 'recordReason', params: read.eventOf } } as const;
+const refuse = { target: 'refused', actions: { type: 'recordRefusal', params: read.trackerUnavailable } } as const;
 const refuseLate = {
   guard: 'deadlinePassed',
   target: 'refused',
-  actions: { type: 'recordRefusal', params: read.trackerLate },
+  actions: { type: 'recordRefusal', params: read.trackerTimeout },
 } as const;
 
-/** Before a slot is held: resting, being checked, waiting, or being changed in the tracker on somebody's word. */
+/** States without a slot: resting, being checked, waiting, or being changed in the tracker. */
 export const queued = taskSetup.createStateConfig({
   tags: 'queued',
   initial: 'idle',
@@ -44,13 +43,13 @@ export const queued = taskSetup.createStateConfig({
       tags: ['resting', 'phase:waiting_for_run'],
       meta: { says: 'nobody has asked for a run' },
       entry: 'clearDeadline',
-      on: atRest,
+      on: restingEvents,
     },
     refused: {
       tags: ['resting', 'refused', 'phase:waiting_for_run'],
       entry: 'clearDeadline',
       meta: { says: 'Spec 7: the last request was refused, with its reason; the task is still queued' },
-      on: atRest,
+      on: restingEvents,
     },
     checking: {
       tags: ['pending', 'answering', 'quiet', 'phase:preparing'],
@@ -59,7 +58,7 @@ export const queued = taskSetup.createStateConfig({
       invoke: {
         id: 'lookUp',
         src: 'lookUp',
-        input: read.wish,
+        input: read.lookUpInput,
         onDone: { target: 'existing', actions: { type: 'recordFinding', params: read.finding } },
         onError: [{ guard: 'betweenAttempts', target: 'backingOff' }, refuse],
       },
@@ -96,7 +95,7 @@ export const queued = taskSetup.createStateConfig({
       invoke: {
         id: 'requestSlot',
         src: 'requestSlot',
-        input: read.request,
+        input: read.slotRequestInput,
         onDone: [
           { guard: { type: 'accepted', params: read.verdict }, target: 'waitingForSlot' },
           { target: 'refused', actions: { type: 'recordRefusal', params: read.verdict } },
@@ -110,7 +109,7 @@ export const queued = taskSetup.createStateConfig({
           {
             guard: 'deadlinePassed',
             target: 'refused',
-            actions: { type: 'recordRefusal', params: read.queueLate },
+            actions: { type: 'recordRefusal', params: read.queueTimeout },
           },
         ],
       },
@@ -122,17 +121,17 @@ export const queued = taskSetup.createStateConfig({
       invoke: {
         id: 'waitForSlot',
         src: 'waitForSlot',
-        input: read.place,
+        input: read.slotInput,
         onDone: { target: '#task.started', actions: 'beginAttempt' },
-        onError: { target: 'releasing', actions: { type: 'recordFailure', params: read.broken } },
+        onError: { target: 'releasing', actions: { type: 'recordFailure', params: read.workFailure } },
       },
       on: {
         cancel,
-        'tracker.observed': overtaken,
+        'tracker.observed': closedByHand,
         DEADLINE: {
           guard: 'deadlinePassed',
           target: 'releasing',
-          actions: { type: 'recordFailure', params: read.overdue('waiting for a slot') },
+          actions: { type: 'recordFailure', params: read.tookTooLong('waiting for a slot') },
         },
       },
     },
@@ -140,7 +139,7 @@ export const queued = taskSetup.createStateConfig({
       tags: ['pending', 'phase:backing_off'],
       meta: { says: 'the last attempt failed in a way that may pass; the next one follows at the deadline' },
       entry: 'setBackoff',
-      on: { cancel, 'tracker.observed': overtaken, DEADLINE: { guard: 'deadlinePassed', target: 'checking' } },
+      on: { cancel, 'tracker.observed': closedByHand, DEADLINE: { guard: 'deadlinePassed', target: 'checking' } },
     },
     releasing: {
       tags: ['pending', 'phase:closing'],
@@ -149,7 +148,7 @@ export const queued = taskSetup.createStateConfig({
       invoke: {
         id: 'release',
         src: 'release',
-        input: read.unbegun('agent-failed'),
+        input: read.releaseWithoutAttempt('agent-failed'),
         onDone: { target: '#task.failed', actions: 'recordEnd' },
         onError: { target: '#task.failed', actions: 'recordEnd' },
       },
@@ -162,7 +161,7 @@ export const queued = taskSetup.createStateConfig({
       invoke: {
         id: 'release',
         src: 'release',
-        input: read.unbegun('agent-cancelled'),
+        input: read.releaseWithoutAttempt('agent-cancelled'),
         onDone: { target: '#task.cancelled', actions: 'recordEnd' },
         onError: refuse,
       },
@@ -175,7 +174,7 @@ export const queued = taskSetup.createStateConfig({
       invoke: {
         id: 'close',
         src: 'closeInTracker',
-        input: read.closing,
+        input: read.closeInput,
         onDone: [
           { guard: { type: 'accepted', params: read.verdict }, target: '#task.complete', actions: 'recordEnd' },
           { target: 'refused', actions: { type: 'recordRefusal', params: read.verdict } },

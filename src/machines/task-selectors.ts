@@ -1,24 +1,16 @@
 import { describeRefusal, type ErrorFacts, type Refusal, refusal } from './errors.ts';
-import type { AttemptOutcome, Failure, Finding, TaskId } from './task.ts';
+import { messageOf } from './message-of.ts';
+import { type AttemptOutcome, type Failure, type Finding, failureOf, type TaskId } from './task.ts';
 import type { ObservedStatus, TaskContext, Verdict } from './task-context.ts';
 
-/** How the chart reads its events: each helper turns what arrived into the params of a guard, an action or a slot. */
+/** Read events and context into the params of guards and actions and the input of actors. */
 
 type Now = { readonly context: TaskContext };
 type Erred = { readonly event: { readonly error: unknown } };
 type Answered<Output> = { readonly event: { readonly output: Output } };
 
-const words = (error: unknown): string =>
-  typeof error === 'object' && error !== null && 'message' in error ? String(error.message) : String(error);
-const failure = (code: Failure['code'], message: string, facts = {}): Failure => ({
-  code,
-  message,
-  facts,
-  retryable: false,
-});
-
 const minute = 60_000;
-/** How long a task may stay in a state that waits for something (ms); each is left by DEADLINE at the latest. */
+/** Longest stay in each waiting state (ms); then DEADLINE leaves it. */
 export const waits = {
   lookingUp: minute,
   asking: minute,
@@ -32,41 +24,48 @@ export const waits = {
   releasing: 2 * minute,
 } as const;
 
-/** How often work that does not pass is sent back to its agent. */
+/** Most times that work with a failed check is returned to its agent. */
 export const roundsAtMost = 2;
-/** How long the tracker is waited for before an attempt is given up over it. */
-export const trackerPatienceMs = 24 * 60 * minute;
+/** A longer outage of the tracker ends the attempt. */
+export const longestTrackerOutageMs = 24 * 60 * minute;
 
-export const within = (afterMs: number) => ({ type: 'setDeadline', params: { afterMs } }) as const;
-export const payload = <Event>({ event }: { event: Event }): Event => event;
+export const deadlineIn = (afterMs: number) => ({ type: 'setDeadline', params: { afterMs } }) as const;
+export const eventOf = <Event>({ event }: { event: Event }): Event => event;
 
 export const taskOnly = ({ context }: Now) => ({ taskId: context.taskId });
-export const seat = ({ context }: Now) => ({ taskId: context.taskId, role: context.role ?? ('engineer' as const) });
-export const wish = ({ context }: Now) => ({ ...seat({ context }), options: context.options });
-export const place = ({ context }: Now) => ({ ...seat({ context }), submittedAt: context.submittedAt ?? 0 });
-/** A task between two attempts had its place before. */
-export const request = ({ context }: Now) => ({ ...place({ context }), admitted: context.failure !== null });
-export const attempt = ({ context }: Now) => ({
-  ...seat({ context }),
+export const taskAndRole = ({ context }: Now) => ({
+  taskId: context.taskId,
+  role: context.role ?? ('engineer' as const),
+});
+export const lookUpInput = ({ context }: Now) => ({ ...taskAndRole({ context }), options: context.options });
+export const slotInput = ({ context }: Now) => ({ ...taskAndRole({ context }), submittedAt: context.submittedAt ?? 0 });
+/** A task between two attempts was in the queue before. */
+export const slotRequestInput = ({ context }: Now) => ({
+  ...slotInput({ context }),
+  admitted: context.failure !== null,
+});
+export const attemptOf = ({ context }: Now) => ({
+  ...taskAndRole({ context }),
   attempt: context.attempt,
   options: context.options,
 });
-export const work = ({ context }: Now) => ({ ...attempt({ context }), feedback: context.feedback });
-export const report = ({ context }: Now) => ({ ...attempt({ context }), outcome: context.outcome });
-export const evidence = ({ context }: Now) => ({ ...attempt({ context }), reason: context.reason });
-/** How the tracker is told of an end; a task that another attempt will follow gets no label. */
+export const runInput = ({ context }: Now) => ({ ...attemptOf({ context }), feedback: context.feedback });
+export const resultsInput = ({ context }: Now) => ({ ...attemptOf({ context }), outcome: context.outcome });
+export const stopInput = ({ context }: Now) => ({ ...attemptOf({ context }), reason: context.reason });
+/** The label of an end in the tracker; null when another attempt follows. */
 export type EndLabel = 'agent-failed' | 'agent-cancelled' | null;
-export const ending =
+export const releaseInput =
   (label: EndLabel) =>
   ({ context }: Now) => ({ taskId: context.taskId, attempt: context.attempt, label });
-/** Of a run that never had a slot: nothing of an attempt is to be ended or reported. */
-export const unbegun =
+/** Releases a task whose run never had a slot. */
+export const releaseWithoutAttempt =
   (label: EndLabel) =>
   ({ context }: Now) => ({ taskId: context.taskId, attempt: 0, label });
 export const willRetry = ({ failure, retriesLeft }: TaskContext): boolean =>
   failure?.retryable === true && retriesLeft > 0;
-export const failureEnding = ({ context }: Now) => ending(willRetry(context) ? null : 'agent-failed')({ context });
-export const closing = ({ context }: Now) => ({
+export const releaseAfterFailure = ({ context }: Now) =>
+  releaseInput(willRetry(context) ? null : 'agent-failed')({ context });
+export const closeInput = ({ context }: Now) => ({
   taskId: context.taskId,
   attempt: context.attempt,
   role: context.role,
@@ -82,7 +81,7 @@ export const whyFailed = ({ event }: Answered<AttemptOutcome>) => ({
 });
 export const verification = ({ event }: Answered<{ readonly failure: Failure | null }>) => event.output;
 
-/** A refusal of our own came as data, with its facts. */
+/** Our own errors arrive as data, with their facts. */
 const asRefusal = (error: unknown): Refusal | null =>
   typeof error === 'object' &&
   error !== null &&
@@ -92,41 +91,40 @@ const asRefusal = (error: unknown): Refusal | null =>
     ? refusal('tracker_unavailable', error.facts as ErrorFacts['tracker_unavailable'])
     : null;
 
-export const trackerAway = ({ event }: Erred): { refusal: Refusal } => ({
+export const trackerUnavailable = ({ event }: Erred): { refusal: Refusal } => ({
   refusal:
     asRefusal(event.error) ??
-    refusal('tracker_unavailable', { detail: words(event.error), remedy: 'mend it, then ask again' }),
+    refusal('tracker_unavailable', { detail: messageOf(event.error), remedy: 'mend it, then ask again' }),
 });
-export const trackerLate = (): { refusal: Refusal } => ({
+export const trackerTimeout = (): { refusal: Refusal } => ({
   refusal: refusal('tracker_unavailable', { detail: 'it did not answer in time', remedy: 'ask again' }),
 });
-export const queueLate = (): { refusal: Refusal } => ({
+export const queueTimeout = (): { refusal: Refusal } => ({
   refusal: refusal('internal', { detail: 'the queue did not answer in time; ask again' }),
 });
-/** Whether an error says that the tracker cannot be used now, and may be later. */
 export const isAway = ({ event }: Erred): { away: boolean } => ({ away: asRefusal(event.error) !== null });
-export const broken = ({ event }: Erred) => ({ failure: failure('internal', words(event.error)) });
+export const workFailure = ({ event }: Erred) => ({ failure: failureOf('internal', messageOf(event.error)) });
 export const dependencyFailed = ({ event }: { event: { readonly dependency: TaskId; readonly why: string } }) => ({
-  failure: failure('internal', `it depends on ${event.dependency}, which failed: ${event.why}`, {
+  failure: failureOf('internal', `it depends on ${event.dependency}, which failed: ${event.why}`, {
     dependency: event.dependency,
   }),
 });
-export const overdue = (what: string) => () => ({ failure: failure('timed_out', `${what} took too long`) });
+export const tookTooLong = (what: string) => () => ({ failure: failureOf('timed_out', `${what} took too long`) });
 export const closeRefused = ({ event: { output } }: Answered<Verdict>) => {
   const why = output.refusal === null ? '' : `: ${describeRefusal(output.refusal)}`;
-  return { failure: failure('internal', `the tracker refused to close the task${why}`, { ...output.refusal }) };
+  return { failure: failureOf('internal', `the tracker refused to close the task${why}`, { ...output.refusal }) };
 };
 
-const longestWantedMs = 24 * 60 * minute;
+const longestRequestedPauseMs = 24 * 60 * minute;
 
-/** How long the provider wants to be left alone (ms), a day at most; 0 when it did not say. */
-export const wantedPause = (failure: Failure | null): number => {
+/** The pause that the provider asked for (ms), at most a day; 0 without one. */
+export const requestedPauseMs = (failure: Failure | null): number => {
   const wanted = failure?.facts['retry_after_ms'];
-  return typeof wanted === 'number' ? Math.min(wanted, longestWantedMs) : 0;
+  return typeof wanted === 'number' ? Math.min(wanted, longestRequestedPauseMs) : 0;
 };
 
-/** The guard `observed` for one word of the tracker. */
-export const isSeen = (is: ObservedStatus) =>
+/** The guard `observed` for one status. */
+export const observedAs = (is: ObservedStatus) =>
   ({
     type: 'observed',
     params: ({ event }: { readonly event: { readonly status: ObservedStatus } }) => ({ status: event.status, is }),

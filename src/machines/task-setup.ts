@@ -1,16 +1,15 @@
 import { assign, setup } from 'xstate';
-import { slot } from './declare-actor.ts';
+import { declareActor } from './declare-actor.ts';
 import { type Refusal, refusal } from './errors.ts';
-import { spread } from './jitter.ts';
+import { jitter } from './jitter.ts';
 import { runGuards } from './run-guards.ts';
-import type { AttemptOutcome, Failure, Finding, Role, RunOptions, TaskId } from './task.ts';
-import type { AttemptInput, ObservedStatus, TaskContext, TaskEvent, TaskInput, Verdict } from './task-context.ts';
-import { type EndLabel, roundsAtMost, trackerPatienceMs, wantedPause } from './task-selectors.ts';
+import type { AttemptInput, AttemptOutcome, Failure, Finding, Role, RunOptions, TaskId } from './task.ts';
+import type { ObservedStatus, TaskContext, TaskEvent, TaskInput, Verdict } from './task-context.ts';
+import { type EndLabel, longestTrackerOutageMs, requestedPauseMs, roundsAtMost } from './task-selectors.ts';
 
 type Request = { readonly role: Role | null; readonly options: RunOptions | null; readonly maxRetries: number };
 type TaskOnly = { readonly taskId: TaskId };
 
-/** What the task chart calls its guards, actions and slots; the chart says when they happen. */
 export const taskSetup = setup({
   types: {
     context: {} as TaskContext,
@@ -18,27 +17,30 @@ export const taskSetup = setup({
     input: {} as TaskInput,
   },
   actors: {
-    lookUp: slot<Finding, TaskOnly & { readonly role: Role; readonly options: RunOptions }>('lookUp'),
-    requestSlot: slot<
+    lookUp: declareActor<Finding, TaskOnly & { readonly role: Role; readonly options: RunOptions }>('lookUp'),
+    requestSlot: declareActor<
       Verdict,
       TaskOnly & { readonly role: Role; readonly submittedAt: number; readonly admitted: boolean }
     >('requestSlot'),
-    waitForSlot: slot<void, TaskOnly & { readonly role: Role; readonly submittedAt: number }>('waitForSlot'),
-    holdSlot: slot<void, TaskOnly & { readonly role: Role }>('holdSlot'),
-    claim: slot<Verdict, AttemptInput>('claim'),
-    runAttempt: slot<AttemptOutcome, AttemptInput & { readonly feedback: TaskContext['feedback'] }>('runAttempt'),
-    verify: slot<{ readonly failure: Failure | null }, AttemptInput>('verify'),
-    recordResults: slot<{ readonly toMerge: boolean }, AttemptInput & { readonly outcome: AttemptOutcome | null }>(
-      'recordResults',
+    waitForSlot: declareActor<void, TaskOnly & { readonly role: Role; readonly submittedAt: number }>('waitForSlot'),
+    holdSlot: declareActor<void, TaskOnly & { readonly role: Role }>('holdSlot'),
+    claim: declareActor<Verdict, AttemptInput>('claim'),
+    runAttempt: declareActor<AttemptOutcome, AttemptInput & { readonly feedback: TaskContext['feedback'] }>(
+      'runAttempt',
     ),
-    mergeWork: slot<void, AttemptInput>('mergeWork'),
-    closeInTracker: slot<
+    verify: declareActor<{ readonly failure: Failure | null }, AttemptInput>('verify'),
+    recordResults: declareActor<
+      { readonly toMerge: boolean },
+      AttemptInput & { readonly outcome: AttemptOutcome | null }
+    >('recordResults'),
+    mergeWork: declareActor<void, AttemptInput>('mergeWork'),
+    closeInTracker: declareActor<
       Verdict,
       TaskOnly & { readonly attempt: number; readonly role: Role | null; readonly reason: string | null }
     >('closeInTracker'),
-    reopenInTracker: slot<Verdict, TaskOnly>('reopenInTracker'),
-    standDown: slot<void, AttemptInput & { readonly reason: string | null }>('standDown'),
-    release: slot<void, TaskOnly & { readonly attempt: number; readonly label: EndLabel }>('release'),
+    reopenInTracker: declareActor<Verdict, TaskOnly>('reopenInTracker'),
+    standDown: declareActor<void, AttemptInput & { readonly reason: string | null }>('standDown'),
+    release: declareActor<void, TaskOnly & { readonly attempt: number; readonly label: EndLabel }>('release'),
   },
   guards: {
     ...runGuards,
@@ -47,16 +49,17 @@ export const taskSetup = setup({
     deadlinePassed: ({ context, event }) => context.deadlineAt !== null && event.at >= context.deadlineAt,
     agentHasTime: ({ context, event }, { agentHasTime }: { agentHasTime?: boolean }) =>
       agentHasTime === true && context.deadlineAt !== null && event.at >= context.deadlineAt,
-    /** The last attempt failed and another shall follow: nobody waits for an answer. */
+    /** Another attempt follows a failed one: no caller waits for an answer. */
     betweenAttempts: ({ context }) => context.failure !== null,
     trackerIsAway: (_, { away }: { away: boolean }) => away,
-    trackerGoneTooLong: ({ context, event }) => event.at - (context.trackerAwaySince ?? event.at) >= trackerPatienceMs,
+    trackerGoneTooLong: ({ context, event }) =>
+      event.at - (context.trackerAwaySince ?? event.at) >= longestTrackerOutageMs,
     roleKnown: ({ context }, { role }: { role: Role | null }) => (role ?? context.role) !== null,
     accepted: (_, { refusal }: Verdict) => refusal === null,
     workDone: (_, { outcome }: { outcome: AttemptOutcome }) => outcome.status === 'done',
     mustVerify: ({ context }, { outcome }: { outcome: AttemptOutcome }) =>
       outcome.status === 'done' && (context.options.verify?.length ?? 0) > 0,
-    /** There is work on a branch of its own, and the configuration wants it merged. */
+    /** The work is on a branch of its own, and the configuration merges it. */
     mustMerge: (_, { toMerge }: { toMerge: boolean }) => toMerge,
     mayMendIt: ({ context }) => (context.feedback?.round ?? 0) < roundsAtMost,
     verified: (_, { failure }: { failure: Failure | null }) => failure === null,
@@ -143,13 +146,13 @@ export const taskSetup = setup({
     spendRetry: assign({ retriesLeft: ({ context }) => context.retriesLeft - 1 }),
     setDeadline: assign({ deadlineAt: ({ event }, { afterMs }: { afterMs: number }) => event.at + afterMs }),
     /**
-     * 2, 4, 8 … 300 s, or what the provider asked for, and up to a quarter more: tasks that failed together do not come
-     * back together.
+     * 2, 4, 8 … 300 s, or the pause that the provider asked for, and up to a quarter more, so that
+     * tasks do not retry together.
      */
     setBackoff: assign({
       deadlineAt: ({ context: { attempt, taskId, failure }, event }) => {
-        const pause = Math.max(1_000 * Math.min(2 ** attempt, 300), wantedPause(failure));
-        return event.at + Math.round(pause * (1 + spread(`${taskId}#${attempt}`) / 4));
+        const pause = Math.max(1_000 * Math.min(2 ** attempt, 300), requestedPauseMs(failure));
+        return event.at + Math.round(pause * (1 + jitter(`${taskId}#${attempt}`) / 4));
       },
     }),
     clearDeadline: assign({ deadlineAt: null }),

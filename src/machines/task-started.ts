@@ -1,21 +1,21 @@
 import * as read from './task-selectors.ts';
 import { taskSetup } from './task-setup.ts';
 
-const { isSeen, waits, within } = read;
+const { observedAs: isSeen, waits, deadlineIn: within } = read;
 
-const cancel = { target: 'cancelling', actions: { type: 'recordReason', params: read.payload } } as const;
-/** What the tracker could not be told is told again when it is back; how often and until when is `later`'s. */
+const cancel = { target: 'cancelling', actions: { type: 'recordReason', params: read.eventOf } } as const;
+/** Tells the tracker after its outage, from the state `telling`. */
 const tellLater = (what: 'claiming' | 'recording' | 'merging' | 'closing' | 'failing' | 'cancelling') =>
   ({
     guard: { type: 'trackerIsAway', params: read.isAway },
     target: `telling.${what}`,
-    actions: { type: 'recordAway', params: read.trackerAway },
+    actions: { type: 'recordAway', params: read.trackerUnavailable },
   }) as const;
 const tellLateLater = (what: 'claiming' | 'closing') =>
   ({
     guard: 'deadlinePassed',
     target: `telling.${what}`,
-    actions: { type: 'recordAway', params: read.trackerLate },
+    actions: { type: 'recordAway', params: read.trackerTimeout },
   }) as const;
 
 const again = (what: 'recording' | 'merging' | 'closing' | 'failing' | 'cancelling') =>
@@ -24,21 +24,24 @@ const again = (what: 'recording' | 'merging' | 'closing' | 'failing' | 'cancelli
     { guard: 'deadlinePassed', target: `#task.started.${what}` },
   ] as const;
 
-/** Somebody else ended or took the task in the tracker: the attempt is stopped, what it did is kept as evidence. */
-const overtaken = [
+/** Somebody closed or took the task in the tracker: the attempt stops, its results stay. */
+const changedInTracker = [
   { guard: isSeen('complete'), target: 'standingDown', actions: 'recordOvertaken' },
-  { guard: isSeen('elsewhere'), target: 'yielding', actions: { type: 'recordTaken', params: read.payload } },
+  { guard: isSeen('elsewhere'), target: 'yielding', actions: { type: 'recordTaken', params: read.eventOf } },
 ] as const;
 
-const fail = { target: 'failing', actions: { type: 'recordFailure', params: read.broken } } as const;
+const fail = { target: 'failing', actions: { type: 'recordFailure', params: read.workFailure } } as const;
 const failLate = (what: string) =>
   ({
     guard: 'deadlinePassed',
     target: 'failing',
-    actions: { type: 'recordFailure', params: read.overdue(what) },
+    actions: { type: 'recordFailure', params: read.tookTooLong(what) },
   }) as const;
 
-/** While a slot is held: claim, work, verify, results file, close; or failing, or cancelling, until nothing runs. */
+/**
+ * States with a slot: claim, work, verify, results, merge, close; or fail or cancel, until nothing
+ * runs.
+ */
 export const started = taskSetup.createStateConfig({
   tags: ['started', 'pending', 'live'],
   meta: { says: 'a slot is held and an attempt is live' },
@@ -46,9 +49,9 @@ export const started = taskSetup.createStateConfig({
   invoke: {
     id: 'holdSlot',
     src: 'holdSlot',
-    input: read.seat,
+    input: read.taskAndRole,
     onDone: { actions: 'keep' },
-    onError: { target: '.failing', actions: { type: 'recordFailure', params: read.broken } },
+    onError: { target: '.failing', actions: { type: 'recordFailure', params: read.workFailure } },
   },
   initial: 'claiming',
   states: {
@@ -59,14 +62,14 @@ export const started = taskSetup.createStateConfig({
       invoke: {
         id: 'claim',
         src: 'claim',
-        input: read.attempt,
+        input: read.attemptOf,
         onDone: [
           { guard: { type: 'accepted', params: read.verdict }, target: 'working', actions: 'recordBack' },
           { target: '#task.queued.refused', actions: { type: 'recordRefusal', params: read.verdict } },
         ],
         onError: [
           tellLater('claiming'),
-          { target: '#task.queued.refused', actions: { type: 'recordRefusal', params: read.trackerAway } },
+          { target: '#task.queued.refused', actions: { type: 'recordRefusal', params: read.trackerUnavailable } },
         ],
       },
       on: { cancel, DEADLINE: tellLateLater('claiming') },
@@ -78,7 +81,7 @@ export const started = taskSetup.createStateConfig({
       invoke: {
         id: 'work',
         src: 'runAttempt',
-        input: read.work,
+        input: read.runInput,
         onDone: [
           {
             guard: { type: 'mustVerify', params: read.outcome },
@@ -102,9 +105,9 @@ export const started = taskSetup.createStateConfig({
       },
       on: {
         cancel,
-        'tracker.observed': overtaken,
+        'tracker.observed': changedInTracker,
         DEADLINE: [
-          { guard: { type: 'agentHasTime', params: read.payload }, actions: within(waits.working) },
+          { guard: { type: 'agentHasTime', params: read.eventOf }, actions: within(waits.working) },
           failLate('the attempt'),
         ],
       },
@@ -116,7 +119,7 @@ export const started = taskSetup.createStateConfig({
       invoke: {
         id: 'verify',
         src: 'verify',
-        input: read.attempt,
+        input: read.attemptOf,
         onDone: [
           { guard: { type: 'verified', params: read.verification }, target: 'recording' },
           {
@@ -128,7 +131,7 @@ export const started = taskSetup.createStateConfig({
         ],
         onError: fail,
       },
-      on: { cancel, 'tracker.observed': overtaken, DEADLINE: failLate('verification') },
+      on: { cancel, 'tracker.observed': changedInTracker, DEADLINE: failLate('verification') },
     },
     recording: {
       tags: 'phase:closing',
@@ -137,7 +140,7 @@ export const started = taskSetup.createStateConfig({
       invoke: {
         id: 'record',
         src: 'recordResults',
-        input: read.report,
+        input: read.resultsInput,
         onDone: [
           { guard: { type: 'mustMerge', params: read.recorded }, target: 'merging', actions: 'recordBack' },
           { target: 'closing', actions: 'recordBack' },
@@ -153,7 +156,7 @@ export const started = taskSetup.createStateConfig({
       invoke: {
         id: 'merge',
         src: 'mergeWork',
-        input: read.attempt,
+        input: read.attemptOf,
         onDone: { target: 'closing', actions: 'recordBack' },
         onError: [tellLater('merging'), fail],
       },
@@ -166,7 +169,7 @@ export const started = taskSetup.createStateConfig({
       invoke: {
         id: 'close',
         src: 'closeInTracker',
-        input: read.closing,
+        input: read.closeInput,
         onDone: [
           { guard: { type: 'accepted', params: read.verdict }, target: '#task.complete', actions: 'recordEnd' },
           { target: 'failing', actions: { type: 'recordFailure', params: read.closeRefused } },
@@ -182,7 +185,7 @@ export const started = taskSetup.createStateConfig({
       invoke: {
         id: 'release',
         src: 'release',
-        input: read.failureEnding,
+        input: read.releaseAfterFailure,
         onDone: [
           { guard: 'hasAttemptsLeft', target: '#task.queued.backingOff', actions: ['recordBack', 'spendRetry'] },
           { target: '#task.failed', actions: 'recordEnd' },
@@ -198,11 +201,11 @@ export const started = taskSetup.createStateConfig({
       invoke: {
         id: 'release',
         src: 'release',
-        input: read.ending('agent-cancelled'),
+        input: read.releaseInput('agent-cancelled'),
         onDone: { target: '#task.cancelled', actions: 'recordEnd' },
         onError: [
           tellLater('cancelling'),
-          { target: '#task.failed', actions: ['recordEnd', { type: 'recordFailure', params: read.broken }] },
+          { target: '#task.failed', actions: ['recordEnd', { type: 'recordFailure', params: read.workFailure }] },
         ],
       },
       on: {
@@ -210,7 +213,7 @@ export const started = taskSetup.createStateConfig({
         DEADLINE: {
           guard: 'deadlinePassed',
           target: '#task.failed',
-          actions: ['recordEnd', { type: 'recordFailure', params: read.overdue('stopping the attempt') }],
+          actions: ['recordEnd', { type: 'recordFailure', params: read.tookTooLong('stopping the attempt') }],
         },
       },
     },
@@ -221,7 +224,7 @@ export const started = taskSetup.createStateConfig({
       invoke: {
         id: 'standDown',
         src: 'standDown',
-        input: read.evidence,
+        input: read.stopInput,
         onDone: { target: '#task.complete', actions: 'recordEnd' },
         onError: fail,
       },
@@ -234,7 +237,7 @@ export const started = taskSetup.createStateConfig({
       invoke: {
         id: 'standDown',
         src: 'standDown',
-        input: read.evidence,
+        input: read.stopInput,
         onDone: '#task.queued.refused',
         onError: fail,
       },
@@ -249,7 +252,7 @@ export const started = taskSetup.createStateConfig({
           meta: { says: 'that the task is started' },
           entry: 'setTrackerPause',
           on: {
-            cancel: { target: '#task.started.cancelling', actions: { type: 'recordReason', params: read.payload } },
+            cancel: { target: '#task.started.cancelling', actions: { type: 'recordReason', params: read.eventOf } },
             DEADLINE: [
               { guard: 'trackerGoneTooLong', target: '#task.queued.refused' },
               { guard: 'deadlinePassed', target: '#task.started.claiming' },

@@ -1,21 +1,21 @@
 import { z } from 'zod';
 
-/** The roles of Spec 1.7, in the order in which they are listed to people. */
+/** The roles of Spec 1.7, in display order. */
 export const roles = ['engineer', 'tester', 'reviewer', 'architect', 'product-manager'] as const;
 export const roleSchema = z.enum(roles);
 export type Role = z.infer<typeof roleSchema>;
 
-/** The tracker's id of a task; the one id space of the service (CONTRACT 1). */
+/** The tracker's id of a task, the only id space of the service (CONTRACT 1). */
 export type TaskId = string & { readonly brand: 'TaskId' };
 
 const idPattern = /^[A-Za-z0-9][A-Za-z0-9_+.-]*-[A-Za-z0-9]+(\.\d+)*$/;
 const maxIdLength = 128;
 
-/** A well-formed id of any tracker's prefix, or null. Never a leading dash, a path or an empty string. */
+/** Null when it is malformed: a leading dash, a path, too long. */
 export const parseTaskId = (text: string): TaskId | null =>
   text.length <= maxIdLength && idPattern.test(text) && !text.includes('..') ? (text as TaskId) : null;
 
-/** One attempt of a task, for keys of actors, files and fences: `bd-a1b2#1`. */
+/** Names an attempt in keys of actors, files and fences: `bd-a1b2#1`. */
 export type AttemptKey = `${string}#${number}`;
 export const attemptKey = (taskId: TaskId, attempt: number): AttemptKey => `${taskId}#${attempt}`;
 
@@ -40,28 +40,35 @@ export const noUsage: Usage = {
   turns: 0,
 };
 
-/** What the caller of a run may set (CONTRACT 3, `execute`); absent means the configured default. */
+/** Options of a run (CONTRACT 3, `execute`); absent: the configured default. */
 export interface RunOptions {
   readonly model?: string;
   readonly timeoutMs?: number;
   readonly maxTurns?: number;
   readonly maxTokensTotal?: number;
   readonly maxCostUsd?: number;
-  /** Commands that must succeed before the task may complete. */
+  /** Commands that must succeed before completion. */
   readonly verify?: readonly string[];
-  /** Whether commands may reach the network; on only where the configuration leaves it to the caller. */
+  /** Commands may reach the network, where the configuration allows it. */
   readonly network?: boolean;
 }
 
-/** What a look around found before a run: the facts behind the guards from `taskExists` to `modelCanBeCalled`. */
+export interface AttemptInput {
+  readonly taskId: TaskId;
+  readonly attempt: number;
+  readonly role: Role;
+  readonly options: RunOptions;
+}
+
+/** Facts behind the guards of a run, looked up before it. */
 export interface Finding {
   readonly exists: boolean;
   readonly unmet: readonly TaskId[];
-  /** Who holds the task in the tracker, when that is not this service, or null. */
+  /** The holder in the tracker, when it is not this service; else null. */
   readonly holder: string | null;
-  /** The variable that would hold the missing credential of the model, or null when the model can be called. */
+  /** Name of the unset key variable; null when the model can be called. */
   readonly missingCredential: string | null;
-  /** Why the assistant that was asked for cannot be used. */
+  /** Why the requested assistant cannot be used. */
   readonly assistantProblem?: string;
 }
 
@@ -76,7 +83,10 @@ export const failureCodes = [
   'internal',
 ] as const;
 
-/** Why an attempt failed (CONTRACT 4, last rows); `retryable` failures may be tried again without a person. */
+/**
+ * Why an attempt failed (CONTRACT 4, last rows). A `retryable` failure may be retried without a
+ * person.
+ */
 export interface Failure {
   readonly code: (typeof failureCodes)[number];
   readonly message: string;
@@ -84,10 +94,16 @@ export interface Failure {
   readonly retryable: boolean;
 }
 
-/** How an attempt ended. */
+export const failureOf = (code: Failure['code'], message: string, facts: Failure['facts'] = {}): Failure => ({
+  code,
+  message,
+  facts,
+  retryable: false,
+});
+
 export type AttemptOutcome =
   | { readonly status: 'done'; readonly summary: string; readonly artifacts: readonly string[]; readonly usage: Usage }
   | { readonly status: 'failed'; readonly failure: Failure; readonly usage: Usage };
 
-/** Puts the time of the event, in epoch ms, on every event: time is an input of the machines (DESIGN 3.4). */
+/** Adds the time of the event in epoch ms: time is an input of the machines (DESIGN 3.4). */
 export type Stamped<Event> = Event & { readonly at: number };

@@ -1,8 +1,9 @@
 import type { TaskId } from './task.ts';
 
 /**
- * A task as the tracker holds it. `status` is the tracker's own word (`open`, `in_progress`, `closed`, or any other,
- * which is shown as it is); `dependencies` are the blocking ones only; `unmet` are those of them not yet done.
+ * A task in the tracker. `status` is the tracker's own word (`open`, `in_progress`, `closed`, or
+ * another, shown as it is). `dependencies` has the blocking ones only; `unmet` those that are not
+ * done.
  */
 export interface TrackedTask {
   readonly id: TaskId;
@@ -15,7 +16,7 @@ export interface TrackedTask {
   readonly assignee: string | null;
   readonly dependencies: readonly TaskId[];
   readonly unmet: readonly TaskId[];
-  /** Whether the tracker would hand it out now: open, and nothing keeps it back. */
+  /** True when it is open and nothing blocks it. */
   readonly ready: boolean;
   /** RFC 3339, UTC, milliseconds. */
   readonly createdAt: string;
@@ -23,7 +24,7 @@ export interface TrackedTask {
   readonly closedAt: string | null;
 }
 
-/** The tracker's words in ours (CONTRACT 2); a word that we do not know is shown as it is. */
+/** Our status for the tracker's (CONTRACT 2); an unknown one is shown as it is. */
 export const statusInTracker = ({ status, labels }: Pick<TrackedTask, 'status' | 'labels'>): string => {
   if (status === 'closed') return 'complete';
   if (status === 'in_progress') return 'started';
@@ -32,7 +33,7 @@ export const statusInTracker = ({ status, labels }: Pick<TrackedTask, 'status' |
   return labels.includes('agent-cancelled') ? 'cancelled' : 'queued';
 };
 
-/** Who or what keeps `actor` from claiming a task that is not closed, or null when it is free or already the actor's. */
+/** The assignee or status that keeps `actor` from claiming an open task; null when nothing does. */
 export const holderOf = (
   { status, assignee }: Pick<TrackedTask, 'status' | 'assignee'>,
   actor: string,

@@ -2,8 +2,7 @@ import { realpath, stat } from 'node:fs/promises';
 import { isAbsolute } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { Workspace } from '../../src/actors/workspace/port.ts';
-import type { TaskId } from '../../src/machines/task.ts';
-import type { AttemptInput } from '../../src/machines/task-context.ts';
+import type { AttemptInput, TaskId } from '../../src/machines/task.ts';
 
 /** An attempt of a task that no other test uses. */
 export const anAttempt = (attempt = 1, id = 'bd-a1'): AttemptInput => ({

@@ -48,7 +48,7 @@ test.each([1, 2, 3])(
           : [
               {
                 type: 'slot.requested',
-                place: { taskId, role: 'engineer', priority: index % 2, submittedAt: index, admitted: false },
+                request: { taskId, role: 'engineer', priority: index % 2, submittedAt: index, admitted: false },
               },
             ]),
         { type: 'slot.returned', taskId },

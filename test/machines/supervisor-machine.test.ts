@@ -26,7 +26,7 @@ const start = (cap: number, roleCaps: Partial<Record<Role, number>> = {}, machin
 };
 const request = (...args: Parameters<typeof place>): SupervisorEvent => ({
   type: 'slot.requested',
-  place: place(...args),
+  request: place(...args),
 });
 const giveBack = (id: string): SupervisorEvent => ({ type: 'slot.returned', taskId: id as TaskId });
 
@@ -57,7 +57,7 @@ test('a queue that holds its limit refuses the next one, but nobody who had a pl
   const { send, facts, granted, actor } = start(1);
   send({ type: 'caps.changed', cap: 1, roleCaps: {}, queueLimit: 1 });
   for (const id of ['bd-a', 'bd-b', 'bd-c', 'bd-b', 'bd-a']) send(request(id));
-  send({ type: 'slot.requested', place: { ...place('bd-d'), admitted: true } });
+  send({ type: 'slot.requested', request: { ...place('bd-d'), admitted: true } });
 
   const refused = facts.filter(({ type }) => type === 'slot.refused');
   expect(refused).toEqual([{ type: 'slot.refused', taskId: 'bd-c', limit: 1 }]);
@@ -75,7 +75,7 @@ test('while tasks are restored nobody gets a slot, then the first in order does'
     ['bd-a', 2],
     ['bd-b', 0],
   ] as const)
-    actor.send({ type: 'slot.requested', place: { ...place(id, priority), admitted: true } });
+    actor.send({ type: 'slot.requested', request: { ...place(id, priority), admitted: true } });
   expect(granted).toEqual([]);
   actor.send({ type: 'queue.opened' });
 
@@ -254,7 +254,7 @@ test('in any order of events nobody is granted above the cap, and a free slot is
       for (const each of events) {
         const before = snapshot.context;
         const waits =
-          each.type === 'slot.requested' && before.holding.some(({ taskId }) => taskId === each.place.taskId);
+          each.type === 'slot.requested' && before.holding.some(({ taskId }) => taskId === each.request.taskId);
         if (waits) continue;
         snapshot = transition(supervisorMachine, snapshot, each)[0];
         const { holding, waiting, cap: now } = snapshot.context;

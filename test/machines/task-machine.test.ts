@@ -4,7 +4,7 @@ import type { AttemptOutcome, Failure, TaskId } from '../../src/machines/task.ts
 import { noUsage } from '../../src/machines/task.ts';
 import type { ObservedStatus, TaskContext } from '../../src/machines/task-context.ts';
 import { taskMachine } from '../../src/machines/task-machine.ts';
-import { roundsAtMost, trackerPatienceMs, waits } from '../../src/machines/task-selectors.ts';
+import { longestTrackerOutageMs, roundsAtMost, waits } from '../../src/machines/task-selectors.ts';
 import { at, broken, done, edgeOf, edgesOf, nodesOf, pathOf, type Row, step } from './chart.ts';
 
 interface Persisted {
@@ -61,7 +61,7 @@ const isAway = (id: string) => ({
   ...broken(id),
   error: { name: 'ServiceError', message: 'away', code: gone.code, facts: gone.facts },
 });
-const longGone = { trackerAwaySince: at - trackerPatienceMs, trackerTries: 20 };
+const longGone = { trackerAwaySince: at - longestTrackerOutageMs, trackerTries: 20 };
 /** The pause, and up to a quarter more. */
 const within = (ms: number) => (deadlineAt: number) => deadlineAt >= at + ms && deadlineAt <= at + ms * 1.25;
 const broke = { code: 'internal', message: 'it broke', retryable: false };

@@ -3,7 +3,7 @@ import type { AnyStateMachine } from 'xstate';
 import { createActor, toPromise } from 'xstate';
 import { toView } from '../../src/actors/journal/task-view.ts';
 import { agentMachine } from '../../src/machines/agent-machine.ts';
-import { slot } from '../../src/machines/declare-actor.ts';
+import { declareActor } from '../../src/machines/declare-actor.ts';
 import {
   describeRefusal,
   type ErrorCode,
@@ -229,7 +229,7 @@ test('a refusal is shown while the task rests', () => {
 });
 
 test('a slot that nobody filled says its name', async () => {
-  const actor = createActor(slot<void, void>('claim'));
+  const actor = createActor(declareActor<void, void>('claim'));
   actor.subscribe({ error: () => {} });
   const ended = toPromise(actor);
   actor.start();

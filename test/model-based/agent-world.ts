@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { createActor, type EventObject, type SnapshotFrom } from 'xstate';
 import type { Acted, AgentInput, Question, Resume, Spent, Thought } from '../../src/machines/agent-context.ts';
-import { slotPatienceMs } from '../../src/machines/agent-failures.ts';
+import { longestSlotWaitMs } from '../../src/machines/agent-failures.ts';
 import { agentMachine } from '../../src/machines/agent-machine.ts';
-import { longestPauseMs } from '../../src/machines/agent-setup.ts';
+import { longestModelPauseMs } from '../../src/machines/agent-setup.ts';
 import type { Failure, TaskId } from '../../src/machines/task.ts';
 import { at, broken, done } from '../machines/chart.ts';
 import type { Move, Start, World } from './world.ts';
@@ -93,7 +93,7 @@ const answers: Readonly<Record<string, readonly [id: string, outputs: readonly u
       thought('answer'),
       thought('truncated'),
       { kind: 'failed', failure: failure(true) },
-      { kind: 'failed', failure: failure(true, { retry_after_ms: 2 * longestPauseMs }) },
+      { kind: 'failed', failure: failure(true, { retry_after_ms: 2 * longestModelPauseMs }) },
       { kind: 'failed', failure: failure(false) },
     ],
   ],
@@ -188,7 +188,7 @@ const judgeClock = ({ before, event, after: { value, context, tags } }: Move<Sna
   } else if (value === 'returning') {
     // The wait is judged where it begins.
     if (before.tags.has('awaiting'))
-      assert.equal(timeLeft(context, now), slotPatienceMs, 'the wait for a slot has its own limit');
+      assert.equal(timeLeft(context, now), longestSlotWaitMs, 'the wait for a slot has its own limit');
   } else if (value === 'pausing') {
     assert.equal(context.limitAt, limits.deadlineAt, 'a pause does not move the limit');
     assert.ok(timeLeft(context, 0) <= limits.deadlineAt, 'a pause ends before the attempt');
@@ -240,7 +240,7 @@ const usual: readonly Start[] = [
   resume('returning', {
     goesOnAt: 'considering',
     remainingMs: limits.deadlineAt - at,
-    deadlineAt: at + slotPatienceMs,
+    deadlineAt: at + longestSlotWaitMs,
   }),
   { says: 'an assistant does the work', input: { ...input, backend: 'codex' } },
   resume('delegating', { backend: 'codex' }),

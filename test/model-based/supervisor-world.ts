@@ -25,19 +25,19 @@ const providerFails = done(key, down);
 const holds = ({ context }: Snapshot, taskId: TaskId): boolean =>
   context.holding.some((holder) => holder.taskId === taskId);
 const waits = ({ context }: Snapshot, taskId: TaskId): boolean =>
-  context.waiting.some((place) => place.taskId === taskId);
+  context.waiting.some((request) => request.taskId === taskId);
 
 /** Who waits for a slot has none to take again. */
 const ofTasks = (snapshot: Snapshot): readonly EventObject[] =>
-  tasks.flatMap((place): readonly EventObject[] => {
-    const { taskId, role } = place;
-    const request = { type: 'slot.requested', place } as EventObject;
+  tasks.flatMap((request): readonly EventObject[] => {
+    const { taskId, role } = request;
+    const ask = { type: 'slot.requested', request } as EventObject;
     const retake = { type: 'slot.retaken', taskId, role } as EventObject;
     const giveBack = { type: 'slot.returned', taskId } as EventObject;
     const lend = { type: 'slot.lent', taskId } as EventObject;
     const want = { type: 'slot.wanted', taskId } as EventObject;
-    if (holds(snapshot, taskId)) return [request, retake, giveBack, lend, want];
-    return waits(snapshot, taskId) ? [request, giveBack] : [request, retake];
+    if (holds(snapshot, taskId)) return [ask, retake, giveBack, lend, want];
+    return waits(snapshot, taskId) ? [ask, giveBack] : [ask, retake];
   });
 
 const ofAgents: readonly EventObject[] = [

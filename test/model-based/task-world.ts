@@ -3,7 +3,7 @@ import type { EventObject, SnapshotFrom } from 'xstate';
 import { refusal } from '../../src/machines/errors.ts';
 import { type AttemptOutcome, noUsage, type TaskId } from '../../src/machines/task.ts';
 import { taskMachine } from '../../src/machines/task-machine.ts';
-import { roundsAtMost, trackerPatienceMs } from '../../src/machines/task-selectors.ts';
+import { longestTrackerOutageMs, roundsAtMost } from '../../src/machines/task-selectors.ts';
 import { at, broken, done, nodesOf, pathOf } from '../machines/chart.ts';
 import type { Move, World } from './world.ts';
 
@@ -70,7 +70,7 @@ const endingsOf = (id: string): readonly EventObject[] => [
 /** Too early, on time, and after the last patience with the tracker. */
 const deadlines = ({ context }: Snapshot): readonly EventObject[] => {
   const deadlineAt = context.deadlineAt ?? at;
-  const patience = Math.max(deadlineAt, (context.trackerAwaySince ?? 0) + trackerPatienceMs);
+  const patience = Math.max(deadlineAt, (context.trackerAwaySince ?? 0) + longestTrackerOutageMs);
   const times = { early: deadlineAt - 1, punctual: deadlineAt, 'much too late': patience };
   const late = Object.entries(times).map(
     ([comes, time]): EventObject => Object.assign({ type: 'DEADLINE' }, { comes, at: time }),

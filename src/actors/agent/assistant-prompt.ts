@@ -1,4 +1,4 @@
-import type { Answer } from '../../machines/agent-context.ts';
+import type { TurnAnswer } from '../../machines/agent-context.ts';
 import { isRepeat } from './interrupted-calls.ts';
 import { type RoleInstructions, roleText } from './prompt.ts';
 
@@ -30,7 +30,7 @@ interface PromptParts {
   /** True when a session goes on, whose assistant has read `first` already. */
   readonly resumes: boolean;
   readonly wasInterrupted: boolean;
-  readonly answer: Answer | null;
+  readonly answer: TurnAnswer | null;
   readonly decision: string | null;
 }
 

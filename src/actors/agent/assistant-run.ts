@@ -1,6 +1,5 @@
 import type { Delegated, Reported, Spent } from '../../machines/agent-context.ts';
-import type { Seat } from '../../machines/agent-selectors.ts';
-import { type AttemptKey, attemptKey, type Usage } from '../../machines/task.ts';
+import { type AttemptInput, type AttemptKey, attemptKey, type Usage } from '../../machines/task.ts';
 import type { Assistant, AssistantEvent, TokensUsed } from '../assistants/port.ts';
 import type { RunEnd } from '../assistants/run-assistant.ts';
 import { createUsageMeter } from '../assistants/usage-meter.ts';
@@ -9,14 +8,14 @@ import { createAssistantFrames } from './assistant-frames.ts';
 import { createResultReader } from './assistant-result.ts';
 
 export interface RunObserverPorts {
-  readonly emit: (key: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
+  readonly emit: (key: Pick<AttemptInput, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
   readonly report: (key: AttemptKey, event: Reported) => void;
   readonly costOf: (model: string | null, used: TokensUsed) => number | null;
   readonly now: () => number;
 }
 
 interface ObservedRun {
-  readonly attempt: Seat;
+  readonly attempt: AttemptInput;
   readonly round: number;
   readonly root: string;
   readonly assistant: Assistant;

@@ -1,6 +1,6 @@
 import type { Assistant as AssistantName, Backend, Delegated, Prepared } from '../../machines/agent-context.ts';
-import type { DelegateInput, PrepareInput, Seat } from '../../machines/agent-selectors.ts';
-import { noUsage, type Role } from '../../machines/task.ts';
+import type { DelegateInput, PrepareInput } from '../../machines/agent-selectors.ts';
+import { type AttemptInput, noUsage, type Role } from '../../machines/task.ts';
 import type { Assistant, AssistantEvent } from '../assistants/port.ts';
 import { type RunEnd, runAssistant } from '../assistants/run-assistant.ts';
 import type { OnInterrupted } from '../engine/settings.ts';
@@ -16,9 +16,9 @@ export interface AssistantPorts {
   /** @throws when the assistant is not configured */
   readonly find: (name: AssistantName) => Assistant;
   /** The model that the user named for the assistant; null leaves the choice to the assistant. */
-  readonly modelFor: (attempt: Seat) => string | null;
+  readonly modelFor: (attempt: AttemptInput) => string | null;
   readonly environmentOf: (
-    attempt: Pick<Seat, 'taskId' | 'attempt'>,
+    attempt: Pick<AttemptInput, 'taskId' | 'attempt'>,
     assistant: Assistant,
   ) => Readonly<Record<string, string>>;
   readonly sandboxFor: (assistant: Assistant, env: Readonly<Record<string, string>>) => Sandbox;
@@ -31,7 +31,7 @@ export interface DelegationPorts {
   readonly assistant: AssistantPorts;
   readonly run: RunObserverPorts;
   readonly profileOf: (role: Role) => RoleProfile;
-  readonly endLeftovers: (taskId: Seat['taskId'], attempt: number) => Promise<void>;
+  readonly endLeftovers: (taskId: AttemptInput['taskId'], attempt: number) => Promise<void>;
   /** The policy for a run that a server's end cut short. */
   readonly onInterrupted: () => OnInterrupted;
 }

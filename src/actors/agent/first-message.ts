@@ -1,6 +1,5 @@
 import type { StartConflict } from '../../machines/agent-context.ts';
-import type { Seat } from '../../machines/agent-selectors.ts';
-import type { TaskId } from '../../machines/task.ts';
+import type { AttemptInput, TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { OpenWorkspace, Workspace } from '../workspace/port.ts';
@@ -11,9 +10,9 @@ export interface AttemptPorts {
   readonly workspace: Workspace;
   readonly findTask: (taskId: TaskId) => Promise<TrackedTask | null>;
   readonly readResults: (taskId: TaskId) => Promise<string | null>;
-  readonly emit: (key: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
+  readonly emit: (key: Pick<AttemptInput, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
   /** The steps of the attempt, of earlier processes too. */
-  readonly stepsOf: (attempt: Pick<Seat, 'taskId' | 'attempt'>) => Steps;
+  readonly stepsOf: (attempt: Pick<AttemptInput, 'taskId' | 'attempt'>) => Steps;
 }
 
 export interface OpenedAttempt {
@@ -60,7 +59,7 @@ const firstMessage = async (
 
 /** May be called again, in another process too. @throws when the task or its folder is gone */
 export const openAttempt = async (
-  { taskId, attempt, role, options }: Seat,
+  { taskId, attempt, role, options }: AttemptInput,
   ports: AttemptPorts,
   signal: AbortSignal,
 ): Promise<OpenedAttempt> => {

@@ -1,5 +1,4 @@
-import type { Seat } from '../../machines/agent-selectors.ts';
-import { attemptKey, type Failure } from '../../machines/task.ts';
+import { type AttemptInput, attemptKey, type Failure } from '../../machines/task.ts';
 import { costOf, type Price } from '../engine/settings.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { Message, Model, ModelEvent, ModelRequest, ModelUsage } from '../model/port.ts';
@@ -9,13 +8,13 @@ import type { Session } from './session.ts';
 import type { ModelAnswer } from './steps.ts';
 
 export interface ModelCallPorts {
-  readonly chooseModel: (attempt: Seat) => {
+  readonly chooseModel: (attempt: AttemptInput) => {
     readonly model: Model;
     readonly name: string;
   };
   /** Needs no model, so that a known answer can be priced without a key. */
-  readonly priceFor: (attempt: Seat) => Price | undefined;
-  readonly emit: (key: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
+  readonly priceFor: (attempt: AttemptInput) => Price | undefined;
+  readonly emit: (key: Pick<AttemptInput, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
   readonly maxTokens: () => number;
   readonly now: () => number;
 }
@@ -61,7 +60,12 @@ export const createModelCall = (ports: ModelCallPorts) => {
     return last;
   };
 
-  return async (session: Session, attempt: Seat, call: CallRequest, signal: AbortSignal): Promise<CallOutcome> => {
+  return async (
+    session: Session,
+    attempt: AttemptInput,
+    call: CallRequest,
+    signal: AbortSignal,
+  ): Promise<CallOutcome> => {
     const { turn, step, messages, purpose } = call;
     const { model, name } = ports.chooseModel(attempt);
     const startedAt = ports.now();

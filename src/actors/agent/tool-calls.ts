@@ -1,5 +1,6 @@
 import type { Acted } from '../../machines/agent-context.ts';
-import type { ActInput, Seat } from '../../machines/agent-selectors.ts';
+import type { ActInput } from '../../machines/agent-selectors.ts';
+import type { AttemptInput } from '../../machines/task.ts';
 import type { OnInterrupted } from '../engine/settings.ts';
 import type { Results } from '../files/results.ts';
 import type { EventType } from '../journal/event-types.ts';
@@ -16,10 +17,10 @@ import type { Steps } from './steps.ts';
 
 export interface ToolCallPorts {
   readonly workspace: Pick<Workspace, 'mode' | 'alone'>;
-  readonly emit: (key: Pick<Seat, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
-  readonly sandboxOf: (attempt: Pick<Seat, 'role' | 'options'>) => Sandbox;
+  readonly emit: (key: Pick<AttemptInput, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
+  readonly sandboxOf: (attempt: Pick<AttemptInput, 'role' | 'options'>) => Sandbox;
   /** The environment of the commands of an attempt. */
-  readonly environmentOf: (attempt: Pick<Seat, 'taskId' | 'attempt'>) => Readonly<Record<string, string>>;
+  readonly environmentOf: (attempt: Pick<AttemptInput, 'taskId' | 'attempt'>) => Readonly<Record<string, string>>;
   readonly logs: Pick<Results, 'openLog' | 'logsOf'>;
   /** The policy for a call that was running when a server ended. */
   readonly onInterrupted: () => OnInterrupted;

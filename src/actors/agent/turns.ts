@@ -1,6 +1,6 @@
 import type { Acted, Compacted, Prepared, Thought } from '../../machines/agent-context.ts';
-import type { ActInput, CompactInput, PrepareInput, Seat, ThinkInput } from '../../machines/agent-selectors.ts';
-import { type AttemptKey, attemptKey, type Role, type TaskId } from '../../machines/task.ts';
+import type { ActInput, CompactInput, PrepareInput, ThinkInput } from '../../machines/agent-selectors.ts';
+import { type AttemptInput, type AttemptKey, attemptKey, type Role, type TaskId } from '../../machines/task.ts';
 import type { OnInterrupted } from '../engine/settings.ts';
 import { createCompactor } from './compactor.ts';
 import { type AttemptPorts, openAttempt } from './first-message.ts';
@@ -42,7 +42,7 @@ const prepareInterruptedCalls = (calls: readonly BegunCall[], policy: OnInterrup
 
 export const createAgentTurns = (ports: TurnPorts): AgentTurns => {
   const sessions = new Map<AttemptKey, Session>();
-  const sessionOf = ({ taskId, attempt }: Seat): Session => {
+  const sessionOf = ({ taskId, attempt }: AttemptInput): Session => {
     const session = sessions.get(attemptKey(taskId, attempt));
     if (session === undefined) throw new Error(`attempt ${attempt} of ${taskId} was not prepared in this process`);
     return session;

@@ -7,10 +7,9 @@ import type {
   CompactInput,
   DelegateInput,
   PrepareInput,
-  Seat,
   ThinkInput,
 } from '../../machines/agent-selectors.ts';
-import { type AttemptKey, attemptKey, type Role, type TaskId } from '../../machines/task.ts';
+import { type AttemptInput, type AttemptKey, attemptKey, type Role, type TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { createDelegation, type Delegation } from '../agent/delegate.ts';
 import type { AttemptPorts } from '../agent/first-message.ts';
@@ -36,7 +35,7 @@ export interface AgentsOptions {
   readonly tellAgent: (key: AttemptKey, event: AgentEvent) => void;
 }
 
-type Key = Pick<Seat, 'taskId' | 'attempt'>;
+type Key = Pick<AttemptInput, 'taskId' | 'attempt'>;
 
 /** What attempts are made of: the agent machine with its slots filled, and what others need to work in their place. */
 export interface Agents {
@@ -47,7 +46,7 @@ export interface Agents {
   /** The environment for commands of an attempt. */
   environmentOf(key: Key): Readonly<Record<string, string>>;
   /** What holds the commands of an attempt. */
-  sandboxOf(seat: Pick<Seat, 'role' | 'options'>): Sandbox;
+  sandboxOf(seat: Pick<AttemptInput, 'role' | 'options'>): Sandbox;
   /** Ends what an earlier server left running of an attempt. */
   endLeftovers(taskId: TaskId, attempt: number): Promise<void>;
 }
@@ -62,7 +61,7 @@ const provideAgent = (
   attempts: () => Pick<Attempts, 'lendSlot' | 'regainSlot' | 'track'>,
 ) => {
   /** The attempt counts as gone only when all that was begun of it has ended. */
-  const tracked = <Output, Input extends Seat>(work: (input: Input, signal: AbortSignal) => Promise<Output>) =>
+  const tracked = <Output, Input extends AttemptInput>(work: (input: Input, signal: AbortSignal) => Promise<Output>) =>
     fromPromise<Output, Input>(({ input, signal }) =>
       attempts().track(attemptKey(input.taskId, input.attempt), work(input, signal)),
     );
@@ -75,8 +74,8 @@ const provideAgent = (
       think: tracked<Thought, ThinkInput>(worker.think),
       compact: tracked<Compacted, CompactInput>(worker.compact),
       act: tracked<Acted, ActInput>(worker.act),
-      lendSlot: fromPromise<void, Pick<Seat, 'taskId'>>(({ input }) => attempts().lendSlot(input.taskId)),
-      regainSlot: fromPromise<void, Pick<Seat, 'taskId'>>(({ input, signal }) =>
+      lendSlot: fromPromise<void, Pick<AttemptInput, 'taskId'>>(({ input }) => attempts().lendSlot(input.taskId)),
+      regainSlot: fromPromise<void, Pick<AttemptInput, 'taskId'>>(({ input, signal }) =>
         attempts().regainSlot(input.taskId, signal),
       ),
     },

@@ -1,7 +1,6 @@
 import { ServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
-import type { AttemptOutcome, TaskId } from '../../machines/task.ts';
-import type { AttemptInput } from '../../machines/task-context.ts';
+import type { AttemptInput, AttemptOutcome, TaskId } from '../../machines/task.ts';
 import type { EndLabel } from '../../machines/task-selectors.ts';
 import { type AttemptEnd, describeEnd, describeWork } from '../files/results.ts';
 import { conflictsOf } from '../journal/snapshots.ts';

@@ -1,11 +1,10 @@
-import type { SnapshotFrom } from 'xstate';
 import type { StartConflict } from '../../machines/agent-context.ts';
 import { describeRefusal } from '../../machines/errors.ts';
 import { allowedCommands } from '../../machines/refusals.ts';
 import { type RunGuard, runGuards } from '../../machines/run-guards.ts';
 import type { Finding } from '../../machines/task.ts';
 import type { TaskContext } from '../../machines/task-context.ts';
-import type { taskMachine } from '../../machines/task-machine.ts';
+import type { TaskSnapshot } from '../../machines/task-machine.ts';
 import type { TaskView } from '../journal/task-view.ts';
 
 /** A guard of the task chart or of the supervisor, evaluated now. */
@@ -70,10 +69,7 @@ export interface ExplainInputs {
 }
 
 /** The reason of a task without a refusal and without a failure. */
-const waitReason = (
-  snapshot: SnapshotFrom<typeof taskMachine>,
-  { slots, blockers, awaiting }: ExplainInputs,
-): string | null => {
+const waitReason = (snapshot: TaskSnapshot, { slots, blockers, awaiting }: ExplainInputs): string | null => {
   if (awaiting !== undefined)
     return `it waits for a person: ${awaiting.question ?? 'may it do what it is about to do?'}`;
   if (snapshot.matches({ queued: 'waitingForSlot' }))
@@ -103,7 +99,7 @@ const isoOrNull = (at: number | null): string | null => (at === null ? null : ne
 const runGuardNames = Object.keys(inputs) as RunGuard[];
 
 /** Evaluates the guards with the newest finding; changes nothing. */
-export const explain = (snapshot: SnapshotFrom<typeof taskMachine>, given: ExplainInputs): Explanation => {
+export const explain = (snapshot: TaskSnapshot, given: ExplainInputs): Explanation => {
   const { finding, slots, blockers, awaiting } = given;
   const context: TaskContext = { ...snapshot.context, finding };
   const guards = [

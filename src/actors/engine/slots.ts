@@ -1,6 +1,6 @@
 import type { AgentStart } from '../../machines/agent-context.ts';
 import { type Refusal, refusal } from '../../machines/errors.ts';
-import type { Place } from '../../machines/supervisor-context.ts';
+import type { SlotRequest } from '../../machines/supervisor-context.ts';
 import { type AttemptKey, type AttemptOutcome, attemptKey, type Role, type TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
 import { withTimeout } from '../process/with-timeout.ts';
@@ -9,8 +9,8 @@ import type { Supervision } from './supervision.ts';
 /** The slots and agents of the supervisor, as promises: each one is given up, and rejects, when its signal aborts. */
 export interface Attempts {
   /** Asks for a place in the queue; the slot may be granted at once. */
-  requestSlot(place: Place, signal: AbortSignal): Promise<Verdict>;
-  waitForSlot(place: Place, signal: AbortSignal): Promise<void>;
+  requestSlot(request: SlotRequest, signal: AbortSignal): Promise<Verdict>;
+  waitForSlot(request: SlotRequest, signal: AbortSignal): Promise<void>;
   /** Never resolves: the slot is held until the signal aborts, and further while what was committed says so. */
   holdSlot(taskId: TaskId, role: Role, signal: AbortSignal): Promise<void>;
   /** While a person is waited for, somebody else may have the slot. */
@@ -65,25 +65,25 @@ export const createAttempts = (
   });
 
   return {
-    requestSlot: (place, signal) =>
+    requestSlot: (request, signal) =>
       new Promise((resolve, reject) => {
-        asked.set(place.taskId, resolve);
+        asked.set(request.taskId, resolve);
         signal.addEventListener('abort', () => {
-          asked.delete(place.taskId);
-          supervisor.send({ type: 'slot.returned', taskId: place.taskId });
+          asked.delete(request.taskId);
+          supervisor.send({ type: 'slot.returned', taskId: request.taskId });
           reject(signal.reason);
         });
-        supervisor.send({ type: 'slot.requested', place });
+        supervisor.send({ type: 'slot.requested', request });
       }),
-    waitForSlot: (place, signal) =>
+    waitForSlot: (request, signal) =>
       new Promise((resolve, reject) => {
-        granted.set(place.taskId, resolve);
+        granted.set(request.taskId, resolve);
         signal.addEventListener('abort', () => {
-          granted.delete(place.taskId);
-          supervisor.send({ type: 'slot.returned', taskId: place.taskId });
+          granted.delete(request.taskId);
+          supervisor.send({ type: 'slot.returned', taskId: request.taskId });
           reject(signal.reason);
         });
-        supervisor.send({ type: 'slot.requested', place });
+        supervisor.send({ type: 'slot.requested', request });
       }),
     holdSlot: (taskId, role, signal) =>
       new Promise((_, reject) => {

@@ -1,6 +1,5 @@
 import type { AgentLimits, Backend } from '../../machines/agent-context.ts';
-import type { AttemptOutcome, Failure, Finding, Role, RunOptions, TaskId } from '../../machines/task.ts';
-import type { AttemptInput } from '../../machines/task-context.ts';
+import type { AttemptInput, AttemptOutcome, Failure, Finding, Role, RunOptions, TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { Results } from '../files/results.ts';
 import type { EventType } from '../journal/event-types.ts';

@@ -1,5 +1,5 @@
-import { attemptKey, type TaskId } from '../../machines/task.ts';
-import type { AttemptInput, Verdict } from '../../machines/task-context.ts';
+import { type AttemptInput, attemptKey, type TaskId } from '../../machines/task.ts';
+import type { Verdict } from '../../machines/task-context.ts';
 import { taskMachine } from '../../machines/task-machine.ts';
 import type { Merged } from '../workspace/port.ts';
 import { createAttemptEnds, unwritable } from './attempt-end.ts';

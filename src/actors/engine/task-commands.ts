@@ -1,11 +1,12 @@
-import { type EventObject, type SnapshotFrom, waitFor } from 'xstate';
+import { type EventObject, waitFor } from 'xstate';
 import type { AgentEvent, Response } from '../../machines/agent-context.ts';
-import type { agentMachine } from '../../machines/agent-machine.ts';
+import type { AgentSnapshot } from '../../machines/agent-machine.ts';
 import { hasTime } from '../../machines/agent-selectors.ts';
 import { isServiceError, ServiceError } from '../../machines/errors.ts';
 import { refuses, refusesResponse } from '../../machines/refusals.ts';
 import { attemptKey, type TaskId } from '../../machines/task.ts';
 import type { TaskCommand, TaskContext } from '../../machines/task-context.ts';
+import type { TaskSnapshot } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { durable } from '../journal/durable-actor.ts';
 import { agentChange, taskChange } from '../journal/entries.ts';
@@ -19,8 +20,6 @@ import { createTimerWheel } from './deadlines.ts';
 import { createLiveTasks, type Live, type LiveTasksPorts, type TaskMachine } from './task-registry.ts';
 import { createObserver } from './tracker-sync.ts';
 
-type TaskSnapshot = SnapshotFrom<TaskMachine>;
-type AgentSnapshot = SnapshotFrom<typeof agentMachine>;
 type Timed = EventObject & { readonly at?: number };
 
 export interface HostPorts extends Omit<LiveTasksPorts, 'setDeadline' | 'observation'> {

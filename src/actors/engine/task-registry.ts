@@ -1,5 +1,5 @@
-import { type ActorRefFrom, createActor, type InspectionEvent, type SnapshotFrom } from 'xstate';
-import type { agentMachine } from '../../machines/agent-machine.ts';
+import { type ActorRefFrom, createActor, type InspectionEvent } from 'xstate';
+import type { AgentSnapshot } from '../../machines/agent-machine.ts';
 import { ServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
@@ -22,7 +22,7 @@ export interface Live {
   tracked: TrackedTask;
   agent: AgentState | null;
   /** The snapshot of the agent that runs in this process. */
-  running: SnapshotFrom<typeof agentMachine> | null;
+  running: AgentSnapshot | null;
   /** What was shown of it last. */
   shown: Shown | null;
   requestId: string | null;

@@ -1,5 +1,4 @@
-import type { Failure } from '../../machines/task.ts';
-import type { AttemptInput } from '../../machines/task-context.ts';
+import type { AttemptInput, Failure } from '../../machines/task.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import { runSandboxed } from '../sandbox/run-sandboxed.ts';

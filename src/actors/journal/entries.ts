@@ -1,7 +1,6 @@
-import type { SnapshotFrom } from 'xstate';
-import type { agentMachine } from '../../machines/agent-machine.ts';
+import type { AgentSnapshot } from '../../machines/agent-machine.ts';
 import { attemptKey } from '../../machines/task.ts';
-import type { taskMachine } from '../../machines/task-machine.ts';
+import type { TaskSnapshot } from '../../machines/task-machine.ts';
 import type { Change } from '../store/port.ts';
 import { machineVersion } from './snapshots.ts';
 import type { TaskView } from './task-view.ts';
@@ -18,9 +17,6 @@ interface Transition<Snapshot> {
   /** XState's persisted snapshot of `next`. */
   readonly persisted: unknown;
 }
-
-type TaskSnapshot = SnapshotFrom<typeof taskMachine>;
-type AgentSnapshot = SnapshotFrom<typeof agentMachine>;
 
 /** The row and the frames of any transition; `id` is the actor's. */
 const changeOf = (

@@ -1,12 +1,9 @@
-import { createActor, type EventObject, type SnapshotFrom, transition } from 'xstate';
+import { createActor, type EventObject, transition } from 'xstate';
 import type { AgentStart } from '../../machines/agent-context.ts';
-import { agentMachine } from '../../machines/agent-machine.ts';
+import { type AgentSnapshot, agentMachine } from '../../machines/agent-machine.ts';
 import { attemptKey, type TaskId } from '../../machines/task.ts';
-import { taskMachine } from '../../machines/task-machine.ts';
+import { type TaskSnapshot, taskMachine } from '../../machines/task-machine.ts';
 import type { Entry, Store } from '../store/port.ts';
-
-type TaskSnapshot = SnapshotFrom<typeof taskMachine>;
-type AgentSnapshot = SnapshotFrom<typeof agentMachine>;
 
 /** One transition, made again from its event alone. */
 export interface ReplayedStep {

@@ -1,10 +1,10 @@
-import { createActor, type SnapshotFrom, transition } from 'xstate';
+import { createActor, transition } from 'xstate';
 import { z } from 'zod';
 import type { AgentContext, StartConflict, WaitsAt } from '../../machines/agent-context.ts';
 import { agentMachine } from '../../machines/agent-machine.ts';
 import { attemptKey, type Role, type TaskId } from '../../machines/task.ts';
 import type { ObservedStatus } from '../../machines/task-context.ts';
-import { taskMachine } from '../../machines/task-machine.ts';
+import { type TaskSnapshot, taskMachine } from '../../machines/task-machine.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import type { SavedActor, Store } from '../store/port.ts';
 import { type AgentState, type TaskState, type TaskView, toView } from './task-view.ts';
@@ -55,7 +55,7 @@ export const readSaved = (store: Store, saved: SavedActor): SavedTask => {
 };
 
 /** The task machine's snapshot of a task that is not live: its saved state, or its first one. */
-export const savedSnapshot = (store: Store | null, taskId: TaskId): SnapshotFrom<typeof taskMachine> => {
+export const savedSnapshot = (store: Store | null, taskId: TaskId): TaskSnapshot => {
   const saved = store?.actor(taskId) ?? null;
   if (saved === null) return createActor(taskMachine, { input: { taskId } }).getSnapshot();
   const { value, context } = parse(saved);
@@ -73,11 +73,7 @@ export const observationOf = (tracked: TrackedTask, at: number) =>
   ({ type: 'tracker.observed', status: observedStatus(tracked), at }) as const;
 
 /** Where a task stands: one at rest follows what the tracker says of it. */
-export const asTracked = (
-  snapshot: SnapshotFrom<typeof taskMachine>,
-  tracked: TrackedTask,
-  at: number,
-): SnapshotFrom<typeof taskMachine> =>
+export const asTracked = (snapshot: TaskSnapshot, tracked: TrackedTask, at: number): TaskSnapshot =>
   snapshot.hasTag('pending') ? snapshot : transition(taskMachine, snapshot, observationOf(tracked, at))[0];
 
 const waitsAt = [

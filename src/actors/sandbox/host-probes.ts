@@ -10,8 +10,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TaskId } from '../../machines/task.ts';
-import type { AttemptInput } from '../../machines/task-context.ts';
+import type { AttemptInput, TaskId } from '../../machines/task.ts';
 import { childEnvironment } from '../process/run-command.ts';
 import type { Workspace } from '../workspace/port.ts';
 import { chooseWorkspace } from '../workspace/select-workspace.ts';

@@ -1,4 +1,4 @@
-import type { AttemptInput } from '../../machines/task-context.ts';
+import type { AttemptInput } from '../../machines/task.ts';
 import { commitOf, moveBranch } from './commits.ts';
 import { GitError, reasonIn } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';

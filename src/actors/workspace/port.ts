@@ -1,6 +1,5 @@
 import type { StartConflict } from '../../machines/agent-context.ts';
-import type { TaskId } from '../../machines/task.ts';
-import type { AttemptInput } from '../../machines/task-context.ts';
+import type { AttemptInput, TaskId } from '../../machines/task.ts';
 import type { Mutex } from '../process/serial-queue.ts';
 
 /** The folder that an attempt works in. */

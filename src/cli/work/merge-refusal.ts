@@ -1,7 +1,6 @@
 import { type Refusal, refusal } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
 
-/** As much of a frame of the journal as tells how an attempt ended. */
 interface EndFrame {
   readonly type: string;
   readonly attempt: number;
@@ -11,7 +10,10 @@ interface EndFrame {
 const ends: Readonly<Record<string, string>> = { completed: 'complete', failed: 'failed', cancelled: 'cancelled' };
 const isByHand = (data: unknown): boolean => typeof data === 'object' && data !== null && 'by_hand' in data;
 
-/** How an attempt ended: its first end counts, whatever somebody did with the task later. Null when it has none. */
+/**
+ * How an attempt ended: its first end counts, whatever happened to the task later. Null for other
+ * frames.
+ */
 export const endOfAttempt = (frame: EndFrame, attempt: number): string | null => {
   const end = frame.attempt === attempt ? ends[frame.type] : undefined;
   return end === 'complete' && isByHand(frame.data) ? 'closed by hand' : (end ?? null);
@@ -20,15 +22,14 @@ export const endOfAttempt = (frame: EndFrame, attempt: number): string | null =>
 export interface MergeWish {
   readonly taskId: TaskId;
   readonly attempt: number;
-  /** Whether this attempt is at work now. */
   readonly isLive: boolean;
-  /** As `endOfAttempt` says it. */
+  /** As `endOfAttempt` returns it. */
   readonly end: string | null;
-  /** The user wants the work as it is. */
+  /** Merge without checking the end. */
   readonly force: boolean;
 }
 
-/** Why the work of an attempt is not merged, or null when it may be (CONTRACT 9). */
+/** Null when the work may be merged (CONTRACT 9). */
 export const refusesMerge = ({ taskId, attempt, isLive, end, force }: MergeWish): Refusal | null => {
   const refuse = (state: string, allowed: readonly string[]): Refusal =>
     refusal('event_not_allowed', { task_id: taskId, event: 'merge', state: `${state} (attempt ${attempt})`, allowed });
