@@ -37,7 +37,7 @@ const resultsAs = (who, through, uid) => {
   const home = mkdtempSync(join(tmpdir(), 'agent-security-'));
   try {
     if (uid !== null) chownSync(home, uid, uid);
-    const env = { ...process.env, HOME: home, TMPDIR: home };
+    const env = { ...process.env, HOME: home, TMPDIR: home, AGENT_TEST_SECURITY: '1' };
     const [program, ...args] = [...through, process.execPath, ...vitest(join(home, 'report.json'))];
     console.log(`trying ${roads.length} roads as ${who} …`);
     const { stderr } = spawnSync(program, args, { cwd: root, env, encoding: 'utf8', maxBuffer: 1e9 });

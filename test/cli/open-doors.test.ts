@@ -1,4 +1,4 @@
-import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { execa } from 'execa';
@@ -7,6 +7,7 @@ import { remoteCredentials, remoteSecrets } from '../../src/cli/config/remote-cr
 import { createRedactor } from '../../src/cli/server/redact.ts';
 import { createTokenSource } from '../../src/cli/server/token-source.ts';
 import { openProject } from '../support/cli.ts';
+import { isLong } from '../support/long.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 type Project = ReturnType<typeof openProject>;
@@ -41,6 +42,73 @@ test('300 idle sockets keep nobody out of a server that may open 256 files', asy
 
   expect(answers).toEqual(Array.from({ length: 100 }, () => 200));
 }, 40_000);
+
+/** The listening sockets of a process, as the kernel names them: `0100007F:1F90`. */
+const listeningOf = (pid: number): readonly string[] => {
+  const own = new Set(
+    readdirSync(`/proc/${pid}/fd`).flatMap((file) => {
+      const [, inode] = /^socket:\[(\d+)\]$/.exec(readlinkSync(`/proc/${pid}/fd/${file}`)) ?? [];
+      return inode ?? [];
+    }),
+  );
+  return ['tcp', 'tcp6'].flatMap((protocol) =>
+    readFileSync(`/proc/${pid}/net/${protocol}`, 'utf8')
+      .split('\n')
+      .map((line) => line.trim().split(/\s+/))
+      .filter((columns) => columns[3] === '0A' && own.has(columns[9] ?? ''))
+      .map((columns) => columns[1] ?? ''),
+  );
+};
+
+test('the server listens at its port on 127.0.0.1 and ::1, and nowhere else', async () => {
+  const project = openProject();
+  const url = await serve(project);
+  const port = Number(new URL(url).port).toString(16).toUpperCase().padStart(4, '0');
+  const loopback = [`0100007F:${port}`, `00000000000000000000000001000000:${port}`];
+
+  const listening = listeningOf(project.serverFile().pid);
+
+  expect(listening).toContain(loopback[0]);
+  expect(listening.filter((address) => !loopback.includes(address))).toEqual([]);
+});
+
+const isTried = isLong || process.env['AGENT_TEST_SECURITY'] !== undefined;
+
+test.runIf(isTried)(
+  'requests that never end are closed, and nobody waits for them',
+  async () => {
+    const url = await serve(openProject());
+    const began = performance.now();
+    const start = 'POST /a2a/execute HTTP/1.1\r\nHost: localhost\r\n';
+    const slow = (head: string, unit: string) => {
+      const socket = idleSocket(url);
+      socket.write(head);
+      const drip = setInterval(() => socket.write(unit), 500);
+      socket.resume();
+      return new Promise<number>((resolve) =>
+        socket.once('close', () => {
+          clearInterval(drip);
+          resolve((performance.now() - began) / 1_000);
+        }),
+      );
+    };
+    const silent = Array.from({ length: 200 }, () => slow('', ''));
+    const ends = Promise.all([
+      Promise.all(silent).then((seconds) => Math.max(...seconds)),
+      slow(start, 'X-Slow: 1\r\n'),
+      slow(`${start}Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n`, ' '),
+    ]);
+    const answers = [];
+    for (let asked = 0; asked < 50; asked += 1) answers.push((await fetch(`${url}/health`)).status);
+
+    expect(new Set(answers)).toEqual(new Set([200]));
+    const [silence, headers, body] = await ends;
+    expect(silence).toBeLessThan(15);
+    expect(headers).toBeLessThan(15);
+    expect(body).toBeLessThan(35);
+  },
+  60_000,
+);
 
 test('a token file that vanishes or opens up is said in /health, and the server goes on with its token', async () => {
   const project = openProject();

@@ -37,10 +37,17 @@ export const changesOf = async (dirs: GitDirs, attempt: number, base: string, la
 };
 
 /** Of an attempt that is at work: as if it were saved now, in a store of objects that goes again. */
-export const liveChanges = async (dirs: GitDirs, record: WorkRecord, places: AttemptPlaces): Promise<Changes> => {
+export const liveChanges = async (
+  dirs: GitDirs,
+  record: WorkRecord,
+  places: AttemptPlaces,
+  filters: readonly string[],
+): Promise<Changes> => {
   const scratch = join(dirs.temporary, 'objects');
   await mkdir(scratch);
-  const job = { ...snapshotJob(dirs, record, places), objects: scratch, otherObjects: dirs.objects };
+  const own = snapshotJob(dirs, record, places, filters);
+  const largeFiles = own.largeFiles === null ? null : join(scratch, 'lfs');
+  const job = { ...own, largeFiles, objects: scratch, otherObjects: dirs.objects };
   const { tree } = await snapshotInThread(job);
   if (tree === null) return { attempt: record.attempt, patch: '', guarded: [] };
   const elsewhere = { GIT_OBJECT_DIRECTORY: scratch, GIT_ALTERNATE_OBJECT_DIRECTORIES: dirs.objects };

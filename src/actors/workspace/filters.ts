@@ -2,8 +2,9 @@ import { existsSync } from 'node:fs';
 import { lstat, mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type FileChange, findObjects } from './commits.ts';
-import { required } from './git.ts';
+import { required, requiredLine } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
+import { isPointer, pointerBytes } from './large-files.ts';
 import { foldersOf, shownName, textOf } from './names.ts';
 import type { Checkout, Stopped } from './obstacles.ts';
 import { isPlain } from './plain.ts';
@@ -61,6 +62,27 @@ const haveAttributes = async (dirs: GitDirs, target: string, paths: readonly str
   return found.some((object) => object !== null);
 };
 
+/** Work that was saved before git-lfs was allowed has its files as they are, which git would keep for ever. */
+const noPointers = async (
+  { git }: GitDirs,
+  written: readonly FileChange[],
+  large: readonly string[],
+): Promise<Stopped | null> => {
+  const oids = new Map(written.map(({ path, oid }) => [path, oid]));
+  const files: string[] = [];
+  for (const path of large) {
+    const oid = oids.get(path) ?? '';
+    const size = Number(await requiredLine('a file cannot be read', git(['cat-file', '-s', oid])));
+    if (size < pointerBytes && isPointer(await required('a file cannot be read', git(['cat-file', 'blob', oid]))))
+      continue;
+    files.push(shownName(path));
+  }
+  if (files.length === 0) return null;
+  const why =
+    'files of git-lfs were saved as they are, before workspace.filters had "lfs"; run the task again, or merge with git yourself';
+  return { why, files };
+};
+
 /** Files that the user's git would pass through a program that is not allowed here. */
 export const filterRefusal = async (
   dirs: GitDirs,
@@ -84,8 +106,10 @@ export const filterRefusal = async (
   const words = (await required('the attributes of files cannot be told', dirs.userGit(args, { env, input })))
     .toString('latin1')
     .split('\0');
+  const large: string[] = [];
   for (let at = 0; at + 2 < words.length; at += 3) {
     const [path = '', , name = ''] = words.slice(at, at + 3);
+    if (name === 'lfs') large.push(path);
     if (['unspecified', 'unset', 'set'].includes(name) || filters.includes(name)) continue;
     const shown = JSON.stringify(textOf(name));
     return {
@@ -93,5 +117,5 @@ export const filterRefusal = async (
       files: [shownName(path)],
     };
   }
-  return null;
+  return noPointers(dirs, written, large);
 };

@@ -5,7 +5,8 @@ import { createGit, type Git } from './git.ts';
 import { openBelow, openFolder, readLinkIn, withFile } from './handles.ts';
 import { createIgnores } from './ignores.ts';
 import type { Index, IndexEntry } from './index-file.ts';
-import { hasLineEnds, keptWithLf, withoutReturns } from './line-ends.ts';
+import { type Form, formsOf, hasLineEnds, withoutReturns } from './kept-forms.ts';
+import { asPointer } from './large-files.ts';
 import { shownName } from './names.ts';
 import { unlockWay } from './removal.ts';
 import type { Change, SnapshotJob } from './snapshot-job.ts';
@@ -42,10 +43,10 @@ interface Found {
   readonly before: IndexEntry | undefined;
 }
 
-/** Keeps what is different from the index, and sets aside what may have to be kept with other line ends. */
-const createKeeper = ({ objects, format }: SnapshotJob, note: (text: string) => void) => {
+/** Keeps what is different from the index, and sets aside what git may keep in another form. */
+const createKeeper = ({ objects, format, largeFiles }: SnapshotJob, note: (text: string) => void) => {
   const changes: Change[] = [];
-  const withReturns = new Map<string, Pick<Found, 'mode' | 'before'>>();
+  const inOtherForm = new Map<string, Pick<Found, 'mode' | 'before'>>();
   const oidOf = ({ mode, blob, before }: Found): string | null => {
     const oid = nameOf(blob, format);
     return before?.oid === oid && before.mode === Number.parseInt(mode, 8) ? null : oid;
@@ -58,27 +59,27 @@ const createKeeper = ({ objects, format }: SnapshotJob, note: (text: string) => 
   };
   return {
     changes,
-    withReturns,
+    inOtherForm,
     keep,
     take: (found: Found, held: boolean): void => {
       const { path, mode, blob, before } = found;
       if (held) {
         if (oidOf(found) !== null)
           note(`${shownName(path)} was not saved: other programs obey it, agents may not change it`);
-      } else if (mode === '120000' || !hasLineEnds(blob)) keep(found);
-      else if (oidOf(found) !== null) withReturns.set(path, { mode, before });
+      } else if (mode === '120000' || (largeFiles === null && !hasLineEnds(blob))) keep(found);
+      else if (oidOf(found) !== null) inOtherForm.set(path, { mode, before });
     },
   };
 };
 
-/** Files with CR LF are kept as the user's git would keep them. */
-const keepWithReturns = async (
+/** Files with CR LF, and files of git-lfs, are kept as the user's git would keep them. */
+const keepInOtherForm = async (
   job: SnapshotJob,
-  { withReturns, keep }: ReturnType<typeof createKeeper>,
+  { inOtherForm, keep }: ReturnType<typeof createKeeper>,
   root: number,
   signal: AbortSignal,
 ): Promise<void> => {
-  if (withReturns.size === 0) return;
+  if (inOtherForm.size === 0) return;
   const again = (path: string): Buffer | null => {
     const cut = path.lastIndexOf('/') + 1;
     const folder = openBelow(root, path.slice(0, cut));
@@ -89,13 +90,23 @@ const keepWithReturns = async (
       closeSync(folder);
     }
   };
-  const earlier = new Map([...withReturns].map(([path, { before }]) => [path, before]));
-  const rules = { git: createGit(job.program, job.userGitDir), index: job.index, isAuto: job.isAuto, signal };
-  const withLf = await keptWithLf(earlier, rules, again);
-  for (const [path, { mode, before }] of withReturns) {
+  const earlier = new Map([...inOtherForm].map(([path, { before }]) => [path, before]));
+  const { index, isAuto, largeFiles } = job;
+  const rules = {
+    git: createGit(job.program, job.userGitDir),
+    index,
+    isAuto,
+    hasLargeFiles: largeFiles !== null,
+    signal,
+  };
+  const forms = await formsOf(earlier, rules, again);
+  const inForm = (content: Buffer, form: Form | undefined): Buffer => {
+    if (form === 'lf') return withoutReturns(content);
+    return form === 'pointer' && largeFiles !== null ? asPointer(largeFiles, content) : content;
+  };
+  for (const [path, { mode, before }] of inOtherForm) {
     const content = again(path);
-    if (content === null) continue;
-    keep({ path, mode, before, blob: blobOf(withLf.has(path) ? withoutReturns(content) : content) });
+    if (content !== null) keep({ path, mode, before, blob: blobOf(inForm(content, forms.get(path))) });
   }
 };
 
@@ -134,7 +145,7 @@ export const findChanges = async (
     const { prefix, isRepository, protects, hasRules } = job;
     const what = { index, prefix, isRepository, protects, hasRules, take, note, checkpoint, ...ignores };
     const gone = await walk(root, what);
-    await keepWithReturns(job, keeper, root, signal);
+    await keepInOtherForm(job, keeper, root, signal);
     return [...gone.map((path) => ({ path, to: null })), ...keeper.changes];
   } finally {
     closeSync(root);

@@ -24,6 +24,8 @@ export interface SnapshotJob {
   /** Where new objects are kept, and where the others are when that is elsewhere. */
   readonly objects: string;
   readonly otherObjects: string | null;
+  /** The store of git-lfs that new content of its files goes to; null when they are kept byte for byte. */
+  readonly largeFiles: string | null;
   readonly isRepository: boolean;
   readonly protects: boolean;
   readonly hasRules: boolean;
@@ -54,6 +56,7 @@ export const snapshotJob = (
   dirs: GitDirs,
   { base, withheld }: WorkRecord,
   { top, index }: AttemptPlaces,
+  filters: readonly string[],
 ): SnapshotJob => {
   const { program, repository, gitDir, userGitDir, objects, temporary, hasRules } = dirs;
   const autocrlf = repository.carried.find(([key]) => key === 'core.autocrlf')?.[1].toLowerCase();
@@ -62,6 +65,7 @@ export const snapshotJob = (
     ...{ temporary: join(temporary, 'snapshot'), top, index, base, carried: withheld },
     prefix: Buffer.from(repository.prefix).toString('latin1'),
     isAuto: autocrlf === 'true' || autocrlf === 'input',
+    largeFiles: filters.includes('lfs') ? join(repository.commonDir, 'lfs') : null,
     isRepository: repository.kind === 'project',
     protects: true,
   };

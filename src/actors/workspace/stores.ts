@@ -53,7 +53,7 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
       {
         ...{ program, gitDir: dirs.gitDir, userGitDir: dirs.userGitDir, isAuto: false, format: repository.format },
         ...{ temporary: join(dirs.temporary, 'own'), top: repository.top, prefix: '', index: ownIndex },
-        ...{ base: before ?? '', objects, otherObjects: null, carried: [] },
+        ...{ base: before ?? '', objects, otherObjects: null, largeFiles: null, carried: [] },
         ...{ isRepository: false, protects: false, hasRules: true },
       },
       signal,

@@ -86,7 +86,10 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
       before?.commit == null ? [] : [`An earlier attempt at this task left its work on the branch ${before.branch}.`];
     const some = withheld === 1 ? '1 file' : `${withheld} files`;
     const absent = `${some} of that work are settings that other programs run or trust; you have them as the project's branch has them.`;
-    return [...start.notes, ...earlier, ...(withheld === 0 ? [] : [absent])];
+    const large = filters.includes('lfs')
+      ? ['Files of git-lfs are pointers in your folder; to change one, write the whole file.']
+      : [];
+    return [...start.notes, ...earlier, ...large, ...(withheld === 0 ? [] : [absent])];
   };
 
   const create = async (
@@ -148,7 +151,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
   /** The commit of what is in the folder now, on the branch of the attempt; null when it is what it was. */
   const commitFolder = async (dirs: GitDirs, record: WorkRecord, title: string) => {
     const places = placesOf(record.task_id, record.attempt);
-    const { tree, notes } = await snapshotInThread(snapshotJob(dirs, record, places));
+    const { tree, notes } = await snapshotInThread(snapshotJob(dirs, record, places, filters));
     const unchanged = { tip: null, branch: record.branch, notes };
     if (tree === null) return unchanged;
     const { task_id, attempt, role, base } = record;
@@ -253,7 +256,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
         return stores.use(record.kind, (dirs) =>
           closed && commit !== null
             ? changesOf(dirs, record.attempt, base, commit)
-            : liveChanges(dirs, record, placesOf(record.task_id, record.attempt)),
+            : liveChanges(dirs, record, placesOf(record.task_id, record.attempt), filters),
         );
       }),
   };

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createTracker } from '../../../src/actors/tracker/select-tracker.ts';
+import { describeTracker } from '../../contracts/tracker.ts';
 
 let project: string;
 beforeEach(() => {
@@ -10,11 +11,28 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(project, { recursive: true, force: true }));
 
-test('a write whose fence refuses changes nothing in the selected tracker', async () => {
-  const tracker = createTracker({
-    ...{ projectRoot: project, mode: 'embedded', bdPath: null, processEnv: {} },
-    ...{ clock: Date.now, random: (max) => Math.floor(Math.random() * max), log: () => {} },
+const selectedAt = (projectRoot: string, clock: () => number = Date.now) =>
+  createTracker({
+    ...{ projectRoot, mode: 'auto', bdPath: null, processEnv: {} },
+    ...{ clock, random: (max) => Math.floor(Math.random() * max), log: () => {} },
   });
+
+describeTracker(
+  'selected',
+  async () => {
+    const root = mkdtempSync(join(tmpdir(), 'select-tracker-'));
+    let now = Date.parse('2026-11-20T10:00:00.000Z');
+    const tick = (): number => {
+      now += 1;
+      return now;
+    };
+    return { tracker: selectedAt(root, tick), close: async () => rmSync(root, { recursive: true }) };
+  },
+  { many: 20, brief: true },
+);
+
+test('a write whose fence refuses changes nothing in the selected tracker', async () => {
+  const tracker = selectedAt(project);
   const plain = { description: '', priority: 2, labels: [], dependencies: [] };
   const { id } = await tracker.create({ title: 'A task', ...plain });
   const before = await tracker.find(id);

@@ -14,20 +14,25 @@ export const withoutReturns = (content: Buffer): Buffer =>
 const looksLikeText = (content: Buffer): boolean =>
   !content.includes(0) && !/\r(?!\n)/.test(content.toString('latin1'));
 
-export interface LineEndRules {
+export interface FormRules {
   /** Git with the user's own settings of line ends. */
   readonly git: Git;
   readonly index: string;
   /** Whether `core.autocrlf` takes every file for text that looks like it. */
   readonly isAuto: boolean;
+  /** Whether files of git-lfs are kept as pointers. */
+  readonly hasLargeFiles: boolean;
   readonly signal: AbortSignal;
 }
 
-type Attributes = { text?: string; eol?: string };
+type Attributes = { text?: string; eol?: string; filter?: string };
 
-const attributesOf = async (paths: readonly string[], { git, index, signal }: LineEndRules) => {
+/** How git keeps a file: byte for byte, with LF alone, or as a pointer of git-lfs. */
+export type Form = 'bytes' | 'lf' | 'pointer';
+
+const attributesOf = async (paths: readonly string[], { git, index, signal }: FormRules) => {
   const input = Buffer.from(paths.map((path) => `${path}\0`).join(''), 'latin1');
-  const args = ['check-attr', '-z', '--stdin', '--cached', 'text', 'eol'];
+  const args = ['check-attr', '-z', '--stdin', '--cached', 'text', 'eol', 'filter'];
   const call = git(args, { env: { GIT_INDEX_FILE: index }, input, signal });
   const words = (await required('the attributes of files cannot be told', call)).toString('latin1').split('\0');
   const found = new Map<string, Attributes>();
@@ -38,27 +43,31 @@ const attributesOf = async (paths: readonly string[], { git, index, signal }: Li
   return found;
 };
 
-/** Which files are kept with LF alone, as the user's git would keep them: `content` reads a file again, null when it is gone. */
-export const keptWithLf = async (
+/** The form of each file that is not kept byte for byte: `content` reads a file again, null when it is gone. */
+export const formsOf = async (
   files: ReadonlyMap<string, IndexEntry | undefined>,
-  rules: LineEndRules,
+  rules: FormRules,
   content: (path: string) => Buffer | null,
-): Promise<ReadonlySet<string>> => {
-  const { git, isAuto, signal } = rules;
+): Promise<ReadonlyMap<string, Form>> => {
+  const { git, isAuto, hasLargeFiles, signal } = rules;
   const attributes = await attributesOf([...files.keys()], rules);
-  const kept = new Set<string>();
+  const forms = new Map<string, Form>();
   for (const [path, before] of files) {
-    const { text = 'unspecified', eol = 'unspecified' } = attributes.get(path) ?? {};
+    const { text = 'unspecified', eol = 'unspecified', filter } = attributes.get(path) ?? {};
+    if (hasLargeFiles && filter === 'lfs') {
+      forms.set(path, 'pointer');
+      continue;
+    }
     if (text === 'unset') continue;
     const isText = text === 'set' || (text !== 'auto' && (eol === 'lf' || eol === 'crlf'));
     const maybe = text === 'auto' || (text === 'unspecified' && isAuto);
-    if (isText) kept.add(path);
+    if (isText) forms.set(path, 'lf');
     if (isText || !maybe) continue;
     const now = content(path);
-    if (now === null || !looksLikeText(now)) continue;
+    if (now === null || !hasLineEnds(now) || !looksLikeText(now)) continue;
     const earlier = before === undefined ? null : await git(['cat-file', 'blob', before.oid], { signal });
     // Who has CR LF in the repository already keeps it, as with git itself.
-    if (earlier === null || !hasLineEnds(earlier.stdout)) kept.add(path);
+    if (earlier === null || !hasLineEnds(earlier.stdout)) forms.set(path, 'lf');
   }
-  return kept;
+  return forms;
 };
