@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-import { takeFastPath } from './fast-path.ts';
 import { print, processIo } from './output/io.ts';
+import { runAgent } from './run-agent.ts';
 
 /** A pipe may be slow: the output must be out before the process ends. */
 const flushed = (stream: NodeJS.WriteStream): Promise<void> =>
@@ -20,17 +20,4 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(1);
 });
 
-const io = processIo();
-const runAgent = async (): Promise<number> => {
-  const [first, ...words] = process.argv.slice(2);
-  if (first === 'open-url') {
-    const { openUrl } = await import('./setup/open-url.ts');
-    return openUrl(words, io, process.env);
-  }
-  const code = await takeFastPath(process.argv.slice(2), io);
-  if (code !== null) return code;
-  const { runCommandLine } = await import('./command-line.ts');
-  return runCommandLine(io);
-};
-
-await leave(await runAgent());
+await leave(await runAgent({ words: process.argv.slice(2), cwd: process.cwd(), env: process.env }, processIo()));

@@ -1,5 +1,4 @@
 import yargs, { type Argv } from 'yargs';
-import { hideBin } from 'yargs/helpers';
 import { StoreError } from '../actors/store/port.ts';
 import { isServiceError, ServiceError } from '../machines/errors.ts';
 import { messageOf } from '../machines/message-of.ts';
@@ -10,6 +9,7 @@ import { commandTable } from './command-table.ts';
 import { ConfigError } from './config/config.ts';
 import { findProject, UsageError } from './config/project.ts';
 import { trackerWarning } from './config/tracker-warning.ts';
+import type { Invocation } from './invocation.ts';
 import { closest } from './output/closest.ts';
 import { exitCodeOf, exitCodes } from './output/exit-codes.ts';
 import { hintFor } from './output/hints.ts';
@@ -59,18 +59,18 @@ const unmarkText = (value: unknown): unknown => {
 };
 
 const handler =
-  (command: Command, io: Io, ended: (code: number) => void) =>
+  (command: Command, { cwd, env }: Invocation, io: Io, ended: (code: number) => void) =>
   async (parsed: Common & ParsedWords): Promise<void> => {
     const args = Object.fromEntries(
       Object.entries(parsed).map(([key, value]) => [key, unmarkText(value)]),
     ) as unknown as typeof parsed;
     refuseExtraWords(command, args._);
     refuseNoNumbers(args);
-    const project = findProject(args.project, process.cwd(), process.env);
-    const warning = trackerWarning(process.env, project.root);
+    const project = findProject(args.project, cwd, env);
+    const warning = trackerWarning(env, project.root);
     if (warning !== null) io.err(warning);
-    const connection = connect({ project, config: args.config, start: args.start, io });
-    ended(await command.run({ project, connection, io, json: args.json }, args as never));
+    const connection = connect({ project, config: args.config, start: args.start, io, env });
+    ended(await command.run({ project, connection, io, env, json: args.json }, args as never));
   };
 
 /** Runs where no command matches: prints help or the version, or refuses the word. */
@@ -98,7 +98,7 @@ const helpAsFlag = ([first, ...rest]: readonly string[]): readonly string[] =>
   first === 'help' ? [...rest, '--help'] : first === undefined ? [] : [first, ...rest];
 
 const baseParser = (): Argv =>
-  yargs(markText(helpAsFlag(hideBin(process.argv))))
+  yargs()
     .scriptName('agent')
     .usage('$0 <command> [options]\n\nRuns coding agents on the tasks of this project.')
     .parserConfiguration({ 'greedy-arrays': false, 'parse-positional-numbers': false })
@@ -118,7 +118,7 @@ const baseParser = (): Argv =>
       start: { type: 'boolean', default: true, describe: 'Start a server if none runs; --no-start refuses' },
     }) as unknown as Argv;
 
-const parserFor = (io: Io, ended: (code: number) => void): Argv => {
+const parserFor = (invocation: Invocation, io: Io, ended: (code: number) => void): Argv => {
   const parser: Argv = commandTable
     .reduce(
       (all, command) =>
@@ -126,7 +126,7 @@ const parserFor = (io: Io, ended: (code: number) => void): Argv => {
           command: command.command,
           describe: command.describe,
           builder: command.builder,
-          handler: handler(command, io, ended) as never,
+          handler: handler(command, invocation, io, ended) as never,
         }),
       baseParser(),
     )
@@ -162,29 +162,33 @@ const exitCodeOfName = (name: string): number => {
 const factsOf = (error: unknown): object =>
   isServiceError(error) || error instanceof CallError ? { ...error.facts } : {};
 
-const reportError = (error: unknown, io: Io): number => {
+const reportError = (error: unknown, { words, env }: Invocation, io: Io): number => {
   const name = errorName(error);
   const hint = hintFor(name, factsOf(error));
   const message = `${messageOf(error)}${hint === null ? '' : `; ${hint}`}`;
   io.live('');
-  if (process.argv.includes('--json')) io.json({ error: { ...factsOf(error), code: name, message } });
+  if (words.includes('--json')) io.json({ error: { ...factsOf(error), code: name, message } });
   io.err(`agent: ${message}`);
   const { variable } = factsOf(error) as { readonly variable?: string };
-  if (name === 'credential_missing' && variable !== undefined && process.env[variable])
+  if (name === 'credential_missing' && variable !== undefined && env[variable])
     io.err(`note: ${variable} is set here, but was not where the server was started; end it with: agent server stop`);
   return exitCodeOfName(name);
 };
 
-/** Parses the arguments of this process and runs the command. @returns the exit code; never rejects */
-export const runCommandLine = async (io: Io): Promise<number> => {
+/** Parses the words and runs the command. @returns the exit code; never rejects */
+export const runCommandLine = async (invocation: Invocation, io: Io): Promise<number> => {
   let code: number = exitCodes.done;
   const ended = (of: number): void => {
     code = of;
   };
   try {
-    await parserFor(io, ended).parseAsync();
+    const words = markText(helpAsFlag(invocation.words));
+    // Given a callback, yargs hands over its help instead of printing it.
+    await parserFor(invocation, io, ended).parseAsync(words, {}, (_error, _args, output) => {
+      if (output !== '') io.out(output);
+    });
     return code;
   } catch (error) {
-    return reportError(error, io);
+    return reportError(error, invocation, io);
   }
 };

@@ -2,6 +2,7 @@ import { findServer } from './client/find-server.ts';
 import { createHttpClient } from './client/http-client.ts';
 import { findProject } from './config/project.ts';
 import { trackerWarning } from './config/tracker-warning.ts';
+import type { Invocation } from './invocation.ts';
 import type { Io } from './output/io.ts';
 import { listTasks, showTask } from './tasks/look-commands.ts';
 
@@ -34,7 +35,7 @@ export const parseLook = (words: readonly string[]): Look | null => {
  * Asks a running server what `list` or `show` ask, without the parser and the schemas, which would take longer than
  * everything else together. @returns the exit code, or null when the real command line must do it: nothing was said yet
  */
-export const takeFastPath = async (words: readonly string[], io: Io): Promise<number | null> => {
+export const takeFastPath = async ({ words, cwd, env }: Invocation, io: Io): Promise<number | null> => {
   const look = parseLook(words);
   if (look === null) return null;
   const lines: (() => void)[] = [];
@@ -45,10 +46,10 @@ export const takeFastPath = async (words: readonly string[], io: Io): Promise<nu
     live: () => {},
   };
   try {
-    const project = findProject(undefined, process.cwd(), process.env);
+    const project = findProject(undefined, cwd, env);
     const address = await findServer(project);
     if (address === null) return null;
-    const warning = trackerWarning(process.env, project.root);
+    const warning = trackerWarning(env, project.root);
     if (warning !== null) later.err(warning);
     const client = createHttpClient(address);
     const code =

@@ -17,7 +17,7 @@ import { isLong } from './long.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The folder with `agent.js` and `agent-server.js`, as the tests start them. */
+    /** The folder with `agent.js` and `agent-server.js`, as the tests start them, and `run-agent.js`. */
     readonly programs: string;
   }
 }
@@ -27,7 +27,7 @@ const dist = join(root, 'dist');
 /** Below the project, so that native packages are found. */
 const cache = join(root, 'node_modules', '.cache', 'programs');
 const dayMs = 86_400_000;
-const names = ['agent.js', 'agent-server.js'];
+const names = ['agent.js', 'agent-server.js', 'run-agent.js'];
 
 /** The programs find each other in the bundle, and what is beside the sources where it was. */
 const keepPlaces = {

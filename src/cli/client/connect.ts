@@ -19,6 +19,7 @@ export interface ConnectOptions {
   readonly config: string | undefined;
   readonly start: boolean;
   readonly io: Io;
+  readonly env: NodeJS.ProcessEnv;
 }
 
 type Params = Readonly<Record<string, unknown>>;
@@ -43,7 +44,7 @@ const offlineClient = (service: OfflineService, methods: OfflineMethods): Client
 });
 type OfflineMethods = (service: OfflineService) => Readonly<Record<string, (params: Params) => Promise<unknown>>>;
 
-const openFiles = async (project: Project, config: string | undefined): Promise<Client> => {
+const openFiles = async ({ project, config, env }: ConnectOptions): Promise<Client> => {
   const [{ createOfflineService }, { trackerFor }, { loadConfig }, { createSqliteStore }, { createOfflineMethods }] =
     await Promise.all([
       import('../../actors/engine/offline-tasks.ts'),
@@ -53,23 +54,24 @@ const openFiles = async (project: Project, config: string | undefined): Promise<
       import('../../http/methods.ts'),
     ]);
   const { journal } = taskFiles(project);
-  const tracker = trackerFor(loadConfig({ config }, process.env).config, project.root, () => {});
+  const tracker = trackerFor(loadConfig({ config }, env).config, project.root, env, () => {});
   const store = existsSync(journal) ? createSqliteStore({ file: journal, readonly: true }) : null;
   return offlineClient(createOfflineService(tracker, store, Date.now), createOfflineMethods);
 };
 
-export const connect = ({ project, config, start, io }: ConnectOptions): Connection => ({
+export const connect = (options: ConnectOptions): Connection => ({
   server: async () => {
+    const { project, config, start, io, env } = options;
     const found = await findServer(project);
     if (found !== null) return createHttpClient(found);
     if (!start)
       throw new CallError('server_needed', 'no server runs for this project; start one with agent-server --server');
     const { startServer } = await import('./start-server.ts');
     io.err(`starting a server for ${project.root} (log: ${stateFiles(project.stateDir).log})`);
-    return createHttpClient(await startServer(project, config));
+    return createHttpClient(await startServer(project, config, env));
   },
   files: async () => {
-    const found = await findServer(project);
-    return found === null ? openFiles(project, config) : createHttpClient(found);
+    const found = await findServer(options.project);
+    return found === null ? openFiles(options) : createHttpClient(found);
   },
 });

@@ -22,8 +22,8 @@ const isPortFree = (port: number): Promise<boolean> =>
   });
 
 /** Takes another port if the default one is in use and the user chose none. */
-const portFlags = async (config: string | undefined): Promise<readonly string[]> => {
-  const loaded = loadConfig({ config }, process.env);
+const portFlags = async (config: string | undefined, env: NodeJS.ProcessEnv): Promise<readonly string[]> => {
+  const loaded = loadConfig({ config }, env);
   if (loaded.portChosen || (await isPortFree(loaded.config.server.port))) return [];
   return ['--port', '0'];
 };
@@ -44,7 +44,11 @@ const fileSize = (path: string): number => statSync(path, { throwIfNoEntry: fals
  * Starts a detached server for the project and waits until it answers.
  * @throws CallError with the last lines of its log when it does not
  */
-export const startServer = async (project: Project, config: string | undefined): Promise<Address> => {
+export const startServer = async (
+  project: Project,
+  config: string | undefined,
+  env: NodeJS.ProcessEnv,
+): Promise<Address> => {
   ensurePrivateFolder(project.stateDir);
   const { log } = stateFiles(project.stateDir);
   rotateLog(log);
@@ -52,12 +56,13 @@ export const startServer = async (project: Project, config: string | undefined):
   const output = openSync(log, 'a', 0o600);
   const script = fileURLToPath(new URL('../agent-server.js', import.meta.url));
   // It works in another folder than who calls it.
-  const file = config ?? (process.env['AGENT_SERVER_CONFIG'] || undefined);
-  const flags = [...(file === undefined ? [] : ['--config', resolve(file)]), ...(await portFlags(config))];
+  const file = config ?? (env['AGENT_SERVER_CONFIG'] || undefined);
+  const flags = [...(file === undefined ? [] : ['--config', resolve(file)]), ...(await portFlags(config, env))];
   const child = spawn(process.execPath, [script, '--server', '--project', project.root, ...flags], {
     detached: true,
     stdio: ['ignore', output, output],
     cwd: project.root,
+    env,
   });
   closeSync(output);
   let ended = false;

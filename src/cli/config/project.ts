@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, realpathSync, statSync } from 'node:fs';
-import { homedir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
+import { homeOf } from './home.ts';
 import { isOwn, nearestRoot } from './project-root.ts';
 
 /** A project and its private state folder (CONTRACT 1). */
@@ -22,7 +22,7 @@ const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: fal
 
 const stateHome = (env: NodeJS.ProcessEnv): string => {
   const given = env['XDG_STATE_HOME'];
-  return given?.startsWith('/') === true ? given : join(homedir(), '.local', 'state');
+  return given?.startsWith('/') === true ? given : join(homeOf(env), '.local', 'state');
 };
 
 /** `own` is the folder of AGENT_STATE_DIR; `shared` holds the default folder of every project. */

@@ -4,13 +4,18 @@ import type { Config } from './config-schema.ts';
 
 type Log = (message: string, facts: Readonly<Record<string, unknown>>) => void;
 
-export const trackerFor = ({ tracker: { mode, bd_path, actor } }: Config, projectRoot: string, log: Log) =>
+export const trackerFor = (
+  { tracker: { mode, bd_path, actor } }: Config,
+  projectRoot: string,
+  env: NodeJS.ProcessEnv,
+  log: Log,
+) =>
   createTracker({
     projectRoot,
     mode,
     actor,
     bdPath: bd_path ?? null,
-    processEnv: process.env,
+    processEnv: env,
     clock: () => Date.now(),
     random: (max) => randomInt(max),
     log,

@@ -5,7 +5,12 @@ import { chooseWorkspace } from '../../actors/workspace/select-workspace.ts';
 import type { Config } from './config-schema.ts';
 import { type Project, taskFiles } from './project.ts';
 
-export const workspaceFor = ({ workspace, sandbox }: Config, project: Project, held?: Sandbox): Promise<Workspace> =>
+export const workspaceFor = (
+  { workspace, sandbox }: Config,
+  project: Project,
+  env: NodeJS.ProcessEnv,
+  held?: Sandbox,
+): Promise<Workspace> =>
   chooseWorkspace({
     mode: workspace.mode,
     projectRoot: project.root,
@@ -14,5 +19,5 @@ export const workspaceFor = ({ workspace, sandbox }: Config, project: Project, h
     filters: workspace.filters,
     sandboxed: sandbox.mode !== 'off',
     ...(held === undefined ? {} : { sandbox: held.check }),
-    environment: childEnvironment(process.env),
+    environment: childEnvironment(env),
   });

@@ -13,8 +13,8 @@ const end = ({ io, json }: CommandContext, outcome: { readonly status: string; r
 
 /** Makes this installation open `agent://` links; `force` replaces another program. */
 export const register = async (context: CommandContext, force: boolean): Promise<number> =>
-  end(context, await registerHandler(thisProgram(force)));
+  end(context, await registerHandler(thisProgram(context.env, force)));
 
 /** Takes that back. */
 export const unregister = async (context: CommandContext): Promise<number> =>
-  end(context, await unregisterHandler(thisProgram()));
+  end(context, await unregisterHandler(thisProgram(context.env)));

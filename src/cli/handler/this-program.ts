@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
-import { homedir } from 'node:os';
 import { fileURLToPath } from 'node:url';
+import { homeOf } from '../config/home.ts';
 import type { HandlerEnvironment } from './registration.ts';
 
 const runMs = 15_000;
@@ -13,10 +13,10 @@ const runProgram: HandlerEnvironment['run'] = ([program = '', ...args]) =>
   });
 
 /** This machine, this user and this installation, for the registration of `agent://` links. */
-export const thisProgram = (force = false): HandlerEnvironment => ({
+export const thisProgram = (env: NodeJS.ProcessEnv, force = false): HandlerEnvironment => ({
   platform: process.platform,
-  env: process.env,
-  home: homedir(),
+  env,
+  home: homeOf(env),
   node: process.execPath,
   script: fileURLToPath(new URL('../agent.js', import.meta.url)),
   uid: process.getuid?.() ?? null,

@@ -10,40 +10,49 @@ export interface Io {
   readonly live: (text: string) => void;
 }
 
+/** What `Io` needs of a stream. */
+interface Output {
+  readonly isTTY?: boolean | undefined;
+  readonly columns?: number | undefined;
+  write(text: string): unknown;
+}
+
 type Stream = 'stdout' | 'stderr';
 
-/** `print` and `printJson` are the only ways to the terminal. */
+/** These two and `processIo` are the only ways to the terminal. */
 export const print = (stream: Stream, text: string): void => void process[stream].write(stripControls(text));
 
 export const printJson = (stream: Stream, json: string): void =>
   void process[stream].write(`${escapeControls(json)}\n`);
 
-export const processIo = (): Io => {
-  const terminal = process.stdout.isTTY === true && process.stderr.isTTY === true;
+export const createIo = (stdout: Output, stderr: Output): Io => {
+  const terminal = stdout.isTTY === true && stderr.isTTY === true;
   let shown = false;
   const clear = (): void => {
-    if (shown) process.stderr.write('\r\u001b[K');
+    if (shown) stderr.write('\r\u001b[K');
     shown = false;
   };
   return {
     out: (text) => {
       clear();
-      print('stdout', `${text}\n`);
+      stdout.write(stripControls(`${text}\n`));
     },
     json: (value) => {
       clear();
-      printJson('stdout', JSON.stringify(value));
+      stdout.write(`${escapeControls(JSON.stringify(value))}\n`);
     },
     err: (text) => {
       clear();
-      print('stderr', `${text}\n`);
+      stderr.write(stripControls(`${text}\n`));
     },
     live: (text) => {
       if (!terminal) return;
       clear();
       if (text === '') return;
-      print('stderr', oneLine(text, (process.stderr.columns ?? 80) - 1));
+      stderr.write(stripControls(oneLine(text, (stderr.columns ?? 80) - 1)));
       shown = true;
     },
   };
 };
+
+export const processIo = (): Io => createIo(process.stdout, process.stderr);

@@ -85,10 +85,10 @@ const renderRole = (each: Described): string =>
 
 /** Lists the roles as they count in this project, and where each part comes from; needs no server. @throws ConfigError */
 export const listRoles = async (
-  { project, io, json }: CommandContext,
+  { project, io, env, json }: CommandContext,
   configFile: string | undefined,
 ): Promise<number> => {
-  const loaded = loadConfig({ config: configFile }, process.env);
+  const loaded = loadConfig({ config: configFile }, env);
   const { settings, projectRoles } = resolveSettings(loaded, project.root);
   const described = roles.map((role) => {
     const { file } = ownRole(loaded, role);

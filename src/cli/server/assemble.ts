@@ -37,6 +37,7 @@ export const takeFrom =
 
 export interface Parts {
   readonly project: Project;
+  readonly env: NodeJS.ProcessEnv;
   readonly current: Current;
   readonly tokens: TokenSource;
   readonly redact: (text: string) => string;
@@ -54,8 +55,9 @@ const lastMomentOf = (store: Store): number =>
   store.tasks('pending').length === 0 ? 0 : (store.read({ after: store.lastSeq() - 1, limit: 1 })[0]?.at ?? 0);
 
 /** Builds the system of a project. The caller starts it. */
-export const assemble = ({ project, current, redact, logger, inspection, sandbox, workspace, environment }: Parts) => {
-  const tracker = trackerFor(current.loaded.config, project.root, logger.log);
+export const assemble = (parts: Parts) => {
+  const { project, env, current, redact, logger, inspection, sandbox, workspace, environment } = parts;
+  const tracker = trackerFor(current.loaded.config, project.root, env, logger.log);
   const store = createSqliteStore({ file: taskFiles(project).journal, redact });
   const now = createSteadyClock({ wall: Date.now, steady: () => performance.now(), notBefore: lastMomentOf(store) });
   const system = createSystem(current.resolved.settings, {

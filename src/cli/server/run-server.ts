@@ -56,11 +56,12 @@ export const runServer = async ({ project, load, env, inspect, drainMs }: RunSer
     const redact = createRedactor(() => [...given, ...tokens.all(), ...ofRemotes()]);
     const logger = createLogger(loaded.config.logging, redact);
     const inspection = inspect ? createInspection(redact) : null;
-    const workspace = await workspaceFor(loaded.config, project, sandbox).catch((cause: unknown) => {
+    const workspace = await workspaceFor(loaded.config, project, env, sandbox).catch((cause: unknown) => {
       throw cause instanceof Error && 'errno' in cause ? stateFolderError(project.stateDir, cause) : cause;
     });
     const parts: Parts = {
       project,
+      env,
       current,
       tokens,
       redact,

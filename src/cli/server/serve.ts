@@ -31,8 +31,8 @@ const sandboxLine = (sandbox: Sandbox): string => {
   return ok ? sandbox.describe() : `none, so commands are refused: ${sandbox.describe()}`;
 };
 
-const handlerLine = async (wanted: boolean): Promise<string> =>
-  wanted ? (await registerHandler(thisProgram())).line : 'not registered: server.register_protocol_handler is false';
+const handlerLine = async (wanted: boolean, env: NodeJS.ProcessEnv): Promise<string> =>
+  wanted ? (await registerHandler(thisProgram(env))).line : 'not registered: server.register_protocol_handler is false';
 
 /** Both change after the application is built. */
 interface ServingState {
@@ -73,7 +73,7 @@ const buildApplication = (
 };
 
 const printBanner = async (
-  { project, current, inspection, sandbox, workspace }: Parts,
+  { project, env, current, inspection, sandbox, workspace }: Parts,
   { tracker, system }: Assembled,
   { url, port, note }: { readonly url: string; readonly port: number; readonly note: string | null },
 ): Promise<void> => {
@@ -91,7 +91,7 @@ const printBanner = async (
     projectRoot: project.root,
     sandbox: sandboxLine(sandbox),
     workspace: workspace.describe(),
-    handler: await handlerLine(config.server.register_protocol_handler),
+    handler: await handlerLine(config.server.register_protocol_handler, env),
     notes: [
       ...(note === null ? [] : [note]),
       ...notesOf(config),

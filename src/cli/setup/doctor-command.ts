@@ -19,16 +19,16 @@ import type { CommandContext } from '../tasks/commands.ts';
 import { version } from '../version.ts';
 import { backendChecks, type Check } from './backend-checks.ts';
 
-const onPath = (program: string): boolean =>
-  (process.env['PATH'] ?? '').split(delimiter).some((folder) => folder !== '' && existsSync(join(folder, program)));
+const onPath = (program: string, env: NodeJS.ProcessEnv): boolean =>
+  (env['PATH'] ?? '').split(delimiter).some((folder) => folder !== '' && existsSync(join(folder, program)));
 
-const checkProgram = (name: string, without: string, needed: boolean): Check =>
-  onPath(name)
+const checkProgram = ({ env }: CommandContext, name: string, without: string, needed: boolean): Check =>
+  onPath(name, env)
     ? { check: name, status: 'ok', detail: 'found on PATH' }
     : { check: name, status: needed ? 'problem' : 'note', detail: without };
 
-const checkTracker = async ({ project }: CommandContext, config: Config): Promise<Check> => {
-  const chosen = trackerFor(config, project.root, () => {});
+const checkTracker = async ({ project, env }: CommandContext, config: Config): Promise<Check> => {
+  const chosen = trackerFor(config, project.root, env, () => {});
   try {
     await chosen.list();
     const { ok, detail } = await chosen.check();
@@ -56,14 +56,14 @@ const checkAssistants = ({ sandbox: { mode, assistants: wanted } }: Config): Che
   return { check: 'assistants', status: 'ok', detail: 'run in the sandbox, with the network' };
 };
 
-const checkWorkspace = async ({ project }: CommandContext, config: Config): Promise<Check> => {
-  const detail = (await workspaceFor(config, project)).describe();
+const checkWorkspace = async ({ project, env }: CommandContext, config: Config): Promise<Check> => {
+  const detail = (await workspaceFor(config, project, env)).describe();
   const isRefused = detail.startsWith('runs are refused');
   return { check: 'workspace', status: isRefused ? 'problem' : 'ok', detail };
 };
 
-const checkBd = async ({ project }: CommandContext, config: Config): Promise<Check> => {
-  const found = await trackerFor(config, project.root, () => {}).bd.detect();
+const checkBd = async ({ project, env }: CommandContext, config: Config): Promise<Check> => {
+  const found = await trackerFor(config, project.root, env, () => {}).bd.detect();
   const detail = found.state === 'ok' ? `${found.detail} at ${found.program.path}` : found.detail;
   return { check: 'bd', status: found.state === 'ok' ? 'ok' : 'note', detail };
 };
@@ -112,8 +112,8 @@ const configFileText = ({ file, fileChosen }: LoadedConfig): string => {
 
 /** Exit code 1 if a check finds a problem. @throws ConfigError */
 export const doctor = async (context: CommandContext, configFile: string | undefined): Promise<number> => {
-  const { project, io, json } = context;
-  const loaded = loadConfig({ config: configFile }, process.env);
+  const { project, io, env, json } = context;
+  const loaded = loadConfig({ config: configFile }, env);
   const resolved = resolveSettings(loaded, project.root);
   const { cap } = resolved.settings;
   const { config } = loaded;
@@ -124,7 +124,7 @@ export const doctor = async (context: CommandContext, configFile: string | undef
     { check: 'config', status: 'ok', detail: configFileText(loaded) },
     { check: 'agents', status: 'ok', detail: `at most ${cap} at once` },
     ...checkProjectRoles(resolved.projectRoles),
-    ...(await backendChecks(loaded, process.env)),
+    ...(await backendChecks(loaded, env)),
     await checkTracker(context, config),
     await checkServer(context),
     checkSandbox(context, config),
@@ -132,8 +132,8 @@ export const doctor = async (context: CommandContext, configFile: string | undef
     ...networkNotes(resolved.settings, config).map((detail) => ({ check: 'network', status: 'note' as const, detail })),
     await checkWorkspace(context, config),
     ...checkRemotes(context),
-    checkProgram('git', 'needed by most projects', false),
-    checkProgram('grep', 'needed by the tool grep', true),
+    checkProgram(context, 'git', 'needed by most projects', false),
+    checkProgram(context, 'grep', 'needed by the tool grep', true),
     await checkBd(context, config),
   ];
   if (json) io.json({ checks, config });
@@ -151,10 +151,10 @@ const verdictOf = ({ held, tried }: SandboxProbe): string => {
 
 /** Exit code 1 if a probe escapes or cannot run. */
 export const probeSandbox = async (
-  { io, json, project }: CommandContext,
+  { io, env, json, project }: CommandContext,
   configFile: string | undefined,
 ): Promise<number> => {
-  const { config } = loadConfig({ config: configFile }, process.env);
+  const { config } = loadConfig({ config: configFile }, env);
   const held = sandboxFor(config, project);
   const { ok, detail } = held.check();
   if (!ok || config.sandbox.mode === 'off') {

@@ -33,11 +33,11 @@ export const init = async (
   wanted: WantedTracker,
   configFile: string | undefined,
 ): Promise<number> => {
-  const { project, io, json } = context;
-  const { config } = loadConfig({ config: configFile }, process.env);
+  const { project, io, env, json } = context;
+  const { config } = loadConfig({ config: configFile }, env);
   const mode = wanted === 'auto' ? config.tracker.mode : wanted;
   if (mode === 'embedded') return initEmbedded(context);
-  const { bd } = trackerFor(config, project.root, () => {});
+  const { bd } = trackerFor(config, project.root, env, () => {});
   const found = await bd.detect();
   const owned = findBdData(join(project.root, '.beads')) !== undefined;
   if (mode === 'auto' && found.state !== 'ok' && !owned) {

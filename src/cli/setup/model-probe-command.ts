@@ -126,10 +126,10 @@ const probeJson = (config: Config, { probes, use, served }: Findings) => ({
 
 /** Makes a real request of the configured model and says what it can do; exit code 1 when agents could not work with it. */
 export const probeModelCommand = async (context: CommandContext, configFile: string | undefined): Promise<number> => {
-  const { io, json } = context;
-  const { config } = loadConfig({ config: configFile }, process.env);
+  const { io, env, json } = context;
+  const { config } = loadConfig({ config: configFile }, env);
   const { api } = config;
-  const key = process.env[keyVariable] || null;
+  const key = env[keyVariable] || null;
   const backend = api.backend === 'auto' || api.backend === 'builtin' ? null : api.backend;
   if (backend !== null || key === null) {
     const why = backend === null ? `${keyVariable} is not set` : `api.backend is ${backend}`;

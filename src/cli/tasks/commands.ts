@@ -15,6 +15,7 @@ export interface CommandContext {
   readonly project: Project;
   readonly connection: Connection;
   readonly io: Io;
+  readonly env: NodeJS.ProcessEnv;
   readonly json: boolean;
 }
 

@@ -19,8 +19,8 @@ export interface WorkArgs {
 const taskOf = async ({ connection }: CommandContext, taskId: TaskId): Promise<TaskView> =>
   (await (await connection.files()).call('status', { task_id: taskId })) as TaskView;
 
-const openFor = ({ project }: CommandContext, config: string | undefined) =>
-  workspaceFor(loadConfig({ config }, process.env).config, project);
+const openFor = ({ project, env }: CommandContext, config: string | undefined) =>
+  workspaceFor(loadConfig({ config }, env).config, project, env);
 
 /** `git apply` skips these lines. */
 const guardedText = (guarded: readonly string[]): string =>
