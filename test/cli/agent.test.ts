@@ -44,7 +44,7 @@ test('a line of the tracker that cannot be read is named by list and show, with 
 });
 
 test('tasks are created, shown, listed and closed without a server', async () => {
-  const { agent, stateDir, root } = openProject();
+  const { program: agent, stateDir, root } = openProject();
 
   const first = await agent('create', 'Design it');
   const second = await agent(
@@ -75,10 +75,10 @@ test('tasks are created, shown, listed and closed without a server', async () =>
 });
 
 test('a run starts the server by itself, shows its progress, and ends with 0', async () => {
-  const { agent, serverFile, stateDir } = scripted([finish('done', 'All is well.')]);
+  const { agent, program, serverFile, stateDir } = scripted([finish('done', 'All is well.')]);
   const id = (await agent('create', 'Do it')).out.trim();
 
-  const run = await agent('engineer', id);
+  const run = await program('engineer', id);
   const logs = await agent('logs', id);
   const shown = await agent('show', id, '--json');
 
@@ -121,10 +121,10 @@ test('--async returns at once, and the work goes on without the client', async (
 });
 
 test('a failed run ends with 1 and says why', async () => {
-  const { agent } = scripted([finish('failed', 'the tests are red')]);
+  const { agent, program } = scripted([finish('failed', 'the tests are red')]);
   const id = (await agent('create', 'Do it')).out.trim();
 
-  const run = await agent('engineer', id);
+  const run = await program('engineer', id);
 
   expect(run.code).toBe(1);
   expect(run.out).toContain('failed: model_failed: the agent gave up: the tests are red');
@@ -146,9 +146,9 @@ test('Ctrl-C cancels the task, stops its processes and ends with 130', async () 
 });
 
 test('a cancel from elsewhere ends the run with 5', async () => {
-  const { agent, root } = scripted([hang]);
+  const { agent, program, root } = scripted([hang]);
   const id = (await agent('create', 'Do it')).out.trim();
-  const run = agent('engineer', id);
+  const run = program('engineer', id);
   await until(() => existsSync(join(root, 'pid')));
 
   const cancelled = await agent('cancel', id, '--reason', 'not now');
@@ -188,13 +188,13 @@ test.each<[string, readonly string[], number, string]>([
 });
 
 test('an unmet dependency ends with 4 and its id, a second run with 4 and its attempt', async () => {
-  const { agent } = scripted([hang]);
+  const { agent, program } = scripted([hang]);
   const first = (await agent('create', 'first')).out.trim();
   const second = (await agent('create', 'second', '--deps', first)).out.trim();
 
   const unmet = await agent('engineer', second, '--json');
   await agent('--async', 'engineer', first);
-  const twice = await agent('engineer', first);
+  const twice = await program('engineer', first);
 
   expect(unmet.code).toBe(4);
   expect(
@@ -216,10 +216,10 @@ test('an unmet dependency ends with 4 and its id, a second run with 4 and its at
 });
 
 test('without a key a run is refused with 7 and says what to do', async () => {
-  const { agent } = openProject({});
+  const { agent, program } = openProject({});
   const id = (await agent('create', 'Do it')).out.trim();
 
-  const refused = await agent('engineer', id);
+  const refused = await program('engineer', id);
   const scriptedRun = await agent('engineer', id, '--model', 'scripted');
 
   expect(refused).toMatchObject({ code: 7, err: expect.stringContaining('OPENAI_API_KEY is not set') });
@@ -228,10 +228,10 @@ test('without a key a run is refused with 7 and says what to do', async () => {
 });
 
 test('--no-start refuses to start a server, with 6', async () => {
-  const { agent, stateDir } = openProject();
+  const { agent, program, stateDir } = openProject();
   const id = (await agent('create', 'Do it')).out.trim();
 
-  expect(await agent('engineer', id, '--no-start')).toMatchObject({
+  expect(await program('engineer', id, '--no-start')).toMatchObject({
     code: 6,
     err: expect.stringContaining('no server runs'),
   });
@@ -278,10 +278,11 @@ test('a stranger on the port of the server gets no token', async () => {
 test('agent alone, help, -h and --help print the same help on stdout, help <command> that of the command', {
   timeout: 60_000,
 }, async () => {
-  const { agent } = openProject();
+  const { agent, program } = openProject();
   const help = await agent('--help');
 
   expect(help).toMatchObject({ code: 0, err: '', out: expect.stringContaining('agent create <description>') });
+  expect(await program('--help')).toEqual(help);
   for (const words of [[], ['help'], ['-h']]) expect(await agent(...words)).toEqual(help);
   expect(await agent('help', 'create')).toEqual(await agent('create', '--help'));
   expect(await agent('version')).toEqual(await agent('--version'));
@@ -319,13 +320,13 @@ test('dependencies are added, shown and removed; a cycle ends with 4 and its nam
 });
 
 test('wait ends with 0 when all are complete, with 124 when the time is up; explain says why', async () => {
-  const { agent, root } = scripted([hang]);
+  const { agent, program, root } = scripted([hang]);
   const [busy, closed] = [(await agent('create', 'busy')).out.trim(), (await agent('create', 'closed')).out.trim()];
   await agent('close', closed);
   await agent('--async', 'engineer', busy);
   await until(() => existsSync(join(root, 'pid')));
 
-  const late = await agent('wait', busy, closed, '--timeout', '1');
+  const late = await program('wait', busy, closed, '--timeout', '1');
   const why = await agent('explain', busy);
   await agent('cancel', busy);
 
@@ -338,15 +339,15 @@ test('wait ends with 0 when all are complete, with 124 when the time is up; expl
 });
 
 test('the server is started, asked and stopped by the CLI, and its token replaced while it runs', async () => {
-  const { agent, stateDir, serverFile } = openProject();
+  const { agent, program, stateDir, serverFile } = openProject();
 
   const none = await agent('server', 'status');
-  const started = await agent('server', 'start');
+  const started = await program('server', 'start');
   const before = (await agent('token')).out.trim();
   await agent('token', 'rotate');
   const answer = await fetch(`${serverFile().url}/metrics`, { headers: { authorization: `Bearer ${before}` } });
   const after = await agent('server', 'status', '--json');
-  const stopped = await agent('server', 'stop');
+  const stopped = await program('server', 'stop');
 
   expect(none.code).toBe(6);
   expect(started).toMatchObject({ code: 0, out: expect.stringMatching(/^http:\S+ is healthy\n {2}project {4}/) });
@@ -391,12 +392,12 @@ test('a long list comes out whole through a pipe, and a reader that leaves early
 });
 
 test('doctor says what is used and what is missing, and never a key', async () => {
-  const { agent, agentWith, configFile } = openProject({ server: { port: 0, max_concurrent_agents: 2 } });
+  const { agent, program, agentWith, configFile } = openProject({ server: { port: 0, max_concurrent_agents: 2 } });
 
   const missing = await agent('doctor');
   const ready = await agentWith({ OPENAI_API_KEY: 'sk-canary-0123456789' }, 'doctor', '--json');
   writeFileSync(configFile, '{"sever":{}}');
-  const broken = await agent('doctor');
+  const broken = await program('doctor');
 
   expect(missing).toMatchObject({ code: 1, out: expect.stringMatching(/problem +model +OPENAI_API_KEY is not set/) });
   expect(missing.out).toContain(`ok       config    ${configFile}`);
