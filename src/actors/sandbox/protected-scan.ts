@@ -99,89 +99,107 @@ const addIds = (folder: ScannedFolder, ids: Set<string>): void => {
   for (const child of folder.folders.values()) if (child !== null) addIds(child, ids);
 };
 
+/** One look through a folder. */
+interface Look {
+  readonly mend: boolean;
+  readonly maxFolders: number;
+  /** The folders that the look before found closed, and those that this one finds. */
+  readonly closed: ReadonlySet<string>;
+  readonly closedNow: Set<string>;
+  readonly idsBefore: ReadonlySet<string>;
+  readonly entries: ProtectedEntry[];
+  readonly newFolders: string[];
+  looked: number;
+}
+
+interface Place {
+  readonly path: string;
+  readonly depth: number;
+  readonly isInNew: boolean;
+}
+
+const add = ({ entries }: Look, parent: number, path: string, name: string, holder: string): void => {
+  const stat = look(parent, name);
+  if (stat === null) return;
+  const kind = entryKind(stat);
+  const target = kind === 'link' ? readLinkIn(parent, name).toString('latin1') : null;
+  entries.push({ path, holder, kind, id: idOf(stat), target });
+};
+
+const visitChild = async (
+  run: Look,
+  parent: number,
+  { path, depth, isInNew }: Place,
+  name: string,
+  before: ScannedFolder | null,
+): Promise<ScannedFolder | null> => {
+  const stat = look(parent, name);
+  if (stat === null || !stat.isDirectory()) return null;
+  run.looked += 1;
+  const isNew = isInNew || (run.mend && !run.idsBefore.has(idOf(stat)));
+  if (isNew && !isInNew) run.newFolders.push(path);
+  if (isUnchanged(before, stat) && before.folders.size + before.named.length === 0 && !before.isRepository)
+    return before;
+  if (depth > scanDepthAtMost) {
+    add(run, parent, path, name, path);
+    return null;
+  }
+  const state = `${idOf(stat)}:${stat.ctimeMs}`;
+  const folder = tryOpen(parent, name) ?? (run.mend && !run.closed.has(state) ? openUnlocked(parent, name) : null);
+  if (folder === null) {
+    run.closedNow.add(state);
+    return null;
+  }
+  try {
+    return await visit(run, folder, { path, depth, isInNew: isNew }, before);
+  } finally {
+    closeSync(folder);
+  }
+};
+
+const visit = async (
+  run: Look,
+  folder: number,
+  { path, depth, isInNew }: Place,
+  before: ScannedFolder | null,
+): Promise<ScannedFolder> => {
+  const stat = fstatSync(folder);
+  const isPackages = path === 'node_modules' || path.endsWith('/node_modules');
+  const now = isUnchanged(before, stat) ? before : readFolder(folder, stat, before, isPackages);
+  const below = (name: string): string => (path === '' ? name : `${path}/${name}`);
+  if (now.isRepository) add(run, folder, below('HEAD'), 'HEAD', path === '' ? 'HEAD' : path);
+  if (now.isRepository && path !== '') return now;
+  for (const name of now.named) add(run, folder, below(name), name, below(name));
+  for (const [name, child] of now.folders) {
+    if (run.looked >= run.maxFolders) return now;
+    if (run.looked % sliceFolders === sliceFolders - 1) await nextTurn();
+    const place = { path: below(name), depth: depth + 1, isInNew };
+    now.folders.set(name, await visitChild(run, folder, place, name, child));
+  }
+  return now;
+};
+
 /**
  * Looks for protected names at every depth of a folder, by open handles: no link is followed. Folders that did not change
  * since the last time are not read again. `mend`: folders that could be listed the last time are made so again.
  */
 export const createScanner = (root: string, maxFolders: number): ((mend: boolean) => Promise<Scan>) => {
   let known: ScannedFolder | null = null;
-  let closed = new Set<string>();
+  let closed: ReadonlySet<string> = new Set();
 
   return async (mend) => {
     const idsBefore = new Set<string>();
     if (mend && known !== null) addIds(known, idsBefore);
-    const newFolders: string[] = [];
-    const closedNow = new Set<string>();
-    const entries: ProtectedEntry[] = [];
-    let looked = 0;
-
-    const add = (parent: number, path: string, name: string, holder: string): void => {
-      const stat = look(parent, name);
-      if (stat === null) return;
-      const kind = entryKind(stat);
-      const target = kind === 'link' ? readLinkIn(parent, name).toString('latin1') : null;
-      entries.push({ path, holder, kind, id: idOf(stat), target });
+    const run: Look = {
+      ...{ mend, maxFolders, closed, closedNow: new Set(), idsBefore, entries: [], newFolders: [], looked: 0 },
     };
-
-    const visitChild = async (
-      parent: number,
-      path: string,
-      name: string,
-      before: ScannedFolder | null,
-      depth: number,
-      isInNew: boolean,
-    ) => {
-      const stat = look(parent, name);
-      if (stat === null || !stat.isDirectory()) return null;
-      looked += 1;
-      const isNew = isInNew || (mend && !idsBefore.has(idOf(stat)));
-      if (isNew && !isInNew) newFolders.push(path);
-      if (isUnchanged(before, stat) && before.folders.size + before.named.length === 0 && !before.isRepository)
-        return before;
-      if (depth > scanDepthAtMost) {
-        add(parent, path, name, path);
-        return null;
-      }
-      const state = `${idOf(stat)}:${stat.ctimeMs}`;
-      const folder = tryOpen(parent, name) ?? (mend && !closed.has(state) ? openUnlocked(parent, name) : null);
-      if (folder === null) closedNow.add(state);
-      if (folder === null) return null;
-      try {
-        return await visit(folder, path, before, depth, isNew);
-      } finally {
-        closeSync(folder);
-      }
-    };
-
-    const visit = async (
-      folder: number,
-      path: string,
-      before: ScannedFolder | null,
-      depth: number,
-      isNew: boolean,
-    ): Promise<ScannedFolder> => {
-      const stat = fstatSync(folder);
-      const isPackages = path === 'node_modules' || path.endsWith('/node_modules');
-      const now = isUnchanged(before, stat) ? before : readFolder(folder, stat, before, isPackages);
-      const below = (name: string): string => (path === '' ? name : `${path}/${name}`);
-      if (now.isRepository) add(folder, below('HEAD'), 'HEAD', path === '' ? 'HEAD' : path);
-      if (now.isRepository && path !== '') return now;
-      for (const name of now.named) add(folder, below(name), name, below(name));
-      for (const [name, child] of now.folders) {
-        if (looked >= maxFolders) return now;
-        if (looked % sliceFolders === sliceFolders - 1) await nextTurn();
-        now.folders.set(name, await visitChild(folder, below(name), name, child, depth + 1, isNew));
-      }
-      return now;
-    };
-
     const folder = openFolder(root);
     try {
-      known = await visit(folder, '', known, 0, false);
+      known = await visit(run, folder, { path: '', depth: 0, isInNew: false }, known);
     } finally {
       closeSync(folder);
     }
-    closed = closedNow;
-    return { entries, isWhole: looked < maxFolders, newFolders };
+    closed = run.closedNow;
+    return { entries: run.entries, isWhole: run.looked < maxFolders, newFolders: run.newFolders };
   };
 };

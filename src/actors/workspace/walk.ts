@@ -1,7 +1,7 @@
 import { closeSync, type Stats } from 'node:fs';
 import { isEmptyFolder, look, namesIn, openBelow, openFolderIn } from './handles.ts';
 import { type Index, type IndexEntry, noteOf } from './index-file.ts';
-import { createNameRules, foldersOf, shownName } from './names.ts';
+import { createNameRules, foldersOf, type NameRule, shownName } from './names.ts';
 
 /** A file or link that may have changed, in a folder that is open while it is told. */
 export interface Candidate {
@@ -41,6 +41,19 @@ const deepest = 300;
 const longestPath = 3_000;
 const mostEntries = 2_000_000;
 
+/** A walk under way. */
+interface Walk {
+  readonly options: WalkOptions;
+  readonly root: number;
+  readonly rulesOf: (name: string) => NameRule;
+  readonly folders: ReadonlySet<string>;
+  readonly seen: Set<string>;
+  /** Parts that were not read: what the index has there is not gone. */
+  readonly skipped: Set<string>;
+  unknown: Unknown[];
+  entries: number;
+}
+
 /** A path that the index does not have, whose fate the ignore rules decide. */
 interface Unknown {
   readonly parent: string;
@@ -62,182 +75,181 @@ export const isGone = (error: unknown): boolean =>
 export const isShut = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && ['EACCES', 'EPERM', 'ENXIO'].includes(String(error.code));
 
+const takeFile = (walk: Walk, folder: number, parent: string, name: string, stat: Stats, held: boolean): void => {
+  const path = parent + name;
+  const before = walk.options.index.entries.get(path);
+  const sameKind = before !== undefined && (before.mode === linkMode) === stat.isSymbolicLink();
+  if (sameKind && before.note === noteOf(stat) && before.changedAtMs < walk.options.index.trustedBeforeMs) return;
+  walk.options.take({ path, folder, name, stat, before, held });
+};
+
+const skip = (walk: Walk, path: string, why: string | null): void => {
+  walk.skipped.add(path.replace(/\/$/, ''));
+  if (why !== null) walk.options.note(why);
+};
+
+const leaveOut = (walk: Walk, path: string, why: string): void =>
+  skip(walk, path, `${shownName(path)} was not saved: ${why}`);
+
+/** Git keeps no empty folder, and the sandbox leaves one where it covered a protected name. */
+const leaveOutNew = (walk: Walk, folder: number, path: string, name: string, isFolder: boolean): void => {
+  if (isFolder && isEmptyFolder(folder, name)) skip(walk, path, null);
+  else leaveOut(walk, path, 'other programs obey it, agents may not make it');
+};
+
+const visit = (walk: Walk, folder: number, parent: string, name: string, held: boolean, ruled: boolean): void => {
+  const path = parent + name;
+  const rule = walk.rulesOf(name);
+  if (rule.isRepository && parent !== '')
+    walk.options.note(
+      `${shownName(parent.slice(0, -1))} is a repository of its own; its files were saved, its history was not`,
+    );
+  if (path === '.git' || (rule.isRepository && parent !== '')) return;
+  if (rule.isRepository || rule.isRefused) leaveOut(walk, path, 'git refuses this name');
+  else if (path.length > longestPath)
+    skip(walk, path, `${shownName(path.slice(0, 100))}… was not saved: its path is too long`);
+  else if (walk.options.index.entries.get(path)?.mode === gitlinkMode) skip(walk, path, null);
+  else visitEntry(walk, folder, parent, name, held || (walk.options.protects && rule.protection === 'held'), ruled);
+};
+
+/** Null when it is gone, or cannot be read. */
+const lookAt = (walk: Walk, folder: number, parent: string, name: string): Stats | null => {
+  try {
+    return look(folder, name);
+  } catch (error) {
+    if (!isShut(error)) throw error;
+    leaveOut(walk, parent + name, 'it cannot be read');
+    return null;
+  }
+};
+
+const visitEntry = (walk: Walk, folder: number, parent: string, name: string, held: boolean, ruled: boolean): void => {
+  const path = parent + name;
+  const stat = lookAt(walk, folder, parent, name);
+  if (stat === null) return;
+  const isFolder = stat.isDirectory();
+  const isKnown = isFolder ? walk.folders.has(`${path}/`) : walk.options.index.entries.has(path);
+  if (held && !isKnown) leaveOutNew(walk, folder, path, name, isFolder);
+  else if (!isFolder && !stat.isFile() && !stat.isSymbolicLink())
+    leaveOut(walk, path, 'it is a pipe, socket or device');
+  else {
+    if (!isFolder) walk.seen.add(path);
+    if (!isKnown && ruled) walk.unknown.push({ parent, name, isFolder });
+    else if (isFolder) enter(walk, folder, parent, name, held, ruled);
+    else takeFile(walk, folder, parent, name, stat, held);
+  }
+};
+
+/** Null when it is gone, or is not read. */
+const openInside = (walk: Walk, folder: number, parent: string, name: string): number | null => {
+  const path = parent + name;
+  try {
+    if (path.split('/').length <= deepest) return openFolderIn(folder, name);
+    leaveOut(walk, path, 'it is too deep');
+  } catch (error) {
+    if (!isGone(error)) leaveOut(walk, path, 'it cannot be read');
+  }
+  return null;
+};
+
+const enter = (walk: Walk, folder: number, parent: string, name: string, held: boolean, ruled: boolean): void => {
+  const inside = openInside(walk, folder, parent, name);
+  if (inside === null) return;
+  try {
+    readFolder(walk, inside, `${parent}${name}/`, held, ruled);
+  } finally {
+    closeSync(inside);
+  }
+};
+
+const readFolder = (walk: Walk, folder: number, path: string, held: boolean, ruledAbove: boolean): void => {
+  walk.options.checkpoint();
+  const names = namesIn(folder);
+  walk.entries += names.length;
+  if (walk.entries > mostEntries)
+    throw new Error(`the folder has more than ${mostEntries} files; remove what is not needed`);
+  const actsAsRepository = isBareRepository(names) && !(path === '' && walk.options.isRepository);
+  if (actsAsRepository) leaveOut(walk, path === '' ? 'HEAD' : path.slice(0, -1), obeyed);
+  if (actsAsRepository && path !== '') return;
+  const hasOwn = names.includes('.gitignore');
+  if (hasOwn) walk.options.showRules(folder, path);
+  for (const name of names)
+    if (!(actsAsRepository && name === 'HEAD')) visit(walk, folder, path, name, held, ruledAbove || hasOwn);
+};
+
+const takeNew = (walk: Walk, folder: number, parent: string, name: string, isFolder: boolean): void => {
+  const stat = lookAt(walk, folder, parent, name);
+  if (stat === null || stat.isDirectory() !== isFolder) return;
+  if (isFolder) enter(walk, folder, parent, name, false, true);
+  else if (stat.isFile() || stat.isSymbolicLink()) takeFile(walk, folder, parent, name, stat, false);
+};
+
+/** Those of the new paths that no rule ignores; the folders among them bring further new paths. */
+const takeUnknown = async (walk: Walk): Promise<void> => {
+  const asked = walk.unknown;
+  walk.unknown = [];
+  const ignored = await walk.options.ignored(asked.map((each) => each.parent + each.name + (each.isFolder ? '/' : '')));
+  let open = null as { readonly parent: string; readonly folder: number } | null;
+  const openAt = (parent: string): number => {
+    if (open?.parent === parent) return open.folder;
+    if (open !== null) closeSync(open.folder);
+    open = null;
+    open = { parent, folder: openBelow(walk.root, parent) };
+    return open.folder;
+  };
+  for (const { parent, name, isFolder } of asked) {
+    if (ignored.has(parent + name + (isFolder ? '/' : ''))) continue;
+    try {
+      takeNew(walk, openAt(parent), parent, name, isFolder);
+    } catch (error) {
+      if (!isGone(error)) throw error;
+    }
+  }
+  if (open !== null) closeSync(open.folder);
+};
+
+/** The folders above the part that is read have rules too. */
+const rulesAbove = (walk: Walk): boolean => {
+  let found = walk.options.hasRules;
+  for (let end = 0; end < walk.options.prefix.length; end = walk.options.prefix.indexOf('/', end) + 1) {
+    const above = openBelow(walk.root, walk.options.prefix.slice(0, end));
+    try {
+      if (look(above, '.gitignore') === null) continue;
+      walk.options.showRules(above, walk.options.prefix.slice(0, end));
+      found = true;
+    } finally {
+      closeSync(above);
+    }
+  }
+  return found;
+};
+
+const isUnread = (walk: Walk, path: string): boolean => {
+  if (walk.skipped.has(path)) return true;
+  for (let at = path.lastIndexOf('/'); at >= 0; at = path.lastIndexOf('/', at - 1))
+    if (walk.skipped.has(path.slice(0, at))) return true;
+  return walk.options.protects && path.split('/').some((part) => walk.rulesOf(part).protection === 'held');
+};
+
 /**
  * Reads a folder that somebody else may be changing: by open handles, following no link, entering no repository.
  * Tells each file and link that is new or may have changed. @returns the paths of the index that are gone
  */
 export const walk = async (root: number, options: WalkOptions): Promise<readonly string[]> => {
-  const { index, prefix, take, note, checkpoint } = options;
-  const rulesOf = createNameRules();
-  const folders = foldersOf(index.entries.keys());
-  const seen = new Set<string>();
-  /** Parts that were not read: what the index has there is not gone. */
-  const skipped = new Set<string>();
-  let unknown: Unknown[] = [];
-  let entries = 0;
-
-  const takeFile = (folder: number, parent: string, name: string, stat: Stats, held: boolean): void => {
-    const path = parent + name;
-    const before = index.entries.get(path);
-    const sameKind = before !== undefined && (before.mode === linkMode) === stat.isSymbolicLink();
-    if (sameKind && before.note === noteOf(stat) && before.changedAtMs < index.trustedBeforeMs) return;
-    take({ path, folder, name, stat, before, held });
+  const under: Walk = {
+    ...{ options, root, rulesOf: createNameRules(), folders: foldersOf(options.index.entries.keys()) },
+    ...{ seen: new Set(), skipped: new Set(), unknown: [], entries: 0 },
   };
-
-  const skip = (path: string, why: string | null): void => {
-    skipped.add(path.replace(/\/$/, ''));
-    if (why !== null) note(why);
-  };
-
-  const leaveOut = (path: string, why: string): void => skip(path, `${shownName(path)} was not saved: ${why}`);
-
-  /** Git keeps no empty folder, and the sandbox leaves one where it covered a protected name. */
-  const leaveOutNew = (folder: number, path: string, name: string, isFolder: boolean): void => {
-    if (isFolder && isEmptyFolder(folder, name)) skip(path, null);
-    else leaveOut(path, 'other programs obey it, agents may not make it');
-  };
-
-  const visit = (folder: number, parent: string, name: string, held: boolean, ruled: boolean): void => {
-    const path = parent + name;
-    const rule = rulesOf(name);
-    if (rule.isRepository && parent !== '')
-      note(`${shownName(parent.slice(0, -1))} is a repository of its own; its files were saved, its history was not`);
-    if (path === '.git' || (rule.isRepository && parent !== '')) return;
-    if (rule.isRepository || rule.isRefused) leaveOut(path, 'git refuses this name');
-    else if (path.length > longestPath)
-      skip(path, `${shownName(path.slice(0, 100))}… was not saved: its path is too long`);
-    else if (index.entries.get(path)?.mode === gitlinkMode) skip(path, null);
-    else visitEntry(folder, parent, name, held || (options.protects && rule.protection === 'held'), ruled);
-  };
-
-  /** Null when it is gone, or cannot be read. */
-  const lookAt = (folder: number, parent: string, name: string): Stats | null => {
-    try {
-      return look(folder, name);
-    } catch (error) {
-      if (!isShut(error)) throw error;
-      leaveOut(parent + name, 'it cannot be read');
-      return null;
-    }
-  };
-
-  const visitEntry = (folder: number, parent: string, name: string, held: boolean, ruled: boolean): void => {
-    const path = parent + name;
-    const stat = lookAt(folder, parent, name);
-    if (stat === null) return;
-    const isFolder = stat.isDirectory();
-    const isKnown = isFolder ? folders.has(`${path}/`) : index.entries.has(path);
-    if (held && !isKnown) leaveOutNew(folder, path, name, isFolder);
-    else if (!isFolder && !stat.isFile() && !stat.isSymbolicLink()) leaveOut(path, 'it is a pipe, socket or device');
-    else {
-      if (!isFolder) seen.add(path);
-      if (!isKnown && ruled) unknown.push({ parent, name, isFolder });
-      else if (isFolder) enter(folder, parent, name, held, ruled);
-      else takeFile(folder, parent, name, stat, held);
-    }
-  };
-
-  /** Null when it is gone, or is not read. */
-  const openInside = (folder: number, parent: string, name: string): number | null => {
-    const path = parent + name;
-    try {
-      if (path.split('/').length <= deepest) return openFolderIn(folder, name);
-      leaveOut(path, 'it is too deep');
-    } catch (error) {
-      if (!isGone(error)) leaveOut(path, 'it cannot be read');
-    }
-    return null;
-  };
-
-  const enter = (folder: number, parent: string, name: string, held: boolean, ruled: boolean): void => {
-    const inside = openInside(folder, parent, name);
-    if (inside === null) return;
-    try {
-      readFolder(inside, `${parent}${name}/`, held, ruled);
-    } finally {
-      closeSync(inside);
-    }
-  };
-
-  const readFolder = (folder: number, path: string, held: boolean, ruledAbove: boolean): void => {
-    checkpoint();
-    const names = namesIn(folder);
-    entries += names.length;
-    if (entries > mostEntries)
-      throw new Error(`the folder has more than ${mostEntries} files; remove what is not needed`);
-    const actsAsRepository = isBareRepository(names) && !(path === '' && options.isRepository);
-    if (actsAsRepository) leaveOut(path === '' ? 'HEAD' : path.slice(0, -1), obeyed);
-    if (actsAsRepository && path !== '') return;
-    const hasOwn = names.includes('.gitignore');
-    if (hasOwn) options.showRules(folder, path);
-    for (const name of names)
-      if (!(actsAsRepository && name === 'HEAD')) visit(folder, path, name, held, ruledAbove || hasOwn);
-  };
-
-  const takeNew = (folder: number, parent: string, name: string, isFolder: boolean): void => {
-    const stat = lookAt(folder, parent, name);
-    if (stat === null || stat.isDirectory() !== isFolder) return;
-    if (isFolder) enter(folder, parent, name, false, true);
-    else if (stat.isFile() || stat.isSymbolicLink()) takeFile(folder, parent, name, stat, false);
-  };
-
-  /** Those of the new paths that no rule ignores; the folders among them bring further new paths. */
-  const takeUnknown = async (): Promise<void> => {
-    const asked = unknown;
-    unknown = [];
-    const ignored = await options.ignored(asked.map((each) => each.parent + each.name + (each.isFolder ? '/' : '')));
-    let open = null as { readonly parent: string; readonly folder: number } | null;
-    const openAt = (parent: string): number => {
-      if (open?.parent === parent) return open.folder;
-      if (open !== null) closeSync(open.folder);
-      open = null;
-      open = { parent, folder: openBelow(root, parent) };
-      return open.folder;
-    };
-    for (const { parent, name, isFolder } of asked) {
-      if (ignored.has(parent + name + (isFolder ? '/' : ''))) continue;
-      try {
-        takeNew(openAt(parent), parent, name, isFolder);
-      } catch (error) {
-        if (!isGone(error)) throw error;
-      }
-    }
-    if (open !== null) closeSync(open.folder);
-  };
-
-  /** The folders above the part that is read have rules too. */
-  const rulesAbove = (): boolean => {
-    let found = options.hasRules;
-    for (let end = 0; end < prefix.length; end = prefix.indexOf('/', end) + 1) {
-      const above = openBelow(root, prefix.slice(0, end));
-      try {
-        if (look(above, '.gitignore') === null) continue;
-        options.showRules(above, prefix.slice(0, end));
-        found = true;
-      } finally {
-        closeSync(above);
-      }
-    }
-    return found;
-  };
-
-  const isUnread = (path: string): boolean => {
-    if (skipped.has(path)) return true;
-    for (let at = path.lastIndexOf('/'); at >= 0; at = path.lastIndexOf('/', at - 1))
-      if (skipped.has(path.slice(0, at))) return true;
-    return options.protects && path.split('/').some((part) => rulesOf(part).protection === 'held');
-  };
-
-  const ruled = rulesAbove();
-  const top = openBelow(root, prefix);
+  const ruled = rulesAbove(under);
+  const top = openBelow(under.root, under.options.prefix);
   try {
-    readFolder(top, prefix, false, ruled);
+    readFolder(under, top, under.options.prefix, false, ruled);
   } finally {
     closeSync(top);
   }
-  while (unknown.length > 0) await takeUnknown();
+  while (under.unknown.length > 0) await takeUnknown(under);
   const gone: string[] = [];
-  for (const path of index.entries.keys())
-    if (!seen.has(path) && path.startsWith(prefix) && !isUnread(path)) gone.push(path);
+  for (const path of under.options.index.entries.keys())
+    if (!under.seen.has(path) && path.startsWith(under.options.prefix) && !isUnread(under, path)) gone.push(path);
   return gone;
 };

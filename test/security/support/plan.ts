@@ -26,8 +26,10 @@ export const put = (folder: string, files: Readonly<Record<string, string | Buff
 };
 
 /** Git in a repository that is not hostile yet, or for a command that obeys none of its settings. */
+/** Without the settings of this machine: an installed git-lfs brings a filter. */
+const env = { ...process.env, GIT_CONFIG_NOSYSTEM: '1' };
 export const git = (folder: string, args: readonly string[], input = ''): string =>
-  execFileSync('git', args, { cwd: folder, encoding: 'utf8', input, stdio: ['pipe', 'pipe', 'ignore'] }).trimEnd();
+  execFileSync('git', args, { cwd: folder, encoding: 'utf8', input, env, stdio: ['pipe', 'pipe', 'ignore'] }).trimEnd();
 
 /** Settings that each make git run the trap, as the text of a configuration file. */
 export const hostileSettings = (trap: string): string =>

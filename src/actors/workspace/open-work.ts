@@ -1,0 +1,106 @@
+import { realpath } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { StartConflict } from '../../machines/agent-context.ts';
+import type { AttemptInput, TaskId } from '../../machines/task.ts';
+import { makeFolder, projectFolder } from './attempt-folder.ts';
+import { moveBranch } from './commits.ts';
+import { GitError } from './git.ts';
+import type { GitDirs } from './git-dirs.ts';
+import { objectStore } from './object-store.ts';
+import { isPresent } from './plain.ts';
+import type { OpenWorkspace } from './port.ts';
+import { findWithheld, type Start, startOf } from './start.ts';
+import type { Begun } from './stores.ts';
+import type { WorkParts } from './work-parts.ts';
+import type { WorkRecord } from './work-records.ts';
+
+const conflictsIn = ({ conflicts }: WorkRecord): readonly StartConflict[] =>
+  conflicts.map(({ task_id, branch, files }) => ({ taskId: task_id as TaskId, branch, files }));
+
+const recordOf = (
+  { taskId, attempt, role }: AttemptInput,
+  {
+    branch,
+    start,
+    kind,
+    withheld,
+  }: { branch: string; start: Start; kind: WorkRecord['kind']; withheld: WorkRecord['withheld'] },
+): WorkRecord => ({
+  ...{ task_id: taskId, attempt, role, branch, base: start.commit, kind, withheld, notes: [] },
+  conflicts: start.conflicts.map(({ taskId: task_id, files, ...rest }) => ({ ...rest, task_id, files: [...files] })),
+  includes: start.includes,
+  ...{ complete: false, commit: null, closed: false, merged: null },
+});
+
+/** Opens the folder of an attempt: the one that it has, or a new one. */
+export const createOpening = ({ options, records, removals, stores, branches, placesOf, giveBack }: WorkParts) => {
+  const { projectRoot, copies, filters, sandboxed } = options;
+
+  const notesOf = async ({ taskId, attempt }: AttemptInput, start: Start, withheld: number): Promise<string[]> => {
+    const before = attempt > 1 ? await records.read(taskId, attempt - 1) : null;
+    const earlier =
+      before?.commit == null ? [] : [`An earlier attempt at this task left its work on the branch ${before.branch}.`];
+    const some = withheld === 1 ? '1 file' : `${withheld} files`;
+    const absent = `${some} of that work are settings that other programs run or trust; you have them as the project's branch has them.`;
+    const large = filters.includes('lfs')
+      ? ['Files of git-lfs are pointers in your folder; to change one, write the whole file.']
+      : [];
+    return [...start.notes, ...earlier, ...large, ...(withheld === 0 ? [] : [absent])];
+  };
+
+  const create = async (
+    attempt: AttemptInput,
+    after: readonly TaskId[],
+    begun: Begun,
+    signal: AbortSignal | undefined,
+  ): Promise<Pick<OpenWorkspace, 'notes' | 'conflicts'>> => {
+    const { dirs } = begun;
+    const start = await startOf(begun, records, after, signal);
+    const { instead, withheld } = await findWithheld(begun, start.commit);
+    signal?.throwIfAborted();
+    const branch = await branches.make(dirs, attempt, start.commit);
+    const places = placesOf(attempt.taskId, attempt.attempt);
+    let copyNotes: readonly string[] = [];
+    try {
+      const isMounted = sandboxed;
+      const wanted = { start: start.commit, branch, instead, projectRoot, copies, isMounted, removals, signal };
+      copyNotes = await makeFolder(dirs, places, wanted);
+      signal?.throwIfAborted();
+    } catch (error) {
+      await giveBack(places);
+      await moveBranch(dirs, branch, null, start.commit);
+      throw error;
+    }
+    const { kind } = dirs.repository;
+    await records.write(recordOf(attempt, { branch, start, kind, withheld: [...withheld] }));
+    return { notes: [...(await notesOf(attempt, start, withheld.length)), ...copyNotes], conflicts: start.conflicts };
+  };
+
+  return async (
+    attempt: AttemptInput,
+    after: readonly TaskId[],
+    signal: AbortSignal | undefined,
+  ): Promise<OpenWorkspace> => {
+    const { taskId, attempt: number } = attempt;
+    const { top, agentGit } = placesOf(taskId, number);
+    const record = await records.read(taskId, number);
+    if (record?.closed === true)
+      throw new GitError(`attempt ${number} of ${taskId} is over; its work is on ${record.branch}`);
+    const opened = async (
+      { repository }: GitDirs,
+      told: Pick<OpenWorkspace, 'notes' | 'conflicts'>,
+    ): Promise<OpenWorkspace> => {
+      const real = await realpath(top);
+      const git = (await isPresent(agentGit)) ? { dir: agentGit, at: join(real, '.git') } : null;
+      return {
+        root: projectFolder(real, repository.prefix),
+        readable: [await objectStore(repository.commonDir)],
+        git,
+        ...told,
+      };
+    };
+    if (record !== null && (await isPresent(top)))
+      return stores.use(record.kind, (dirs) => opened(dirs, { notes: [], conflicts: conflictsIn(record) }));
+    return stores.begin(async (begun) => opened(begun.dirs, await create(attempt, after, begun, signal)), signal);
+  };
+};

@@ -1,0 +1,59 @@
+import { mkdir, realpath, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { commitOf, commitTree, moveBranch } from './commits.ts';
+import { required, requiredLine } from './git.ts';
+import type { GitDirs } from './git-dirs.ts';
+import type { Repository } from './repository.ts';
+import { snapshotInThread } from './snapshots.ts';
+import type { StoresOptions } from './stores.ts';
+
+/** Ignored in a project without git, where no `.gitignore` says so: what tools make, and the tracker. */
+const ignoredWithoutGit = ['.beads', 'node_modules', '.venv', 'venv', '__pycache__'];
+export const ownBranch = 'main';
+
+/** Our repository for a project that has none, or none with a commit: in the state folder, with the user's folder as its files. */
+export const createOwnRepository = ({ program, projectRoot, folder }: StoresOptions) => {
+  const ownDir = join(folder, 'project.git');
+  const ownIndex = join(folder, 'project.index');
+
+  const own = async (): Promise<Repository> => {
+    const made = ['objects/info', 'objects/pack', 'refs/heads', 'info'];
+    for (const name of made) await mkdir(join(ownDir, name), { recursive: true, mode: 0o700 });
+    await writeFile(join(ownDir, 'HEAD'), `ref: refs/heads/${ownBranch}\n`);
+    await writeFile(join(ownDir, 'info', 'exclude'), ignoredWithoutGit.map((name) => `${name}/\n`).join(''));
+    const top = await realpath(projectRoot);
+    return { kind: 'own', top, prefix: '', gitDir: ownDir, commonDir: ownDir, format: 'sha1', hooks: [], carried: [] };
+  };
+
+  /** A commit of the user's folder as it is now, on top of how it was before. */
+  const commitOwn = async (dirs: GitDirs, signal: AbortSignal | undefined): Promise<string> => {
+    const { git, repository, objects } = dirs;
+    const before = await commitOf(dirs, 'HEAD');
+    const { tree } = await snapshotInThread(
+      {
+        ...{ program, gitDir: dirs.gitDir, userGitDir: dirs.userGitDir, isAuto: false, format: repository.format },
+        ...{ temporary: join(dirs.temporary, 'own'), top: repository.top, prefix: '', index: ownIndex },
+        ...{ base: before ?? '', objects, otherObjects: null, largeFiles: null, carried: [] },
+        ...{ isRepository: false, protects: false, hasRules: true },
+      },
+      signal,
+    );
+    if (tree === null && before !== null) return before;
+    const empty = (): Promise<string> =>
+      requiredLine('the folder cannot be kept', git(['hash-object', '-t', 'tree', '-w', '--stdin'], { input: '' }));
+    const commit = await commitTree(dirs, {
+      tree: tree ?? (await empty()),
+      parents: before === null ? [] : [before],
+      message: 'The project folder as it was',
+      role: 'project',
+    });
+    await required('the folder cannot be kept', moveBranch(dirs, ownBranch, commit, before));
+    const where = { cwd: repository.top, env: { GIT_WORK_TREE: repository.top, GIT_INDEX_FILE: ownIndex } };
+    await required('the folder cannot be kept', git(['read-tree', '--reset', commit], where));
+    // What is different again by now is found the next time.
+    await git(['update-index', '-q', '--refresh'], where);
+    return commit;
+  };
+
+  return { dir: ownDir, index: ownIndex, open: own, commit: commitOwn };
+};

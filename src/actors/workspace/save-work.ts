@@ -1,0 +1,70 @@
+import type { AttemptInput } from '../../machines/task.ts';
+import { workOf } from './changes.ts';
+import { commitOf, commitTree, findObjects, moveBranch } from './commits.ts';
+import { GitError } from './git.ts';
+import type { GitDirs } from './git-dirs.ts';
+import { isPresent } from './plain.ts';
+import type { SavedWork } from './port.ts';
+import { snapshotJob } from './snapshot-job.ts';
+import { snapshotInThread } from './snapshots.ts';
+import type { WorkParts } from './work-parts.ts';
+import type { WorkRecord } from './work-records.ts';
+
+/** Keeps what is in the folder of an attempt on its branch, and gives the folder up. */
+export const createSaving = ({ options, records, stores, branches, placesOf, giveBack }: WorkParts) => {
+  const { filters } = options;
+
+  /** The commit of what is in the folder now, on the branch of the attempt; null when it is what it was. */
+  const commitFolder = async (dirs: GitDirs, record: WorkRecord, title: string) => {
+    const places = placesOf(record.task_id, record.attempt);
+    const { tree, notes } = await snapshotInThread(snapshotJob(dirs, record, places, filters));
+    const unchanged = { tip: null, branch: record.branch, notes };
+    if (tree === null) return unchanged;
+    const { task_id, attempt, role, base } = record;
+    const ref = `refs/heads/${record.branch}`;
+    const [baseTree, tip, tipTree] = await findObjects(dirs, [`${base}^{tree}`, `${ref}^{commit}`, `${ref}^{tree}`]);
+    if (tree === baseTree) return unchanged;
+    // Saved before, and cut short before that was written down.
+    if (tip !== base && tree === tipTree) return { tip, branch: record.branch, notes };
+    const message = `${title}\n\nTask: ${task_id}\nAttempt: ${attempt}\nRole: ${role}\n`;
+    const commit = await commitTree(dirs, { tree, parents: [base], message, role });
+    const branch = await branches.move(dirs, record, commit);
+    return { tip: commit, branch, notes };
+  };
+
+  const close = async (
+    dirs: GitDirs,
+    record: WorkRecord,
+    title: string,
+    complete: boolean,
+  ): Promise<SavedWork | null> => {
+    const { base, attempt } = record;
+    const places = placesOf(record.task_id, attempt);
+    const isHere = await isPresent(places.top);
+    const kept = isHere
+      ? await commitFolder(dirs, record, title)
+      : { tip: await commitOf(dirs, `refs/heads/${record.branch}`), branch: record.branch, notes: [] };
+    const commit = kept.tip === base ? null : kept.tip;
+    // A branch without a change is nobody's work.
+    if (commit === null) await moveBranch(dirs, record.branch, null, base);
+    const closed = { ...record, branch: kept.branch, notes: [...kept.notes], commit, complete, closed: true };
+    await records.write(closed);
+    await giveBack(places);
+    if (!isHere)
+      throw new GitError(
+        `the worktree ${places.top} is gone: what attempt ${attempt} changed there is lost${commit === null ? '' : `; what it had is on ${closed.branch}`}`,
+      );
+    return workOf(dirs, closed);
+  };
+
+  return async ({ taskId, attempt }: AttemptInput, title: string, complete: boolean): Promise<SavedWork | null> => {
+    const record = await records.read(taskId, attempt);
+    if (record === null) return null;
+    return stores.use(record.kind, async (dirs) => {
+      if (!record.closed) return close(dirs, record, title, complete);
+      if (record.complete !== complete) await records.write({ ...record, complete });
+      await giveBack(placesOf(taskId, attempt));
+      return workOf(dirs, record);
+    });
+  };
+};
