@@ -109,7 +109,7 @@ test.each(['embedded', 'bd'] as const)(
       const loading = load().catch(() => {});
       // Every other time a run is acknowledged first, however slow the machine is.
       while (kill % 2 === 1 && acknowledged.executed.size === before) await delay(5);
-      await delay(20 + random() * (tracker === 'bd' ? 900 : 400));
+      await delay(20 + random() * 400);
       server.kill('SIGKILL');
       await gone;
       await loading;

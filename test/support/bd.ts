@@ -2,9 +2,10 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
+import { inject } from 'vitest';
 import { temporaryFolder } from './temporary.ts';
 
-const program = fileURLToPath(new URL('./fake-bd/fake-bd.mjs', import.meta.url));
+const script = fileURLToPath(new URL('./fake-bd/fake-bd.sh', import.meta.url));
 
 export type Family = 'A-direct' | 'A-daemon' | '0.59.0' | 'C' | 'D' | 'wrapper' | 'old';
 export const families: readonly Family[] = ['A-direct', 'A-daemon', '0.59.0', 'C', 'D', 'wrapper', 'old'];
@@ -31,7 +32,8 @@ export const makeBd = (family: Family): FakeBd => {
   const bin = temporaryFolder();
   const [path, calls, faults] = [join(bin, 'bd'), join(bin, 'calls.jsonl'), join(bin, 'faults.json')];
   const setup = JSON.stringify({ family, calls, faults });
-  writeFileSync(path, `#!/bin/sh\nexec '${process.execPath}' '${program}' '${setup}' "$@"\n`);
+  const words = [String(inject('bdHost')), process.execPath, setup, faults].map((word) => `'${word}'`).join(' ');
+  writeFileSync(path, `#!/bin/bash\nset -- ${words} "$@"\n. '${script}'\n`);
   chmodSync(path, 0o755);
   return {
     bin,

@@ -13,12 +13,15 @@ import { basename, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
 import type { TestProject } from 'vitest/node';
+import { startBdHost } from './fake-bd/host.mjs';
 import { isLong } from './long.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
     /** The folder with `agent.js` and `agent-server.js`, as the tests start them, and `run-agent.js`. */
     readonly programs: string;
+    /** The port that fake bds ask. */
+    readonly bdHost: number;
   }
 }
 
@@ -83,6 +86,9 @@ const bundled = async (): Promise<string> => {
 };
 
 /** The long form starts the programs as they are published. */
-export const setup = async (project: TestProject): Promise<void> => {
+export const setup = async (project: TestProject): Promise<() => void> => {
   project.provide('programs', isLong ? join(dist, 'cli') : await bundled());
+  const { port, close } = await startBdHost();
+  project.provide('bdHost', port);
+  return close;
 };

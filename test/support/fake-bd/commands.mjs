@@ -349,18 +349,17 @@ const commands = {
 };
 
 /** JSON as this family wraps it: arrays and errors too, when the environment asks for the envelope. */
-const wrap = (stdout, family) => {
-  if (!family.envelope || stdout === undefined || process.env.BD_JSON_ENVELOPE !== '1' || !/^[[{]/.test(stdout))
-    return stdout;
+const wrap = (stdout, family, envelope) => {
+  if (!family.envelope || stdout === undefined || !envelope || !/^[[{]/.test(stdout)) return stdout;
   const value = JSON.parse(stdout);
   return value.error === undefined ? print({ schema_version: 1, data: value }) : print({ ...value, schema_version: 1 });
 };
 
-export const run = ({ argv, family, state, input, folder }) => {
+export const run = ({ argv, family, state, input, folder, envelope }) => {
   const { error, name, options, rest } = parse(argv, family);
   if (error !== undefined) return error;
   if (state === null && !['version', 'init'].includes(name))
     return fail("Error: no beads database found\nHint: run 'bd init' to create a database in the current directory");
   const result = commands[name]({ state, options, rest, family, input, folder });
-  return name === 'export' ? result : { ...result, stdout: wrap(result.stdout, family) };
+  return name === 'export' ? result : { ...result, stdout: wrap(result.stdout, family, envelope) };
 };

@@ -1,25 +1,10 @@
-// A bd for tests: one family of facts/beads, its tasks in a file below `.beads`, faults on demand.
+// A bd for tests: one family of facts/beads, with faults on demand.
 // Called as: node fake-bd.mjs '{"family","calls","faults"}' <arguments of bd>
-import {
-  appendFileSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { join } from 'node:path';
-import { run } from './commands.mjs';
-import { families } from './families.mjs';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { answer, recordCall, takesInput } from './answer.mjs';
 
 const [setup, ...argv] = process.argv.slice(2);
-const { family: name, calls, faults } = JSON.parse(setup);
-const family = families[name];
-const folder = join(process.cwd(), '.beads');
-const file = join(folder, family.database);
-const data = family.database === 'embeddeddolt' ? join(file, 'tasks.json') : file;
+const { family, calls, faults } = JSON.parse(setup);
 
 const wait = (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 const out = (text) => writeFileSync(1, text);
@@ -39,32 +24,8 @@ const takeFault = () => {
   return found;
 };
 
-const locked = (work) => {
-  const lock = join(folder, 'fake.lock');
-  for (let tries = 0; ; tries += 1)
-    try {
-      mkdirSync(lock);
-      break;
-    } catch {
-      if (tries > 2_000 || (existsSync(lock) && Date.now() - statSync(lock).mtimeMs > 5_000)) rmdirSync(lock);
-      wait(5);
-    }
-  try {
-    return work();
-  } finally {
-    rmdirSync(lock);
-  }
-};
-
-const load = () => (existsSync(data) ? JSON.parse(readFileSync(data, 'utf8')) : null);
-const save = (state) => {
-  mkdirSync(join(data, '..'), { recursive: true });
-  writeFileSync(`${data}.new`, JSON.stringify(state));
-  renameSync(`${data}.new`, data);
-};
-
 const end = (code) => process.exit(code);
-appendFileSync(calls, `${JSON.stringify({ argv, env: Object.keys(process.env), pid: process.pid })}\n`);
+recordCall({ calls }, argv, Object.keys(process.env), process.pid);
 
 const planned = takeFault();
 /** What `--allow-stale` is for. */
@@ -91,25 +52,21 @@ if (fault?.kind === 'hang') {
   end(fault.code ?? 0);
 } else {
   if (fault?.kind === 'slow') wait(fault.ms);
-  const input = argv.includes('--body-file=-') || argv.includes('--description=-') ? readFileSync(0, 'utf8') : '';
-  const answer =
-    existsSync(folder) || argv[0] === 'version' || argv[0] === 'init'
-      ? argv[0] === 'version'
-        ? run({ argv, family, state: null, input, folder })
-        : (mkdirSync(folder, { recursive: true }),
-          locked(() => {
-            const result = run({ argv, family, state: load(), input, folder });
-            if (result.state) save(result.state);
-            return result;
-          }))
-      : run({ argv, family, state: null, input, folder });
+  const input = takesInput(argv) ? readFileSync(0, 'utf8') : '';
+  const { code, stdout, stderr } = answer({
+    family,
+    argv,
+    cwd: process.cwd(),
+    input,
+    envelope: process.env.BD_JSON_ENVELOPE === '1',
+  });
   if (fault?.kind === 'killed after the effect') process.kill(process.pid, 'SIGKILL');
   if (fault?.kind === 'silent after the effect') setInterval(() => {}, 1_000);
   else {
     if (fault?.kind === 'warning on stdout') out('warning: a newer bd is available\n');
     if (fault?.kind === 'huge') out(' '.repeat(fault.bytes));
-    if (answer.stdout) out(answer.stdout);
-    if (answer.stderr) err(answer.stderr);
-    end(answer.code);
+    if (stdout) out(stdout);
+    if (stderr) err(stderr);
+    end(code);
   }
 }
