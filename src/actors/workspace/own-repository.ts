@@ -5,7 +5,14 @@ import { required, requiredLine } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import type { Repository } from './repository.ts';
 import { snapshotInThread } from './snapshots.ts';
-import type { StoresOptions } from './stores.ts';
+
+export interface StoresOptions {
+  /** Where git is. */
+  readonly program: string;
+  readonly projectRoot: string;
+  /** In the state folder. */
+  readonly folder: string;
+}
 
 /** Ignored in a project without git, where no `.gitignore` says so: what tools make, and the tracker. */
 const ignoredWithoutGit = ['.beads', 'node_modules', '.venv', 'venv', '__pycache__'];

@@ -5,18 +5,10 @@ import { GitError } from './git.ts';
 import { type GitDirs, withGitDirs } from './git-dirs.ts';
 import { mendMove } from './move-files.ts';
 import { movePlaces, readMove } from './move-record.ts';
-import { createOwnRepository, ownBranch } from './own-repository.ts';
+import { createOwnRepository, ownBranch, type StoresOptions } from './own-repository.ts';
 import type { Repository } from './repository.ts';
 import { removeDeadLock, userLocks } from './user-locks.ts';
 import { removeDeadUses } from './uses.ts';
-
-export interface StoresOptions {
-  /** Where git is. */
-  readonly program: string;
-  readonly projectRoot: string;
-  /** In the state folder. */
-  readonly folder: string;
-}
 
 /** A repository in use, and the commit that new work begins with. */
 export interface Begun {
