@@ -5,32 +5,33 @@ import { ServiceError } from '../machines/errors.ts';
 import { atWork, pauseOf } from '../machines/supervisor-context.ts';
 import type { AttemptKey, Finding, Role, RunOptions, TaskId } from '../machines/task.ts';
 import { holderOf } from '../machines/tracked-task.ts';
-import { createAgents } from './engine/agent-actors.ts';
-import { missing } from './engine/backend-choice.ts';
+import { createAgentActors } from './engine/agent-actors.ts';
+import { createAgentRuns } from './engine/agent-runs.ts';
+import { missingFor } from './engine/backend-choice.ts';
 import type { SlotUse } from './engine/explain.ts';
 import { failDependents } from './engine/fail-dependents.ts';
-import { createInvoked } from './engine/invoked.ts';
-import { createChooser } from './engine/select-assistant.ts';
+import { createInvokedActors } from './engine/invoked.ts';
+import { createBackendSelector } from './engine/select-assistant.ts';
 import { capsOf, limitsFor, type Settings, wallLimitMs } from './engine/settings.ts';
-import { type Attempts, createAttempts } from './engine/slots.ts';
+import { createSlots } from './engine/slots.ts';
 import { createSupervision } from './engine/supervision.ts';
 import type { SystemPorts } from './engine/system-ports.ts';
-import { provideTaskWork } from './engine/task-actors.ts';
-import { createTaskHost, type TaskHost } from './engine/task-commands.ts';
+import { provideTaskActors } from './engine/task-actors.ts';
+import { createTaskCommands, type TaskCommands } from './engine/task-commands.ts';
 import { createService, type TaskService } from './engine/task-service.ts';
 import { createVerify } from './engine/verify.ts';
 import { createTrackerWatch } from './engine/watch-tracker.ts';
-import { createMetrics, type Tally } from './journal/counters.ts';
+import { type Counters, createCounters } from './journal/counters.ts';
 import { durable } from './journal/durable-actor.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
-import { mayGoOn, savedSeat } from './journal/snapshots.ts';
+import { mayContinue, savedSlot } from './journal/snapshots.ts';
 import { withTimeout } from './process/with-timeout.ts';
 
 export interface System {
   readonly service: TaskService;
   readonly journal: Journal;
-  readonly tally: () => Tally;
-  readonly load: () => SlotUse;
+  readonly counters: () => Counters;
+  readonly slotUse: () => SlotUse;
   /** Whether the supervisor is at work. */
   readonly check: () => { readonly ok: boolean; readonly detail: string };
   /** Takes new settings for everything that begins from now on; a smaller cap lets who runs go on. */
@@ -58,15 +59,16 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     onListenerError: (error) => log('what was committed could not be told to a listener', { error }),
   });
   const { selectModel, assistants } = ports;
-  const chooser = createChooser({ settings: () => settings, selectModel, assistants });
-  const agents = createAgents({
+  const chooser = createBackendSelector({ settings: () => settings, selectModel, assistants });
+  const agents = createAgentActors({
     ports,
     settings: () => settings,
     projectRoot: initial.projectRoot,
-    chooser,
+    backends: chooser,
     journal,
     findTask: async (taskId) => host.knownTask(taskId) ?? tracker.find(taskId),
-    attempts: () => attempts,
+    slots: () => slots,
+    agentRuns: () => agentRuns,
     tellAgent: (key, event) => tellAgent(key, event),
   });
   const { environmentOf, sandboxOf, endLeftovers, emit } = agents;
@@ -80,7 +82,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   /** Before anybody who waits is given one. */
   const retakeSlots = (): void => {
     for (const { taskId } of store.tasks('pending')) {
-      const seat = savedSeat(store, taskId as TaskId);
+      const seat = savedSlot(store, taskId as TaskId);
       if (seat !== null) supervisor.send({ type: 'slot.retaken', taskId: taskId as TaskId, ...seat });
     }
   };
@@ -103,10 +105,11 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     pause = setTimeout(() => supervisor.send({ type: 'pause.over' }), ms).unref();
   });
   supervisor.on('agent.gone', ({ key }) => agents.forget(key as AttemptKey));
-  const holdsSlot = (taskId: TaskId): boolean => savedSeat(store, taskId) !== null;
+  const holdsSlot = (taskId: TaskId): boolean => savedSlot(store, taskId) !== null;
   const tellAgent = (key: string, event: AgentEvent): void => supervisor.snapshot().children[key]?.send(event);
-  const attempts: Attempts = createAttempts(supervisor, holdsSlot);
-  const invoked = createInvoked();
+  const slots = createSlots(supervisor, holdsSlot);
+  const agentRuns = createAgentRuns(supervisor);
+  const invoked = createInvokedActors();
 
   const load = (): SlotUse => {
     const snapshot = supervisor.snapshot();
@@ -120,19 +123,20 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
 
   const lookUp = async (taskId: TaskId, run: RunOptions, role: Role): Promise<Finding> => {
     const task = await host.refresh(taskId);
-    const chosen = await chooser.afterLook(run, role);
+    const chosen = await chooser.afterLoginCheck(run, role);
     return {
       exists: task !== null,
       unmet: task?.unmet ?? [],
       holder: task === null ? null : holderOf(task, tracker.actor),
-      ...missing(chosen, settings.credentialVariable),
+      ...missingFor(chosen, settings.credentialVariable),
     };
   };
 
-  const tasks = provideTaskWork({
+  const tasks = provideTaskActors({
     tracker,
     store,
-    attempts,
+    slots,
+    agentRuns,
     invoked,
     results,
     workspace,
@@ -162,7 +166,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     flush: journal.flush,
     now,
   });
-  const host: TaskHost = createTaskHost(tasks, {
+  const host: TaskCommands = createTaskCommands(tasks, {
     tracker,
     store,
     journal,
@@ -170,9 +174,9 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     log,
     inspected,
     tellAgent,
-    whenSilent: async (taskId) => {
-      await invoked.whenSilent(taskId);
-      await attempts.whenSilent(taskId);
+    whenEnded: async (taskId) => {
+      await invoked.whenEnded(taskId);
+      await agentRuns.whenEnded(taskId);
     },
     onCrash: (taskId) => {
       const own = Object.keys(supervisor.snapshot().children).filter((key) => key.startsWith(`${taskId}#`));
@@ -192,7 +196,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
 
   /** Of attempts that are over, what could not be saved when they ended. */
   const sweep = async (): Promise<void> => {
-    const isOver = (taskId: TaskId, attempt: number): boolean => !mayGoOn(store, taskId, attempt);
+    const isOver = (taskId: TaskId, attempt: number): boolean => !mayContinue(store, taskId, attempt);
     for (const work of await workspace.sweep(isOver)) log('what an attempt changed could not be saved', { work });
   };
 
@@ -219,8 +223,8 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       maxRetries: () => settings.maxRetries,
     }),
     journal,
-    tally: createMetrics(store, journal),
-    load,
+    counters: createCounters(store, journal),
+    slotUse: load,
     check: supervisor.check,
     settings: () => settings,
     reconfigure: (next) => {
@@ -242,7 +246,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       host.stop();
       supervisor.stop();
       clearTimeout(pause);
-      await Promise.all([watched, invoked.settle(stopMs), attempts.settle(stopMs)]);
+      await Promise.all([watched, invoked.settle(stopMs), agentRuns.settle(stopMs)]);
       try {
         journal.stop();
       } catch (error) {

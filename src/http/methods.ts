@@ -1,5 +1,5 @@
 import type { OfflineService } from '../actors/engine/offline-tasks.ts';
-import type { Catalogue } from '../actors/engine/task-queries.ts';
+import type { TaskQueries } from '../actors/engine/task-queries.ts';
 import type { TaskService } from '../actors/engine/task-service.ts';
 import { requireRole } from '../machines/errors.ts';
 import {
@@ -20,7 +20,7 @@ import {
 export type Method = (params: unknown) => Promise<unknown>;
 
 /** Methods that work with and without a server. */
-const createCatalogueMethods = (catalogue: Catalogue): Readonly<Record<string, Method>> => ({
+const createCatalogueMethods = (catalogue: TaskQueries): Readonly<Record<string, Method>> => ({
   status: async (params) => catalogue.status(parseParams(taskParamsSchema, params).task_id),
   create: async (params) => {
     const { description, title, dependencies, priority, labels } = parseParams(createParamsSchema, params);

@@ -1,8 +1,8 @@
 import type { SlotUse } from '../actors/engine/explain.ts';
-import type { Tally } from '../actors/journal/counters.ts';
+import type { Counters } from '../actors/journal/counters.ts';
 
 /** The counters of CONTRACT 6. Times in seconds. */
-export const metricsDocument = (tally: Tally, load: SlotUse, uptimeSeconds: number) => ({
+export const metricsDocument = (tally: Counters, load: SlotUse, uptimeSeconds: number) => ({
   tasks_spawned: tally.spawned,
   tasks_completed: tally.completed,
   tasks_failed: tally.failed,

@@ -124,8 +124,8 @@ const workspace: Workspace = {
 
 /** Faults that the server may meet and must say; all others are its own. */
 const expected: ReadonlySet<string> = new Set([
-  'the actor of a task broke; it is restored from what was committed last',
-  'a pending task could not be restored; it is tried again',
+  'the actor of a task failed; it is restored from its committed state',
+  'a pending task could not be restored; the server tries again',
   'progress could not be committed',
   'the queue is paused: one attempt after the other failed alike',
   'the tracker cannot be used; it is asked again',
@@ -155,7 +155,7 @@ export const startServer = (world: World, plan: Plan, onDeath: (server: Server) 
     selectModel: () => modelOf(world, life),
     environment: {},
     results: resultsOf(world, life),
-    endMarked: async () => 0,
+    endOrphans: async () => 0,
     now: world.clock.now,
     log: (message, facts) => {
       if (!life.alive || expected.has(message)) return;

@@ -23,7 +23,7 @@ const bugs: Readonly<Record<string, Planted>> = {
   },
   'a request is acknowledged before it is on disk': {
     file: 'src/actors/engine/task-commands.ts',
-    find: '          makeDurable(taskId, host);\n',
+    find: '        commitGathered(task);\n',
     put: '',
     seed: 12,
     says: /I10 a run of .* was acknowledged and is not in the journal/,
@@ -78,8 +78,8 @@ const bugs: Readonly<Record<string, Planted>> = {
     says: /I10 .* done again, unasked/,
   },
   'a cancelled agent is not waited for': {
-    file: 'src/actors/engine/slots.ts',
-    find: 'await withTimeout(Promise.allSettled([...(working.get(key) ?? [])]), quiesceMs, `the work of attempt ${attempt}`);',
+    file: 'src/actors/engine/agent-runs.ts',
+    find: 'await withTimeout(workOf(key), longestStopMs, `the work of attempt ${attempt}`);',
     put: '',
     seed: 12,
     says: /I6/,

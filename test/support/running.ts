@@ -140,7 +140,7 @@ export const startSystem = async (setting: Setting = {}) => {
       selectModel: () => (setting.model === undefined ? scripted : setting.model),
       environment: { ...childEnvironment(process.env), ...setting.environment },
       results: createResults(root, (text) => text),
-      endMarked: endOrphans,
+      endOrphans: endOrphans,
       now: () => Date.now(),
       log,
       ...(inspection === null ? {} : { inspect: inspection.observe }),

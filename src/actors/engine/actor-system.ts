@@ -1,21 +1,20 @@
 import { type AnyActorRef, createActor, fromTransition, type InspectionEvent } from 'xstate';
 
-/** Actors that share one XState system and nothing else. */
-export interface Family {
+/** The common parent of the task actors. */
+export interface TaskRoot {
   readonly parent: AnyActorRef;
-  /** Ends a child; XState lets only its parent do that. */
+  /** Stops a child; XState lets only the parent do that. */
   stop(child: AnyActorRef): void;
 }
 
-type Told = { readonly type: 'stop'; readonly child: AnyActorRef };
+type StopChild = { readonly type: 'stop'; readonly child: AnyActorRef };
 
 /**
- * A parent that knows no child by itself: who spawns children keeps them in its snapshot, which makes many of them slow
- * (facts/runtime 2), and an actor without a parent brings a system of its own, which doubles its memory (bench/memory).
- * What becomes of a child is told to its own subscribers.
+ * Has no child in its own snapshot: a snapshot with many children is slow (facts/runtime 2), and an
+ * actor without a parent has a system of its own, which doubles its memory (bench/memory).
  */
-export const createFamily = (inspected: { readonly inspect?: (event: InspectionEvent) => void }): Family => {
-  const logic = fromTransition((state: null, event: Told, { stopChild }) => {
+export const createTaskRoot = (inspected: { readonly inspect?: (event: InspectionEvent) => void }): TaskRoot => {
+  const logic = fromTransition((state: null, event: StopChild, { stopChild }) => {
     if (event.type === 'stop') stopChild(event.child);
     return state;
   }, null);

@@ -19,26 +19,28 @@ import { type EventType, entry } from '../journal/event-types.ts';
 import type { Journal } from '../journal/journal.ts';
 import { createNoSandbox } from '../sandbox/no-sandbox.ts';
 import { forAssistant, type Sandbox, withNetwork } from '../sandbox/port.ts';
-import type { Chooser } from './select-assistant.ts';
+import type { AgentRuns } from './agent-runs.ts';
+import type { BackendSelector } from './select-assistant.ts';
 import { costOf, networkFor, type Settings } from './settings.ts';
-import type { Attempts } from './slots.ts';
+import type { Slots } from './slots.ts';
 import type { SystemPorts } from './system-ports.ts';
 
-export interface AgentsOptions {
+export interface AgentActorOptions {
   readonly ports: SystemPorts;
   readonly settings: () => Settings;
   readonly projectRoot: string;
-  readonly chooser: Chooser;
+  readonly backends: BackendSelector;
   readonly journal: Journal;
   readonly findTask: (taskId: TaskId) => Promise<TrackedTask | null>;
-  readonly attempts: () => Pick<Attempts, 'lendSlot' | 'regainSlot' | 'track'>;
+  readonly slots: () => Pick<Slots, 'lendSlot' | 'regainSlot'>;
+  readonly agentRuns: () => Pick<AgentRuns, 'track'>;
   readonly tellAgent: (key: AttemptKey, event: AgentEvent) => void;
 }
 
 type Key = Pick<AttemptInput, 'taskId' | 'attempt'>;
 
 /** What attempts are made of: the agent machine with its slots filled, and what others need to work in their place. */
-export interface Agents {
+export interface AgentActors {
   readonly machine: typeof agentMachine;
   /** Forgets the conversation of an attempt that is over. */
   forget(key: AttemptKey): void;
@@ -52,53 +54,53 @@ export interface Agents {
 }
 
 /** In the environment of every command of an attempt: by it is found what an earlier server left running. */
-const markVariable = 'ATS_ATTEMPT';
+const attemptVariable = 'ATS_ATTEMPT';
 
 /** The agent machine with its slots filled. */
 const provideAgent = (
-  worker: AgentTurns,
+  turns: AgentTurns,
   delegation: Delegation,
-  attempts: () => Pick<Attempts, 'lendSlot' | 'regainSlot' | 'track'>,
+  { slots, agentRuns }: Pick<AgentActorOptions, 'slots' | 'agentRuns'>,
 ) => {
   /** The attempt counts as gone only when all that was begun of it has ended. */
   const tracked = <Output, Input extends AttemptInput>(work: (input: Input, signal: AbortSignal) => Promise<Output>) =>
     fromPromise<Output, Input>(({ input, signal }) =>
-      attempts().track(attemptKey(input.taskId, input.attempt), work(input, signal)),
+      agentRuns().track(attemptKey(input.taskId, input.attempt), work(input, signal)),
     );
   return agentMachine.provide({
     actors: {
       prepare: tracked<Prepared, PrepareInput>((input, signal) =>
-        input.backend === 'builtin' ? worker.prepare(input, signal) : delegation.prepare(input, signal),
+        input.backend === 'builtin' ? turns.prepare(input, signal) : delegation.prepare(input, signal),
       ),
       delegate: tracked<Delegated, DelegateInput>(delegation.delegate),
-      think: tracked<Thought, ThinkInput>(worker.think),
-      compact: tracked<Compacted, CompactInput>(worker.compact),
-      act: tracked<Acted, ActInput>(worker.act),
-      lendSlot: fromPromise<void, Pick<AttemptInput, 'taskId'>>(({ input }) => attempts().lendSlot(input.taskId)),
+      think: tracked<Thought, ThinkInput>(turns.think),
+      compact: tracked<Compacted, CompactInput>(turns.compact),
+      act: tracked<Acted, ActInput>(turns.act),
+      lendSlot: fromPromise<void, Pick<AttemptInput, 'taskId'>>(({ input }) => slots().lendSlot(input.taskId)),
       regainSlot: fromPromise<void, Pick<AttemptInput, 'taskId'>>(({ input, signal }) =>
-        attempts().regainSlot(input.taskId, signal),
+        slots().regainSlot(input.taskId, signal),
       ),
     },
   });
 };
 
-export const createAgents = (options: AgentsOptions): Agents => {
-  const { ports, settings, chooser, journal, attempts } = options;
+export const createAgentActors = (options: AgentActorOptions): AgentActors => {
+  const { ports, settings, backends, journal } = options;
   const { store, workspace, sandbox, results, assistants, now, log } = ports;
 
-  const emit: Agents['emit'] = ({ taskId, attempt }, type, data) =>
+  const emit: AgentActors['emit'] = ({ taskId, attempt }, type, data) =>
     journal.append(entry(taskId, attempt, type, now(), data));
   /** Two projects may have a task of the same id. */
   const project = createHash('sha256').update(options.projectRoot).digest('hex').slice(0, 12);
-  const markOf = (taskId: TaskId, attempt: number): string => `${project}/${attemptKey(taskId, attempt)}`;
-  const environmentOf: Agents['environmentOf'] = ({ taskId, attempt }) => ({
+  const attemptName = (taskId: TaskId, attempt: number): string => `${project}/${attemptKey(taskId, attempt)}`;
+  const environmentOf: AgentActors['environmentOf'] = ({ taskId, attempt }) => ({
     ...ports.environment,
-    [markVariable]: markOf(taskId, attempt),
+    [attemptVariable]: attemptName(taskId, attempt),
   });
-  const sandboxOf: Agents['sandboxOf'] = ({ role, options: run }) =>
+  const sandboxOf: AgentActors['sandboxOf'] = ({ role, options: run }) =>
     withNetwork(sandbox, networkFor(settings(), run, role));
-  const endLeftovers: Agents['endLeftovers'] = async (taskId, attempt) => {
-    const count = await ports.endMarked(markVariable, markOf(taskId, attempt));
+  const endLeftovers: AgentActors['endLeftovers'] = async (taskId, attempt) => {
+    const count = await ports.endOrphans(attemptVariable, attemptName(taskId, attempt));
     if (count > 0) log('processes that an earlier server left were ended', { task_id: taskId, attempt, count });
   };
 
@@ -114,8 +116,8 @@ export const createAgents = (options: AgentsOptions): Agents => {
   const turns = createAgentTurns({
     attempt,
     model: {
-      chooseModel: chooser.requireModel,
-      priceFor: chooser.priceFor,
+      chooseModel: backends.requireModel,
+      priceFor: backends.priceFor,
       emit,
       maxTokens: () => settings().maxTokens,
       now,
@@ -150,7 +152,7 @@ export const createAgents = (options: AgentsOptions): Agents => {
   });
 
   return {
-    machine: provideAgent(turns, delegation, attempts),
+    machine: provideAgent(turns, delegation, options),
     forget: turns.forget,
     emit,
     environmentOf,

@@ -7,25 +7,25 @@ import { conflictsOf } from '../journal/snapshots.ts';
 import { readWorkLog } from '../journal/tool-call-log.ts';
 import type { Fence } from '../tracker/port.ts';
 import type { SavedWork } from '../workspace/port.ts';
-import type { TaskWorkPorts } from './task-actor-ports.ts';
+import type { TaskActorPorts } from './task-actor-ports.ts';
 
-const noteAtMost = 2_000;
+const commentAtMost = 2_000;
 
 /** What people who look into the tracker read of an attempt that ended. */
-const noteOf = ({ taskId, attempt, role, outcome, end }: Report): string => {
+const trackerComment = ({ taskId, attempt, role, outcome, end }: Report): string => {
   const isDone = end.status === 'complete';
   const summary = isDone && outcome?.status === 'done' ? `\n\n${outcome.summary}` : '';
   const text = `Attempt ${attempt} (${role}) ${isDone ? 'is done' : describeEnd(end)}${summary}`;
   const results = `\n\nResults: .beads/tasks/task-${taskId}/30-results.md`;
-  return `${text.length > noteAtMost ? `${text.slice(0, noteAtMost)}…` : text}${results}`;
+  return `${text.length > commentAtMost ? `${text.slice(0, commentAtMost)}…` : text}${results}`;
 };
 
 /** Of git, which says it in words. */
-const noRoom = /No space left on device|Read-only file system|Disk quota exceeded/;
+const diskProblem = /No space left on device|Read-only file system|Disk quota exceeded/;
 
 /** A disk that is full, or may not be written, is no fault of the attempt: its results are written when that has passed. */
-export const unwritable = (error: unknown): never => {
-  if (!(error instanceof Error && ('errno' in error || noRoom.test(error.message)))) throw error;
+export const asDiskProblem = (error: unknown): never => {
+  if (!(error instanceof Error && ('errno' in error || diskProblem.test(error.message)))) throw error;
   const detail = `the results cannot be written: ${error.message}`;
   throw new ServiceError(
     'tracker_unavailable',
@@ -34,10 +34,10 @@ export const unwritable = (error: unknown): never => {
   );
 };
 
-type Ended = NonNullable<ReturnType<TaskWorkPorts['contextOf']>>;
+type EndedTask = NonNullable<ReturnType<TaskActorPorts['contextOf']>>;
 
 /** What the tracker is about to be told, as the results say it; null when there is nothing to say. */
-const endOf = ({ failure, reason }: Ended, label: EndLabel): AttemptEnd | null => {
+const reportedEnd = ({ failure, reason }: EndedTask, label: EndLabel): AttemptEnd | null => {
   if (label === 'agent-cancelled') return { status: 'cancelled', reason };
   return failure === null ? null : { status: 'failed', failure };
 };
@@ -53,12 +53,12 @@ export interface AttemptEnds {
   /** Every attempt leaves its results; that they could not be written must not keep the task from its end. */
   reportEnd(taskId: TaskId, attempt: number, label: EndLabel, signal: AbortSignal): Promise<void>;
   /** Says in the journal what was changed, and what of it was not saved. */
-  tellOf(attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, work: SavedWork | null): Promise<void>;
+  logSavedWork(attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, work: SavedWork | null): Promise<void>;
   /** Lets nobody write to the tracker whose state the chart has left, or whose attempt is not the latest. */
   fenceOf(attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, signal: AbortSignal): Fence;
 }
 
-export const createAttemptEnds = (ports: TaskWorkPorts): AttemptEnds => {
+export const createAttemptEnds = (ports: TaskActorPorts): AttemptEnds => {
   const { tracker, store, results } = ports;
 
   const fenceOf: AttemptEnds['fenceOf'] =
@@ -93,11 +93,11 @@ export const createAttemptEnds = (ports: TaskWorkPorts): AttemptEnds => {
       work,
       conflicts: conflictsOf(store, taskId, attempt),
     });
-    if (ports.notes()) await tracker.note(taskId, noteOf(report), fenceOf(report, signal)).catch(() => {});
+    if (ports.notes()) await tracker.note(taskId, trackerComment(report), fenceOf(report, signal)).catch(() => {});
     return work;
   };
 
-  const tellOf: AttemptEnds['tellOf'] = async (attempt, saved) => {
+  const tellOf: AttemptEnds['logSavedWork'] = async (attempt, saved) => {
     if (saved !== null) {
       const { notes: _, ...work } = saved;
       ports.emit(attempt, 'log', { level: 'info', message: describeWork(work), ...work });
@@ -108,7 +108,7 @@ export const createAttemptEnds = (ports: TaskWorkPorts): AttemptEnds => {
 
   return {
     fenceOf,
-    tellOf,
+    logSavedWork: tellOf,
     writeReport,
     keepWork: async (taskId, attempt) => {
       const context = ports.contextOf(taskId);
@@ -128,7 +128,7 @@ export const createAttemptEnds = (ports: TaskWorkPorts): AttemptEnds => {
       const context = ports.contextOf(taskId);
       if (context?.role == null || attempt === 0) return;
       const { role, options, outcome } = context;
-      const end = endOf(context, label);
+      const end = reportedEnd(context, label);
       if (end !== null) await writeReport({ taskId, attempt, role, options, outcome, end }, signal).catch(() => {});
     },
   };

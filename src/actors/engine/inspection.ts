@@ -21,24 +21,24 @@ export interface Inspection {
 
 /** The version of the inspector's protocol that these messages follow. */
 const protocolVersion = '0.7.2';
-const liveAtMost = 10_000;
-const textAtMost = 2_000;
+const actorsAtMost = 10_000;
+const shownTextLength = 2_000;
 
-const cut = (text: string): string => (text.length > textAtMost ? `${text.slice(0, textAtMost)}…` : text);
+const cut = (text: string): string => (text.length > shownTextLength ? `${text.slice(0, shownTextLength)}…` : text);
 
 /** Functions by name, actors by id, long texts cut: nothing in it is cyclic or large. */
-const plain = (key: string, value: unknown): unknown => {
+const withoutCycles = (key: string, value: unknown): unknown => {
   if (typeof value === 'function') return { type: value.name };
   if (typeof value === 'string') return key === 'definition' ? value : cut(value);
   return key === 'children' || key === 'self' ? undefined : value;
 };
 
-const configOf = (actor: AnyActorRef): { readonly id?: string } | null => {
+const machineConfig = (actor: AnyActorRef): { readonly id?: string } | null => {
   const config = (actor as { readonly logic?: { readonly config?: unknown } }).logic?.config;
   return typeof config === 'object' && config !== null ? (config as { readonly id?: string }) : null;
 };
 
-interface Shown {
+interface LooseSnapshot {
   readonly status?: string;
   readonly value?: unknown;
   readonly context?: unknown;
@@ -47,8 +47,8 @@ interface Shown {
   readonly tags?: ReadonlySet<string>;
 }
 
-const snapshotOf = (snapshot: unknown): object => {
-  const { status, value, context, output, error, tags } = snapshot as Shown;
+const plainSnapshot = (snapshot: unknown): object => {
+  const { status, value, context, output, error, tags } = snapshot as LooseSnapshot;
   return {
     status,
     value,
@@ -68,20 +68,20 @@ const base = (actor: AnyActorRef, rootId: string) => ({
 });
 
 const actorMessage = (actor: AnyActorRef, rootId: string, snapshot: object): InspectionMessage => {
-  const config = configOf(actor);
+  const config = machineConfig(actor);
   const own = actor.id === actor.sessionId ? undefined : actor.id;
   const name = own ?? config?.id ?? actor.id;
   return {
     ...base(actor, rootId),
     type: '@xstate.actor',
     name,
-    definition: JSON.stringify(config ?? { id: name }, plain),
+    definition: JSON.stringify(config ?? { id: name }, withoutCycles),
     parentId: (actor as { readonly _parent?: AnyActorRef })._parent?.sessionId,
     snapshot,
   };
 };
 
-const messageOf = (event: InspectionEvent): InspectionMessage | null => {
+const inspectionMessage = (event: InspectionEvent): InspectionMessage | null => {
   const actor = event.actorRef as AnyActorRef;
   // An actor is announced before it has a snapshot; its first one follows.
   if (event.type === '@xstate.actor') return actorMessage(actor, event.rootId, { status: 'active' });
@@ -97,7 +97,7 @@ const messageOf = (event: InspectionEvent): InspectionMessage | null => {
       ...base(actor, event.rootId),
       type: '@xstate.snapshot',
       event: event.event,
-      snapshot: snapshotOf(event.snapshot),
+      snapshot: plainSnapshot(event.snapshot),
     };
   return null;
 };
@@ -106,16 +106,16 @@ const messageOf = (event: InspectionEvent): InspectionMessage | null => {
 export const createInspection = (redact: (text: string) => string): Inspection => {
   const live = new Map<string, { readonly actor: AnyActorRef; readonly rootId: string }>();
   const listeners = new Set<(message: string) => void>();
-  const textOf = (message: InspectionMessage): string => redact(JSON.stringify(message, plain));
+  const textOf = (message: InspectionMessage): string => redact(JSON.stringify(message, withoutCycles));
 
   const remember = (event: InspectionEvent): void => {
     const actor = event.actorRef as AnyActorRef;
-    if (event.type === '@xstate.actor' && live.size < liveAtMost)
+    if (event.type === '@xstate.actor' && live.size < actorsAtMost)
       live.set(actor.sessionId, { actor, rootId: event.rootId });
     if (event.type === '@xstate.snapshot' && event.snapshot.status !== 'active') live.delete(actor.sessionId);
   };
   const tell = (event: InspectionEvent): void => {
-    const message = listeners.size === 0 ? null : messageOf(event);
+    const message = listeners.size === 0 ? null : inspectionMessage(event);
     if (message === null) return;
     const text = textOf(message);
     for (const listener of listeners) listener(text);
@@ -132,7 +132,7 @@ export const createInspection = (redact: (text: string) => string): Inspection =
     },
     subscribe: (listener) => {
       for (const { actor, rootId } of live.values())
-        listener(textOf(actorMessage(actor, rootId, snapshotOf(actor.getSnapshot()))));
+        listener(textOf(actorMessage(actor, rootId, plainSnapshot(actor.getSnapshot()))));
       listeners.add(listener);
       return () => listeners.delete(listener);
     },

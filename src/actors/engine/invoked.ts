@@ -4,62 +4,64 @@ import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { withTimeout } from '../process/with-timeout.ts';
 
-type Work<Output, Input> = (input: Input, signal: AbortSignal) => Promise<Output>;
+type InvokedWork<Output, Input> = (input: Input, signal: AbortSignal) => Promise<Output>;
 
 /**
  * Everything that the task chart invokes runs through here: the next work of a task begins only when all that the chart
  * has left is silent. So nothing of an earlier state, or of an earlier attempt, acts beside it.
  */
-export interface Invoked {
-  actor<Output, Input extends { readonly taskId: TaskId }>(work: Work<Output, Input>): PromiseActorLogic<Output, Input>;
+export interface InvokedActors {
+  actor<Output, Input extends { readonly taskId: TaskId }>(
+    work: InvokedWork<Output, Input>,
+  ): PromiseActorLogic<Output, Input>;
   /** Waits until all that actors of a task which are gone began is silent. @throws when it does not end in time */
-  whenSilent(taskId: TaskId): Promise<void>;
+  whenEnded(taskId: TaskId): Promise<void>;
   /** Waits until nothing is at work any more, or for so long. */
   settle(ms: number): Promise<void>;
 }
 
-interface Begun {
+interface RunningWork {
   readonly signal: AbortSignal;
   readonly work: Promise<unknown>;
 }
 
 /** How long work may take to end after its signal (ms). */
-const endMs = 20_000;
+const endWorkMs = 20_000;
 
 /** It passes like an outage of the tracker: the chart tries again later. */
-const stillAtWork = (cause: unknown): never => {
+const asTrackerOutage = (cause: unknown): never => {
   const detail = messageOf(cause);
   throw new ServiceError('tracker_unavailable', { detail, remedy: 'it is tried again' }, { cause });
 };
 
-export const createInvoked = (): Invoked => {
-  const begun = new Map<TaskId, Set<Begun>>();
+export const createInvokedActors = (): InvokedActors => {
+  const running = new Map<TaskId, Set<RunningWork>>();
 
-  const ended = async (taskId: TaskId, works: readonly Begun[]): Promise<void> => {
+  const waitFor = async (taskId: TaskId, works: readonly RunningWork[]): Promise<void> => {
     const all = Promise.allSettled(works.map(({ work }) => work));
-    if (works.length > 0) await withTimeout(all, endMs, `what ${taskId} did before`);
+    if (works.length > 0) await withTimeout(all, endWorkMs, `what ${taskId} did before`);
   };
-  const left = (taskId: TaskId): readonly Begun[] =>
-    [...(begun.get(taskId) ?? [])].filter(({ signal }) => signal.aborted);
+  const stoppedWork = (taskId: TaskId): readonly RunningWork[] =>
+    [...(running.get(taskId) ?? [])].filter(({ signal }) => signal.aborted);
 
-  const remember = (taskId: TaskId, each: Begun): void => {
-    const own = begun.get(taskId) ?? new Set();
-    begun.set(taskId, own.add(each));
+  const remember = (taskId: TaskId, each: RunningWork): void => {
+    const own = running.get(taskId) ?? new Set();
+    running.set(taskId, own.add(each));
     const forget = (): void => {
       own.delete(each);
-      if (own.size === 0 && begun.get(taskId) === own) begun.delete(taskId);
+      if (own.size === 0 && running.get(taskId) === own) running.delete(taskId);
     };
     each.work.then(forget, forget);
   };
 
   /** Begins at once where nothing is left to wait for. */
   const run = async <Output, Input extends { readonly taskId: TaskId }>(
-    work: Work<Output, Input>,
+    work: InvokedWork<Output, Input>,
     input: Input,
     signal: AbortSignal,
   ): Promise<Output> => {
-    const earlier = left(input.taskId);
-    if (earlier.length > 0) await ended(input.taskId, earlier).catch(stillAtWork);
+    const earlier = stoppedWork(input.taskId);
+    if (earlier.length > 0) await waitFor(input.taskId, earlier).catch(asTrackerOutage);
     signal.throwIfAborted();
     return work(input, signal);
   };
@@ -71,9 +73,9 @@ export const createInvoked = (): Invoked => {
         remember(input.taskId, { signal, work: running });
         return running;
       }),
-    whenSilent: (taskId) => ended(taskId, left(taskId)),
+    whenEnded: (taskId) => waitFor(taskId, stoppedWork(taskId)),
     settle: (ms) => {
-      const all = [...begun.values()].flatMap((own) => [...own].map(({ work }) => work));
+      const all = [...running.values()].flatMap((own) => [...own].map(({ work }) => work));
       return withTimeout(Promise.allSettled(all), ms, 'the work').catch(() => {});
     },
   };

@@ -5,10 +5,10 @@ import type { TaskView } from '../journal/task-view.ts';
 import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import { requireId } from './task-id.ts';
-import { type Catalogue, createCatalogue } from './task-queries.ts';
+import { createTaskQueries, type TaskQueries } from './task-queries.ts';
 
 /** What works on a project's files alone, while no server runs. */
-export interface OfflineService extends Catalogue {
+export interface OfflineService extends TaskQueries {
   /** Closes a task that no attempt holds. @throws task_not_found, dependencies_unmet, already_running */
   close(taskId: string, reason: string | null): Promise<TaskView>;
   /**
@@ -19,7 +19,7 @@ export interface OfflineService extends Catalogue {
 }
 
 export const createOfflineService = (tracker: Tracker, store: Store | null, now: () => number): OfflineService => {
-  const catalogue = createCatalogue({ tracker, store, viewOf: (tracked) => viewSaved(store, tracked) });
+  const catalogue = createTaskQueries({ tracker, store, viewOf: (tracked) => viewSaved(store, tracked) });
   return {
     ...catalogue,
     close: async (taskId, reason) => {

@@ -15,7 +15,7 @@ const savedSchema = z.looseObject({
 type Feedback = { readonly round: number; readonly text: string };
 
 /** Where the chart's own table says that it goes on. @throws when the state is not of this server's chart */
-const placeOf = (value: string, context: AgentContext, id: string): Resume['at'] => {
+const resumeState = (value: string, context: AgentContext, id: string): Resume['at'] => {
   const row = Object.entries(agentRestart).find(([state]) => state === value)?.[1];
   if (row === undefined || row === 'over') throw new Error(`the state ${value} of ${id} is not known to this server`);
   return typeof row === 'function' ? row(context) : row;
@@ -26,7 +26,7 @@ const deadlineOf = (value: string, { deadlineAt, limitAt }: AgentContext): numbe
   value === 'pausing' ? (limitAt ?? deadlineAt) : deadlineAt;
 
 /** An agent that had finished, and whose work is sent back to it. */
-const sentBack = (context: AgentContext, { round, text }: Feedback): Resume => ({
+const resumeWithFeedback = (context: AgentContext, { round, text }: Feedback): Resume => ({
   at: null,
   context: { ...context, round, finish: null, repeats: 0, answer: { from: 'check', text, allowed: true } },
 });
@@ -43,9 +43,9 @@ export const resumeFrom = (
   const known = context as unknown as AgentContext;
   if (status === 'done')
     return feedback !== null && known.round < feedback.round && known.failure === null
-      ? { resume: sentBack(known, feedback) }
+      ? { resume: resumeWithFeedback(known, feedback) }
       : { outcome: output as AttemptOutcome };
-  const at = placeOf(value, known, saved.id);
+  const at = resumeState(value, known, saved.id);
   const deadlineAt = deadlineOf(value, known);
   return { resume: { at, context: { ...known, deadlineAt, limitAt: null } } };
 };

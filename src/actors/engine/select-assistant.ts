@@ -2,14 +2,14 @@ import { ServiceError } from '../../machines/errors.ts';
 import type { Role, RunOptions } from '../../machines/task.ts';
 import type { Assistants } from '../assistants/assistants.ts';
 import type { Model } from '../model/port.ts';
-import { type Chosen, choose } from './backend-choice.ts';
+import { type SelectedBackend, selectBackend } from './backend-choice.ts';
 import { modelNameFor, type Price, type Settings } from './settings.ts';
 
 /** Who does the work of a run, as it is configured and logged in now. */
-export interface Chooser {
-  now(run: RunOptions, role: Role): Chosen;
+export interface BackendSelector {
+  now(run: RunOptions, role: Role): SelectedBackend;
   /** The same, but where nobody could do it, assistants are asked again: somebody may have logged in since. */
-  afterLook(run: RunOptions, role: Role): Promise<Chosen>;
+  afterLoginCheck(run: RunOptions, role: Role): Promise<SelectedBackend>;
   /** For an attempt that our own loop has begun, whatever would be chosen now. @throws without a credential */
   requireModel(seat: { readonly options: RunOptions; readonly role: Role }): {
     readonly model: Model;
@@ -24,7 +24,7 @@ export interface Chooser {
   requireCost(run: RunOptions, role: Role): Promise<void>;
 }
 
-export interface ChooserPorts {
+export interface BackendSelectorPorts {
   readonly settings: () => Settings;
   readonly selectModel: (requested: string) => Model | null;
   readonly assistants: Assistants;
@@ -32,27 +32,27 @@ export interface ChooserPorts {
 
 const free: Price = { input: 0, cachedInput: 0, output: 0 };
 
-export const createChooser = ({ settings, selectModel, assistants }: ChooserPorts): Chooser => {
+export const createBackendSelector = ({ settings, selectModel, assistants }: BackendSelectorPorts): BackendSelector => {
   const priceOf = (model: Model | null, name: string): Price | undefined =>
     model === null || model.disclaimer === null ? settings().prices[name] : free;
   const requestedFor = (options: RunOptions, role: Role): string =>
     settings().roles[role].backend === 'scripted' ? 'scripted' : modelNameFor(settings(), options, role);
-  const now = (run: RunOptions, role: Role): Chosen =>
-    choose({ settings: settings(), selectModel, assistants }, run, role);
-  const afterLook = async (run: RunOptions, role: Role): Promise<Chosen> => {
+  const now = (run: RunOptions, role: Role): SelectedBackend =>
+    selectBackend({ settings: settings(), selectModel, assistants }, run, role);
+  const afterLook = async (run: RunOptions, role: Role): Promise<SelectedBackend> => {
     const chosen = now(run, role);
     if (chosen.backend !== 'builtin' || chosen.model !== null) return chosen;
     await assistants.checkLogins();
     return now(run, role);
   };
-  const knowsCost = (chosen: Chosen): boolean =>
+  const knowsCost = (chosen: SelectedBackend): boolean =>
     chosen.backend === 'builtin'
       ? chosen.model === null || priceOf(chosen.model, chosen.name) !== undefined
       : assistants.of(chosen.backend)?.reportsCost === true || settings().prices[chosen.model ?? ''] !== undefined;
 
   return {
     now,
-    afterLook,
+    afterLoginCheck: afterLook,
     requireModel: ({ options, role }) => {
       const requested = requestedFor(options, role);
       const model = selectModel(requested);

@@ -40,14 +40,14 @@ export interface SupervisionPorts {
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
-const firstPauseMs = 1_000;
-const longestPauseMs = 60_000;
+const firstRestartPauseMs = 1_000;
+const longestRestartPauseMs = 60_000;
 /** After so long without a fault the pauses begin anew. */
-const soundMs = 10 * 60_000;
+const healthyMs = 10 * 60_000;
 
 /** The first new one comes at once. */
 const pauseBefore = (faults: number): number =>
-  faults === 1 ? 0 : Math.min(firstPauseMs * 2 ** (faults - 2), longestPauseMs);
+  faults === 1 ? 0 : Math.min(firstRestartPauseMs * 2 ** (faults - 2), longestRestartPauseMs);
 
 export const createSupervision = (ports: SupervisionPorts): Supervision => {
   const logic = endsWithChildren(supervisorMachine.provide({ actors: { agent: ports.agent } }));
@@ -65,39 +65,39 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
     next.on('*', (fact) => {
       for (const listener of listeners) listener(fact);
     });
-    next.subscribe({ error: (error) => recoverLater('the supervisor broke', error) });
+    next.subscribe({ error: (error) => replaceLater('the supervisor broke', error) });
     return next;
   };
 
-  const recoverLater = (what: string, error: unknown): void => {
+  const replaceLater = (what: string, error: unknown): void => {
     if (isStopped) return;
     const now = ports.now();
-    faults = now - lastFaultAt > soundMs ? 1 : faults + 1;
+    faults = now - lastFaultAt > healthyMs ? 1 : faults + 1;
     lastFaultAt = now;
     const pauseMs = pauseBefore(faults);
     problem = `${what}; its tasks are taken up again in ${pauseMs / 1_000} s; the log has the reason`;
     ports.log(`${what}; its tasks are taken up again`, { error, pause_ms: pauseMs });
     clearTimeout(timer);
     timer = setTimeout(() => {
-      recovering = recovering.then(recover);
+      recovering = recovering.then(replaceActor);
     }, pauseMs).unref();
   };
 
   /** As in a new process: nothing counts but what was committed. */
-  const recover = async (): Promise<void> => {
+  const replaceActor = async (): Promise<void> => {
     if (isStopped) return;
     try {
       actor.stop();
       actor = create();
       actor.start();
       ports.dropTasks();
-      await takeUp();
+      await restoreTasks();
     } catch (error) {
-      recoverLater('the tasks could not be taken up', error);
+      replaceLater('the tasks could not be taken up', error);
     }
   };
 
-  const takeUp = async (): Promise<void> => {
+  const restoreTasks = async (): Promise<void> => {
     const own = actor;
     if (isDraining) send({ type: 'drain' });
     await ports.restore();
@@ -121,7 +121,7 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
     check: () => ({ ok: problem === null, detail: problem ?? 'slots are given' }),
     start: async () => {
       actor.start();
-      await takeUp();
+      await restoreTasks();
     },
     drain: () => {
       isDraining = true;

@@ -20,7 +20,7 @@ export interface SystemPorts {
   readonly environment: Readonly<Record<string, string>>;
   readonly results: Results;
   /** Ends every process that began with this variable in its environment, and says how many there were. */
-  readonly endMarked: (variable: string, value: string) => Promise<number>;
+  readonly endOrphans: (variable: string, value: string) => Promise<number>;
   readonly now: () => number;
   /** Sees every actor, or is absent: looking costs time (facts/runtime 3). */
   readonly inspect?: (event: InspectionEvent) => void;

@@ -6,16 +6,18 @@ import type { EventType } from '../journal/event-types.ts';
 import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { MergeMode, Workspace } from '../workspace/port.ts';
-import type { Invoked } from './invoked.ts';
-import type { Attempts } from './slots.ts';
+import type { AgentRuns } from './agent-runs.ts';
+import type { InvokedActors } from './invoked.ts';
+import type { Slots } from './slots.ts';
 import type { VerifyCommands } from './verify.ts';
 
 /** What the slots of the task machine are made of. */
-export interface TaskWorkPorts {
+export interface TaskActorPorts {
   readonly tracker: Tracker;
   readonly store: Store;
-  readonly attempts: Attempts;
-  readonly invoked: Invoked;
+  readonly slots: Slots;
+  readonly agentRuns: AgentRuns;
+  readonly invoked: InvokedActors;
   readonly results: Results;
   readonly verify: VerifyCommands;
   readonly workspace: Workspace;

@@ -56,7 +56,7 @@ export interface HistoryRequest {
 }
 
 /** What can be asked of a project's tasks without an agent, so also without a server. Rejects with `ServiceError` only. */
-export interface Catalogue {
+export interface TaskQueries {
   /** @throws invalid_params, task_not_found (a dependency), tracker_unavailable */
   create(request: CreateRequest): Promise<TaskView>;
   /** @throws task_not_found */
@@ -73,7 +73,7 @@ export interface Catalogue {
   history(request: HistoryRequest): Promise<{ entries: readonly unknown[]; next_after?: number }>;
 }
 
-export interface CataloguePorts {
+export interface TaskQueryPorts {
   readonly tracker: Tracker;
   /** Null where nothing was ever run. */
   readonly store: Pick<Store, 'read' | 'actor'> | null;
@@ -94,7 +94,7 @@ export const titleFrom = (description: string): string => {
 };
 
 /** What comes after the task that a cursor names. */
-const after = (every: readonly TrackedTask[], cursor: string | undefined): readonly TrackedTask[] => {
+const afterCursor = (every: readonly TrackedTask[], cursor: string | undefined): readonly TrackedTask[] => {
   if (cursor === undefined) return every;
   const index = every.findIndex(({ id }) => id === cursor);
   if (index >= 0) return every.slice(index + 1);
@@ -102,7 +102,7 @@ const after = (every: readonly TrackedTask[], cursor: string | undefined): reado
   throw new ServiceError('invalid_params', { fields: [{ path: 'cursor', problem }] });
 };
 
-export const createCatalogue = ({ tracker, store, viewOf, knownTask }: CataloguePorts): Catalogue => {
+export const createTaskQueries = ({ tracker, store, viewOf, knownTask }: TaskQueryPorts): TaskQueries => {
   const find = async (taskId: string): Promise<TrackedTask> => {
     const id = requireId(taskId);
     const known = (): TrackedTask | null => knownTask?.(id) ?? null;
@@ -147,7 +147,7 @@ export const createCatalogue = ({ tracker, store, viewOf, knownTask }: Catalogue
     },
     status: async (taskId) => viewOf(await find(taskId)),
     list: async ({ status, limit = pageSize, cursor }) => {
-      const matching = after(await tracker.list(), cursor)
+      const matching = afterCursor(await tracker.list(), cursor)
         .map(viewOf)
         .filter((view) => status === undefined || (view.status === status && (status !== 'queued' || view.ready)));
       const tasks = matching.slice(0, limit);

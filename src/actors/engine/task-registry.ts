@@ -8,151 +8,124 @@ import type { taskMachine } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { persistedSnapshot, readSaved } from '../journal/snapshots.ts';
 import type { AgentState } from '../journal/task-view.ts';
-import { type Shown, shownIn, trackedFrom } from '../journal/transition-frames.ts';
+import { type PreviousView, shownIn, trackedFrom } from '../journal/transition-frames.ts';
 import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
-import { createFamily } from './actor-system.ts';
-import { createTimerWheel } from './deadlines.ts';
+import { createTaskRoot } from './actor-system.ts';
+import { createRestoreRetries } from './restore-retries.ts';
+import { createUseCounts } from './use-counts.ts';
 
 export type TaskMachine = typeof taskMachine;
 
-/** A task whose actor is alive. */
-export interface Live {
+/** A task with an actor. */
+export interface LiveTask {
   readonly actor: ActorRefFrom<TaskMachine>;
   tracked: TrackedTask;
   agent: AgentState | null;
-  /** The snapshot of the agent that runs in this process. */
+  /** Snapshot of the agent, if it runs in this process. */
   running: AgentSnapshot | null;
-  /** What was shown of it last. */
-  shown: Shown | null;
+  /** State in the last frame. */
+  shown: PreviousView | null;
+  /** Id of the request that is being answered. */
   requestId: string | null;
-  /** Why it was given up, for those who still wait for its answer. */
-  fault: unknown;
 }
 
-export interface LiveTasksPorts {
+export interface TaskRegistryPorts {
   readonly tracker: Tracker;
   readonly store: Store;
   readonly now: () => number;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
-  /** Who looks on, as an option of XState's actors. */
+  /** Option of XState's actors. */
   readonly inspected: { readonly inspect?: (event: InspectionEvent) => void };
-  /** Resolves when nothing that an actor of the task began is at work any more. @throws when it does not end */
-  readonly whenSilent: (taskId: TaskId) => Promise<void>;
-  /** A task actor ended in error: whatever it held must be given back, and what was gathered of it is void. */
+  /** Waits until the work of earlier actors of the task has ended. @throws when that takes too long */
+  readonly whenEnded: (taskId: TaskId) => Promise<void>;
+  /** Called when a task actor ended in error: gives back its slot and drops its uncommitted changes. */
   readonly onCrash: (taskId: TaskId) => void;
   readonly setDeadline: (taskId: TaskId, at: number | null) => void;
-  /** What an actor must be told that comes to life at rest. */
+  /** First event of an actor that starts at rest. */
   readonly observation: (tracked: TrackedTask) => TaskEvent;
 }
 
 /**
- * The task actors that are alive, found by id: one for every task that is pending, and one for a task that somebody asks
- * something. They are restored from what was committed, and let go when nobody needs them.
+ * Task actors by id: one for every pending task, and one for each task that is in use. An actor
+ * starts from its committed state and is removed when it is neither pending nor in use.
  */
-export interface LiveTasks {
-  get(taskId: TaskId): Live | null;
-  isArriving(taskId: TaskId): boolean;
-  /** The actor of a task stays alive while somebody works with it. @throws task_not_found; internal when stopping */
-  hold<Result>(taskId: TaskId, work: (task: Live) => Promise<Result>): Promise<Result>;
-  /** As the tracker had it when it was shown last; null when it never was. */
+export interface TaskRegistry {
+  get(taskId: TaskId): LiveTask | null;
+  isStarting(taskId: TaskId): boolean;
+  /** Keeps the actor of a task while `work` runs. @throws task_not_found; internal when stopping */
+  use<Result>(taskId: TaskId, work: (task: LiveTask) => Promise<Result>): Promise<Result>;
+  /** The task as its last frame shows it; null when it has no frame. */
   lastShown(taskId: TaskId): TrackedTask | null;
-  /** Brings a pending task back to life; what cannot be restored is tried again. */
-  revive(taskId: TaskId, known?: TrackedTask | null): Promise<void>;
-  /** Ends every actor; what is pending is revived from what was committed. */
+  /** Starts the actor of a pending task; retries when that fails. */
+  restore(taskId: TaskId, known?: TrackedTask | null): Promise<void>;
+  /** Stops every actor. */
   dropAll(): void;
-  /** Ends an actor whose state could not be committed: it comes back as it was before. */
-  discard(taskId: TaskId, task: Live, error: unknown): void;
+  /** Stops an actor whose state could not be committed; it is restored from the state before. */
+  discard(taskId: TaskId, task: LiveTask, error: unknown): void;
   stop(): void;
 }
-
-const reviveMs = 5_000;
-const reviveAtMostMs = 10 * 60_000;
 
 const stopping = (): ServiceError =>
   new ServiceError('internal', { detail: 'the server is stopping; ask again when it is back' });
 
-const interrupted = (): ServiceError =>
+export const restoredMeanwhile = (): ServiceError =>
   new ServiceError('internal', { detail: 'the task was taken up again meanwhile; ask again' });
 
-/** It will be tried again; who asks now is told why there is no answer. */
-const stillAtWork = (cause: unknown): never => {
-  const detail = `${messageOf(cause)}; ask again later`;
-  throw new ServiceError('internal', { detail }, { cause });
+const asInternalError = (cause: unknown): never => {
+  throw new ServiceError('internal', { detail: `${messageOf(cause)}; ask again later` }, { cause });
 };
 
-export const createLiveTasks = (logic: TaskMachine, ports: LiveTasksPorts): LiveTasks => {
-  const { tracker, store, now } = ports;
-  const family = createFamily(ports.inspected);
-  const live = new Map<TaskId, Live>();
-  const arriving = new Map<TaskId, Promise<Live>>();
-  /** How many callers wait for an answer of a task; its actor stays while there is one. */
-  const asking = new Map<TaskId, number>();
-  const reviving = new Map<TaskId, number>();
-  const wheel = createTimerWheel(now, (taskId) => void revive(taskId as TaskId));
+const lastShownOf = ({ store, tracker }: TaskRegistryPorts, taskId: TaskId): TrackedTask | null => {
+  const latest = store.latest(taskId, 'snapshot');
+  return latest === null ? null : trackedFrom(shownIn(latest.data), tracker.actor);
+};
+
+/** A pending task is found also while the tracker is away or has lost it. @throws task_not_found */
+const findTask = async (ports: TaskRegistryPorts, taskId: TaskId, isPending: boolean): Promise<TrackedTask> => {
+  const last = isPending ? lastShownOf(ports, taskId) : null;
+  const found = await (last === null ? ports.tracker.find(taskId) : ports.tracker.find(taskId).catch(() => null));
+  const tracked = found ?? last;
+  if (tracked === null) throw new ServiceError('task_not_found', { task_id: taskId });
+  return tracked;
+};
+
+export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts): TaskRegistry => {
+  const { store } = ports;
+  const root = createTaskRoot(ports.inspected);
+  const live = new Map<TaskId, LiveTask>();
+  const starting = new Map<TaskId, Promise<LiveTask>>();
+  const uses = createUseCounts();
+  const retries = createRestoreRetries(ports.now, (taskId) => void restore(taskId));
   let stopped = false;
 
-  const evict = (taskId: TaskId, task: Live): void => {
-    const snapshot = task.actor.getSnapshot();
-    if (live.get(taskId) !== task || asking.has(taskId) || snapshot.hasTag('pending')) return;
+  const removeIfIdle = (taskId: TaskId, task: LiveTask): void => {
+    if (live.get(taskId) !== task || uses.has(taskId) || task.actor.getSnapshot().hasTag('pending')) return;
     live.delete(taskId);
-    family.stop(task.actor);
+    root.stop(task.actor);
   };
 
-  const crashed = (taskId: TaskId, task: Live, error: unknown): void => {
-    ports.log('the actor of a task broke; it is restored from what was committed last', { task_id: taskId, error });
+  const crashed = (taskId: TaskId, task: LiveTask, error: unknown): void => {
+    ports.log('the actor of a task failed; it is restored from its committed state', { task_id: taskId, error });
     if (live.get(taskId) === task) live.delete(taskId);
-    task.fault = error;
     ports.onCrash(taskId);
-    reviveLater(taskId);
+    retries.later(taskId);
   };
 
-  /** The pause doubles with every try, so that a task that cannot be restored costs ever less. */
-  const reviveLater = (taskId: TaskId): void => {
-    if (stopped) return;
-    const tries = reviving.get(taskId) ?? 0;
-    reviving.set(taskId, tries + 1);
-    wheel.set(taskId, now() + Math.min(reviveMs * 2 ** tries, reviveAtMostMs));
-  };
-
-  const lastShown = (taskId: TaskId): TrackedTask | null => {
-    const latest = store.latest(taskId, 'snapshot');
-    return latest === null ? null : trackedFrom(shownIn(latest.data), tracker.actor);
-  };
-
-  /** What is at work goes on also while the tracker is away, and when it has lost the task. */
-  const lookFor = async (taskId: TaskId, atWork: boolean): Promise<TrackedTask | null> => {
-    const last = atWork ? lastShown(taskId) : null;
-    return last === null ? tracker.find(taskId) : ((await tracker.find(taskId).catch(() => null)) ?? last);
-  };
-
-  const enliven = async (taskId: TaskId, known: TrackedTask | null): Promise<Live> => {
-    const atWork = store.actor(taskId)?.pending === true;
-    const tracked = known ?? (await lookFor(taskId, atWork));
-    // An actor that broke left its work to be stopped; the next one must not begin beside it.
-    if (atWork) await ports.whenSilent(taskId).catch(stillAtWork);
-    if (tracked === null) throw new ServiceError('task_not_found', { task_id: taskId });
+  const start = async (taskId: TaskId, known: TrackedTask | null): Promise<LiveTask> => {
+    const isPending = store.actor(taskId)?.pending === true;
+    const tracked = known ?? (await findTask(ports, taskId, isPending));
+    // A failed actor may have left work that is still being stopped; the next actor must not run beside it.
+    if (isPending) await ports.whenEnded(taskId).catch(asInternalError);
     if (stopped) throw stopping();
     const saved = store.actor(taskId);
-    const actor = createActor(logic, {
-      id: taskId,
-      parent: family.parent,
-      input: { taskId },
-      ...(saved === null ? {} : { snapshot: persistedSnapshot(saved) }),
-    });
+    const snapshot = saved === null ? {} : { snapshot: persistedSnapshot(saved) };
+    const actor = createActor(logic, { id: taskId, parent: root.parent, input: { taskId }, ...snapshot });
     const rows = saved === null ? null : readSaved(store, saved);
-    const task: Live = {
-      actor,
-      tracked,
-      agent: rows?.agent ?? null,
-      running: null,
-      shown: null,
-      requestId: null,
-      fault: null,
-    };
+    const task: LiveTask = { actor, tracked, agent: rows?.agent ?? null, running: null, shown: null, requestId: null };
     live.set(taskId, task);
     actor.subscribe({
-      next: () => queueMicrotask(() => evict(taskId, task)),
+      next: () => queueMicrotask(() => removeIfIdle(taskId, task)),
       error: (error) => crashed(taskId, task, error),
     });
     if (rows !== null && saved?.pending === true) ports.setDeadline(taskId, rows.task.context.deadlineAt);
@@ -161,67 +134,60 @@ export const createLiveTasks = (logic: TaskMachine, ports: LiveTasksPorts): Live
     return task;
   };
 
-  const hydrate = (taskId: TaskId, known: TrackedTask | null = null): Promise<Live> => {
+  const taskFor = (taskId: TaskId, known: TrackedTask | null = null): Promise<LiveTask> => {
     const present = live.get(taskId);
     if (present !== undefined) return Promise.resolve(present);
-    const coming = arriving.get(taskId) ?? enliven(taskId, known).finally(() => arriving.delete(taskId));
-    arriving.set(taskId, coming);
+    const coming = starting.get(taskId) ?? start(taskId, known).finally(() => starting.delete(taskId));
+    starting.set(taskId, coming);
     return coming;
   };
 
-  const revive = async (taskId: TaskId, known: TrackedTask | null = null): Promise<void> => {
+  const restore = async (taskId: TaskId, known: TrackedTask | null = null): Promise<void> => {
     if (stopped) return;
     try {
-      await hydrate(taskId, known);
-      reviving.delete(taskId);
+      await taskFor(taskId, known);
+      retries.forget(taskId);
     } catch (error) {
-      ports.log('a pending task could not be restored; it is tried again', { task_id: taskId, error });
-      reviveLater(taskId);
+      ports.log('a pending task could not be restored; the server tries again', { task_id: taskId, error });
+      retries.later(taskId);
     }
   };
 
   const dropAll = (): void => {
     const all = [...live.values()];
     live.clear();
-    for (const task of all) {
-      task.fault = stopped ? stopping() : interrupted();
-      family.stop(task.actor);
+    for (const { actor } of all) root.stop(actor);
+  };
+
+  const use: TaskRegistry['use'] = async (taskId, work) => {
+    uses.add(taskId);
+    try {
+      const task = await taskFor(taskId);
+      const { status, error } = task.actor.getSnapshot();
+      if (status === 'error') throw error;
+      if (stopped) throw stopping();
+      return await work(task);
+    } finally {
+      uses.remove(taskId);
+      const task = live.get(taskId);
+      if (task !== undefined) removeIfIdle(taskId, task);
     }
   };
 
   return {
     get: (taskId) => live.get(taskId) ?? null,
-    isArriving: (taskId) => arriving.has(taskId),
-    lastShown,
-    revive,
-
-    hold: async (taskId, work) => {
-      asking.set(taskId, (asking.get(taskId) ?? 0) + 1);
-      try {
-        const task = await hydrate(taskId);
-        const { status, error } = task.actor.getSnapshot();
-        if (status === 'error') throw error;
-        if (stopped) throw stopping();
-        return await work(task);
-      } finally {
-        const others = (asking.get(taskId) ?? 1) - 1;
-        if (others === 0) asking.delete(taskId);
-        else asking.set(taskId, others);
-        const task = live.get(taskId);
-        if (task !== undefined) evict(taskId, task);
-      }
-    },
-
+    isStarting: (taskId) => starting.has(taskId),
+    lastShown: (taskId) => lastShownOf(ports, taskId),
+    restore,
+    use,
     discard: (taskId, task, error) => {
       crashed(taskId, task, error);
-      family.stop(task.actor);
+      root.stop(task.actor);
     },
-
     dropAll,
-
     stop: () => {
       stopped = true;
-      wheel.stop();
+      retries.stop();
       dropAll();
     },
   };

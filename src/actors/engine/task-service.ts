@@ -7,9 +7,9 @@ import type { TaskView } from '../journal/task-view.ts';
 import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import { type Explanation, explain, type SlotUse } from './explain.ts';
-import type { TaskHost } from './task-commands.ts';
+import type { TaskCommands } from './task-commands.ts';
 import { isFreeText, requireId } from './task-id.ts';
-import { type Catalogue, createCatalogue } from './task-queries.ts';
+import { createTaskQueries, type TaskQueries } from './task-queries.ts';
 
 export interface ExecuteRequest {
   /** A task id, or free text, from which a task is created first. */
@@ -32,7 +32,7 @@ export interface Execution {
 }
 
 /** What every face of the service asks: HTTP and JSON-RPC, later A2A. Rejects with `ServiceError` only. */
-export interface TaskService extends Catalogue {
+export interface TaskService extends TaskQueries {
   /** @throws task_not_found, dependencies_unmet, already_running, event_not_allowed, credential_missing, queue_full */
   execute(request: ExecuteRequest): Promise<Execution>;
   /** Every guard by name with its value and its inputs, and the events allowed now. @throws task_not_found */
@@ -48,7 +48,7 @@ export interface TaskService extends Catalogue {
 export interface ServicePorts {
   readonly tracker: Tracker;
   readonly store: Store;
-  readonly host: TaskHost;
+  readonly host: TaskCommands;
   readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
   /** @throws invalid_params when a limit of cost cannot be kept */
   readonly requirePrice: (options: RunOptions, role: Role) => Promise<void>;
@@ -62,13 +62,13 @@ export interface ServicePorts {
 }
 
 /** Phases in which a request that was accepted before left nothing behind: it was refused, and may be made again. */
-const atRest: ReadonlySet<string> = new Set(['waiting_for_run', 'waiting_for_dependencies']);
+const phasesWithoutRun: ReadonlySet<string> = new Set(['waiting_for_run', 'waiting_for_dependencies']);
 
 export const createService = (ports: ServicePorts): TaskService => {
   const { tracker, store, host, lookUp, load, requirePrice, requireNetwork, optionsFor, maxRetries } = ports;
   const running = new Map<string, Promise<Execution>>();
 
-  const catalogue = createCatalogue({ tracker, store, viewOf: host.viewOf, knownTask: host.knownTask });
+  const catalogue = createTaskQueries({ tracker, store, viewOf: host.viewOf, knownTask: host.knownTask });
 
   const executionOf = (view: TaskView, role: Role): Execution => ({
     task_id: view.task_id,
@@ -82,7 +82,7 @@ export const createService = (ports: ServicePorts): TaskService => {
   });
 
   /** How a task that another waits for stands: `bd-a1 (failed: no luck)`. */
-  const standing = async (id: TaskId): Promise<string> => {
+  const statusPhrase = async (id: TaskId): Promise<string> => {
     const tracked = await tracker.find(id);
     if (tracked === null) return `${id} (which does not exist)`;
     const { status, error } = host.viewOf(tracked);
@@ -115,7 +115,7 @@ export const createService = (ports: ServicePorts): TaskService => {
     if (seen?.answer != null) return JSON.parse(seen.answer) as Execution;
     if (seen !== null) {
       const view = await catalogue.status(seen.taskId);
-      if (!atRest.has(view.phase)) return executionOf(view, request.role);
+      if (!phasesWithoutRun.has(view.phase)) return executionOf(view, request.role);
     }
     const execution = await run(seen === null ? request : { ...request, task: seen.taskId });
     store.rememberAnswer(requestId, JSON.stringify(execution));
@@ -145,7 +145,7 @@ export const createService = (ports: ServicePorts): TaskService => {
       const snapshot = host.snapshotOf(task_id as TaskId, tracked);
       const { options, role } = snapshot.context;
       const finding = await lookUp(task_id as TaskId, options, role ?? 'engineer');
-      const blockers = await Promise.all(finding.unmet.map(standing));
+      const blockers = await Promise.all(finding.unmet.map(statusPhrase));
       const conflicts = conflictsOf(store, task_id as TaskId, snapshot.context.attempt);
       return explain(snapshot, { finding, slots: load(), blockers, awaiting, conflicts });
     },

@@ -4,13 +4,13 @@ import type { taskMachine } from '../../machines/task-machine.ts';
 import { holderOf, type TrackedTask } from '../../machines/tracked-task.ts';
 import type { Journal } from '../journal/journal.ts';
 import { type RestingViews, savedSnapshot } from '../journal/snapshots.ts';
-import { observedEntries, sameToPeople, shownIn } from '../journal/transition-frames.ts';
+import { looksSame, observedEntries, shownIn } from '../journal/transition-frames.ts';
 import type { Store } from '../store/port.ts';
 import { ignoreStartedRun, onlyWhileIdle } from '../tracker/idle-fence.ts';
 import type { Tracker } from '../tracker/port.ts';
 
 /** A task whose actor is alive, with what the tracker said of it last. */
-interface Observed {
+interface ObservedTask {
   readonly actor: ActorRefFrom<typeof taskMachine>;
   tracked: TrackedTask;
 }
@@ -21,11 +21,11 @@ export interface ObserverPorts {
   readonly journal: Journal;
   readonly now: () => number;
   readonly resting: RestingViews;
-  readonly live: (taskId: TaskId) => Observed | null;
+  readonly live: (taskId: TaskId) => ObservedTask | null;
   readonly isPending: (taskId: TaskId) => boolean;
-  readonly isArriving: (taskId: TaskId) => boolean;
+  readonly isStarting: (taskId: TaskId) => boolean;
   /** Has the actor of a task look at what its tracker says. */
-  readonly wake: (taskId: TaskId) => Promise<void>;
+  readonly startActor: (taskId: TaskId) => Promise<void>;
 }
 
 /**
@@ -36,33 +36,33 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
   const { tracker, store, journal, now, resting, isPending } = ports;
 
   /** Somebody closed a task of which nothing runs here, maybe before a run of it could begin: who waits is told its end. */
-  const isOvertaken = ({ id, status }: TrackedTask): boolean =>
+  const wasClosedElsewhere = ({ id, status }: TrackedTask): boolean =>
     status === 'closed' && store.actor(id) !== null && savedSnapshot(store, id).hasTag('resting');
 
   /** Whether a task at rest would now be shown as another one than it was last. */
   const isNews = (seen: TrackedTask): boolean => {
     const latest = store.latest(seen.id, 'snapshot');
-    return latest === null || !sameToPeople(shownIn(latest.data), resting.viewOf(seen));
+    return latest === null || !looksSame(shownIn(latest.data), resting.viewOf(seen));
   };
 
   /** Marked as ours at work since before its end here: the file was put back to what it was then, by git for instance. */
-  const wasPutBack = ({ id, status, assignee, updatedAt }: TrackedTask): boolean => {
+  const wasRevertedToStarted = ({ id, status, assignee, updatedAt }: TrackedTask): boolean => {
     if (status !== 'in_progress' || assignee !== tracker.actor || isPending(id)) return false;
     const saved = store.actor(id);
     return saved !== null && !saved.pending && Date.parse(updatedAt) < saved.changedAt;
   };
 
   /** Gives it back again. */
-  const putRight = async ({ id }: TrackedTask): Promise<void> => {
+  const releaseAgain = async ({ id }: TrackedTask): Promise<void> => {
     const fresh = await tracker.find(id);
-    if (fresh === null || !wasPutBack(fresh)) return;
+    if (fresh === null || !wasRevertedToStarted(fresh)) return;
     const ended = savedSnapshot(store, id);
     const label = ended.hasTag('failed') ? 'agent-failed' : ended.hasTag('cancelled') ? 'agent-cancelled' : null;
     if (label !== null) await tracker.release(id, label, onlyWhileIdle(store, id)).catch(ignoreStartedRun);
   };
 
   /** A task at rest that changed in the tracker: a frame for who looks on, if it shows anything new. */
-  const showResting = async (seen: TrackedTask): Promise<void> => {
+  const showChange = async (seen: TrackedTask): Promise<void> => {
     if (!isNews(seen)) return;
     // What was listed may be older than what we wrote since.
     const fresh = await tracker.find(seen.id);
@@ -71,7 +71,7 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
   };
 
   /** A task at work that somebody closed, or took for himself. */
-  const tell = async (seen: TrackedTask, host: Observed): Promise<void> => {
+  const observeLive = async (seen: TrackedTask, host: ObservedTask): Promise<void> => {
     const suspicious = seen.status === 'closed' || holderOf(seen, tracker.actor) !== null;
     if (!suspicious) return;
     const { attempt } = host.actor.getSnapshot().context;
@@ -89,12 +89,12 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
   return async (seen) => {
     const host = ports.live(seen.id);
     if (host !== null && isPending(seen.id)) {
-      await tell(seen, host);
+      await observeLive(seen, host);
       return false;
     }
-    if (host === null && wasPutBack(seen)) await putRight(seen);
-    if (host === null && !ports.isArriving(seen.id) && isOvertaken(seen)) await ports.wake(seen.id);
-    else await showResting(seen);
+    if (host === null && wasRevertedToStarted(seen)) await releaseAgain(seen);
+    if (host === null && !ports.isStarting(seen.id) && wasClosedElsewhere(seen)) await ports.startActor(seen.id);
+    else await showChange(seen);
     return !isPending(seen.id);
   };
 };

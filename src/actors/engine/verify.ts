@@ -10,7 +10,7 @@ export type VerifyCommands = (
   signal: AbortSignal,
 ) => Promise<{ readonly failure: Failure | null }>;
 
-const atMostMs = 10 * 60_000;
+const longestVerifyMs = 10 * 60_000;
 const shownOutput = 2_000;
 
 const refused = (command: string, refusal: string): Failure => ({
@@ -31,7 +31,7 @@ export const createVerify =
   }): VerifyCommands =>
   async (attempt, signal) => {
     const { root, readable, git } = await ports.workspace.open(attempt);
-    const timeoutMs = Math.min(ports.limitMs(attempt), atMostMs);
+    const timeoutMs = Math.min(ports.limitMs(attempt), longestVerifyMs);
     for (const command of attempt.options.verify ?? []) {
       const env = ports.environmentOf(attempt);
       const confined = {

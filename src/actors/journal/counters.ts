@@ -3,7 +3,7 @@ import type { Entry, Store } from '../store/port.ts';
 import type { Journal } from './journal.ts';
 
 /** What the journal says about the work so far; recounted from it at every start. */
-export interface Tally {
+export interface Counters {
   readonly spawned: number;
   readonly completed: number;
   readonly failed: number;
@@ -17,7 +17,7 @@ export interface Tally {
   readonly executionSeconds: number;
 }
 
-const nothing: Tally = {
+const zeroCounters: Counters = {
   spawned: 0,
   completed: 0,
   failed: 0,
@@ -36,7 +36,7 @@ const callSchema = z.looseObject({
   output_tokens: z.number().default(0),
 });
 /** Of an assistant, whose calls are not frames of their own. */
-const usageSchema = z.looseObject({
+const assistantUsageSchema = z.looseObject({
   assistant: z.string().optional(),
   model_calls: z.number().default(0),
   input_tokens: z.number().default(0),
@@ -44,7 +44,7 @@ const usageSchema = z.looseObject({
 });
 const endSchema = z.looseObject({ execution_seconds: z.number().default(0) });
 
-const folds: Readonly<Record<string, (tally: Tally, data: unknown) => Tally>> = {
+const folds: Readonly<Record<string, (tally: Counters, data: unknown) => Counters>> = {
   api_call_complete: (tally, data) => {
     const { ok, input_tokens, output_tokens } = callSchema.parse(data);
     return {
@@ -56,7 +56,7 @@ const folds: Readonly<Record<string, (tally: Tally, data: unknown) => Tally>> = 
     };
   },
   usage: (tally, data) => {
-    const { assistant, model_calls, input_tokens, output_tokens } = usageSchema.parse(data);
+    const { assistant, model_calls, input_tokens, output_tokens } = assistantUsageSchema.parse(data);
     if (assistant === undefined) return tally;
     return {
       ...tally,
@@ -81,7 +81,7 @@ const folds: Readonly<Record<string, (tally: Tally, data: unknown) => Tally>> = 
 const agentBegins = '{"machine":"agent","value":"preparing",';
 
 /** One step of the pure fold. */
-export const count = (tally: Tally, { type, data }: Pick<Entry, 'type' | 'data'>): Tally => {
+export const count = (tally: Counters, { type, data }: Pick<Entry, 'type' | 'data'>): Counters => {
   // Most entries are snapshots, and large: the first words of one say enough.
   if (type === 'snapshot') return data.startsWith(agentBegins) ? { ...tally, spawned: tally.spawned + 1 } : tally;
   const fold = folds[type];
@@ -91,8 +91,8 @@ export const count = (tally: Tally, { type, data }: Pick<Entry, 'type' | 'data'>
 const page = 1_000;
 
 /** Counts what stands in the journal, then every commit. */
-export const createMetrics = (store: Store, journal: Journal): (() => Tally) => {
-  let tally = nothing;
+export const createCounters = (store: Store, journal: Journal): (() => Counters) => {
+  let tally = zeroCounters;
   for (let after = 0; ; ) {
     const entries = store.read({ after, limit: page });
     tally = entries.reduce(count, tally);

@@ -4,15 +4,21 @@ import type { TaskSnapshot } from '../../machines/task-machine.ts';
 import type { Change } from '../store/port.ts';
 import { machineVersion } from './snapshots.ts';
 import type { TaskView } from './task-view.ts';
-import { endingEntries, questionEntries, requestEntries, type Shown, transitionEntries } from './transition-frames.ts';
+import {
+  endingEntries,
+  type PreviousView,
+  questionEntries,
+  requestEntries,
+  transitionEntries,
+} from './transition-frames.ts';
 
 /** A transition with what people saw before it and see after it. */
-interface Transition<Snapshot> {
+interface SnapshotTransition<Snapshot> {
   readonly next: Snapshot;
   readonly cause: unknown;
   /** Epoch ms. */
   readonly at: number;
-  readonly before: Shown | null;
+  readonly before: PreviousView | null;
   readonly after: TaskView;
   /** XState's persisted snapshot of `next`. */
   readonly persisted: unknown;
@@ -23,7 +29,7 @@ const changeOf = (
   machine: 'task' | 'agent',
   id: string,
   pending: boolean,
-  { next, cause, at, before, after, persisted }: Transition<TaskSnapshot | AgentSnapshot>,
+  { next, cause, at, before, after, persisted }: SnapshotTransition<TaskSnapshot | AgentSnapshot>,
 ): Change => {
   const { taskId, attempt } = next.context;
   const { value, tags } = next;
@@ -34,7 +40,7 @@ const changeOf = (
 };
 
 /** What becomes durable with one transition of a task; its end brings the last frames of the attempt. */
-export const taskChange = (transition: Transition<TaskSnapshot> & { readonly settledNow: boolean }): Change => {
+export const taskChange = (transition: SnapshotTransition<TaskSnapshot> & { readonly settledNow: boolean }): Change => {
   const { next, after, at, settledNow } = transition;
   const changed = changeOf('task', next.context.taskId, next.hasTag('pending'), transition);
   const change = { ...changed, entries: [...changed.entries, ...requestEntries(after, transition.cause, at)] };
@@ -45,7 +51,7 @@ export const taskChange = (transition: Transition<TaskSnapshot> & { readonly set
 };
 
 /** What becomes durable with one transition of an agent; a question to a person is a frame of its own. */
-export const agentChange = (transition: Transition<AgentSnapshot>): Change => {
+export const agentChange = (transition: SnapshotTransition<AgentSnapshot>): Change => {
   const { next, before, after, at } = transition;
   const { taskId, attempt } = next.context;
   const change = changeOf('agent', attemptKey(taskId, attempt), next.status === 'active', transition);

@@ -25,7 +25,7 @@ export interface Journal {
 }
 
 const gatherMs = 10;
-const longestPauseMs = 30_000;
+const longestRetryPauseMs = 30_000;
 const waitingBytesAtMost = 16 * 1024 * 1024;
 
 export interface JournalOptions {
@@ -105,7 +105,7 @@ export const createJournal = (store: Store, { onError, onListenerError }: Journa
           onError(error);
         }
       },
-      Math.min(gatherMs * 2 ** failures, longestPauseMs),
+      Math.min(gatherMs * 2 ** failures, longestRetryPauseMs),
     );
   };
 

@@ -82,7 +82,7 @@ export const entriesUpTo = (store: Pick<Store, 'read'>, taskId: string, seq: num
   }
 };
 
-const plain = (snapshot: { readonly value: unknown; readonly context: unknown }): string =>
+const comparable = (snapshot: { readonly value: unknown; readonly context: unknown }): string =>
   JSON.stringify([snapshot.value, snapshot.context]);
 
 /**
@@ -96,11 +96,11 @@ export const differenceFrom = (store: Pick<Store, 'read' | 'actor'>, taskId: Tas
   const wrong = steps.find(({ same }) => !same);
   if (wrong !== undefined)
     return `at ${wrong.seq} the ${wrong.machine} comes to ${JSON.stringify(wrong.state)} by ${wrong.event}, which is not what was recorded`;
-  if (plain(JSON.parse(saved.snapshot)) !== plain(JSON.parse(JSON.stringify(task))))
+  if (comparable(JSON.parse(saved.snapshot)) !== comparable(JSON.parse(JSON.stringify(task))))
     return `the saved state of the task is not what its journal makes of it (${JSON.stringify(task.value)})`;
   const savedAgent = store.actor(attemptKey(taskId, task.context.attempt));
   if (agent === null || savedAgent === null || agent.context.attempt !== task.context.attempt) return null;
-  return plain(JSON.parse(savedAgent.snapshot)) === plain(JSON.parse(JSON.stringify(agent)))
+  return comparable(JSON.parse(savedAgent.snapshot)) === comparable(JSON.parse(JSON.stringify(agent)))
     ? null
     : `the saved state of its agent is not what its journal makes of it (${JSON.stringify(agent.value)})`;
 };

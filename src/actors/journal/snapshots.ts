@@ -84,19 +84,19 @@ const waitsAt = [
 ] as const satisfies readonly WaitsAt[];
 
 /** Whether an agent was waiting for a person in an earlier process, and will be again when it is prepared. */
-export const goesToWait = (agent: AgentState): boolean => {
+export const willAskAgain = (agent: AgentState): boolean => {
   const { resumeAt } = agent.context as Pick<AgentContext, 'resumeAt'>;
   return agent.tags.has('phase:preparing') && waitsAt.some((state) => state === resumeAt);
 };
 
 /** Whether an agent waits for a person, or for its slot after that; also when it was about to do so in another process. */
-const hasLent = (saved: SavedActor | null): boolean => {
+const isSlotLent = (saved: SavedActor | null): boolean => {
   const agent = saved?.version === machineVersion ? agentOf(saved) : null;
-  return agent !== null && (agent.tags.has('lent') || goesToWait(agent));
+  return agent !== null && (agent.tags.has('lent') || willAskAgain(agent));
 };
 
 /** The slot that a task holds by what was committed of it, or null; nobody else may get it, whatever becomes of its actor. */
-export const savedSeat = (
+export const savedSlot = (
   store: Pick<Store, 'actor'>,
   taskId: TaskId,
 ): { readonly role: Role; readonly lent: boolean } | null => {
@@ -106,11 +106,11 @@ export const savedSeat = (
   const task = taskMachine.resolveState(parsed as never);
   if (!task.hasTag('live')) return null;
   const agent = store.actor(attemptKey(taskId, task.context.attempt));
-  return { role: task.context.role ?? 'engineer', lent: task.matches({ started: 'working' }) && hasLent(agent) };
+  return { role: task.context.role ?? 'engineer', lent: task.matches({ started: 'working' }) && isSlotLent(agent) };
 };
 
 /** Whether an attempt may still go on, by what was committed; one whose state cannot be read may, as far as we know. */
-export const mayGoOn = (store: Store, taskId: TaskId, attempt: number): boolean => {
+export const mayContinue = (store: Store, taskId: TaskId, attempt: number): boolean => {
   const saved = store.actor(taskId);
   if (saved?.pending !== true) return false;
   return saved.version !== machineVersion || savedSnapshot(store, taskId).context.attempt === attempt;
@@ -129,8 +129,8 @@ export interface RestingViews {
   forget(taskId: TaskId): void;
 }
 
-const restingAtMost = 2_000;
-const nothing = { task: null, agent: null, changedAt: 0 };
+const cachedViewsAtMost = 2_000;
+const noRows = { task: null, agent: null, changedAt: 0 };
 
 export const createRestingViews = (store: Store): RestingViews => {
   const known = new Map<TaskId, { readonly tracked: TrackedTask; readonly view: TaskView }>();
@@ -139,8 +139,8 @@ export const createRestingViews = (store: Store): RestingViews => {
       const last = known.get(tracked.id);
       if (last?.tracked === tracked) return last.view;
       const saved = store.actor(tracked.id);
-      const view = toView({ tracked, ...(saved === null ? nothing : readSaved(store, saved)) });
-      if (known.size >= restingAtMost) known.clear();
+      const view = toView({ tracked, ...(saved === null ? noRows : readSaved(store, saved)) });
+      if (known.size >= cachedViewsAtMost) known.clear();
       known.set(tracked.id, { tracked, view });
       return view;
     },

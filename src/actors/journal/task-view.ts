@@ -127,7 +127,7 @@ const progressOf = (status: string, phase: string, turns: number): number => {
   return byPhase[phase] ?? Math.round((0.05 + (0.8 * turns) / (turns + 5)) * 100) / 100;
 };
 
-const ended: ReadonlySet<string> = new Set(['complete', 'failed', 'cancelled']);
+const finalStatuses: ReadonlySet<string> = new Set(['complete', 'failed', 'cancelled']);
 
 /**
  * Why the last attempt failed, why the last request was refused (the tracker may hold a refused task elsewhere), or what
@@ -139,7 +139,7 @@ const errorOf = (status: string, { context, tags }: TaskState): TaskView['error'
     return { code, message, facts: { ...facts } };
   }
   const stands = !tags.has('pending') || tags.has('phase:waiting_for_tracker');
-  if (!ended.has(status) && stands && context.refusal !== null)
+  if (!finalStatuses.has(status) && stands && context.refusal !== null)
     return {
       code: context.refusal.code,
       message: describeRefusal(context.refusal),
@@ -183,8 +183,8 @@ const roleOf = ({ task, tracked }: ViewParts): TaskView['role'] => {
   return task?.context.role ?? roleSchema.safeParse(label).data;
 };
 
-const endOf = ({ task, tracked }: ViewParts, status: string): string | undefined => {
-  if (!ended.has(status)) return undefined;
+const completedAtOf = ({ task, tracked }: ViewParts, status: string): string | undefined => {
+  if (!finalStatuses.has(status)) return undefined;
   const at = task?.context.completedAt ?? null;
   return at === null ? (tracked.closedAt ?? undefined) : iso(at);
 };
@@ -195,7 +195,7 @@ export const toView = (parts: ViewParts): TaskView => {
   const status = statusOf(parts);
   const phase = phaseOf(parts, status);
   const role = roleOf(parts);
-  const end = endOf(parts, status);
+  const end = completedAtOf(parts, status);
   const awaiting =
     task?.tags.has('started') === true && agent?.context.attempt === task.context.attempt
       ? awaitingOf(agent)

@@ -6,7 +6,7 @@ import { entry } from './event-types.ts';
 import type { TaskState, TaskView } from './task-view.ts';
 
 /** As much of a view as the next transition must be compared with. */
-export interface Shown {
+export interface PreviousView {
   readonly status: string;
   readonly phase: string;
   readonly inputId: string | null;
@@ -14,7 +14,7 @@ export interface Shown {
   readonly changedAt: number;
 }
 
-export const shownOf = ({ status, phase, awaiting, updated_at }: TaskView): Shown => ({
+export const previousViewOf = ({ status, phase, awaiting, updated_at }: TaskView): PreviousView => ({
   status,
   phase,
   inputId: awaiting?.input_id ?? null,
@@ -22,7 +22,16 @@ export const shownOf = ({ status, phase, awaiting, updated_at }: TaskView): Show
 });
 
 /** What people see of a task at rest; a change of anything else is no news. */
-const news = ({ status, phase, ready, title, description, priority, labels, unmet_dependencies }: TaskView): string =>
+const visibleState = ({
+  status,
+  phase,
+  ready,
+  title,
+  description,
+  priority,
+  labels,
+  unmet_dependencies,
+}: TaskView): string =>
   JSON.stringify([status, phase, ready, title, description, priority, labels, unmet_dependencies]);
 
 /** The view in the data of a `snapshot` entry. */
@@ -47,7 +56,7 @@ export const trackedFrom = (view: TaskView, actor: string): TrackedTask => ({
   closedAt: null,
 });
 
-export const sameToPeople = (before: TaskView, after: TaskView): boolean => news(before) === news(after);
+export const looksSame = (before: TaskView, after: TaskView): boolean => visibleState(before) === visibleState(after);
 
 /** What the journal holds of a change that somebody made in the tracker, to a task that nobody of ours works on. */
 export const observedEntries = (view: TaskView, at: number): NewEntry[] => {
@@ -58,14 +67,14 @@ export const observedEntries = (view: TaskView, at: number): NewEntry[] => {
   ];
 };
 
-interface Transition {
+interface TransitionFrames {
   readonly machine: 'task' | 'agent';
   readonly value: unknown;
   readonly tags: ReadonlySet<string>;
   readonly cause: unknown;
   readonly at: number;
   readonly attempt: number;
-  readonly before: Shown | null;
+  readonly before: PreviousView | null;
   readonly after: TaskView;
 }
 
@@ -79,7 +88,7 @@ export const transitionEntries = ({
   attempt,
   before,
   after,
-}: Transition): NewEntry[] => {
+}: TransitionFrames): NewEntry[] => {
   const { task_id, status, phase, progress, error } = after;
   const moved = before === null || before.status !== status || before.phase !== phase;
   const update = { status, phase, progress, ...(error === undefined ? {} : { error }) };
@@ -90,7 +99,7 @@ export const transitionEntries = ({
 };
 
 /** What people are told when an attempt begins to wait for one of them (CONTRACT 5), or nothing. */
-export const questionEntries = (view: TaskView, before: Shown | null, at: number): NewEntry[] => {
+export const questionEntries = (view: TaskView, before: PreviousView | null, at: number): NewEntry[] => {
   const { task_id, attempt, awaiting } = view;
   if (awaiting === undefined || awaiting.input_id === before?.inputId) return [];
   const type = awaiting.kind === 'input' ? 'input_required' : 'approval_required';
@@ -107,7 +116,7 @@ export const requestEntries = ({ task_id, attempt }: TaskView, cause: unknown, a
   return [entry(task_id, attempt, 'log', at, { level: 'info', message })];
 };
 
-const ending = (task: TaskState, view: TaskView) => {
+const endingFrame = (task: TaskState, view: TaskView) => {
   const { startedAt, completedAt, outcome, reason } = task.context;
   // Of a task that somebody closed by hand no time is known.
   const isOurs = view.status !== 'complete' || outcome?.status === 'done';
@@ -126,7 +135,7 @@ const ending = (task: TaskState, view: TaskView) => {
 
 /** The last frames of an attempt: exactly one of completed, failed, cancelled, then stream_closed. */
 export const endingEntries = (task: TaskState, view: TaskView, at: number): NewEntry[] => {
-  const [type, data] = ending(task, view);
+  const [type, data] = endingFrame(task, view);
   return [
     entry(view.task_id, view.attempt, type, at, data),
     entry(view.task_id, view.attempt, 'stream_closed', at, {

@@ -48,7 +48,7 @@ export const blockers = ({ dependencies = [] }: Issue): readonly TaskId[] => [
 export const unmetOf = (issue: Issue, issues: IssueTable): readonly TaskId[] =>
   blockers(issue).filter((id) => !done.has(issues.get(id)?.status ?? 'missing'));
 
-const time = (text: string): string => {
+const isoTime = (text: string): string => {
   const at = Date.parse(text);
   return new Date(Number.isNaN(at) ? 0 : at).toISOString();
 };
@@ -68,9 +68,9 @@ export const trackedFromFile = (issue: Issue, issues: IssueTable): TrackedTask =
     dependencies: blockers(issue),
     unmet,
     ready: issue.status === 'open' && unmet.length === 0,
-    createdAt: time(issue.created_at),
-    updatedAt: time(issue.updated_at),
-    closedAt: issue.closed_at === undefined ? null : time(issue.closed_at),
+    createdAt: isoTime(issue.created_at),
+    updatedAt: isoTime(issue.updated_at),
+    closedAt: issue.closed_at === undefined ? null : isoTime(issue.closed_at),
   };
 };
 

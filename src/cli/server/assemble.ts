@@ -69,7 +69,7 @@ export const assemble = (parts: Parts) => {
     assistants: latest(() => current.assistants),
     environment,
     results: createResults(project.root, redact),
-    endMarked: endOrphans,
+    endOrphans: endOrphans,
     now,
     log: logger.log,
     ...(inspection === null ? {} : { inspect: inspection.observe }),

@@ -60,7 +60,7 @@ const buildApplication = (
     redact,
     tokenHint: `the token of this project is in ${stateFiles(project.stateDir).token}`,
     modelCheck: () => {
-      const { paused } = system.load();
+      const { paused } = system.slotUse();
       return paused === null ? modelNote(config(), current) : { ok: false, detail: paused };
     },
     inspection,

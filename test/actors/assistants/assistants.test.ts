@@ -66,7 +66,7 @@ test.each(talkers)('%s completes a task; what it did is shown and what it spent 
   });
   expect(framesOf(running, id, 'text_delta').map(({ text }) => text)).toEqual(['I begin ☃.', 'made']);
   expect(framesOf(running, id, 'tool_end')).toMatchObject([{ ok: true, output: 'made it' }, { ok: true }]);
-  expect(running.system.tally()).toMatchObject({ callsTotal: 3, inputTokens: 300, outputTokens: 15 });
+  expect(running.system.counters()).toMatchObject({ callsTotal: 3, inputTokens: 300, outputTokens: 15 });
   expect(readFileSync(join(running.root, `.beads/tasks/task-${id}/30-results.md`), 'utf8')).toMatch(
     new RegExp(`- Model: ${backend}\n[\\s\\S]*made[\\s\\S]*- made.txt`),
   );

@@ -2,7 +2,7 @@ import { symlinkSync } from 'node:fs';
 import { delimiter, join, relative } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { createCodex } from '../../../src/actors/assistants/codex.ts';
-import { choose } from '../../../src/actors/engine/backend-choice.ts';
+import { selectBackend } from '../../../src/actors/engine/backend-choice.ts';
 import { childEnvironment } from '../../../src/actors/process/run-command.ts';
 import { fakeAssistants, fakeProgram, runsIn } from '../../support/assistants.ts';
 import { finish, type Setting, startSystem, untilStatus } from '../../support/running.ts';
@@ -113,7 +113,7 @@ test('a role that is to play the scripted model asks for it by name', async () =
     return null;
   };
 
-  choose({ settings: running.system.settings(), selectModel, assistants: fakeAssistants() }, {}, 'engineer');
+  selectBackend({ settings: running.system.settings(), selectModel, assistants: fakeAssistants() }, {}, 'engineer');
 
   expect(asked).toEqual(['scripted']);
 });

@@ -32,7 +32,7 @@ test('of 50 runs never more hold a slot than the cap of that moment, which chang
       most = Math.max(most, holding);
       if (began) begun.push({ holding, cap: system.settings().cap });
     }
-    const done = entries.some(({ type }) => type === 'completed') ? system.tally().completed : 0;
+    const done = entries.some(({ type }) => type === 'completed') ? system.counters().completed : 0;
     const cap = done >= 20 ? 5 : done >= 5 ? 1 : 3;
     // Not in the midst of a commit: a slot that was given right before is shown first.
     if (done > 0) setImmediate(() => system.reconfigure({ ...system.settings(), cap }));
@@ -113,7 +113,7 @@ test('a hundred who wait ask the tracker for nothing: it is looked at as a whole
 
   expect(asked).toEqual(['list', 'list']);
   expect(Date.now() - began).toBeGreaterThan(1_000);
-  expect(running.system.load()).toMatchObject({ running: 0, waiting: 100 });
+  expect(running.system.slotUse()).toMatchObject({ running: 0, waiting: 100 });
 });
 
 test.each([7, 42, 1_999])(

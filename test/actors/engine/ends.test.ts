@@ -217,7 +217,7 @@ test.each<[string, string, { turns?: readonly Turn[]; model?: Model }, RunOption
       assignee: null,
       labels: ['agent-failed'],
     });
-    expect(running.system.load()).toMatchObject({ running: 0, waiting: 0 });
+    expect(running.system.slotUse()).toMatchObject({ running: 0, waiting: 0 });
   },
 );
 

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { createActor } from 'xstate';
-import { createInvoked } from '../../../src/actors/engine/invoked.ts';
+import { createInvokedActors } from '../../../src/actors/engine/invoked.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 
 const input = { taskId: 'bd-a1' as TaskId };
@@ -15,7 +15,7 @@ const deaf = () => {
 };
 
 test('the next work of a task begins only when what was left is silent; other tasks do not wait', async () => {
-  const invoked = createInvoked();
+  const invoked = createInvokedActors();
   const { heard, work } = deaf();
   const begun: string[] = [];
   const next = invoked.actor(async ({ taskId }: typeof input) => void begun.push(taskId));
@@ -34,21 +34,21 @@ test('the next work of a task begins only when what was left is silent; other ta
 });
 
 test('work that was left while it waited is never begun', async () => {
-  const invoked = createInvoked();
+  const invoked = createInvokedActors();
   const { heard, work } = deaf();
   const begun = vi.fn(async () => {});
   createActor(invoked.actor(work), { input }).start().stop();
   createActor(invoked.actor<void, typeof input>(begun), { input }).start().stop();
 
   heard.end();
-  await invoked.whenSilent(input.taskId);
+  await invoked.whenEnded(input.taskId);
 
   expect(begun).not.toHaveBeenCalled();
 });
 
 test('what does not end is reported as something that may pass', async () => {
   vi.useFakeTimers();
-  const invoked = createInvoked();
+  const invoked = createInvokedActors();
   createActor(invoked.actor(deaf().work), { input }).start().stop();
   const next = createActor(
     invoked.actor<void, typeof input>(async () => {}),

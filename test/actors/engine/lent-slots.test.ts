@@ -24,7 +24,7 @@ test('while a person is waited for, the slot is another’s; who was answered co
   for (const id of [first, second, third]) await run(running, id);
   for (const id of [first, second, third]) await untilPhase(running, id, 'awaiting_input');
 
-  expect(running.system.load()).toMatchObject({ running: 0, waiting: 0 });
+  expect(running.system.slotUse()).toMatchObject({ running: 0, waiting: 0 });
   expect((await running.service.status(first)).status).toBe('started');
 
   await Promise.all([first, second, third].map((id) => answer(running, id)));
@@ -43,7 +43,7 @@ test('with the cap at work an answer waits for a slot, and the clock of the atte
   await answer(running, second);
 
   expect((await running.service.status(second)).phase).toBe('waiting_for_slot');
-  expect(running.system.load()).toMatchObject({ running: 1, cap: 1 });
+  expect(running.system.slotUse()).toMatchObject({ running: 1, cap: 1 });
   await running.service.cancel(first, null);
   await untilPhase(running, second, 'acting');
   expect((await running.service.status(second)).status).toBe('started');

@@ -198,7 +198,7 @@ test('F3 a provider that wants to be left alone for an hour is: the task waits w
 
   const { deadline } = await service.explain(id);
   expect(Date.parse(deadline ?? '') - Date.now()).toBeGreaterThan(3_590_000);
-  expect(system.load()).toMatchObject({ running: 0, waiting: 0 });
+  expect(system.slotUse()).toMatchObject({ running: 0, waiting: 0 });
   expect(provider.requests).toHaveLength(1);
   expect((await service.cancel(id, null)).status).toBe('cancelled');
 });

@@ -37,7 +37,7 @@ test('a supervisor that breaks is said in /health; a new one takes up who works 
     patience,
   );
   await vi.waitFor(async () => expect(await health()).toMatchObject({ status: 'healthy' }), patience);
-  expect(system.load()).toMatchObject({ running: 1, waiting: 2 });
+  expect(system.slotUse()).toMatchObject({ running: 1, waiting: 2 });
   writeFileSync(join(server.root, 'go'), '');
   const views = await Promise.all(ids.map((id) => untilStatus(server, id, 'complete', 'failed')));
   expect(views.map(({ status, attempt }) => [status, attempt])).toEqual(ids.map(() => ['complete', 1]));

@@ -139,7 +139,7 @@ test('no more tasks hold a slot than the cap allows, and who waits stays open in
   await untilTool(running, ids[0] ?? '');
   await untilTool(running, ids[1] ?? '');
 
-  expect(running.system.load()).toEqual({ running: 2, waiting: 2, cap: 2, limit: 100, paused: null });
+  expect(running.system.slotUse()).toEqual({ running: 2, waiting: 2, cap: 2, limit: 100, paused: null });
   expect((await running.service.explain(ids[3] ?? '')).reason).toBe('it waits for one of 2 slots; 2 wait');
   expect((await running.service.explain(ids[0] ?? '')).reason).toBeNull();
   const statuses = (await running.tracker.list()).map(({ id, status }) => [id, status]);
@@ -157,7 +157,7 @@ test('no more tasks hold a slot than the cap allows, and who waits stays open in
 
   await running.service.cancel(ids[0] ?? '', null);
   await untilTool(running, ids[2] ?? '');
-  expect(running.system.load()).toEqual({ running: 2, waiting: 1, cap: 2, limit: 100, paused: null });
+  expect(running.system.slotUse()).toEqual({ running: 2, waiting: 1, cap: 2, limit: 100, paused: null });
   for (const id of ids.slice(1)) await running.service.cancel(id, null);
 });
 
@@ -219,7 +219,7 @@ test('a task that waits for a slot can be cancelled, and one that nobody asked f
 
   expect(await running.service.cancel(waiting, null)).toMatchObject({ status: 'cancelled', attempt: 0 });
   expect(await running.service.cancel(idle, null)).toMatchObject({ status: 'cancelled', attempt: 0 });
-  expect(running.system.load()).toMatchObject({ running: 1, waiting: 0 });
+  expect(running.system.slotUse()).toMatchObject({ running: 1, waiting: 0 });
   await running.service.cancel(busy, null);
 });
 
@@ -334,7 +334,7 @@ test('a provider that is away for a moment costs an attempt, and the next one co
     usage: { input_tokens: 11, output_tokens: 7 },
   });
   expect(states(running, id)).toContainEqual({ queued: 'backingOff' });
-  expect(running.system.tally()).toMatchObject({ spawned: 2, callsTotal: 2, callsFailed: 1 });
+  expect(running.system.counters()).toMatchObject({ spawned: 2, callsTotal: 2, callsFailed: 1 });
   expect(JSON.stringify(provider.requests[1]?.body)).toContain('Mend the sum');
 });
 
@@ -399,7 +399,7 @@ test('of twenty runs at once the queue takes no more than its limit', async () =
   );
 
   expect(codes.toSorted()).toEqual(['ok', 'ok', ...Array.from({ length: 18 }, () => 'queue_full')]);
-  expect(running.system.load()).toMatchObject({ running: 1, waiting: 1, limit: 1 });
+  expect(running.system.slotUse()).toMatchObject({ running: 1, waiting: 1, limit: 1 });
   for (const { taskId } of running.store.tasks('pending')) await running.service.cancel(taskId, null);
 });
 
@@ -510,7 +510,7 @@ test('a task whose commit fails at work stops its agent, keeps its slot, and goe
   };
 
   await expect(running.service.cancel(id, null)).rejects.toMatchObject({ code: 'internal' });
-  expect(running.system.load().running).toBe(1);
+  expect(running.system.slotUse().running).toBe(1);
   while (alive(pid)) await new Promise(setImmediate);
   running.store.commit = commit;
 
@@ -523,13 +523,13 @@ test('the counters are recounted from the journal', async () => {
   const id = await newTask(first);
   await run(first, id);
   await untilStatus(first, id, 'complete');
-  const before = first.system.tally();
+  const before = first.system.counters();
   await first.stop();
 
   const second = await startSystem({ root: first.root, stateDir: first.stateDir });
 
   expect(before).toMatchObject({ spawned: 1, completed: 1, failed: 0, callsTotal: 1 });
-  expect(second.system.tally()).toEqual(before);
+  expect(second.system.counters()).toEqual(before);
 });
 
 test('who is told that a task waits can trust it: the state is on disk before the answer', async () => {
@@ -558,7 +558,7 @@ test('a run whose acceptance cannot be written is refused, and does not begin la
   running.store.commit = commit;
   running.system.journal.flush();
   expect(running.store.actor(id)?.pending ?? false).toBe(false);
-  expect(running.system.load().waiting).toBe(0);
+  expect(running.system.slotUse().waiting).toBe(0);
   expect(await running.service.status(id)).toMatchObject({ status: 'queued', phase: 'waiting_for_run', attempt: 0 });
   expect(await running.service.execute({ task: id, role: 'engineer', options: {} })).toMatchObject({
     phase: 'waiting_for_slot',

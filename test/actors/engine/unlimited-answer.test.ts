@@ -36,7 +36,7 @@ test('an attempt waits a week for an answer, over a restart and without a slot, 
   const next = await startSystem({ ...setting, root: first.root, stateDir: first.stateDir });
   for (let days = 0; days < 3; days += 1) await pass(25 * hourMs);
   const again = await untilAsked(next, id);
-  const { running } = next.system.load();
+  const { running } = next.system.slotUse();
   const answer = { type: 'respond', inputId: again.input_id, text: 'left', decision: null } as const;
   await next.service.respond(id, 1, answer);
   // The deadline of the task that passed the last time is before the end of what the agent has left.

@@ -189,7 +189,7 @@ test('the folder of an attempt that cannot be restored yet is left as it is', as
 
   expect(readFileSync(join(first.stateDir, 'worktrees', `${id}@1`, 'b.txt'), 'utf8')).toBe('half\n');
   expect(next.logged.map(({ message }) => message)).toContain(
-    'a pending task could not be restored; it is tried again',
+    'a pending task could not be restored; the server tries again',
   );
 });
 

@@ -124,7 +124,7 @@ test('a run that is asked for while bd cannot be asked is refused by name, and n
     message: expect.stringContaining('server appears down'),
   });
   expect(next.store.latest(id, 'tool_start')).toBeNull();
-  expect(next.system.load()).toMatchObject({ running: 0, waiting: 0 });
+  expect(next.system.slotUse()).toMatchObject({ running: 0, waiting: 0 });
   bd.fail();
   expect(await inBd(bd, root, id)).toMatchObject({ status: 'open' });
 });
@@ -195,7 +195,7 @@ test('an attempt whose task somebody takes yields, and says who has it', async (
   );
 
   expect(view.status).toBe('started');
-  expect(running.system.load().running).toBe(0);
+  expect(running.system.slotUse().running).toBe(0);
   expect(view.phase).toBe('started');
   expect(await inBd(bd, root, id)).toMatchObject({ status: 'in_progress', assignee: 'amy' });
 });

@@ -1,0 +1,47 @@
+import type { TaskId } from '../../machines/task.ts';
+import type { TaskContext } from '../../machines/task-context.ts';
+import type { TaskSnapshot } from '../../machines/task-machine.ts';
+import type { TrackedTask } from '../../machines/tracked-task.ts';
+import { asTracked, type RestingViews, savedSnapshot } from '../journal/snapshots.ts';
+import { type AgentState, type TaskView, toView } from '../journal/task-view.ts';
+import type { Store } from '../store/port.ts';
+import type { LiveTask } from './task-registry.ts';
+
+/** Reads of tasks, live or not. */
+export interface TaskViews {
+  viewOf(tracked: TrackedTask): TaskView;
+  /** Null unless the task is live. */
+  contextOf(taskId: TaskId): TaskContext | null;
+  /** A live task as the tracker had it last, for when the tracker is away. */
+  knownTask(taskId: TaskId): TrackedTask | null;
+  priorityOf(taskId: TaskId): number;
+  /** With `tracked`, a task at rest follows its status in the tracker. */
+  snapshotOf(taskId: TaskId, tracked?: TrackedTask | null): TaskSnapshot;
+}
+
+export interface TaskViewPorts {
+  readonly store: Store;
+  readonly now: () => number;
+  readonly resting: RestingViews;
+  readonly live: (taskId: TaskId) => LiveTask | null;
+}
+
+export const agentOfAttempt = (task: LiveTask, attempt: number): AgentState | null =>
+  task.agent?.context.attempt === attempt ? task.agent : null;
+
+export const createTaskViews = ({ store, now, resting, live }: TaskViewPorts): TaskViews => ({
+  viewOf: (tracked) => {
+    const found = live(tracked.id);
+    if (found === null) return resting.viewOf(tracked);
+    const task = found.actor.getSnapshot();
+    const changedAt = found.shown?.changedAt ?? 0;
+    return toView({ tracked, task, agent: agentOfAttempt(found, task.context.attempt), changedAt });
+  },
+  contextOf: (taskId) => live(taskId)?.actor.getSnapshot().context ?? null,
+  knownTask: (taskId) => live(taskId)?.tracked ?? null,
+  priorityOf: (taskId) => live(taskId)?.tracked.priority ?? 2,
+  snapshotOf: (taskId, tracked = null) => {
+    const snapshot = live(taskId)?.actor.getSnapshot() ?? savedSnapshot(store, taskId);
+    return tracked === null ? snapshot : asTracked(snapshot, tracked, now());
+  },
+});
