@@ -128,10 +128,10 @@ const expected: ReadonlySet<string> = new Set([
   'a pending task could not be restored; the server tries again',
   'progress could not be committed',
   'the queue is paused: one attempt after the other failed alike',
-  'the tracker cannot be used; it is asked again',
+  'the tracker cannot be used; the server tries again',
   'the tracker can be used again',
-  'a task was still marked as started; it is open again',
-  'what depends on a failed task could not be told',
+  'a task was left started in the tracker; it is open again',
+  'the dependents of a failed task could not be failed',
 ]);
 
 /** A new process over what the earlier ones left. */

@@ -39,30 +39,29 @@ export interface AgentActorOptions {
 
 type Key = Pick<AttemptInput, 'taskId' | 'attempt'>;
 
-/** What attempts are made of: the agent machine with its slots filled, and what others need to work in their place. */
+/** The agent machine with its actors, and parts of an attempt that others need. */
 export interface AgentActors {
   readonly machine: typeof agentMachine;
-  /** Forgets the conversation of an attempt that is over. */
+  /** Drops the conversation of an attempt. */
   forget(key: AttemptKey): void;
   emit(key: Key, type: EventType, data: unknown): void;
-  /** The environment for commands of an attempt. */
+  /** Environment of the commands of an attempt. */
   environmentOf(key: Key): Readonly<Record<string, string>>;
-  /** What holds the commands of an attempt. */
-  sandboxOf(seat: Pick<AttemptInput, 'role' | 'options'>): Sandbox;
-  /** Ends what an earlier server left running of an attempt. */
+  /** Sandbox of the commands of an attempt. */
+  sandboxOf(attempt: Pick<AttemptInput, 'role' | 'options'>): Sandbox;
+  /** Ends processes of an attempt that an earlier server left. */
   endLeftovers(taskId: TaskId, attempt: number): Promise<void>;
 }
 
-/** In the environment of every command of an attempt: by it is found what an earlier server left running. */
+/** Environment variable of every process of an attempt; finds those of an earlier server. */
 const attemptVariable = 'ATS_ATTEMPT';
 
-/** The agent machine with its slots filled. */
 const provideAgent = (
   turns: AgentTurns,
   delegation: Delegation,
   { slots, agentRuns }: Pick<AgentActorOptions, 'slots' | 'agentRuns'>,
 ) => {
-  /** The attempt counts as gone only when all that was begun of it has ended. */
+  /** An attempt is over only after all its work has ended. */
   const tracked = <Output, Input extends AttemptInput>(work: (input: Input, signal: AbortSignal) => Promise<Output>) =>
     fromPromise<Output, Input>(({ input, signal }) =>
       agentRuns().track(attemptKey(input.taskId, input.attempt), work(input, signal)),
@@ -90,7 +89,7 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
 
   const emit: AgentActors['emit'] = ({ taskId, attempt }, type, data) =>
     journal.append(entry(taskId, attempt, type, now(), data));
-  /** Two projects may have a task of the same id. */
+  /** Two projects may use the same task id. */
   const project = createHash('sha256').update(options.projectRoot).digest('hex').slice(0, 12);
   const attemptName = (taskId: TaskId, attempt: number): string => `${project}/${attemptKey(taskId, attempt)}`;
   const environmentOf: AgentActors['environmentOf'] = ({ taskId, attempt }) => ({

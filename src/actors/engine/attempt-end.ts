@@ -4,14 +4,14 @@ import type { AttemptInput, AttemptOutcome, TaskId } from '../../machines/task.t
 import type { EndLabel } from '../../machines/task-selectors.ts';
 import { type AttemptEnd, describeEnd, describeWork } from '../files/results.ts';
 import { conflictsOf } from '../journal/snapshots.ts';
-import { readWorkLog } from '../journal/tool-call-log.ts';
+import { readToolCallLog } from '../journal/tool-call-log.ts';
 import type { Fence } from '../tracker/port.ts';
 import type { SavedWork } from '../workspace/port.ts';
 import type { TaskActorPorts } from './task-actor-ports.ts';
 
 const commentAtMost = 2_000;
 
-/** What people who look into the tracker read of an attempt that ended. */
+/** Comment in the tracker. */
 const trackerComment = ({ taskId, attempt, role, outcome, end }: Report): string => {
   const isDone = end.status === 'complete';
   const summary = isDone && outcome?.status === 'done' ? `\n\n${outcome.summary}` : '';
@@ -20,10 +20,13 @@ const trackerComment = ({ taskId, attempt, role, outcome, end }: Report): string
   return `${text.length > commentAtMost ? `${text.slice(0, commentAtMost)}…` : text}${results}`;
 };
 
-/** Of git, which says it in words. */
+/** Messages of git. */
 const diskProblem = /No space left on device|Read-only file system|Disk quota exceeded/;
 
-/** A disk that is full, or may not be written, is no fault of the attempt: its results are written when that has passed. */
+/**
+ * A full or read-only disk is no fault of the attempt: the chart retries, as in an outage of the
+ * tracker.
+ */
 export const asDiskProblem = (error: unknown): never => {
   if (!(error instanceof Error && ('errno' in error || diskProblem.test(error.message)))) throw error;
   const detail = `the results cannot be written: ${error.message}`;
@@ -36,7 +39,7 @@ export const asDiskProblem = (error: unknown): never => {
 
 type EndedTask = NonNullable<ReturnType<TaskActorPorts['contextOf']>>;
 
-/** What the tracker is about to be told, as the results say it; null when there is nothing to say. */
+/** Null when the attempt needs no report. */
 const reportedEnd = ({ failure, reason }: EndedTask, label: EndLabel): AttemptEnd | null => {
   if (label === 'agent-cancelled') return { status: 'cancelled', reason };
   return failure === null ? null : { status: 'failed', failure };
@@ -44,17 +47,17 @@ const reportedEnd = ({ failure, reason }: EndedTask, label: EndLabel): AttemptEn
 
 export type Report = AttemptInput & { readonly outcome: AttemptOutcome | null; readonly end: AttemptEnd };
 
-/** What is left of an attempt when it ends: its work, its files, a note in the tracker. */
+/** Saves the work, the results and a comment of an attempt that ends. */
 export interface AttemptEnds {
   /** @throws when the results cannot be written */
   writeReport(report: Report, signal: AbortSignal): Promise<SavedWork | null>;
-  /** Keeps what the attempt changed, however it ended. */
+  /** Saves the changes of an attempt, however it ended. */
   keepWork(taskId: TaskId, attempt: number): Promise<void>;
-  /** Every attempt leaves its results; that they could not be written must not keep the task from its end. */
+  /** Writes results where possible: a failure here does not keep the task from its end. */
   reportEnd(taskId: TaskId, attempt: number, label: EndLabel, signal: AbortSignal): Promise<void>;
-  /** Says in the journal what was changed, and what of it was not saved. */
+  /** Logs in the journal what was saved and what was left out. */
   logSavedWork(attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, work: SavedWork | null): Promise<void>;
-  /** Lets nobody write to the tracker whose state the chart has left, or whose attempt is not the latest. */
+  /** Throws when the state was left, or when a later attempt exists. @throws stale_attempt */
   fenceOf(attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, signal: AbortSignal): Fence;
 }
 
@@ -71,7 +74,7 @@ export const createAttemptEnds = (ports: TaskActorPorts): AttemptEnds => {
 
   const writeReport: AttemptEnds['writeReport'] = async (report, signal) => {
     const { taskId, attempt, role, options, outcome, end } = report;
-    // Also of a task whose line is away for a while, as another branch may not have it.
+    // The tracker may lack the task for a while: its file may come from another git branch.
     const task = (await ports.refresh(taskId).catch(() => null)) ?? ports.knownTask(taskId);
     if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
     signal.throwIfAborted();
@@ -89,7 +92,7 @@ export const createAttemptEnds = (ports: TaskActorPorts): AttemptEnds => {
       endedAt: ports.now(),
       outcome,
       end,
-      workLog: readWorkLog(store, taskId, attempt),
+      workLog: readToolCallLog(store, taskId, attempt),
       work,
       conflicts: conflictsOf(store, taskId, attempt),
     });

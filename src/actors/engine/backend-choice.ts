@@ -4,19 +4,19 @@ import type { Assistants } from '../assistants/assistants.ts';
 import type { Model } from '../model/port.ts';
 import { modelNameFor, type Settings } from './settings.ts';
 
-/** Who does the work of a run. */
+/** The backend of a run. */
 export type SelectedBackend =
   | {
       readonly backend: 'builtin';
-      /** Null when it cannot be called for want of a credential. */
+      /** Null without a credential. */
       readonly model: Model | null;
       readonly name: string;
     }
   | {
       readonly backend: AssistantName;
-      /** The one that the user named, or null for the assistant's own choice. */
+      /** Null: the assistant's own choice. */
       readonly model: string | null;
-      /** For people. */
+      /** Name for people. */
       readonly name: string;
       /** Why it cannot be used, or null. */
       readonly problem: string | null;
@@ -44,7 +44,7 @@ const assistantBackend = (
   return { backend: name, model, name: model === null ? name : `${name} with ${model}`, problem };
 };
 
-/** The scripted model, where somebody names it, is played by our own loop. */
+/** Our own loop runs the scripted model. */
 const requestedBackend = ({ settings }: SelectionInput, run: RunOptions, role: Role): Backend | 'auto' => {
   const { backend, model } = settings.roles[role];
   const choice = backend ?? settings.backend;
@@ -52,8 +52,9 @@ const requestedBackend = ({ settings }: SelectionInput, run: RunOptions, role: R
 };
 
 /**
- * Who does the work (CONTRACT 8): whom the role or the service names; else our loop when there is a key; else an assistant
- * that is logged in. One that cannot ask a person is not chosen by itself for a role whose calls a person must allow.
+ * The backend of a run (CONTRACT 8): the one that the role or the configuration names; else our
+ * loop if there is a key; else an assistant that is logged in. Assistants cannot ask for approval,
+ * so a role with approvals never gets one by default.
  */
 export const selectBackend = (input: SelectionInput, run: RunOptions, role: Role): SelectedBackend => {
   const { settings, assistants } = input;
@@ -67,7 +68,7 @@ export const selectBackend = (input: SelectionInput, run: RunOptions, role: Role
   return other === null ? ours : assistantBackend(input, other, run, role);
 };
 
-/** The variable of the key that is missing, and why the assistant that was asked for cannot stand in for it. */
+/** The unset key variable, and the problem of the requested assistant. */
 export const missingFor = (
   chosen: SelectedBackend,
   variable: string,

@@ -1,11 +1,14 @@
 /** Absolute deadlines (epoch ms), each with its own key; one timer waits for the earliest. */
 export interface TimerWheel {
-  /** Sets, moves or (null) clears the deadline of a key. */
+  /** Sets, moves or (null) clears a deadline (epoch ms). */
   set(key: string, at: number | null): void;
   stop(): void;
 }
 
-/** Timers do not see that the time of day jumped ahead, or that the machine slept: it is looked at this often. */
+/**
+ * Timers miss jumps of the time of day and the sleep of the machine, so deadlines are checked at
+ * least this often.
+ */
 const lookAgainMs = 2_000;
 
 const earliest = (deadlines: ReadonlyMap<string, number>): number => {

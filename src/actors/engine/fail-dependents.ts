@@ -10,7 +10,7 @@ export interface DependentsPorts {
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
-/** By the policy `fail`, a task that fails takes those with it that depend on it and that nobody has asked to run. */
+/** With the policy `fail`, fails the open tasks that depend on a failed one. */
 export const failDependents = ({ tracker, journal, policy, failWith, log }: DependentsPorts): void => {
   const fail = async (dependency: TaskId, why: string): Promise<void> => {
     const dependents = (await tracker.list()).filter(
@@ -25,10 +25,10 @@ export const failDependents = ({ tracker, journal, policy, failWith, log }: Depe
       const id = type === 'failed' ? parseTaskId(taskId) : null;
       if (id === null) continue;
       const { error } = JSON.parse(data) as { readonly error: { readonly message: string } | null };
-      // A listener must not throw, and the commit that told of the failure is not over yet.
+      // A listener must not throw, and the commit is still running.
       setImmediate(() => {
-        fail(id, error?.message ?? 'for a reason that is not known').catch((cause: unknown) =>
-          log('what depends on a failed task could not be told', { task_id: id, error: cause }),
+        fail(id, error?.message ?? 'for an unknown reason').catch((cause: unknown) =>
+          log('the dependents of a failed task could not be failed', { task_id: id, error: cause }),
         );
       });
     }

@@ -1,6 +1,6 @@
 import type { AnyActorRef, InspectionEvent } from 'xstate';
 
-/** A message of XState's inspector protocol, as the package @statelyai/inspect sends it (facts/runtime 3). */
+/** A message of XState's inspector protocol in the form of @statelyai/inspect (facts/runtime 3). */
 export interface InspectionMessage {
   readonly type: '@xstate.actor' | '@xstate.event' | '@xstate.snapshot';
   readonly sessionId: string;
@@ -13,20 +13,19 @@ export interface InspectionMessage {
 }
 
 export interface Inspection {
-  /** Given to every actor; never throws, for XState would lose the actor's mailbox. */
+  /** Never throws: XState would lose the actor's mailbox. */
   readonly observe: (event: InspectionEvent) => void;
-  /** First the actors that are alive, then what happens, as JSON text without secrets. */
+  /** Sends the live actors, then every event, as JSON text without secrets. */
   subscribe(listener: (message: string) => void): () => void;
 }
 
-/** The version of the inspector's protocol that these messages follow. */
 const protocolVersion = '0.7.2';
 const actorsAtMost = 10_000;
 const shownTextLength = 2_000;
 
 const cut = (text: string): string => (text.length > shownTextLength ? `${text.slice(0, shownTextLength)}…` : text);
 
-/** Functions by name, actors by id, long texts cut: nothing in it is cyclic or large. */
+/** Replaces functions by names, drops actors, cuts long texts. */
 const withoutCycles = (key: string, value: unknown): unknown => {
   if (typeof value === 'function') return { type: value.name };
   if (typeof value === 'string') return key === 'definition' ? value : cut(value);
@@ -83,7 +82,7 @@ const actorMessage = (actor: AnyActorRef, rootId: string, snapshot: object): Ins
 
 const inspectionMessage = (event: InspectionEvent): InspectionMessage | null => {
   const actor = event.actorRef as AnyActorRef;
-  // An actor is announced before it has a snapshot; its first one follows.
+  // The event comes before the actor has a snapshot.
   if (event.type === '@xstate.actor') return actorMessage(actor, event.rootId, { status: 'active' });
   if (event.type === '@xstate.event')
     return {
@@ -102,7 +101,6 @@ const inspectionMessage = (event: InspectionEvent): InspectionMessage | null => 
   return null;
 };
 
-/** What the inspector sees: every actor of the service, its events and its snapshots. */
 export const createInspection = (redact: (text: string) => string): Inspection => {
   const live = new Map<string, { readonly actor: AnyActorRef; readonly rootId: string }>();
   const listeners = new Set<(message: string) => void>();
@@ -127,7 +125,7 @@ export const createInspection = (redact: (text: string) => string): Inspection =
         remember(event);
         tell(event);
       } catch {
-        // Who looks on must not disturb; what could not be shown is not shown.
+        // An inspector must not disturb the actor.
       }
     },
     subscribe: (listener) => {

@@ -7,16 +7,16 @@ import { withTimeout } from '../process/with-timeout.ts';
 type InvokedWork<Output, Input> = (input: Input, signal: AbortSignal) => Promise<Output>;
 
 /**
- * Everything that the task chart invokes runs through here: the next work of a task begins only when all that the chart
- * has left is silent. So nothing of an earlier state, or of an earlier attempt, acts beside it.
+ * Runs all work that the task chart invokes. New work of a task waits until the work of left states
+ * has ended, so nothing of an earlier state or attempt runs beside it.
  */
 export interface InvokedActors {
   actor<Output, Input extends { readonly taskId: TaskId }>(
     work: InvokedWork<Output, Input>,
   ): PromiseActorLogic<Output, Input>;
-  /** Waits until all that actors of a task which are gone began is silent. @throws when it does not end in time */
+  /** Waits until the work of stopped actors of a task has ended. @throws after 20 s */
   whenEnded(taskId: TaskId): Promise<void>;
-  /** Waits until nothing is at work any more, or for so long. */
+  /** Waits for the end of all work, at most `ms`. */
   settle(ms: number): Promise<void>;
 }
 
@@ -25,10 +25,10 @@ interface RunningWork {
   readonly work: Promise<unknown>;
 }
 
-/** How long work may take to end after its signal (ms). */
+/** Longest time between the abort of work and its end. */
 const endWorkMs = 20_000;
 
-/** It passes like an outage of the tracker: the chart tries again later. */
+/** The chart handles it like an outage of the tracker: it tries again later. */
 const asTrackerOutage = (cause: unknown): never => {
   const detail = messageOf(cause);
   throw new ServiceError('tracker_unavailable', { detail, remedy: 'it is tried again' }, { cause });
@@ -54,7 +54,6 @@ export const createInvokedActors = (): InvokedActors => {
     each.work.then(forget, forget);
   };
 
-  /** Begins at once where nothing is left to wait for. */
   const run = async <Output, Input extends { readonly taskId: TaskId }>(
     work: InvokedWork<Output, Input>,
     input: Input,

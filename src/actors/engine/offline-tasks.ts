@@ -7,12 +7,13 @@ import type { Tracker } from '../tracker/port.ts';
 import { requireId } from './task-id.ts';
 import { createTaskQueries, type TaskQueries } from './task-queries.ts';
 
-/** What works on a project's files alone, while no server runs. */
+/** Operations on the project's files while no server runs. */
 export interface OfflineService extends TaskQueries {
-  /** Closes a task that no attempt holds. @throws task_not_found, dependencies_unmet, already_running */
+  /** @throws task_not_found, dependencies_unmet, already_running */
   close(taskId: string, reason: string | null): Promise<TaskView>;
   /**
-   * Opens a closed task; the chart follows when a server runs next. The reason becomes a comment in the tracker.
+   * The task's machine follows at the next start of a server. The reason becomes a comment in the
+   * tracker.
    * @throws task_not_found, event_not_allowed
    */
   reopen(taskId: string, reason: string | null): Promise<TaskView>;

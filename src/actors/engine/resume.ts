@@ -14,26 +14,26 @@ const savedSchema = z.looseObject({
 
 type Feedback = { readonly round: number; readonly text: string };
 
-/** Where the chart's own table says that it goes on. @throws when the state is not of this server's chart */
+/** @throws for a state that the machine of this server does not have */
 const resumeState = (value: string, context: AgentContext, id: string): Resume['at'] => {
   const row = Object.entries(agentRestart).find(([state]) => state === value)?.[1];
   if (row === undefined || row === 'over') throw new Error(`the state ${value} of ${id} is not known to this server`);
   return typeof row === 'function' ? row(context) : row;
 };
 
-/** When its time is up, as if it had not waited for the model. */
+/** A pause for the model does not end the attempt. */
 const deadlineOf = (value: string, { deadlineAt, limitAt }: AgentContext): number | null =>
   value === 'pausing' ? (limitAt ?? deadlineAt) : deadlineAt;
 
-/** An agent that had finished, and whose work is sent back to it. */
+/** A finished agent whose work failed a check continues. */
 const resumeWithFeedback = (context: AgentContext, { round, text }: Feedback): Resume => ({
   at: null,
   context: { ...context, round, finish: null, repeats: 0, answer: { from: 'check', text, allowed: true } },
 });
 
 /**
- * What becomes of an agent that an earlier process began (DESIGN 3.5): it goes on where it was, or, when it had ended
- * already and only nobody was told, its outcome.
+ * How an agent of an earlier process continues (DESIGN 3.5): in its saved state, or, when it had
+ * ended, with its outcome.
  */
 export const resumeFrom = (
   saved: SavedActor,

@@ -5,22 +5,19 @@ import type { Model } from '../model/port.ts';
 import { type SelectedBackend, selectBackend } from './backend-choice.ts';
 import { modelNameFor, type Price, type Settings } from './settings.ts';
 
-/** Who does the work of a run, as it is configured and logged in now. */
+/** Selects the backend of a run by configuration and logins. */
 export interface BackendSelector {
   now(run: RunOptions, role: Role): SelectedBackend;
-  /** The same, but where nobody could do it, assistants are asked again: somebody may have logged in since. */
+  /** Checks the logins of assistants again before it answers that there is no backend. */
   afterLoginCheck(run: RunOptions, role: Role): Promise<SelectedBackend>;
-  /** For an attempt that our own loop has begun, whatever would be chosen now. @throws without a credential */
+  /** For an attempt of our own loop. @throws without a credential */
   requireModel(seat: { readonly options: RunOptions; readonly role: Role }): {
     readonly model: Model;
     readonly name: string;
   };
-  /** Of an attempt of our own loop; needs no credential. Undefined when it is not known. */
+  /** Price of an attempt of our own loop; undefined when unknown. Needs no credential. */
   priceFor(seat: { readonly options: RunOptions; readonly role: Role }): Price | undefined;
-  /**
-   * A limit of money is a promise: where nobody knows what the work costs, it could not be kept.
-   * @throws invalid_params
-   */
+  /** Refuses a cost limit when the price is unknown. @throws invalid_params */
   requireCost(run: RunOptions, role: Role): Promise<void>;
 }
 

@@ -13,67 +13,64 @@ export interface Price {
   readonly output: number;
 }
 
-/** Who does the work: as `auto`, our loop where there is a key for it, else an assistant that is logged in. */
+/** `auto`: our loop if there is a key, else an assistant that is logged in. */
 export type BackendChoice = 'auto' | 'scripted' | Backend;
 
-/** A role as it is configured; null means: as for every role. */
+/** Null: as for every role. */
 export interface RoleSettings extends RoleProfile {
   readonly backend: BackendChoice | null;
   readonly model: string | null;
   readonly maxTurns: number | null;
   readonly maxTokensTotal: number | null;
   readonly maxCostUsd: number | null;
-  /** Tools whose calls a person must allow first. */
+  /** Tools whose calls need approval. */
   readonly approvals: readonly string[];
-  /** Commands that must pass before a task of the role may complete. */
+  /** Commands that must pass before completion. */
   readonly verify: readonly string[];
-  /** Whether its commands may reach the network. */
   readonly network: boolean;
-  /** How many agents of the role may run at once. */
   readonly concurrency: number | null;
 }
 
 /** `ask` a person, `repeat` the call, or `fail` the attempt. */
 export type OnInterrupted = 'ask' | 'repeat' | 'fail';
 
-/** Plain values that the configuration decides; all of them can be replaced while the server runs. */
+/** Values from the configuration; replaced as a whole while the server runs. */
 export interface Settings {
   readonly projectRoot: string;
-  /** How many agents run at once. */
+  /** Most agents at once. */
   readonly cap: number;
   readonly roles: Readonly<Record<Role, RoleSettings>>;
   readonly backend: BackendChoice;
-  /** What happens to a tool call that was at work when a server ended. */
+  /** For a tool call that ran when a server ended. */
   readonly onInterrupted: OnInterrupted;
-  /** What becomes of tasks that depend on one that failed: they wait, or fail too. */
+  /** For tasks whose dependency failed. */
   readonly onDependencyFailure: 'wait' | 'fail';
-  /** Whether the end of an attempt is told as a comment in the tracker. */
+  /** Comment in the tracker at the end of an attempt. */
   readonly notes: boolean;
-  /** Whether the caller of a run may open the network for its commands. */
+  /** Callers may enable the network. */
   readonly allowTaskNetwork: boolean;
   readonly queueLimit: number;
   readonly maxTurns: number;
   readonly maxTokensTotal: number | null;
   readonly maxCostUsd: number | null;
-  /** What becomes of finished work. */
   readonly merge: MergeMode;
-  /** How long nothing may be heard of an attempt that is at work (ms). */
+  /** Longest silence of an assistant (ms). */
   readonly idleMs: number;
-  /** How long a question to a person may stay unanswered (ms); 0: without limit. */
+  /** Longest wait for an answer (ms); 0: no limit. */
   readonly answerMs: number;
-  /** What counts as the answer when nobody gives one in time; null: the attempt fails. */
+  /** The answer after `answerMs`; null: the attempt fails. */
   readonly defaultAnswer: string | null;
   readonly defaultDecision: 'deny' | null;
   readonly maxRetries: number;
-  /** How often a call of the model that failed in a way that may pass is made again within an attempt. */
+  /** Retries of a failed model call within an attempt. */
   readonly maxModelRetries: number;
-  /** Tokens of one answer. */
+  /** Tokens of one answer of the model. */
   readonly maxTokens: number;
-  /** Tokens that the models read at once; null for what is known of each. */
+  /** Context size in tokens; null: as known for each model. */
   readonly contextWindow: number | null;
   readonly defaultModel: string;
   readonly prices: Readonly<Record<string, Price>>;
-  /** The variable that would hold the provider's key. */
+  /** Name of the provider's key variable. */
   readonly credentialVariable: string;
 }
 
@@ -85,7 +82,6 @@ const million = 1_000_000;
 export const modelNameFor = ({ roles, defaultModel }: Settings, run: RunOptions, role: Role): string =>
   run.model ?? roles[role].model ?? defaultModel;
 
-/** What bounds the slots and the queue for them. */
 export const capsOf = ({ cap, queueLimit, roles }: Settings): SupervisorInput => ({
   cap,
   queueLimit,
@@ -94,7 +90,7 @@ export const capsOf = ({ cap, queueLimit, roles }: Settings): SupervisorInput =>
   ),
 });
 
-/** Whether commands of a run reach the network: the caller may close it, and open it where that is allowed. */
+/** The caller may disable the network, and enable it where the configuration allows that. */
 export const networkFor = ({ roles, allowTaskNetwork }: Settings, { network }: RunOptions, role: Role): boolean =>
   network === undefined || (network && !allowTaskNetwork) ? roles[role].network : network;
 
@@ -102,7 +98,7 @@ export const networkFor = ({ roles, allowTaskNetwork }: Settings, { network }: R
 export const wallLimitMs = ({ roles }: Settings, run: RunOptions, role: Role): number =>
   run.timeoutMs ?? roles[role].timeoutMs;
 
-/** What bounds an attempt: the caller's word, else the role's, else that of every role. */
+/** Limits of an attempt: of the caller, else of the role, else of all roles. */
 export const limitsFor = (settings: Settings, run: RunOptions, role: Role, now: number): AgentLimits => {
   const own = settings.roles[role];
   return {
@@ -122,7 +118,7 @@ export const limitsFor = (settings: Settings, run: RunOptions, role: Role, now: 
   };
 };
 
-/** What a call cost, in USD; null where the price of the model is not configured. */
+/** USD; null where the price is not configured. */
 export const costOf = (price: Price | undefined, usage: ModelUsage): number | null => {
   if (price === undefined) return null;
   const { inputTokens, outputTokens, cachedTokens } = usage;

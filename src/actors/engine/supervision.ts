@@ -12,18 +12,17 @@ import { endsWithChildren } from '../journal/durable-actor.ts';
 type SupervisorSnapshot = SnapshotFrom<typeof supervisorMachine>;
 type FactOf<Type> = Extract<SupervisorFact, { type: Type }>;
 
-/** The supervisor, which is replaced by a new one when it breaks. */
+/** The supervisor actor. A failed one is replaced. */
 export interface Supervision {
   send(event: SupervisorEvent): void;
   on<Type extends SupervisorFact['type']>(type: Type, listener: (fact: FactOf<Type>) => void): void;
   snapshot(): SupervisorSnapshot;
-  /** Whether it is at work, and what is done when it is not. */
   check(): { readonly ok: boolean; readonly detail: string };
-  /** Takes up what was committed. */
+  /** Restores the committed tasks. */
   start(): Promise<void>;
-  /** Grants nothing more. */
+  /** Grants no more slots. */
   drain(): void;
-  /** Waits until nobody is at work, or for so long. */
+  /** Waits until no task is at work, at most `ms`. */
   whenIdle(ms: number): Promise<void>;
   stop(): void;
 }
@@ -32,9 +31,9 @@ export interface SupervisionPorts {
   readonly agent: typeof agentMachine;
   readonly input: () => SupervisorInput;
   readonly inspected: { readonly inspect?: (event: InspectionEvent) => void };
-  /** Ends every task actor; what is committed stays. @throws when it cannot be committed */
+  /** Stops every task actor. @throws when gathered changes cannot be committed */
   readonly dropTasks: () => void;
-  /** Gives the slots back to those who hold one by what was committed, and brings the tasks back. */
+  /** Retakes the committed slots, then restores the tasks. */
   readonly restore: () => Promise<void>;
   readonly now: () => number;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
@@ -42,10 +41,9 @@ export interface SupervisionPorts {
 
 const firstRestartPauseMs = 1_000;
 const longestRestartPauseMs = 60_000;
-/** After so long without a fault the pauses begin anew. */
+/** After this time without a failure, the pauses start anew. */
 const healthyMs = 10 * 60_000;
 
-/** The first new one comes at once. */
 const pauseBefore = (faults: number): number =>
   faults === 1 ? 0 : Math.min(firstRestartPauseMs * 2 ** (faults - 2), longestRestartPauseMs);
 
@@ -83,7 +81,7 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
     }, pauseMs).unref();
   };
 
-  /** As in a new process: nothing counts but what was committed. */
+  /** As in a new process: only committed state counts. */
   const replaceActor = async (): Promise<void> => {
     if (isStopped) return;
     try {
@@ -106,7 +104,7 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
   };
 
   let actor = create();
-  /** What is told to one that broke is lost: its successor begins with what was committed. */
+  /** A failed supervisor gets no events: its successor starts from committed state. */
   const send = (event: SupervisorEvent): void => {
     if (actor.getSnapshot().status === 'active') actor.send(event);
   };

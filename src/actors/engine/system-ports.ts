@@ -7,22 +7,20 @@ import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { Workspace } from '../workspace/port.ts';
 
-/** What the system works on. */
 export interface SystemPorts {
   readonly tracker: Tracker;
   readonly store: Store;
   readonly workspace: Workspace;
   readonly sandbox: Sandbox;
-  /** The model for a requested name, or null when it cannot be called for want of a credential. */
+  /** Null without a credential. */
   readonly selectModel: (requested: string) => Model | null;
-  /** Programs that can do the work instead of our own loop. */
   readonly assistants: Assistants;
   readonly environment: Readonly<Record<string, string>>;
   readonly results: Results;
-  /** Ends every process that began with this variable in its environment, and says how many there were. */
+  /** Ends every process with this environment variable. @returns how many */
   readonly endOrphans: (variable: string, value: string) => Promise<number>;
   readonly now: () => number;
-  /** Sees every actor, or is absent: looking costs time (facts/runtime 3). */
+  /** Absent by default: inspection takes time (facts/runtime 3). */
   readonly inspect?: (event: InspectionEvent) => void;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }

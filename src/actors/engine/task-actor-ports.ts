@@ -11,7 +11,6 @@ import type { InvokedActors } from './invoked.ts';
 import type { Slots } from './slots.ts';
 import type { VerifyCommands } from './verify.ts';
 
-/** What the slots of the task machine are made of. */
 export interface TaskActorPorts {
   readonly tracker: Tracker;
   readonly store: Store;
@@ -21,19 +20,18 @@ export interface TaskActorPorts {
   readonly results: Results;
   readonly verify: VerifyCommands;
   readonly workspace: Workspace;
-  /** What becomes of finished work (`workspace.merge`). */
+  /** `workspace.merge` */
   readonly mergeMode: () => MergeMode;
   readonly emit: (attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
   readonly limits: (options: RunOptions, role: Role) => AgentLimits;
-  /** The facts behind the guards of a run, as they are now. */
   readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
   readonly backendOf: (options: RunOptions, role: Role) => Backend;
   readonly modelOf: (options: RunOptions, role: Role) => { readonly name: string; readonly disclaimer: string | null };
-  /** Keeps what the tracker says now for the views; called before a transition that depends on it. */
+  /** Reads the task in the tracker, before a transition that depends on it. */
   readonly refresh: (taskId: TaskId) => Promise<TrackedTask | null>;
-  /** The task as the tracker had it last: what was done is recorded also while the tracker is away. */
+  /** The task as the tracker had it last, for outages. */
   readonly knownTask: (taskId: TaskId) => TrackedTask | null;
-  /** 0 (first) to 4, as the tracker said last. */
+  /** 0 (first) to 4. */
   readonly priorityOf: (taskId: TaskId) => number;
   readonly contextOf: (taskId: TaskId) => {
     readonly role: Role | null;
@@ -44,11 +42,11 @@ export interface TaskActorPorts {
     readonly failure: Failure | null;
     readonly reason: string | null;
   } | null;
-  /** Whether the end of an attempt is told as a comment in the tracker. */
+  /** Comment in the tracker at the end of an attempt. */
   readonly notes: () => boolean;
-  /** Ends what an earlier server left running of an attempt. */
+  /** Ends processes of an attempt that an earlier server left. */
   readonly endLeftovers: (taskId: TaskId, attempt: number) => Promise<void>;
-  /** Commits gathered progress, so that what follows stands after it in the journal. */
+  /** Commits gathered progress, so that later entries follow it. */
   readonly flush: () => void;
   readonly now: () => number;
 }

@@ -1,13 +1,13 @@
 import { ServiceError } from '../../machines/errors.ts';
 import { parseTaskId, type TaskId } from '../../machines/task.ts';
 
-/** What a caller sent as an id, fit to be shown back to people. */
+/** For error messages: without control characters, cut. */
 const printable = (text: string): string => {
   const plain = text.replace(/[\p{Cc}\p{Cf}]/gu, '?');
   return plain.length > 100 ? `${plain.slice(0, 100)}…` : plain;
 };
 
-/** A string that is no id names no task. @throws invalid_params when it is empty, task_not_found when it is malformed */
+/** @throws invalid_params when it is empty, task_not_found when it is malformed */
 export const requireId = (text: string): TaskId => {
   if (text === '') throw new ServiceError('invalid_params', { fields: [{ path: 'task_id', problem: 'is empty' }] });
   const id = parseTaskId(text);
@@ -15,5 +15,5 @@ export const requireId = (text: string): TaskId => {
   return id;
 };
 
-/** Text with a space in it is a description, everything else must be an id (CONTRACT 3, `execute`). */
+/** Text with a space is a description; anything else must be an id (CONTRACT 3, `execute`). */
 export const isFreeText = (task: string): boolean => /\s/.test(task.trim());

@@ -21,31 +21,31 @@ export interface CreateRequest {
 export interface ListRequest {
   readonly status?: string;
   readonly limit?: number;
-  /** The id of the last task of the page before. */
+  /** Id of the last task of the previous page. */
   readonly cursor?: string;
 }
 
 export interface TaskPage {
   readonly tasks: readonly TaskView[];
   readonly next_cursor?: string;
-  /** What is missing here, since it cannot be read. */
+  /** Problem of tasks that cannot be read. */
   readonly note?: string;
 }
 
 export interface ReplayRequest {
   readonly taskId: string;
-  /** The last seq that counts; null: all. */
+  /** Last seq to replay; null: all. */
   readonly at: number | null;
 }
 
-/** The charts run over a task's journal again (CONTRACT 7, `agent replay`). */
+/** Result of a replay of a task's journal (CONTRACT 7, `agent replay`). */
 export interface Replayed {
   readonly task_id: string;
   readonly steps: readonly ReplayedStep[];
-  /** The state that they come to. */
+  /** Final state. */
   readonly state: { readonly task: unknown; readonly agent: unknown };
   readonly context: { readonly task: unknown; readonly agent: unknown };
-  /** How the saved state differs from it, when the whole journal was replayed; null when it does not. */
+  /** Difference to the saved state after a full replay; null when there is none. */
   readonly difference: string | null;
 }
 
@@ -55,37 +55,37 @@ export interface HistoryRequest {
   readonly limit?: number;
 }
 
-/** What can be asked of a project's tasks without an agent, so also without a server. Rejects with `ServiceError` only. */
+/** Operations that need no agent, so no server. They reject with `ServiceError` only. */
 export interface TaskQueries {
   /** @throws invalid_params, task_not_found (a dependency), tracker_unavailable */
   create(request: CreateRequest): Promise<TaskView>;
   /** @throws task_not_found */
   status(taskId: string): Promise<TaskView>;
-  /** `status: queued` lists the queued tasks whose dependencies are complete (Spec 4). */
+  /** `status: queued`: tasks whose dependencies are complete (Spec 4). */
   list(request: ListRequest): Promise<TaskPage>;
-  /** The first depends on the second. @throws task_not_found, dependency_cycle */
+  /** The first task depends on the second. @throws task_not_found, dependency_cycle */
   addDependency(taskId: string, dependsOn: string): Promise<TaskView>;
   /** @throws task_not_found */
   removeDependency(taskId: string, dependsOn: string): Promise<TaskView>;
   /** @throws task_not_found */
   replay(request: ReplayRequest): Promise<Replayed>;
-  /** The journal of a task as frames, oldest first. */
+  /** Frames of a task, oldest first. */
   history(request: HistoryRequest): Promise<{ entries: readonly unknown[]; next_after?: number }>;
 }
 
 export interface TaskQueryPorts {
   readonly tracker: Tracker;
-  /** Null where nothing was ever run. */
+  /** Null in a project without runs. */
   readonly store: Pick<Store, 'read' | 'actor'> | null;
   readonly viewOf: (tracked: TrackedTask) => TaskView;
-  /** A task that runs, as the tracker had it last: it can be shown while the tracker, or its line there, is away. */
+  /** A live task as the tracker had it last, for outages. */
   readonly knownTask?: (taskId: TaskId) => TrackedTask | null;
 }
 
 const titleBytes = 500;
 const pageSize = 1_000;
 
-/** The first line of a description, cut at a character to what a title may hold. */
+/** The first line, cut to the bytes of a title. */
 export const titleFrom = (description: string): string => {
   const line = description.trim().split(/\r?\n/, 1)[0]?.trim() ?? '';
   const characters = [...line];
@@ -93,7 +93,7 @@ export const titleFrom = (description: string): string => {
   return characters.join('');
 };
 
-/** What comes after the task that a cursor names. */
+/** @throws invalid_params when the cursor names no task */
 const afterCursor = (every: readonly TrackedTask[], cursor: string | undefined): readonly TrackedTask[] => {
   if (cursor === undefined) return every;
   const index = every.findIndex(({ id }) => id === cursor);
@@ -113,7 +113,7 @@ export const createTaskQueries = ({ tracker, store, viewOf, knownTask }: TaskQue
     const tracked = found ?? known();
     if (tracked !== null) return tracked;
     const detail = await tracker.unreadable();
-    // It may be the one that cannot be read.
+    // The task may be in an unreadable line.
     if (detail !== null) throw new ServiceError('tracker_unavailable', { detail, remedy: 'mend or remove that line' });
     throw new ServiceError('task_not_found', { task_id: taskId });
   };

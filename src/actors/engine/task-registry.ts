@@ -17,7 +17,6 @@ import { createUseCounts } from './use-counts.ts';
 
 export type TaskMachine = typeof taskMachine;
 
-/** A task with an actor. */
 export interface LiveTask {
   readonly actor: ActorRefFrom<TaskMachine>;
   tracked: TrackedTask;

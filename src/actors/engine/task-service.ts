@@ -12,14 +12,14 @@ import { isFreeText, requireId } from './task-id.ts';
 import { createTaskQueries, type TaskQueries } from './task-queries.ts';
 
 export interface ExecuteRequest {
-  /** A task id, or free text, from which a task is created first. */
+  /** A task id, or text: a task is created from it. */
   readonly task: string;
   readonly role: Role;
   readonly options: RunOptions;
   readonly requestId?: string;
 }
 
-/** The answer to `execute` (CONTRACT 3). */
+/** Result of `execute` (CONTRACT 3). */
 export interface Execution {
   readonly task_id: string;
   readonly role: Role;
@@ -31,16 +31,19 @@ export interface Execution {
   readonly created_at: string;
 }
 
-/** What every face of the service asks: HTTP and JSON-RPC, later A2A. Rejects with `ServiceError` only. */
+/** Operations behind HTTP and JSON-RPC. They reject with `ServiceError` only. */
 export interface TaskService extends TaskQueries {
   /** @throws task_not_found, dependencies_unmet, already_running, event_not_allowed, credential_missing, queue_full */
   execute(request: ExecuteRequest): Promise<Execution>;
-  /** Every guard by name with its value and its inputs, and the events allowed now. @throws task_not_found */
+  /** The guards with values and inputs, and the allowed events. @throws task_not_found */
   explain(taskId: string): Promise<Explanation>;
   close(taskId: string, reason: string | null): Promise<TaskView>;
   reopen(taskId: string, reason: string | null): Promise<TaskView>;
   cancel(taskId: string, reason: string | null): Promise<TaskView>;
-  /** Answers the question of a live attempt. @throws task_not_found, event_not_allowed, stale_attempt, invalid_params */
+  /**
+   * Answers the open question. @throws task_not_found, event_not_allowed, stale_attempt,
+   * invalid_params
+   */
   respond(taskId: string, attempt: number, response: Response): Promise<TaskView>;
   retry(taskId: string, role: Role | null, options: RunOptions | null, reason: string | null): Promise<TaskView>;
 }
@@ -50,18 +53,17 @@ export interface ServicePorts {
   readonly store: Store;
   readonly host: TaskCommands;
   readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
-  /** @throws invalid_params when a limit of cost cannot be kept */
+  /** @throws invalid_params when a cost limit cannot be kept */
   readonly requirePrice: (options: RunOptions, role: Role) => Promise<void>;
-  /** @throws invalid_params when the caller may not open the network */
+  /** @throws invalid_params when the caller may not enable the network */
   readonly requireNetwork: (options: RunOptions) => void;
-  /** The options of a run with what its role asks of every task. */
+  /** Adds the role's verify commands. */
   readonly optionsFor: (options: RunOptions, role: Role) => RunOptions;
   readonly load: () => SlotUse;
-  /** How often a retryable failure is followed by another attempt. */
   readonly maxRetries: () => number;
 }
 
-/** Phases in which a request that was accepted before left nothing behind: it was refused, and may be made again. */
+/** A request with the same id may run again in these phases: the first one was refused. */
 const phasesWithoutRun: ReadonlySet<string> = new Set(['waiting_for_run', 'waiting_for_dependencies']);
 
 export const createService = (ports: ServicePorts): TaskService => {
@@ -81,7 +83,7 @@ export const createService = (ports: ServicePorts): TaskService => {
     created_at: view.created_at,
   });
 
-  /** How a task that another waits for stands: `bd-a1 (failed: no luck)`. */
+  /** `bd-a1 (failed: no disk)` */
   const statusPhrase = async (id: TaskId): Promise<string> => {
     const tracked = await tracker.find(id);
     if (tracked === null) return `${id} (which does not exist)`;
@@ -89,7 +91,7 @@ export const createService = (ports: ServicePorts): TaskService => {
     return `${id} (${status}${error === undefined ? '' : `: ${error.message}`})`;
   };
 
-  /** A request that comes again finds the task that it made. */
+  /** A repeated request finds the task that it created. */
   const create = async (description: string, requestId: string | undefined): Promise<TaskId> => {
     const taskId = (await catalogue.create({ description })).task_id as TaskId;
     if (requestId !== undefined) store.commit({ entries: [], request: { id: requestId, taskId } });
@@ -104,7 +106,7 @@ export const createService = (ports: ServicePorts): TaskService => {
     try {
       return executionOf(await host.ask(taskId, command, requestId), role);
     } catch (error) {
-      // Who gave free text is told of the task that was made of it.
+      // With free text, the caller does not know the new task's id.
       if (!isServiceError(error)) throw error;
       throw ServiceError.from({ code: error.code, facts: { ...error.facts, task_id: taskId } } as Refusal);
     }
@@ -122,7 +124,9 @@ export const createService = (ports: ServicePorts): TaskService => {
     return execution;
   };
 
-  /** What somebody else holds, and nothing of ours works on, is not ours to cancel. @throws tracker_conflict */
+  /**
+   * @throws tracker_conflict for a task that somebody else holds and no attempt of ours works on
+   */
   const requireNotElsewhere = async (taskId: TaskId): Promise<void> => {
     const tracked = await tracker.find(taskId).catch(() => null);
     if (tracked === null || tracked.status === 'closed' || host.snapshotOf(taskId).hasTag('pending')) return;
@@ -164,7 +168,7 @@ export const createService = (ports: ServicePorts): TaskService => {
       const id = requireId(taskId);
       const last = host.snapshotOf(id).context;
       const next = role ?? last.role;
-      // One that was open for the last attempt stays so only while that is allowed.
+      // The configuration may have changed since the last attempt.
       requireNetwork(options ?? {});
       await requirePrice(options ?? last.options, next ?? 'engineer');
       const wanted = options === null || next === null ? options : optionsFor(options, next);

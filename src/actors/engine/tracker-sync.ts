@@ -9,7 +9,6 @@ import type { Store } from '../store/port.ts';
 import { ignoreStartedRun, onlyWhileIdle } from '../tracker/idle-fence.ts';
 import type { Tracker } from '../tracker/port.ts';
 
-/** A task whose actor is alive, with what the tracker said of it last. */
 interface ObservedTask {
   readonly actor: ActorRefFrom<typeof taskMachine>;
   tracked: TrackedTask;
@@ -24,35 +23,37 @@ export interface ObserverPorts {
   readonly live: (taskId: TaskId) => ObservedTask | null;
   readonly isPending: (taskId: TaskId) => boolean;
   readonly isStarting: (taskId: TaskId) => boolean;
-  /** Has the actor of a task look at what its tracker says. */
+  /** Starts the actor of a task, which then reads the tracker. */
   readonly startActor: (taskId: TaskId) => Promise<void>;
 }
 
 /**
- * Takes what others changed in the tracker: to tasks at rest, and to those that we work on.
- * @returns whether it is taken; a task at work must be looked at again
+ * Takes changes that others made in the tracker.
+ * @returns false when the task is at work and must be observed again
  */
 export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Promise<boolean>) => {
   const { tracker, store, journal, now, resting, isPending } = ports;
 
-  /** Somebody closed a task of which nothing runs here, maybe before a run of it could begin: who waits is told its end. */
+  /** Closed by somebody else while our run had not begun: its readers must see the end. */
   const wasClosedElsewhere = ({ id, status }: TrackedTask): boolean =>
     status === 'closed' && store.actor(id) !== null && savedSnapshot(store, id).hasTag('resting');
 
-  /** Whether a task at rest would now be shown as another one than it was last. */
+  /** True when its view differs from the last frame. */
   const isNews = (seen: TrackedTask): boolean => {
     const latest = store.latest(seen.id, 'snapshot');
     return latest === null || !looksSame(shownIn(latest.data), resting.viewOf(seen));
   };
 
-  /** Marked as ours at work since before its end here: the file was put back to what it was then, by git for instance. */
+  /**
+   * Its file was reverted, for example by git, to a state in which our finished attempt was still
+   * at work.
+   */
   const wasRevertedToStarted = ({ id, status, assignee, updatedAt }: TrackedTask): boolean => {
     if (status !== 'in_progress' || assignee !== tracker.actor || isPending(id)) return false;
     const saved = store.actor(id);
     return saved !== null && !saved.pending && Date.parse(updatedAt) < saved.changedAt;
   };
 
-  /** Gives it back again. */
   const releaseAgain = async ({ id }: TrackedTask): Promise<void> => {
     const fresh = await tracker.find(id);
     if (fresh === null || !wasRevertedToStarted(fresh)) return;
@@ -61,21 +62,21 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
     if (label !== null) await tracker.release(id, label, onlyWhileIdle(store, id)).catch(ignoreStartedRun);
   };
 
-  /** A task at rest that changed in the tracker: a frame for who looks on, if it shows anything new. */
+  /** Commits a frame if the view changed. */
   const showChange = async (seen: TrackedTask): Promise<void> => {
     if (!isNews(seen)) return;
-    // What was listed may be older than what we wrote since.
+    // The list may be older than our last write.
     const fresh = await tracker.find(seen.id);
     if (fresh === null || isPending(seen.id) || !isNews(fresh)) return;
     journal.commit({ entries: observedEntries(resting.viewOf(fresh), now()) });
   };
 
-  /** A task at work that somebody closed, or took for himself. */
+  /** Tells a task at work that somebody closed or took it. */
   const observeLive = async (seen: TrackedTask, host: ObservedTask): Promise<void> => {
     const suspicious = seen.status === 'closed' || holderOf(seen, tracker.actor) !== null;
     if (!suspicious) return;
     const { attempt } = host.actor.getSnapshot().context;
-    // What was listed may be older than what we wrote since: only a new look counts.
+    // The list may be older than our last write: only a new look counts.
     const fresh = await tracker.find(seen.id);
     const isSame = ports.live(seen.id) === host && host.actor.getSnapshot().context.attempt === attempt;
     if (fresh === null || !isSame) return;

@@ -4,7 +4,7 @@ import type { Sandbox } from '../sandbox/port.ts';
 import { runSandboxed } from '../sandbox/run-sandboxed.ts';
 import type { Workspace } from '../workspace/port.ts';
 
-/** Runs the commands of `options.verify` in the attempt's workspace, one after the other, until one fails. */
+/** Runs the commands of `options.verify` in the attempt's folder, in order, until one fails. */
 export type VerifyCommands = (
   attempt: AttemptInput,
   signal: AbortSignal,
@@ -25,7 +25,7 @@ export const createVerify =
     readonly workspace: Workspace;
     readonly sandboxOf: (attempt: AttemptInput) => Sandbox;
     readonly environmentOf: (attempt: AttemptInput) => Readonly<Record<string, string>>;
-    /** The wall limit of the attempt (ms), which holds for each of these commands too. */
+    /** Wall limit of the attempt (ms); also limits each command. */
     readonly limitMs: (attempt: AttemptInput) => number;
     readonly emit: (attempt: AttemptInput, type: EventType, data: unknown) => void;
   }): VerifyCommands =>

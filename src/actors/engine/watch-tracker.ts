@@ -5,35 +5,38 @@ import type { Store } from '../store/port.ts';
 import { ignoreStartedRun, onlyWhileIdle } from '../tracker/idle-fence.ts';
 import type { Fence, Tracker } from '../tracker/port.ts';
 
-/** Looks at the tracker again and again, all tasks at once, and tells what others changed there. */
+/** Reads all tasks of the tracker at intervals and reports changes by others. */
 export interface TrackerWatch {
   start(): void;
-  /** Begins nothing more. Resolves when its round has ended. */
+  /** Resolves when the running look has ended. */
   stop(): Promise<void>;
 }
 
 export interface WatchPorts {
   readonly tracker: Tracker;
   readonly store: Store;
-  /** Told of each task that is new or changed since the last look; false: it is at work, and must be looked at again. */
+  /**
+   * Called for each task that is new or changed. Returns false when it is at work and must be
+   * observed again.
+   */
   readonly observe: (task: TrackedTask) => Promise<boolean>;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
-/** Between the end of one look and the next: seldom enough for a tracker whose look takes long. */
+/** Pause between two looks; three times as long as a look takes. */
 const pauseMs = 1_500;
 const pauseAtMostMs = 30_000;
 const share = 3;
-/** While the tracker cannot be used, it is asked more and more seldom. */
+/** Pause after a failed look, times the number of failures. */
 const failedPauseMs = 5_000;
 
-/** With its time: what was changed and changed back between two looks was changed all the same. */
+/** Includes the time of the change: two changes may cancel each other out. */
 const essence = ({ id: _, createdAt: __, ...rest }: TrackedTask): string => JSON.stringify(rest);
 
 export const createTrackerWatch = ({ tracker, store, observe, log }: WatchPorts): TrackerWatch => {
   let last: readonly TrackedTask[] | null = null;
   const known = new Map<TaskId, string>();
-  /** Tasks at work that changed there: what of it is news will be known when they rest. */
+  /** Tasks at work that changed in the tracker; observed again when they are at rest. */
   const waiting = new Set<TaskId>();
   let begun = false;
   let timer: NodeJS.Timeout | null = null;
@@ -49,7 +52,10 @@ export const createTrackerWatch = ({ tracker, store, observe, log }: WatchPorts)
     };
   };
 
-  /** Tasks that the tracker says are ours, while nothing of ours runs: an earlier service gave them up (facts/beads 11). */
+  /**
+   * Opens tasks that an earlier server left as started, while nothing of ours runs (facts/beads
+   * 11).
+   */
   const freeForgotten = async (tasks: readonly TrackedTask[]): Promise<void> => {
     for (const { id, status, assignee } of tasks) {
       if (stopped) return;
@@ -57,21 +63,21 @@ export const createTrackerWatch = ({ tracker, store, observe, log }: WatchPorts)
       const saved = store.actor(id);
       if (saved?.pending === true) continue;
       if (saved === null)
-        log('a task is marked as started by this service, which knows nothing of it', { task_id: id });
+        log('a task is started in the tracker for this service, which knows nothing of it', { task_id: id });
       else {
-        log('a task was still marked as started; it is open again', { task_id: id });
+        log('a task was left started in the tracker; it is open again', { task_id: id });
         await tracker.release(id, 'agent-failed', fence(id)).catch(ignoreStartedRun);
       }
     }
   };
 
-  /** Whether its state is another one than people were shown last, by an earlier server. */
+  /** True when the status differs from the last frame of an earlier server. */
   const changedMeanwhile = (task: TrackedTask): boolean => {
     const latest = store.latest(task.id, 'snapshot');
     return latest !== null && shownIn(latest.data).status !== statusInTracker(task);
   };
 
-  /** What could not be told, because the tracker went away or the task is at work, is told after a later look. */
+  /** A task that could not be observed is observed again at a later look. */
   const compare = async (tasks: readonly TrackedTask[]): Promise<void> => {
     const isSame = tasks === last;
     if (isSame && waiting.size === 0) return;
@@ -103,7 +109,7 @@ export const createTrackerWatch = ({ tracker, store, observe, log }: WatchPorts)
     } catch (error) {
       if (stopped) return pauseMs;
       failures += 1;
-      if (failures === 1) log('the tracker cannot be used; it is asked again', { error });
+      if (failures === 1) log('the tracker cannot be used; the server tries again', { error });
       return Math.min(failedPauseMs * failures, pauseAtMostMs);
     }
   };

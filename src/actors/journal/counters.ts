@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import type { Entry, Store } from '../store/port.ts';
+import { entriesOf } from './entries-of.ts';
 import type { Journal } from './journal.ts';
 
-/** What the journal says about the work so far; recounted from it at every start. */
+/** Totals over the journal. */
 export interface Counters {
   readonly spawned: number;
   readonly completed: number;
@@ -12,7 +13,7 @@ export interface Counters {
   readonly callsFailed: number;
   readonly inputTokens: number;
   readonly outputTokens: number;
-  /** Of the tasks that completed, those that an agent worked on, and the sum of their times. */
+  /** Completed tasks that an agent worked on, and the sum of their times. */
   readonly executed: number;
   readonly executionSeconds: number;
 }
@@ -35,7 +36,7 @@ const callSchema = z.looseObject({
   input_tokens: z.number().default(0),
   output_tokens: z.number().default(0),
 });
-/** Of an assistant, whose calls are not frames of their own. */
+/** Assistants report usage instead of single calls. */
 const assistantUsageSchema = z.looseObject({
   assistant: z.string().optional(),
   model_calls: z.number().default(0),
@@ -44,64 +45,56 @@ const assistantUsageSchema = z.looseObject({
 });
 const endSchema = z.looseObject({ execution_seconds: z.number().default(0) });
 
-const folds: Readonly<Record<string, (tally: Counters, data: unknown) => Counters>> = {
-  api_call_complete: (tally, data) => {
+const folds: Readonly<Record<string, (counters: Counters, data: unknown) => Counters>> = {
+  api_call_complete: (counters, data) => {
     const { ok, input_tokens, output_tokens } = callSchema.parse(data);
     return {
-      ...tally,
-      callsTotal: tally.callsTotal + 1,
-      callsFailed: tally.callsFailed + (ok ? 0 : 1),
-      inputTokens: tally.inputTokens + input_tokens,
-      outputTokens: tally.outputTokens + output_tokens,
+      ...counters,
+      callsTotal: counters.callsTotal + 1,
+      callsFailed: counters.callsFailed + (ok ? 0 : 1),
+      inputTokens: counters.inputTokens + input_tokens,
+      outputTokens: counters.outputTokens + output_tokens,
     };
   },
-  usage: (tally, data) => {
+  usage: (counters, data) => {
     const { assistant, model_calls, input_tokens, output_tokens } = assistantUsageSchema.parse(data);
-    if (assistant === undefined) return tally;
+    if (assistant === undefined) return counters;
     return {
-      ...tally,
-      callsTotal: tally.callsTotal + model_calls,
-      inputTokens: tally.inputTokens + input_tokens,
-      outputTokens: tally.outputTokens + output_tokens,
+      ...counters,
+      callsTotal: counters.callsTotal + model_calls,
+      inputTokens: counters.inputTokens + input_tokens,
+      outputTokens: counters.outputTokens + output_tokens,
     };
   },
-  completed: (tally, data) => {
+  completed: (counters, data) => {
     const { execution_seconds: seconds } = endSchema.parse(data);
     return {
-      ...tally,
-      completed: tally.completed + 1,
-      executed: tally.executed + (seconds > 0 ? 1 : 0),
-      executionSeconds: tally.executionSeconds + seconds,
+      ...counters,
+      completed: counters.completed + 1,
+      executed: counters.executed + (seconds > 0 ? 1 : 0),
+      executionSeconds: counters.executionSeconds + seconds,
     };
   },
-  failed: (tally) => ({ ...tally, failed: tally.failed + 1 }),
-  cancelled: (tally) => ({ ...tally, cancelled: tally.cancelled + 1 }),
+  failed: (counters) => ({ ...counters, failed: counters.failed + 1 }),
+  cancelled: (counters) => ({ ...counters, cancelled: counters.cancelled + 1 }),
 };
 
 const agentBegins = '{"machine":"agent","value":"preparing",';
 
-/** One step of the pure fold. */
-export const count = (tally: Counters, { type, data }: Pick<Entry, 'type' | 'data'>): Counters => {
-  // Most entries are snapshots, and large: the first words of one say enough.
-  if (type === 'snapshot') return data.startsWith(agentBegins) ? { ...tally, spawned: tally.spawned + 1 } : tally;
+export const count = (counters: Counters, { type, data }: Pick<Entry, 'type' | 'data'>): Counters => {
+  // Most entries are snapshots, and large; the start of the text is enough.
+  if (type === 'snapshot')
+    return data.startsWith(agentBegins) ? { ...counters, spawned: counters.spawned + 1 } : counters;
   const fold = folds[type];
-  return fold === undefined ? tally : fold(tally, JSON.parse(data));
+  return fold === undefined ? counters : fold(counters, JSON.parse(data));
 };
 
-const page = 1_000;
-
-/** Counts what stands in the journal, then every commit. */
+/** Counts the journal, then every commit. */
 export const createCounters = (store: Store, journal: Journal): (() => Counters) => {
-  let tally = zeroCounters;
-  for (let after = 0; ; ) {
-    const entries = store.read({ after, limit: page });
-    tally = entries.reduce(count, tally);
-    const last = entries.at(-1);
-    if (last === undefined) break;
-    after = last.seq;
-  }
+  let counters = zeroCounters;
+  for (const entry of entriesOf(store)) counters = count(counters, entry);
   journal.onCommit((entries) => {
-    tally = entries.reduce(count, tally);
+    counters = entries.reduce(count, counters);
   });
-  return () => tally;
+  return () => counters;
 };

@@ -1,7 +1,10 @@
 import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject, SnapshotFrom } from 'xstate';
 import { isServiceError } from '../../machines/errors.ts';
 
-/** Told of every transition before any of its effects starts. Must make it durable, or throw. */
+/**
+ * `commit` runs for every transition before its effects. It must make the transition durable, or
+ * throw.
+ */
 export interface Recorder<Machine extends AnyStateMachine> {
   readonly now: () => number;
   readonly commit: (next: SnapshotFrom<Machine>, event: EventObject, previous: SnapshotFrom<Machine> | null) => void;
@@ -10,7 +13,7 @@ export interface Recorder<Machine extends AnyStateMachine> {
 interface ErrorData {
   readonly name: string;
   readonly message: string;
-  /** Of our own errors, by which a chart tells what may pass from what may not. */
+  /** Only our own errors have one; the machine reads it. */
   readonly code?: string;
   readonly facts?: unknown;
 }
@@ -22,7 +25,7 @@ const asData = (error: unknown): ErrorData => {
     : { name: 'Error', message: String(error) };
 };
 
-/** Puts the time on the event and turns a thrown error into data, so that what the chart sees is what the journal holds. */
+/** Adds the time and turns an error into data, so that the machine sees what the journal holds. */
 const stamp = (event: EventObject, now: () => number): EventObject => {
   const stamped: EventObject & { readonly error?: unknown } = 'at' in event ? event : { ...event, at: now() };
   return 'error' in stamped ? ({ ...stamped, error: asData(stamped.error) } as EventObject) : stamped;
@@ -31,12 +34,11 @@ const stamp = (event: EventObject, now: () => number): EventObject => {
 const changed = (previous: { value: unknown; context: unknown }, next: { value: unknown; context: unknown }): boolean =>
   previous.context !== next.context || JSON.stringify(previous.value) !== JSON.stringify(next.value);
 
-/** Of the scope that XState gives to a logic, what is needed of it here. */
 interface Scope {
   readonly stopChild: (child: AnyActorRef) => void;
 }
 
-/** XState lets the children of an actor that ended in error go on. Here they are stopped: nobody would hear of them any more. */
+/** Stops the children of an actor that ends in error. XState lets them run. */
 export const endsWithChildren = <Machine extends AnyStateMachine>(machine: Machine): Machine => {
   const { transition } = machine;
   return Object.create(machine, {
@@ -55,9 +57,9 @@ export const endsWithChildren = <Machine extends AnyStateMachine>(machine: Machi
 };
 
 /**
- * Commit, then show, then act (DESIGN 3.2, ADR 0002): the same logic, whose transitions are committed before XState
- * starts what they cause. XState defers the start and stop of children until `transition` has returned, and drops them
- * when it throws; then the actor ends in error, and what is true is what was committed last.
+ * Commits each transition before XState starts its effects (DESIGN 3.2, ADR 0002). XState starts
+ * and stops children after `transition` has returned. When it throws, the actor ends in error and
+ * the last commit is the truth.
  */
 export const durable = <Machine extends AnyStateMachine>(machine: Machine, recorder: Recorder<Machine>): Machine => {
   const { transition, getInitialSnapshot } = machine;

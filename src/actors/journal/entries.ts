@@ -12,7 +12,7 @@ import {
   transitionEntries,
 } from './transition-frames.ts';
 
-/** A transition with what people saw before it and see after it. */
+/** A transition with the views before and after it. */
 interface SnapshotTransition<Snapshot> {
   readonly next: Snapshot;
   readonly cause: unknown;
@@ -20,11 +20,11 @@ interface SnapshotTransition<Snapshot> {
   readonly at: number;
   readonly before: PreviousView | null;
   readonly after: TaskView;
-  /** XState's persisted snapshot of `next`. */
+  /** Persisted snapshot of `next`. */
   readonly persisted: unknown;
 }
 
-/** The row and the frames of any transition; `id` is the actor's. */
+/** `id`: of the actor. */
 const changeOf = (
   machine: 'task' | 'agent',
   id: string,
@@ -39,7 +39,7 @@ const changeOf = (
   };
 };
 
-/** What becomes durable with one transition of a task; its end brings the last frames of the attempt. */
+/** The end of an attempt adds its last frames. */
 export const taskChange = (transition: SnapshotTransition<TaskSnapshot> & { readonly settledNow: boolean }): Change => {
   const { next, after, at, settledNow } = transition;
   const changed = changeOf('task', next.context.taskId, next.hasTag('pending'), transition);
@@ -50,7 +50,7 @@ export const taskChange = (transition: SnapshotTransition<TaskSnapshot> & { read
   return { ...change, entries, forgetSteps: { taskId, attempt } };
 };
 
-/** What becomes durable with one transition of an agent; a question to a person is a frame of its own. */
+/** A new question adds a frame. */
 export const agentChange = (transition: SnapshotTransition<AgentSnapshot>): Change => {
   const { next, before, after, at } = transition;
   const { taskId, attempt } = next.context;

@@ -1,6 +1,6 @@
 import type { Entry, NewEntry } from '../store/port.ts';
 
-/** Every type of frame that the journal holds (CONTRACT 5). `connected` and `gap` are made by the stream itself. */
+/** Types of journal entries (CONTRACT 5). The stream adds `connected` and `gap`. */
 export const eventTypes = [
   'snapshot',
   'status_update',
@@ -37,6 +37,6 @@ export const entry = (
   cause: cause === null ? null : JSON.stringify(cause),
 });
 
-/** A frame as it goes over the wire: `{type, task_id, attempt, seq, timestamp, data}` as JSON text (CONTRACT 5). */
+/** JSON text of a frame: `{type, task_id, attempt, seq, timestamp, data}` (CONTRACT 5). */
 export const frameText = ({ type, taskId, attempt, seq, at, data }: Entry): string =>
   `{"type":${JSON.stringify(type)},"task_id":${JSON.stringify(taskId)},"attempt":${attempt},"seq":${seq},"timestamp":"${new Date(at).toISOString()}","data":${data}}`;

@@ -1,26 +1,26 @@
 import { messageOf } from '../../machines/message-of.ts';
 import type { Change, Entry, NewEntry, Store } from '../store/port.ts';
+import { createCommitListeners } from './commit-listeners.ts';
 
-/**
- * The journal as the rest of the service uses it: transitions are committed at once, progress is gathered for a moment
- * and committed together, always in the order in which it happened; listeners hear only of what was committed.
- */
+/** Commits transitions at once and progress in batches, in the order in which they happened. */
 export interface Journal {
-  /** Commits what was gathered and then this, in one transaction. */
+  /** Commits the gathered changes and this one, in one transaction. */
   commit(change: Change): readonly Entry[];
-  /** Keeps a change that nobody was told of and nothing follows from, for a few milliseconds, to be committed in company. */
+  /**
+   * Buffers a change for up to 10 ms and commits it with the next one. For changes without effects.
+   */
   gather(change: Change): void;
-  /** Gives up the gathered states of an actor that broke, so that they cannot come after what is restored. */
+  /** Drops gathered states of a failed actor. */
   discard(actorId: string): void;
-  /** Gathers progress. */
+  /** Gathers an entry. */
   append(entry: NewEntry): void;
-  /** Commits what was gathered. */
+  /** Commits the gathered changes. */
   flush(): void;
-  /** Tries to commit what could not be, and says why it still cannot, or null. */
+  /** Commits after a failure. @returns the problem, or null */
   retry(): string | null;
-  /** Commits what was gathered, and tries no more. */
+  /** Commits the gathered changes, and never retries. */
   stop(): void;
-  /** Tells of every commit when it is durable. What a listener throws is reported, and changes nothing for others. */
+  /** Calls the listener after every commit. @returns removes it */
   onCommit(listener: (entries: readonly Entry[]) => void): () => void;
 }
 
@@ -29,14 +29,14 @@ const longestRetryPauseMs = 30_000;
 const waitingBytesAtMost = 16 * 1024 * 1024;
 
 export interface JournalOptions {
-  /** Called when gathered progress could not be committed; it stays gathered and is tried again. */
+  /** Called when gathered changes could not be committed; they stay gathered and are retried. */
   readonly onError: (error: unknown) => void;
   readonly onListenerError: (error: unknown) => void;
 }
 
 const bytesOf = ({ entries }: Change): number => entries.reduce((sum, { data }) => sum + data.length, 0);
 
-/** What cannot be committed must not grow for ever: the oldest progress is given up first, states never. */
+/** Bounds the gathered changes: drops the oldest progress, never a state. */
 const shortened = (gathered: readonly Change[]): Change[] => {
   let bytes = gathered.reduce((sum, change) => sum + bytesOf(change), 0);
   return gathered.filter((change) => {
@@ -47,35 +47,18 @@ const shortened = (gathered: readonly Change[]): Change[] => {
 };
 
 export const createJournal = (store: Store, { onError, onListenerError }: JournalOptions): Journal => {
-  const listeners = new Set<(entries: readonly Entry[]) => void>();
+  const listeners = createCommitListeners(onListenerError);
   let gathered: Change[] = [];
   let timer: NodeJS.Timeout | null = null;
   let failures = 0;
   let problem: string | null = null;
   let stopped = false;
-  const untold: (readonly Entry[])[] = [];
-  let telling = false;
-
-  /** In the order of the commits, also when a listener commits. */
-  const tell = (entries: readonly Entry[]): void => {
-    untold.push(entries);
-    if (telling) return;
-    telling = true;
-    for (let next = untold.shift(); next !== undefined; next = untold.shift())
-      for (const listener of listeners)
-        try {
-          listener(next);
-        } catch (error) {
-          onListenerError(error);
-        }
-    telling = false;
-  };
   const commit = (change: Change): readonly Entry[] => {
     const entries = write(change);
     gathered = [];
     failures = 0;
     problem = null;
-    tell(entries);
+    listeners.notify(entries);
     return entries;
   };
   const write = (change: Change): readonly Entry[] => {
@@ -136,9 +119,6 @@ export const createJournal = (store: Store, { onError, onListenerError }: Journa
       flush();
     },
     append: (entry) => gather({ entries: [entry] }),
-    onCommit: (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
+    onCommit: listeners.add,
   };
 };

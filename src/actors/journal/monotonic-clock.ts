@@ -1,15 +1,15 @@
 export interface Clocks {
-  /** The system's time of day (epoch ms), which people and programs set. */
+  /** Time of day (epoch ms); may be set back or forward. */
   readonly wall: () => number;
-  /** Milliseconds since some moment; never set by anybody. */
+  /** Milliseconds since any moment; never set. */
   readonly steady: () => number;
-  /** A time that has been already (epoch ms): a clock that was set back since does not bring it back. */
+  /** The clock starts no earlier (epoch ms). */
   readonly notBefore: number;
 }
 
 /**
- * Epoch ms that never run backwards (ADR 0015): when the time of day is set back, time goes on from where it was; when it
- * jumps ahead, as after a machine slept, so does this.
+ * Epoch ms that never run backwards (ADR 0015). When the time of day is set back, this goes on;
+ * when it jumps ahead, as after a sleep, so does this.
  */
 export const createSteadyClock = ({ wall, steady, notBefore }: Clocks): (() => number) => {
   let ahead = notBefore - steady();

@@ -4,27 +4,28 @@ import { type AgentSnapshot, agentMachine } from '../../machines/agent-machine.t
 import { attemptKey, type TaskId } from '../../machines/task.ts';
 import { type TaskSnapshot, taskMachine } from '../../machines/task-machine.ts';
 import type { Entry, Store } from '../store/port.ts';
+import { entriesOf } from './entries-of.ts';
 
-/** One transition, made again from its event alone. */
+/** One replayed transition. */
 export interface ReplayedStep {
   readonly seq: number;
   /** RFC 3339 UTC. */
   readonly at: string;
   readonly attempt: number;
   readonly machine: 'task' | 'agent';
-  /** The type of the event that caused it. */
+  /** Type of the event that caused it. */
   readonly event: string;
-  /** The state value that the chart comes to now. */
+  /** State value after the replay. */
   readonly state: unknown;
-  /** Whether that is the state that the journal recorded. */
+  /** True when the journal recorded the same state. */
   readonly same: boolean;
 }
 
-/** What the journal makes of a task when the charts are run over it again (DESIGN 3: fold(journal) is the state). */
+/** Result of a replay (DESIGN 3: fold(journal) is the state). */
 export interface Replay {
   readonly steps: readonly ReplayedStep[];
   readonly task: TaskSnapshot;
-  /** The agent of the latest attempt, or null. */
+  /** Of the latest attempt, or null. */
   readonly agent: AgentSnapshot | null;
 }
 
@@ -37,13 +38,13 @@ const isTransition = ({ type, cause }: Entry): boolean => type === 'snapshot' &&
 
 const initialAgent = (input: AgentStart): AgentSnapshot => createActor(agentMachine, { input }).getSnapshot();
 
-/** The first snapshot of an agent carries what it began with; every later one, an event. */
+/** The first entry of an agent has its input; each later one has an event. */
 const nextAgent = (before: AgentSnapshot | null, cause: EventObject & { input?: AgentStart }): AgentSnapshot | null => {
   if (cause.type === 'xstate.init') return cause.input === undefined ? null : initialAgent(cause.input);
   return before === null ? null : (transition(agentMachine, before, cause as never)[0] as AgentSnapshot);
 };
 
-/** Runs the charts over a task's transitions, oldest first; nothing is done in the world. */
+/** Runs the machines over a task's transitions, without effects. */
 export const fold = (taskId: TaskId, entries: readonly Entry[]): Replay => {
   const agents = new Map<number, AgentSnapshot>();
   let task: TaskSnapshot = createActor(taskMachine, { input: { taskId } }).getSnapshot();
@@ -68,27 +69,20 @@ export const fold = (taskId: TaskId, entries: readonly Entry[]): Replay => {
   return { steps, task, agent: latest };
 };
 
-const page = 1_000;
-
-/** The journal of a task up to a seq. */
+/** The journal of a task up to a seq; null: all of it. */
 export const entriesUpTo = (store: Pick<Store, 'read'>, taskId: string, seq: number | null): readonly Entry[] => {
   const all: Entry[] = [];
-  for (let after = 0; ; ) {
-    const entries = store.read({ taskId, after, limit: page });
-    all.push(...entries.filter((entry) => seq === null || entry.seq <= seq));
-    const last = entries.at(-1);
-    if (last === undefined || (seq !== null && last.seq >= seq)) return all;
-    after = last.seq;
+  for (const entry of entriesOf(store, taskId)) {
+    if (seq !== null && entry.seq > seq) break;
+    all.push(entry);
   }
+  return all;
 };
 
 const comparable = (snapshot: { readonly value: unknown; readonly context: unknown }): string =>
   JSON.stringify([snapshot.value, snapshot.context]);
 
-/**
- * How the saved state of a task differs from what its journal makes of it, in one sentence, or null when it does not.
- * Secrets are taken out of both alike.
- */
+/** One sentence on how the saved state differs from the replayed one; null when they are equal. */
 export const differenceFrom = (store: Pick<Store, 'read' | 'actor'>, taskId: TaskId): string | null => {
   const saved = store.actor(taskId);
   if (saved === null) return null;

@@ -9,7 +9,7 @@ import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.t
 import type { SavedActor, Store } from '../store/port.ts';
 import { type AgentState, type TaskState, type TaskView, toView } from './task-view.ts';
 
-/** Raised when a chart changes in a way that makes older snapshots unreadable. */
+/** Raised when a machine can no longer read older snapshots. */
 export const machineVersion = 1;
 
 const persistedSchema = z.looseObject({
@@ -25,7 +25,7 @@ const parse = ({ id, version, snapshot }: SavedActor) => {
   return persistedSchema.parse(JSON.parse(snapshot));
 };
 
-/** What an XState actor is restored from. */
+/** The `snapshot` option of an XState actor. */
 export const persistedSnapshot = (saved: SavedActor): never => parse(saved) as never;
 
 export interface SavedTask {
@@ -40,13 +40,13 @@ const agentOf = (saved: SavedActor | null): AgentState | null => {
   return agentMachine.resolveState({ value, context } as never);
 };
 
-/** Work that an attempt builds on and does not have, by what was committed of it. */
+/** From the committed state of the attempt. */
 export const conflictsOf = (store: Pick<Store, 'actor'>, taskId: TaskId, attempt: number): readonly StartConflict[] => {
   const saved = store.actor(attemptKey(taskId, attempt));
   return saved?.version === machineVersion ? (agentOf(saved)?.context.conflicts ?? []) : [];
 };
 
-/** The state of a task that is not live, from its rows, without starting an actor. */
+/** The committed state of a task, without an actor. */
 export const readSaved = (store: Store, saved: SavedActor): SavedTask => {
   const { value, context } = parse(saved);
   const task: TaskState = taskMachine.resolveState({ value, context } as never);
@@ -54,7 +54,7 @@ export const readSaved = (store: Store, saved: SavedActor): SavedTask => {
   return { task, agent, changedAt: saved.changedAt };
 };
 
-/** The task machine's snapshot of a task that is not live: its saved state, or its first one. */
+/** The saved snapshot of a task, or the initial one. */
 export const savedSnapshot = (store: Store | null, taskId: TaskId): TaskSnapshot => {
   const saved = store?.actor(taskId) ?? null;
   if (saved === null) return createActor(taskMachine, { input: { taskId } }).getSnapshot();
@@ -68,11 +68,10 @@ const observedStatus = (tracked: TrackedTask): ObservedStatus => {
   return status === 'complete' || status === 'failed' || status === 'cancelled' ? status : 'elsewhere';
 };
 
-/** What a task at rest is told of how it stands in the tracker. */
 export const observationOf = (tracked: TrackedTask, at: number) =>
   ({ type: 'tracker.observed', status: observedStatus(tracked), at }) as const;
 
-/** Where a task stands: one at rest follows what the tracker says of it. */
+/** A task at rest follows its status in the tracker. */
 export const asTracked = (snapshot: TaskSnapshot, tracked: TrackedTask, at: number): TaskSnapshot =>
   snapshot.hasTag('pending') ? snapshot : transition(taskMachine, snapshot, observationOf(tracked, at))[0];
 
@@ -83,19 +82,22 @@ const waitsAt = [
   'returning',
 ] as const satisfies readonly WaitsAt[];
 
-/** Whether an agent was waiting for a person in an earlier process, and will be again when it is prepared. */
+/**
+ * True for an agent that waited for a person in an earlier process and will again after
+ * `preparing`.
+ */
 export const willAskAgain = (agent: AgentState): boolean => {
   const { resumeAt } = agent.context as Pick<AgentContext, 'resumeAt'>;
   return agent.tags.has('phase:preparing') && waitsAt.some((state) => state === resumeAt);
 };
 
-/** Whether an agent waits for a person, or for its slot after that; also when it was about to do so in another process. */
+/** True while an agent's slot is lent, also when it was about to lend it in an earlier process. */
 const isSlotLent = (saved: SavedActor | null): boolean => {
   const agent = saved?.version === machineVersion ? agentOf(saved) : null;
   return agent !== null && (agent.tags.has('lent') || willAskAgain(agent));
 };
 
-/** The slot that a task holds by what was committed of it, or null; nobody else may get it, whatever becomes of its actor. */
+/** The slot of a task in its committed state, or null. No other task may get it. */
 export const savedSlot = (
   store: Pick<Store, 'actor'>,
   taskId: TaskId,
@@ -109,21 +111,20 @@ export const savedSlot = (
   return { role: task.context.role ?? 'engineer', lent: task.matches({ started: 'working' }) && isSlotLent(agent) };
 };
 
-/** Whether an attempt may still go on, by what was committed; one whose state cannot be read may, as far as we know. */
+/** True when the committed attempt may continue, also when its state cannot be read. */
 export const mayContinue = (store: Store, taskId: TaskId, attempt: number): boolean => {
   const saved = store.actor(taskId);
   if (saved?.pending !== true) return false;
   return saved.version !== machineVersion || savedSnapshot(store, taskId).context.attempt === attempt;
 };
 
-/** The view of a task that is not live. */
 export const viewSaved = (store: Store | null, tracked: TrackedTask): TaskView => {
   const saved = store?.actor(tracked.id) ?? null;
   const rows = store === null || saved === null ? { task: null, agent: null, changedAt: 0 } : readSaved(store, saved);
   return toView({ tracked, ...rows });
 };
 
-/** The views of tasks that are not live, whose rows were read lately; who writes a row says so. */
+/** Cached views of tasks that are not live. Whoever commits a row calls `forget`. */
 export interface RestingViews {
   viewOf(tracked: TrackedTask): TaskView;
   forget(taskId: TaskId): void;

@@ -31,7 +31,7 @@ const usageSchema = z.strictObject({
   cost_usd: z.number().nonnegative().optional().describe('cost in USD; absent where the price is unknown'),
 });
 
-/** What a live attempt waits for a person for; answered by `respond` with the task's attempt and this `input_id`. */
+/** The open question of a live attempt; `respond` answers it with the attempt and `input_id`. */
 const awaitingSchema = z.strictObject({
   input_id: z.string().describe('send it with respond'),
   kind: z.enum(['input', 'approval']).describe('a question, or calls that need approval'),
@@ -43,7 +43,7 @@ const awaitingSchema = z.strictObject({
   default_answer: z.string().optional().describe('the answer that counts at the deadline; absent: the attempt fails'),
 });
 
-/** The task as every face of the service shows it (CONTRACT 3, task view). Times are RFC 3339 UTC in milliseconds. */
+/** The task view (CONTRACT 3). Times are RFC 3339 UTC with milliseconds. */
 export const taskViewSchema = z.strictObject({
   task_id: z.string().describe('the id of the task'),
   title: z.string().describe('one line'),
@@ -79,7 +79,6 @@ export const taskViewSchema = z.strictObject({
 });
 export type TaskView = z.infer<typeof taskViewSchema>;
 
-/** The parts of a task snapshot that a view is made of. */
 export interface TaskState {
   readonly tags: ReadonlySet<string>;
   readonly context: TaskContext;
@@ -91,11 +90,11 @@ export interface AgentState {
 
 export interface ViewParts {
   readonly tracked: TrackedTask;
-  /** Null when no run was ever asked for. */
+  /** Null before the first run. */
   readonly task: TaskState | null;
-  /** The agent of the latest attempt, if one began. */
+  /** Of the latest attempt, if one began. */
   readonly agent: AgentState | null;
-  /** Epoch ms of the latest transition, or 0. */
+  /** Time of the latest transition (epoch ms), or 0. */
   readonly changedAt: number;
 }
 
@@ -120,7 +119,7 @@ const phaseOf = ({ tracked, task, agent }: ViewParts, status: string): string =>
 
 const byPhase: Readonly<Record<string, number>> = { verifying: 0.9, closing: 0.95, cancelling: 0.95 };
 
-/** From 0 to 1, never backwards within an attempt; how many turns an agent will need is not known in advance. */
+/** From 0 to 1, never falling within an attempt. The number of turns is not known in advance. */
 const progressOf = (status: string, phase: string, turns: number): number => {
   if (status === 'complete') return 1;
   if (status === 'queued') return 0;
@@ -129,10 +128,7 @@ const progressOf = (status: string, phase: string, turns: number): number => {
 
 const finalStatuses: ReadonlySet<string> = new Set(['complete', 'failed', 'cancelled']);
 
-/**
- * Why the last attempt failed, why the last request was refused (the tracker may hold a refused task elsewhere), or what
- * a task that is at work waits for the tracker over.
- */
+/** The last failure or refusal; for a task at work, the outage of the tracker that holds it up. */
 const errorOf = (status: string, { context, tags }: TaskState): TaskView['error'] => {
   if (status === 'failed' && context.failure !== null) {
     const { code, message, facts } = context.failure;
@@ -162,7 +158,6 @@ const runFields = (parts: ViewParts, status: string): Partial<TaskView> => {
   };
 };
 
-/** The open question of an agent, or undefined when it waits for nobody. */
 export const awaitingOf = (agent: AgentState | null): TaskView['awaiting'] => {
   const question = agent?.tags.has('awaiting') === true ? agent.context.question : null;
   if (agent == null || question === null) return undefined;
@@ -189,7 +184,9 @@ const completedAtOf = ({ task, tracked }: ViewParts, status: string): string | u
   return at === null ? (tracked.closedAt ?? undefined) : iso(at);
 };
 
-/** The one place that computes what people see of a task, from the tracker's facts and the machines' states. */
+/**
+ * Computes the view from the tracker's facts and the states of the machines; no other code does.
+ */
 export const toView = (parts: ViewParts): TaskView => {
   const { tracked, task, agent } = parts;
   const status = statusOf(parts);

@@ -5,7 +5,7 @@ import type { NewEntry } from '../store/port.ts';
 import { entry } from './event-types.ts';
 import type { TaskState, TaskView } from './task-view.ts';
 
-/** As much of a view as the next transition must be compared with. */
+/** Part of the last view; the next one is compared with it. */
 export interface PreviousView {
   readonly status: string;
   readonly phase: string;
@@ -21,7 +21,7 @@ export const previousViewOf = ({ status, phase, awaiting, updated_at }: TaskView
   changedAt: Date.parse(updated_at),
 });
 
-/** What people see of a task at rest; a change of anything else is no news. */
+/** Other changes of a task at rest get no frame. */
 const visibleState = ({
   status,
   phase,
@@ -34,12 +34,12 @@ const visibleState = ({
 }: TaskView): string =>
   JSON.stringify([status, phase, ready, title, description, priority, labels, unmet_dependencies]);
 
-/** The view in the data of a `snapshot` entry. */
+/** The view in a `snapshot` entry. */
 export const shownIn = (data: string): TaskView => (JSON.parse(data) as { readonly task: TaskView }).task;
 
 const asId = (id: string): TaskId => id as TaskId;
 
-/** A task that is at work as it was shown last, for when its tracker cannot be asked or has lost it. */
+/** A task from its last view, for outages of the tracker. */
 export const trackedFrom = (view: TaskView, actor: string): TrackedTask => ({
   id: asId(view.task_id),
   title: view.title,
@@ -58,7 +58,7 @@ export const trackedFrom = (view: TaskView, actor: string): TrackedTask => ({
 
 export const looksSame = (before: TaskView, after: TaskView): boolean => visibleState(before) === visibleState(after);
 
-/** What the journal holds of a change that somebody made in the tracker, to a task that nobody of ours works on. */
+/** Entries for a change in the tracker to a task at rest. */
 export const observedEntries = (view: TaskView, at: number): NewEntry[] => {
   const { task_id, attempt, status, phase, progress } = view;
   return [
@@ -78,7 +78,7 @@ interface TransitionFrames {
   readonly after: TaskView;
 }
 
-/** What the journal holds of one transition: the status when it changed, then the snapshot (CONTRACT 5). */
+/** Entries of a transition: the status if it changed, then the snapshot (CONTRACT 5). */
 export const transitionEntries = ({
   machine,
   value,
@@ -98,7 +98,7 @@ export const transitionEntries = ({
   ];
 };
 
-/** What people are told when an attempt begins to wait for one of them (CONTRACT 5), or nothing. */
+/** An entry when a new question is open (CONTRACT 5). */
 export const questionEntries = (view: TaskView, before: PreviousView | null, at: number): NewEntry[] => {
   const { task_id, attempt, awaiting } = view;
   if (awaiting === undefined || awaiting.input_id === before?.inputId) return [];
@@ -108,7 +108,7 @@ export const questionEntries = (view: TaskView, before: PreviousView | null, at:
 
 const requestSchema = z.looseObject({ type: z.enum(['reopen', 'retry']), reason: z.string() });
 
-/** Why a person reopened or retried a task, when they said it. */
+/** A log entry with the reason of a reopen or retry, if one was given. */
 export const requestEntries = ({ task_id, attempt }: TaskView, cause: unknown, at: number): NewEntry[] => {
   const { data: request } = requestSchema.safeParse(cause);
   if (request === undefined) return [];
@@ -118,7 +118,7 @@ export const requestEntries = ({ task_id, attempt }: TaskView, cause: unknown, a
 
 const endingFrame = (task: TaskState, view: TaskView) => {
   const { startedAt, completedAt, outcome, reason } = task.context;
-  // Of a task that somebody closed by hand no time is known.
+  // A task that was closed by hand has no time of work.
   const isOurs = view.status !== 'complete' || outcome?.status === 'done';
   const seconds = !isOurs || startedAt === null || completedAt === null ? 0 : (completedAt - startedAt) / 1000;
   const { result, results_path, error, usage } = view;
@@ -133,7 +133,7 @@ const endingFrame = (task: TaskState, view: TaskView) => {
   return ['cancelled', { ...common, reason, ...path }] as const;
 };
 
-/** The last frames of an attempt: exactly one of completed, failed, cancelled, then stream_closed. */
+/** The last entries of an attempt: one of completed, failed, cancelled, then stream_closed. */
 export const endingEntries = (task: TaskState, view: TaskView, at: number): NewEntry[] => {
   const [type, data] = endingFrame(task, view);
   return [

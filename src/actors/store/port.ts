@@ -1,6 +1,6 @@
-/** One line of the journal: what was committed, in the order in which it was committed. */
+/** A committed entry of the journal. */
 export interface Entry {
-  /** Strictly rising over the whole server; the id of the SSE frame. */
+  /** Rises with each commit of the server; id of the SSE frame. */
   readonly seq: number;
   readonly taskId: string;
   readonly attempt: number;
@@ -9,46 +9,46 @@ export interface Entry {
   readonly at: number;
   /** JSON text of the frame's `data`. */
   readonly data: string;
-  /** For a transition: JSON text of the machine event that caused it, never streamed. */
+  /** Of a transition: JSON text of the event that caused it; never streamed. */
   readonly cause: string | null;
 }
 export type NewEntry = Omit<Entry, 'seq'>;
 
-/** The state of an actor as it was last committed. */
+/** The last committed state of an actor. */
 export interface SavedActor {
   /** `bd-a1b2` for a task, `bd-a1b2#1` for the agent of its first attempt. */
   readonly id: string;
   readonly taskId: string;
-  /** Version of the chart that wrote it. */
+  /** Version of the machines that wrote it. */
   readonly version: number;
-  /** Whether something must still happen by itself. */
+  /** True when the actor must run after a restart. */
   readonly pending: boolean;
   readonly changedAt: number;
   /** JSON text of the persisted XState snapshot. */
   readonly snapshot: string;
 }
 
-/** One thing that an attempt does once: what it is about to do, and what came of it. */
+/** A model or tool call of an attempt: its intent and its result. */
 export interface Step {
   readonly taskId: string;
   readonly attempt: number;
-  /** Unique within the attempt, and the same in every process: `think:1`, `act:1:call_7`. */
+  /** Unique in the attempt and equal in every process: `think:1`, `act:1:call_7`. */
   readonly key: string;
   /** JSON text. */
   readonly intent: string;
-  /** JSON text; null while nobody knows. */
+  /** JSON text; null while unknown. */
   readonly result: string | null;
 }
 
-/** What becomes durable together, or not at all. */
+/** Committed in one transaction. */
 export interface Change {
   readonly actor?: SavedActor;
   readonly entries: readonly NewEntry[];
-  /** Begun, or ended with its result. */
+  /** A step with or without result. */
   readonly step?: Step;
-  /** The steps of an attempt that is over, and of those before it, are no longer needed. */
+  /** Deletes the steps of this and earlier attempts. */
   readonly forgetSteps?: { readonly taskId: string; readonly attempt: number };
-  /** Remembers that this request led to this task, so that it is never carried out twice. */
+  /** Maps a request to its task, so that it is carried out once. */
   readonly request?: { readonly id: string; readonly taskId: string };
 }
 
@@ -59,38 +59,37 @@ export interface ReadOptions {
   readonly limit: number;
 }
 
-/** The journal could not be written; the message names the cause and may be shown. */
+/** The store failed. The message names the cause and may be shown. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
 }
 
 /**
- * Attempts, journal and snapshots (DESIGN 3.1). A change is durable when `commit` returns; readers see nothing else.
- * Synchronous, so that a transition can be committed before its effects start (ADR 0002).
+ * Journal, actor states, steps and requests (DESIGN 3.1). A change is durable when `commit`
+ * returns. Synchronous, so that a transition is committed before its effects (ADR 0002).
  */
 export interface Store {
   /**
-   * Several changes become durable together, in their order.
+   * Commits the changes in their order, all or none.
    * @returns the entries with their seq
-   * @throws StoreError when the changes could not be made durable; nothing of them is kept
+   * @throws StoreError
    */
   commit(...changes: readonly Change[]): readonly Entry[];
   read(options: ReadOptions): readonly Entry[];
-  /** The newest entry of a type for a task, or null. */
+  /** The newest entry of a type, or null. */
   latest(taskId: string, type: string): Entry | null;
-  /** The seqs, rising, of the newest entry of a type for each task that is pending. */
+  /** Seqs of the newest entry of a type of each pending task, rising. */
   latestOfPending(type: string): readonly number[];
-  /** The highest seq, or 0. */
   lastSeq(): number;
   actor(id: string): SavedActor | null;
-  /** The steps of an attempt in the order in which they began. */
+  /** In the order in which they began. */
   steps(taskId: string, attempt: number): readonly Step[];
-  /** The task actors (not their agents), all or only the pending ones. */
+  /** Actors of tasks, without those of agents. */
   tasks(filter: 'all' | 'pending'): readonly SavedActor[];
-  /** The task that a request led to, and the answer that it got, if that was remembered. */
+  /** The task of a request, and its answer if there is one. */
   request(id: string): { readonly taskId: string; readonly answer: string | null } | null;
   rememberAnswer(requestId: string, answer: string): void;
-  /** Whether it can be written now, in one sentence. Never throws. */
+  /** One sentence on whether it can be written. Never throws. */
   check(): { readonly ok: boolean; readonly detail: string };
   close(): void;
 }

@@ -81,9 +81,9 @@ const stepOf = (row: Row): Step => ({
 });
 
 export interface SqliteOptions {
-  /** The database file; `:memory:` for tests. */
+  /** `:memory:` in tests. */
   readonly file: string;
-  /** Takes secrets out of every text before it is written. */
+  /** Removes secrets from every text. */
   readonly redact?: (text: string) => string;
   readonly readonly?: boolean;
 }
@@ -132,10 +132,10 @@ const prepare = (db: Database.Database) => ({
   probe: db.prepare('select 1 as one'),
 });
 
-/** For a transaction in the write-ahead log. */
+/** Space that a transaction needs in the write-ahead log (bytes). */
 const roomBytes = 64 * 1024;
 
-/** SQLite's own words name no file: `disk I/O error` may be a full disk as well. */
+/** SQLite's message names neither file nor cause: `disk I/O error` may mean a full disk. */
 const open = (options: SqliteOptions) => {
   try {
     const db = tryToOpen(options);
@@ -149,10 +149,7 @@ const open = (options: SqliteOptions) => {
   }
 };
 
-/**
- * The embedded store: one SQLite file, WAL, synced at every commit.
- * @throws StoreError when it cannot be opened
- */
+/** One SQLite file, WAL, synced at every commit. @throws StoreError */
 export const createSqliteStore = (options: SqliteOptions): Store => {
   const { db, sql } = open(options);
   const redact = options.redact ?? ((given: string) => given);
@@ -177,7 +174,7 @@ export const createSqliteStore = (options: SqliteOptions): Store => {
     if (request !== undefined) sql.addRequest.run(request.id, request.taskId);
     return entries.map(add);
   };
-  /** libsql's own `transaction` rolls back what SQLite has rolled back already, and so hides why (a full disk). */
+  /** libsql's `transaction` rolls back a second time, and so hides the cause (a full disk). */
   const write = (changes: readonly Change[]): readonly Entry[] => {
     db.exec('begin immediate');
     try {

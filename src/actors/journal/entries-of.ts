@@ -1,0 +1,14 @@
+import type { Entry, Store } from '../store/port.ts';
+
+const entriesPerRead = 1_000;
+
+/** The journal of a task, or of all tasks, oldest entry first. */
+export function* entriesOf(store: Pick<Store, 'read'>, taskId?: string): Generator<Entry> {
+  for (let after = 0; ; ) {
+    const entries = store.read({ ...(taskId === undefined ? {} : { taskId }), after, limit: entriesPerRead });
+    yield* entries;
+    const last = entries.at(-1);
+    if (last === undefined) return;
+    after = last.seq;
+  }
+}
