@@ -1,8 +1,6 @@
 import type { EventObject } from 'xstate';
 import type { AgentEvent } from '../machines/agent-context.ts';
 import type { AgentSnapshot, agentMachine } from '../machines/agent-machine.ts';
-import { ServiceError } from '../machines/errors.ts';
-import { atWork, pauseOf } from '../machines/supervisor-context.ts';
 import type { AttemptKey, Finding, Role, RunOptions, TaskId } from '../machines/task.ts';
 import { holderOf } from '../machines/tracked-task.ts';
 import { createAgentActors } from './engine/agent-actors.ts';
@@ -11,6 +9,8 @@ import { missingFor } from './engine/backend-choice.ts';
 import type { SlotUse } from './engine/explain.ts';
 import { failDependents } from './engine/fail-dependents.ts';
 import { createInvokedActors } from './engine/invoked.ts';
+import { endQueuePauses, slotUseOf } from './engine/queue-pauses.ts';
+import { createRunRules } from './engine/run-rules.ts';
 import { createBackendSelector } from './engine/select-assistant.ts';
 import { capsOf, limitsFor, type Settings, wallLimitMs } from './engine/settings.ts';
 import { createSlots } from './engine/slots.ts';
@@ -32,41 +32,38 @@ export interface System {
   readonly journal: Journal;
   readonly counters: () => Counters;
   readonly slotUse: () => SlotUse;
-  /** Whether the supervisor is at work. */
+  /** One sentence on the supervisor. */
   readonly check: () => { readonly ok: boolean; readonly detail: string };
-  /** Takes new settings for everything that begins from now on; a smaller cap lets who runs go on. */
+  /** Takes effect for everything that begins later; a smaller cap stops no running agent. */
   reconfigure(settings: Settings): void;
   readonly settings: () => Settings;
-  /** Takes up what an earlier process left pending. */
+  /** Restores the pending tasks of an earlier process. */
   start(): Promise<void>;
-  /** Gives no more slots, and lets who runs go on for so long (ms). */
+  /** Gives no more slots and waits for running agents, at most `ms`. */
   drain(ms: number): Promise<void>;
-  /** Gives no more slots, stops what runs and commits what was gathered; pending tasks stay pending. */
+  /** Stops everything and commits gathered changes; pending tasks stay pending. */
   stop(): Promise<void>;
 }
 
 const stopMs = 8_000;
 
-/**
- * The one place that creates root actors: the supervisor with its agents, and the registry of task actors. The parts
- * know each other through the ports that are tied together here.
- */
+/** The only place that creates root actors. It connects the parts through their ports. */
 export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   let settings = initial;
   const { tracker, store, workspace, results, now, log } = ports;
   const journal = createJournal(store, {
     onError: (error) => log('progress could not be committed', { error }),
-    onListenerError: (error) => log('what was committed could not be told to a listener', { error }),
+    onListenerError: (error) => log('a listener of the journal failed', { error }),
   });
   const { selectModel, assistants } = ports;
-  const chooser = createBackendSelector({ settings: () => settings, selectModel, assistants });
+  const backends = createBackendSelector({ settings: () => settings, selectModel, assistants });
   const agents = createAgentActors({
     ports,
     settings: () => settings,
     projectRoot: initial.projectRoot,
-    backends: chooser,
+    backends,
     journal,
-    findTask: async (taskId) => host.knownTask(taskId) ?? tracker.find(taskId),
+    findTask: async (taskId) => commands.knownTask(taskId) ?? tracker.find(taskId),
     slots: () => slots,
     agentRuns: () => agentRuns,
     tellAgent: (key, event) => tellAgent(key, event),
@@ -77,33 +74,28 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   const agentLogic: typeof agentMachine = durable(agents.machine, {
     now,
     commit: (next: AgentSnapshot, event: EventObject) =>
-      host.commitAgent(next, event, () => agents.machine.getPersistedSnapshot(next)),
+      commands.commitAgent(next, event, () => agents.machine.getPersistedSnapshot(next)),
   });
-  /** Before anybody who waits is given one. */
+  /** Runs before any waiting task gets a slot. */
   const retakeSlots = (): void => {
     for (const { taskId } of store.tasks('pending')) {
-      const seat = savedSlot(store, taskId as TaskId);
-      if (seat !== null) supervisor.send({ type: 'slot.retaken', taskId: taskId as TaskId, ...seat });
+      const slot = savedSlot(store, taskId as TaskId);
+      if (slot !== null) supervisor.send({ type: 'slot.retaken', taskId: taskId as TaskId, ...slot });
     }
   };
   const supervisor = createSupervision({
     agent: agentLogic,
     input: () => capsOf(settings),
     inspected,
-    dropTasks: () => host.dropAll(),
+    dropTasks: () => commands.dropAll(),
     restore: async () => {
       retakeSlots();
-      await host.restore();
+      await commands.restore();
     },
     now,
     log,
   });
-  let pause: NodeJS.Timeout | undefined;
-  supervisor.on('queue.paused', ({ ms }) => {
-    log('the queue is paused: one attempt after the other failed alike', { pause_ms: ms });
-    clearTimeout(pause);
-    pause = setTimeout(() => supervisor.send({ type: 'pause.over' }), ms).unref();
-  });
+  const queuePauses = endQueuePauses(supervisor, log);
   supervisor.on('agent.gone', ({ key }) => agents.forget(key as AttemptKey));
   const holdsSlot = (taskId: TaskId): boolean => savedSlot(store, taskId) !== null;
   const tellAgent = (key: string, event: AgentEvent): void => supervisor.snapshot().children[key]?.send(event);
@@ -111,19 +103,10 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   const agentRuns = createAgentRuns(supervisor);
   const invoked = createInvokedActors();
 
-  const load = (): SlotUse => {
-    const snapshot = supervisor.snapshot();
-    const { waiting, cap, queueLimit, streak } = snapshot.context;
-    const isPaused = (snapshot.matches('paused') || snapshot.matches('probing')) && streak !== null;
-    const paused = isPaused
-      ? `the queue is paused: one attempt after the other failed alike (${streak.message}); it is tried again every ${pauseOf(snapshot.context) / 1_000} s`
-      : null;
-    return { running: atWork(snapshot.context).length, waiting: waiting.length, cap, limit: queueLimit, paused };
-  };
-
+  const slotUse = (): SlotUse => slotUseOf(supervisor.snapshot());
   const lookUp = async (taskId: TaskId, run: RunOptions, role: Role): Promise<Finding> => {
-    const task = await host.refresh(taskId);
-    const chosen = await chooser.afterLoginCheck(run, role);
+    const task = await commands.refresh(taskId);
+    const chosen = await backends.afterLoginCheck(run, role);
     return {
       exists: task !== null,
       unmet: task?.unmet ?? [],
@@ -152,21 +135,21 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     limits: (run, role) => limitsFor(settings, run, role, now()),
     lookUp,
     modelOf: (run, role) => {
-      const chosen = chooser.now(run, role);
+      const chosen = backends.now(run, role);
       const disclaimer = chosen.backend === 'builtin' ? (chosen.model?.disclaimer ?? null) : null;
       return { name: chosen.name, disclaimer };
     },
-    backendOf: (run, role) => chooser.now(run, role).backend,
-    refresh: (taskId) => host.refresh(taskId),
-    contextOf: (taskId) => host.contextOf(taskId),
-    knownTask: (taskId) => host.knownTask(taskId),
-    priorityOf: (taskId) => host.priorityOf(taskId),
+    backendOf: (run, role) => backends.now(run, role).backend,
+    refresh: (taskId) => commands.refresh(taskId),
+    contextOf: (taskId) => commands.contextOf(taskId),
+    knownTask: (taskId) => commands.knownTask(taskId),
+    priorityOf: (taskId) => commands.priorityOf(taskId),
     notes: () => settings.notes,
     endLeftovers,
     flush: journal.flush,
     now,
   });
-  const host: TaskCommands = createTaskCommands(tasks, {
+  const commands: TaskCommands = createTaskCommands(tasks, {
     tracker,
     store,
     journal,
@@ -189,42 +172,29 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     tracker,
     journal,
     policy: () => settings.onDependencyFailure,
-    failWith: host.failWith,
+    failWith: commands.failWith,
     log,
   });
-  const watch = createTrackerWatch({ tracker, store, observe: host.observe, log });
+  const watch = createTrackerWatch({ tracker, store, observe: commands.observe, log });
 
-  /** Of attempts that are over, what could not be saved when they ended. */
+  /** Saves changes that could not be saved at the end of their attempts. */
   const sweep = async (): Promise<void> => {
     const isOver = (taskId: TaskId, attempt: number): boolean => !mayContinue(store, taskId, attempt);
-    for (const work of await workspace.sweep(isOver)) log('what an attempt changed could not be saved', { work });
+    for (const work of await workspace.sweep(isOver)) log('the changes of an attempt could not be saved', { work });
   };
 
   return {
     service: createService({
       tracker,
       store,
-      host,
+      commands,
       lookUp,
-      load,
-      requirePrice: async (run, role) => {
-        const { maxCostUsd } = limitsFor(settings, run, role, now());
-        if (maxCostUsd !== null) await chooser.requireCost(run, role);
-      },
-      requireNetwork: ({ network }) => {
-        if (network !== true || settings.allowTaskNetwork) return;
-        const problem = 'is not the caller’s to open; set sandbox.allow_task_network, or roles.<name>.network';
-        throw new ServiceError('invalid_params', { fields: [{ path: 'options.network', problem }] });
-      },
-      optionsFor: (options, role) => {
-        const verify = [...settings.roles[role].verify, ...(options.verify ?? [])];
-        return verify.length === 0 ? options : { ...options, verify };
-      },
-      maxRetries: () => settings.maxRetries,
+      slotUse,
+      ...createRunRules(() => settings, backends, now),
     }),
     journal,
     counters: createCounters(store, journal),
-    slotUse: load,
+    slotUse,
     check: supervisor.check,
     settings: () => settings,
     reconfigure: (next) => {
@@ -233,7 +203,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     },
     start: async () => {
       await supervisor.start();
-      sweep().catch((error: unknown) => log('the folders of earlier attempts could not be looked at', { error }));
+      sweep().catch((error: unknown) => log('the folders of earlier attempts could not be checked', { error }));
       watch.start();
     },
     drain: async (ms) => {
@@ -243,9 +213,9 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     stop: async () => {
       const watched = withTimeout(watch.stop(), stopMs, 'a look at the tracker').catch(() => {});
       supervisor.drain();
-      host.stop();
+      commands.stop();
       supervisor.stop();
-      clearTimeout(pause);
+      queuePauses.stop();
       await Promise.all([watched, invoked.settle(stopMs), agentRuns.settle(stopMs)]);
       try {
         journal.stop();

@@ -127,7 +127,7 @@ const expected: ReadonlySet<string> = new Set([
   'the actor of a task failed; it is restored from its committed state',
   'a pending task could not be restored; the server tries again',
   'progress could not be committed',
-  'the queue is paused: one attempt after the other failed alike',
+  'queue paused: attempts in a row failed with the same provider error',
   'the tracker cannot be used; the server tries again',
   'the tracker can be used again',
   'a task was left started in the tracker; it is open again',

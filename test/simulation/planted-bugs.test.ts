@@ -58,7 +58,7 @@ const bugs: Readonly<Record<string, Planted>> = {
   },
   'pending tasks are not taken up at a restart': {
     file: 'src/actors/system.ts',
-    find: '      await host.restore();\n',
+    find: '      await commands.restore();\n',
     put: '',
     seed: 2,
     says: /stuck|I2|I14/,

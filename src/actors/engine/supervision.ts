@@ -9,7 +9,7 @@ import {
 import { supervisorMachine } from '../../machines/supervisor-machine.ts';
 import { endsWithChildren } from '../journal/durable-actor.ts';
 
-type SupervisorSnapshot = SnapshotFrom<typeof supervisorMachine>;
+export type SupervisorSnapshot = SnapshotFrom<typeof supervisorMachine>;
 type FactOf<Type> = Extract<SupervisorFact, { type: Type }>;
 
 /** The supervisor actor. A failed one is replaced. */

@@ -1,0 +1,101 @@
+import { isServiceError, type Refusal, ServiceError } from '../../machines/errors.ts';
+import type { Role, RunOptions, TaskId } from '../../machines/task.ts';
+import type { TaskView } from '../journal/task-view.ts';
+import type { Store } from '../store/port.ts';
+import type { TaskCommands } from './task-commands.ts';
+import { isFreeText, requireId } from './task-id.ts';
+import type { TaskQueries } from './task-queries.ts';
+
+export interface ExecuteRequest {
+  /** A task id, or text: a task is created from it. */
+  readonly task: string;
+  readonly role: Role;
+  readonly options: RunOptions;
+  readonly requestId?: string;
+}
+
+/** Result of `execute` (CONTRACT 3). */
+export interface Execution {
+  readonly task_id: string;
+  readonly role: Role;
+  readonly status: string;
+  readonly phase: string;
+  readonly attempt: number;
+  readonly message: string;
+  readonly stream_url: string;
+  readonly created_at: string;
+}
+
+/** A request with the same id may run again in these phases: the first one was refused. */
+const phasesWithoutRun: ReadonlySet<string> = new Set(['waiting_for_run', 'waiting_for_dependencies']);
+
+export interface ExecutePorts {
+  readonly store: Store;
+  readonly commands: Pick<TaskCommands, 'ask'>;
+  readonly queries: Pick<TaskQueries, 'create' | 'status'>;
+  /** @throws invalid_params when a cost limit cannot be kept */
+  readonly requirePrice: (options: RunOptions, role: Role) => Promise<void>;
+  /** @throws invalid_params when the caller may not enable the network */
+  readonly requireNetwork: (options: RunOptions) => void;
+  /** Adds the role's verify commands. */
+  readonly optionsFor: (options: RunOptions, role: Role) => RunOptions;
+  readonly maxRetries: () => number;
+}
+
+const executionOf = (view: TaskView, role: Role): Execution => ({
+  task_id: view.task_id,
+  role: view.role ?? role,
+  status: view.status,
+  phase: view.phase,
+  attempt: view.status === 'queued' ? view.attempt + 1 : view.attempt,
+  message: `Agent ${view.role ?? role} ${view.status === 'queued' ? 'queued' : 'started'} for execution. Task ID: ${view.task_id}`,
+  stream_url: view.stream_url,
+  created_at: view.created_at,
+});
+
+export const createExecute = (ports: ExecutePorts): ((request: ExecuteRequest) => Promise<Execution>) => {
+  const { store, commands, queries } = ports;
+  const running = new Map<string, Promise<Execution>>();
+
+  /** A repeated request finds the task that it created. */
+  const create = async (description: string, requestId: string | undefined): Promise<TaskId> => {
+    const taskId = (await queries.create({ description })).task_id as TaskId;
+    if (requestId !== undefined) store.commit({ entries: [], request: { id: requestId, taskId } });
+    return taskId;
+  };
+
+  const run = async ({ task, role, options, requestId }: ExecuteRequest): Promise<Execution> => {
+    ports.requireNetwork(options);
+    await ports.requirePrice(options, role);
+    const taskId = isFreeText(task) ? await create(task, requestId) : requireId(task);
+    const maxRetries = ports.maxRetries();
+    const command = { type: 'run', role, options: ports.optionsFor(options, role), maxRetries } as const;
+    try {
+      return executionOf(await commands.ask(taskId, command, requestId), role);
+    } catch (error) {
+      // With free text, the caller does not know the new task's id.
+      if (!isServiceError(error)) throw error;
+      throw ServiceError.from({ code: error.code, facts: { ...error.facts, task_id: taskId } } as Refusal);
+    }
+  };
+
+  const runOnce = async (request: ExecuteRequest, requestId: string): Promise<Execution> => {
+    const seen = store.request(requestId);
+    if (seen?.answer != null) return JSON.parse(seen.answer) as Execution;
+    if (seen !== null) {
+      const view = await queries.status(seen.taskId);
+      if (!phasesWithoutRun.has(view.phase)) return executionOf(view, request.role);
+    }
+    const execution = await run(seen === null ? request : { ...request, task: seen.taskId });
+    store.rememberAnswer(requestId, JSON.stringify(execution));
+    return execution;
+  };
+
+  return (request) => {
+    const { requestId } = request;
+    if (requestId === undefined) return run(request);
+    const same = running.get(requestId) ?? runOnce(request, requestId).finally(() => running.delete(requestId));
+    running.set(requestId, same);
+    return same;
+  };
+};

@@ -1,0 +1,26 @@
+import { ServiceError } from '../../machines/errors.ts';
+import type { ExecutePorts } from './execute-task.ts';
+import type { BackendSelector } from './select-assistant.ts';
+import { limitsFor, type Settings } from './settings.ts';
+
+/** Checks and defaults of a run by the settings of now. */
+export const createRunRules = (
+  settings: () => Settings,
+  backends: Pick<BackendSelector, 'requireCost'>,
+  now: () => number,
+): Pick<ExecutePorts, 'requirePrice' | 'requireNetwork' | 'optionsFor' | 'maxRetries'> => ({
+  requirePrice: async (run, role) => {
+    const { maxCostUsd } = limitsFor(settings(), run, role, now());
+    if (maxCostUsd !== null) await backends.requireCost(run, role);
+  },
+  requireNetwork: ({ network }) => {
+    if (network !== true || settings().allowTaskNetwork) return;
+    const problem = 'is not the caller’s to open; set sandbox.allow_task_network, or roles.<name>.network';
+    throw new ServiceError('invalid_params', { fields: [{ path: 'options.network', problem }] });
+  },
+  optionsFor: (options, role) => {
+    const verify = [...settings().roles[role].verify, ...(options.verify ?? [])];
+    return verify.length === 0 ? options : { ...options, verify };
+  },
+  maxRetries: () => settings().maxRetries,
+});
