@@ -18,7 +18,11 @@ export interface Scan {
   readonly entries: readonly ProtectedEntry[];
   /** False when there are more folders than are looked through. */
   readonly isWhole: boolean;
-  /** Folders that the scan before did not see, the topmost alone. */
+  /** Device and inode of each folder that was looked at. */
+  readonly folders: ReadonlySet<string>;
+  /** The folders, with their state, that could not be listed. */
+  readonly closed: ReadonlySet<string>;
+  /** Folders that the scan before the command did not see, the topmost alone. */
   readonly newFolders: readonly string[];
 }
 
@@ -94,19 +98,13 @@ const openUnlocked = (parent: number, name: string): number | null => {
   }
 };
 
-const addIds = (folder: ScannedFolder, ids: Set<string>): void => {
-  ids.add(folder.id);
-  for (const child of folder.folders.values()) if (child !== null) addIds(child, ids);
-};
-
 /** One look through a folder. */
 interface Look {
-  readonly mend: boolean;
   readonly maxFolders: number;
-  /** The folders that the look before found closed, and those that this one finds. */
-  readonly closed: ReadonlySet<string>;
-  readonly closedNow: Set<string>;
-  readonly idsBefore: ReadonlySet<string>;
+  /** The scan before the command, when this is one after it. */
+  readonly before: Scan | null;
+  readonly closed: Set<string>;
+  readonly folders: Set<string>;
   readonly entries: ProtectedEntry[];
   readonly newFolders: string[];
   looked: number;
@@ -126,6 +124,8 @@ const add = ({ entries }: Look, parent: number, path: string, name: string, hold
   entries.push({ path, holder, kind, id: idOf(stat), target });
 };
 
+const isFull = ({ folders, maxFolders }: Look): boolean => folders.size >= maxFolders;
+
 const visitChild = async (
   run: Look,
   parent: number,
@@ -136,8 +136,11 @@ const visitChild = async (
   const stat = look(parent, name);
   if (stat === null || !stat.isDirectory()) return null;
   run.looked += 1;
-  const isNew = isInNew || (run.mend && !run.idsBefore.has(idOf(stat)));
+  const isNew = isInNew || run.before?.folders.has(idOf(stat)) === false;
   if (isNew && !isInNew) run.newFolders.push(path);
+  // After a command all folders that were there before are looked at: so each new one is found, of which one is not entered.
+  if (isFull(run) && (isNew || run.before === null)) return null;
+  run.folders.add(idOf(stat));
   if (isUnchanged(before, stat) && before.folders.size + before.named.length === 0 && !before.isRepository)
     return before;
   if (depth > scanDepthAtMost) {
@@ -145,9 +148,9 @@ const visitChild = async (
     return null;
   }
   const state = `${idOf(stat)}:${stat.ctimeMs}`;
-  const folder = tryOpen(parent, name) ?? (run.mend && !run.closed.has(state) ? openUnlocked(parent, name) : null);
+  const folder = tryOpen(parent, name) ?? (run.before?.closed.has(state) === false ? openUnlocked(parent, name) : null);
   if (folder === null) {
-    run.closedNow.add(state);
+    run.closed.add(state);
     return null;
   }
   try {
@@ -171,7 +174,7 @@ const visit = async (
   if (now.isRepository && path !== '') return now;
   for (const name of now.named) add(run, folder, below(name), name, below(name));
   for (const [name, child] of now.folders) {
-    if (run.looked >= run.maxFolders) return now;
+    if (run.before === null && isFull(run)) return now;
     if (run.looked % sliceFolders === sliceFolders - 1) await nextTurn();
     const place = { path: below(name), depth: depth + 1, isInNew };
     now.folders.set(name, await visitChild(run, folder, place, name, child));
@@ -181,17 +184,15 @@ const visit = async (
 
 /**
  * Looks for protected names at every depth of a folder, by open handles: no link is followed. Folders that did not change
- * since the last time are not read again. `mend`: folders that could be listed the last time are made so again.
+ * since the last time are not read again. After a command it is given the scan before it; then folders that could be listed
+ * before are made so again.
  */
-export const createScanner = (root: string, maxFolders: number): ((mend: boolean) => Promise<Scan>) => {
+export const createScanner = (root: string, maxFolders: number): ((before: Scan | null) => Promise<Scan>) => {
   let known: ScannedFolder | null = null;
-  let closed: ReadonlySet<string> = new Set();
 
-  return async (mend) => {
-    const idsBefore = new Set<string>();
-    if (mend && known !== null) addIds(known, idsBefore);
+  return async (before) => {
     const run: Look = {
-      ...{ mend, maxFolders, closed, closedNow: new Set(), idsBefore, entries: [], newFolders: [], looked: 0 },
+      ...{ maxFolders, before, closed: new Set(), folders: new Set(), entries: [], newFolders: [], looked: 0 },
     };
     const folder = openFolder(root);
     try {
@@ -199,7 +200,7 @@ export const createScanner = (root: string, maxFolders: number): ((mend: boolean
     } finally {
       closeSync(folder);
     }
-    closed = run.closedNow;
-    return { entries: run.entries, isWhole: run.looked < maxFolders, newFolders: run.newFolders };
+    const { entries, newFolders, folders, closed } = run;
+    return { entries, newFolders, folders, closed, isWhole: !isFull(run) };
   };
 };

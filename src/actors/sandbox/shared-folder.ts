@@ -16,7 +16,6 @@ export type GuardFolder = (root: string) => Promise<FolderGuard | { readonly ref
 
 const maxReadOnly = 500;
 const keptScanners = 4;
-const mostRounds = 20;
 const mostTold = 20;
 const trackerName = '.beads';
 const worktreeHint = 'set workspace.mode to worktree';
@@ -84,7 +83,7 @@ export const createFolderGuard = (quarantine: string, maxFolders = 50_000): Guar
 
   return async (root) => {
     const scan = scannerOf(root);
-    const before = await scan(false).catch((error: unknown) => messageOf(error));
+    const before = await scan(null).catch((error: unknown) => messageOf(error));
     if (typeof before === 'string') return { refusal: `${root} cannot be looked through: ${before}` };
     if (!before.isWhole)
       return { refusal: `${root} has more than ${maxFolders} folders, too many to be watched; ${worktreeHint}` };
@@ -100,12 +99,14 @@ export const createFolderGuard = (quarantine: string, maxFolders = 50_000): Guar
       };
 
     const settleNow = async (): Promise<Quarantined> => {
-      let after = await scan(true);
+      let after = await scan(before);
       let done = nothingQuarantined;
       // Too many to be looked through: every folder that the command made goes, whatever is in it.
-      for (let round = 0; round < mostRounds && !after.isWhole && after.newFolders.length > 0; round += 1) {
-        done = joined(done, await moveToQuarantine(root, after.newFolders, quarantine));
-        after = await scan(true);
+      for (let hasMoved = true; hasMoved && !after.isWhole && after.newFolders.length > 0; ) {
+        const now = await moveToQuarantine(root, after.newFolders, quarantine);
+        done = joined(done, now);
+        hasMoved = now.moved.length > 0;
+        after = await scan(before);
       }
       const made = madeBetween(before, after).map(({ path }) => path);
       if (made.length > 0) done = joined(done, await moveToQuarantine(root, made, quarantine));

@@ -252,6 +252,20 @@ test('more folders than are looked through go as a whole, and the folder can be 
   expect(await guard(root)).not.toHaveProperty('refusal');
 });
 
+test('where the folders are nearly as many as are looked through, all new ones go, however many', async () => {
+  const { root, quarantine } = makeScene();
+  for (let number = 0; number < 47; number += 1) mkdirSync(join(root, 'kept', String(number)), { recursive: true });
+  const guard = createFolderGuard(quarantine, 50);
+  const before = await guard(root);
+  for (let number = 0; number < 60; number += 1) put(root, { [`z${number}/.vscode/tasks.json`]: 'evil' });
+
+  const settled = 'refusal' in before ? null : await before.settle();
+
+  expect(settled?.left).toEqual([]);
+  expect(readdirSync(root).toSorted()).toEqual(['kept', 'src']);
+  expect(await guard(root)).not.toHaveProperty('refusal');
+});
+
 test.skipIf(!ok)('in a folder of its own a command cannot make or change the tracker', async () => {
   const scene = makeScene();
   const git = { dir: join(scene.outside, 'git'), at: join(scene.root, '.git') };
