@@ -56,7 +56,6 @@ const outcomeWithoutResult = ({ name, endsByExit }: Assistant, end: RunEnd, arti
   const { how, exitCode, stdout, stderr } = end;
   const tail = stderr.trim();
   if (how === 'stopped') return failedOutcome(`${name} was stopped`);
-  if (how === 'refused') return failedOutcome(tail, { code: 'tool_failed' });
   if (how === 'not_started') return failedOutcome(`${name} could not be started: ${tail}`, { code: 'tool_failed' });
   if (how === 'silent')
     return failedOutcome(`${name} was silent for too long`, {
@@ -95,6 +94,7 @@ export const createResultReader = (assistant: Assistant): ResultReader => {
     },
     isKnown: () => result !== null || failure !== null,
     outcome: (end, artifacts) => {
+      if (end.how === 'refused') return failedOutcome(end.stderr.trim(), { code: 'tool_failed' });
       if (end.how === 'flooded') return failedOutcome(`${name} wrote more than 64 MiB and was ended`);
       if (failure !== null) {
         const { code, message, retryable } = failure;

@@ -6,6 +6,7 @@ import type { Results } from '../files/results.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { ToolCall } from '../model/port.ts';
 import type { Sandbox } from '../sandbox/port.ts';
+import { bashTool } from '../tools/bash.ts';
 import type { CallResult, ToolContext } from '../tools/port.ts';
 import { repeatableTools } from '../tools/toolbox.ts';
 import type { Workspace } from '../workspace/port.ts';
@@ -117,6 +118,9 @@ export const createToolCalls = (ports: ToolCallPorts) => {
     });
     const results = await executor.run(calls);
     conversation.addResults(results);
+    // Whoever ran a command tried again to move away what was left; a person has to do it, and hears of it.
+    const left = ports.sandboxOf(input).shared?.unsettled(session.workspace.root) ?? null;
+    if (left !== null && results.some(({ tool }) => tool === bashTool.name)) throw new Error(left);
     return {
       calls: calls.length,
       finish: results.find(({ finish }) => finish !== null)?.finish ?? null,

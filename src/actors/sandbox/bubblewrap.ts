@@ -9,7 +9,7 @@ import { limitProcesses } from './process-limit.ts';
 import { protectedPaths } from './protected-paths.ts';
 import { nothingQuarantined } from './quarantine.ts';
 import { seccompFilter } from './seccomp.ts';
-import { createFolderGuard } from './shared-folder.ts';
+import { createSharedFolders } from './shared-folder.ts';
 
 export interface BubblewrapOptions {
   /** Further folders that commands may read, absolute. */
@@ -192,7 +192,7 @@ const refusalText = ({ assistant }: SandboxRequest, detail: string): string =>
  */
 export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
   const { readPaths, network, memoryBytes = defaultMemoryBytes, bwrap = defaultBwrap, temporary = '/tmp' } = options;
-  const guard = createFolderGuard(options.quarantine ?? join(tmpdir(), `agent-quarantine-${randomUUID()}`));
+  const folders = createSharedFolders(options.quarantine ?? join(tmpdir(), `agent-quarantine-${randomUUID()}`));
   let tried: { readonly ok: boolean; readonly detail: string } | null = null;
 
   const tryOnce = (): { readonly ok: boolean; readonly detail: string } => {
@@ -231,7 +231,11 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
     describe: () => check().detail,
     check,
     // Where no command can be run, nothing has to be held: `confine` says why.
-    guard: async (root) => (check().ok ? guard(root) : { readOnly: [], settle: async () => nothingQuarantined }),
+    shared: {
+      ...folders,
+      guard: async (root) =>
+        check().ok ? folders.guard(root) : { readOnly: [], settle: async () => nothingQuarantined },
+    },
     confine: (wanted) => {
       const { ok, detail } = check();
       if (!ok) return { refusal: refusalText(wanted, detail) };

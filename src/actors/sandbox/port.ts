@@ -1,4 +1,4 @@
-import type { GuardFolder } from './shared-folder.ts';
+import type { SharedFolders } from './shared-folder.ts';
 
 /** A folder of an assistant's own, with its settings and its sessions. */
 export interface OwnFolder {
@@ -79,7 +79,7 @@ export interface Sandbox {
   /** `detail` says what to install when no command can run. */
   check(): { readonly ok: boolean; readonly detail: string };
   /** Holds protected paths in the user's own folder, around each command; absent where nothing is held. */
-  readonly guard?: GuardFolder;
+  readonly shared?: SharedFolders;
   /** Refuses rather than run a command unconfined. */
   confine(wanted: SandboxRequest): SandboxedSpawn | { readonly refusal: string };
 }

@@ -1,8 +1,9 @@
 import { closeSync, renameSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../machines/message-of.ts';
 import { look, openFolder, openFolderIn, within } from '../workspace/handles.ts';
+import { removeTree as removeFolder } from '../workspace/removal.ts';
 import { type CopyBudget, copyTree, makeChangeable, removeTree } from './copy-tree.ts';
 
 /** Protected paths that a command made, after they were moved away. */
@@ -62,17 +63,18 @@ const moveFrom = async (
   }
 };
 
-/** Only the newest are kept. */
+/** Only the newest are kept. What cannot be removed stays until the next time: it hinders nobody. */
 const removeOldFolders = async (folder: string): Promise<void> => {
-  const names = await readdir(folder);
-  const ages = await Promise.all(names.map(async (name) => ({ name, at: (await stat(join(folder, name))).mtimeMs })));
-  const old = ages.sort((a, b) => b.at - a.at).slice(keptFolders - 1);
-  for (const { name } of old) await rm(join(folder, name), { recursive: true, force: true });
+  const names = await readdir(folder).catch(() => []);
+  const ages = await Promise.all(
+    names.map(async (name) => ({ name, at: (await stat(join(folder, name)).catch(() => null))?.mtimeMs ?? 0 })),
+  );
+  const old = ages.sort((a, b) => b.at - a.at).slice(keptFolders);
+  for (const { name } of old) await removeFolder(join(folder, name)).catch(() => {});
 };
 
 const makeQuarantineFolder = async (folder: string): Promise<string> => {
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  await removeOldFolders(folder);
   return mkdtemp(join(folder, 'command-'));
 };
 
@@ -108,5 +110,6 @@ export const moveToQuarantine = async (
     closeSync(from);
     closeSync(into.handle);
   }
+  await removeOldFolders(folder);
   return { moved: Object.values(index), left, folder: path };
 };

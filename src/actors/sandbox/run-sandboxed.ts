@@ -7,19 +7,17 @@ export type SandboxedCommand = Omit<SandboxRequest, 'held'> & Omit<Command, 'arg
 export interface SandboxedResult extends CommandResult {
   /** Protected paths that the command made, relative to the root; they were moved away. */
   readonly quarantined: readonly string[];
-  /** The same, where it could not be moved, each with the reason. */
-  readonly notQuarantined: readonly string[];
   /** The folder that it was moved to. */
   readonly quarantine: string | null;
 }
 
-/** Runs a command in the sandbox, or says why it is refused. */
+/** Runs a command in the sandbox, or says why it is refused: before it runs, or for what it made and cannot be moved away. */
 export const runSandboxed = async (
   sandbox: Sandbox,
   { argv, root, readable, env, git, readOnly = false, network, ...bounds }: SandboxedCommand,
 ): Promise<SandboxedResult | { readonly refusal: string }> => {
   const isOurs = git != null || readOnly;
-  const guard = isOurs ? undefined : await sandbox.guard?.(root);
+  const guard = isOurs ? undefined : await sandbox.shared?.guard(root);
   if (guard !== undefined && 'refusal' in guard) return guard;
   const confined = sandbox.confine({
     ...{ argv, root, readable, git, env, readOnly },
@@ -30,6 +28,7 @@ export const runSandboxed = async (
   const { release, ...spawned } = confined;
   const result = await runCommand({ ...bounds, ...spawned });
   release?.();
-  const { moved, left, folder } = (await guard?.settle()) ?? nothingQuarantined;
-  return { ...result, quarantined: moved, notQuarantined: left, quarantine: folder };
+  const { moved, folder } = (await guard?.settle()) ?? nothingQuarantined;
+  const refusal = isOurs ? null : (sandbox.shared?.unsettled(root) ?? null);
+  return refusal === null ? { ...result, quarantined: moved, quarantine: folder } : { refusal };
 };

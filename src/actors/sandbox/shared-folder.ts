@@ -4,7 +4,7 @@ import { messageOf } from '../../machines/message-of.ts';
 import { createScanner, type ProtectedEntry, type Scan } from './protected-scan.ts';
 import { moveToQuarantine, nothingQuarantined, type Quarantined } from './quarantine.ts';
 
-/** Protects a folder that agents share with the user. */
+/** Protects a folder that agents share with the user, around one command. */
 export interface FolderGuard {
   /** Absolute paths that the command may read and not change. */
   readonly readOnly: readonly string[];
@@ -12,7 +12,20 @@ export interface FolderGuard {
   settle(): Promise<Quarantined>;
 }
 
-export type GuardFolder = (root: string) => Promise<FolderGuard | { readonly refusal: string }>;
+export interface SharedFolders {
+  /** Refuses while something is left that an earlier command made, after it tried again to move that away. */
+  guard(root: string): Promise<FolderGuard | { readonly refusal: string }>;
+  /** Why no command may run in a folder: what is left there; null when nothing is. */
+  unsettled(root: string): string | null;
+}
+
+/** What a command made and could not be moved away. */
+interface Unsettled {
+  readonly before: Scan;
+  /** The entries; null when they are not known, and all that is new since counts. */
+  readonly ids: ReadonlySet<string> | null;
+  readonly why: string;
+}
 
 const maxReadOnly = 500;
 const keptScanners = 4;
@@ -67,12 +80,19 @@ const joined = (one: Quarantined, next: Quarantined): Quarantined => ({
 const shortened = (paths: readonly string[]): readonly string[] =>
   paths.length <= mostTold ? paths : [...paths.slice(0, mostTold), `and ${paths.length - mostTold} more`];
 
+const told = (done: Quarantined, more: readonly string[]): Quarantined => ({
+  moved: shortened(done.moved),
+  left: [...shortened(done.left), ...more],
+  folder: done.folder,
+});
+
 /**
  * Holds protected names where the folder of the agents is the user's own. Nobody sees there what they made before programs
  * obey it, so all protected names count alike: what is there is read-only, what is not there must not be made.
  */
-export const createFolderGuard = (quarantine: string, maxFolders = 50_000): GuardFolder => {
+export const createSharedFolders = (quarantine: string, maxFolders = 50_000): SharedFolders => {
   const scanners = new Map<string, ReturnType<typeof createScanner>>();
+  const unsettled = new Map<string, Unsettled>();
   const scannerOf = (root: string) => {
     const scanner = scanners.get(root) ?? createScanner(root, maxFolders);
     scanners.delete(root);
@@ -81,9 +101,57 @@ export const createFolderGuard = (quarantine: string, maxFolders = 50_000): Guar
     return scanner;
   };
 
-  return async (root) => {
+  const moveMade = async (root: string, before: Scan, ids: ReadonlySet<string> | null): Promise<Quarantined> => {
     const scan = scannerOf(root);
-    const before = await scan(null).catch((error: unknown) => messageOf(error));
+    let after = await scan(before);
+    let done = nothingQuarantined;
+    // Too many to be looked through: every folder that the command made goes, whatever is in it.
+    for (let hasMoved = true; hasMoved && !after.isWhole && after.newFolders.length > 0; ) {
+      const now = await moveToQuarantine(root, after.newFolders, quarantine);
+      done = joined(done, now);
+      hasMoved = now.moved.length > 0;
+      after = await scan(before);
+    }
+    const made = madeBetween(before, after).filter(({ id }) => ids === null || ids.has(id));
+    if (made.length > 0)
+      done = joined(
+        done,
+        await moveToQuarantine(
+          root,
+          made.map(({ path }) => path),
+          quarantine,
+        ),
+      );
+    return told(done, after.isWhole ? [] : [`what is in the folders after the first ${maxFolders} was not looked at`]);
+  };
+
+  /** What a look now finds of what a command made; null when it cannot be told. */
+  const madeSince = async (root: string, before: Scan): Promise<Unsettled['ids']> => {
+    const now = await scannerOf(root)(before).catch(() => null);
+    return now?.isWhole === true ? new Set(madeBetween(before, now).map(({ id }) => id)) : null;
+  };
+
+  const settle = async (root: string, before: Scan, ids: Unsettled['ids']): Promise<Quarantined> => {
+    const done = await moveMade(root, before, ids).catch((error: unknown) => ({
+      ...nothingQuarantined,
+      left: [`not looked at: ${messageOf(error)}`],
+    }));
+    unsettled.delete(root);
+    if (done.left.length > 0) {
+      const why =
+        `a command made what other programs obey, and it could not be moved away: ${done.left.join(', ')}; ` +
+        `until you removed it from ${root}, no command is run there`;
+      unsettled.set(root, { before, ids: ids ?? (await madeSince(root, before)), why });
+    }
+    return done;
+  };
+
+  const guard: SharedFolders['guard'] = async (root) => {
+    const earlier = unsettled.get(root);
+    const late = earlier === undefined ? nothingQuarantined : await settle(root, earlier.before, earlier.ids);
+    const why = unsettled.get(root)?.why;
+    if (why !== undefined) return { refusal: why };
+    const before = await scannerOf(root)(null).catch((error: unknown) => messageOf(error));
     if (typeof before === 'string') return { refusal: `${root} cannot be looked through: ${before}` };
     if (!before.isWhole)
       return { refusal: `${root} has more than ${maxFolders} folders, too many to be watched; ${worktreeHint}` };
@@ -97,29 +165,8 @@ export const createFolderGuard = (quarantine: string, maxFolders = 50_000): Guar
       return {
         refusal: `${root} has more than ${maxReadOnly} files and folders that must be read-only; ${worktreeHint}`,
       };
-
-    const settleNow = async (): Promise<Quarantined> => {
-      let after = await scan(before);
-      let done = nothingQuarantined;
-      // Too many to be looked through: every folder that the command made goes, whatever is in it.
-      for (let hasMoved = true; hasMoved && !after.isWhole && after.newFolders.length > 0; ) {
-        const now = await moveToQuarantine(root, after.newFolders, quarantine);
-        done = joined(done, now);
-        hasMoved = now.moved.length > 0;
-        after = await scan(before);
-      }
-      const made = madeBetween(before, after).map(({ path }) => path);
-      if (made.length > 0) done = joined(done, await moveToQuarantine(root, made, quarantine));
-      const tooMany = after.isWhole ? [] : [`what is in the folders after the first ${maxFolders} was not looked at`];
-      return { moved: shortened(done.moved), left: [...shortened(done.left), ...tooMany], folder: done.folder };
-    };
-    return {
-      readOnly,
-      settle: () =>
-        settleNow().catch((error: unknown) => ({
-          ...nothingQuarantined,
-          left: [`not looked at: ${messageOf(error)}`],
-        })),
-    };
+    return { readOnly, settle: async () => joined(late, await settle(root, before, null)) };
   };
+
+  return { guard, unsettled: (root) => unsettled.get(root)?.why ?? null };
 };

@@ -34,13 +34,11 @@ const closingLine = (result: CommandResult, timeoutSeconds: number): string => {
 };
 
 /** Names the files that the command made under protected names. */
-const quarantineLines = ({ quarantined, notQuarantined, quarantine }: SandboxedResult): readonly string[] => [
-  ...quarantined.map(
+const quarantineLines = ({ quarantined, quarantine }: SandboxedResult): readonly string[] =>
+  quarantined.map(
     (path) =>
       `[${path} is protected: other programs obey it, so agents may not make it; it was moved to ${quarantine}]`,
-  ),
-  ...notQuarantined.map((path) => `[${path} is protected and could not be moved away; remove it]`),
-];
+  );
 
 /** The command runs in its own process group, which ends with the call. */
 export const bashTool: Tool<z.infer<typeof bashArguments>> = {

@@ -9,15 +9,18 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { execa } from 'execa';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { childEnvironment } from '../../../src/actors/process/run-command.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import type { OwnGit } from '../../../src/actors/sandbox/port.ts';
 import { runSandboxed } from '../../../src/actors/sandbox/run-sandboxed.ts';
-import { createFolderGuard } from '../../../src/actors/sandbox/shared-folder.ts';
+import { createSharedFolders } from '../../../src/actors/sandbox/shared-folder.ts';
+import { bash, finish, startSystem, untilStatus } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const { ok, detail } = createBubblewrap({ readPaths: [], network: false }).check();
@@ -47,8 +50,9 @@ const run = async (
   { root, quarantine }: { readonly root: string; readonly quarantine: string },
   script: string,
   git?: OwnGit,
+  sandbox = createBubblewrap({ readPaths: [], network: false, quarantine }),
 ) => {
-  const result = await runSandboxed(createBubblewrap({ readPaths: [], network: false, quarantine }), {
+  const result = await runSandboxed(sandbox, {
     argv: ['/bin/sh', '-c', script],
     root,
     readable: [],
@@ -114,7 +118,7 @@ describe.skipIf(!ok)(`what a command makes that other programs would obey${reaso
     const script = `mkdir -p .git/hooks; echo evil > .git/hooks/x; ln -s ${scene.outside} .git/link; mkfifo .git/pipe; chmod 500 .git`;
     const result = await run({ ...scene, quarantine: join(folder, 'quarantine') }, script);
 
-    expect([result.quarantined, result.notQuarantined]).toEqual([['.git'], []]);
+    expect(result.quarantined).toEqual(['.git']);
     expect(existsSync(join(scene.root, '.git'))).toBe(false);
     expect(readdirSync(join(result.quarantine ?? '', '1')).toSorted()).toEqual(['hooks', 'link']);
     expect(readdirSync(scene.outside)).toEqual([]);
@@ -145,7 +149,6 @@ describe.skipIf(!ok)(`what a command makes that other programs would obey${reaso
     const result = await run(scene, script);
 
     expect(result.quarantined.toSorted()).toEqual(['.GIT', 'a\ufffd/.git', 'n\nl/.mcp.json']);
-    expect(result.notQuarantined).toEqual([]);
   });
 });
 
@@ -231,7 +234,7 @@ describe.skipIf(!ok)(`what other programs obey and is there already${reason}`, (
 
 test('more folders than are looked through go as a whole, and the folder can be looked through again', async () => {
   const { root, quarantine } = makeScene({ 'kept/b.txt': 'b' });
-  const guard = createFolderGuard(quarantine, 50);
+  const { guard } = createSharedFolders(quarantine, 50);
   const before = await guard(root);
   for (let number = 0; number < 60; number += 1) mkdirSync(join(root, 'aaa', String(number)), { recursive: true });
   put(root, {
@@ -255,7 +258,7 @@ test('more folders than are looked through go as a whole, and the folder can be 
 test('where the folders are nearly as many as are looked through, all new ones go, however many', async () => {
   const { root, quarantine } = makeScene();
   for (let number = 0; number < 47; number += 1) mkdirSync(join(root, 'kept', String(number)), { recursive: true });
-  const guard = createFolderGuard(quarantine, 50);
+  const { guard } = createSharedFolders(quarantine, 50);
   const before = await guard(root);
   for (let number = 0; number < 60; number += 1) put(root, { [`z${number}/.vscode/tasks.json`]: 'evil' });
 
@@ -264,6 +267,56 @@ test('where the folders are nearly as many as are looked through, all new ones g
   expect(settled?.left).toEqual([]);
   expect(readdirSync(root).toSorted()).toEqual(['kept', 'src']);
   expect(await guard(root)).not.toHaveProperty('refusal');
+});
+
+describe.skipIf(!ok)(`a quarantine that something is wrong with${reason}`, () => {
+  test('that has old folders which cannot be removed by their path still takes what a command makes', async () => {
+    const scene = makeScene();
+    for (let number = 0; number < 120; number += 1)
+      mkdirSync(join(scene.quarantine, String(number)), { recursive: true });
+    const long = 'd'.repeat(200);
+    const deep = `for i in $(seq 30); do mkdir ${long}; cd ${long}; done; chmod 500 .`;
+    await Promise.all(['1', '2'].map((name) => execa('/bin/sh', ['-c', deep], { cwd: join(scene.quarantine, name) })));
+    for (const name of ['1', '2']) utimesSync(join(scene.quarantine, name), 0, 0);
+
+    const result = await run(scene, 'mkdir -p .git .vscode; echo evil > .git/config');
+
+    expect(result.quarantined.toSorted()).toEqual(['.git', '.vscode']);
+    expect(readdirSync(scene.root)).toEqual(['.beads', 'src']);
+    expect(readdirSync(scene.quarantine)).toHaveLength(100);
+  });
+
+  test('lets no further command run until what is left is gone; then a person may go on', async () => {
+    const scene = makeScene();
+    writeFileSync(scene.quarantine, '');
+    const sandbox = createBubblewrap({ readPaths: [], network: false, quarantine: scene.quarantine });
+
+    await expect(run(scene, 'mkdir .vscode', undefined, sandbox)).rejects.toThrow(
+      /could not be moved away.*no command/,
+    );
+    put(scene.root, { '.idea/mine': 'mine' });
+    await expect(run(scene, 'touch ran', undefined, sandbox)).rejects.toThrow(/no command is run there/);
+    rmSync(scene.quarantine);
+    const result = await run(scene, 'mkdir .zed', undefined, sandbox);
+
+    expect(result.quarantined).toEqual(['.vscode', '.zed']);
+    expect(readdirSync(scene.root).toSorted()).toEqual(['.beads', '.idea', 'src']);
+    expect((await run(scene, 'true', undefined, sandbox)).quarantined).toEqual([]);
+  });
+
+  test('fails the attempt, which names what is left', async () => {
+    const scene = makeScene();
+    writeFileSync(scene.quarantine, '');
+    const sandbox = createBubblewrap({ readPaths: [], network: false, quarantine: scene.quarantine });
+    const running = await startSystem({ root: scene.root, sandbox, turns: [bash('mkdir .vscode'), finish()] });
+    const { task_id: id } = await running.service.create({ description: 'make it' });
+    await running.service.execute({ task: id, role: 'engineer', options: {} });
+
+    expect((await untilStatus(running, id, 'complete', 'failed')).error).toMatchObject({
+      code: 'tool_failed',
+      message: expect.stringMatching(/could not be moved away/),
+    });
+  });
 });
 
 test.skipIf(!ok)('in a folder of its own a command cannot make or change the tracker', async () => {
