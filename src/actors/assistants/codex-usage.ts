@@ -3,6 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { openRegular } from '../files/regular-file.ts';
+import { sessionsFolder } from '../sandbox/assistant-mounts.ts';
 import { commandProblem } from './codex-command.ts';
 import { createLineSplitter, maxEventLine } from './line-splitter.ts';
 import type { AssistantEvent, TokensUsed, WatchSession } from './port.ts';
@@ -71,10 +72,10 @@ const beganAt = (session: string): number => {
 };
 
 /** The file lies in the folder of the day on which the thread began, in codex's time zone. */
-const findThreadFile = async (home: string, session: string): Promise<string | null> => {
+const findThreadFile = async (sessions: string, session: string): Promise<string | null> => {
   for (const days of [0, -1, 1]) {
     const [year = '', month = '', day = ''] = new Date(beganAt(session) + days * dayMs).toISOString().split(/[-T]/);
-    const folder = join(home, 'sessions', year, month, day);
+    const folder = join(sessions, year, month, day);
     const name = (await readdir(folder).catch(() => [])).find((each) => each.endsWith(`-${session}.jsonl`));
     if (name !== undefined) return join(folder, name);
   }
@@ -85,7 +86,7 @@ const findThreadFile = async (home: string, session: string): Promise<string | n
  * Reads usage from the thread file, which codex extends after every model call; codex prints usage only at the end of its
  * turn. The format is codex's own: when the file is missing or different, usage comes at the end only.
  */
-export const watchThread: WatchSession = ({ session, env, since, onEvent }) => {
+export const watchThread: WatchSession = ({ session, root, env, since, onEvent }) => {
   const home = codexHome(env);
   let file: string | null = null;
   let readBytes = 0;
@@ -101,7 +102,10 @@ export const watchThread: WatchSession = ({ session, env, since, onEvent }) => {
   });
 
   const readMore = async (): Promise<void> => {
-    file ??= await findThreadFile(home, session);
+    // In the sandbox, or outside of it by the user's word.
+    file ??=
+      (await findThreadFile(sessionsFolder(home, root), session)) ??
+      (await findThreadFile(join(home, 'sessions'), session));
     if (file === null) return;
     // The assistant can write in this folder, and put a link or a pipe there at any moment.
     const fd = openRegular(file);

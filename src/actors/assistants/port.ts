@@ -53,6 +53,8 @@ export interface AssistantStart {
 /** Watches a running session. The returned function looks once more and stops. */
 export type WatchSession = (watched: {
   readonly session: string;
+  /** The workspace. */
+  readonly root: string;
   /** The environment of the assistant. */
   readonly env: Readonly<Record<string, string>>;
   /** Start of the run (epoch ms); earlier records of the session are skipped. */

@@ -75,7 +75,7 @@ const runWith = async (promptFile: string, run: AssistantRun): Promise<RunEnd> =
   }, silentMs);
 
   const take = (event: AssistantEvent): void => {
-    if (event.type === 'session') stopWatching ??= assistant.watch?.({ session: event.id, env, since, onEvent });
+    if (event.type === 'session') stopWatching ??= assistant.watch?.({ session: event.id, root, env, since, onEvent });
     if (event.type === 'result') grace ??= setTimeout(() => enough.abort(), exitGraceMs);
     onEvent(event);
   };

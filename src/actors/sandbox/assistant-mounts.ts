@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import type { AssistantNeeds, OwnFolder } from './port.ts';
@@ -15,14 +16,22 @@ const tmpfsMount = (path: string): string[] => ['--size', String(homeBytesAtMost
 
 const folderEntries = (path: string): readonly string[] => (pathKind(path) === 'folder' ? readdirSync(path) : []);
 
+/**
+ * The folder with the sessions of one workspace. It is neither in the user's sessions nor in those of another project: what
+ * an assistant writes there, such as a memory, it obeys in the next session.
+ */
+export const sessionsFolder = (path: string, root: string): string =>
+  join(path, 'agent-task-server', createHash('sha256').update(root).digest('hex').slice(0, 24));
+
 /** Its sessions stay, its settings are shown, and of the rest of the folder nothing is. */
-const folderMounts = ({ path, sessions, credentials, shown }: OwnFolder): string[] => {
-  mkdirSync(join(path, sessions), { recursive: true, mode: 0o700 });
+const folderMounts = (root: string, { path, sessions, credentials, shown }: OwnFolder): string[] => {
+  const kept = sessionsFolder(path, root);
+  mkdirSync(kept, { recursive: true, mode: 0o700 });
   const at = (flag: string, name: string): string[] =>
     pathKind(join(path, name)) === null ? [] : [flag, join(path, name), join(path, name)];
   return [
     ...tmpfsMount(path),
-    ...at('--bind', sessions),
+    ...['--bind', kept, join(path, sessions)],
     ...at('--bind', credentials),
     ...folderEntries(path)
       .filter((name) => shown.test(name))
@@ -31,9 +40,9 @@ const folderMounts = ({ path, sessions, credentials, shown }: OwnFolder): string
 };
 
 /** The assistant's home: empty, but for what is its own. */
-export const homeMounts = ({ home, folders, files }: AssistantNeeds): string[] => [
+export const homeMounts = ({ home, folders, files }: AssistantNeeds, root: string): string[] => [
   ...(home === sep ? [] : tmpfsMount(home)),
-  ...folders.flatMap(folderMounts),
+  ...folders.flatMap((folder) => folderMounts(root, folder)),
   ...files.filter((file) => pathKind(file) === 'file').flatMap((file) => ['--ro-bind', file, file]),
 ];
 

@@ -116,7 +116,7 @@ const procMounts = (nests: boolean): string[] => (nests ? readOnly(kernelSetting
 const assistantMounts = ({ assistant, argv: [program], root }: SandboxRequest, temporary: string): string[] =>
   assistant === undefined
     ? []
-    : [...homeMounts(assistant), ...readOnly(programPaths(program, [assistant.home, temporary, root]))];
+    : [...homeMounts(assistant, root), ...readOnly(programPaths(program, [assistant.home, temporary, root]))];
 
 const allMounts = (wanted: SandboxRequest, temporary: string, readPaths: readonly string[]): string[] => {
   const { readable, env, assistant } = wanted;

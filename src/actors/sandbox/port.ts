@@ -4,7 +4,7 @@ import type { SharedFolders } from './shared-folder.ts';
 export interface OwnFolder {
   /** Absolute. */
   readonly path: string;
-  /** The folder in it that the assistant may write, and that stays. */
+  /** Where in it the assistant keeps its sessions: there it has those of the workspace alone, which stay. */
   readonly sessions: string;
   /** The file in it with the login, which the assistant renews. */
   readonly credentials: string;

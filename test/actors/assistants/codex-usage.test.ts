@@ -21,7 +21,13 @@ const makeHome = () => {
 };
 
 const watch = (home: string, events: AssistantEvent[]) =>
-  watchThread({ session, env: { CODEX_HOME: home }, since: 0, onEvent: (event) => events.push(event) });
+  watchThread({
+    session,
+    root: '/project',
+    env: { CODEX_HOME: home },
+    since: 0,
+    onEvent: (event) => events.push(event),
+  });
 
 /** Puts the pipe and the file in each other's place without end. */
 const swapping = `my ($file, $pipe, $at) = @ARGV; $| = 1; my $n = 0;

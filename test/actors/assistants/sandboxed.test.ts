@@ -129,32 +129,42 @@ test.skipIf(!ok).each([
   ['codex', '.codex', 'sessions', 'auth.json', 'config.toml'],
   ['claude', '.claude', 'projects', '.credentials.json', 'settings.json'],
 ] as const)(
-  `%s keeps its sessions and its login, reads its settings, and leaves nothing else${reason}`,
+  `%s keeps its sessions of one project and its login, sees no other sessions, reads its settings, and leaves nothing else${reason}`,
   async (name, folder, sessions, login, settings) => {
     const home = makeHome();
     const own = fakeAssistants()['of'](name);
     const needs = own?.needs({ HOME: home });
     if (needs === undefined) throw new Error('there is no such assistant');
+    writeFileSync(join(home, folder, sessions, 'of-another-project'), 'secret');
     const script = [
       `cd "$HOME/${folder}"`,
+      `ls -A ${sessions}; cat ${sessions}/* 2>&1; echo planted > ${sessions}/of-another-project`,
       `echo kept > ${sessions}/one; echo renewed > ${login}; cat ${settings}`,
       `echo x > ${settings}; rm -f ${settings}; mv ${settings} other; echo x > hooks.json; mkdir -p log todos; echo x > log/l`,
       'ls -A "$HOME"',
     ].join('\n');
-    const result = await runSandboxed(forAssistant(sandbox, needs), {
-      argv: ['/bin/bash', '-c', script],
-      root: temporaryFolder(),
-      readable: [],
-      env: { PATH: process.env['PATH'] ?? '', HOME: home },
-      timeoutMs: 10_000,
-      signal: new AbortController().signal,
-      headBytes: 10_000,
-      tailBytes: 10_000,
-    });
+    const runIn = (root: string, text: string) =>
+      runSandboxed(forAssistant(sandbox, needs), {
+        argv: ['/bin/bash', '-c', text],
+        root,
+        readable: [],
+        env: { PATH: process.env['PATH'] ?? '', HOME: home },
+        timeoutMs: 10_000,
+        signal: new AbortController().signal,
+        headBytes: 10_000,
+        tailBytes: 10_000,
+      });
+    const [root, other] = [temporaryFolder(), temporaryFolder()];
+    const result = await runIn(root, script);
+    const list = `cat "$HOME/${folder}/${sessions}/one"`;
 
+    expect(await runIn(root, list)).toMatchObject({ output: 'kept\n' });
+    expect(await runIn(other, list)).toMatchObject({ output: expect.stringContaining('No such file') });
+    expect(result).toMatchObject({ output: expect.not.stringContaining('secret') });
+    expect(readdirSync(join(home, folder, sessions))).toEqual(['of-another-project']);
+    expect(readFileSync(join(home, folder, sessions, 'of-another-project'), 'utf8')).toBe('secret');
     expect(result).toMatchObject({ output: expect.stringContaining('as it was') });
     expect(result).toMatchObject({ output: expect.not.stringMatching(/\.ssh|\.npmrc/) });
-    expect(readFileSync(join(home, folder, sessions, 'one'), 'utf8')).toBe('kept\n');
     expect(readFileSync(join(home, folder, login), 'utf8')).toBe('renewed\n');
     expect(readFileSync(join(home, folder, settings), 'utf8')).toBe('as it was');
     expect(existsSync(join(home, folder, 'hooks.json'))).toBe(false);
