@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, lstatSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { execaSync } from 'execa';
 import { homeMounts, programPaths } from './assistant-mounts.ts';
 import type { Sandbox, SandboxRequest } from './port.ts';
 import { limitProcesses } from './process-limit.ts';
-import { protectedPaths } from './protected-paths.ts';
+import { protectionOf } from './protected-paths.ts';
 import { nothingQuarantined } from './quarantine.ts';
 import { seccompFilter } from './seccomp.ts';
 import { createSharedFolders } from './shared-folder.ts';
@@ -90,9 +90,12 @@ const isFileOrFolder = (path: string): boolean => {
 
 /** Protected names at the top. In a folder of its own, an agent may write those that a person is shown. */
 const protectedAtTop = ({ root, git }: SandboxRequest): readonly string[] =>
-  protectedPaths
-    .filter(({ name, protection }) => git == null || (protection === 'held' && name !== '.git'))
-    .map(({ name }) => join(root, name));
+  (exists(root) ? readdirSync(root) : [])
+    .filter((name) => {
+      const found = protectionOf(name);
+      return found !== null && (git == null || (found.protection === 'held' && found.name !== '.git'));
+    })
+    .map((name) => join(root, name));
 
 const trackerMounts = (root: string): string[] => {
   const folder = join(root, trackerFolder);

@@ -5,7 +5,7 @@
 export type Protection = 'held' | 'shown';
 
 export interface ProtectedPath {
-  /** Name of a file, or of a folder with its whole content, at any depth. */
+  /** Name of a file, or of a folder with its whole content, at any depth; `*` stands for any beginning. */
   readonly name: string;
   readonly protection: Protection;
   readonly reason: string;
@@ -32,7 +32,11 @@ export const protectedPaths: readonly ProtectedPath[] = [
       '.crush .crush.json .cursor .factory .gemini .goose .junie .kilocode .kiro .opencode .openhands .pi .qwen .roo .roomodes ' +
       '.trae .windsurf crush.json opencode.json opencode.jsonc',
   ),
-  ...protect('held', 'an editor runs tasks, or takes programs to run, from it', '.fleet .helix .idea .vs .vscode .zed'),
+  ...protect(
+    'held',
+    'an editor runs tasks, or takes programs to run, from it',
+    '*.code-workspace .fleet .helix .idea .theia .vs .vscode .zed',
+  ),
   ...protect(
     'held',
     'an editor runs its commands when a file beside it is opened',
@@ -79,6 +83,16 @@ export const protectedPaths: readonly ProtectedPath[] = [
     'a manager of tools chooses programs, or runs hooks, by it',
     '.config .mise .mise.local.toml .mise.toml .tool-versions mise.local.toml mise.toml',
   ),
+  ...protect('shown', 'rustup takes the compiler from it, from any folder', 'rust-toolchain rust-toolchain.toml'),
+  ...protect(
+    'shown',
+    'an editor or a person who presses run starts the programs that it names',
+    '.run .vimspector.json',
+  ),
+  ...protect('shown', 'an assistant or editor may start the servers that it names', 'mcp.json'),
+  ...protect('shown', 'a checker or test runner loads the code that it names', '.pylintrc .rspec pylintrc'),
+  ...protect('shown', 'ansible takes plugins and programs from it', 'ansible.cfg'),
+  ...protect('shown', 'node loads it where packages are installed with yarn', '.pnp.cjs .pnp.loader.mjs'),
   ...protect(
     'shown',
     'an editor builds and starts the container that it describes',
@@ -111,9 +125,16 @@ const protectedByName: ReadonlyMap<string, ProtectedPath> = new Map(
   protectedPaths.map((path) => [foldName(path.name), path]),
 );
 
+const protectedByEnding = protectedPaths.filter(({ name }) => name.startsWith('*'));
+
+const findPart = (part: string): ProtectedPath | undefined => {
+  const name = foldName(part);
+  return protectedByName.get(name) ?? protectedByEnding.find((path) => name.endsWith(path.name.slice(1)));
+};
+
 /** The protection of a relative path: `held` wins over `shown`, an outer name over an inner one. */
 export const protectionOf = (path: string): { readonly name: string; readonly protection: Protection } | null => {
-  const found = path.split(/[/\\]/).flatMap((part) => protectedByName.get(foldName(part)) ?? []);
+  const found = path.split(/[/\\]/).flatMap((part) => findPart(part) ?? []);
   const first = found.find(({ protection }) => protection === 'held') ?? found[0];
   return first === undefined ? null : { name: first.name, protection: first.protection };
 };

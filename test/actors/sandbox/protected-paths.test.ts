@@ -22,6 +22,17 @@ describe('a protected path', () => {
     ['_exrc', held('_exrc')],
     ['.local.vimrc', held('.local.vimrc')],
     ['.lazy.lua', held('.lazy.lua')],
+    ['.theia/tasks.json', held('.theia')],
+    ['a/Project.Code-Workspace', held('*.code-workspace')],
+    ['rust-toolchain.toml', shown('rust-toolchain.toml')],
+    ['crates/a/rust-toolchain', shown('rust-toolchain')],
+    ['.pylintrc', shown('.pylintrc')],
+    ['.rspec', shown('.rspec')],
+    ['.run/a.run.xml', shown('.run')],
+    ['.vimspector.json', shown('.vimspector.json')],
+    ['ansible.cfg', shown('ansible.cfg')],
+    ['.pnp.cjs', shown('.pnp.cjs')],
+    ['mcp.json', shown('mcp.json')],
     ['.github/workflows/ci.yml', shown('.github')],
     ['.github', shown('.github')],
     ['packages/a/.npmrc', shown('.npmrc')],
@@ -60,6 +71,8 @@ describe('a protected path', () => {
     'package.json',
     '.beads-notes',
     'claude/a',
+    'code-workspace',
+    '.venv/bin/python',
   ])('%j is not one', (path) => {
     expect(protectionOf(path)).toBeNull();
   });
