@@ -48,9 +48,9 @@ export const moveFiles = async (
 ): Promise<Stopped | null> => {
   const { head, target, signal } = move;
   const flags = await filterFlags(dirs, filters);
-  const record: MoveRecord = { kind: dirs.repository.kind, head_text: dirs.head, head, target, filters: [...filters] };
   signal?.throwIfAborted();
-  await beginMove(moving, index, record);
+  const ends = { kind: dirs.repository.kind, head_text: dirs.head, head, target, filters: [...filters] };
+  const record = await beginMove(moving, index, ends);
 
   const takeBack = async (): Promise<void> => {
     const kept = await putBack(dirs, moving, record, flags).catch((error: unknown) => {
@@ -84,7 +84,7 @@ export const moveFiles = async (
     return stop(reasonIn(moved.stderr));
   }
   // The work is merged. An index that cannot be written now is written before the next merge.
-  const isDone = await installIndex(moving, index).then(
+  const isDone = await installIndex(moving, index, record).then(
     () => true,
     () => false,
   );
@@ -106,7 +106,7 @@ export const mendMove = async (
     const isSameBranch = (await readHead(dirs.repository.gitDir)) === record.head_text;
     let told: string | null = null;
     if (isSameBranch && now === record.target) {
-      if (!(await installIndex(moving, index)))
+      if (!(await installIndex(moving, index, record)))
         told = 'a merge was cut short and is whole now; run git reset, so that git looks at the files anew';
     } else if (isSameBranch && now === record.head) {
       const kept = await putBack(dirs, moving, record, await filterFlags(dirs, record.filters));

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -11,6 +12,8 @@ const recordSchema = z.strictObject({
   head: z.string(),
   target: z.string(),
   filters: z.array(z.string()),
+  /** The hash of the user's index as it was; null when there was none. */
+  index_hash: z.string().nullable(),
 });
 
 /** A change of the user's files that is under way: on disk before the first file changes, removed after the last. */
@@ -21,13 +24,11 @@ export interface MovePlaces {
   readonly folder: string;
   /** The index that git works on, a copy of the user's. */
   readonly index: string;
-  /** The user's index as it was. */
-  readonly indexBefore: string;
 }
 
 export const movePlaces = (stateFolder: string): MovePlaces => {
   const folder = join(stateFolder, 'moving');
-  return { folder, index: join(folder, 'index'), indexBefore: join(folder, 'index-before') };
+  return { folder, index: join(folder, 'index') };
 };
 
 const fileOf = ({ folder }: MovePlaces): string => join(folder, 'move.json');
@@ -39,14 +40,22 @@ export const readMove = async (places: MovePlaces): Promise<MoveRecord | null> =
   return text === null ? null : recordSchema.parse(JSON.parse(text));
 };
 
-/** Writes the record, and copies the user's index. */
-export const beginMove = async (places: MovePlaces, usersIndex: string, record: MoveRecord): Promise<void> => {
+const hashOf = (bytes: Buffer | null): string | null =>
+  bytes === null ? null : createHash('sha256').update(bytes).digest('hex');
+
+/** Copies the user's index, and writes the record. */
+export const beginMove = async (
+  places: MovePlaces,
+  usersIndex: string,
+  move: Omit<MoveRecord, 'index_hash'>,
+): Promise<MoveRecord> => {
   await rm(places.folder, { recursive: true, force: true });
   await mkdir(places.folder, { mode: 0o700 });
   const bytes = await bytesAt(usersIndex);
-  if (bytes !== null)
-    for (const file of [places.index, places.indexBefore]) await writeFile(file, bytes, { mode: 0o600 });
+  if (bytes !== null) await writeFile(places.index, bytes, { mode: 0o600 });
+  const record = { ...move, index_hash: hashOf(bytes) };
   await writeFileAtomically(fileOf(places), JSON.stringify(record));
+  return record;
 };
 
 export const endMove = async (places: MovePlaces): Promise<void> => {
@@ -55,10 +64,13 @@ export const endMove = async (places: MovePlaces): Promise<void> => {
 };
 
 /** Puts the new index in the place of the user's, unless that has changed since the move began. */
-export const installIndex = async (places: MovePlaces, usersIndex: string): Promise<boolean> => {
-  const [now, before, next] = await Promise.all([usersIndex, places.indexBefore, places.index].map(bytesAt));
-  if (next == null || (now === null) !== (before === null)) return false;
-  if (now != null && before != null && !now.equals(before)) return false;
+export const installIndex = async (
+  places: MovePlaces,
+  usersIndex: string,
+  { index_hash: before }: MoveRecord,
+): Promise<boolean> => {
+  const [now, next] = [await bytesAt(usersIndex), await bytesAt(places.index)];
+  if (next === null || hashOf(now) !== before) return false;
   const beside = `${usersIndex}.agent-server`;
   await rm(beside, { force: true });
   await writeFile(beside, next, { flag: 'wx', mode: 0o644 });
