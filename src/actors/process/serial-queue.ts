@@ -28,3 +28,19 @@ export const createMutex = (): Mutex => {
       });
     });
 };
+
+/** A mutex for each key, for as long as somebody uses it. */
+export const createMutexes = (): (<Result>(key: string, work: () => Promise<Result>) => Promise<Result>) => {
+  const mutexes = new Map<string, { readonly mutex: Mutex; users: number }>();
+  return async (key, work) => {
+    const own = mutexes.get(key) ?? { mutex: createMutex(), users: 0 };
+    mutexes.set(key, own);
+    own.users += 1;
+    try {
+      return await own.mutex(work);
+    } finally {
+      own.users -= 1;
+      if (own.users === 0) mutexes.delete(key);
+    }
+  };
+};

@@ -19,13 +19,13 @@ export const intoCheckout = async (dirs: GitDirs, checkout: Checkout, move: Move
   const { gitDir } = dirs.repository;
   for (const name of unfinished)
     if (await isPresent(join(gitDir, name))) return stop(`the project is in the middle of something: ${name}`);
+  // What takes long is looked at before anything of the user's is locked.
+  const changes = await changesBetween(dirs, move.head, move.target, move.signal);
+  const refused = await filterRefusal(dirs, checkout, move.target, changes);
+  if (refused !== null) return refused;
   return whileUserWaits(gitDir, checkout.index, async () => {
     if ((await readHead(gitDir)) !== dirs.head) return stop('the project has switched to another branch meanwhile');
     await requirePlainLogs(dirs, checkout.branch ?? '');
-    const changes = await changesBetween(dirs, move.head, move.target, move.signal);
-    const obstacle =
-      (await findObstacle(dirs, move, changes)) ?? (await filterRefusal(dirs, checkout, move.target, changes));
-    if (obstacle !== null) return obstacle;
-    return moveFiles(dirs, checkout, move);
+    return (await findObstacle(dirs, move, changes)) ?? (await moveFiles(dirs, checkout, move));
   });
 };

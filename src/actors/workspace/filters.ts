@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { type FileChange, findObjects } from './commits.ts';
 import { required, requiredLine } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
+import { attributesMs } from './kept-forms.ts';
 import { isPointer, pointerBytes } from './large-files.ts';
 import { foldersOf, shownName, textOf } from './names.ts';
 import type { Checkout, Stopped } from './obstacles.ts';
@@ -103,7 +104,9 @@ export const filterRefusal = async (
   await required('the attributes of files cannot be told', dirs.userGit(['read-tree', target], { env }));
   const input = Buffer.from(paths.map((path) => `${path}\0`).join(''), 'latin1');
   const args = ['check-attr', '-z', '--cached', '--stdin', 'filter'];
-  const words = (await required('the attributes of files cannot be told', dirs.userGit(args, { env, input })))
+  const words = (
+    await required('the attributes of files cannot be told', dirs.userGit(args, { env, input, limitMs: attributesMs }))
+  )
     .toString('latin1')
     .split('\0');
   const large: string[] = [];

@@ -141,7 +141,7 @@ export const findChanges = async (
   if (job.protects) unlockWay(job.top, job.prefix);
   const root = openFolder(job.top);
   try {
-    const ignores = createIgnores(git, join(job.temporary, 'rules'), signal);
+    const ignores = createIgnores(git, join(job.temporary, 'rules'), note, signal);
     const { prefix, isRepository, protects, hasRules } = job;
     const what = { index, prefix, isRepository, protects, hasRules, take, note, checkpoint, ...ignores };
     const gone = await walk(root, what);

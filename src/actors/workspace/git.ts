@@ -16,6 +16,8 @@ export interface GitCall {
   readonly cwd?: string;
   readonly input?: string | Uint8Array;
   readonly signal?: AbortSignal | undefined;
+  /** When it is ended, two minutes unless told. */
+  readonly limitMs?: number;
 }
 
 export type Git = (args: readonly string[], call?: GitCall) => Promise<GitAnswer>;
@@ -24,6 +26,9 @@ export type Git = (args: readonly string[], call?: GitCall) => Promise<GitAnswer
 export class GitError extends Error {
   override readonly name = 'GitError';
 }
+
+/** A git that was ended because it took too long. */
+export class GitTimeout extends GitError {}
 
 /** The whole environment of git: no configuration, attributes, program, address or replacement of anybody's. */
 const environment = {
@@ -110,10 +115,10 @@ const createEnding = (child: ChildProcess) => {
   };
 };
 
-/** Git with one git directory and our environment, in a process group of its own; every call ends in two minutes. */
+/** Git with one git directory and our environment, in a process group of its own; every call ends in time. */
 export const createGit =
   (program: string, gitDir: string, always: Readonly<Record<string, string>> = {}): Git =>
-  (args, { env = {}, cwd = '/', input, signal } = {}) =>
+  (args, { env = {}, cwd = '/', input, signal, limitMs = atMostMs } = {}) =>
     new Promise((resolve, reject) => {
       signal?.throwIfAborted();
       const child = spawn(program, [...args], {
@@ -128,8 +133,8 @@ export const createGit =
       );
       const onAbort = (): void => end(signal?.reason instanceof Error ? signal.reason : new Error('aborted'));
       signal?.addEventListener('abort', onAbort, { once: true });
-      const tooLate = new GitError(`git ${args[0]} did not end within ${atMostMs / 1_000} s`);
-      const limit = setTimeout(() => end(tooLate), atMostMs);
+      const tooLate = new GitTimeout(`git ${args[0]} did not end within ${limitMs / 1_000} s`);
+      const limit = setTimeout(() => end(tooLate), limitMs);
       const settle = (): void => {
         clearTimeout(limit);
         over();

@@ -1,17 +1,20 @@
 import { mkdirSync, readSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Git, GitError, reasonIn } from './git.ts';
+import { type Git, GitError, GitTimeout, reasonIn } from './git.ts';
 import { withFile } from './handles.ts';
 import { isGone, isShut } from './walk.ts';
 
 const rulesAtMost = 1024 * 1024;
+/** Rules can be written that take git for ever. */
+const limitMs = 5_000;
 const latin1 = (path: string): Buffer => Buffer.from(path, 'latin1');
 
 /**
  * What git would ignore, asked in a folder of ours that has nothing but copies of the `.gitignore` files and the asked
  * folders, so that git opens nothing that somebody else is changing.
  */
-export const createIgnores = (git: Git, shadow: string, signal: AbortSignal) => {
+export const createIgnores = (git: Git, shadow: string, note: (text: string) => void, signal: AbortSignal) => {
+  let areTooSlow = false;
   mkdirSync(shadow, { recursive: true, mode: 0o700 });
   const at = (path: string): Buffer => latin1(join(shadow, path));
   const env = { GIT_WORK_TREE: shadow, GIT_INDEX_FILE: '/nonexistent', GIT_LITERAL_PATHSPECS: '0' };
@@ -31,10 +34,20 @@ export const createIgnores = (git: Git, shadow: string, signal: AbortSignal) => 
     },
     /** Of paths (latin1; those of folders end with `/`), the ignored ones. */
     ignored: async (paths: readonly string[]): Promise<ReadonlySet<string>> => {
+      if (areTooSlow) return new Set();
       for (const path of paths) if (path.endsWith('/')) mkdirSync(at(path), { recursive: true });
       const input = latin1(paths.map((path) => `${path}\0`).join(''));
       const args = ['check-ignore', '-z', '--stdin', '--no-index'];
-      const { code, stdout, stderr } = await git(args, { env, cwd: shadow, input, signal });
+      const answer = await git(args, { env, cwd: shadow, input, signal, limitMs }).catch((error: unknown) => {
+        if (error instanceof GitTimeout) return null;
+        throw error;
+      });
+      if (answer === null) {
+        areTooSlow = true;
+        note(`the rules of .gitignore took git more than ${limitMs / 1_000} s; nothing more was taken for ignored`);
+        return new Set();
+      }
+      const { code, stdout, stderr } = answer;
       if (code !== 0 && code !== 1) throw new GitError(`what is ignored cannot be told: ${reasonIn(stderr)}`);
       return new Set(stdout.toString('latin1').split('\0'));
     },

@@ -2,6 +2,8 @@ import type { Git } from './git.ts';
 import { required } from './git.ts';
 import type { IndexEntry } from './index-file.ts';
 
+/** Patterns can be written that take git for ever. */
+export const attributesMs = 10_000;
 const lineEnd = Buffer.from('\r\n');
 
 export const hasLineEnds = (content: Buffer): boolean => content.includes(lineEnd);
@@ -33,7 +35,7 @@ export type Form = 'bytes' | 'lf' | 'pointer';
 const attributesOf = async (paths: readonly string[], { git, index, signal }: FormRules) => {
   const input = Buffer.from(paths.map((path) => `${path}\0`).join(''), 'latin1');
   const args = ['check-attr', '-z', '--stdin', '--cached', 'text', 'eol', 'filter'];
-  const call = git(args, { env: { GIT_INDEX_FILE: index }, input, signal });
+  const call = git(args, { env: { GIT_INDEX_FILE: index }, input, signal, limitMs: attributesMs });
   const words = (await required('the attributes of files cannot be told', call)).toString('latin1').split('\0');
   const found = new Map<string, Attributes>();
   for (let at = 0; at + 2 < words.length; at += 3) {

@@ -1,9 +1,10 @@
+import { messageOf } from '../../machines/message-of.ts';
 import { endOrphans } from '../process/orphans.ts';
 import { commitOf } from './commits.ts';
 import { filterFlags } from './filters.ts';
 import { type GitAnswer, GitError, reasonIn } from './git.ts';
 import { type GitDirs, readHead } from './git-dirs.ts';
-import { beginMove, endMove, installIndex, type MovePlaces, type MoveRecord, readMove } from './move-record.ts';
+import { beginMove, copyIndex, endMove, installIndex, type MoveRecord, readMove } from './move-record.ts';
 import { type Checkout, type Stopped, stop } from './obstacles.ts';
 import { putBack } from './put-back.ts';
 import { whileUserWaits } from './user-locks.ts';
@@ -21,20 +22,23 @@ const filesIn = (stderr: string): readonly string[] => [...stderr.matchAll(inThe
 const sentence = (kept: readonly string[]): string =>
   `a merge was cut short; ${kept.slice(0, 10).join(', ')} changed since and stay as they are, look at them before you go on`;
 
-/** Git changes the files. It looks at every path before it changes the first one; what only looks changed is looked at again. */
-const changeFiles = async (
-  { userGit: git, repository }: GitDirs,
-  { index }: MovePlaces,
+/** Git looks at every path, and changes none. What only looks changed, by its times, is looked at again. */
+const refusalOf = async (
+  git: (...args: readonly string[]) => Promise<GitAnswer>,
   { head, target, signal }: Move,
-  flags: readonly string[],
-): Promise<GitAnswer> => {
-  const where = { cwd: repository.top, env: { GIT_WORK_TREE: repository.top, GIT_INDEX_FILE: index } };
-  const change = [...flags, 'read-tree', '-m', '-u', head, target];
-  const changed = await git(change, where);
-  if (changed.ok || filesIn(changed.stderr).length === 0) return changed;
-  await git([...flags, 'update-index', '-q', '--refresh'], where);
-  signal?.throwIfAborted();
-  return git(change, where);
+): Promise<Stopped | null> => {
+  const tryIt = (): Promise<GitAnswer> => git('read-tree', '-m', '-u', '-n', head, target);
+  let tried = await tryIt();
+  if (!tried.ok) {
+    await git('update-index', '-q', '--refresh');
+    signal?.throwIfAborted();
+    tried = await tryIt();
+  }
+  if (tried.ok) return null;
+  const files = filesIn(tried.stderr);
+  return files.length > 0
+    ? stop('the project folder has changes in the same files that are not committed', files)
+    : stop(reasonIn(tried.stderr) || 'git did not merge');
 };
 
 /**
@@ -49,39 +53,39 @@ export const moveFiles = async (
   const { head, target, signal } = move;
   const flags = await filterFlags(dirs, filters);
   signal?.throwIfAborted();
-  const ends = { kind: dirs.repository.kind, head_text: dirs.head, head, target, filters: [...filters] };
-  const record = await beginMove(moving, index, ends);
+  const index_hash = await copyIndex(moving, index);
+  const { top, kind } = dirs.repository;
+  const where = { cwd: top, env: { GIT_WORK_TREE: top, GIT_INDEX_FILE: moving.index } };
+  const git = (...args: readonly string[]): Promise<GitAnswer> => dirs.userGit([...flags, ...args], where);
+  const refused = await refusalOf(git, move);
+  if (refused !== null) {
+    await endMove(moving);
+    return refused;
+  }
+  const record: MoveRecord = { kind, head_text: dirs.head, head, target, filters: [...filters], index_hash };
+  await beginMove(moving, record);
 
   const takeBack = async (): Promise<void> => {
     const kept = await putBack(dirs, moving, record, flags).catch((error: unknown) => {
       const why = 'the project folder holds a part of the work, which is taken back before the next merge';
-      throw new GitError(`${why}: ${error instanceof Error ? error.message : String(error)}`);
+      throw new GitError(`${why}: ${messageOf(error)}`);
     });
     await endMove(moving);
     if (kept.length > 0) throw new GitError(sentence(kept));
   };
 
-  let changed: GitAnswer;
-  try {
-    changed = await changeFiles(dirs, moving, move, flags);
-    if (changed.ok) signal?.throwIfAborted();
-  } catch (error) {
+  const failure = await git('read-tree', '-m', '-u', head, target)
+    .then(async (changed) => {
+      if (!changed.ok) return stop(reasonIn(changed.stderr) || 'git did not merge');
+      signal?.throwIfAborted();
+      const moved = await dirs.userGit(['update-ref', '-m', 'agent merge', 'HEAD', target, head]);
+      return moved.ok ? null : stop(reasonIn(moved.stderr));
+    })
+    .catch((error: unknown) => new Error(messageOf(error), { cause: error }));
+  if (failure !== null) {
     await takeBack();
-    throw error;
-  }
-  if (!changed.ok) {
-    const files = filesIn(changed.stderr);
-    // Git refused before it changed anything.
-    if (files.length > 0) await endMove(moving);
-    else await takeBack();
-    return files.length > 0
-      ? stop('the project folder has changes in the same files that are not committed', files)
-      : stop(reasonIn(changed.stderr) || 'git did not merge');
-  }
-  const moved = await dirs.userGit(['update-ref', '-m', 'agent merge', 'HEAD', target, head]);
-  if (!moved.ok) {
-    await takeBack();
-    return stop(reasonIn(moved.stderr));
+    if (failure instanceof Error) throw failure.cause;
+    return failure;
   }
   // The work is merged. An index that cannot be written now is written before the next merge.
   const isDone = await installIndex(moving, index, record).then(

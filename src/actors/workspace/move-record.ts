@@ -43,20 +43,18 @@ export const readMove = async (places: MovePlaces): Promise<MoveRecord | null> =
 const hashOf = (bytes: Buffer | null): string | null =>
   bytes === null ? null : createHash('sha256').update(bytes).digest('hex');
 
-/** Copies the user's index, and writes the record. */
-export const beginMove = async (
-  places: MovePlaces,
-  usersIndex: string,
-  move: Omit<MoveRecord, 'index_hash'>,
-): Promise<MoveRecord> => {
+/** Copies the user's index. @returns its hash */
+export const copyIndex = async (places: MovePlaces, usersIndex: string): Promise<string | null> => {
   await rm(places.folder, { recursive: true, force: true });
   await mkdir(places.folder, { mode: 0o700 });
   const bytes = await bytesAt(usersIndex);
   if (bytes !== null) await writeFile(places.index, bytes, { mode: 0o600 });
-  const record = { ...move, index_hash: hashOf(bytes) };
-  await writeFileAtomically(fileOf(places), JSON.stringify(record));
-  return record;
+  return hashOf(bytes);
 };
+
+/** From now on the move is under way. */
+export const beginMove = (places: MovePlaces, record: MoveRecord): Promise<void> =>
+  writeFileAtomically(fileOf(places), JSON.stringify(record));
 
 export const endMove = async (places: MovePlaces): Promise<void> => {
   await rm(fileOf(places), { force: true });

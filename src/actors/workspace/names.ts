@@ -16,6 +16,9 @@ export const shownName = (name: string): string => {
     : text;
 };
 
+/** Whether some file system takes a name for `.git`. */
+export const looksLikeGit = (name: string): boolean => likeGit.test(textOf(name).replace(ignorable, ''));
+
 export interface NameRule {
   /** `.git` in any case: the repository of a folder. */
   readonly isRepository: boolean;
@@ -27,7 +30,7 @@ export interface NameRule {
 const ruleOf = (name: string): NameRule => {
   const text = textOf(name);
   const isRepository = text.toLowerCase() === '.git';
-  const isRefused = !isRepository && (likeGit.test(text.replace(ignorable, '')) || text.includes('\\'));
+  const isRefused = !isRepository && (looksLikeGit(name) || text.includes('\\'));
   return { isRepository, isRefused, protection: protectionOf(text)?.protection ?? null };
 };
 

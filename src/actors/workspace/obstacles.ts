@@ -1,9 +1,9 @@
-import { dirname, posix } from 'node:path';
+import { posix } from 'node:path';
 import { type FileChange, findObjects } from './commits.ts';
 import { required } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import type { MovePlaces } from './move-record.ts';
-import { foldersOf, shownName } from './names.ts';
+import { foldersOf, looksLikeGit, shownName } from './names.ts';
 import { isPresent } from './plain.ts';
 import { atTop, findUsersFiles } from './users-files.ts';
 
@@ -30,11 +30,20 @@ const gitlink = '160000';
 export const stop = (why: string, files: readonly string[] = []): Stopped => ({ why, files });
 const shown = (changes: readonly FileChange[]): readonly string[] => changes.map(({ path }) => shownName(path));
 
-/** A new link that leads out of the project: whoever follows it later leaves the project. */
-const leavesProject = async ({ git }: GitDirs, { path, oid }: FileChange): Promise<boolean> => {
-  const target = (await required('a link cannot be read', git(['cat-file', 'blob', oid]))).toString('latin1');
-  return target.startsWith('/') || posix.join(dirname(path), target).split('/')[0] === '..';
+/**
+ * Where a link may lead: up, but not out of the project, and then down, and not into `.git`. A `..` after a name is refused,
+ * since the name may be a link itself. If all links are so, none leads out, whatever they go through.
+ */
+export const staysInside = (path: string, target: string): boolean => {
+  const parts = target.split('/').filter((part) => part !== '' && part !== '.');
+  const names = parts.findIndex((part) => part !== '..');
+  const [up, down] = names < 0 ? [parts, []] : [parts.slice(0, names), parts.slice(names)];
+  const depth = path.split('/').length - 1;
+  return !target.startsWith('/') && up.length <= depth && !down.includes('..') && !down.some(looksLikeGit);
 };
+
+const leavesProject = async ({ git }: GitDirs, { path, oid }: FileChange): Promise<boolean> =>
+  !staysInside(path, (await required('a link cannot be read', git(['cat-file', 'blob', oid]))).toString('latin1'));
 
 /** What git looks for in a folder to take it for a repository. */
 const repositoryParts = ['HEAD', 'objects', 'refs', 'commondir'] as const;
@@ -94,7 +103,7 @@ export const findObstacle = async (
   for (const change of changes)
     if (change.to === link && (await leavesProject(dirs, change)))
       return stop(
-        `${shownName(change.path)} is a link to a place outside the project; merge it with git yourself if that is meant`,
+        `${shownName(change.path)} is a link that may lead out of the project, or into .git; merge it with git yourself if that is meant`,
         shown([change]),
       );
   const made = await repositoryMade(dirs, move, changes);

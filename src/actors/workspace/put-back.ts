@@ -1,5 +1,5 @@
 import type { Stats } from 'node:fs';
-import { copyFile, lstat, mkdir, readFile, readlink, rmdir, symlink, unlink } from 'node:fs/promises';
+import { copyFile, lstat, mkdir, readFile, readlink, rm, rmdir, symlink, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { changesBetween, type FileChange } from './commits.ts';
 import { required } from './git.ts';
@@ -48,6 +48,8 @@ const writeOut = async (
   paths: readonly string[],
   flags: readonly string[],
 ): Promise<void> => {
+  // An earlier try may have left them.
+  for (const left of ['', '.index', '.index.lock']) await rm(`${folder}${left}`, { recursive: true, force: true });
   await mkdir(folder, { mode: 0o700 });
   const where = { cwd: folder, env: { GIT_WORK_TREE: folder, GIT_INDEX_FILE: `${folder}.index` } };
   const input = Buffer.from(paths.map((path) => `${path}\0`).join(''), 'latin1');

@@ -20,10 +20,11 @@ const putInto = async (
   if (changes.length === 0) return;
   const input = indexRecords(changes, format);
   const answer = await git(['update-index', '-z', '--index-info'], { input });
-  if (answer.ok) return;
   const [only] = changes;
+  // Git leaves some names out, and still ends well.
+  if (answer.ok && !answer.stderr.includes('Ignoring path')) return;
   if (changes.length === 1 && only !== undefined) {
-    if (!/[Ii]nvalid path|malformed/.test(answer.stderr))
+    if (!/[Ii]nvalid path|Ignoring path|malformed/.test(answer.stderr))
       throw new GitError(`a change cannot be kept: ${answer.stderr}`);
     return refused(only.path);
   }

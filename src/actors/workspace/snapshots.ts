@@ -14,6 +14,8 @@ const workerFile = (): string => {
 };
 
 const idleMs = 10_000;
+/** A folder that takes long keeps no other one waiting. */
+const mostThreads = 4;
 
 type Answer = Exclude<Told, { readonly failure: unknown }>;
 
@@ -25,18 +27,21 @@ interface Waiting {
 interface Thread {
   readonly worker: Worker;
   readonly waiting: Map<number, Waiting>;
+  idle?: NodeJS.Timeout;
 }
 
-let thread: Thread | null = null;
-let idle: NodeJS.Timeout | undefined;
+let threads: readonly Thread[] = [];
 let lastId = 0;
 
 const startThread = (): Thread => {
   const worker = new Worker(workerFile(), { execArgv: [] });
   const waiting = new Map<number, Waiting>();
   const own: Thread = { worker, waiting };
+  const forget = (): void => {
+    threads = threads.filter((thread) => thread !== own);
+  };
   const fail = (error: Error): void => {
-    if (thread === own) thread = null;
+    forget();
     for (const { reject } of waiting.values()) reject(error);
     waiting.clear();
   };
@@ -47,23 +52,31 @@ const startThread = (): Thread => {
     else asker?.reject(told.failure.isGit ? new GitError(told.failure.message) : new Error(told.failure.message));
     if (waiting.size > 0) return;
     worker.unref();
-    clearTimeout(idle);
-    idle = setTimeout(() => {
-      if (thread === own) thread = null;
+    clearTimeout(own.idle);
+    own.idle = setTimeout(() => {
+      forget();
       void worker.terminate();
     }, idleMs).unref();
   });
   worker.on('error', fail);
   worker.on('exit', (code) => fail(new Error(`the thread that reads folders ended (${code})`)));
+  threads = [...threads, own];
   return own;
+};
+
+/** One that has nothing to do, else a new one, else the one with the least to do. */
+const takeThread = (): Thread => {
+  const [first, ...others] = threads.toSorted((one, other) => one.waiting.size - other.waiting.size);
+  const taken =
+    first !== undefined && (first.waiting.size === 0 || others.length + 1 >= mostThreads) ? first : startThread();
+  clearTimeout(taken.idle);
+  return taken;
 };
 
 const ask = (
   asked: (id: number) => Asked | AskedToRemove,
-): { readonly id: number; readonly answer: Promise<Answer> } => {
-  clearTimeout(idle);
-  thread ??= startThread();
-  const { worker, waiting } = thread;
+): { readonly id: number; readonly worker: Worker; readonly answer: Promise<Answer> } => {
+  const { worker, waiting } = takeThread();
   lastId += 1;
   const id = lastId;
   const answer = new Promise<Answer>((resolve, reject) => {
@@ -71,17 +84,17 @@ const ask = (
     worker.ref();
     worker.postMessage(asked(id));
   });
-  return { id, answer };
+  return { id, worker, answer };
 };
 
 /** Takes a snapshot in a thread of its own, so that reading many files keeps nobody else waiting. */
 export const snapshotInThread = async (job: SnapshotJob, signal?: AbortSignal): Promise<Snapshot> => {
   signal?.throwIfAborted();
   const flag = new SharedArrayBuffer(4);
-  const { id, answer } = ask((own) => ({ id: own, job, flag }));
+  const { id, worker, answer } = ask((own) => ({ id: own, job, flag }));
   const onAbort = (): void => {
     Atomics.store(new Int32Array(flag), 0, 1);
-    thread?.worker.postMessage({ abort: id });
+    worker.postMessage({ abort: id });
   };
   signal?.addEventListener('abort', onAbort, { once: true });
   try {

@@ -1,6 +1,6 @@
 import { messageOf } from '../../machines/message-of.ts';
 import type { Role, TaskId } from '../../machines/task.ts';
-import { createMutex } from '../process/serial-queue.ts';
+import { createMutex, createMutexes } from '../process/serial-queue.ts';
 import { removeFolder } from './attempt-folder.ts';
 import { changesOf, liveChanges } from './changes.ts';
 import { commitOf } from './commits.ts';
@@ -41,8 +41,8 @@ const createMerging =
 /** What an attempt changed: saved work, or its folder as it is now. */
 const createDiff =
   ({ options, records, stores, placesOf }: WorkParts) =>
-  async (taskId: TaskId, attempt: number | null): Promise<Changes | null> => {
-    const record = attempt === null ? await records.latest(taskId) : await records.read(taskId, attempt);
+  async (taskId: TaskId, attempt: number): Promise<Changes | null> => {
+    const record = await records.read(taskId, attempt);
     if (record === null) return null;
     const { base, commit, closed } = record;
     if (closed && commit === null) return { attempt: record.attempt, patch: '', guarded: [] };
@@ -66,15 +66,18 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     createMerging(parts),
     createDiff(parts),
   ];
-  // Two at once would each find the name of a branch free.
+  // The project's files and branch are everybody's; the folder of an attempt, and a look at it that takes long, is its own.
   const inTurn = createMutex();
+  const byAttempt = createMutexes();
+  const keyOf = (taskId: TaskId, attempt: number): string => `${taskId}@${attempt}`;
 
   return {
     mode: 'worktree',
     describe: () => options.description,
     open: (attempt, after = [], signal) => inTurn(() => open(attempt, after, signal)),
     alone: (work) => work(),
-    save: (attempt, title, isComplete = true) => inTurn(() => save(attempt, title, isComplete)),
+    save: (attempt, title, isComplete = true) =>
+      byAttempt(keyOf(attempt.taskId, attempt.attempt), () => save(attempt, title, isComplete)),
     leftOut: async (taskId, attempt) => (await records.read(taskId, attempt))?.notes ?? [],
     sweep: async (isOver) => {
       await stores.tidy();
@@ -88,11 +91,16 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
           if (closed) await removeFolder(placesOf(taskId, attempt), removals);
           else await save(input, `Work of ${taskId}`, false);
         };
-        await inTurn(again).catch((error: unknown) => failed.push(`${taskId}#${attempt}: ${messageOf(error)}`));
+        await byAttempt(keyOf(taskId, attempt), again).catch((error: unknown) =>
+          failed.push(`${taskId}#${attempt}: ${messageOf(error)}`),
+        );
       }
       return failed;
     },
     merge: (taskId, attempt, mode, title, signal) => inTurn(() => merge(taskId, attempt, mode, title, signal)),
-    diff: (taskId, attempt) => inTurn(() => diff(taskId, attempt)),
+    diff: async (taskId, attempt) => {
+      const number = attempt ?? (await records.latest(taskId))?.attempt ?? null;
+      return number === null ? null : byAttempt(keyOf(taskId, number), () => diff(taskId, number));
+    },
   };
 };

@@ -8,6 +8,12 @@ const unseenInJson = new RegExp(`[\\u007f-\\u009f${bidi}]`, 'gu');
 /** Text without terminal control and bidirectional controls; lines and tabs stay. */
 export const stripControls = (text: string): string => stripVTControlCharacters(text).replace(unseen, '');
 
+/** Text in which those characters are named, as `<U+001B>`: nothing is taken out of what a person reviews. */
+export const showControls = (text: string): string =>
+  text
+    .replaceAll('\r\n', '\n')
+    .replace(unseen, (character) => `<U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}>`);
+
 /** JSON text in which those characters are written as \uXXXX (CONTRACT 9). What is below U+0020 JSON escapes itself. */
 export const escapeControls = (json: string): string =>
   json.replace(unseenInJson, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);

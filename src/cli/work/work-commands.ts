@@ -7,6 +7,7 @@ import { CallError } from '../client/client.ts';
 import { loadConfig } from '../config/config.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
+import { showControls } from '../output/safe-text.ts';
 import { type CommandContext, history } from '../tasks/commands.ts';
 import { endOfAttempt, refusesMerge } from './merge-refusal.ts';
 
@@ -33,6 +34,13 @@ const guardedText = (guarded: readonly string[]): string =>
         '',
       ].join('\n');
 
+/** The patch as a terminal can show it. A character that it would not show may hide what a line does. */
+const patchText = (patch: string): string => {
+  const shown = showControls(patch);
+  if (shown === patch.replaceAll('\r\n', '\n')) return shown;
+  return `# characters that a terminal does not show are written as <U+001B>; --json has the patch as it is\n\n${shown}`;
+};
+
 /** Prints a patch for `git apply`. Works while the attempt runs, too. */
 export const showDiff = async (context: CommandContext, { task_id, attempt, config }: WorkArgs): Promise<number> => {
   const { io, json } = context;
@@ -49,7 +57,7 @@ export const showDiff = async (context: CommandContext, { task_id, attempt, conf
   }
   if (json) io.json({ task_id: taskId, ...found });
   else if (found.patch === '') io.err(`attempt ${found.attempt} of ${taskId} changed nothing`);
-  else io.out(guardedText(found.guarded) + found.patch);
+  else io.out(guardedText(found.guarded) + patchText(found.patch));
   return exitCodes.done;
 };
 

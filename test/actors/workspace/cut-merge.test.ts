@@ -1,6 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -49,16 +50,18 @@ beforeAll(async () => {
   fill(folder, 'new', 0, files - 500);
   for (let number = files - 500; number < files - 400; number += 1) rmSync(join(folder, nameOf(number)));
   fill(folder, 'new', files, files + 500);
+  // A name that reads like a refusal of git.
+  writeFileSync(join(folder, 'f', "x\nerror: Updating 'a.txt' y"), 'x'.repeat(10_000));
   await workspace.save(attempt, 'Change it');
   template = { project, state };
   return () => rmSync(folders, { recursive: true, force: true });
 });
 
 /** A project, and saved work that changes most of its files, removes some and adds some. */
-const projectWithWork = (project = temporaryFolder()) => {
-  const state = temporaryFolder();
+const projectWithWork = (project = temporaryFolder(), state = temporaryFolder()) => {
   execFileSync('cp', ['-a', `${template.project}/.`, project]);
-  execFileSync('cp', ['-a', `${template.state}/.`, state]);
+  // Not what this process keeps for some seconds, and removes.
+  cpSync(template.state, state, { recursive: true, filter: (path) => !/\/(uses|removed)/.test(path) });
   gitIn(project, 'status');
   return { project, state, head: gitIn(project, 'rev-parse', 'HEAD') };
 };
@@ -177,4 +180,25 @@ test('an index that could not be written when the branch was moved is written be
 
   expect(await workspace.sweep(() => true)).toEqual([]);
   expect(gitIn(project, 'status', '--porcelain')).toBe('');
+});
+
+test('a merge that could not be taken back at once is taken back when there is room', async (context) => {
+  const state = temporaryFolder();
+  const disk = mountSmallDisk(state, '4m', async () => {});
+  if (disk === null) return context.skip('needs the right to mount a small file system');
+  const { project } = projectWithWork(temporaryFolder(), state);
+  const child = mergeApart(project, state);
+  const printed = once(child.stdout, 'data');
+  await untilChanged(project, 0.3);
+  for (const pid of childrenOf(child.pid ?? 0)) process.kill(pid, 'SIGKILL');
+  const first = JSON.parse(String((await printed)[0]));
+  await once(child, 'exit');
+  disk.resize('60m');
+
+  const next = await worktreesOf(project, state);
+  const told = await next.sweep(() => true);
+
+  expect(first).toMatchObject({ status: 'conflict', why: expect.stringContaining('holds a part of the work') });
+  expect(told).toEqual([]);
+  expect([gitIn(project, 'status', '--porcelain'), isWhole(project, 'old')]).toEqual(['', true]);
 });

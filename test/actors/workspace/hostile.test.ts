@@ -208,3 +208,46 @@ test.runIf(isLong)('files that are too much together are left out of the work by
   expect(saved?.files).toBe(5);
   expect(saved?.notes).toHaveLength(7);
 });
+
+test('a name that git leaves out without failing is told', async () => {
+  const workspace = await worktreesOf(makeRepository(), temporaryFolder());
+  const { root } = await workspace.open(anAttempt());
+  symlinkSync('a.txt', join(root, 'GITMOD~1'));
+  writeFileSync(join(root, 'b.txt'), 'b');
+
+  const saved = await workspace.save(anAttempt(), 'x');
+
+  expect(saved).toMatchObject({ files: 1, notes: ['GITMOD~1 was not saved: git refuses this name'] });
+});
+
+test.runIf(isLong)(
+  'rules that take git for ever are given up, and nobody else waits for them',
+  async () => {
+    const project = makeRepository();
+    const workspace = await worktreesOf(project, temporaryFolder());
+    const [slow, other] = [await workspace.open(anAttempt()), await workspace.open(anAttempt(1, 'bd-b1'))];
+    const deep = 'a/'.repeat(100);
+    mkdirSync(join(slow.root, deep), { recursive: true });
+    writeFileSync(join(slow.root, deep, 'c'), 'c');
+    for (const name of ['.gitignore', '.gitattributes'])
+      writeFileSync(join(slow.root, name), `${'**/a/'.repeat(6)}**/b${name === '.gitignore' ? '' : ' foo'}\n`);
+    writeFileSync(join(other.root, 'b.txt'), 'b');
+
+    const saving = workspace.save(anAttempt(), 'x');
+    let isSaved = false;
+    void saving.then(() => {
+      isSaved = true;
+    });
+    await workspace.save(anAttempt(1, 'bd-b1'), 'x');
+    expect(isSaved).toBe(false);
+    expect(await workspace.merge('bd-b1' as TaskId, 1, 'squash', 'x')).toMatchObject({ status: 'merged' });
+
+    expect((await saving)?.notes.join()).toContain('the rules of .gitignore took git more than 5 s');
+    expect(await workspace.merge(id, 1, 'squash', 'x')).toMatchObject({
+      status: 'conflict',
+      why: 'git check-attr did not end within 10 s',
+    });
+    expect(existsSync(join(project, '.git', 'HEAD.lock'))).toBe(false);
+  },
+  120_000,
+);
