@@ -101,7 +101,7 @@ test('a link that leads out of the project is not merged, nor is what the user d
 
   expect(await workspace.merge(id, 1, 'ff', 'x')).toMatchObject({
     status: 'conflict',
-    why: expect.stringContaining('docs is a link to a place outside the project'),
+    why: expect.stringContaining('docs is a link that may lead out of the project'),
   });
   expect(await workspace.merge('bd-b' as TaskId, 1, 'ff', 'x')).toMatchObject({
     why: 'you deleted files that the work changed',
