@@ -17,7 +17,6 @@ export interface Batch {
 
 export type BatchListener = (batch: Batch) => void;
 
-/** Sends new entries to every reader. */
 export interface Broadcast {
   /**
    * Sends what is committed from now on, for one task or for all (null). Entries committed before

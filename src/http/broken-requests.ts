@@ -4,7 +4,6 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errorBody, refusalStatuses } from './error-table.ts';
 import { answerHeaders } from './gate.ts';
 
-/** Errors of Node's HTTP parser. */
 const parserRefusals: Readonly<Record<string, readonly [keyof typeof refusalStatuses, string]>> = {
   HPE_HEADER_OVERFLOW: ['headers_too_large', 'the headers of a request hold at most 16 KiB'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ['payload_too_large', 'the extensions of a chunk are too large'],

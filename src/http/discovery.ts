@@ -9,7 +9,6 @@ export interface Identity {
 
 const minutes = (ms: number): string => `${Math.round(ms / 60_000)}min`;
 
-/** The discovery document (CONTRACT 3). */
 export const discoveryDocument = ({ name, version, models }: Identity, settings: Settings) => ({
   name,
   version,

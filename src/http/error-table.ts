@@ -17,14 +17,12 @@ export const errorStatuses = {
   internal: { rpc: -32603, http: 500 },
 } as const satisfies Record<ErrorCode, { rpc: number; http: number }>;
 
-/** Errors of the JSON-RPC envelope. */
 export const envelopeErrors = {
   parse_error: { rpc: -32700, http: 400 },
   invalid_request: { rpc: -32600, http: 400 },
   method_not_found: { rpc: -32601, http: 404 },
 } as const;
 
-/** HTTP statuses of refusals outside JSON-RPC. */
 export const refusalStatuses = {
   invalid_request: 400,
   unauthorized: 401,

@@ -4,9 +4,8 @@ import type { Store } from '../actors/store/port.ts';
 import type { System } from '../actors/system.ts';
 import type { Tracker } from '../actors/tracker/port.ts';
 
-interface Check {
+interface CheckResult {
   readonly ok: boolean;
-  /** One sentence. */
   readonly detail: string;
 }
 
@@ -16,8 +15,7 @@ export interface HealthOptions {
   readonly system: Pick<System, 'journal' | 'check'>;
   readonly store: Pick<Store, 'check'>;
   readonly tracker: Pick<Tracker, 'check'>;
-  /** Says whether a language model can be called. */
-  readonly modelCheck: () => Check;
+  readonly modelCheck: () => CheckResult;
   /** Proves the identity of this server, also where authentication is off (rule R3). */
   readonly proofToken: () => string;
   /** Says in one sentence what is wrong with the token file; null when nothing is. */
@@ -34,7 +32,7 @@ const proofOf = (request: FastifyRequest, token: string): string | undefined => 
   return createHmac('sha256', token).update(`${challenge} ${localAddress}:${localPort}`).digest('base64url');
 };
 
-const statusAndDetail = ({ ok, detail }: Check) => ({ status: ok ? 'ok' : 'failing', detail });
+const statusAndDetail = ({ ok, detail }: CheckResult) => ({ status: ok ? 'ok' : 'failing', detail });
 
 /** The health document (CONTRACT 6). */
 const healthDocument = async (

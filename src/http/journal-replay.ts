@@ -2,7 +2,7 @@ import type { Entry, Store } from '../actors/store/port.ts';
 import type { SseConnection } from './sse.ts';
 import { sseFrame } from './stream-frames.ts';
 
-const entriesPerRead = 256;
+const framesPerRead = 256;
 
 export interface ReplayJob {
   readonly connection: SseConnection;
@@ -39,8 +39,8 @@ export const createJournalReplay = (
     );
 
   const sendFirst = async (connection: SseConnection, seqs: readonly number[]): Promise<void> => {
-    for (let at = 0; at < seqs.length && !connection.closed(); at += entriesPerRead) {
-      const entries = seqs.slice(at, at + entriesPerRead).flatMap((seq) => read(null, seq - 1, 1));
+    for (let at = 0; at < seqs.length && !connection.closed(); at += framesPerRead) {
+      const entries = seqs.slice(at, at + framesPerRead).flatMap((seq) => read(null, seq - 1, 1));
       connection.write(entries.map(sseFrame).join(''));
       await connection.drained();
     }
@@ -50,7 +50,7 @@ export const createJournalReplay = (
     const { connection, taskId, first = [] } = job;
     await sendFirst(connection, first);
     for (let last: Entry | undefined; !connection.closed(); await connection.drained()) {
-      const entries = read(taskId, last?.seq ?? job.from, entriesPerRead);
+      const entries = read(taskId, last?.seq ?? job.from, framesPerRead);
       if (entries.length === 0) return job.onCaughtUp(last?.seq ?? job.from, last !== undefined && isEnd(job, last));
       send(job, entries);
       last = entries.at(-1);

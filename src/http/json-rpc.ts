@@ -7,7 +7,6 @@ import type { Method } from './methods.ts';
 const rpcRequestSchema = z.strictObject({
   jsonrpc: z.literal('2.0'),
   method: z.string().min(1),
-  /** Each method checks its own. */
   params: z
     .custom<object>((given) => typeof given === 'object' && given !== null, 'expected an object or an array')
     .optional(),

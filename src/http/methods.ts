@@ -19,7 +19,6 @@ import {
 
 export type Method = (params: unknown) => Promise<unknown>;
 
-/** Methods that work with and without a server. */
 const createCatalogueMethods = (catalogue: TaskQueries): Readonly<Record<string, Method>> => ({
   status: async (params) => catalogue.status(parseParams(taskParamsSchema, params).task_id),
   create: async (params) => {

@@ -27,7 +27,6 @@ const retryLaterAnswer = (description: string) => ({
 
 const tooManyFailures = 'too many requests with a wrong token';
 
-/** Error answers of every route. */
 export const openRefusals = {
   400: errorAnswer('no HTTP, or a path that cannot be decoded'),
   403: errorAnswer('refused by the check of Host, Origin, Sec-Fetch-Site, target or method; the error says which'),

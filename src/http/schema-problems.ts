@@ -5,7 +5,6 @@ import { plural } from '../machines/plural.ts';
 export interface SchemaProblem {
   readonly path: readonly PropertyKey[];
   readonly problem: string;
-  /** For an unknown key: the known keys. */
   readonly knownKeys?: readonly string[];
 }
 

@@ -14,7 +14,6 @@ import { addStreamRoutes, type StreamRouteOptions } from './stream-routes.ts';
 export interface HttpServerOptions extends GateOptions, HealthOptions, RpcRouteOptions, StreamRouteOptions {
   readonly system: System;
   readonly store: Store;
-  /** Takes secrets out of every answer. */
   readonly redact: (text: string) => string;
   readonly heartbeatMs: number;
 }

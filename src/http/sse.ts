@@ -23,11 +23,9 @@ export interface SseConnection {
   write(frames: string): void;
   /** Writes shared frames; three times as fast (bench/streams). */
   share(frames: SharedFrames): void;
-  /** Bytes that the client has not read yet. */
   buffered(): number;
   /** Resolves when the client has read everything, or is gone. */
   drained(): Promise<void>;
-  /** Ends the response after everything written. */
   end(): void;
   onClose(listener: () => void): void;
   readonly closed: () => boolean;
@@ -50,7 +48,6 @@ interface OpenConnection extends SseConnection {
   beat(): void;
 }
 
-/** Keeps a response open without a frame of its own. */
 const untilEnded = (ended: Promise<void>): AsyncIterable<never> => ({
   [Symbol.asyncIterator]: () => ({ next: () => ended.then(() => ({ done: true, value: undefined })) }),
 });

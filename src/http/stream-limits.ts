@@ -1,4 +1,3 @@
-/** Streams that may be open at once (rule R19). */
 export interface StreamLimits {
   readonly inAll: number;
   readonly perTask: number;

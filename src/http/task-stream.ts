@@ -1,5 +1,5 @@
 import type { Journal } from '../actors/journal/journal.ts';
-import type { TaskView } from '../actors/journal/task-view.ts';
+import { finalStatuses, type TaskView } from '../actors/journal/task-view.ts';
 import type { Store } from '../actors/store/port.ts';
 import { type Broadcast, createBroadcast } from './broadcast.ts';
 import { createJournalReplay } from './journal-replay.ts';
@@ -17,7 +17,6 @@ export interface Streams {
   every(connection: SseConnection, after: number | null): void;
 }
 
-const finalStatuses: ReadonlySet<string> = new Set(['complete', 'failed', 'cancelled']);
 /** A live reader that is further behind gets `gap` with the id to resume from, and its stream ends (rule R19). */
 const readerBytesAtMost = 1024 * 1024;
 

@@ -91,7 +91,6 @@ export const respondParamsSchema = z
     message: 'give text, or decision (allow or deny), or both',
   });
 
-/** Result of `execute`. */
 export const executeResultSchema = z.strictObject({
   task_id: z.string(),
   role: z.string(),

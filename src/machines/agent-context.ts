@@ -16,34 +16,29 @@ export interface AgentLimits {
   readonly maxRepeats: number;
   /** Most reminders after an answer without a tool call. */
   readonly maxNudges: number;
-  /** Most retries of a failed model call. */
   readonly maxModelRetries: number;
   /** Most turns in a row with only malformed calls. */
   readonly maxStrikes: number;
   /** Size of the model's context in tokens; null where unknown. */
   readonly contextWindow: number | null;
-  /** Tools whose calls need approval. */
   readonly approvals: readonly string[];
 }
 
 /** `builtin`: our loop over a model; else an assistant program. */
-export type Backend = 'builtin' | Assistant;
-export type Assistant = 'codex' | 'claude' | 'command';
+export type Backend = 'builtin' | AssistantName;
+export type AssistantName = 'codex' | 'claude' | 'command';
 
 export interface AgentInput {
   readonly taskId: TaskId;
   readonly attempt: number;
   readonly role: Role;
-  /** Absent: built in. */
   readonly backend?: Backend;
   readonly options: RunOptions;
   readonly limits: AgentLimits;
 }
 
-/** States in which the slot is lent. */
 export type WaitsAt = 'awaitingInput' | 'awaitingApproval' | 'awaitingDecision' | 'returning';
 
-/** The state after a person answered. */
 export type GoesOnAt = 'considering' | 'acting' | 'delegating';
 
 /** The state in which an attempt resumes after a restart, with its context. */
@@ -73,7 +68,6 @@ export interface Prepared {
   readonly conflicts: readonly StartConflict[];
 }
 
-/** A tool call as views and frames show it. */
 export interface ShownCall {
   readonly call_id: string;
   readonly tool: string;
@@ -81,11 +75,9 @@ export interface ShownCall {
   readonly arguments: string;
 }
 
-/** Result of a model call. */
 export type Thought =
   | {
       readonly kind: 'calls' | 'answer' | 'truncated';
-      /** In the order of the answer. */
       readonly calls: readonly ShownCall[];
       readonly inputTokens: number;
       readonly outputTokens: number;
@@ -100,7 +92,6 @@ export type Compacted =
   | { readonly kind: 'compacted'; readonly spent: Spent }
   | { readonly kind: 'failed'; readonly failure: Failure; readonly spent: Spent };
 
-/** Result of the tool calls of one turn. */
 export interface Acted {
   readonly calls: number;
   readonly finish: {
@@ -132,7 +123,6 @@ export type Delegated =
   | { readonly kind: 'done'; readonly summary: string; readonly artifacts: readonly string[]; readonly spent: Spent }
   | { readonly kind: 'failed'; readonly failure: Failure; readonly spent: Spent };
 
-/** A running assistant reports its usage. */
 export interface Reported {
   readonly type: 'assistant.reported';
   readonly spent: Spent;
@@ -186,7 +176,6 @@ export interface AgentContext extends AgentInput {
   readonly question: Question | null;
   /** For the next turn, or for the tool calls that waited for it. */
   readonly answer: TurnAnswer | null;
-  /** Failed calls of this turn. */
   readonly modelTries: number;
   /** The deadline of the attempt during a pause; else null. */
   readonly limitAt: number | null;

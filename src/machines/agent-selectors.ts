@@ -48,9 +48,7 @@ export type DelegateInput = AttemptInput & {
   readonly round: number;
   readonly answer: TurnAnswer | null;
   readonly decision: string | null;
-  /** Counted so far. */
   readonly usage: Usage;
-  /** Null without a limit. */
   readonly moneyLeftUsd: number | null;
 };
 

@@ -45,7 +45,6 @@ type Delegating = { delegated: Delegated };
 type Spending = { spent: Spent };
 type Responding = { response: Response };
 
-/** Each model call of an assistant is a turn. */
 const withSpent = (usage: Usage, spent: Spent, turns = spent.modelCalls): Usage => ({
   input_tokens: usage.input_tokens + spent.inputTokens,
   output_tokens: usage.output_tokens + spent.outputTokens,
@@ -121,7 +120,6 @@ export const agentSetup = setup({
     /** The compacted conversation is still too long. */
     compactedInVain: ({ context }) =>
       isTooLong(context) && context.compactedFor > 0 && context.compactedFor === context.usage.turns,
-    /** At most once for a turn. */
     mayCompact: ({ context }, { failure }: Failing) =>
       saysTooLong(failure) && context.compactedFor !== context.usage.turns + 1,
     overflowed: (_, { failure }: Failing) => saysTooLong(failure),

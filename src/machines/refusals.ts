@@ -49,7 +49,6 @@ export const refuses = (
   });
 };
 
-/** The field that does not fit the question. */
 const responseProblem = ({ inputId, kind }: Question, response: Response): { path: string; problem: string } => {
   if (response.inputId !== inputId) return { path: 'input_id', problem: `the attempt waits for ${inputId}` };
   return kind === 'approval'

@@ -14,10 +14,8 @@ export interface SlotRequest {
 }
 
 export interface SupervisorInput {
-  /** Most tasks that hold a slot at once. */
   readonly cap: number;
   readonly roleCaps: Readonly<Partial<Record<Role, number>>>;
-  /** Most tasks that wait for a slot. */
   readonly queueLimit: number;
 }
 
@@ -25,7 +23,6 @@ export interface SupervisorInput {
 interface Streak {
   readonly kind: string;
   readonly count: number;
-  /** The message of the last one. */
   readonly message: string;
 }
 
@@ -58,16 +55,13 @@ export type SupervisorEvent =
   | ({ readonly type: 'caps.changed' } & SupervisorInput)
   /** Every waiting task of an earlier process is in the queue again. */
   | { readonly type: 'queue.opened' }
-  /** The pause of `queue.paused` is over. */
   | { readonly type: 'pause.over' }
   | { readonly type: 'drain' }
   | DoneActorEvent<AttemptOutcome>
   | ErrorActorEvent;
 
-/** Facts for observers. */
 export type SupervisorFact =
   | { readonly type: 'slot.queued'; readonly taskId: TaskId }
-  /** The queue is full. */
   | { readonly type: 'slot.refused'; readonly taskId: TaskId; readonly limit: number }
   | { readonly type: 'slot.granted'; readonly taskId: TaskId }
   /** The task got its lent slot back. */
@@ -75,7 +69,6 @@ export type SupervisorFact =
   /** The receiver sends `pause.over` after `ms`. */
   | { readonly type: 'queue.paused'; readonly ms: number }
   | { readonly type: 'agent.ended'; readonly key: string; readonly outcome: AttemptOutcome }
-  /** The agent ended or was dismissed. */
   | { readonly type: 'agent.gone'; readonly key: string };
 
 /** This many equal failures in a row mean that the provider is down. */

@@ -6,7 +6,6 @@ export interface TaskContext {
   readonly taskId: TaskId;
   readonly role: Role | null;
   readonly options: RunOptions;
-  /** Attempts so far. */
   readonly attempt: number;
   /** Attempts that may still follow a retryable failure by themselves. */
   readonly retriesLeft: number;
@@ -19,7 +18,7 @@ export interface TaskContext {
   readonly reason: string | null;
   /** The reason of a reopen or retry, if one was given. */
   readonly requestReason?: string | undefined;
-  /** When the run was requested: its rank in the queue (epoch ms). */
+  /** Time of the request: its rank in the queue (epoch ms). */
   readonly submittedAt: number | null;
   readonly startedAt: number | null;
   readonly completedAt: number | null;
@@ -37,7 +36,6 @@ export interface TaskInput {
 /** Status in the tracker of a task without a live attempt. */
 export type ObservedStatus = 'open' | 'complete' | 'failed' | 'cancelled' | 'elsewhere';
 
-/** Commands of people and programs. */
 export type TaskCommand =
   | { readonly type: 'run'; readonly role: Role; readonly options: RunOptions; readonly maxRetries: number }
   | {

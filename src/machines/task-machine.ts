@@ -17,7 +17,6 @@ const followTracker = [
 
 const recordRequestReason = { type: 'recordRequestReason', params: read.eventOf } as const;
 
-/** Runs at once when the role is known. */
 const retry = [
   {
     guard: { type: 'roleKnown', params: read.eventOf },
@@ -81,4 +80,5 @@ export const taskMachine = taskSetup.createMachine({
   },
 });
 
+export type TaskMachine = typeof taskMachine;
 export type TaskSnapshot = SnapshotFrom<typeof taskMachine>;

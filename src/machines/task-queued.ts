@@ -1,7 +1,7 @@
 import * as read from './task-selectors.ts';
 import { taskSetup } from './task-setup.ts';
 
-const { observedAs: isSeen, waits, deadlineIn: within } = read;
+const { cancel, observedAs: isSeen, waits, deadlineIn: within } = read;
 
 const restingEvents = {
   run: { target: '#task.queued.checking', actions: ['forgetLastRun', { type: 'requestRun', params: read.eventOf }] },
@@ -18,14 +18,12 @@ const restingEvents = {
   ],
 } as const;
 
-/** A person closed the task while its run waited. */
 const closedByHand = {
   guard: isSeen('complete'),
   target: '#task.complete',
   actions: ['recordOvertaken', 'recordEnd'],
 } as const;
 
-const cancel = { target: 'cancelling', actions: { type: 'recordReason', params: read.eventOf } } as const;
 const refuse = { target: 'refused', actions: { type: 'recordRefusal', params: read.trackerUnavailable } } as const;
 const refuseLate = {
   guard: 'deadlinePassed',

@@ -31,6 +31,7 @@ export const longestTrackerOutageMs = 24 * 60 * minute;
 
 export const deadlineIn = (afterMs: number) => ({ type: 'setDeadline', params: { afterMs } }) as const;
 export const eventOf = <Event>({ event }: { event: Event }): Event => event;
+export const cancel = { target: 'cancelling', actions: { type: 'recordReason', params: eventOf } } as const;
 
 export const taskOnly = ({ context }: Now) => ({ taskId: context.taskId });
 export const taskAndRole = ({ context }: Now) => ({
@@ -57,7 +58,6 @@ export type EndLabel = 'agent-failed' | 'agent-cancelled' | null;
 export const releaseInput =
   (label: EndLabel) =>
   ({ context }: Now) => ({ taskId: context.taskId, attempt: context.attempt, label });
-/** Releases a task whose run never had a slot. */
 export const releaseWithoutAttempt =
   (label: EndLabel) =>
   ({ context }: Now) => ({ taskId: context.taskId, attempt: 0, label });
@@ -123,7 +123,6 @@ export const requestedPauseMs = (failure: Failure | null): number => {
   return typeof wanted === 'number' ? Math.min(wanted, longestRequestedPauseMs) : 0;
 };
 
-/** The guard `observed` for one status. */
 export const observedAs = (is: ObservedStatus) =>
   ({
     type: 'observed',

@@ -1,9 +1,8 @@
 import * as read from './task-selectors.ts';
 import { taskSetup } from './task-setup.ts';
 
-const { observedAs: isSeen, waits, deadlineIn: within } = read;
+const { cancel, observedAs: isSeen, waits, deadlineIn: within } = read;
 
-const cancel = { target: 'cancelling', actions: { type: 'recordReason', params: read.eventOf } } as const;
 /** Tells the tracker after its outage, from the state `telling`. */
 const tellLater = (what: 'claiming' | 'recording' | 'merging' | 'closing' | 'failing' | 'cancelling') =>
   ({

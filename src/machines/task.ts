@@ -23,7 +23,6 @@ export const attemptKey = (taskId: TaskId, attempt: number): AttemptKey => `${ta
 export interface Usage {
   readonly input_tokens: number;
   readonly output_tokens: number;
-  /** Input tokens that the provider had cached. */
   readonly cached_tokens: number;
   readonly model_calls: number;
   readonly tool_calls: number;
@@ -68,7 +67,6 @@ export interface Finding {
   readonly holder: string | null;
   /** Name of the unset key variable; null when the model can be called. */
   readonly missingCredential: string | null;
-  /** Why the requested assistant cannot be used. */
   readonly assistantProblem?: string;
 }
 

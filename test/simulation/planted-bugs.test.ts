@@ -51,7 +51,7 @@ const bugs: Readonly<Record<string, Planted>> = {
   },
   'deadlines are forgotten at a restart': {
     file: 'src/actors/engine/task-registry.ts',
-    find: 'if (rows !== null && saved?.pending === true) ports.setDeadline(taskId, rows.task.context.deadlineAt);',
+    find: 'if (isPending) ports.setDeadline(taskId, deadlineAt);',
     put: '',
     seed: 14,
     says: /stuck/,

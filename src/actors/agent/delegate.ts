@@ -1,4 +1,4 @@
-import type { Assistant as AssistantName, Backend, Delegated, Prepared } from '../../machines/agent-context.ts';
+import type { AssistantName, Backend, Delegated, Prepared } from '../../machines/agent-context.ts';
 import type { DelegateInput, PrepareInput } from '../../machines/agent-selectors.ts';
 import { type AttemptInput, noUsage, type Role } from '../../machines/task.ts';
 import type { Assistant, AssistantEvent } from '../assistants/port.ts';

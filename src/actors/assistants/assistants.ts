@@ -1,7 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 import { execa } from 'execa';
-import type { Assistant as AssistantName } from '../../machines/agent-context.ts';
+import type { AssistantName } from '../../machines/agent-context.ts';
 import type { Assistant } from './port.ts';
 
 export interface Assistants {

@@ -1,4 +1,4 @@
-import type { Assistant as AssistantName } from '../../machines/agent-context.ts';
+import type { AssistantName } from '../../machines/agent-context.ts';
 import type { AssistantNeeds } from '../sandbox/port.ts';
 
 /** Input includes the cached tokens. */

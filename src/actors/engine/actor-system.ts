@@ -1,6 +1,5 @@
 import { type AnyActorRef, createActor, fromTransition, type InspectionEvent } from 'xstate';
 
-/** The common parent of the task actors. */
 export interface TaskRoot {
   readonly parent: AnyActorRef;
   /** Stops a child; XState lets only the parent do that. */

@@ -45,9 +45,7 @@ export interface AgentActors {
   /** Drops the conversation of an attempt. */
   forget(key: AttemptKey): void;
   emit(key: Key, type: EventType, data: unknown): void;
-  /** Environment of the commands of an attempt. */
   environmentOf(key: Key): Readonly<Record<string, string>>;
-  /** Sandbox of the commands of an attempt. */
   sandboxOf(attempt: Pick<AttemptInput, 'role' | 'options'>): Sandbox;
   /** Ends processes of an attempt that an earlier server left. */
   endLeftovers(taskId: TaskId, attempt: number): Promise<void>;

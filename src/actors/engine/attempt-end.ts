@@ -11,7 +11,6 @@ import type { TaskActorPorts } from './task-actor-ports.ts';
 
 const commentAtMost = 2_000;
 
-/** Comment in the tracker. */
 const trackerComment = ({ taskId, attempt, role, outcome, end }: Report): string => {
   const isDone = end.status === 'complete';
   const summary = isDone && outcome?.status === 'done' ? `\n\n${outcome.summary}` : '';
@@ -20,7 +19,6 @@ const trackerComment = ({ taskId, attempt, role, outcome, end }: Report): string
   return `${text.length > commentAtMost ? `${text.slice(0, commentAtMost)}…` : text}${results}`;
 };
 
-/** Messages of git. */
 const diskProblem = /No space left on device|Read-only file system|Disk quota exceeded/;
 
 /**
@@ -51,7 +49,6 @@ export type Report = AttemptInput & { readonly outcome: AttemptOutcome | null; r
 export interface AttemptEnds {
   /** @throws when the results cannot be written */
   writeReport(report: Report, signal: AbortSignal): Promise<SavedWork | null>;
-  /** Saves the changes of an attempt, however it ended. */
   keepWork(taskId: TaskId, attempt: number): Promise<void>;
   /** Writes results where possible: a failure here does not keep the task from its end. */
   reportEnd(taskId: TaskId, attempt: number, label: EndLabel, signal: AbortSignal): Promise<void>;

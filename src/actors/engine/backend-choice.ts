@@ -1,10 +1,9 @@
-import type { Assistant as AssistantName, Backend } from '../../machines/agent-context.ts';
+import type { AssistantName, Backend } from '../../machines/agent-context.ts';
 import type { Role, RunOptions } from '../../machines/task.ts';
 import type { Assistants } from '../assistants/assistants.ts';
 import type { Model } from '../model/port.ts';
 import { modelNameFor, type Settings } from './settings.ts';
 
-/** The backend of a run. */
 export type SelectedBackend =
   | {
       readonly backend: 'builtin';
@@ -16,7 +15,6 @@ export type SelectedBackend =
       readonly backend: AssistantName;
       /** Null: the assistant's own choice. */
       readonly model: string | null;
-      /** Name for people. */
       readonly name: string;
       /** Why it cannot be used, or null. */
       readonly problem: string | null;

@@ -37,7 +37,6 @@ export interface ExecutePorts {
   readonly requirePrice: (options: RunOptions, role: Role) => Promise<void>;
   /** @throws invalid_params when the caller may not enable the network */
   readonly requireNetwork: (options: RunOptions) => void;
-  /** Adds the role's verify commands. */
   readonly optionsFor: (options: RunOptions, role: Role) => RunOptions;
   readonly maxRetries: () => number;
 }

@@ -14,7 +14,6 @@ export interface ExplainedGuard {
   readonly inputs: Readonly<Record<string, unknown>>;
 }
 
-/** Guards by which the supervisor gives slots. */
 type SlotGuard = 'queueHasRoom' | 'slotIsFree';
 
 /** Result of `explain` (CONTRACT 3). */
@@ -26,7 +25,6 @@ export interface Explanation {
   /** The last refusal or failure; else what the task waits for. */
   readonly reason: string | null;
   readonly deadline: string | null;
-  /** The reason that a person gave with reopen or retry. */
   readonly request_reason: string | null;
   /** Work of earlier tasks that the latest attempt lacks, and the files in conflict. */
   readonly conflicts: readonly {
@@ -36,12 +34,10 @@ export interface Explanation {
   }[];
 }
 
-/** The use of the slots now. */
 export interface SlotUse {
   readonly running: number;
   readonly waiting: number;
   readonly cap: number;
-  /** Most tasks that may wait. */
   readonly limit: number;
   /** One sentence while the queue is paused, else null. */
   readonly paused: string | null;
@@ -63,7 +59,6 @@ export interface ExplainInputs {
   readonly slots: SlotUse;
   /** One phrase for each unmet dependency: `bd-a1 (failed: no disk)`. */
   readonly blockers: readonly string[];
-  /** The open question of its agent. */
   readonly awaiting: TaskView['awaiting'];
   readonly conflicts: readonly StartConflict[];
 }

@@ -25,7 +25,6 @@ interface RunningWork {
   readonly work: Promise<unknown>;
 }
 
-/** Longest time between the abort of work and its end. */
 const endWorkMs = 20_000;
 
 /** The chart handles it like an outage of the tracker: it tries again later. */

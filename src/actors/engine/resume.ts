@@ -32,7 +32,7 @@ const resumeWithFeedback = (context: AgentContext, { round, text }: Feedback): R
 });
 
 /**
- * How an agent of an earlier process continues (DESIGN 3.5): in its saved state, or, when it had
+ * Continues an agent of an earlier process (DESIGN 3.5): from its saved state, or, when it had
  * ended, with its outcome.
  */
 export const resumeFrom = (

@@ -94,7 +94,6 @@ export const capsOf = ({ cap, queueLimit, roles }: Settings): SupervisorInput =>
 export const networkFor = ({ roles, allowTaskNetwork }: Settings, { network }: RunOptions, role: Role): boolean =>
   network === undefined || (network && !allowTaskNetwork) ? roles[role].network : network;
 
-/** The wall limit of an attempt (ms). */
 export const wallLimitMs = ({ roles }: Settings, run: RunOptions, role: Role): number =>
   run.timeoutMs ?? roles[role].timeoutMs;
 

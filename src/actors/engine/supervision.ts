@@ -18,11 +18,8 @@ export interface Supervision {
   on<Type extends SupervisorFact['type']>(type: Type, listener: (fact: FactOf<Type>) => void): void;
   snapshot(): SupervisorSnapshot;
   check(): { readonly ok: boolean; readonly detail: string };
-  /** Restores the committed tasks. */
   start(): Promise<void>;
-  /** Grants no more slots. */
   drain(): void;
-  /** Waits until no task is at work, at most `ms`. */
   whenIdle(ms: number): Promise<void>;
   stop(): void;
 }
@@ -44,15 +41,23 @@ const longestRestartPauseMs = 60_000;
 /** After this time without a failure, the pauses start anew. */
 const healthyMs = 10 * 60_000;
 
-const pauseBefore = (faults: number): number =>
-  faults === 1 ? 0 : Math.min(firstRestartPauseMs * 2 ** (faults - 2), longestRestartPauseMs);
+/** The pause before each restart (ms): 0 at first, then longer with each failure. */
+const createRestartPauses = (now: () => number): (() => number) => {
+  let failures = 0;
+  let lastFailureAt = 0;
+  return () => {
+    const at = now();
+    failures = at - lastFailureAt > healthyMs ? 1 : failures + 1;
+    lastFailureAt = at;
+    return failures === 1 ? 0 : Math.min(firstRestartPauseMs * 2 ** (failures - 2), longestRestartPauseMs);
+  };
+};
 
 export const createSupervision = (ports: SupervisionPorts): Supervision => {
   const logic = endsWithChildren(supervisorMachine.provide({ actors: { agent: ports.agent } }));
   const listeners: ((fact: SupervisorFact) => void)[] = [];
   let problem: string | null = null;
-  let faults = 0;
-  let lastFaultAt = 0;
+  const nextPauseMs = createRestartPauses(ports.now);
   let isDraining = false;
   let isStopped = false;
   let timer: NodeJS.Timeout | undefined;
@@ -69,10 +74,7 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
 
   const replaceLater = (what: string, error: unknown): void => {
     if (isStopped) return;
-    const now = ports.now();
-    faults = now - lastFaultAt > healthyMs ? 1 : faults + 1;
-    lastFaultAt = now;
-    const pauseMs = pauseBefore(faults);
+    const pauseMs = nextPauseMs();
     problem = `${what}; its tasks are taken up again in ${pauseMs / 1_000} s; the log has the reason`;
     ports.log(`${what}; its tasks are taken up again`, { error, pause_ms: pauseMs });
     clearTimeout(timer);

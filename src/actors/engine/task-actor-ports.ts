@@ -20,7 +20,6 @@ export interface TaskActorPorts {
   readonly results: Results;
   readonly verify: VerifyCommands;
   readonly workspace: Workspace;
-  /** `workspace.merge` */
   readonly mergeMode: () => MergeMode;
   readonly emit: (attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
   readonly limits: (options: RunOptions, role: Role) => AgentLimits;
@@ -31,7 +30,6 @@ export interface TaskActorPorts {
   readonly refresh: (taskId: TaskId) => Promise<TrackedTask | null>;
   /** The task as the tracker had it last, for outages. */
   readonly knownTask: (taskId: TaskId) => TrackedTask | null;
-  /** 0 (first) to 4. */
   readonly priorityOf: (taskId: TaskId) => number;
   readonly contextOf: (taskId: TaskId) => {
     readonly role: Role | null;

@@ -1,12 +1,10 @@
 import { attemptKey, type TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
-import { taskMachine } from '../../machines/task-machine.ts';
+import { type TaskMachine, taskMachine } from '../../machines/task-machine.ts';
 import { type AttemptEnds, asDiskProblem, createAttemptEnds } from './attempt-end.ts';
 import { createMergeTask } from './merge-task.ts';
 import { resumeFrom } from './resume.ts';
 import type { TaskActorPorts } from './task-actor-ports.ts';
-
-type TaskMachine = typeof taskMachine;
 
 /** The actors of the task chart. Each does one thing and can be repeated after a restart. */
 export const provideTaskActors = (ports: TaskActorPorts): TaskMachine => {

@@ -6,7 +6,7 @@ import { isServiceError, ServiceError } from '../../machines/errors.ts';
 import { refuses, refusesResponse } from '../../machines/refusals.ts';
 import { attemptKey, type TaskId } from '../../machines/task.ts';
 import type { TaskCommand } from '../../machines/task-context.ts';
-import type { TaskSnapshot } from '../../machines/task-machine.ts';
+import type { TaskMachine, TaskSnapshot } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { durable } from '../journal/durable-actor.ts';
 import type { Journal } from '../journal/journal.ts';
@@ -20,7 +20,6 @@ import {
   createTaskRegistry,
   type LiveTask,
   restoredMeanwhile,
-  type TaskMachine,
   type TaskRegistry,
   type TaskRegistryPorts,
 } from './task-registry.ts';
@@ -47,11 +46,9 @@ export interface TaskCommands extends TaskViews {
    * @returns false when the task is at work and must be observed again
    */
   observe(seen: TrackedTask): Promise<boolean>;
-  /** Reads the task in the tracker. */
   refresh(taskId: TaskId): Promise<TrackedTask | null>;
   /** Starts the actors of all pending tasks. */
   restore(): Promise<void>;
-  /** Commits a transition of an agent. */
   commitAgent(next: AgentSnapshot, event: EventObject, persisted: () => unknown): void;
   /** Stops every task actor; `restore` starts them again. @throws when gathered changes cannot be committed */
   dropAll(): void;

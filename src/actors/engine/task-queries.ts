@@ -28,7 +28,6 @@ export interface ListRequest {
 export interface TaskPage {
   readonly tasks: readonly TaskView[];
   readonly next_cursor?: string;
-  /** Problem of tasks that cannot be read. */
   readonly note?: string;
 }
 
@@ -42,7 +41,6 @@ export interface ReplayRequest {
 export interface Replayed {
   readonly task_id: string;
   readonly steps: readonly ReplayedStep[];
-  /** Final state. */
   readonly state: { readonly task: unknown; readonly agent: unknown };
   readonly context: { readonly task: unknown; readonly agent: unknown };
   /** Difference to the saved state after a full replay; null when there is none. */

@@ -4,18 +4,16 @@ import { ServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { TaskEvent } from '../../machines/task-context.ts';
-import type { taskMachine } from '../../machines/task-machine.ts';
+import type { TaskMachine } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { persistedSnapshot, readSaved } from '../journal/snapshots.ts';
 import type { AgentState } from '../journal/task-view.ts';
 import { type PreviousView, shownIn, trackedFrom } from '../journal/transition-frames.ts';
 import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
-import { createTaskRoot } from './actor-system.ts';
+import { createTaskRoot, type TaskRoot } from './actor-system.ts';
 import { createRestoreRetries } from './restore-retries.ts';
 import { createUseCounts } from './use-counts.ts';
-
-export type TaskMachine = typeof taskMachine;
 
 export interface LiveTask {
   readonly actor: ActorRefFrom<TaskMachine>;
@@ -23,7 +21,6 @@ export interface LiveTask {
   agent: AgentState | null;
   /** Snapshot of the agent, if it runs in this process. */
   running: AgentSnapshot | null;
-  /** State in the last frame. */
   shown: PreviousView | null;
   /** Id of the request that is being answered. */
   requestId: string | null;
@@ -34,7 +31,6 @@ export interface TaskRegistryPorts {
   readonly store: Store;
   readonly now: () => number;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
-  /** Option of XState's actors. */
   readonly inspected: { readonly inspect?: (event: InspectionEvent) => void };
   /** Waits until the work of earlier actors of the task has ended. @throws when that takes too long */
   readonly whenEnded: (taskId: TaskId) => Promise<void>;
@@ -58,7 +54,6 @@ export interface TaskRegistry {
   lastShown(taskId: TaskId): TrackedTask | null;
   /** Starts the actor of a pending task; retries when that fails. */
   restore(taskId: TaskId, known?: TrackedTask | null): Promise<void>;
-  /** Stops every actor. */
   dropAll(): void;
   /** Stops an actor whose state could not be committed; it is restored from the state before. */
   discard(taskId: TaskId, task: LiveTask, error: unknown): void;
@@ -80,8 +75,27 @@ const lastShownOf = ({ store, tracker }: TaskRegistryPorts, taskId: TaskId): Tra
   return latest === null ? null : trackedFrom(shownIn(latest.data), tracker.actor);
 };
 
+/** An actor from the saved state of its task, not started; also the deadline of that state. */
+const createLiveTask = (
+  logic: TaskMachine,
+  root: TaskRoot,
+  store: Store,
+  tracked: TrackedTask,
+): { readonly task: LiveTask; readonly isPending: boolean; readonly deadlineAt: number | null } => {
+  const { id } = tracked;
+  const saved = store.actor(id);
+  const snapshot = saved === null ? {} : { snapshot: persistedSnapshot(saved) };
+  const actor = createActor(logic, { id, parent: root.parent, input: { taskId: id }, ...snapshot });
+  const rows = saved === null ? null : readSaved(store, saved);
+  return {
+    task: { actor, tracked, agent: rows?.agent ?? null, running: null, shown: null, requestId: null },
+    isPending: saved?.pending === true,
+    deadlineAt: rows?.task.context.deadlineAt ?? null,
+  };
+};
+
 /** A pending task is found also while the tracker is away or has lost it. @throws task_not_found */
-const findTask = async (ports: TaskRegistryPorts, taskId: TaskId, isPending: boolean): Promise<TrackedTask> => {
+const requireTracked = async (ports: TaskRegistryPorts, taskId: TaskId, isPending: boolean): Promise<TrackedTask> => {
   const last = isPending ? lastShownOf(ports, taskId) : null;
   const found = await (last === null ? ports.tracker.find(taskId) : ports.tracker.find(taskId).catch(() => null));
   const tracked = found ?? last;
@@ -112,24 +126,21 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
   };
 
   const start = async (taskId: TaskId, known: TrackedTask | null): Promise<LiveTask> => {
-    const isPending = store.actor(taskId)?.pending === true;
-    const tracked = known ?? (await findTask(ports, taskId, isPending));
+    const wasPending = store.actor(taskId)?.pending === true;
+    const tracked = known ?? (await requireTracked(ports, taskId, wasPending));
     // A failed actor may have left work that is still being stopped; the next actor must not run beside it.
-    if (isPending) await ports.whenEnded(taskId).catch(asInternalError);
+    if (wasPending) await ports.whenEnded(taskId).catch(asInternalError);
     if (stopped) throw stopping();
-    const saved = store.actor(taskId);
-    const snapshot = saved === null ? {} : { snapshot: persistedSnapshot(saved) };
-    const actor = createActor(logic, { id: taskId, parent: root.parent, input: { taskId }, ...snapshot });
-    const rows = saved === null ? null : readSaved(store, saved);
-    const task: LiveTask = { actor, tracked, agent: rows?.agent ?? null, running: null, shown: null, requestId: null };
+    const { task, isPending, deadlineAt } = createLiveTask(logic, root, store, tracked);
+    const { actor } = task;
     live.set(taskId, task);
     actor.subscribe({
       next: () => queueMicrotask(() => removeIfIdle(taskId, task)),
       error: (error) => crashed(taskId, task, error),
     });
-    if (rows !== null && saved?.pending === true) ports.setDeadline(taskId, rows.task.context.deadlineAt);
+    if (isPending) ports.setDeadline(taskId, deadlineAt);
     actor.start();
-    if (saved?.pending !== true) actor.send(ports.observation(tracked));
+    if (!isPending) actor.send(ports.observation(tracked));
     return task;
   };
 

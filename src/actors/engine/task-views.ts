@@ -7,7 +7,6 @@ import { type AgentState, type TaskView, toView } from '../journal/task-view.ts'
 import type { Store } from '../store/port.ts';
 import type { LiveTask } from './task-registry.ts';
 
-/** Reads of tasks, live or not. */
 export interface TaskViews {
   viewOf(tracked: TrackedTask): TaskView;
   /** Null unless the task is live. */

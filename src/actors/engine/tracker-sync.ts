@@ -38,7 +38,6 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
   const wasClosedElsewhere = ({ id, status }: TrackedTask): boolean =>
     status === 'closed' && store.actor(id) !== null && savedSnapshot(store, id).hasTag('resting');
 
-  /** True when its view differs from the last frame. */
   const isNews = (seen: TrackedTask): boolean => {
     const latest = store.latest(seen.id, 'snapshot');
     return latest === null || !looksSame(shownIn(latest.data), resting.viewOf(seen));
@@ -62,7 +61,6 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
     if (label !== null) await tracker.release(id, label, onlyWhileIdle(store, id)).catch(ignoreStartedRun);
   };
 
-  /** Commits a frame if the view changed. */
   const showChange = async (seen: TrackedTask): Promise<void> => {
     if (!isNews(seen)) return;
     // The list may be older than our last write.

@@ -1,4 +1,3 @@
-/** Counts the users of each key. */
 export interface UseCounts {
   add(key: string): void;
   remove(key: string): void;

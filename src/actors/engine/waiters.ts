@@ -1,6 +1,6 @@
 /** Callers that wait for an event, one for each key; a later caller replaces the earlier one. */
 export interface Waiters<Answer> {
-  /** When the signal aborts, `onAbort` decides when the promise rejects with the reason of the signal. */
+  /** After an abort of the signal, `onAbort` decides when the promise rejects. */
   wait(key: string, signal: AbortSignal, onAbort: (reject: () => void) => void): Promise<Answer>;
   /** Answers the caller of a key, if there is one. */
   answer(key: string, answer: Answer): void;

@@ -8,7 +8,6 @@ import type { Fence, Tracker } from '../tracker/port.ts';
 /** Reads all tasks of the tracker at intervals and reports changes by others. */
 export interface TrackerWatch {
   start(): void;
-  /** Resolves when the running look has ended. */
   stop(): Promise<void>;
 }
 

@@ -4,7 +4,7 @@ import { makeFolderDurably } from './durable-folder.ts';
 import { UnsafeFileError } from './regular-file.ts';
 
 /**
- * Whether a folder below `base` is there. Every step from `base` down to it is a folder itself.
+ * True when a folder below `base` is there. Each step from `base` down must be a folder itself.
  * @throws UnsafeFileError when a step is a link or no folder
  */
 export const isRealFolder = (base: string, path: string): boolean => {

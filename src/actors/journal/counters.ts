@@ -3,7 +3,6 @@ import type { Entry, Store } from '../store/port.ts';
 import { entriesOf } from './entries-of.ts';
 import type { Journal } from './journal.ts';
 
-/** Totals over the journal. */
 export interface Counters {
   readonly spawned: number;
   readonly completed: number;
@@ -89,7 +88,6 @@ export const count = (counters: Counters, { type, data }: Pick<Entry, 'type' | '
   return fold === undefined ? counters : fold(counters, JSON.parse(data));
 };
 
-/** Counts the journal, then every commit. */
 export const createCounters = (store: Store, journal: Journal): (() => Counters) => {
   let counters = zeroCounters;
   for (const entry of entriesOf(store)) counters = count(counters, entry);

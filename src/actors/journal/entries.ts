@@ -12,7 +12,6 @@ import {
   transitionEntries,
 } from './transition-frames.ts';
 
-/** A transition with the views before and after it. */
 interface SnapshotTransition<Snapshot> {
   readonly next: Snapshot;
   readonly cause: unknown;
@@ -20,11 +19,9 @@ interface SnapshotTransition<Snapshot> {
   readonly at: number;
   readonly before: PreviousView | null;
   readonly after: TaskView;
-  /** Persisted snapshot of `next`. */
   readonly persisted: unknown;
 }
 
-/** `id`: of the actor. */
 const changeOf = (
   machine: 'task' | 'agent',
   id: string,

@@ -12,9 +12,7 @@ export interface Journal {
   gather(change: Change): void;
   /** Drops gathered states of a failed actor. */
   discard(actorId: string): void;
-  /** Gathers an entry. */
   append(entry: NewEntry): void;
-  /** Commits the gathered changes. */
   flush(): void;
   /** Commits after a failure. @returns the problem, or null */
   retry(): string | null;
@@ -34,14 +32,14 @@ export interface JournalOptions {
   readonly onListenerError: (error: unknown) => void;
 }
 
-const bytesOf = ({ entries }: Change): number => entries.reduce((sum, { data }) => sum + data.length, 0);
+const textBytes = ({ entries }: Change): number => entries.reduce((sum, { data }) => sum + data.length, 0);
 
 /** Bounds the gathered changes: drops the oldest progress, never a state. */
-const shortened = (gathered: readonly Change[]): Change[] => {
-  let bytes = gathered.reduce((sum, change) => sum + bytesOf(change), 0);
+const withinLimit = (gathered: readonly Change[]): Change[] => {
+  let bytes = gathered.reduce((sum, change) => sum + textBytes(change), 0);
   return gathered.filter((change) => {
     const isKept = change.actor !== undefined || bytes <= waitingBytesAtMost;
-    if (!isKept) bytes -= bytesOf(change);
+    if (!isKept) bytes -= textBytes(change);
     return isKept;
   });
 };
@@ -67,7 +65,7 @@ export const createJournal = (store: Store, { onError, onListenerError }: Journa
     } catch (error) {
       failures += 1;
       problem = messageOf(error);
-      gathered = shortened(gathered);
+      gathered = withinLimit(gathered);
       if (gathered.length > 0) flushLater();
       throw error;
     }

@@ -6,16 +6,13 @@ import { type TaskSnapshot, taskMachine } from '../../machines/task-machine.ts';
 import type { Entry, Store } from '../store/port.ts';
 import { entriesOf } from './entries-of.ts';
 
-/** One replayed transition. */
 export interface ReplayedStep {
   readonly seq: number;
   /** RFC 3339 UTC. */
   readonly at: string;
   readonly attempt: number;
   readonly machine: 'task' | 'agent';
-  /** Type of the event that caused it. */
   readonly event: string;
-  /** State value after the replay. */
   readonly state: unknown;
   /** True when the journal recorded the same state. */
   readonly same: boolean;
@@ -25,7 +22,7 @@ export interface ReplayedStep {
 export interface Replay {
   readonly steps: readonly ReplayedStep[];
   readonly task: TaskSnapshot;
-  /** Of the latest attempt, or null. */
+  /** The latest attempt's, or null. */
   readonly agent: AgentSnapshot | null;
 }
 

@@ -25,7 +25,6 @@ const parse = ({ id, version, snapshot }: SavedActor) => {
   return persistedSchema.parse(JSON.parse(snapshot));
 };
 
-/** The `snapshot` option of an XState actor. */
 export const persistedSnapshot = (saved: SavedActor): never => parse(saved) as never;
 
 export interface SavedTask {
@@ -40,7 +39,6 @@ const agentOf = (saved: SavedActor | null): AgentState | null => {
   return agentMachine.resolveState({ value, context } as never);
 };
 
-/** From the committed state of the attempt. */
 export const conflictsOf = (store: Pick<Store, 'actor'>, taskId: TaskId, attempt: number): readonly StartConflict[] => {
   const saved = store.actor(attemptKey(taskId, attempt));
   return saved?.version === machineVersion ? (agentOf(saved)?.context.conflicts ?? []) : [];

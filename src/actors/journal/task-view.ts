@@ -92,7 +92,6 @@ export interface ViewParts {
   readonly tracked: TrackedTask;
   /** Null before the first run. */
   readonly task: TaskState | null;
-  /** Of the latest attempt, if one began. */
   readonly agent: AgentState | null;
   /** Time of the latest transition (epoch ms), or 0. */
   readonly changedAt: number;
@@ -126,7 +125,7 @@ const progressOf = (status: string, phase: string, turns: number): number => {
   return byPhase[phase] ?? Math.round((0.05 + (0.8 * turns) / (turns + 5)) * 100) / 100;
 };
 
-const finalStatuses: ReadonlySet<string> = new Set(['complete', 'failed', 'cancelled']);
+export const finalStatuses: ReadonlySet<string> = new Set(['complete', 'failed', 'cancelled']);
 
 /** The last failure or refusal; for a task at work, the outage of the tracker that holds it up. */
 const errorOf = (status: string, { context, tags }: TaskState): TaskView['error'] => {

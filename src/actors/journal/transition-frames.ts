@@ -34,7 +34,6 @@ const visibleState = ({
 }: TaskView): string =>
   JSON.stringify([status, phase, ready, title, description, priority, labels, unmet_dependencies]);
 
-/** The view in a `snapshot` entry. */
 export const shownIn = (data: string): TaskView => (JSON.parse(data) as { readonly task: TaskView }).task;
 
 const asId = (id: string): TaskId => id as TaskId;

@@ -1,46 +1,76 @@
-export interface Turn {
-  /** Ends the waiting, not the work. */
+/** `interactive`: a person or an attempt waits; `background`: nobody does. */
+export type Urgency = 'interactive' | 'background';
+
+export interface QueueOptions {
+  /** Rejects the call while it waits; a work that runs goes on. */
   readonly signal?: AbortSignal;
-  /** Called when others are before it. */
+  /** Called when the work must wait. */
   readonly onWait?: () => void;
+  /** `interactive` by default. */
+  readonly urgency?: Urgency;
 }
 
 /**
- * Runs what it is given one after the other, in the order in which it was given. Rejects with the reason of the signal
- * when that is aborted before the turn has come; then the work is never begun.
+ * Runs one work at a time: interactive before background, each kind in the order of its arrival.
+ * Rejects with the reason of the signal when that is aborted before the work begins.
+ * @throws QueueFullError
  */
-export type Mutex = <Result>(work: () => Promise<Result>, turn?: Turn) => Promise<Result>;
+export type SerialQueue = <Result>(work: () => Promise<Result>, options?: QueueOptions) => Promise<Result>;
 
-export const createMutex = (): Mutex => {
-  let last: Promise<void> = Promise.resolve();
-  let present = 0;
-  return (work, { signal, onWait } = {}) =>
+export class QueueFullError extends Error {
+  override readonly name = 'QueueFullError';
+}
+
+/** After this many interactive works in a row, a background one runs. */
+const burst = 4;
+
+/** `limit`: works that may wait. */
+export const createSerialQueue = (limit = Number.POSITIVE_INFINITY): SerialQueue => {
+  const waiting: Record<Urgency, (() => Promise<void>)[]> = { interactive: [], background: [] };
+  let running = false;
+  let passed = 0;
+
+  const next = (): (() => Promise<void>) | undefined => {
+    const { interactive, background } = waiting;
+    const isBackground = background.length > 0 && (interactive.length === 0 || passed >= burst);
+    passed = isBackground ? 0 : passed + 1;
+    return isBackground ? background.shift() : interactive.shift();
+  };
+  const runAll = async (): Promise<void> => {
+    if (running) return;
+    running = true;
+    for (let work = next(); work !== undefined; work = next()) await work();
+    running = false;
+  };
+
+  return (work, { signal, onWait, urgency = 'interactive' } = {}) =>
     new Promise((resolve, reject) => {
+      if (waiting.interactive.length + waiting.background.length >= limit)
+        return reject(new QueueFullError(`${limit} calls wait already`));
       const giveUp = (): void => reject(signal?.reason);
-      if (present > 0) onWait?.();
+      if (running) onWait?.();
       if (signal?.aborted) giveUp();
       signal?.addEventListener('abort', giveUp, { once: true });
-      present += 1;
-      last = last.then(async () => {
+      waiting[urgency].push(async () => {
         signal?.removeEventListener('abort', giveUp);
         if (!signal?.aborted) await (async () => work())().then(resolve, reject);
-        present -= 1;
       });
+      void runAll();
     });
 };
 
-/** A mutex for each key, for as long as somebody uses it. */
-export const createMutexes = (): (<Result>(key: string, work: () => Promise<Result>) => Promise<Result>) => {
-  const mutexes = new Map<string, { readonly mutex: Mutex; users: number }>();
+/** A queue for each key, kept while it is in use. */
+export const createSerialQueues = (): (<Result>(key: string, work: () => Promise<Result>) => Promise<Result>) => {
+  const queues = new Map<string, { readonly queue: SerialQueue; users: number }>();
   return async (key, work) => {
-    const own = mutexes.get(key) ?? { mutex: createMutex(), users: 0 };
-    mutexes.set(key, own);
+    const own = queues.get(key) ?? { queue: createSerialQueue(), users: 0 };
+    queues.set(key, own);
     own.users += 1;
     try {
-      return await own.mutex(work);
+      return await own.queue(work);
     } finally {
       own.users -= 1;
-      if (own.users === 0) mutexes.delete(key);
+      if (own.users === 0) queues.delete(key);
     }
   };
 };

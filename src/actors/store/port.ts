@@ -9,12 +9,11 @@ export interface Entry {
   readonly at: number;
   /** JSON text of the frame's `data`. */
   readonly data: string;
-  /** Of a transition: JSON text of the event that caused it; never streamed. */
+  /** JSON text of the event that caused a transition, else null; never streamed. */
   readonly cause: string | null;
 }
 export type NewEntry = Omit<Entry, 'seq'>;
 
-/** The last committed state of an actor. */
 export interface SavedActor {
   /** `bd-a1b2` for a task, `bd-a1b2#1` for the agent of its first attempt. */
   readonly id: string;
@@ -44,7 +43,6 @@ export interface Step {
 export interface Change {
   readonly actor?: SavedActor;
   readonly entries: readonly NewEntry[];
-  /** A step with or without result. */
   readonly step?: Step;
   /** Deletes the steps of this and earlier attempts. */
   readonly forgetSteps?: { readonly taskId: string; readonly attempt: number };
@@ -76,7 +74,6 @@ export interface Store {
    */
   commit(...changes: readonly Change[]): readonly Entry[];
   read(options: ReadOptions): readonly Entry[];
-  /** The newest entry of a type, or null. */
   latest(taskId: string, type: string): Entry | null;
   /** Seqs of the newest entry of a type of each pending task, rising. */
   latestOfPending(type: string): readonly number[];

@@ -81,7 +81,6 @@ const stepOf = (row: Row): Step => ({
 });
 
 export interface SqliteOptions {
-  /** `:memory:` in tests. */
   readonly file: string;
   /** Removes secrets from every text. */
   readonly redact?: (text: string) => string;

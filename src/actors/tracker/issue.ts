@@ -32,7 +32,7 @@ export const endLabels: readonly string[] = ['agent-failed', 'agent-cancelled'];
 const gating: ReadonlySet<string> = new Set(['blocks', 'conditional-blocks', 'waits-for']);
 /** A dependency without a type blocks. */
 export const isGating = ({ type = 'blocks' }: { readonly type?: string | undefined }): boolean => gating.has(type);
-const done: ReadonlySet<string> = new Set(['closed', 'pinned', 'tombstone']);
+const doneStatuses: ReadonlySet<string> = new Set(['closed', 'pinned', 'tombstone']);
 
 /** The ids that the issue depends on, by the types that block only. */
 export const blockers = ({ dependencies = [] }: Issue): readonly TaskId[] => [
@@ -46,9 +46,9 @@ export const blockers = ({ dependencies = [] }: Issue): readonly TaskId[] => [
 
 /** The blockers that are not done; one that does not exist is never done. */
 export const unmetOf = (issue: Issue, issues: IssueTable): readonly TaskId[] =>
-  blockers(issue).filter((id) => !done.has(issues.get(id)?.status ?? 'missing'));
+  blockers(issue).filter((id) => !doneStatuses.has(issues.get(id)?.status ?? 'missing'));
 
-const isoTime = (text: string): string => {
+const isoOrEpoch = (text: string): string => {
   const at = Date.parse(text);
   return new Date(Number.isNaN(at) ? 0 : at).toISOString();
 };
@@ -68,9 +68,9 @@ export const trackedFromFile = (issue: Issue, issues: IssueTable): TrackedTask =
     dependencies: blockers(issue),
     unmet,
     ready: issue.status === 'open' && unmet.length === 0,
-    createdAt: isoTime(issue.created_at),
-    updatedAt: isoTime(issue.updated_at),
-    closedAt: issue.closed_at === undefined ? null : isoTime(issue.closed_at),
+    createdAt: isoOrEpoch(issue.created_at),
+    updatedAt: isoOrEpoch(issue.updated_at),
+    closedAt: issue.closed_at === undefined ? null : isoOrEpoch(issue.closed_at),
   };
 };
 

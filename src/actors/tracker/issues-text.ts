@@ -72,7 +72,6 @@ const issueText = (issue: Issue): string => {
 
 const byId = ([one]: [string, Issue], [other]: [string, Issue]): number => (one < other ? -1 : 1);
 
-/** The lines of these issues, as they are appended. */
 export const formatLines = (issues: readonly Issue[]): string =>
   issues.map((issue) => `${issueText(issue)}\n`).join('');
 

@@ -5,7 +5,6 @@ export interface IssueOverlay extends IssueTable {
   set(id: string, issue: Issue): void;
   /** The new issues, when nothing that was there before has changed; else null. */
   onlyAdded(): readonly Issue[] | null;
-  /** Every issue as it will be. */
   merged(): Map<string, Issue>;
   /** Puts the changes into the issues below. */
   apply(): void;

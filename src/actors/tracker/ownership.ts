@@ -3,12 +3,12 @@ import { dirname, join } from 'node:path';
 import { isRealFolder } from '../files/real-folder.ts';
 import { readRegular } from '../files/regular-file.ts';
 
-/** Limit for `.beads/issues.jsonl`. */
 export const issuesBytesAtMost = 256 * 1024 * 1024;
 
 /**
- * What in a `.beads` folder tells that bd keeps this project's tasks in a database of its own, or undefined
- * (facts/beads 11). @throws when the folder is there and cannot be listed, UnsafeFileError when it is a link
+ * The name in a `.beads` folder that shows that bd keeps this project's tasks in a database of its
+ * own; undefined without one (facts/beads 11). @throws when the folder is there and cannot be
+ * listed, UnsafeFileError when it is a link
  */
 export const findBdData = (folder: string): string | undefined => folderNames(folder).find(isBdData);
 

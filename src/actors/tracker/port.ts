@@ -2,6 +2,7 @@ import type { TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
 import type { EndLabel } from '../../machines/task-selectors.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
+import type { Urgency } from '../process/serial-queue.ts';
 
 export type { TrackedTask };
 
@@ -15,9 +16,6 @@ export interface NewTask {
   readonly dependencies: readonly TaskId[];
 }
 
-/** `interactive`: a person or an attempt waits; `background`: the watch over the tracker. */
-export type Urgency = 'interactive' | 'background';
-
 /**
  * Called inside a write, when nothing can come between it and the change any more. It throws when the writer may not
  * write any more, for its attempt is over; then nothing is changed.
@@ -25,14 +23,14 @@ export type Urgency = 'interactive' | 'background';
 export type Fence = () => void;
 
 /**
- * Where the tasks live (DESIGN 3.1): which exist, what they depend on, their coarse status.
- * A refusal that users can meet is a value; a method rejects only when the tracker itself cannot be used
- * (`ServiceError<'tracker_unavailable'>`). Every write is durable when its promise resolves, and idempotent.
+ * The tasks: which exist, what they depend on, their coarse status (DESIGN 3.1). A refusal that
+ * users can meet is a value; a method rejects only when the tracker itself cannot be used
+ * (`ServiceError<'tracker_unavailable'>`). Every write is durable when its promise resolves, and
+ * idempotent.
  */
 export interface Tracker {
   /** `embedded` or `bd`. */
   readonly name: string;
-  /** The assignee of every claim. */
   readonly actor: string;
   /** @returns null when there is no such task. */
   find(id: TaskId): Promise<TrackedTask | null>;

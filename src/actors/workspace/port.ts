@@ -1,6 +1,6 @@
 import type { StartConflict } from '../../machines/agent-context.ts';
 import type { AttemptInput, TaskId } from '../../machines/task.ts';
-import type { Mutex } from '../process/serial-queue.ts';
+import type { SerialQueue } from '../process/serial-queue.ts';
 
 /** The folder that an attempt works in. */
 export interface OpenWorkspace {
@@ -64,7 +64,7 @@ export interface Workspace {
    */
   open(attempt: AttemptInput, after?: readonly TaskId[], signal?: AbortSignal): Promise<OpenWorkspace>;
   /** Runs what changes files: alone, where several attempts share one folder that cannot be told apart. */
-  readonly alone: Mutex;
+  readonly alone: SerialQueue;
   /**
    * Keeps what the attempt changed and gives its folder up; nothing of the attempt may run any more. Saving again gives
    * the same; the last word counts on whether it is complete: other work is never taken up into the folder of a later task.

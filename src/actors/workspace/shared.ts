@@ -1,5 +1,5 @@
 import { realpath } from 'node:fs/promises';
-import { createMutex } from '../process/serial-queue.ts';
+import { createSerialQueue } from '../process/serial-queue.ts';
 import type { Workspace } from './port.ts';
 
 export interface SharedOptions {
@@ -10,7 +10,7 @@ export interface SharedOptions {
 
 /** Every attempt works in the project folder itself. @throws a system error when the folder does not exist. */
 export const createSharedWorkspace = ({ projectRoot, sandboxed = false }: SharedOptions): Workspace => {
-  const oneWriter = createMutex();
+  const oneWriter = createSerialQueue();
   return {
     mode: 'shared',
     describe: () =>

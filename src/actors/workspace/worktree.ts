@@ -1,6 +1,6 @@
 import { messageOf } from '../../machines/message-of.ts';
 import type { Role, TaskId } from '../../machines/task.ts';
-import { createMutex, createMutexes } from '../process/serial-queue.ts';
+import { createSerialQueue, createSerialQueues } from '../process/serial-queue.ts';
 import { removeFolder } from './attempt-folder.ts';
 import { changesOf, liveChanges } from './changes.ts';
 import { commitOf } from './commits.ts';
@@ -67,8 +67,8 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     createDiff(parts),
   ];
   // The project's files and branch are everybody's; the folder of an attempt, and a look at it that takes long, is its own.
-  const inTurn = createMutex();
-  const byAttempt = createMutexes();
+  const inTurn = createSerialQueue();
+  const byAttempt = createSerialQueues();
   const keyOf = (taskId: TaskId, attempt: number): string => `${taskId}@${attempt}`;
 
   return {

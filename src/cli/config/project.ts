@@ -71,7 +71,7 @@ export const readTextOrNull = (file: string): string | null => {
 };
 
 /**
- * What the server of a project keeps of its tasks. `AGENT_STATE_DIR` may send several projects to one folder; the first has
+ * The state folder of a project's server. `AGENT_STATE_DIR` may send several projects to one folder; the first has
  * the usual names there, and each other one names of its own, so that nobody's tasks are taken for another's.
  */
 export const taskFiles = ({ root, stateDir }: Project): { readonly journal: string; readonly worktrees: string } => {

@@ -10,7 +10,7 @@ export interface Io {
   readonly live: (text: string) => void;
 }
 
-/** What `Io` needs of a stream. */
+/** The part of a stream that `Io` uses. */
 interface Output {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;

@@ -37,7 +37,7 @@ const fileFrom = (folder: string, file: string, role: Role): { readonly path: st
 };
 
 /**
- * What the user says of a role: the file that the configuration names, under the keys that stand in the configuration.
+ * The user's definition of a role: the file that the configuration names, under the keys that stand in the configuration.
  * @throws ConfigError naming file and key
  */
 export const ownRole = (

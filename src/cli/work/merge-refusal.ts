@@ -11,7 +11,7 @@ const ends: Readonly<Record<string, string>> = { completed: 'complete', failed: 
 const isByHand = (data: unknown): boolean => typeof data === 'object' && data !== null && 'by_hand' in data;
 
 /**
- * How an attempt ended: its first end counts, whatever happened to the task later. Null for other
+ * The end of an attempt: its first end counts, whatever happened to the task later. Null for other
  * frames.
  */
 export const endOfAttempt = (frame: EndFrame, attempt: number): string | null => {

@@ -78,7 +78,7 @@ const endOfAttemptIn = async (
   return null;
 };
 
-/** What to do about a conflict, where its reason does not say so. */
+/** Advice for a conflict, unless its reason gives one. */
 const wayOut = ({ branch, why, files }: Extract<Merged, { status: 'conflict' }>, squash: boolean): string => {
   if (why.includes('merge it first')) return '';
   if (squash || files.length > 0) return `\nput it together by hand: git merge ${branch}`;

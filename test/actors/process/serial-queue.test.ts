@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { createMutex } from '../../../src/actors/process/serial-queue.ts';
+import { createSerialQueue, QueueFullError } from '../../../src/actors/process/serial-queue.ts';
 
 test('works run one after the other, in the order in which they came, whatever becomes of them', async () => {
-  const mutex = createMutex();
+  const queue = createSerialQueue();
   const seen: string[] = [];
   const work = (name: string, ms: number) => async () => {
     seen.push(`${name} begins`);
@@ -13,12 +13,12 @@ test('works run one after the other, in the order in which they came, whatever b
   };
 
   const results = await Promise.allSettled([
-    mutex(work('a', 20)),
-    mutex(async () => Promise.reject(new Error('no'))),
-    mutex((): Promise<string> => {
+    queue(work('a', 20)),
+    queue(async () => Promise.reject(new Error('no'))),
+    queue((): Promise<string> => {
       throw new Error('at once');
     }),
-    mutex(work('b', 1)),
+    queue(work('b', 1)),
   ]);
 
   expect(seen).toEqual(['a begins', 'a ends', 'b begins', 'b ends']);
@@ -31,17 +31,17 @@ test('works run one after the other, in the order in which they came, whatever b
 });
 
 test('who is aborted while it waits is let go at once and never begins; who comes after it does', async () => {
-  const mutex = createMutex();
+  const queue = createSerialQueue();
   const abort = new AbortController();
   let [begun, waited] = [false, 0];
-  const first = mutex(() => delay(30));
-  const second = mutex(
+  const first = queue(() => delay(30));
+  const second = queue(
     async () => {
       begun = true;
     },
     { signal: abort.signal, onWait: () => (waited += 1) },
   );
-  const third = mutex(async () => 'third');
+  const third = queue(async () => 'third');
 
   abort.abort(new Error('enough'));
 
@@ -52,12 +52,59 @@ test('who is aborted while it waits is let go at once and never begins; who come
 });
 
 test('who is aborted before it comes does not begin, and an abort later does not end the work', async () => {
-  const mutex = createMutex();
+  const queue = createSerialQueue();
   const abort = new AbortController();
-  const running = mutex(() => delay(20, 'ran'), { signal: abort.signal });
+  const running = queue(() => delay(20, 'ran'), { signal: abort.signal });
   await delay(1);
   abort.abort(new Error('enough'));
 
-  await expect(mutex(async () => 'never', { signal: abort.signal })).rejects.toThrow('enough');
+  await expect(queue(async () => 'never', { signal: abort.signal })).rejects.toThrow('enough');
   expect(await running).toBe('ran');
+});
+
+const setUp = (limit = 10) => {
+  const queue = createSerialQueue(limit);
+  const order: string[] = [];
+  let atOnce = 0;
+  const work = (name: string) => async () => {
+    atOnce += 1;
+    expect(atOnce).toBe(1);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    order.push(name);
+    atOnce -= 1;
+    return name;
+  };
+  return { queue, order, work };
+};
+
+test('who waits passes the watch, but not for ever', async () => {
+  const { queue, order, work } = setUp(20);
+
+  await Promise.all([
+    queue(work('first'), { urgency: 'background' }),
+    queue(work('watch'), { urgency: 'background' }),
+    ...['a', 'b', 'c', 'd', 'e', 'f'].map((name) => queue(work(name))),
+  ]);
+
+  expect(order).toEqual(['first', 'a', 'b', 'c', 'd', 'watch', 'e', 'f']);
+});
+
+test('work that fails fails alone', async () => {
+  const { queue, work } = setUp();
+
+  const failed = queue(() => Promise.reject(new Error('broke')));
+  const next = queue(work('next'));
+
+  await expect(failed).rejects.toThrow('broke');
+  expect(await next).toBe('next');
+});
+
+test('a full queue says so, and takes work again when it has room', async () => {
+  const { queue, work } = setUp(2);
+  const running = ['now', 'one', 'two'].map((name) => queue(work(name)));
+
+  await expect(queue(work('three'))).rejects.toThrow(QueueFullError);
+  await Promise.all(running);
+
+  expect(await queue(work('four'))).toBe('four');
 });

@@ -14,7 +14,7 @@ const unwrap = (value: unknown): unknown => {
   return 'items' in value ? value['items'] : value;
 };
 
-const parseJson = (text: string): unknown => {
+const jsonOrNull = (text: string): unknown => {
   try {
     return JSON.parse(text);
   } catch {
@@ -25,10 +25,10 @@ const parseJson = (text: string): unknown => {
 /** The JSON of stdout: whole, or from the first line that begins one, behind warnings and a byte order mark. */
 const jsonOnStdout = (stdout: string): unknown => {
   const text = stdout.replace(/^\uFEFF/, '').replace(/^(?:warning:.*\r?\n)+/i, '');
-  const whole = parseJson(text);
+  const whole = jsonOrNull(text);
   if (whole !== undefined) return unwrap(whole);
   const start = /^[[{]/m.exec(text)?.index;
-  return start === undefined ? undefined : unwrap(parseJson(text.slice(start)));
+  return start === undefined ? undefined : unwrap(jsonOrNull(text.slice(start)));
 };
 
 const errorIn = (value: unknown): string | null =>
@@ -38,7 +38,7 @@ const errorIn = (value: unknown): string | null =>
 const errorOn = (stderr: string): string => {
   const text = stderr.trim();
   const last = text.slice(text.lastIndexOf('\n') + 1);
-  return errorIn(unwrap(parseJson(text))) ?? errorIn(unwrap(parseJson(last))) ?? text;
+  return errorIn(unwrap(jsonOrNull(text))) ?? errorIn(unwrap(jsonOrNull(last))) ?? text;
 };
 
 const processFailure = ({ startError, timedOut, tooLarge, signal, stderr }: BdOutput): BdFailure | null => {
@@ -59,7 +59,7 @@ const withDefaultWords = (failure: BdFailure, exitCode: number | null): BdFailur
   failure.words === '' ? bdFailure(failure.kind, `bd ended with exit code ${exitCode} and said nothing`) : failure;
 
 /**
- * What bd's output means. Exit code 0 is no success: nothing on stdout and words on stderr are an error, and so is the
+ * Reads bd's output. Exit code 0 is no success: nothing on stdout and words on stderr are an error, and so is the
  * word that it could not read the project's tasks, beside an empty list.
  */
 export const readAnswer = (output: BdOutput): BdAnswer => {

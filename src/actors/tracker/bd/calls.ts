@@ -1,11 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../../machines/errors.ts';
-import type { Urgency } from '../port.ts';
+import { createSerialQueue, QueueFullError, type Urgency } from '../../process/serial-queue.ts';
 import { type BdAnswer, readAnswer } from './answer.ts';
 import { type Detection, detectBd, locateBd } from './detect.ts';
 import { bdEnvironment } from './environment.ts';
 import { type BdFailure, bdFailure, type FailureKind, remedyFor } from './failure.ts';
-import { createQueue, QueueFullError } from './queue.ts';
 import { runBd } from './runner.ts';
 import { type Capabilities, capabilitiesOf } from './version.ts';
 
@@ -64,7 +63,8 @@ const mayRepeat = ({ effect }: BdCall, { kind }: BdFailure): boolean =>
   effect !== 'once' || kind === 'lock' || kind === 'stale';
 
 export const createBdCalls = ({ projectRoot, bdPath, processEnv, limits }: CallsOptions): BdCalls => {
-  const queue = createQueue(waitingAtMost);
+  /** Two bd at once fail for each other (facts/beads 1.6). */
+  const queue = createSerialQueue(waitingAtMost);
   const env = bdEnvironment(processEnv);
   let known: { readonly stamp: string | null; readonly detection: Promise<Detection> } | null = null;
   let lacking = { stamp: null as string | null, what: new Set<string>() };
@@ -121,7 +121,7 @@ export const createBdCalls = ({ projectRoot, bdPath, processEnv, limits }: Calls
   return {
     alone: async (urgency, work) => {
       try {
-        return await queue.run(urgency, () => work(run));
+        return await queue(() => work(run), { urgency });
       } catch (error) {
         if (!(error instanceof QueueFullError)) throw error;
         throw new ServiceError('tracker_unavailable', { detail: error.message, remedy: 'ask again in a moment' });

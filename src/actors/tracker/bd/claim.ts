@@ -8,10 +8,10 @@ import { type BdCalls, bdUnavailable, type RunBd } from './calls.ts';
 import { type BdIssue, trackedFromBd, unmetIn } from './issues.ts';
 import type { BdReads } from './reads.ts';
 import {
-  accepted,
   type BdWrites,
   behindFence,
   failureOfWrite,
+  noRefusal,
   refuseMissing,
   refuseUnmet,
   refuseWith,
@@ -47,7 +47,7 @@ export const createClaim = (calls: BdCalls, reads: BdReads, writes: BdWrites, ac
   const startByClaim = async (run: RunBd, id: TaskId): Promise<Verdict> => {
     if (!calls.isLacking('claim')) {
       const answer = await run({ args: ['update', '--json', '--claim', writes.by, '--', id], effect: 'repeat' });
-      if (await writes.shows(run, answer, id, isOurs)) return accepted;
+      if (await writes.shows(run, answer, id, isOurs)) return noRefusal;
       const failure = failureOfWrite(answer, 'claimed');
       if (failure.kind === 'claimed') return conflict(id, failure.about ?? 'somebody');
       if (failure.kind === 'not_claimable') return conflict(id, `its ${failure.about ?? 'present'} state`);
@@ -56,7 +56,7 @@ export const createClaim = (calls: BdCalls, reads: BdReads, writes: BdWrites, ac
       calls.lacks('claim');
     }
     await mark(run, id);
-    return accepted;
+    return noRefusal;
   };
 
   const lookAt = async (run: RunBd, id: TaskId): Promise<TrackedTask | null> => {
@@ -69,18 +69,18 @@ export const createClaim = (calls: BdCalls, reads: BdReads, writes: BdWrites, ac
   const start = async (run: RunBd, id: TaskId): Promise<Verdict> => {
     const task = await lookAt(run, id);
     if (task === null) return refuseMissing(id);
-    if (isOurs(task)) return accepted;
+    if (isOurs(task)) return noRefusal;
     const holder = holderOf(task, actor);
     if (holder !== null) return conflict(id, holder);
     const unmet = task.unmet.length > 0 ? task.unmet : await reads.blockersOf(run, id);
     if (unmet.length > 0) return refuseUnmet(id, unmet);
-    const verdict = (await startByName(run, id)) ? accepted : await startByClaim(run, id);
+    const verdict = (await startByName(run, id)) ? noRefusal : await startByClaim(run, id);
     if (verdict.refusal !== null) return verdict;
     await writes.removeEndLabels(run, id, task.labels);
     const labels = task.labels.filter((each) => !endLabels.includes(each));
     const updatedAt = new Date().toISOString();
     reads.wrote({ ...task, status: 'in_progress', assignee: actor, ready: false, labels, updatedAt });
-    return accepted;
+    return noRefusal;
   };
 
   return (id: TaskId, fence?: Fence): Promise<Verdict> =>

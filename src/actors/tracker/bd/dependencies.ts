@@ -5,7 +5,7 @@ import type { Tracker } from '../port.ts';
 import { bdUnavailable } from './calls.ts';
 import { type BdIssue, blockersOf } from './issues.ts';
 import type { BdReads } from './reads.ts';
-import { accepted, type BdWrites, failureOfWrite, refuseMissing, refuseWith } from './writes.ts';
+import { type BdWrites, failureOfWrite, noRefusal, refuseMissing, refuseWith } from './writes.ts';
 
 /** The ids from `from` to `to` along blocking edges, for the message of a refused cycle. */
 const blockingPath = (from: TaskId, to: TaskId, all: ReadonlyMap<string, BdIssue>): readonly TaskId[] => {
@@ -30,11 +30,11 @@ export const createBdDependencies = (
         if ((await reads.show(run, prerequisite)) === null) return refuseMissing(prerequisite);
         const depends = ({ edges }: BdIssue): boolean =>
           edges.some(({ to, type = 'blocks' }) => to === prerequisite && type === 'blocks');
-        if (depends(issue)) return accepted;
+        if (depends(issue)) return noRefusal;
         const args = ['dep', 'add', '--json', by, '--', dependent, prerequisite];
         const answer = await run({ args, effect: 'repeat' });
         // Another edge between the two counts as a duplicate too: only one that blocks is what was asked for.
-        if (await writes.shows(run, answer, dependent, depends)) return accepted;
+        if (await writes.shows(run, answer, dependent, depends)) return noRefusal;
         if (!('failure' in answer)) throw bdUnavailable(failureOfWrite(answer, `waiting for ${prerequisite}`));
         if (answer.failure.kind !== 'cycle') throw bdUnavailable(answer.failure);
         const cycle = [dependent, ...blockingPath(prerequisite, dependent, await reads.listAll(run))];
@@ -43,10 +43,10 @@ export const createBdDependencies = (
 
     removeDependency: (dependent, prerequisite) =>
       writes.change(dependent, async (run, issue) => {
-        if (!issue.edges.some((edge) => edge.to === prerequisite && isGating(edge))) return accepted;
+        if (!issue.edges.some((edge) => edge.to === prerequisite && isGating(edge))) return noRefusal;
         const args = ['dep', 'remove', '--json', by, '--', dependent, prerequisite];
         const answer = await run({ args, effect: 'repeat' });
-        if (!('failure' in answer) || answer.failure.kind === 'not_found') return accepted;
+        if (!('failure' in answer) || answer.failure.kind === 'not_found') return noRefusal;
         throw bdUnavailable(answer.failure);
       }),
   };

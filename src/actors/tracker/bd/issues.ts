@@ -39,7 +39,7 @@ export interface BdIssue extends Omit<TrackedTask, 'dependencies' | 'unmet' | 'r
   readonly edges: readonly Edge[];
 }
 
-const done: ReadonlySet<string> = new Set(['closed', 'pinned', 'tombstone']);
+const endedStatuses: ReadonlySet<string> = new Set(['closed', 'pinned', 'tombstone']);
 
 const time = (text: string | null | undefined): string => {
   const at = Date.parse(text ?? '');
@@ -92,17 +92,17 @@ export const blockersOf = (issue: BdIssue): readonly TaskId[] => unique(gatingEd
 
 /** Those of them that are not done, by what `show` says of each; one that it says nothing of is not. */
 export const unmetIn = (issue: BdIssue): readonly TaskId[] =>
-  unique(gatingEdges(issue).flatMap(({ to, status }) => (done.has(status ?? '') ? [] : [to])));
+  unique(gatingEdges(issue).flatMap(({ to, status }) => (endedStatuses.has(status ?? '') ? [] : [to])));
 
 /** The unmet blockers of an issue in the whole list, with those of the parents that it hangs from (facts/beads 7). */
 export const unmetAmong = (issue: BdIssue, all: ReadonlyMap<string, BdIssue>): readonly TaskId[] => {
   const unmet: TaskId[] = [];
   const line = new Set<BdIssue>([issue]);
   for (const each of line) {
-    unmet.push(...blockersOf(each).filter((id) => !done.has(all.get(id)?.status ?? 'missing')));
+    unmet.push(...blockersOf(each).filter((id) => !endedStatuses.has(all.get(id)?.status ?? 'missing')));
     for (const { to, type } of each.edges) {
       const parent = type === 'parent-child' ? all.get(to) : undefined;
-      if (parent !== undefined && !done.has(parent.status)) line.add(parent);
+      if (parent !== undefined && !endedStatuses.has(parent.status)) line.add(parent);
     }
   }
   return unique(unmet);

@@ -1,6 +1,6 @@
 import type { TaskId } from '../../../machines/task.ts';
 import type { TrackedTask } from '../../../machines/tracked-task.ts';
-import type { Urgency } from '../port.ts';
+import type { Urgency } from '../../process/serial-queue.ts';
 import type { BdCalls, RunBd } from './calls.ts';
 import { trackedFromBd, unmetIn } from './issues.ts';
 import { type BdQueries, createBdQueries, requireRead } from './queries.ts';
@@ -17,9 +17,9 @@ export interface BdReads extends Pick<BdQueries, 'show' | 'showAll' | 'listAll'>
   recent(id: TaskId): TrackedTask | null;
 }
 
-const keptMs = 500;
+const reuseMs = 500;
 
-interface Kept<Value> {
+interface KnownAnswer<Value> {
   readonly at: number;
   readonly value: Value;
 }
@@ -30,15 +30,15 @@ export const createBdReads = (
   log: (message: string, facts: Readonly<Record<string, unknown>>) => void,
 ): BdReads => {
   const { show, showAll, listAll, listTracked, listBlocked } = createBdQueries(calls, projectRoot, log);
-  const found = new Map<string, Kept<TrackedTask>>();
+  const found = new Map<string, KnownAnswer<TrackedTask>>();
   const finding = new Map<string, Promise<TrackedTask | null>>();
   const listing = new Map<Urgency, Promise<readonly TrackedTask[]>>();
-  let blocked: Kept<ReadonlyMap<string, readonly TaskId[]>> | null = null;
+  let blocked: KnownAnswer<ReadonlyMap<string, readonly TaskId[]>> | null = null;
   /** Rises with every write of ours; answers to earlier questions are not kept. */
   let epoch = 0;
 
-  const isFresh = <Value>(kept: Kept<Value> | null | undefined): kept is Kept<Value> =>
-    kept != null && performance.now() - kept.at < keptMs;
+  const isFresh = <Value>(kept: KnownAnswer<Value> | null | undefined): kept is KnownAnswer<Value> =>
+    kept != null && performance.now() - kept.at < reuseMs;
 
   const keep = (task: TrackedTask, since: number): void => {
     if (since !== epoch) return;

@@ -3,7 +3,7 @@ import type { Tracker } from '../port.ts';
 import { asArgument } from './argument.ts';
 import { bdUnavailable } from './calls.ts';
 import { unmetIn } from './issues.ts';
-import { accepted, type BdWrites, failureOfWrite, isOpenAndUnassigned, refuseUnmet } from './writes.ts';
+import { type BdWrites, failureOfWrite, isOpenAndUnassigned, noRefusal, refuseUnmet } from './writes.ts';
 
 /** Opens and closes issues of bd. Each method repeats only what does not show yet. */
 export const createBdStatusChanges = (
@@ -17,12 +17,12 @@ export const createBdStatusChanges = (
         id,
         async (run, issue) => {
           const theirs = issue.assignee !== null && issue.assignee !== actor;
-          if (theirs || !['open', 'in_progress'].includes(issue.status)) return accepted;
+          if (theirs || !['open', 'in_progress'].includes(issue.status)) return noRefusal;
           if (!isOpenAndUnassigned(issue))
             await writes.update(run, id, ['--status=open', '--assignee='], isOpenAndUnassigned, 'released');
           await writes.removeEndLabels(run, id, issue.labels, label);
           if (label !== null && !issue.labels.includes(label)) await writes.label(run, 'add', id, label);
-          return accepted;
+          return noRefusal;
         },
         fence,
       );
@@ -33,7 +33,7 @@ export const createBdStatusChanges = (
         id,
         async (run, issue) => {
           // Closing again would put another time and reason in the place of the first.
-          if (issue.status === 'closed') return accepted;
+          if (issue.status === 'closed') return noRefusal;
           const unmet = unmetIn(issue);
           if (unmet.length > 0) return refuseUnmet(id, unmet);
           await writes.removeEndLabels(run, id, issue.labels);
@@ -41,7 +41,7 @@ export const createBdStatusChanges = (
             args: ['close', '--json', `--reason=${asArgument(reason)}`, by, '--', id],
             effect: 'repeat',
           });
-          if (await writes.shows(run, answer, id, ({ status }) => status === 'closed')) return accepted;
+          if (await writes.shows(run, answer, id, ({ status }) => status === 'closed')) return noRefusal;
           const failure = failureOfWrite(answer, 'closed');
           if (failure.kind !== 'blocked') throw bdUnavailable(failure);
           return refuseUnmet(id, (failure.about ?? '').split(/[\s,]+/).filter((text) => text !== '') as TaskId[]);
@@ -61,7 +61,7 @@ export const createBdStatusChanges = (
           if (issue.assignee !== null || !['open', 'closed'].includes(issue.status))
             await writes.update(run, id, ['--status=open', '--assignee='], isOpenAndUnassigned, 'open and free');
           await writes.removeEndLabels(run, id, issue.labels);
-          return accepted;
+          return noRefusal;
         },
         fence,
       ),

@@ -9,7 +9,7 @@ import { type BdFailure, bdFailure } from './failure.ts';
 import { type BdIssue, issuesIn } from './issues.ts';
 import type { BdReads } from './reads.ts';
 
-export const accepted: Verdict = { refusal: null };
+export const noRefusal: Verdict = { refusal: null };
 export const refuseWith = (given: Refusal): Verdict => ({ refusal: given });
 export const refuseMissing = (id: TaskId): Verdict => refuseWith(refusal('task_not_found', { task_id: id }));
 export const refuseUnmet = (id: TaskId, unmet: readonly TaskId[]): Verdict =>
