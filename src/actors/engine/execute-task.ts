@@ -2,6 +2,7 @@ import { isServiceError, type Refusal, ServiceError } from '../../machines/error
 import type { Role, RunOptions, TaskId } from '../../machines/task.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { Store } from '../store/port.ts';
+import { createSharedCalls } from './shared-calls.ts';
 import type { TaskCommands } from './task-commands.ts';
 import { isFreeText, requireId } from './task-id.ts';
 import type { TaskQueries } from './task-queries.ts';
@@ -54,7 +55,7 @@ const executionOf = (view: TaskView, role: Role): Execution => ({
 
 export const createExecute = (ports: ExecutePorts): ((request: ExecuteRequest) => Promise<Execution>) => {
   const { store, commands, queries } = ports;
-  const running = new Map<string, Promise<Execution>>();
+  const repeated = createSharedCalls<Execution>();
 
   /** A repeated request finds the task that it created. */
   const create = async (description: string, requestId: string | undefined): Promise<TaskId> => {
@@ -92,9 +93,6 @@ export const createExecute = (ports: ExecutePorts): ((request: ExecuteRequest) =
 
   return (request) => {
     const { requestId } = request;
-    if (requestId === undefined) return run(request);
-    const same = running.get(requestId) ?? runOnce(request, requestId).finally(() => running.delete(requestId));
-    running.set(requestId, same);
-    return same;
+    return requestId === undefined ? run(request) : repeated.run(requestId, () => runOnce(request, requestId));
   };
 };

@@ -7,7 +7,7 @@ import type { Journal } from '../journal/journal.ts';
 import type { RestingViews } from '../journal/snapshots.ts';
 import { toView } from '../journal/task-view.ts';
 import { previousViewOf } from '../journal/transition-frames.ts';
-import type { LiveTask } from './task-registry.ts';
+import type { LiveTask } from './live-tasks.ts';
 import { agentOfAttempt } from './task-views.ts';
 
 type Timed = EventObject & { readonly at?: number };

@@ -53,6 +53,14 @@ const createRestartPauses = (now: () => number): (() => number) => {
   };
 };
 
+const isIdle = ({ context }: SupervisorSnapshot): boolean => atWork(context).length === 0;
+
+const onlyFor =
+  <Type extends SupervisorFact['type']>(type: Type, listener: (fact: FactOf<Type>) => void) =>
+  (fact: SupervisorFact): void => {
+    if (fact.type === type) listener(fact as FactOf<Type>);
+  };
+
 export const createSupervision = (ports: SupervisionPorts): Supervision => {
   const logic = endsWithChildren(supervisorMachine.provide({ actors: { agent: ports.agent } }));
   const listeners: ((fact: SupervisorFact) => void)[] = [];
@@ -113,10 +121,7 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
 
   return {
     send,
-    on: (type, listener) =>
-      void listeners.push((fact) => {
-        if (fact.type === type) listener(fact as FactOf<typeof type>);
-      }),
+    on: (type, listener) => void listeners.push(onlyFor(type, listener)),
     snapshot: () => actor.getSnapshot(),
     check: () => ({ ok: problem === null, detail: problem ?? 'slots are given' }),
     start: async () => {
@@ -127,10 +132,7 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
       isDraining = true;
       send({ type: 'drain' });
     },
-    whenIdle: async (ms) => {
-      const isIdle = ({ context }: SupervisorSnapshot): boolean => atWork(context).length === 0;
-      await waitFor(actor, isIdle, { timeout: ms }).catch(() => {});
-    },
+    whenIdle: async (ms) => void (await waitFor(actor, isIdle, { timeout: ms }).catch(() => {})),
     stop: () => {
       isStopped = true;
       clearTimeout(timer);

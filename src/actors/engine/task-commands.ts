@@ -14,15 +14,10 @@ import { createRestingViews, observationOf, willAskAgain } from '../journal/snap
 import type { TaskView } from '../journal/task-view.ts';
 import { StoreError } from '../store/port.ts';
 import { createTimerWheel, type TimerWheel } from './deadlines.ts';
+import type { LiveTask } from './live-tasks.ts';
 import { createTransitionRecorder } from './persist-transitions.ts';
 import { restoreTasks } from './restore-tasks.ts';
-import {
-  createTaskRegistry,
-  type LiveTask,
-  restoredMeanwhile,
-  type TaskRegistry,
-  type TaskRegistryPorts,
-} from './task-registry.ts';
+import { createTaskRegistry, restoredMeanwhile, type TaskRegistry, type TaskRegistryPorts } from './task-registry.ts';
 import { agentOfAttempt, createTaskViews, type TaskViews } from './task-views.ts';
 import { createObserver } from './tracker-sync.ts';
 

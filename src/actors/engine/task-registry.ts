@@ -1,5 +1,4 @@
-import { type ActorRefFrom, createActor, type InspectionEvent } from 'xstate';
-import type { AgentSnapshot } from '../../machines/agent-machine.ts';
+import { createActor, type InspectionEvent } from 'xstate';
 import { ServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
@@ -7,24 +6,13 @@ import type { TaskEvent } from '../../machines/task-context.ts';
 import type { TaskMachine } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { persistedSnapshot, readSaved } from '../journal/snapshots.ts';
-import type { AgentState } from '../journal/task-view.ts';
-import { type PreviousView, shownIn, trackedFrom } from '../journal/transition-frames.ts';
+import { shownIn, trackedFrom } from '../journal/transition-frames.ts';
 import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import { createTaskRoot, type TaskRoot } from './actor-system.ts';
+import { createLiveTasks, type LiveTask } from './live-tasks.ts';
 import { createRestoreRetries } from './restore-retries.ts';
-import { createUseCounts } from './use-counts.ts';
-
-export interface LiveTask {
-  readonly actor: ActorRefFrom<TaskMachine>;
-  tracked: TrackedTask;
-  agent: AgentState | null;
-  /** Snapshot of the agent, if it runs in this process. */
-  running: AgentSnapshot | null;
-  shown: PreviousView | null;
-  /** Id of the request that is being answered. */
-  requestId: string | null;
-}
+import { createSharedCalls } from './shared-calls.ts';
 
 export interface TaskRegistryPorts {
   readonly tracker: Tracker;
@@ -106,21 +94,14 @@ const requireTracked = async (ports: TaskRegistryPorts, taskId: TaskId, isPendin
 export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts): TaskRegistry => {
   const { store } = ports;
   const root = createTaskRoot(ports.inspected);
-  const live = new Map<TaskId, LiveTask>();
-  const starting = new Map<TaskId, Promise<LiveTask>>();
-  const uses = createUseCounts();
+  const live = createLiveTasks(root.stop);
+  const starting = createSharedCalls<LiveTask>();
   const retries = createRestoreRetries(ports.now, (taskId) => void restore(taskId));
   let stopped = false;
 
-  const removeIfIdle = (taskId: TaskId, task: LiveTask): void => {
-    if (live.get(taskId) !== task || uses.has(taskId) || task.actor.getSnapshot().hasTag('pending')) return;
-    live.delete(taskId);
-    root.stop(task.actor);
-  };
-
   const crashed = (taskId: TaskId, task: LiveTask, error: unknown): void => {
     ports.log('the actor of a task failed; it is restored from its committed state', { task_id: taskId, error });
-    if (live.get(taskId) === task) live.delete(taskId);
+    live.remove(taskId, task);
     ports.onCrash(taskId);
     retries.later(taskId);
   };
@@ -132,24 +113,20 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
     if (wasPending) await ports.whenEnded(taskId).catch(asInternalError);
     if (stopped) throw stopping();
     const { task, isPending, deadlineAt } = createLiveTask(logic, root, store, tracked);
-    const { actor } = task;
-    live.set(taskId, task);
-    actor.subscribe({
-      next: () => queueMicrotask(() => removeIfIdle(taskId, task)),
+    live.add(taskId, task);
+    task.actor.subscribe({
+      next: () => queueMicrotask(() => live.removeIfIdle(taskId, task)),
       error: (error) => crashed(taskId, task, error),
     });
     if (isPending) ports.setDeadline(taskId, deadlineAt);
-    actor.start();
-    if (!isPending) actor.send(ports.observation(tracked));
+    task.actor.start();
+    if (!isPending) task.actor.send(ports.observation(tracked));
     return task;
   };
 
   const taskFor = (taskId: TaskId, known: TrackedTask | null = null): Promise<LiveTask> => {
     const present = live.get(taskId);
-    if (present !== undefined) return Promise.resolve(present);
-    const coming = starting.get(taskId) ?? start(taskId, known).finally(() => starting.delete(taskId));
-    starting.set(taskId, coming);
-    return coming;
+    return present === null ? starting.run(taskId, () => start(taskId, known)) : Promise.resolve(present);
   };
 
   const restore = async (taskId: TaskId, known: TrackedTask | null = null): Promise<void> => {
@@ -163,14 +140,8 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
     }
   };
 
-  const dropAll = (): void => {
-    const all = [...live.values()];
-    live.clear();
-    for (const { actor } of all) root.stop(actor);
-  };
-
   const use: TaskRegistry['use'] = async (taskId, work) => {
-    uses.add(taskId);
+    const endUse = live.beginUse(taskId);
     try {
       const task = await taskFor(taskId);
       const { status, error } = task.actor.getSnapshot();
@@ -178,15 +149,13 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
       if (stopped) throw stopping();
       return await work(task);
     } finally {
-      uses.remove(taskId);
-      const task = live.get(taskId);
-      if (task !== undefined) removeIfIdle(taskId, task);
+      endUse();
     }
   };
 
   return {
-    get: (taskId) => live.get(taskId) ?? null,
-    isStarting: (taskId) => starting.has(taskId),
+    get: live.get,
+    isStarting: starting.isRunning,
     lastShown: (taskId) => lastShownOf(ports, taskId),
     restore,
     use,
@@ -194,11 +163,11 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
       crashed(taskId, task, error);
       root.stop(task.actor);
     },
-    dropAll,
+    dropAll: live.dropAll,
     stop: () => {
       stopped = true;
       retries.stop();
-      dropAll();
+      live.dropAll();
     },
   };
 };

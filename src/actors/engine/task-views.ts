@@ -5,7 +5,7 @@ import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { asTracked, type RestingViews, savedSnapshot } from '../journal/snapshots.ts';
 import { type AgentState, type TaskView, toView } from '../journal/task-view.ts';
 import type { Store } from '../store/port.ts';
-import type { LiveTask } from './task-registry.ts';
+import type { LiveTask } from './live-tasks.ts';
 
 export interface TaskViews {
   viewOf(tracked: TrackedTask): TaskView;

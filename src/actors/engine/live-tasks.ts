@@ -1,0 +1,65 @@
+import type { ActorRefFrom } from 'xstate';
+import type { AgentSnapshot } from '../../machines/agent-machine.ts';
+import type { TaskId } from '../../machines/task.ts';
+import type { TaskMachine } from '../../machines/task-machine.ts';
+import type { TrackedTask } from '../../machines/tracked-task.ts';
+import type { AgentState } from '../journal/task-view.ts';
+import type { PreviousView } from '../journal/transition-frames.ts';
+
+/** A task with an actor. */
+export interface LiveTask {
+  readonly actor: ActorRefFrom<TaskMachine>;
+  tracked: TrackedTask;
+  agent: AgentState | null;
+  /** Snapshot of the agent, if it runs in this process. */
+  running: AgentSnapshot | null;
+  shown: PreviousView | null;
+  /** Id of the request that is being answered. */
+  requestId: string | null;
+}
+
+/** Live tasks by id. A task that is neither pending nor in use is removed. */
+export interface LiveTasks {
+  get(taskId: TaskId): LiveTask | null;
+  add(taskId: TaskId, task: LiveTask): void;
+  /** Removes this task, not one that replaced it. */
+  remove(taskId: TaskId, task: LiveTask): void;
+  removeIfIdle(taskId: TaskId, task: LiveTask): void;
+  /** @returns ends the use */
+  beginUse(taskId: TaskId): () => void;
+  dropAll(): void;
+}
+
+export const createLiveTasks = (stopActor: (actor: LiveTask['actor']) => void): LiveTasks => {
+  const live = new Map<TaskId, LiveTask>();
+  const uses = new Map<TaskId, number>();
+
+  const removeIfIdle = (taskId: TaskId, task: LiveTask): void => {
+    if (live.get(taskId) !== task || uses.has(taskId) || task.actor.getSnapshot().hasTag('pending')) return;
+    live.delete(taskId);
+    stopActor(task.actor);
+  };
+  return {
+    get: (taskId) => live.get(taskId) ?? null,
+    add: (taskId, task) => void live.set(taskId, task),
+    remove: (taskId, task) => {
+      if (live.get(taskId) === task) live.delete(taskId);
+    },
+    removeIfIdle,
+    beginUse: (taskId) => {
+      uses.set(taskId, (uses.get(taskId) ?? 0) + 1);
+      return () => {
+        const others = (uses.get(taskId) ?? 1) - 1;
+        if (others === 0) uses.delete(taskId);
+        else uses.set(taskId, others);
+        const task = live.get(taskId);
+        if (task !== undefined) removeIfIdle(taskId, task);
+      };
+    },
+    dropAll: () => {
+      const all = [...live.values()];
+      live.clear();
+      for (const { actor } of all) stopActor(actor);
+    },
+  };
+};
