@@ -68,12 +68,11 @@ const createLiveTask = (
   logic: TaskMachine,
   root: TaskRoot,
   store: Store,
-  tracked: TrackedTask,
+  { taskId, tracked }: { readonly taskId: TaskId; readonly tracked: TrackedTask },
 ): { readonly task: LiveTask; readonly isPending: boolean; readonly deadlineAt: number | null } => {
-  const { id } = tracked;
-  const saved = store.actor(id);
+  const saved = store.actor(taskId);
   const snapshot = saved === null ? {} : { snapshot: persistedSnapshot(saved) };
-  const actor = createActor(logic, { id, parent: root.parent, input: { taskId: id }, ...snapshot });
+  const actor = createActor(logic, { id: taskId, parent: root.parent, input: { taskId }, ...snapshot });
   const rows = saved === null ? null : readSaved(store, saved);
   return {
     task: { actor, tracked, agent: rows?.agent ?? null, running: null, shown: null, requestId: null },
@@ -112,7 +111,7 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
     // A failed actor may have left work that is still being stopped; the next actor must not run beside it.
     if (wasPending) await ports.whenEnded(taskId).catch(asInternalError);
     if (stopped) throw stopping();
-    const { task, isPending, deadlineAt } = createLiveTask(logic, root, store, tracked);
+    const { task, isPending, deadlineAt } = createLiveTask(logic, root, store, { taskId, tracked });
     live.add(taskId, task);
     task.actor.subscribe({
       next: () => queueMicrotask(() => live.removeIfIdle(taskId, task)),
