@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 const tests = 'test/**/*.test.ts';
@@ -9,8 +10,8 @@ export default defineConfig({
   test: {
     include: [tests],
     reporters: ['default', './scripts/summary-reporter.ts'],
-    // Many tests wait for processes of their own; a core left free would only wait as well.
-    maxWorkers: '100%',
+    // Many tests wait, for processes of their own or for a time limit: another file can use the core meanwhile.
+    maxWorkers: Math.ceil(1.5 * availableParallelism()),
     ...limits,
     // The files of a worker share what they import: to load everything once more takes a second for each file.
     projects: [

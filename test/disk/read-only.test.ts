@@ -57,16 +57,17 @@ test('a state folder that is read-only is still read, keeps a server from starti
   await project.stopServer('SIGKILL');
   disk.setReadOnly(true);
 
+  // Each in a process of its own: an index of SQLite that is open in this one would be used again.
   const read = [];
   for (const words of [['show', works], ['list'], ['logs', works], ['replay', works]])
-    read.push(await project.agent(...words));
-  const made = await project.agent('create', 'late');
-  const refused = [await project.agent('server', 'start'), await project.agent('engineer', works)];
+    read.push(await project.program(...words));
+  const made = await project.program('create', 'late');
+  const refused = [await project.program('server', 'start'), await project.program('engineer', works)];
   const served = await project.server('--server');
   disk.setReadOnly(false);
   unlinkSync(join(project.stateDir, 'journal.db-shm'));
   disk.setReadOnly(true);
-  const unread = await project.agent('list');
+  const unread = await project.program('list');
   disk.setReadOnly(false);
   const { ended, goOn } = await project.serve();
   goOn();

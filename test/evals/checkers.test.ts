@@ -3,10 +3,13 @@ import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { evalsFolder, readSuite } from '../../scripts/evals/suite.mjs';
+import { isLong } from '../support/long.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const suite = readSuite();
-const names = suite.map(({ name }) => name);
+/** Their checkers run many programs. */
+const slow = ['test-slugify', 'add-json-output'];
+const names = suite.map(({ name }) => name).filter((name) => isLong || !slow.includes(name));
 
 /** Runs a checker on a folder that holds these parts of the eval, one over the other. */
 const check = (name: string, parts: readonly string[], summary: string) => {

@@ -15,7 +15,7 @@ import { temporaryFolder } from '../support/temporary.ts';
 
 const command = fileURLToPath(new URL('../../scripts/eval.mjs', import.meta.url));
 const names: readonly string[] = readSuite().map(({ name }) => name);
-const some = isLong ? names : ['fix-last-page', 'review-planted-bugs', 'test-reproduce'];
+const some = isLong ? names : ['review-planted-bugs', 'fix-last-page'];
 const timeout = isLong ? 600_000 : 90_000;
 
 interface Row {
@@ -45,7 +45,7 @@ test('the scripted model solves the evals through the real server', { timeout },
 });
 
 test('an agent that does nothing solves none', { timeout }, async () => {
-  const { code, out } = await run(['--json', '--idle', '--only', some.join(',')]);
+  const { code, out } = await run(['--json', '--idle', '--only', (isLong ? names : some.slice(-1)).join(',')]);
 
   const { solved, rows } = JSON.parse(out);
   expect({ code, solved }).toEqual({ code: 1, solved: 0 });
