@@ -1,10 +1,15 @@
 import { readFileSync } from 'node:fs';
 
+/** Of `/proc/<pid>/stat`, counted from the state. */
+const threadsField = 17;
+
 /** A container whose first process does not collect it keeps an ended process in the list, where signals still reach it. */
 const hasEnded = (pid: number): boolean => {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    return /^[ZX]/.test(stat.slice(stat.lastIndexOf(')') + 2));
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    // The first thread may end before the others, which still hold the files.
+    return /^[ZX]$/.test(fields[0] ?? '') && Number(fields[threadsField]) <= 1;
   } catch {
     return false;
   }

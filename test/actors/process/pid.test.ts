@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { execa } from 'execa';
+import { execa, execaSync } from 'execa';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { isAlive } from '../../../src/actors/process/pid.ts';
 
@@ -19,3 +19,23 @@ test('a process that has ended and was not collected is not alive', async () => 
   expect(process.kill(child, 0)).toBe(true);
   expect(isAlive(pid)).toBe(true);
 });
+
+const hasPython = execaSync('python3', ['--version'], { reject: false }).exitCode === 0;
+
+test.skipIf(!hasPython)(
+  `a process whose first thread alone has ended is alive${hasPython ? '' : ' (needs python3)'}`,
+  async () => {
+    const lines = [
+      'import ctypes, threading, time',
+      'threading.Thread(target=time.sleep, args=(600,)).start()',
+      'ctypes.CDLL(None).pthread_exit(None)',
+    ];
+    const program = execa('python3', ['-c', lines.join('\n')], { reject: false });
+    onTestFinished(() => void program.kill('SIGKILL'));
+    const pid = program.pid ?? 0;
+
+    await vi.waitFor(() => expect(readFileSync(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z /), { timeout: 10_000 });
+
+    expect(isAlive(pid)).toBe(true);
+  },
+);
