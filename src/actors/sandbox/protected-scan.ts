@@ -1,6 +1,6 @@
 import { chmodSync, closeSync, constants, fstatSync, openSync, readdirSync, type Stats } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { look, openFolder, openFolderIn, readLinkIn, within } from '../workspace/handles.ts';
+import { look, openBelow, openFolder, openFolderIn, readLinkIn, within } from '../workspace/handles.ts';
 import { protectionOf } from './protected-paths.ts';
 
 /** A protected path in a folder. Paths are relative, in latin1: one character for each byte. */
@@ -98,6 +98,33 @@ const openUnlocked = (parent: number, name: string): number | null => {
   }
 };
 
+const openBelowAndClose = (top: number, path: string): number => {
+  try {
+    return openBelow(top, path);
+  } finally {
+    closeSync(top);
+  }
+};
+
+/** What is at a path of a folder; null for nothing. */
+export const entryOf = (root: string, path: string): ProtectedEntry | null => {
+  const [parts, name] = [path.split('/').slice(0, -1), path.split('/').at(-1) ?? ''];
+  const latin1 = (text: string): string => Buffer.from(text).toString('latin1');
+  try {
+    const top = openFolder(root);
+    const folder = openBelowAndClose(top, latin1(parts.join('/')));
+    try {
+      const entries: ProtectedEntry[] = [];
+      add({ entries }, folder, latin1(path), latin1(name), latin1(path));
+      return entries[0] ?? null;
+    } finally {
+      closeSync(folder);
+    }
+  } catch {
+    return null;
+  }
+};
+
 /** One look through a folder. */
 interface Look {
   readonly maxFolders: number;
@@ -116,7 +143,7 @@ interface Place {
   readonly isInNew: boolean;
 }
 
-const add = ({ entries }: Look, parent: number, path: string, name: string, holder: string): void => {
+const add = ({ entries }: Pick<Look, 'entries'>, parent: number, path: string, name: string, holder: string): void => {
   const stat = look(parent, name);
   if (stat === null) return;
   const kind = entryKind(stat);

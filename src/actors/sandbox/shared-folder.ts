@@ -1,7 +1,8 @@
-import { lstatSync, realpathSync } from 'node:fs';
+import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../machines/message-of.ts';
-import { createScanner, type ProtectedEntry, type Scan } from './protected-scan.ts';
+import { linkPlaces } from './link-places.ts';
+import { createScanner, entryOf, type ProtectedEntry, type Scan } from './protected-scan.ts';
 import { moveToQuarantine, nothingQuarantined, type Quarantined } from './quarantine.ts';
 
 /** Protects a folder that agents share with the user, around one command. */
@@ -39,18 +40,36 @@ const isNotUtf8 = (path: string): boolean => {
 };
 const pathText = (path: string): string => Buffer.from(path, 'latin1').toString();
 
-/** The target of a link inside the root, where a command could change it. */
-const linkTarget = (root: string, path: string): readonly string[] => {
-  try {
-    const target = realpathSync(join(root, path));
-    return target.startsWith(`${root}/`) ? [target] : [];
-  } catch {
-    return [];
+const isSame = (one: ProtectedEntry | undefined, { kind, id, target }: ProtectedEntry): boolean =>
+  one?.kind === kind && (kind === 'link' ? one.target === target : one.id === id);
+
+/**
+ * The entries that a link with a protected name leads to: they are protected as it is. After a command, of a link that was
+ * there before, up to the first entry that the command made.
+ */
+const entriesBehind = (root: string, link: ProtectedEntry, before: ReadonlyMap<string, ProtectedEntry> | null) => {
+  if (link.kind !== 'link' || (before !== null && !isSame(before.get(link.path), link))) return [];
+  const found: ProtectedEntry[] = [];
+  for (const path of linkPlaces(root, pathText(link.path))) {
+    const entry = entryOf(root, path);
+    if (entry === null) break;
+    found.push(entry);
+    if (before !== null && !isSame(before.get(entry.path), entry)) break;
   }
+  return found;
+};
+
+const byPath = (entries: readonly ProtectedEntry[]): ReadonlyMap<string, ProtectedEntry> =>
+  new Map(entries.map((entry) => [entry.path, entry]));
+
+const withLinked = (root: string, scan: Scan, before: Scan | null): Scan => {
+  const known = before === null ? null : byPath(before.entries);
+  const behind = scan.entries.flatMap((entry) => entriesBehind(root, entry, known));
+  return { ...scan, entries: [...byPath([...behind, ...scan.entries]).values()] };
 };
 
 const readOnlyOf = (root: string, { kind, holder }: ProtectedEntry): readonly string[] => {
-  if (kind === 'link') return linkTarget(root, pathText(holder));
+  if (kind === 'link') return [];
   const path = join(root, pathText(holder));
   const stat = lstatSync(path, { throwIfNoEntry: false });
   return stat?.isFile() || stat?.isDirectory() ? [path] : [];
@@ -62,13 +81,18 @@ const madeBetween = (before: Scan, after: Scan): readonly ProtectedEntry[] => {
   const wereHeld = new Set(
     before.entries.flatMap(({ kind, id }) => (kind === 'file' || kind === 'folder' ? [id] : [])),
   );
-  return after.entries.filter(({ path, kind, id, target }) => {
+  const made = after.entries.filter(({ path, kind, id, target }) => {
     // A command cannot make it: something is mounted there. The server can, meanwhile.
     if (path === trackerName && wasThere.get(path)?.kind !== 'link') return false;
     if (kind === 'file' || kind === 'folder') return !wereHeld.has(id);
     const same = wasThere.get(path);
     return same?.kind !== kind || same.target !== target || (kind === 'other' && same.id !== id);
   });
+  // What is in one of them goes with it.
+  const paths = new Set(made.map(({ path }) => path));
+  const isBelow = (path: string): boolean =>
+    path.split('/').some((_, end, parts) => end > 0 && paths.has(parts.slice(0, end).join('/')));
+  return made.filter(({ path }) => !isBelow(path));
 };
 
 const joined = (one: Quarantined, next: Quarantined): Quarantined => ({
@@ -98,7 +122,7 @@ export const createSharedFolders = (quarantine: string, maxFolders = 50_000): Sh
     scanners.delete(root);
     scanners.set(root, scanner);
     for (const old of [...scanners.keys()].slice(0, -keptScanners)) scanners.delete(old);
-    return scanner;
+    return async (before: Scan | null): Promise<Scan> => withLinked(root, await scanner(before), before);
   };
 
   const moveMade = async (root: string, before: Scan, ids: ReadonlySet<string> | null): Promise<Quarantined> => {

@@ -1,5 +1,6 @@
 import { lstat, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { linksIn, placesOfLinks } from '../sandbox/link-places.ts';
 import { type Protection, protectionOf } from '../sandbox/protected-paths.ts';
 
 /** A value, or a text for the model that says why there is none. */
@@ -75,6 +76,12 @@ const realpathOfExisting = async (path: string): Promise<string> => {
   }
 };
 
+/** What links with protected names at the top lead to is protected as they are. */
+const behindLinks = (root: string, real: string) =>
+  placesOfLinks(root, linksIn(root)).flatMap(({ path, protection }) =>
+    `${real}/`.startsWith(`${join(root, path)}/`) ? [{ name: path, protection }] : [],
+  );
+
 /**
  * Resolves a path of the model, which must stay inside the root. For writing it refuses protected names, in the path as
  * given and in the path behind its symlinks.
@@ -95,7 +102,12 @@ export const locate = async (root: string, path: string, access: Access): Promis
   if (parts[0] === '..') return leadsOut;
 
   const found =
-    access === 'read' ? [] : [given, real].flatMap((each) => protectionOf(partsFrom(root, each).join('/')) ?? []);
+    access === 'read'
+      ? []
+      : [
+          ...[given, real].flatMap((each) => protectionOf(partsFrom(root, each).join('/')) ?? []),
+          ...behindLinks(root, real),
+        ];
   const held = found.find(({ protection }) => protection === 'held' || access === 'write');
   if (held)
     return refusePath(path, `is protected: agents may not write to ${held.name}${protectionReason(held.protection)}`);

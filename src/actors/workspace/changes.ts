@@ -1,10 +1,9 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { protectionOf } from '../sandbox/protected-paths.ts';
 import { createGit, required } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
-import { isHook } from './hooks-folder.ts';
 import { textOf } from './names.ts';
+import { obeyedIn } from './obeyed-places.ts';
 import type { Changes, SavedWork } from './port.ts';
 import { snapshotJob } from './snapshot-job.ts';
 import { snapshotInThread } from './snapshots.ts';
@@ -23,9 +22,7 @@ export const changesOf = async (dirs: GitDirs, attempt: number, base: string, la
   const end = said.indexOf('\0\0');
   const words = said.subarray(0, Math.max(end, 0)).toString('latin1').split('\0');
   const paths = words.filter((word) => !isChange.test(word)).map(textOf);
-  const guarded = [...new Set(paths)]
-    .filter((path) => protectionOf(path) !== null || isHook(dirs.repository.hooks, path))
-    .sort();
+  const guarded = [...new Set(paths)].filter(await obeyedIn(dirs, base)).sort();
   const patch =
     end < 0
       ? ''
@@ -45,7 +42,7 @@ export const liveChanges = async (
 ): Promise<Changes> => {
   const scratch = join(dirs.temporary, 'objects');
   await mkdir(scratch);
-  const own = snapshotJob(dirs, record, places, filters);
+  const own = await snapshotJob(dirs, record, places, filters);
   const largeFiles = own.largeFiles === null ? null : join(scratch, 'lfs');
   const job = { ...own, largeFiles, objects: scratch, otherObjects: dirs.objects };
   const { tree } = await snapshotInThread(job);

@@ -142,8 +142,8 @@ export const findChanges = async (
   const root = openFolder(job.top);
   try {
     const ignores = createIgnores(git, join(job.temporary, 'rules'), note, signal);
-    const { prefix, isRepository, protects, hasRules } = job;
-    const what = { index, prefix, isRepository, protects, hasRules, take, note, checkpoint, ...ignores };
+    const { prefix, isRepository, protects, hasRules, heldPlaces } = job;
+    const what = { index, prefix, isRepository, protects, hasRules, heldPlaces, take, note, checkpoint, ...ignores };
     const gone = await walk(root, what);
     await keepInOtherForm(job, keeper, root, signal);
     return [...gone.map((path) => ({ path, to: null })), ...keeper.changes];

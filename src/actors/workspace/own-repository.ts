@@ -41,7 +41,7 @@ export const createOwnRepository = ({ program, projectRoot, folder }: StoresOpti
         ...{ program, gitDir: dirs.gitDir, userGitDir: dirs.userGitDir, isAuto: false, format: repository.format },
         ...{ temporary: join(dirs.temporary, 'own'), top: repository.top, prefix: '', index: ownIndex },
         ...{ base: before ?? '', objects, otherObjects: null, largeFiles: null, carried: [] },
-        ...{ isRepository: false, protects: false, hasRules: true },
+        ...{ heldPlaces: [], isRepository: false, protects: false, hasRules: true },
       },
       signal,
     );

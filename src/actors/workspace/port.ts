@@ -49,7 +49,7 @@ export type Merged =
 export interface Changes {
   readonly attempt: number;
   readonly patch: string;
-  /** Changed paths that other programs run or trust (`protectionOf`, `isHook`), sorted. */
+  /** Changed paths that other programs run or trust (`obeyedIn`), sorted. */
   readonly guarded: readonly string[];
 }
 

@@ -17,7 +17,7 @@ export const createSaving = ({ options, records, stores, branches, placesOf, giv
   /** The commit of what is in the folder now, on the branch of the attempt; null when it is what it was. */
   const commitFolder = async (dirs: GitDirs, record: WorkRecord, title: string) => {
     const places = placesOf(record.task_id, record.attempt);
-    const { tree, notes } = await snapshotInThread(snapshotJob(dirs, record, places, filters));
+    const { tree, notes } = await snapshotInThread(await snapshotJob(dirs, record, places, filters));
     const unchanged = { tip: null, branch: record.branch, notes };
     if (tree === null) return unchanged;
     const { task_id, attempt, role, base } = record;

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { ObjectFormat } from './blobs.ts';
 import type { GitDirs } from './git-dirs.ts';
+import { linkedPlaces } from './obeyed-places.ts';
 import type { AttemptPlaces, WorkRecord } from './work-records.ts';
 
 /** All that is needed to turn a folder into a tree, as plain data: it crosses to a worker thread. */
@@ -29,6 +30,8 @@ export interface SnapshotJob {
   readonly isRepository: boolean;
   readonly protects: boolean;
   readonly hasRules: boolean;
+  /** Places (latin1) that are held because a link with a held name leads there. */
+  readonly heldPlaces: readonly string[];
   /** What the tree has although the folder began without it: path (latin1), and mode and object or null for a removal. */
   readonly carried: readonly Change[];
 }
@@ -52,13 +55,14 @@ export const indexRecords = (changes: readonly Change[], format: ObjectFormat): 
 };
 
 /** What it takes to save the folder of an attempt. */
-export const snapshotJob = (
+export const snapshotJob = async (
   dirs: GitDirs,
   { base, withheld }: WorkRecord,
   { top, index }: AttemptPlaces,
   filters: readonly string[],
-): SnapshotJob => {
+): Promise<SnapshotJob> => {
   const { program, repository, gitDir, userGitDir, objects, temporary, hasRules } = dirs;
+  const places = await linkedPlaces(dirs, base);
   const autocrlf = repository.carried.find(([key]) => key === 'core.autocrlf')?.[1].toLowerCase();
   return {
     ...{ program, gitDir, userGitDir, format: repository.format, objects, otherObjects: null, hasRules },
@@ -68,5 +72,8 @@ export const snapshotJob = (
     largeFiles: filters.includes('lfs') ? join(repository.commonDir, 'lfs') : null,
     isRepository: repository.kind === 'project',
     protects: true,
+    heldPlaces: places.flatMap(({ path, protection }) =>
+      protection === 'held' ? [Buffer.from(path).toString('latin1')] : [],
+    ),
   };
 };

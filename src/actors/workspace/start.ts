@@ -1,11 +1,10 @@
 import type { StartConflict } from '../../machines/agent-context.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
-import { protectionOf } from '../sandbox/protected-paths.ts';
 import { changesBetween, combine, commitTree, contains } from './commits.ts';
 import type { GitDirs } from './git-dirs.ts';
-import { isHook } from './hooks-folder.ts';
 import { textOf } from './names.ts';
+import { obeyedIn } from './obeyed-places.ts';
 import { repositoryMade, type Stopped, stop } from './obstacles.ts';
 import type { Change } from './snapshot-job.ts';
 import type { Begun } from './stores.ts';
@@ -106,7 +105,7 @@ const none = '000000';
  */
 export const findWithheld = async ({ dirs, head }: Begun, start: string): Promise<Withheld> => {
   if (start === head) return { instead: [], withheld: [] };
-  const isObeyed = (path: string): boolean => protectionOf(path) !== null || isHook(dirs.repository.hooks, path);
+  const isObeyed = await obeyedIn(dirs, head);
   const changes = (await changesBetween(dirs, head, start)).filter(({ path }) => isObeyed(textOf(path)));
   const side = (path: string, mode: string, oid: string): Change => ({
     path,

@@ -1,4 +1,5 @@
 import { closeSync, type Stats } from 'node:fs';
+import { isAtPlace } from '../sandbox/link-places.ts';
 import { isEmptyFolder, look, namesIn, openBelow, openFolderIn } from './handles.ts';
 import { type Index, type IndexEntry, noteOf } from './index-file.ts';
 import { createNameRules, foldersOf, type NameRule, shownName } from './names.ts';
@@ -21,6 +22,8 @@ export interface WalkOptions {
   readonly prefix: string;
   /** Whether names that other programs obey are left out; not in the user's own folder. */
   readonly protects: boolean;
+  /** Further places that are left out, as a whole. */
+  readonly heldPlaces: readonly string[];
   /** Whether the top is a repository: then a bare one there is not obeyed. */
   readonly isRepository: boolean;
   /** Whether rules of the whole repository may ignore a new name. */
@@ -123,11 +126,23 @@ const lookAt = (walk: Walk, folder: number, parent: string, name: string): Stats
   }
 };
 
-const visitEntry = (walk: Walk, folder: number, parent: string, name: string, held: boolean, ruled: boolean): void => {
+/** A folder on the way to a place is none itself; anything else in its stead would lead the link elsewhere. */
+const isHeldPlace = ({ options: { protects, heldPlaces } }: Walk, path: string, isFolder: boolean): boolean =>
+  protects && (isFolder ? heldPlaces.includes(path) : isAtPlace(heldPlaces, path));
+
+const visitEntry = (
+  walk: Walk,
+  folder: number,
+  parent: string,
+  name: string,
+  heldAbove: boolean,
+  ruled: boolean,
+): void => {
   const path = parent + name;
   const stat = lookAt(walk, folder, parent, name);
   if (stat === null) return;
   const isFolder = stat.isDirectory();
+  const held = heldAbove || isHeldPlace(walk, path, isFolder);
   const isKnown = isFolder ? walk.folders.has(`${path}/`) : walk.options.index.entries.has(path);
   if (held && !isKnown) leaveOutNew(walk, folder, path, name, isFolder);
   else if (!isFolder && !stat.isFile() && !stat.isSymbolicLink())
@@ -228,7 +243,10 @@ const isUnread = (walk: Walk, path: string): boolean => {
   if (walk.skipped.has(path)) return true;
   for (let at = path.lastIndexOf('/'); at >= 0; at = path.lastIndexOf('/', at - 1))
     if (walk.skipped.has(path.slice(0, at))) return true;
-  return walk.options.protects && path.split('/').some((part) => walk.rulesOf(part).protection === 'held');
+  if (!walk.options.protects) return false;
+  return (
+    isAtPlace(walk.options.heldPlaces, path) || path.split('/').some((part) => walk.rulesOf(part).protection === 'held')
+  );
 };
 
 /**

@@ -211,6 +211,41 @@ describe.skipIf(!ok)(`what other programs obey and is there already${reason}`, (
     expect(lstatSync(join(scene.root, '.zed')).isSymbolicLink()).toBe(true);
   });
 
+  test('what a protected link leads to is held as the link is: through further links, and where nothing is yet', async () => {
+    const scene = makeScene({ ...files, 'tools/hooks/readme': 'mine' });
+    for (const [target, link] of [
+      ['a', '.zed'],
+      ['editor', 'a'],
+      ['cfg', '.claude'],
+      ['tools/hooks', '.husky'],
+    ] as const)
+      symlinkSync(target, join(scene.root, link));
+
+    const script =
+      'mkdir cfg; echo x > cfg/settings.json; rm a; mkdir a; echo x > a/tasks.json; mv tools t2; mkdir -p tools/hooks; echo x > tools/hooks/pre-commit; ls';
+    const result = await run(scene, script);
+    await run(scene, 'echo x > editor/new.json');
+
+    expect(result.quarantined.toSorted()).toEqual(['a', 'cfg', 'tools/hooks']);
+    expect(readdirSync(join(scene.root, 't2/hooks'))).toEqual(['readme']);
+    expect(['cfg', 'a', 'tools/hooks'].map((path) => existsSync(join(scene.root, path)))).toEqual([
+      false,
+      false,
+      false,
+    ]);
+  });
+
+  test('a protected link that a command makes takes no folder of the user with it', async () => {
+    const scene = makeScene(files);
+    symlinkSync('a', join(scene.root, '.zed'));
+    symlinkSync('editor', join(scene.root, 'a'));
+
+    const result = await run(scene, 'ln -s src .vscode; ln -sfn src a');
+
+    expect(result.quarantined.toSorted()).toEqual(['.vscode', 'a']);
+    expect(readFileSync(join(scene.root, 'src/a.txt'), 'utf8')).toBe('as it was');
+  });
+
   test('a folder of the user that nobody may list stays as it is', async () => {
     const scene = makeScene(files);
     mkdirSync(join(scene.root, 'closed'));

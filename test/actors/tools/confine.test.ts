@@ -100,6 +100,20 @@ describe('held names', () => {
     expect(write).toEqual({ ok: false, text: expect.stringMatching(/is protected: agents may not write to \.?\w/) });
   });
 
+  test.each(['cfg/settings.json', 'cfg', 'editor/launch.json', '.vscode/new.json'])(
+    '%s, which a protected link leads to, may not be written',
+    async (path) => {
+      const { root } = await createWorkbench();
+      await mkdir(join(root, 'editor'));
+      await symlink('a', join(root, '.vscode'));
+      await symlink('editor', join(root, 'a'));
+      await symlink('cfg', join(root, '.claude'));
+
+      expect(await locate(root, path, 'write_reviewed')).toMatchObject({ ok: false });
+      expect(await locate(root, 'editors/a', 'write')).toMatchObject({ ok: true });
+    },
+  );
+
   test.each(['.gitignore', 'src/git/config', '.beads-notes', 'claude/a'])('%s is not one of them', async (path) => {
     const { root } = await createWorkbench();
 

@@ -49,6 +49,41 @@ test('an empty folder with a protected name, as the sandbox leaves one, is saved
   expect(treeOf(project)).toEqual(['a.txt', 'b.txt']);
 });
 
+test('what a link with a protected name leads to is protected as the link is, also where nothing is yet', async () => {
+  const project = makeRepository();
+  mkdirSync(join(project, 'editor'));
+  mkdirSync(join(project, 'tools/hooks'), { recursive: true });
+  writeFileSync(join(project, 'editor/settings.json'), '{}\n');
+  writeFileSync(join(project, 'tools/hooks/readme'), 'x\n');
+  for (const [target, link] of [
+    ['a', '.vscode'],
+    ['editor', 'a'],
+    ['tools/hooks', '.husky'],
+    ['cfg', '.claude'],
+    ['ci', '.github'],
+  ] as const)
+    symlinkSync(target, join(project, link));
+  gitIn(project, 'add', '.');
+  gitIn(project, 'commit', '--quiet', '-m', 'links');
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const { root } = await workspace.open(anAttempt());
+  for (const path of ['cfg', 'ci', 'part']) mkdirSync(join(root, path));
+  const evil = ['editor/tasks.json', 'editor/settings.json', 'tools/hooks/pre-commit', 'cfg/settings.json'];
+  for (const path of [...evil, 'ci/x.yml', 'part/b.txt', 'tools/c.txt']) writeFileSync(join(root, path), 'evil\n');
+  rmSync(join(root, 'a'));
+  symlinkSync('part', join(root, 'a'));
+
+  const saved = await workspace.save(anAttempt(), 'x');
+
+  expect(gitIn(project, 'diff', '--name-only', 'HEAD', 'agent/bd-a1/1').split('\n')).toEqual([
+    'ci/x.yml',
+    'part/b.txt',
+    'tools/c.txt',
+  ]);
+  expect(saved?.notes).toHaveLength(5);
+  expect((await workspace.diff(id, 1))?.guarded).toEqual(['ci/x.yml']);
+});
+
 test('settings that programs obey are on the branch, and in no other folder until a person merged them', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());

@@ -1,0 +1,66 @@
+import { lstatSync, readdirSync, readlinkSync, type Stats } from 'node:fs';
+import { dirname, isAbsolute, join, relative } from 'node:path';
+import { type Protection, protectionOf } from './protected-paths.ts';
+
+/** A place in a folder, relative to it, that programs obey because a link with a protected name leads there. */
+export interface LinkPlace {
+  readonly path: string;
+  readonly protection: Protection;
+}
+
+const mostSteps = 1_000;
+
+const lookAt = (path: string): Stats | null => {
+  try {
+    return lstatSync(path);
+  } catch {
+    return null;
+  }
+};
+
+/**
+ * The places inside the folder that a link leads to: each further link, and at last what is there or would be. In the order
+ * of the way. The folder itself is none.
+ */
+export const linkPlaces = (top: string, link: string): readonly string[] => {
+  const found: string[] = [];
+  const note = (path: string): void => {
+    const inside = relative(top, path);
+    if (inside !== '' && inside !== link && inside !== '..' && !inside.startsWith('../')) found.push(inside);
+  };
+  let at = top;
+  let left: readonly string[] = link.split('/');
+  for (let steps = 0; left.length > 0 && steps < mostSteps; steps += 1) {
+    const [name = '', ...rest] = left;
+    const next = join(at, name);
+    left = rest;
+    if (name === '..' || lookAt(next)?.isSymbolicLink() !== true) {
+      at = name === '..' ? dirname(at) : next;
+      continue;
+    }
+    note(next);
+    const target = readlinkSync(next);
+    if (isAbsolute(target)) at = '/';
+    left = [...target.split('/'), ...rest];
+  }
+  if (left.length === 0) note(at);
+  return found;
+};
+
+/** The places that links lead to whose paths are given; other paths count for nothing. */
+export const placesOfLinks = (top: string, links: Iterable<string>): readonly LinkPlace[] =>
+  [...links].flatMap((link) => {
+    const known = protectionOf(link);
+    if (known === null) return [];
+    return linkPlaces(top, link).map((path) => ({ path, protection: known.protection }));
+  });
+
+/** The links that are right in a folder. */
+export const linksIn = (folder: string): readonly string[] =>
+  lookAt(folder)?.isDirectory() === true
+    ? readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isSymbolicLink() ? [entry.name] : []))
+    : [];
+
+/** Whether a path is such a place, is in it, or is on the way to it. */
+export const isAtPlace = (places: readonly string[], path: string): boolean =>
+  places.some((place) => place === path || path.startsWith(`${place}/`) || place.startsWith(`${path}/`));
