@@ -264,7 +264,7 @@ test('a full queue is an answer with 200 that says when to ask again', async () 
   }
 });
 
-test('an error inside says nothing of its inside', async () => {
+test('an internal error shows no details', async () => {
   const { call, tracker, logged } = await startServer();
   tracker.list = () => Promise.reject(new Error('secret detail'));
 
@@ -343,7 +343,7 @@ test('dependencies are added and removed, a cycle is refused by name', async () 
   expect(removed.result).toMatchObject({ dependencies: [], ready: true });
 });
 
-test('an unknown method is told which there are', async () => {
+test('the answer to an unknown method lists the methods', async () => {
   const { call } = await startServer();
 
   const { error } = await call('no-such-method', {});

@@ -95,7 +95,7 @@ const shouldBe: Readonly<Record<OnRestart, (given: ReturnType<typeof restarted>)
   never: () => true,
 };
 
-test('the tables have every state of the charts, and no other', () => {
+test('the tables have every state of the machines, and no other', () => {
   expect(Object.keys(taskRestart).toSorted()).toEqual(leavesOf(taskMachine).toSorted());
   expect(Object.keys(agentRestart).toSorted()).toEqual(leavesOf(agentMachine).toSorted());
 });
@@ -114,7 +114,7 @@ test.each(Object.entries(taskRestart))(
   },
 );
 
-test('an agent that was setting its table again goes on where it was before that', () => {
+test('an agent that was preparing again resumes where it was before that', () => {
   const { preparing } = agentRestart;
   if (typeof preparing !== 'function') throw new Error('where it goes on depends on its context');
 

@@ -30,7 +30,7 @@ const request = (...args: Parameters<typeof place>): SupervisorEvent => ({
 });
 const giveBack = (id: string): SupervisorEvent => ({ type: 'slot.returned', taskId: id as TaskId });
 
-test('a free slot goes to the highest priority, then to who came first', () => {
+test('a free slot goes to the highest priority, then to the oldest request', () => {
   const { send, granted } = start(1);
   for (const event of [
     request('bd-busy'),
@@ -45,7 +45,7 @@ test('a free slot goes to the highest priority, then to who came first', () => {
   expect(granted()).toEqual(['bd-busy', 'bd-urgent', 'bd-early', 'bd-late']);
 });
 
-test('asking again keeps the place and is granted once', () => {
+test('a repeated request keeps its position and is granted once', () => {
   const { send, granted, actor } = start(1);
   for (const id of ['bd-a', 'bd-b', 'bd-b', 'bd-c', 'bd-b']) send(request(id));
 
@@ -53,7 +53,7 @@ test('asking again keeps the place and is granted once', () => {
   expect(granted()).toEqual(['bd-a']);
 });
 
-test('a queue that holds its limit refuses the next one, but nobody who had a place before', () => {
+test('a full queue refuses the next request, but none that was in it before', () => {
   const { send, facts, granted, actor } = start(1);
   send({ type: 'caps.changed', cap: 1, roleCaps: {}, queueLimit: 1 });
   for (const id of ['bd-a', 'bd-b', 'bd-c', 'bd-b', 'bd-a']) send(request(id));
@@ -82,7 +82,7 @@ test('while tasks are restored nobody gets a slot, then the first in order does'
   expect(granted).toEqual(['bd-b']);
 });
 
-test('who leaves the queue is not granted', () => {
+test('a task that leaves the queue gets no slot', () => {
   const { send, granted } = start(1);
   for (const event of [request('bd-a'), request('bd-b'), request('bd-c'), giveBack('bd-b'), giveBack('bd-a')])
     send(event);

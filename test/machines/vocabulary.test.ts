@@ -228,7 +228,7 @@ test('a refusal is shown while the task rests', () => {
   expect(view.error).toMatchObject({ code: 'queue_full', facts: { limit: 3 } });
 });
 
-test('a slot that nobody filled says its name', async () => {
+test('an actor that nobody provided rejects with its name', async () => {
   const actor = createActor(declareActor<void, void>('claim'));
   actor.subscribe({ error: () => {} });
   const ended = toPromise(actor);

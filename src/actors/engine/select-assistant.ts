@@ -11,12 +11,12 @@ export interface BackendSelector {
   /** Checks the logins of assistants again before it answers that there is no backend. */
   afterLoginCheck(run: RunOptions, role: Role): Promise<SelectedBackend>;
   /** For an attempt of our own loop. @throws without a credential */
-  requireModel(seat: { readonly options: RunOptions; readonly role: Role }): {
+  requireModel(attempt: { readonly options: RunOptions; readonly role: Role }): {
     readonly model: Model;
     readonly name: string;
   };
   /** Price of an attempt of our own loop; undefined when unknown. Needs no credential. */
-  priceFor(seat: { readonly options: RunOptions; readonly role: Role }): Price | undefined;
+  priceFor(attempt: { readonly options: RunOptions; readonly role: Role }): Price | undefined;
   /** Refuses a cost limit when the price is unknown. @throws invalid_params */
   requireCost(run: RunOptions, role: Role): Promise<void>;
 }

@@ -20,7 +20,7 @@ export interface Slots {
 /** Part of queue_full: the caller may ask again after this time. */
 const queueRetrySeconds = 10;
 
-/** `holdsSlot` reads the committed state: an actor that broke is restored and still has its slot. */
+/** `holdsSlot` reads the committed state: a failed actor is restored and still has its slot. */
 export const createSlots = (
   supervisor: Pick<Supervision, 'send' | 'on'>,
   holdsSlot: (taskId: TaskId) => boolean,

@@ -133,8 +133,8 @@ const errorOf = (status: string, { context, tags }: TaskState): TaskView['error'
     const { code, message, facts } = context.failure;
     return { code, message, facts: { ...facts } };
   }
-  const stands = !tags.has('pending') || tags.has('phase:waiting_for_tracker');
-  if (!finalStatuses.has(status) && stands && context.refusal !== null)
+  const isCurrent = !tags.has('pending') || tags.has('phase:waiting_for_tracker');
+  if (!finalStatuses.has(status) && isCurrent && context.refusal !== null)
     return {
       code: context.refusal.code,
       message: describeRefusal(context.refusal),

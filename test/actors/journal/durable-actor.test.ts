@@ -48,7 +48,7 @@ const setUp = (work: (signal: AbortSignal) => Promise<string>, onCommit: (seen: 
   return { logic, order, seen };
 };
 
-test('a transition is committed before the work that it causes starts', async () => {
+test('a transition is committed before its effects start', async () => {
   const { logic, order } = setUp(() => new Promise(() => {}));
   const actor = createActor(logic).start();
 
@@ -76,7 +76,7 @@ test('a transition that cannot be committed ends the actor, and nothing of it st
   expect(actor.getSnapshot().status).toBe('error');
 });
 
-test('what an actor began is stopped when it ends because a transition cannot be committed', () => {
+test('the children of an actor stop when it ends because a transition cannot be committed', () => {
   const signals: AbortSignal[] = [];
   const { logic } = setUp(
     (signal) => {
@@ -126,7 +126,7 @@ test('an event that changes nothing is not committed, and neither is a stop', ()
   expect(seen.map(({ to }) => to)).toEqual(['resting']);
 });
 
-test('a restored actor works again on what it was at, and commits nothing for it', () => {
+test('a restored actor starts its work again and commits nothing for it', () => {
   const first = setUp(() => new Promise(() => {}));
   const actor = createActor(first.logic).start();
   actor.send({ type: 'go' });

@@ -100,7 +100,7 @@ test('a gathered change is committed with the next one, or by itself after a mom
   expect(store.lastSeq()).toBe(2 + 1 + 15);
 });
 
-test('the gathered states of an actor that broke are given up, its progress is kept', () => {
+test('the gathered states of a failed actor are dropped, its progress is kept', () => {
   const { store, journal } = setUp();
   const actor = { id: 'bd-a', taskId: 'bd-a', version: 1, pending: true, changedAt: 1, snapshot: '{}' };
   journal.gather({ actor, entries: [line('bd-a', 1)] });
@@ -127,7 +127,7 @@ test('what a listener throws is reported; the commit stands, and the other liste
   expect([heard, store.lastSeq()]).toEqual([['1'], 1]);
 });
 
-test('a listener that commits is told of it after the commit that it heard of', () => {
+test('a listener that commits is called for it after the commit before', () => {
   const { journal } = setUp();
   const heard: string[] = [];
   journal.onCommit(([first]) => {

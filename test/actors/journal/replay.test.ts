@@ -10,7 +10,7 @@ const run = async (running: Running, verify?: readonly string[]) => {
   return task_id as TaskId;
 };
 
-test('the charts run over the journal come to every state that was recorded, and to the saved one', async () => {
+test('a replay of the journal reaches every recorded state, and the saved one', async () => {
   const look = { calls: [{ tool: 'find', arguments: { pattern: '*' } }] };
   const running = await startSystem({ turns: [look, finish()] });
   const id = await run(running, ['true']);
