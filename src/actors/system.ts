@@ -180,7 +180,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   /** Saves changes that could not be saved at the end of their attempts. */
   const sweep = async (): Promise<void> => {
     const isOver = (taskId: TaskId, attempt: number): boolean => !mayContinue(store, taskId, attempt);
-    for (const work of await workspace.sweep(isOver)) log('the changes of an attempt could not be saved', { work });
+    for (const work of await workspace.sweep(isOver)) log('something is left of earlier attempts', { work });
   };
 
   return {

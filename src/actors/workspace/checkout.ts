@@ -5,7 +5,7 @@ import { type GitDirs, readHead } from './git-dirs.ts';
 import { moveFiles } from './move-files.ts';
 import { type Checkout, findObstacle, type Stopped, stop } from './obstacles.ts';
 import { isPresent } from './plain.ts';
-import { requirePlainLogs, whileUserWaits } from './user-locks.ts';
+import { requirePlainLogs, withUserLocks } from './user-locks.ts';
 
 interface Move {
   readonly head: string;
@@ -23,7 +23,7 @@ export const intoCheckout = async (dirs: GitDirs, checkout: Checkout, move: Move
   const changes = await changesBetween(dirs, move.head, move.target, move.signal);
   const refused = await filterRefusal(dirs, checkout, move.target, changes);
   if (refused !== null) return refused;
-  return whileUserWaits(gitDir, checkout.index, async () => {
+  return withUserLocks(gitDir, checkout.index, async () => {
     if ((await readHead(gitDir)) !== dirs.head) return stop('the project has switched to another branch meanwhile');
     await requirePlainLogs(dirs, checkout.branch ?? '');
     return (await findObstacle(dirs, move, changes)) ?? (await moveFiles(dirs, checkout, move));

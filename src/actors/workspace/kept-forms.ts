@@ -68,7 +68,7 @@ export const formsOf = async (
     const now = content(path);
     if (now === null || !hasLineEnds(now) || !looksLikeText(now)) continue;
     const earlier = before === undefined ? null : await git(['cat-file', 'blob', before.oid], { signal });
-    // Who has CR LF in the repository already keeps it, as with git itself.
+    // Like git, keep CR LF if the committed version has it.
     if (earlier === null || !hasLineEnds(earlier.stdout)) forms.set(path, 'lf');
   }
   return forms;

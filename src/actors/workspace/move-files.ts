@@ -7,7 +7,7 @@ import { type GitDirs, readHead } from './git-dirs.ts';
 import { beginMove, copyIndex, endMove, installIndex, type MoveRecord, readMove } from './move-record.ts';
 import { type Checkout, type Stopped, stop } from './obstacles.ts';
 import { putBack } from './put-back.ts';
-import { whileUserWaits } from './user-locks.ts';
+import { withUserLocks } from './user-locks.ts';
 
 interface Move {
   readonly head: string;
@@ -20,9 +20,9 @@ const inTheWay = /^error: (?:Entry|Updating|Untracked working tree file) '(.+?)'
 const filesIn = (stderr: string): readonly string[] => [...stderr.matchAll(inTheWay)].flatMap(([, name]) => name ?? []);
 
 const sentence = (kept: readonly string[]): string =>
-  `a merge was cut short; ${kept.slice(0, 10).join(', ')} changed since and stay as they are, look at them before you go on`;
+  `a merge was interrupted and undone, except for files that you changed since: ${kept.slice(0, 10).join(', ')}; check them`;
 
-/** Git looks at every path, and changes none. What only looks changed, by its times, is looked at again. */
+/** Asks git whether it would refuse. If so, the times in the index are refreshed, and it is asked once more. */
 const refusalOf = async (
   git: (...args: readonly string[]) => Promise<GitAnswer>,
   { head, target, signal }: Move,
@@ -67,7 +67,7 @@ export const moveFiles = async (
 
   const takeBack = async (): Promise<void> => {
     const kept = await putBack(dirs, moving, record, flags).catch((error: unknown) => {
-      const why = 'the project folder holds a part of the work, which is taken back before the next merge';
+      const why = 'the project folder has a part of the work; it is undone before the next merge';
       throw new GitError(`${why}: ${messageOf(error)}`);
     });
     await endMove(moving);
@@ -96,26 +96,26 @@ export const moveFiles = async (
   return null;
 };
 
-/** Ends a move that a crash cut short. @returns what the user must know of it, or null */
-export const mendMove = async (
+/** Undoes or finishes a merge that a crash interrupted. @returns a message for the user, or null */
+export const recoverMerge = async (
   dirs: GitDirs,
   { moving, index }: Pick<Checkout, 'moving' | 'index'>,
   record: MoveRecord,
 ): Promise<string | null> => {
-  // A git that the crash left alone goes on otherwise.
+  // A git process that survived the crash is ended first.
   await endOrphans('GIT_INDEX_FILE', moving.index);
-  return whileUserWaits(dirs.repository.gitDir, index, async () => {
+  return withUserLocks(dirs.repository.gitDir, index, async () => {
     if ((await readMove(moving)) === null) return null;
     const now = await commitOf(dirs, 'HEAD');
     const isSameBranch = (await readHead(dirs.repository.gitDir)) === record.head_text;
     let told: string | null = null;
     if (isSameBranch && now === record.target) {
       if (!(await installIndex(moving, index, record)))
-        told = 'a merge was cut short and is whole now; run git reset, so that git looks at the files anew';
+        told = 'a merge was interrupted and is complete now; run git reset, so that git reads the files again';
     } else if (isSameBranch && now === record.head) {
       const kept = await putBack(dirs, moving, record, await filterFlags(dirs, record.filters));
       if (kept.length > 0) told = sentence(kept);
-    } else told = 'a merge was cut short, and the branch was changed since; look at the files before you go on';
+    } else told = 'a merge was interrupted, and the branch was changed since; check git status';
     await endMove(moving);
     return told;
   });

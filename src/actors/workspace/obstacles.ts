@@ -92,7 +92,7 @@ export const repositoryMade = async (
   );
 };
 
-/** What the work would do that a merge never does, or what of the user's would be lost. */
+/** The first reason to refuse a merge, or null. */
 export const findObstacle = async (
   dirs: GitDirs,
   move: { readonly head: string; readonly target: string },

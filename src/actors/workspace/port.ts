@@ -33,7 +33,7 @@ export interface SavedWork {
 }
 
 export const mergeModes = ['none', 'ff', 'squash'] as const;
-/** How the work of an attempt comes into the project's own branch: not by itself, by moving it on, or as one commit. */
+/** How work comes into the project's branch: by hand, by fast-forward, or as one commit. */
 export type MergeMode = (typeof mergeModes)[number];
 
 export const filterNames = ['lfs'] as const;

@@ -58,7 +58,7 @@ const writeOut = async (
   await required(what, userGit([...flags, 'checkout-index', '-q', '-z', '--stdin'], { ...where, input }));
 };
 
-/** Where the system keeps one, such as a mount point, an empty folder stays. */
+/** A folder that cannot be removed, such as a mount point, stays empty. */
 const removeEmptyFolders = async (dirs: GitDirs, paths: readonly string[]): Promise<void> => {
   const deepestFirst = [...foldersOf(paths)].sort((one, other) => other.length - one.length);
   for (const folder of deepestFirst) await rmdir(atTop(dirs, folder.slice(0, -1))).catch(() => {});
@@ -83,8 +83,8 @@ const restore = async (dirs: GitDirs, path: string, from: Buffer): Promise<void>
 };
 
 /**
- * Gives the user's files back what they had before a move that was cut short. A file that is neither as before nor as the
- * move makes it is the user's: it stays. @returns such files, for people
+ * Undoes a merge that was interrupted. A file that has neither its old nor its new content is the user's: it stays.
+ * @returns such files, for people
  */
 export const putBack = async (
   dirs: GitDirs,

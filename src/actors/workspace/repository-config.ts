@@ -6,7 +6,7 @@ import { plainText } from './plain.ts';
 
 export type Settings = ReadonlyMap<string, string>;
 
-/** What texts say that were read lately: the same text says the same. */
+/** Settings by the text of the file. */
 const known = new Map<string, Settings>();
 const mostKnown = 20;
 

@@ -3,7 +3,7 @@ import { commitOf } from './commits.ts';
 import { findRepository } from './find-repository.ts';
 import { GitError } from './git.ts';
 import { type GitDirs, withGitDirs } from './git-dirs.ts';
-import { mendMove } from './move-files.ts';
+import { recoverMerge } from './move-files.ts';
 import { movePlaces, readMove } from './move-record.ts';
 import { createOwnRepository, ownBranch, type StoresOptions } from './own-repository.ts';
 import type { Repository } from './repository.ts';
@@ -30,14 +30,22 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
     return withGitDirs(program, repository, uses, work);
   };
 
-  const mend = async (): Promise<string | null> => {
+  /** Messages that nobody was shown yet. */
+  const untold: string[] = [];
+
+  const recover = async (): Promise<string | null> => {
     const record = await readMove(moving);
-    if (record === null) return null;
-    return use(record.kind, (dirs) => mendMove(dirs, { moving, index: indexOf(dirs.repository) }, record));
+    if (record !== null) {
+      const told = await use(record.kind, (dirs) =>
+        recoverMerge(dirs, { moving, index: indexOf(dirs.repository) }, record),
+      );
+      if (told !== null) untold.push(told);
+    }
+    return untold.length === 0 ? null : untold.join('; ');
   };
 
   const beginOwn = async <Result>(work: (begun: Begun) => Promise<Result>, signal?: AbortSignal): Promise<Result> => {
-    await mend();
+    await recover();
     return use('own', async (dirs) => work({ dirs, head: await own.commit(dirs, signal) }));
   };
 
@@ -65,8 +73,10 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
     },
     /** Uses the repository that earlier work is in. */
     use,
-    /** Ends a merge that a crash cut short. @returns what the user must know of it, or null */
-    mend,
+    /** Undoes or finishes a merge that a crash interrupted. @returns messages for the user until they were shown, or null */
+    recover,
+    /** The messages were shown. */
+    shown: (): void => void untold.splice(0),
     /** The user's files, and what stands for their branch. */
     checkout: async (dirs: GitDirs, filters: readonly string[], signal?: AbortSignal) => {
       const places = { index: indexOf(dirs.repository), moving };

@@ -17,7 +17,7 @@ export const requirePlainLogs = async ({ repository }: GitDirs, branch: string):
 
 const ours = /^agent-server (\d+)$/;
 
-/** What this process holds: another one had the same id before. */
+/** The locks of this process: an old lock may name the same process id. */
 const held = new Set<string>();
 
 /** Whether a crash left it: a lock of ours whose process is gone. */
@@ -60,7 +60,7 @@ export const userLocks = (gitDir: string, index: string): readonly [head: string
   `${index}.lock`,
 ];
 
-export const whileUserWaits = async <Result>(
+export const withUserLocks = async <Result>(
   gitDir: string,
   index: string,
   work: () => Promise<Result>,

@@ -24,8 +24,12 @@ const createMerging =
     signal?.throwIfAborted();
     const record = await records.read(taskId, attempt);
     if (record?.commit == null || mode === 'none') return { status: 'nothing' };
-    await stores.mend();
     const { branch, commit, role } = record;
+    const interrupted = await stores.recover();
+    if (interrupted !== null) {
+      stores.shown();
+      return { status: 'conflict', branch, why: interrupted, files: [] };
+    }
     const message = `${title}\n\nTask: ${taskId}\nAttempt: ${attempt}\n`;
     return stores.use(record.kind, async (dirs) => {
       const checkout = await stores.checkout(dirs, options.filters, signal);
@@ -81,7 +85,8 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     leftOut: async (taskId, attempt) => (await records.read(taskId, attempt))?.notes ?? [],
     sweep: async (isOver) => {
       await stores.tidy();
-      const cut = await inTurn(stores.mend).catch(messageOf);
+      const cut = await inTurn(stores.recover).catch(messageOf);
+      stores.shown();
       const failed = [...(await removals.sweep()), ...(cut === null ? [] : [cut])];
       for (const { task_id, attempt, role, closed } of await records.all()) {
         const taskId = task_id as TaskId;

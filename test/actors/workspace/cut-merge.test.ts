@@ -132,9 +132,12 @@ test('what the user changed after the crash stays, and is named', async () => {
   writeFileSync(join(project, nameOf(0)), 'mine\n');
 
   const next = await worktreesOf(project, state);
-  const told = await next.sweep(() => true);
+  const told = await next.merge(task, 1, 'squash', 'Change it');
 
-  expect(told).toEqual([expect.stringContaining(`${nameOf(0)} changed since and stay as they are`)]);
+  expect(told).toMatchObject({
+    status: 'conflict',
+    why: expect.stringContaining(`files that you changed since: ${nameOf(0)}; check them`),
+  });
   expect(readFileSync(join(project, nameOf(0)), 'utf8')).toBe('mine\n');
   expect(gitIn(project, 'status', '--porcelain')).toBe(` M ${nameOf(0)}`);
 });
@@ -198,7 +201,7 @@ test('a merge that could not be taken back at once is taken back when there is r
   const next = await worktreesOf(project, state);
   const told = await next.sweep(() => true);
 
-  expect(first).toMatchObject({ status: 'conflict', why: expect.stringContaining('holds a part of the work') });
+  expect(first).toMatchObject({ status: 'conflict', why: expect.stringContaining('has a part of the work') });
   expect(told).toEqual([]);
   expect([gitIn(project, 'status', '--porcelain'), isWhole(project, 'old')]).toEqual(['', true]);
 });
