@@ -12,10 +12,10 @@ import type { AttemptPlaces } from './work-records.ts';
 export interface NewFolder {
   readonly start: string;
   readonly branch: string;
-  /** What the folder has instead of what its start has. */
+  /** Files in another version than the start commit's. */
   readonly instead: readonly Change[];
   readonly projectRoot: string;
-  /** What is copied although git does not know it; relative to the project. */
+  /** Paths to copy that git does not know; relative to the project. */
   readonly copies: readonly string[];
   readonly isMounted: boolean;
   readonly removals: Removals;

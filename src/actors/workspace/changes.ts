@@ -11,10 +11,10 @@ import type { AttemptPlaces, WorkRecord } from './work-records.ts';
 
 const plain = ['--no-ext-diff', '--no-textconv', '--no-color', '--submodule=short'];
 
-/** What precedes the paths of a change: modes, objects and a letter. A path that looks like it is no protected one. */
+/** The modes, objects and letter before the paths of a change. No protected path looks like it. */
 const isChange = /^:[0-7]{6} [0-7]{6} [0-9a-f]+ [0-9a-f]+ [A-Z]\d*$/;
 
-/** What differs between a commit and a later commit or tree, as a patch. */
+/** The patch from a commit to a later commit or tree. */
 export const changesOf = async (dirs: GitDirs, attempt: number, base: string, later: string): Promise<Changes> => {
   const args = ['diff-tree', '-p', '--raw', '-z', '-r', '-M', '--full-index', ...plain, base, later];
   const said = await required('its changes cannot be read', dirs.git(args));
@@ -52,7 +52,7 @@ export const liveChanges = async (
   return changesOf({ ...dirs, git }, record.attempt, record.base, tree);
 };
 
-/** What an attempt changed, as its results say it; null when that is nothing. */
+/** The counts for the results; null without a change. */
 export const workOf = async (
   { git }: GitDirs,
   { branch, base, commit, notes }: WorkRecord,

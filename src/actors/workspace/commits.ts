@@ -48,7 +48,7 @@ export const commonOf = async ({ git }: GitDirs, ours: string, theirs: string): 
 export const contains = async ({ git }: GitDirs, commit: string, ancestor: string): Promise<boolean> =>
   commit === ancestor || (await git(['merge-base', '--is-ancestor', ancestor, commit])).ok;
 
-/** Who commits what agents did. */
+/** The variables of git for the commits of a role. */
 const asAgent = (role: string): Readonly<Record<string, string>> => {
   const [name, email] = [`agent-server (${role})`, 'agent-server@localhost'];
   return { GIT_AUTHOR_NAME: name, GIT_AUTHOR_EMAIL: email, GIT_COMMITTER_NAME: name, GIT_COMMITTER_EMAIL: email };

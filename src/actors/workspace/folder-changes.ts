@@ -22,7 +22,7 @@ export interface Reading {
 }
 
 const mebibyte = 1024 ** 2;
-/** What the usual hosts of repositories take. */
+/** The limit of the usual hosts of repositories. */
 const fileMiB = 100;
 /** So much is read and kept in a few seconds, whatever is in the files. */
 const saveMiB = 512;
@@ -110,7 +110,7 @@ const keepInOtherForm = async (
   }
 };
 
-/** What of a folder is new, different or gone; the content of what is new or different is kept as objects. */
+/** Finds new, different and deleted paths of a folder, and keeps the content of the first two as objects. */
 export const findChanges = async (
   job: SnapshotJob,
   { index, git, note, checkpoint, signal }: Reading,

@@ -72,7 +72,7 @@ export const configText = (
   return [...version, ...settings].map(setting).join('');
 };
 
-/** What a git directory of ours has: the texts of its files, and links to what is the user's. */
+/** A git directory of ours: the texts of its files, and its links to the user's. */
 interface DirContent {
   readonly files: readonly (readonly [name: string, text: string])[];
   readonly links: readonly (readonly [name: string, target: string])[];
@@ -106,7 +106,6 @@ export const readHead = async (gitDir: string): Promise<string> => {
 
 const saysSomething = (rules: string): boolean => /^[^#\r\n]/m.test(rules);
 
-/** What the two git directories of a repository have now. */
 const contentOf = async (repository: Repository, head: string) => {
   const { commonDir } = repository;
   const textOf = async (...path: readonly string[]): Promise<string> =>

@@ -20,7 +20,7 @@ const configOf = (projectRoot: string): string => {
 };
 
 /**
- * Who commits, for commands that do not see the user's home: the user's own name and address as git's variables, unless
+ * The user's name and address as git's variables, for commands that do not see the user's home, unless
  * the repository names somebody, whom the variables would override.
  */
 export const gitIdentity = (projectRoot: string): Readonly<Record<string, string>> => {

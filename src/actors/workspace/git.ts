@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 
-/** What git said; `ok` is false for every exit code but 0. */
+/** `ok` is false for every exit code but 0. */
 export interface GitAnswer {
   readonly ok: boolean;
   readonly code: number | null;
@@ -71,7 +71,7 @@ const isProgram = (path: string): boolean => {
   }
 };
 
-/** Where git is on a PATH, folders that depend on the working folder left out; null when it is not. */
+/** The program git on a PATH, relative folders left out; null when there is none. */
 export const findGit = (path: string): string | null =>
   path
     .split(delimiter)

@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { readSettings, type Settings } from './repository-config.ts';
 
-/** Where git looks for the user's own settings. The user may keep them elsewhere and link to them. */
+/** The files of the user's own settings. The user may keep them elsewhere and link to them. */
 const userFiles = (): readonly string[] => [
   join(process.env['XDG_CONFIG_HOME'] || join(homedir(), '.config'), 'git/config'),
   join(homedir(), '.gitconfig'),

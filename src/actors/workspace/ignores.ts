@@ -10,7 +10,7 @@ const limitMs = 5_000;
 const latin1 = (path: string): Buffer => Buffer.from(path, 'latin1');
 
 /**
- * What git would ignore, asked in a folder of ours that has nothing but copies of the `.gitignore` files and the asked
+ * Asks git which paths it ignores, in a folder of ours that has nothing but copies of the `.gitignore` files and the asked
  * folders, so that git opens nothing that somebody else is changing.
  */
 export const createIgnores = (git: Git, shadow: string, note: (text: string) => void, signal: AbortSignal) => {

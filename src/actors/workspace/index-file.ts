@@ -6,14 +6,14 @@ export interface IndexEntry {
   readonly mode: number;
   /** Hexadecimal. */
   readonly oid: string;
-  /** What told, when the file was checked out, that it is this one. */
+  /** The file's stat at checkout, to see changes by. */
   readonly note: string;
   readonly changedAtMs: number;
 }
 
 export interface Index {
   readonly entries: ReadonlyMap<string, IndexEntry>;
-  /** What was changed after this may have kept its note (ms). */
+  /** A file that was changed later may have kept its note (ms). */
   readonly trustedBeforeMs: number;
 }
 

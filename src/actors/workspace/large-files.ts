@@ -11,7 +11,7 @@ export const isPointer = (content: Uint8Array): boolean =>
   content.length === 0 ||
   (content.length < pointerBytes && Buffer.from(content).toString('latin1').startsWith(`${version}\n`));
 
-/** What git keeps of a file of git-lfs; its content goes into the store, beside what git-lfs itself keeps there. */
+/** The pointer of a file of git-lfs. Its content goes into the store of git-lfs. */
 export const asPointer = (store: string, content: Buffer): Buffer => {
   if (isPointer(content)) return content;
   const oid = createHash('sha256').update(content).digest('hex');

@@ -34,7 +34,7 @@ const ruleOf = (name: string): NameRule => {
   return { isRepository, isRefused, protection: protectionOf(text)?.protection ?? null };
 };
 
-/** What is known of names, each looked at once. */
+/** Looks at each name once. */
 export const createNameRules = (): ((name: string) => NameRule) => {
   const known = new Map<string, NameRule>();
   return (name) => {

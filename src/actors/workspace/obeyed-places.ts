@@ -14,7 +14,7 @@ const linksOf = async ({ git, repository: { top, prefix } }: GitDirs, commit: st
   return new Set([...links.map((line) => line.slice('120000 '.length)), ...linksIn(top), ...below]);
 };
 
-/** Where links with protected names lead to in the user's folder: it is protected as they are. */
+/** The targets of links with protected names in the user's folder: protected as the names are. */
 export const linkedPlaces = async (dirs: GitDirs, commit: string): Promise<readonly LinkPlace[]> =>
   placesOfLinks(dirs.repository.top, await linksOf(dirs, commit));
 

@@ -11,7 +11,7 @@ import { atTop, findUsersFiles } from './users-files.ts';
 export interface Checkout {
   /** Its branch; null when it is on none. */
   readonly branch: string | null;
-  /** What the branch is called for people. */
+  /** Its name for people. */
   readonly into: string;
   readonly index: string;
   readonly moving: MovePlaces;
@@ -45,7 +45,7 @@ export const staysInside = (path: string, target: string): boolean => {
 const leavesProject = async ({ git }: GitDirs, { path, oid }: FileChange): Promise<boolean> =>
   !staysInside(path, (await required('a link cannot be read', git(['cat-file', 'blob', oid]))).toString('latin1'));
 
-/** What git looks for in a folder to take it for a repository. */
+/** The names by which git takes a folder for a repository. */
 const repositoryParts = ['HEAD', 'objects', 'refs', 'commondir'] as const;
 
 /** Folders that would act as repositories once the work is there: git obeys the configuration of such a folder. */
@@ -78,7 +78,7 @@ const newRepositories = async (
   return [...planted, ...folders.filter((folder) => !asked.includes(folder))];
 };
 
-/** What is in the way of changes that make a repository of a folder. */
+/** Refuses changes that make a repository of a folder. */
 export const repositoryMade = async (
   dirs: GitDirs,
   move: { readonly head: string; readonly target: string },

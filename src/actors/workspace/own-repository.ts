@@ -7,7 +7,6 @@ import type { Repository } from './repository.ts';
 import { snapshotInThread } from './snapshots.ts';
 
 export interface StoresOptions {
-  /** Where git is. */
   readonly program: string;
   readonly projectRoot: string;
   /** In the state folder. */

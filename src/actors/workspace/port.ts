@@ -13,13 +13,13 @@ export interface OpenWorkspace {
    * there is none.
    */
   readonly git: { readonly dir: string; readonly at: string } | null;
-  /** What the agent must know of its folder, in sentences, or nothing. */
+  /** Sentences for the agent about its folder. */
   readonly notes: readonly string[];
-  /** What it builds on and does not have; the same each time that it is opened. */
+  /** Work that it depends on and does not have; the same each time that it is opened. */
   readonly conflicts: readonly StartConflict[];
 }
 
-/** What an attempt changed, kept where nothing of ours removes it. */
+/** The changes of an attempt, on a branch that we never remove. */
 export interface SavedWork {
   readonly branch: string;
   /** The commit that it began with. */
@@ -28,7 +28,7 @@ export interface SavedWork {
   readonly files: number;
   readonly insertions: number;
   readonly deletions: number;
-  /** What of it was not saved, and why, in sentences. */
+  /** Sentences about files that were not saved. */
   readonly notes: readonly string[];
 }
 
@@ -40,7 +40,7 @@ export const filterNames = ['lfs'] as const;
 /** A filter of git that a user can allow by name. */
 export type FilterName = (typeof filterNames)[number];
 
-/** What came of a merge; `conflict` says why nothing was changed, and in which files. */
+/** `conflict` says why nothing was changed, and in which files. */
 export type Merged =
   | { readonly status: 'merged'; readonly commit: string; readonly into: string }
   | { readonly status: 'nothing' }
@@ -72,7 +72,7 @@ export interface Workspace {
    * @throws when it could not be kept: then the folder stays
    */
   save(attempt: AttemptInput, title: string, isComplete?: boolean): Promise<SavedWork | null>;
-  /** What of the saved work of an attempt was not saved, and why, in sentences; also when nothing was. */
+  /** Sentences about files of an attempt that were not saved. */
   leftOut(taskId: TaskId, attempt: number): Promise<readonly string[]>;
   /** Saves what is left of attempts that are over, which could not be saved when they ended. @returns what still cannot be */
   sweep(isOver: (taskId: TaskId, attempt: number) => boolean): Promise<readonly string[]>;
@@ -82,6 +82,6 @@ export interface Workspace {
    * aborted the branch is not moved any more: it rejects.
    */
   merge(taskId: TaskId, attempt: number, mode: MergeMode, title: string, signal?: AbortSignal): Promise<Merged>;
-  /** What an attempt has changed until now; null when nobody knows of such an attempt. */
+  /** The changes of an attempt until now; null when there is no such attempt. */
   diff(taskId: TaskId, attempt: number | null): Promise<Changes | null>;
 }

@@ -22,7 +22,7 @@ export interface SnapshotJob {
   readonly index: string;
   /** The tree for a folder that has no such index; empty for none. */
   readonly base: string;
-  /** Where new objects are kept, and where the others are when that is elsewhere. */
+  /** The store of new objects, and the store of the others when that is another one. */
   readonly objects: string;
   readonly otherObjects: string | null;
   /** The store of git-lfs that new content of its files goes to; null when they are kept byte for byte. */
@@ -32,7 +32,7 @@ export interface SnapshotJob {
   readonly hasRules: boolean;
   /** Places (latin1) that are held because a link with a held name leads there. */
   readonly heldPlaces: readonly string[];
-  /** What the tree has although the folder began without it: path (latin1), and mode and object or null for a removal. */
+  /** Changes of the tree that the folder began without. */
   readonly carried: readonly Change[];
 }
 
@@ -54,7 +54,6 @@ export const indexRecords = (changes: readonly Change[], format: ObjectFormat): 
   return Buffer.from(lines.join(''), 'latin1');
 };
 
-/** What it takes to save the folder of an attempt. */
 export const snapshotJob = async (
   dirs: GitDirs,
   { base, withheld }: WorkRecord,

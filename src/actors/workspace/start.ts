@@ -91,17 +91,17 @@ export const startOf = async (
 };
 
 export interface Withheld {
-  /** What the folder begins with instead: as the user's own branch has it. */
+  /** The paths as the user's own branch has them: the folder begins with these. */
   readonly instead: readonly Change[];
-  /** What the start has. */
+  /** The same paths as the start commit has them. */
   readonly withheld: readonly Change[];
 }
 
 const none = '000000';
 
 /**
- * What other programs would run or trust, and no person merged yet: earlier work may have written it, so it is in
- * nobody's folder.
+ * Changes to protected paths that no person merged yet. Earlier work may have made them, so they are in nobody's
+ * folder.
  */
 export const findWithheld = async ({ dirs, head }: Begun, start: string): Promise<Withheld> => {
   if (start === head) return { instead: [], withheld: [] };

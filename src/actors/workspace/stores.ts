@@ -16,7 +16,7 @@ export interface Begun {
   readonly head: string;
 }
 
-/** Where work is kept: in the repository of the project, or in one of ours when it has none, or none with a commit. */
+/** The repository of work: the project's, or ours when the project has none, or none with a commit. */
 export const createStores = ({ program, projectRoot, folder }: StoresOptions) => {
   const uses = join(folder, 'uses');
   const own = createOwnRepository({ program, projectRoot, folder });

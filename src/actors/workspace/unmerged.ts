@@ -3,7 +3,7 @@ import type { GitDirs } from './git-dirs.ts';
 import type { WorkRecord, WorkRecords } from './work-records.ts';
 
 /**
- * What must be merged before an attempt: work of other tasks that it began with. Each is looked at and merged under its own
+ * The work that must be merged before that of an attempt, since the attempt began with it. Each is looked at and merged under its own
  * name. @returns the reason in words, or null
  */
 export const findUnmerged = async (

@@ -38,8 +38,7 @@ const keptIn = async (dirs: GitDirs, top: string, removed: ReadonlySet<string>):
 };
 
 /**
- * What of the user's own is where the work puts something, also what git ignores: git would remove it for the work. Only
- * what the work removes may be there.
+ * Files of the user, ignored ones included, that a merge would overwrite.
  */
 export const findUsersFiles = async (dirs: GitDirs, changes: readonly FileChange[]): Promise<readonly string[]> => {
   const removed = new Set(changes.filter(({ to }) => to === nothing).map(({ path }) => path));

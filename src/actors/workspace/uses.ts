@@ -17,7 +17,7 @@ export interface Use {
 
 const keptMs = 10_000;
 const mostKept = 4;
-/** What this process made: another one had the same id before. */
+/** The folders of this process: an old folder may name the same process id. */
 const ours = new Set<string>();
 let kept: readonly Kept[] = [];
 let idle: NodeJS.Timeout | undefined;

@@ -6,12 +6,11 @@ import { createStores } from './stores.ts';
 import { type AttemptPlaces, createWorkRecords } from './work-records.ts';
 
 export interface WorktreeOptions {
-  /** Where git is. */
   readonly program: string;
   readonly projectRoot: string;
-  /** Where the worktrees and their records are, outside the project. */
+  /** The folder of worktrees and their records, outside the project. */
   readonly folder: string;
-  /** What is copied into every worktree although git does not know it, such as `node_modules`; relative to the project. */
+  /** Paths to copy into every worktree, such as `node_modules`; relative to the project. */
   readonly copies: readonly string[];
   /** Filters that the user allows by name when work is merged. */
   readonly filters: readonly string[];
@@ -20,7 +19,7 @@ export interface WorktreeOptions {
   readonly description: string;
 }
 
-/** What opening, saving and merging work share: where things are, and what is known of each attempt. */
+/** The parts that opening, saving and merging work share. */
 export const createWorkParts = (options: WorktreeOptions) => {
   const { folder } = options;
   const records = createWorkRecords(folder);
@@ -42,7 +41,7 @@ export const createWorkParts = (options: WorktreeOptions) => {
     stores: createStores(options),
     branches: createBranches(),
     placesOf,
-    /** What cannot be removed now is tried, and told, by the next sweep. */
+    /** A failure is tried again, and told, by the next sweep. */
     giveBack: (places: AttemptPlaces): Promise<void> => removeFolder(places, removals).catch(() => undefined),
   };
 };

@@ -10,11 +10,11 @@ const recordSchema = z.strictObject({
   branch: z.string(),
   /** The commit that the attempt began with. */
   base: z.string(),
-  /** Where its branch is: in the repository of the project, or in ours for a project without git. */
+  /** The repository of its branch: the project's, or ours for a project without git. */
   kind: z.enum(['project', 'own']).default('project'),
   /** Of records of earlier versions: it is not used any more. */
   git_dir: z.string().optional(),
-  /** What its base has and its folder began without, until a person merged it; names byte for byte, as latin1. */
+  /** Changes of its base that its folder began without, until a person merged them; names as latin1. */
   withheld: z
     .array(
       z.strictObject({
@@ -23,7 +23,7 @@ const recordSchema = z.strictObject({
       }),
     )
     .default([]),
-  /** What was not saved, in sentences. */
+  /** Sentences about files that were not saved. */
   notes: z.array(z.string()).default([]),
   /** The work that it builds on and does not have. */
   conflicts: z
@@ -43,21 +43,20 @@ const recordSchema = z.strictObject({
   merged: z.string().nullable(),
 });
 
-/** What is known of the worktree of an attempt; kept when the worktree is gone. */
+/** The record of a worktree; kept when the worktree is gone. */
 export type WorkRecord = z.infer<typeof recordSchema>;
 
-/** What belongs to one attempt in the state folder. */
+/** The paths of one attempt in the state folder. */
 export interface AttemptPlaces {
   /** The folder it works in, with all that its commit has. */
   readonly top: string;
   /** The git directory that its own git uses. */
   readonly agentGit: string;
-  /** What was checked out: read by us, and not in its reach. */
+  /** The index of its checkout, out of its reach. */
   readonly index: string;
 }
 
 export interface WorkRecords {
-  /** Where the worktree of an attempt is, or was. */
   folderOf(taskId: string, attempt: number): string;
   read(taskId: string, attempt: number): Promise<WorkRecord | null>;
   /** The latest attempt of a task that has a record. */

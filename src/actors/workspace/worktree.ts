@@ -42,7 +42,6 @@ const createMerging =
     });
   };
 
-/** What an attempt changed: saved work, or its folder as it is now. */
 const createDiff =
   ({ options, records, stores, placesOf }: WorkParts) =>
   async (taskId: TaskId, attempt: number): Promise<Changes | null> => {
