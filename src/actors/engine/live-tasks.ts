@@ -16,6 +16,8 @@ export interface LiveTask {
   shown: PreviousView | null;
   /** Id of the request that is being answered. */
   requestId: string | null;
+  /** Set when it is given up: the answer for those who still wait. */
+  fault: unknown;
 }
 
 /** Live tasks by id. A task that is neither pending nor in use is removed. */
@@ -27,7 +29,8 @@ export interface LiveTasks {
   removeIfIdle(taskId: TaskId, task: LiveTask): void;
   /** @returns ends the use */
   beginUse(taskId: TaskId): () => void;
-  dropAll(): void;
+  /** Stops all; `fault` is the answer for those who still wait. */
+  dropAll(fault: Error): void;
 }
 
 export const createLiveTasks = (stopActor: (actor: LiveTask['actor']) => void): LiveTasks => {
@@ -56,10 +59,13 @@ export const createLiveTasks = (stopActor: (actor: LiveTask['actor']) => void): 
         if (task !== undefined) removeIfIdle(taskId, task);
       };
     },
-    dropAll: () => {
+    dropAll: (fault) => {
       const all = [...live.values()];
       live.clear();
-      for (const { actor } of all) stopActor(actor);
+      for (const task of all) {
+        task.fault = fault;
+        stopActor(task.actor);
+      }
     },
   };
 };

@@ -17,7 +17,7 @@ import { createTimerWheel, type TimerWheel } from './deadlines.ts';
 import type { LiveTask } from './live-tasks.ts';
 import { createTransitionRecorder } from './persist-transitions.ts';
 import { restoreTasks } from './restore-tasks.ts';
-import { createTaskRegistry, restoredMeanwhile, type TaskRegistry, type TaskRegistryPorts } from './task-registry.ts';
+import { createTaskRegistry, type TaskRegistry, type TaskRegistryPorts } from './task-registry.ts';
 import { agentOfAttempt, createTaskViews, type TaskViews } from './task-views.ts';
 import { createObserver } from './tracker-sync.ts';
 
@@ -85,7 +85,7 @@ const createAsk =
   async (taskId, command, requestId) => {
     /** Commits before the answer. When that fails, the actor is restored from the state before. */
     const commitGathered = (task: LiveTask): void => {
-      if (registry.get(taskId) !== task) throw restoredMeanwhile();
+      if (registry.get(taskId) !== task) throw task.fault;
       try {
         journal.flush();
       } catch (error) {

@@ -51,7 +51,7 @@ export interface TaskRegistry {
 const stopping = (): ServiceError =>
   new ServiceError('internal', { detail: 'the server is stopping; ask again when it is back' });
 
-export const restoredMeanwhile = (): ServiceError =>
+const restoredMeanwhile = (): ServiceError =>
   new ServiceError('internal', { detail: 'the task was taken up again meanwhile; ask again' });
 
 const asInternalError = (cause: unknown): never => {
@@ -75,7 +75,7 @@ const createLiveTask = (
   const actor = createActor(logic, { id: taskId, parent: root.parent, input: { taskId }, ...snapshot });
   const rows = saved === null ? null : readSaved(store, saved);
   return {
-    task: { actor, tracked, agent: rows?.agent ?? null, running: null, shown: null, requestId: null },
+    task: { actor, tracked, agent: rows?.agent ?? null, running: null, shown: null, requestId: null, fault: null },
     isPending: saved?.pending === true,
     deadlineAt: rows?.task.context.deadlineAt ?? null,
   };
@@ -101,6 +101,7 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
   const crashed = (taskId: TaskId, task: LiveTask, error: unknown): void => {
     ports.log('the actor of a task failed; it is restored from its committed state', { task_id: taskId, error });
     live.remove(taskId, task);
+    task.fault = error;
     ports.onCrash(taskId);
     retries.later(taskId);
   };
@@ -162,11 +163,11 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
       crashed(taskId, task, error);
       root.stop(task.actor);
     },
-    dropAll: live.dropAll,
+    dropAll: () => live.dropAll(restoredMeanwhile()),
     stop: () => {
       stopped = true;
       retries.stop();
-      live.dropAll();
+      live.dropAll(stopping());
     },
   };
 };
