@@ -1,8 +1,10 @@
-import { mkdir, realpath, writeFile } from 'node:fs/promises';
+import { mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
+import { writeFileAtomically } from '../files/atomic-write.ts';
 import { commitOf, commitTree, moveBranch } from './commits.ts';
 import { required, requiredLine } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
+import { plainText } from './plain.ts';
 import type { Repository } from './repository.ts';
 import { snapshotInThread } from './snapshots.ts';
 
@@ -17,6 +19,11 @@ export interface StoresOptions {
 const ignoredWithoutGit = ['.beads', 'node_modules', '.venv', 'venv', '__pycache__'];
 export const ownBranch = 'main';
 
+const contents = [
+  ['HEAD', `ref: refs/heads/${ownBranch}\n`],
+  ['info/exclude', ignoredWithoutGit.map((name) => `${name}/\n`).join('')],
+] as const;
+
 /** Our repository for a project that has none, or none with a commit: in the state folder, with the user's folder as its files. */
 export const createOwnRepository = ({ program, projectRoot, folder }: StoresOptions) => {
   const ownDir = join(folder, 'project.git');
@@ -25,8 +32,11 @@ export const createOwnRepository = ({ program, projectRoot, folder }: StoresOpti
   const own = async (): Promise<Repository> => {
     const made = ['objects/info', 'objects/pack', 'refs/heads', 'info'];
     for (const name of made) await mkdir(join(ownDir, name), { recursive: true, mode: 0o700 });
-    await writeFile(join(ownDir, 'HEAD'), `ref: refs/heads/${ownBranch}\n`);
-    await writeFile(join(ownDir, 'info', 'exclude'), ignoredWithoutGit.map((name) => `${name}/\n`).join(''));
+    for (const [name, text] of contents) {
+      const file = join(ownDir, name);
+      // Others may be reading it.
+      if ((await plainText(file)) !== text) await writeFileAtomically(file, text);
+    }
     const top = await realpath(projectRoot);
     return { kind: 'own', top, prefix: '', gitDir: ownDir, commonDir: ownDir, format: 'sha1', hooks: [], carried: [] };
   };

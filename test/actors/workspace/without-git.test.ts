@@ -109,3 +109,20 @@ test('a repository that an agent plants is not in its work, nor in the project',
   const names = ['.git', 'HEAD', 'deep/.git', 'bare', 'deep/c.txt'];
   expect(names.map((name) => existsSync(join(project, name)))).toEqual([false, false, false, false, true]);
 });
+
+test('many attempts are opened, looked at and saved at once', async () => {
+  const project = temporaryFolder();
+  writeFileSync(join(project, 'a.txt'), 'a\n');
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const one = async (number: number): Promise<number | undefined> => {
+    const attempt = anAttempt(1, `bd-c${number}`);
+    const { root } = await workspace.open(attempt);
+    writeFileSync(join(root, `${number}.txt`), 'x\n');
+    for (let look = 0; look < 3; look += 1) await workspace.diff(attempt.taskId, 1);
+    return (await workspace.save(attempt, 'x'))?.files;
+  };
+
+  const files = await Promise.all(Array.from({ length: 8 }, (_, number) => one(number)));
+
+  expect(files).toEqual(Array.from({ length: 8 }, () => 1));
+});
