@@ -121,14 +121,16 @@ const judge = async (vector: Vector): Promise<void> => {
   onTestFinished(({ task }) => {
     Object.assign(task.meta, { happened: refusals[0] });
   });
-  if (vector.refused === undefined) expect(refusals).toEqual([]);
+  const { mayBeRefused } = vector;
+  const unexpected = refusals.filter((words) => mayBeRefused === undefined || !mayBeRefused.test(words));
+  if (vector.refused === undefined) expect(unexpected).toEqual([]);
   else expect(refusals.join('\n')).toMatch(vector.refused);
   if (answers.length === 1) return;
   const without = isBelow(vector.notSaved ?? []);
   const files = new Map([...(saved ?? [])].filter(([path]) => !without(path)));
   expect(files).toEqual(overlaid(expected, vector.savedAs));
   for (const words of vector.said ?? []) expect(JSON.stringify(answers)).toMatch(words);
-  if (vector.refused !== undefined) return;
+  if (refusals.length > 0) return;
   const merged = treeOfFolder(plan.project, isBelow(['.git', ...(vector.notSaved ?? [])]));
   const asUser = Object.entries(vector.merged ?? {}).map(([path]) => path);
   for (const [path, bytes] of Object.entries(vector.merged ?? {}))

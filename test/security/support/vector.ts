@@ -18,6 +18,8 @@ export interface Vector {
   readonly merged?: Readonly<Record<string, Buffer>>;
   /** The words of the refusal, of the repository or of the merge. */
   readonly refused?: RegExp;
+  /** By chance it is refused so, or done. */
+  readonly mayBeRefused?: RegExp;
 }
 
 export type Vectors = Readonly<Record<string, Vector>>;
