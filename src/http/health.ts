@@ -40,7 +40,7 @@ const healthDocument = async (
   uptimeSeconds: number,
   proof: string | undefined,
 ): Promise<object> => {
-  const problem = options.system.journal.retry();
+  const problem = options.system.journal.problem();
   const store = problem === null ? options.store.check() : { ok: false, detail: problem };
   const [tracker, model] = [await options.tracker.check(), options.modelCheck()];
   const tokenProblem = options.tokenProblem();

@@ -30,7 +30,8 @@ test(
     const [late] = await create('late');
     disk.empty();
     const began = Date.now();
-    const mended = await health();
+    let mended = await health();
+    for (; mended.checks.store.status !== 'ok'; mended = await health()) await delay(20);
     const ends = [await ended(works), await ended(waits)];
     const tookMs = Date.now() - began;
     await project.agent('respond', asks, 'blue');

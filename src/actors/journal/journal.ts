@@ -14,8 +14,8 @@ export interface Journal {
   discard(actorId: string): void;
   append(entry: NewEntry): void;
   flush(): void;
-  /** Commits after a failure. @returns the problem, or null */
-  retry(): string | null;
+  /** Why gathered changes cannot be committed now, or null. The journal tries again by itself. */
+  problem(): string | null;
   /** Commits the gathered changes, and never retries. */
   stop(): void;
   /** Calls the listener after every commit. @returns removes it */
@@ -90,15 +90,6 @@ export const createJournal = (store: Store, { onError, onListenerError }: Journa
     );
   };
 
-  const retry = (): string | null => {
-    if (failures === 0 || gathered.length === 0) return null;
-    try {
-      flush();
-    } catch (error) {
-      onError(error);
-    }
-    return problem;
-  };
   const gather = (change: Change): void => {
     gathered.push(change);
     flushLater();
@@ -111,7 +102,7 @@ export const createJournal = (store: Store, { onError, onListenerError }: Journa
     discard: (actorId) => {
       gathered = gathered.filter(({ actor }) => actor?.id !== actorId);
     },
-    retry,
+    problem: () => (gathered.length === 0 ? null : problem),
     stop: () => {
       stopped = true;
       flush();

@@ -1,0 +1,36 @@
+import fastify from 'fastify';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { createJournal } from '../../src/actors/journal/journal.ts';
+import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
+import { addHealthRoutes } from '../../src/http/health.ts';
+
+test('GET /health says what could not be written, and writes nothing itself', async () => {
+  const store = createSqliteStore({ file: ':memory:' });
+  const journal = createJournal(store, { onError: () => {}, onListenerError: () => {} });
+  const commit = vi.spyOn(store, 'commit').mockImplementation(() => {
+    throw new Error('disk full');
+  });
+  const well = { ok: true, detail: 'well' };
+  const app = fastify();
+  onTestFinished(() => app.close());
+  addHealthRoutes(
+    app,
+    {
+      ...{ name: 'agent-server', version: '0', draining: () => false, tokenProblem: () => null },
+      ...{ system: { journal, check: () => well }, store, tracker: { check: async () => well } },
+      ...{ modelCheck: () => well, proofToken: () => 'token' },
+    },
+    () => 0,
+  );
+  journal.append({ taskId: 'bd-a', attempt: 1, type: 'log', at: 1, data: '1', cause: null });
+  expect(() => journal.flush()).toThrow('disk full');
+  const tried = commit.mock.calls.length;
+
+  const answer = (await app.inject({ url: '/health' })).json();
+
+  expect(answer.checks.store).toEqual({ status: 'failing', detail: 'disk full' });
+  expect(commit.mock.calls.length).toBe(tried);
+  commit.mockRestore();
+  await vi.waitUntil(() => store.lastSeq() === 1, { timeout: 5_000 });
+  expect((await app.inject({ url: '/health' })).json().checks.store.status).toBe('ok');
+});
