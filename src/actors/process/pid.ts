@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** Of `/proc/<pid>/stat`, counted from the state. */
+/** The index of a field of `/proc/<pid>/stat`, counted from the state. */
 const threadsField = 17;
 
 /** A container whose first process does not collect it keeps an ended process in the list, where signals still reach it. */

@@ -61,6 +61,6 @@ export const linksIn = (folder: string): readonly string[] =>
     ? readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isSymbolicLink() ? [entry.name] : []))
     : [];
 
-/** Whether a path is such a place, is in it, or is on the way to it. */
+/** True for a place, for a path in it, and for a folder above it. */
 export const isAtPlace = (places: readonly string[], path: string): boolean =>
   places.some((place) => place === path || path.startsWith(`${place}/`) || place.startsWith(`${path}/`));

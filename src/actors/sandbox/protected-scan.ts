@@ -106,7 +106,7 @@ const openBelowAndClose = (top: number, path: string): number => {
   }
 };
 
-/** What is at a path of a folder; null for nothing. */
+/** Null when nothing is there. */
 export const entryOf = (root: string, path: string): ProtectedEntry | null => {
   const [parts, name] = [path.split('/').slice(0, -1), path.split('/').at(-1) ?? ''];
   const latin1 = (text: string): string => Buffer.from(text).toString('latin1');

@@ -20,7 +20,7 @@ export interface SharedFolders {
   unsettled(root: string): string | null;
 }
 
-/** What a command made and could not be moved away. */
+/** Paths of a command that could not be moved away. */
 interface Unsettled {
   readonly before: Scan;
   /** The entries; null when they are not known, and all that is new since counts. */
@@ -149,7 +149,7 @@ export const createSharedFolders = (quarantine: string, maxFolders = 50_000): Sh
     return told(done, after.isWhole ? [] : [`what is in the folders after the first ${maxFolders} was not looked at`]);
   };
 
-  /** What a look now finds of what a command made; null when it cannot be told. */
+  /** Those that are still there; null when the folder cannot be read. */
   const madeSince = async (root: string, before: Scan): Promise<Unsettled['ids']> => {
     const now = await scannerOf(root)(before).catch(() => null);
     return now?.isWhole === true ? new Set(madeBetween(before, now).map(({ id }) => id)) : null;

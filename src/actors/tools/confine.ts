@@ -76,7 +76,7 @@ const realpathOfExisting = async (path: string): Promise<string> => {
   }
 };
 
-/** What links with protected names at the top lead to is protected as they are. */
+/** The target of a link with a protected name at the top is protected as the link. */
 const behindLinks = (root: string, real: string) =>
   placesOfLinks(root, linksIn(root)).flatMap(({ path, protection }) =>
     `${real}/`.startsWith(`${join(root, path)}/`) ? [{ name: path, protection }] : [],

@@ -36,7 +36,7 @@ export const hookFolders = async (program: string, top: string, settings: Settin
   return [...new Set([folder, real].flatMap((each) => below(top, each) ?? []))];
 };
 
-/** Whether a change of the path can change a hook: in the folder, or where a link would lead elsewhere. */
+/** A change of this path can change a hook: the path is in the folder, or a link on the way to it. */
 export const isHook = (folders: readonly string[], path: string): boolean => {
   const name = path.toLowerCase();
   return folders.some((each) => {

@@ -22,7 +22,7 @@ export interface FormRules {
   readonly index: string;
   /** Whether `core.autocrlf` takes every file for text that looks like it. */
   readonly isAuto: boolean;
-  /** Whether files of git-lfs are kept as pointers. */
+  /** Files of git-lfs are kept as pointers. */
   readonly hasLargeFiles: boolean;
   readonly signal: AbortSignal;
 }
