@@ -149,7 +149,7 @@ export const createSharedFolders = (quarantine: string, maxFolders = 50_000): Sh
     return told(done, after.isWhole ? [] : [`what is in the folders after the first ${maxFolders} was not looked at`]);
   };
 
-  /** Those that are still there; null when the folder cannot be read. */
+  /** The ids of what a command made since that scan; null when the folder cannot be scanned. */
   const madeSince = async (root: string, before: Scan): Promise<Unsettled['ids']> => {
     const now = await scannerOf(root)(before).catch(() => null);
     return now?.isWhole === true ? new Set(madeBetween(before, now).map(({ id }) => id)) : null;
