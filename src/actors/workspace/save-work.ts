@@ -10,6 +10,10 @@ import { snapshotInThread } from './snapshots.ts';
 import type { WorkParts } from './work-parts.ts';
 import type { WorkRecord } from './work-records.ts';
 
+const mostTries = 5;
+const objectIsGone =
+  /invalid object|nonexistent object|not a valid object|bad object|missing|unable to read|could not read/i;
+
 /** Keeps what is in the folder of an attempt on its branch, and gives the folder up. */
 export const createSaving = ({ options, records, stores, branches, placesOf, giveBack }: WorkParts) => {
   const { filters } = options;
@@ -32,6 +36,25 @@ export const createSaving = ({ options, records, stores, branches, placesOf, giv
     return { tip: commit, branch, notes };
   };
 
+  /**
+   * As `commitFolder`, and reads what was saved. The user may remove objects that no branch has at the same moment
+   * (`git gc --prune=now`): then they are made again, while the folder is still there.
+   */
+  const commitSoundly = async (dirs: GitDirs, record: WorkRecord, title: string) => {
+    for (let tries = 1; ; tries += 1) {
+      let kept: Awaited<ReturnType<typeof commitFolder>> | null = null;
+      try {
+        kept = await commitFolder(dirs, record, title);
+        const commit = kept.tip === record.base ? null : kept.tip;
+        const saved = { ...record, branch: kept.branch, notes: [...kept.notes], commit };
+        return { ...kept, work: await workOf(dirs, saved) };
+      } catch (error) {
+        if (tries === mostTries || !(error instanceof GitError) || !objectIsGone.test(error.message)) throw error;
+        if (kept !== null) await moveBranch(dirs, kept.branch, record.base, kept.tip);
+      }
+    }
+  };
+
   const close = async (
     dirs: GitDirs,
     record: WorkRecord,
@@ -42,8 +65,8 @@ export const createSaving = ({ options, records, stores, branches, placesOf, giv
     const places = placesOf(record.task_id, attempt);
     const isHere = await isPresent(places.top);
     const kept = isHere
-      ? await commitFolder(dirs, record, title)
-      : { tip: await commitOf(dirs, `refs/heads/${record.branch}`), branch: record.branch, notes: [] };
+      ? await commitSoundly(dirs, record, title)
+      : { tip: await commitOf(dirs, `refs/heads/${record.branch}`), branch: record.branch, notes: [], work: null };
     const commit = kept.tip === base ? null : kept.tip;
     // A branch without a change is nobody's work.
     if (commit === null) await moveBranch(dirs, record.branch, null, base);
@@ -54,7 +77,7 @@ export const createSaving = ({ options, records, stores, branches, placesOf, giv
       throw new GitError(
         `the worktree ${places.top} is gone: what attempt ${attempt} changed there is lost${commit === null ? '' : `; what it had is on ${closed.branch}`}`,
       );
-    return workOf(dirs, closed);
+    return kept.work;
   };
 
   return async ({ taskId, attempt }: AttemptInput, title: string, complete: boolean): Promise<SavedWork | null> => {
