@@ -190,8 +190,8 @@ const refusalText = ({ assistant }: SandboxRequest, detail: string): string =>
 
 /**
  * Commands in namespaces of their own (Linux): they see the system's programs and the workspace, change only the
- * workspace, have no network unless it is allowed, and end with the server. What this leaves to the kernel: there is no
- * system call filter.
+ * workspace, have no network unless it is allowed, make only the system calls that `seccompFilter` lets through, and end
+ * with the server.
  */
 export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
   const { readPaths, network, memoryBytes = defaultMemoryBytes, bwrap = defaultBwrap, temporary = '/tmp' } = options;
