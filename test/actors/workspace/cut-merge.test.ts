@@ -8,22 +8,24 @@ import {
   readdirSync,
   readFileSync,
   realpathSync,
+  renameSync,
   rmSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { mountSmallDisk } from '../../disk/support/small-disk.ts';
 import { gitIn, worktreesOf } from '../../support/git.ts';
+import { processesWith } from '../../support/processes.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 /** Merges that do not come to their end: a killed process, a killed git, a full disk. */
 
-const files = 2_000;
+const files = 400;
 const nameOf = (number: number): string => `f/${number % 50}/${number}.txt`;
 const task = 'bd-a1' as TaskId;
 const root = new URL('../../../', import.meta.url).pathname;
@@ -47,9 +49,9 @@ beforeAll(async () => {
   const workspace = await worktreesOf(project, state);
   const attempt = anAttempt(1, task);
   const { root: folder } = await workspace.open(attempt);
-  fill(folder, 'new', 0, files - 500);
-  for (let number = files - 500; number < files - 400; number += 1) rmSync(join(folder, nameOf(number)));
-  fill(folder, 'new', files, files + 500);
+  fill(folder, 'new', 0, files - 100);
+  for (let number = files - 100; number < files - 80; number += 1) rmSync(join(folder, nameOf(number)));
+  fill(folder, 'new', files, files + 100);
   // A name that reads like a refusal of git.
   writeFileSync(join(folder, 'f', "x\nerror: Updating 'a.txt' y"), 'x'.repeat(10_000));
   await workspace.save(attempt, 'Change it');
@@ -82,17 +84,45 @@ const childrenOf = (pid: number): readonly number[] =>
     readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number),
   );
 
-/** Until about a quarter of the files are changed, or a half, ... */
-const untilChanged = async (project: string, part: number): Promise<void> => {
-  const file = join(project, nameOf(Math.floor(50 * part)));
-  const isNew = () => !existsSync(file) || !readFileSync(file, 'utf8').startsWith('old');
-  while (!isNew()) await delay(0);
+const killAll = (pids: readonly number[]): void => {
+  for (const pid of pids)
+    try {
+      process.kill(pid, 'SIGKILL');
+    } catch {
+      // It has ended.
+    }
+};
+
+/** The changed file that git comes to at about this part of its way. */
+const fileAt = (part: number): string => nameOf(Math.floor(50 * part));
+
+/**
+ * Starts a merge whose git stops at a file: it waits for somebody to write to the named pipe that is in the place of the
+ * file's object. What comes before the file is changed then, and the rest is not. The object is put back for whoever comes next.
+ */
+const mergeUntil = async (project: string, state: string, file: string) => {
+  const oid = gitIn(project, 'rev-parse', `agent/${task}/1:${file}`);
+  const object = join(project, '.git', 'objects', oid.slice(0, 2), oid.slice(2));
+  const aside = join(temporaryFolder(), 'object');
+  renameSync(object, aside);
+  execFileSync('mkfifo', [object]);
+  const child = mergeApart(project, state);
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const pid = child.pid ?? 0;
+  // Git removes the old file before it reads the object of the new one.
+  const isOld = () => existsSync(join(project, file)) && readFileSync(join(project, file), 'utf8') !== '';
+  await expect.poll(isOld, { timeout: 50_000 }).toBe(false);
+  const gits = childrenOf(pid);
+  expect(gits).toHaveLength(1);
+  onTestFinished(() => killAll(gits));
+  renameSync(aside, object);
+  return { child, pid, gits };
 };
 
 const isWhole = (project: string, text: string): boolean =>
   [0, 25, 49].every((number) => readFileSync(join(project, nameOf(number)), 'utf8').startsWith(text)) &&
   existsSync(join(project, nameOf(files + 1))) === (text === 'new') &&
-  existsSync(join(project, nameOf(files - 450))) === (text === 'old');
+  existsSync(join(project, nameOf(files - 90))) === (text === 'old');
 
 test.each([
   ['the server and git', true, 0.1],
@@ -100,18 +130,17 @@ test.each([
   ['the server, and git goes on', false, 0.2],
 ])('kill -9 during a merge leaves all of it or nothing when the next server has started: %s', async (_, both, part) => {
   const { project, state, head } = projectWithWork();
-  const child = mergeApart(project, state);
-  await untilChanged(project, part);
-  const gits = childrenOf(child.pid ?? 0);
-  process.kill(child.pid ?? 0, 'SIGKILL');
-  if (both) for (const pid of gits) process.kill(pid, 'SIGKILL');
+  const { child, pid, gits } = await mergeUntil(project, state, fileAt(part));
+  // As a git leaves it that is killed while it writes.
+  truncateSync(join(project, nameOf(0)), 30);
+  killAll(both ? [pid, ...gits] : [pid]);
   await once(child, 'exit');
   writeFileSync(join(project, 'mine.txt'), 'made after the crash\n');
 
   const next = await worktreesOf(project, state);
   expect(await next.sweep(() => true)).toEqual([]);
 
-  expect(gits).toHaveLength(1);
+  expect(processesWith(new RegExp(`\0GIT_INDEX_FILE=${state}/`))).toEqual([]);
   expect(gitIn(project, 'rev-parse', 'HEAD')).toBe(head);
   expect(gitIn(project, 'status', '--porcelain')).toBe('?? mine.txt');
   expect(isWhole(project, 'old')).toBe(true);
@@ -124,10 +153,8 @@ test.each([
 
 test('what the user changed after the crash stays, and is named', async () => {
   const { project, state } = projectWithWork();
-  const child = mergeApart(project, state);
-  await untilChanged(project, 0.5);
-  const gits = childrenOf(child.pid ?? 0);
-  for (const pid of [child.pid ?? 0, ...gits]) process.kill(pid, 'SIGKILL');
+  const { child, pid, gits } = await mergeUntil(project, state, fileAt(0.5));
+  killAll([pid, ...gits]);
   await once(child, 'exit');
   writeFileSync(join(project, nameOf(0)), 'mine\n');
 
@@ -144,10 +171,9 @@ test('what the user changed after the crash stays, and is named', async () => {
 
 test('a git that is killed during a merge leaves nothing of it', async () => {
   const { project, state } = projectWithWork();
-  const child = mergeApart(project, state);
+  const { child, gits } = await mergeUntil(project, state, fileAt(0.3));
   const printed = once(child.stdout, 'data');
-  await untilChanged(project, 0.3);
-  for (const pid of childrenOf(child.pid ?? 0)) process.kill(pid, 'SIGKILL');
+  killAll(gits);
 
   expect(JSON.parse(String((await printed)[0]))).toMatchObject({ status: 'conflict', why: 'git did not merge' });
   expect(gitIn(project, 'status', '--porcelain')).toBe('');
@@ -156,7 +182,7 @@ test('a git that is killed during a merge leaves nothing of it', async () => {
 
 test('a merge that the disk has no room for leaves nothing of it, and is made when there is room', async (context) => {
   const project = temporaryFolder();
-  const disk = mountSmallDisk(join(project, 'f'), '40m', async () => {});
+  const disk = mountSmallDisk(join(project, 'f'), '12m', async () => {});
   if (disk === null) return context.skip('needs the right to mount a small file system');
   const { state } = projectWithWork(project);
   const workspace = await worktreesOf(project, state);
@@ -187,16 +213,16 @@ test('an index that could not be written when the branch was moved is written be
 
 test('a merge that could not be taken back at once is taken back when there is room', async (context) => {
   const state = temporaryFolder();
-  const disk = mountSmallDisk(state, '4m', async () => {});
+  const disk = mountSmallDisk(state, '20m', async () => {});
   if (disk === null) return context.skip('needs the right to mount a small file system');
   const { project } = projectWithWork(temporaryFolder(), state);
-  const child = mergeApart(project, state);
+  const { child, gits } = await mergeUntil(project, state, fileAt(0.3));
   const printed = once(child.stdout, 'data');
-  await untilChanged(project, 0.3);
-  for (const pid of childrenOf(child.pid ?? 0)) process.kill(pid, 'SIGKILL');
+  disk.fill();
+  killAll(gits);
   const first = JSON.parse(String((await printed)[0]));
   await once(child, 'exit');
-  disk.resize('60m');
+  disk.empty();
 
   const next = await worktreesOf(project, state);
   const told = await next.sweep(() => true);
