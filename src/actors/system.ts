@@ -1,6 +1,6 @@
-import type { EventObject } from 'xstate';
+import { initialTransition } from 'xstate';
 import type { AgentEvent } from '../machines/agent-context.ts';
-import type { AgentSnapshot, agentMachine } from '../machines/agent-machine.ts';
+import type { agentMachine } from '../machines/agent-machine.ts';
 import type { AttemptKey, Finding, Role, RunOptions, TaskId } from '../machines/task.ts';
 import { holderOf } from '../machines/tracked-task.ts';
 import { createAgentActors } from './engine/agent-actors.ts';
@@ -21,6 +21,7 @@ import { createTaskCommands, type TaskCommands } from './engine/task-commands.ts
 import { createService, type TaskService } from './engine/task-service.ts';
 import { createVerify } from './engine/verify.ts';
 import { createTrackerWatch } from './engine/watch-tracker.ts';
+import { commitDeadline } from './journal/commit-answer.ts';
 import { type Counters, createCounters } from './journal/counters.ts';
 import { durable } from './journal/durable-actor.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
@@ -73,8 +74,8 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   const inspected = ports.inspect === undefined ? {} : { inspect: ports.inspect };
   const agentLogic: typeof agentMachine = durable(agents.machine, {
     now,
-    commit: (next: AgentSnapshot, event: EventObject) =>
-      commands.commitAgent(next, event, () => agents.machine.getPersistedSnapshot(next)),
+    commit: ({ next, cause }) => commands.commitAgent(next, cause, agents.machine.getPersistedSnapshot(next)),
+    ...commitDeadline,
   });
   /** Runs before any waiting task gets a slot. */
   const retakeSlots = (): void => {
@@ -100,7 +101,11 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   const holdsSlot = (taskId: TaskId): boolean => savedSlot(store, taskId) !== null;
   const tellAgent = (key: string, event: AgentEvent): void => supervisor.snapshot().children[key]?.send(event);
   const slots = createSlots(supervisor, holdsSlot);
-  const agentRuns = createAgentRuns(supervisor);
+  const agentRuns = createAgentRuns(supervisor, (input) => {
+    const [first] = initialTransition(agents.machine, input);
+    const cause = { type: 'xstate.init', input, at: now() };
+    return commands.commitAgent(first, cause, agents.machine.getPersistedSnapshot(first));
+  });
   const invoked = createInvokedActors();
 
   const slotUse = (): SlotUse => slotUseOf(supervisor.snapshot());

@@ -16,8 +16,8 @@ interface Planted extends Patch {
 const bugs: Readonly<Record<string, Planted>> = {
   'effects begin before the transition is committed': {
     file: 'src/actors/journal/durable-actor.ts',
-    find: 'if (changed(snapshot, next)) recorder.commit(next, stamped, snapshot);',
-    put: 'if (changed(snapshot, next)) setTimeout(() => recorder.commit(next, stamped, snapshot), 5);',
+    find: "const isOk = !changed(snapshot, step.next) || commit(step, event, snapshot, scope) === 'ok';",
+    put: 'if (changed(snapshot, step.next)) setTimeout(() => commit(step, event, snapshot, scope), 5);\n    const isOk = true;',
     seed: 1,
     says: /./,
   },

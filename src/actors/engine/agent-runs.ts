@@ -1,5 +1,6 @@
 import type { AgentStart } from '../../machines/agent-context.ts';
 import { type AttemptKey, type AttemptOutcome, attemptKey, type TaskId } from '../../machines/task.ts';
+import { type CommitAnswer, staleCommit } from '../journal/commit-answer.ts';
 import { withTimeout } from '../process/with-timeout.ts';
 import type { Supervision } from './supervision.ts';
 import { createWaiters } from './waiters.ts';
@@ -20,14 +21,20 @@ export interface AgentRuns {
 
 const longestStopMs = 20_000;
 
-export const createAgentRuns = (supervisor: Pick<Supervision, 'send' | 'on'>): AgentRuns => {
+/** `commitStart` saves the first snapshot of an agent before its actor exists. */
+export const createAgentRuns = (
+  supervisor: Pick<Supervision, 'send' | 'on'>,
+  commitStart: (input: AgentStart) => CommitAnswer | Promise<CommitAnswer>,
+): AgentRuns => {
   const outcomes = createWaiters<AttemptOutcome>();
   const working = new Map<string, Set<Promise<unknown>>>();
   supervisor.on('agent.ended', ({ key, outcome }) => outcomes.answer(key, outcome));
 
   const workOf = (key: AttemptKey): Promise<unknown> => Promise.allSettled([...(working.get(key) ?? [])]);
   return {
-    run: (input, signal) => {
+    run: async (input, signal) => {
+      if ((await commitStart(input)) === 'stale') throw staleCommit();
+      signal.throwIfAborted();
       const key = attemptKey(input.taskId, input.attempt);
       const ended = outcomes.wait(key, signal, (reject) => {
         supervisor.send({ type: 'agent.dismissed', key });

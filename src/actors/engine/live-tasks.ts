@@ -14,8 +14,6 @@ export interface LiveTask {
   /** Snapshot of the agent, if it runs in this process. */
   running: AgentSnapshot | null;
   shown: PreviousView | null;
-  /** Id of the request that is being answered. */
-  requestId: string | null;
   /** Set when it is given up: the answer for those who still wait. */
   fault: unknown;
 }

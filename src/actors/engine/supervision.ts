@@ -7,7 +7,7 @@ import {
   type SupervisorInput,
 } from '../../machines/supervisor-context.ts';
 import { supervisorMachine } from '../../machines/supervisor-machine.ts';
-import { endsWithChildren } from '../journal/durable-actor.ts';
+import { endsWithChildren } from '../journal/end-children.ts';
 
 export type SupervisorSnapshot = SnapshotFrom<typeof supervisorMachine>;
 type FactOf<Type> = Extract<SupervisorFact, { type: Type }>;

@@ -8,8 +8,10 @@ import { attemptKey, type TaskId } from '../../machines/task.ts';
 import type { TaskCommand } from '../../machines/task-context.ts';
 import type { TaskMachine, TaskSnapshot } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
+import { type CommitAnswer, commitDeadline } from '../journal/commit-answer.ts';
 import { durable } from '../journal/durable-actor.ts';
 import type { Journal } from '../journal/journal.ts';
+import { sendRequest } from '../journal/requests.ts';
 import { createRestingViews, observationOf, willAskAgain } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import { StoreError } from '../store/port.ts';
@@ -44,7 +46,7 @@ export interface TaskCommands extends TaskViews {
   refresh(taskId: TaskId): Promise<TrackedTask | null>;
   /** Starts the actors of all pending tasks. */
   restore(): Promise<void>;
-  commitAgent(next: AgentSnapshot, event: EventObject, persisted: () => unknown): void;
+  commitAgent(next: AgentSnapshot, cause: EventObject, persisted: unknown): CommitAnswer;
   /** Stops every task actor; `restore` starts them again. @throws when gathered changes cannot be committed */
   dropAll(): void;
   stop(): void;
@@ -96,10 +98,11 @@ const createAsk =
     try {
       return await registry.use(taskId, async (task) => {
         const event = { ...command, at: now() };
-        const refusal = refuses(task.actor.getSnapshot(), task.running, event);
-        if (refusal !== null) throw ServiceError.from(refusal);
-        task.requestId = requestId ?? null;
-        task.actor.send(event);
+        const requireAllowed = (snapshot: TaskSnapshot): void => {
+          const refusal = refuses(snapshot, task.running, event);
+          if (refusal !== null) throw ServiceError.from(refusal);
+        };
+        await sendRequest(task.actor, event, { requestId: requestId ?? null, requireAllowed });
         const answer = await answerOf(task.actor);
         commitGathered(task);
         if (answer.hasTag('refused') && answer.context.refusal !== null)
@@ -148,8 +151,8 @@ export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts
   const recorder = createTransitionRecorder({ journal, resting, live, setDeadline: deadlines.set, now });
   const logic: TaskMachine = durable(machine, {
     now,
-    commit: (next: TaskSnapshot, event, previous) =>
-      recorder.task(next, event, previous, () => logic.getPersistedSnapshot(next)),
+    commit: (transition) => recorder.task(transition, machine.getPersistedSnapshot(transition.next)),
+    ...commitDeadline,
   });
   const registry = createTaskRegistry(logic, {
     ...ports,

@@ -75,7 +75,7 @@ const createLiveTask = (
   const actor = createActor(logic, { id: taskId, parent: root.parent, input: { taskId }, ...snapshot });
   const rows = saved === null ? null : readSaved(store, saved);
   return {
-    task: { actor, tracked, agent: rows?.agent ?? null, running: null, shown: null, requestId: null, fault: null },
+    task: { actor, tracked, agent: rows?.agent ?? null, running: null, shown: null, fault: null },
     isPending: saved?.pending === true,
     deadlineAt: rows?.task.context.deadlineAt ?? null,
   };

@@ -1,86 +1,133 @@
-import type { AnyActorRef, AnyMachineSnapshot, AnyStateMachine, EventObject, SnapshotFrom } from 'xstate';
-import { isServiceError } from '../../machines/errors.ts';
+import type {
+  AnyActorRef,
+  AnyActorScope,
+  AnyMachineSnapshot,
+  AnyStateMachine,
+  EventObject,
+  SnapshotFrom,
+} from 'xstate';
+import { type CommitAnswer, type CommitDeadline, staleCommit } from './commit-answer.ts';
+import { childrenOf, stopChildren } from './end-children.ts';
+import { stampEvent } from './event-data.ts';
+import { holdEffects } from './held-effects.ts';
+import {
+  createPendingSteps,
+  isAnswered,
+  nextTurnType,
+  type Step,
+  type StepAnswered,
+  type Turn,
+} from './pending-steps.ts';
+import { takeRequest } from './requests.ts';
+
+/** A transition before it is shown. */
+export interface PendingTransition<Snapshot> {
+  readonly next: Snapshot;
+  readonly cause: EventObject;
+  readonly previous: Snapshot;
+  /** Id of the request that the cause carries out. */
+  readonly requestId: string | null;
+}
+
+export interface CommitPort<Machine extends AnyStateMachine> extends CommitDeadline {
+  now(): number;
+  /** Makes the transition durable. Without an answer in time, the actor ends in error. */
+  commit(transition: PendingTransition<SnapshotFrom<Machine>>): CommitAnswer | Promise<CommitAnswer>;
+}
+
+const changed = (previous: AnyMachineSnapshot, next: AnyMachineSnapshot): boolean =>
+  previous.context !== next.context ||
+  previous.status !== next.status ||
+  previous.children !== next.children ||
+  JSON.stringify(previous.value) !== JSON.stringify(next.value);
+
+const childOf = (snapshot: AnyMachineSnapshot, event: EventObject & { readonly actorId?: unknown }) => {
+  const children: Readonly<Record<string, AnyActorRef | undefined>> = snapshot.children;
+  return typeof event.actorId === 'string' ? children[event.actorId] : undefined;
+};
+
+type Receive = (snapshot: AnyMachineSnapshot, event: EventObject, scope: AnyActorScope) => AnyMachineSnapshot;
+
+const createTurns = <Machine extends AnyStateMachine>(machine: Machine, port: CommitPort<Machine>) => {
+  const pending = createPendingSteps(port);
+
+  const publish = (step: Step, scope: AnyActorScope): AnyMachineSnapshot => {
+    step.effects.release();
+    if (step.request !== undefined) scope.defer(step.request.published);
+    pending.end(step, scope);
+    return step.next;
+  };
+
+  const commit = (step: Step, cause: EventObject, previous: AnyMachineSnapshot, scope: AnyActorScope) => {
+    try {
+      const requestId = step.request?.id ?? null;
+      const answer = port.commit({ next: step.next as never, cause, previous: previous as never, requestId });
+      if (answer === 'stale') throw staleCommit();
+      if (answer !== 'ok') pending.add(answer, step, cause, scope);
+      return answer;
+    } catch (error) {
+      stopChildren(scope, step.next);
+      throw error;
+    }
+  };
+
+  const take = ({ event, child, request }: Turn, snapshot: AnyMachineSnapshot, scope: AnyActorScope) => {
+    const effects = holdEffects(scope);
+    // The end of a child that was stopped meanwhile counts no more; XState alone would not deliver it.
+    const isOver = child !== undefined && childOf(snapshot, event) !== child;
+    if (isOver || request?.refused(snapshot) === true)
+      return publish({ next: snapshot, effects, request: undefined }, scope);
+    const step: Step = { next: machine.transition(snapshot, event, effects.scope), effects, request };
+    const isOk = !changed(snapshot, step.next) || commit(step, event, snapshot, scope) === 'ok';
+    return isOk ? publish(step, scope) : snapshot;
+  };
+
+  const takeNext = (snapshot: AnyMachineSnapshot, scope: AnyActorScope): AnyMachineSnapshot => {
+    const turn = pending.next(scope.self);
+    return turn === undefined ? snapshot : take(turn, snapshot, scope);
+  };
+
+  const receiveAnswer = (snapshot: AnyMachineSnapshot, { step, error }: StepAnswered, scope: AnyActorScope) => {
+    if (!pending.isPending(scope.self, step)) return snapshot;
+    if (error !== undefined) throw error;
+    return publish(step, scope);
+  };
+
+  const receive: Receive = (snapshot, event, scope) => {
+    if (isAnswered(event)) return receiveAnswer(snapshot, event, scope);
+    if (event.type === nextTurnType) return takeNext(snapshot, scope);
+    const turn = { event: stampEvent(event, port.now), request: takeRequest(event) };
+    if (!pending.has(scope.self)) return take({ ...turn, child: undefined }, snapshot, scope);
+    pending.wait(scope.self, { ...turn, child: childOf(snapshot, event) });
+    return takeNext(snapshot, scope);
+  };
+  return { receive, drop: pending.drop };
+};
 
 /**
- * `commit` runs for every transition before its effects. It must make the transition durable, or
- * throw.
+ * Holds the effects of each transition until the store has answered (DESIGN 3.2, ADR 0040). Until
+ * then the actor shows the committed snapshot, and its events wait. An answer at once is taken at
+ * once. When a commit fails, is stale or late, the actor ends in error: the store has the truth.
+ * The first snapshot is not committed here: commit it before the actor is created.
  */
-export interface Recorder<Machine extends AnyStateMachine> {
-  readonly now: () => number;
-  readonly commit: (next: SnapshotFrom<Machine>, event: EventObject, previous: SnapshotFrom<Machine> | null) => void;
-}
-
-interface ErrorData {
-  readonly name: string;
-  readonly message: string;
-  /** Only our own errors have one; the machine reads it. */
-  readonly code?: string;
-  readonly facts?: unknown;
-}
-
-const asData = (error: unknown): ErrorData => {
-  if (isServiceError(error)) return { name: error.name, message: error.message, code: error.code, facts: error.facts };
-  return error instanceof Error
-    ? { name: error.name, message: error.message }
-    : { name: 'Error', message: String(error) };
-};
-
-/** Adds the time and turns an error into data, so that the machine sees what the journal holds. */
-const stamp = (event: EventObject, now: () => number): EventObject => {
-  const stamped: EventObject & { readonly error?: unknown } = 'at' in event ? event : { ...event, at: now() };
-  return 'error' in stamped ? ({ ...stamped, error: asData(stamped.error) } as EventObject) : stamped;
-};
-
-const changed = (previous: { value: unknown; context: unknown }, next: { value: unknown; context: unknown }): boolean =>
-  previous.context !== next.context || JSON.stringify(previous.value) !== JSON.stringify(next.value);
-
-interface Scope {
-  readonly stopChild: (child: AnyActorRef) => void;
-}
-
-/** Stops the children of an actor that ends in error. XState lets them run. */
-export const endsWithChildren = <Machine extends AnyStateMachine>(machine: Machine): Machine => {
-  const { transition } = machine;
-  return Object.create(machine, {
-    transition: {
-      value(this: Machine, snapshot: SnapshotFrom<Machine>, event: EventObject, scope: Scope): SnapshotFrom<Machine> {
-        try {
-          return transition.call(this, snapshot as never, event as never, scope as never) as never;
-        } catch (error) {
-          for (const child of Object.values<AnyActorRef>((snapshot as AnyMachineSnapshot).children))
-            scope.stopChild(child);
-          throw error;
-        }
-      },
-    },
-  });
-};
-
-/**
- * Commits each transition before XState starts its effects (DESIGN 3.2, ADR 0002). XState starts
- * and stops children after `transition` has returned. When it throws, the actor ends in error and
- * the last commit is the truth.
- */
-export const durable = <Machine extends AnyStateMachine>(machine: Machine, recorder: Recorder<Machine>): Machine => {
-  const { transition, getInitialSnapshot } = machine;
-  const logic: Machine = Object.create(machine, {
-    transition: {
-      value(this: Machine, snapshot: SnapshotFrom<Machine>, event: EventObject, scope: Scope): SnapshotFrom<Machine> {
-        if (event.type === 'xstate.stop')
-          return transition.call(this, snapshot as never, event as never, scope as never) as never;
-        const stamped = stamp(event, recorder.now);
-        const next = transition.call(this, snapshot as never, stamped as never, scope as never) as typeof snapshot;
-        if (changed(snapshot, next)) recorder.commit(next, stamped, snapshot);
-        return next;
-      },
-    },
-    getInitialSnapshot: {
-      value(this: Machine, scope: never, input: never): SnapshotFrom<Machine> {
-        const first = getInitialSnapshot.call(this, scope, input) as SnapshotFrom<Machine>;
-        recorder.commit(first, { type: 'xstate.init', input, at: recorder.now() } as EventObject, null);
-        return first;
-      },
-    },
-  });
-  return endsWithChildren(logic);
+export const durable = <Machine extends AnyStateMachine>(machine: Machine, port: CommitPort<Machine>): Machine => {
+  const turns = createTurns(machine, port);
+  const transition: Receive = (snapshot, event, scope) => {
+    if (event.type === 'xstate.stop') {
+      turns.drop(scope);
+      return machine.transition(snapshot, event, scope);
+    }
+    try {
+      return turns.receive(snapshot, event, scope);
+    } catch (error) {
+      turns.drop(scope);
+      stopChildren(scope, snapshot);
+      throw error;
+    }
+  };
+  // XState starts no child that has ended; the actor would wait for its end for ever.
+  const start = (snapshot: AnyMachineSnapshot): void => {
+    for (const child of childrenOf(snapshot)) child.start();
+  };
+  return Object.create(machine, { transition: { value: transition }, start: { value: start } });
 };

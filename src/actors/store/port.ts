@@ -64,7 +64,7 @@ export class StoreError extends Error {
 
 /**
  * Journal, actor states, steps and requests (DESIGN 3.1). A change is durable when `commit`
- * returns. Synchronous, so that a transition is committed before its effects (ADR 0002).
+ * returns.
  */
 export interface Store {
   /**

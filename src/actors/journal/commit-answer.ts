@@ -1,0 +1,23 @@
+import { StoreError } from '../store/port.ts';
+
+/** `stale`: the saved state is not the one that the transition started from. */
+export type CommitAnswer = 'ok' | 'stale';
+
+export const staleCommit = (): StoreError =>
+  new StoreError('the task was changed elsewhere at the same time; ask again');
+export const lateCommit = (): StoreError => new StoreError('the store did not answer in time; ask again');
+
+/** Limits the wait for the answer of a commit. */
+export interface CommitDeadline {
+  readonly deadlineMs: number;
+  /** @returns cancels the timer */
+  later(run: () => void, ms: number): () => void;
+}
+
+export const commitDeadline: CommitDeadline = {
+  deadlineMs: 10_000,
+  later: (run, ms) => {
+    const timer = setTimeout(run, ms).unref();
+    return () => clearTimeout(timer);
+  },
+};

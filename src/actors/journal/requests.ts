@@ -1,0 +1,62 @@
+import type { AnyActorRef, EventObject } from 'xstate';
+
+/** A caller's request, carried by its event. */
+export interface EventRequest {
+  /** The store maps it to the task, so that it is carried out once. */
+  readonly id: string | null;
+  /** Called at the turn of the event. True: it is refused, and the caller has heard. */
+  refused(snapshot: unknown): boolean;
+  /** Called when the transition of the event is shown. */
+  published(): void;
+}
+
+const requests = new WeakMap<EventObject, EventRequest>();
+
+/** The request of an event that has arrived. */
+export const takeRequest = (event: EventObject): EventRequest | undefined => {
+  const request = requests.get(event);
+  requests.delete(event);
+  return request;
+};
+
+export interface SendOptions<Snapshot> {
+  readonly requestId: string | null;
+  /** @throws the refusal of the event; called at its turn */
+  readonly requireAllowed: (snapshot: Snapshot) => void;
+}
+
+/**
+ * Sends an event to a durable actor. Resolves when the transition of this event is committed and
+ * shown. Rejects when it is refused, or when the actor ends first: then nothing of it happened, or
+ * the store knows.
+ */
+export const sendRequest = <Snapshot>(
+  actor: AnyActorRef,
+  event: EventObject,
+  { requestId, requireAllowed }: SendOptions<Snapshot>,
+): Promise<void> =>
+  new Promise((resolve, reject) => {
+    if (actor.getSnapshot().status !== 'active') return reject(new Error('the actor has ended'));
+    const settle = (end: () => void): void => {
+      subscription.unsubscribe();
+      end();
+    };
+    const subscription = actor.subscribe({
+      error: (error) => settle(() => reject(error)),
+      complete: () => settle(() => reject(new Error('the actor was stopped'))),
+    });
+    requests.set(event, {
+      id: requestId,
+      refused: (snapshot) => {
+        try {
+          requireAllowed(snapshot as Snapshot);
+          return false;
+        } catch (error) {
+          settle(() => reject(error));
+          return true;
+        }
+      },
+      published: () => settle(resolve),
+    });
+    actor.send(event);
+  });
