@@ -80,8 +80,9 @@ describe.skipIf(!ok)(`commands of a server${ok ? '' : ` (skipped: ${detail})`}`,
   test('A25 endless output ends with its time, is cut, and is not kept in memory', async () => {
     const seconds = isLong ? 10 : 1;
     const wait = (name: string) => bash(`until test -e ${name}; do sleep 0.05; done`);
-    // The first one makes the young part of V8's heap as large as it gets, once for a process.
-    const turns = [bash('yes', 1), wait('go'), bash('yes', seconds), wait('gone'), finish()];
+    // The first flood fills the young part of V8's heap, which the process then keeps.
+    const warmUp = bash('yes | head -c 64000000');
+    const turns = [warmUp, wait('go'), bash('yes', seconds), wait('gone'), finish()];
     const { agent, id, pid, root } = await run(turns);
     const memory = () => Number(/VmRSS:\s+(\d+)/.exec(textOf(`/proc/${pid}/status`))?.[1]) * 1_024;
     const isWaitingFor = (name: string) => countOf(`test -e ${name};`) > 0;
@@ -102,7 +103,7 @@ describe.skipIf(!ok)(`commands of a server${ok ? '' : ` (skipped: ${detail})`}`,
       .filter(Boolean)
       .map((line) => JSON.parse(line));
     const ends = frames.filter(({ type }) => type === 'tool_end').map(({ data }) => data);
-    expect(ends.map(({ ok }) => ok)).toEqual([false, true, false, true, true]);
+    expect(ends.map(({ ok }) => ok)).toEqual([true, true, false, true, true]);
     const data = ends[2];
     expect(Buffer.byteLength(data.output)).toBeLessThanOrEqual(16_384);
     expect(data.duration_ms - seconds * 1_000).toBeLessThan(3_000);

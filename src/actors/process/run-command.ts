@@ -95,12 +95,24 @@ const firstEnding = (child: Child, { timeoutMs, signal }: Command): Promise<Comm
     child.once('exit', () => settle('itself'));
   });
 
+/** A stream is read at 100 MB/s at most: a flood at full speed takes a whole core, and makes V8's heap grow. */
+const burstBytes = 512 * 1024;
+const pauseMs = 5;
+
 const listen = (stream: Readable, take: (text: string) => void): void => {
   const decoder = new StringDecoder('utf8');
+  let burst = 0;
   const takeSome = (text: string) => {
     if (text !== '') take(text);
   };
-  stream.on('data', (chunk: Buffer) => takeSome(decoder.write(chunk)));
+  stream.on('data', (chunk: Buffer) => {
+    takeSome(decoder.write(chunk));
+    burst += chunk.length;
+    if (burst < burstBytes) return;
+    burst = 0;
+    stream.pause();
+    setTimeout(() => stream.resume(), pauseMs);
+  });
   stream.on('end', () => takeSome(decoder.end()));
   stream.on('error', () => undefined);
 };
