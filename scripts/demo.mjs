@@ -14,7 +14,7 @@ import { play } from '../test/model-server/play.mjs';
 import { createModelServer } from '../test/model-server/server.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const cli = join(root, 'dist', 'cli', 'agent.js');
+const cli = join(process.env.AGENT_TEST_PROGRAMS ?? join(root, 'dist', 'cli'), 'agent.js');
 const folder = mkdtempSync(join(tmpdir(), 'agent-demo-'));
 const project = join(folder, 'basket');
 const state = join(folder, 'state');

@@ -6,7 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { checkWork } from './check-work.mjs';
 import { makeProject } from './suite.mjs';
 
-const cli = fileURLToPath(new URL('../../dist/cli/agent.js', import.meta.url));
+const programs = process.env.AGENT_TEST_PROGRAMS ?? fileURLToPath(new URL('../../dist/cli', import.meta.url));
+const cli = join(programs, 'agent.js');
 /** Beyond the limit of the attempt: to start the server, to end the attempt, to stop. */
 const spareMs = 60_000;
 

@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { isAlive } from '../../src/actors/process/pid.ts';
 import { openProject, plain } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary.ts';
@@ -400,7 +400,7 @@ test('the helper script starts the server, hands signals on, and ends as it does
 
 test('idle connections take no descriptor that a request needs', async () => {
   const { root, stateDir, configFile, serverFile } = openProject();
-  const server = fileURLToPath(new URL('../../dist/cli/agent-server.js', import.meta.url));
+  const server = join(inject('programs'), 'agent-server.js');
   const env = { ...process.env, AGENT_STATE_DIR: stateDir, AGENT_SERVER_CONFIG: configFile, HOME: temporaryFolder() };
   const line = `ulimit -n 256; exec ${process.execPath} ${server} --server`;
   const child = spawn('/bin/sh', ['-c', line], { cwd: root, env, stdio: 'ignore' });

@@ -11,7 +11,7 @@ import { openProject } from '../support/cli.ts';
 import { isLong } from '../support/long.ts';
 import { randomFrom, seed } from '../support/random.ts';
 
-const kills = Number(process.env['AGENT_TEST_KILLS'] ?? (isLong ? 500 : 6));
+const kills = Number(process.env['AGENT_TEST_KILLS'] ?? (isLong ? 500 : 4));
 
 /** A command that says when it begins and ends, and when another one of its attempt runs beside it. */
 const command = [
@@ -181,5 +181,5 @@ test.each(['embedded', 'bd'] as const)(
     expect(acknowledged.executed.size).toBeGreaterThan(kills / 3);
     expect((await agent('list', '--json')).code).toBe(0);
   },
-  kills * 3_600 + 60_000,
+  kills * 3_600 + 120_000,
 );

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -21,7 +21,13 @@ test('the README shows what the demo prints', { timeout: 120_000 }, () => {
   const folder = temporaryFolder();
 
   const { status, stdout } = spawnSync(process.execPath, [join(root, 'scripts', 'demo.mjs')], {
-    env: { ...process.env, TMPDIR: folder, OPENAI_BASE_URL: 'http://127.0.0.1:9', API_MODE: 'proxy' },
+    env: {
+      ...process.env,
+      TMPDIR: folder,
+      OPENAI_BASE_URL: 'http://127.0.0.1:9',
+      API_MODE: 'proxy',
+      AGENT_TEST_PROGRAMS: inject('programs'),
+    },
     encoding: 'utf8',
   });
 

@@ -39,7 +39,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     file: 'src/machines/supervisor-machine.ts',
     find: "'slot.retaken': { actions: { type: 'hold', params: ({ event }) => event } },",
     put: "'slot.retaken': {},",
-    seed: 35,
+    seed: 39,
     says: /I2|stuck/,
   },
   'a retry costs nothing': {

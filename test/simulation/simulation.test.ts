@@ -10,7 +10,7 @@ import type { Report } from './simulate.ts';
 const minutes = 60_000;
 /** One seed, to be looked at closely: its journal goes to a file. */
 const wanted = process.env['AGENT_TEST_SEED'];
-const count = wanted === undefined ? (isLong ? 10_000 : 80) : 1;
+const count = wanted === undefined ? (isLong ? 10_000 : 40) : 1;
 const first = wanted === undefined ? 1 + (Date.now() % 1_000_000) : Number(wanted);
 
 const sum = (reports: readonly Report[], of: 'entries' | 'lives' | 'attempts' | 'completed' | 'virtualMs'): number =>
@@ -42,8 +42,8 @@ test(`${count} simulated worlds from seed ${first}: whatever crashes, is late or
 });
 
 test('the same seed gives the same journal', { timeout: minutes }, async () => {
-  const [once, again] = [await runSeeds(folder, first, first + 6), await runSeeds(folder, first, first + 6)];
+  const [once, again] = [await runSeeds(folder, first, first + 4), await runSeeds(folder, first, first + 4)];
 
   expect(again.map(({ hash }) => hash)).toEqual(once.map(({ hash }) => hash));
-  expect(new Set(once.map(({ hash }) => hash)).size).toBeGreaterThan(3);
+  expect(new Set(once.map(({ hash }) => hash)).size).toBeGreaterThan(2);
 });

@@ -18,7 +18,7 @@ import { isLong } from './long.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The folder with `agent.js` and `agent-server.js`, as the tests start them, and `run-agent.js`. */
+    /** The folder with `agent.js` and `agent-server.js`, as the tests start them, `run-agent.js` and `workspace-driver.js`. */
     readonly programs: string;
     /** The port that fake bds ask. */
     readonly bdHost: number;
@@ -31,6 +31,7 @@ const dist = join(root, 'dist');
 const cache = join(root, 'node_modules', '.cache', 'programs');
 const dayMs = 86_400_000;
 const names = ['agent.js', 'agent-server.js', 'run-agent.js'];
+const driver = join(root, 'test', 'security', 'support', 'workspace-driver.mjs');
 
 /** The programs find each other in the bundle, and what is beside the sources where it was. */
 const keepPlaces = {
@@ -47,7 +48,7 @@ const keepPlaces = {
 
 const bundleInto = async (folder: string): Promise<void> => {
   const bundle = await rolldown({
-    input: names.map((name) => join(dist, 'cli', name)),
+    input: [...names.map((name) => join(dist, 'cli', name)), driver],
     platform: 'node',
     external: ['libsql'],
     plugins: [keepPlaces],
@@ -60,6 +61,7 @@ const bundleInto = async (folder: string): Promise<void> => {
 
 const builtAt = (): number =>
   Math.max(
+    ...[driver, import.meta.filename].map((file) => statSync(file).mtimeMs),
     ...readdirSync(dist, { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.js'))
       .map((name) => statSync(join(dist, name)).mtimeMs),
