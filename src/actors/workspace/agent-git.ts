@@ -6,9 +6,7 @@ import { plainText } from './plain.ts';
 export interface AgentGit {
   readonly dir: string;
   readonly branch: string;
-  /** The commit that the attempt begins with. */
   readonly start: string;
-  /** The index of what was checked out. */
   readonly index: string;
 }
 
@@ -20,8 +18,8 @@ const settings = [
 ] as const;
 
 /**
- * Makes the git directory that an agent's own git works with: log, status, diff and commit. It has the attempt's branch, reads
- * the user's objects and knows no remote. Whatever becomes of it, our git never looks at it.
+ * Makes the git directory that an agent's own git uses for log, status, diff and commit. It has the
+ * attempt's branch, reads the user's objects and knows no remote. Our git never reads it.
  */
 export const makeAgentGit = async ({ repository }: GitDirs, { dir, branch, start, index }: AgentGit): Promise<void> => {
   await rm(dir, { recursive: true, force: true });
@@ -45,7 +43,7 @@ export const makeAgentGit = async ({ repository }: GitDirs, { dir, branch, start
   ]);
 };
 
-/** The worktree's way to it: a folder that a sandbox mounts it on, or a file that names it. */
+/** Points the worktree at `dir`: an empty folder where a sandbox mounts it, else a `.git` file. */
 export const linkAgentGit = async (top: string, dir: string, isMounted: boolean): Promise<void> => {
   const at = join(top, '.git');
   await (isMounted ? mkdir(at, { recursive: true }) : writeFile(at, `gitdir: ${dir}\n`));

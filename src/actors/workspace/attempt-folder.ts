@@ -12,17 +12,16 @@ import type { AttemptPlaces } from './work-records.ts';
 export interface NewFolder {
   readonly start: string;
   readonly branch: string;
-  /** Files in another version than the start commit's. */
   readonly instead: readonly Change[];
   readonly projectRoot: string;
-  /** Paths to copy that git does not know; relative to the project. */
+  /** Paths to copy that git does not track, relative to the project. */
   readonly copies: readonly string[];
   readonly isMounted: boolean;
   readonly removals: Removals;
   readonly signal: AbortSignal | undefined;
 }
 
-/** Copies what git does not know. @returns what was not copied, as the agent is told */
+/** @returns what was not copied, in sentences for the agent */
 const copyInto = async (folder: string, { projectRoot, copies, signal }: NewFolder): Promise<readonly string[]> => {
   const filter = (): boolean => signal?.aborted !== true;
   const project = await realpath(projectRoot);
@@ -44,13 +43,15 @@ const copyInto = async (folder: string, { projectRoot, copies, signal }: NewFold
   return notes;
 };
 
-/** Gives up what belongs to an attempt. */
 export const removeFolder = async ({ top, agentGit, index }: AttemptPlaces, removals: Removals): Promise<void> => {
   for (const path of [top, agentGit]) await removals.giveUp(path);
   await rm(index, { force: true });
 };
 
-/** The folder of the project in a worktree. @throws GitError when a link or a file stands where it or a folder above it is */
+/**
+ * Returns the folder of the project in a worktree. @throws GitError when a link or a file is in its
+ * place or above it
+ */
 export const projectFolder = (top: string, prefix: string): string => {
   const folder = plainFolder(top, prefix, 'make');
   if (folder === join(top, prefix).replace(/\/$/, '')) return folder;
@@ -59,7 +60,10 @@ export const projectFolder = (top: string, prefix: string): string => {
   );
 };
 
-/** Makes the folder of an attempt, empty before: no file of an agent's is there while git writes. @returns notes for the agent */
+/**
+ * Makes the folder of an attempt from nothing, so that no file of an agent is there while git
+ * writes. @returns notes for the agent
+ */
 export const makeFolder = async (
   dirs: GitDirs,
   places: AttemptPlaces,

@@ -5,10 +5,9 @@ import { deflateSync } from 'node:zlib';
 
 export type ObjectFormat = 'sha1' | 'sha256';
 
-/** The content of a file as git hashes and keeps it: a header, then the bytes. */
+/** A file as git hashes and stores it: a header, then the bytes. */
 export type Blob = Buffer;
 
-/** As many bytes as the file said it has; fewer when it became shorter meanwhile. */
 export const readBlob = (file: number, size: number): Blob => {
   const header = `blob ${size}\0`;
   const blob = Buffer.allocUnsafe(header.length + size);
@@ -26,10 +25,9 @@ export const blobOf = (bytes: Uint8Array): Blob => Buffer.concat([Buffer.from(`b
 
 export const contentOf = (blob: Blob): Buffer => blob.subarray(blob.indexOf(0) + 1);
 
-/** Its name is the hash of the very bytes that are kept. */
 export const nameOf = (blob: Blob, format: ObjectFormat): string => createHash(format).update(blob).digest('hex');
 
-/** Keeps a blob as a loose object, whole or not at all. */
+/** Writes a blob as a loose object, atomically. */
 export const keepBlob = (objects: string, oid: string, blob: Blob): void => {
   const folder = join(objects, oid.slice(0, 2));
   const file = join(folder, oid.slice(2));

@@ -11,14 +11,15 @@ import type { AttemptPlaces, WorkRecord } from './work-records.ts';
 
 const plain = ['--no-ext-diff', '--no-textconv', '--no-color', '--submodule=short'];
 
-/** The modes, objects and letter before the paths of a change. No protected path looks like it. */
+/**
+ * The modes, objects and letter before the paths of a change. No protected path looks like this.
+ */
 const isChange = /^:[0-7]{6} [0-7]{6} [0-9a-f]+ [0-9a-f]+ [A-Z]\d*$/;
 
-/** The patch from a commit to a later commit or tree. */
 export const changesOf = async (dirs: GitDirs, attempt: number, base: string, later: string): Promise<Changes> => {
   const args = ['diff-tree', '-p', '--raw', '-z', '-r', '-M', '--full-index', ...plain, base, later];
   const said = await required('its changes cannot be read', dirs.git(args));
-  // The paths, an empty one, and the patch.
+  // The paths, an empty path, then the patch.
   const end = said.indexOf('\0\0');
   const words = said.subarray(0, Math.max(end, 0)).toString('latin1').split('\0');
   const paths = words.filter((word) => !isChange.test(word)).map(textOf);
@@ -33,7 +34,9 @@ export const changesOf = async (dirs: GitDirs, attempt: number, base: string, la
   return { attempt, patch, guarded };
 };
 
-/** Of an attempt that is at work: as if it were saved now, in a store of objects that goes again. */
+/**
+ * The changes of a running attempt, as if it were saved now. Its objects go to a temporary store.
+ */
 export const liveChanges = async (
   dirs: GitDirs,
   record: WorkRecord,
@@ -52,14 +55,13 @@ export const liveChanges = async (
   return changesOf({ ...dirs, git }, record.attempt, record.base, tree);
 };
 
-/** The counts for the results; null without a change. */
 export const workOf = async (
   { git }: GitDirs,
   { branch, base, commit, notes }: WorkRecord,
 ): Promise<SavedWork | null> => {
   if (commit === null) return null;
   const stat = ['diff-tree', '-r', '-z', '--numstat', '--no-renames', ...plain, base, commit];
-  const lines = (await required('what was changed cannot be told', git(stat))).toString('latin1').split('\0');
+  const lines = (await required('the changes cannot be counted', git(stat))).toString('latin1').split('\0');
   const files = lines.filter(Boolean);
   const sum = (column: number): number =>
     files.reduce((total, line) => total + (Number(line.split('\t')[column]) || 0), 0);

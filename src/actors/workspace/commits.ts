@@ -5,10 +5,9 @@ import type { GitDirs } from './git-dirs.ts';
 import { requirePlainWay } from './plain.ts';
 
 const looksLike = /^git version (\d+)\.(\d+)/;
-/** The first with `merge-tree --write-tree`. */
+/** The first version with `merge-tree --write-tree`. */
 const mergesSince = [2, 38] as const;
 
-/** Programs that were asked for their version, with the answer. */
 const merging = new Map<string, boolean>();
 
 const canMerge = async ({ git, program }: GitDirs): Promise<boolean> => {
@@ -22,7 +21,9 @@ const canMerge = async ({ git, program }: GitDirs): Promise<boolean> => {
 
 const foundObject = /^([0-9a-f]+) \w+ \d+$/;
 
-/** The objects that names stand for, in their order; null for one that there is not. No name has a line end. */
+/**
+ * Resolves names to objects, in their order; null for a missing one. No name may have a line end.
+ */
 export const findObjects = async <const Names extends readonly string[]>(
   { git }: GitDirs,
   names: Names,
@@ -34,11 +35,9 @@ export const findObjects = async <const Names extends readonly string[]>(
   return objects as { readonly [At in keyof Names]: string | null };
 };
 
-/** The commit that a name stands for; null when there is none. */
 export const commitOf = async (dirs: GitDirs, name: string): Promise<string | null> =>
   (await findObjects(dirs, [`${name}^{commit}`]))[0];
 
-/** The latest commit that both have; null when there is none. */
 export const commonOf = async ({ git }: GitDirs, ours: string, theirs: string): Promise<string | null> => {
   const found = await git(['merge-base', ours, theirs]);
   if (!found.ok && found.stderr !== '') throw new GitError(`the commits cannot be read: ${reasonIn(found.stderr)}`);
@@ -48,20 +47,18 @@ export const commonOf = async ({ git }: GitDirs, ours: string, theirs: string): 
 export const contains = async ({ git }: GitDirs, commit: string, ancestor: string): Promise<boolean> =>
   commit === ancestor || (await git(['merge-base', '--is-ancestor', ancestor, commit])).ok;
 
-/** The variables of git for the commits of a role. */
 const asAgent = (role: string): Readonly<Record<string, string>> => {
   const [name, email] = [`agent-server (${role})`, 'agent-server@localhost'];
   return { GIT_AUTHOR_NAME: name, GIT_AUTHOR_EMAIL: email, GIT_COMMITTER_NAME: name, GIT_COMMITTER_EMAIL: email };
 };
 
-/** A commit of a tree on top of others. */
 export const commitTree = (
   { git }: GitDirs,
   { tree, parents, message, role }: { tree: string; parents: readonly string[]; message: string; role: string },
   signal?: AbortSignal,
 ): Promise<string> =>
   requiredLine(
-    'the commit could not be made',
+    'the commit could not be created',
     git(['commit-tree', tree, ...parents.flatMap((parent) => ['-p', parent]), '-F', '-'], {
       input: message,
       env: asAgent(role),
@@ -69,9 +66,12 @@ export const commitTree = (
     }),
   );
 
-export type Combined = { readonly tree: string } | { readonly conflicts: readonly string[] };
+export type MergedTree = { readonly tree: string } | { readonly conflicts: readonly string[] };
 
-/** How files are merged, such as `merge=union`, by the attributes at the top of our side: words, and no program. */
+/**
+ * The merge attributes (such as `merge=union`) at the top of our side. They name built-in drivers,
+ * never a program.
+ */
 const mergeAttributes = async ({ git, temporary }: GitDirs, ours: string): Promise<readonly string[]> => {
   const attributes = await git(['cat-file', 'blob', `${ours}:.gitattributes`]);
   if (!attributes.ok || attributes.stdout.length > 1024 * 1024) return [];
@@ -81,7 +81,12 @@ const mergeAttributes = async ({ git, temporary }: GitDirs, ours: string): Promi
 };
 
 /** Merges two commits without a working tree. @throws GitError when this git cannot */
-export const combine = async (dirs: GitDirs, ours: string, theirs: string, signal?: AbortSignal): Promise<Combined> => {
+export const mergeTrees = async (
+  dirs: GitDirs,
+  ours: string,
+  theirs: string,
+  signal?: AbortSignal,
+): Promise<MergedTree> => {
   if (!(await canMerge(dirs))) throw new GitError('merging needs git 2.38 or newer');
   const attributes = await mergeAttributes(dirs, ours);
   const args = [...attributes, 'merge-tree', '--write-tree', '-z', '--name-only', '--no-messages', ours, theirs];
@@ -92,7 +97,10 @@ export const combine = async (dirs: GitDirs, ours: string, theirs: string, signa
   throw new GitError(`the commits could not be merged: ${reasonIn(merged.stderr)}`);
 };
 
-/** Moves a branch from one commit to another; `null` for none. The way to it was looked at: no part of it is a link. */
+/**
+ * Moves a branch from one commit to another; null means that it does not exist. The caller checked
+ * that no part of the path is a link.
+ */
 export const moveBranch = async (
   { git, repository }: GitDirs,
   branch: string,
@@ -108,14 +116,13 @@ export const moveBranch = async (
 
 export interface FileChange {
   readonly path: string;
-  /** Both octal; 000000 where there is nothing. */
+  /** Octal file modes; 000000 for no file. */
   readonly from: string;
   readonly to: string;
   readonly fromOid: string;
   readonly oid: string;
 }
 
-/** The paths (latin1) that differ between two trees. */
 export const changesBetween = async (
   { git }: GitDirs,
   from: string,

@@ -11,7 +11,7 @@ import type { Checkout, Stopped } from './obstacles.ts';
 import { isPlain } from './plain.ts';
 import { type FilterName, filterNames } from './port.ts';
 
-/** The command lines are these, whatever a configuration says; `%f` is git's. */
+/** These command lines, whatever a configuration says. Git replaces `%f`. */
 const commands: Readonly<Record<FilterName, { readonly clean: string; readonly smudge: string }>> = {
   lfs: { clean: 'git-lfs clean -- %f', smudge: 'git-lfs smudge -- %f' },
 };
@@ -19,7 +19,7 @@ const commands: Readonly<Record<FilterName, { readonly clean: string; readonly s
 const bwrap = '/usr/bin/bwrap';
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** Without network, and with nothing to write to but its own store, where there is bubblewrap. */
+/** With bubblewrap: no network, and only its own store is writable. */
 const held = (command: string, writable: readonly string[]): string => {
   if (!existsSync(bwrap)) return command;
   const binds = writable.flatMap((path) => ['--bind', quoted(path), quoted(path)]);
@@ -34,7 +34,6 @@ const held = (command: string, writable: readonly string[]): string => {
   ].join(' ');
 };
 
-/** The settings by which our git runs the allowed filters, and no other. */
 export const filterFlags = async (dirs: GitDirs, allowed: readonly string[]): Promise<readonly string[]> => {
   const names = filterNames.filter((name) => allowed.includes(name));
   if (names.length === 0) return [];
@@ -51,7 +50,6 @@ export const filterFlags = async (dirs: GitDirs, allowed: readonly string[]): Pr
   );
 };
 
-/** Whether anything gives attributes to these files: the user's own rules, or a `.gitattributes` in a folder above one. */
 const haveAttributes = async (dirs: GitDirs, target: string, paths: readonly string[]): Promise<boolean> => {
   if (dirs.hasAttributes) return true;
   const above = foldersOf(paths);
@@ -63,7 +61,10 @@ const haveAttributes = async (dirs: GitDirs, target: string, paths: readonly str
   return found.some((object) => object !== null);
 };
 
-/** Work that was saved before git-lfs was allowed has its files as they are, which git would keep for ever. */
+/**
+ * Refuses work that was saved before git-lfs was allowed: git would keep its large files as they
+ * are for ever.
+ */
 const noPointers = async (
   { git }: GitDirs,
   written: readonly FileChange[],
@@ -84,7 +85,6 @@ const noPointers = async (
   return { why, files };
 };
 
-/** Files that the user's git would pass through a program that is not allowed here. */
 export const filterRefusal = async (
   dirs: GitDirs,
   { filters }: Checkout,
@@ -95,17 +95,17 @@ export const filterRefusal = async (
   const lfs = written.filter(({ path }) => /(^|\/)\.lfsconfig$/i.test(textOf(path)));
   if (lfs.length > 0 && filters.length > 0)
     return {
-      why: 'the work changes .lfsconfig, which the filter "lfs" obeys; merge it with git yourself if that is meant',
+      why: 'the work changes .lfsconfig, which the filter "lfs" obeys; if that is intended, merge it with git yourself',
       files: lfs.map(({ path }) => shownName(path)),
     };
   const paths = written.map(({ path }) => path);
   if (written.length === 0 || !(await haveAttributes(dirs, target, paths))) return null;
   const env = { GIT_INDEX_FILE: join(dirs.temporary, 'index-of-target') };
-  await required('the attributes of files cannot be told', dirs.userGit(['read-tree', target], { env }));
+  await required('the attributes of files cannot be read', dirs.userGit(['read-tree', target], { env }));
   const input = Buffer.from(paths.map((path) => `${path}\0`).join(''), 'latin1');
   const args = ['check-attr', '-z', '--cached', '--stdin', 'filter'];
   const words = (
-    await required('the attributes of files cannot be told', dirs.userGit(args, { env, input, limitMs: attributesMs }))
+    await required('the attributes of files cannot be read', dirs.userGit(args, { env, input, limitMs: attributesMs }))
   )
     .toString('latin1')
     .split('\0');

@@ -21,19 +21,23 @@ const topOf = async (folder: string): Promise<string | null> => {
 
 const pointer = /^gitdir: ([^\n]+)\n?$/;
 
-/** A working tree beside others (git worktree), or of a submodule: taken when the other side names this very folder, and lies where git puts it. */
+/**
+ * The place of a linked working tree (git worktree) or submodule. Accepted only when the other side
+ * names this very folder and lies where git puts it.
+ */
 const linkedPlace = async (top: string, text: string): Promise<Place> => {
   const [, target] = pointer.exec(text) ?? [];
   const file = join(top, '.git');
-  if (target === undefined) throw new GitError(`${file} is not a repository, nor a pointer to one`);
+  if (target === undefined) throw new GitError(`${file} is neither a repository nor a pointer to one`);
   const gitDir = await realpath(resolve(top, target)).catch(() => null);
-  if (gitDir === null) throw new GitError(`${file} points to ${target}, which is not there`);
+  if (gitDir === null) throw new GitError(`${file} points to ${target}, which does not exist`);
   const back = await plainText(join(gitDir, 'gitdir'));
   const common = await plainText(join(gitDir, 'commondir'));
-  // A submodule has neither; its core.worktree is looked at with the other settings.
+  // A submodule has neither; its core.worktree is checked with the other settings.
   if (back === null && common === null) return { gitDir, commonDir: gitDir };
   const named = back === null ? null : await realpath(resolve(gitDir, back.trim())).catch(() => null);
-  if (named !== file || common === null) throw new GitError(`${file} points to ${gitDir}, which is of another folder`);
+  if (named !== file || common === null)
+    throw new GitError(`${file} points to ${gitDir}, which belongs to another folder`);
   const commonDir = await realpath(resolve(gitDir, common.trim()));
   if (dirname(gitDir) === join(commonDir, 'worktrees')) return { gitDir, commonDir };
   throw new GitError(
@@ -45,7 +49,7 @@ const placeOf = async (top: string): Promise<Place | null> => {
   const path = join(top, '.git');
   const stat = await lstat(path);
   if (stat.isDirectory()) {
-    // An empty folder, such as a mount leaves, is nobody's repository.
+    // An empty folder, such as a mount leaves behind, is no repository.
     if ((await readdir(path)).length === 0) return null;
     if (await isPresent(join(path, 'commondir'))) throw new GitError(`${path}/commondir leads to another repository`);
     return { gitDir: path, commonDir: path };
@@ -58,11 +62,10 @@ const requireOwner = async (path: string): Promise<void> => {
   const { uid } = await lstat(path);
   if (process.getuid !== undefined && uid !== process.getuid())
     throw new GitError(
-      `${path} belongs to another user (${uid}); run the server as that user, or take the folder over`,
+      `${path} belongs to another user (${uid}); run the server as that user, or make the folder yours with chown`,
     );
 };
 
-/** Everything that git opens by its own path is a plain file or folder. */
 const requirePlainParts = async ({ gitDir, commonDir }: Place): Promise<void> => {
   const inCommon = ['config', 'packed-refs', 'shallow'].map((name) => isPlain(join(commonDir, name), 'file'));
   const own = ['HEAD', 'index', 'config.worktree'].map((name) => isPlain(join(gitDir, name), 'file'));
@@ -73,8 +76,8 @@ const requirePlainParts = async ({ gitDir, commonDir }: Place): Promise<void> =>
 };
 
 /**
- * The repository that a folder lies in, read by us and not by git; null when it lies in none.
- * @throws GitError for one that is not used, with the reason
+ * Finds the repository that a folder lies in without running git in it; null when there is none.
+ * @throws GitError with the reason why a repository is refused
  */
 export const findRepository = async (program: string, projectRoot: string): Promise<Repository | null> => {
   const project = await realpath(projectRoot);
@@ -93,7 +96,7 @@ export const findRepository = async (program: string, projectRoot: string): Prom
   await refuseUnsupported(settings, gitDir, top);
   if (gitDir === commonDir && gitDir !== join(top, '.git') && !settings.has('core.worktree'))
     throw new GitError(
-      `${join(top, '.git')} points to ${gitDir}, which does not name this folder; if it is meant, run git config core.worktree ${top}`,
+      `${join(top, '.git')} points to ${gitDir}, which does not name this folder; if that is intended, run git config core.worktree ${top}`,
     );
   if ((await readdir(gitDir)).some((name) => name.startsWith('sharedindex.')))
     throw new GitError('this repository uses a split index; run git update-index --no-split-index');

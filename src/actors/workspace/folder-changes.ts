@@ -16,7 +16,7 @@ export interface Reading {
   readonly index: Index;
   readonly git: Git;
   readonly note: (text: string) => void;
-  /** @throws when the reading must end */
+  /** @throws when the job was aborted or took too long */
   readonly checkpoint: () => void;
   readonly signal: AbortSignal;
 }
@@ -24,7 +24,7 @@ export interface Reading {
 const mebibyte = 1024 ** 2;
 /** The limit of the usual hosts of repositories. */
 const fileMiB = 100;
-/** So much is read and kept in a few seconds, whatever is in the files. */
+/** Reading and storing this much takes seconds at most. */
 const saveMiB = 512;
 
 const modeOf = ({ stat }: Candidate): string => {
@@ -32,7 +32,6 @@ const modeOf = ({ stat }: Candidate): string => {
   return (stat.mode & 0o100) === 0 ? '100644' : '100755';
 };
 
-/** A plain file; null when it is none any more, or has become too large. */
 const contentIn = (folder: number, name: string): Blob | null =>
   withFile(folder, name, (file, size) => (size > fileMiB * mebibyte ? null : readBlob(file, size)));
 
@@ -43,7 +42,6 @@ interface Found {
   readonly before: IndexEntry | undefined;
 }
 
-/** Keeps what is different from the index, and sets aside what git may keep in another form. */
 const createKeeper = ({ objects, format, largeFiles }: SnapshotJob, note: (text: string) => void) => {
   const changes: Change[] = [];
   const inOtherForm = new Map<string, Pick<Found, 'mode' | 'before'>>();
@@ -65,14 +63,14 @@ const createKeeper = ({ objects, format, largeFiles }: SnapshotJob, note: (text:
       const { path, mode, blob, before } = found;
       if (held) {
         if (oidOf(found) !== null)
-          note(`${shownName(path)} was not saved: other programs obey it, agents may not change it`);
+          note(`${shownName(path)} was not saved: other programs run or trust it, so agents may not change it`);
       } else if (mode === '120000' || (largeFiles === null && !hasLineEnds(blob))) keep(found);
       else if (oidOf(found) !== null) inOtherForm.set(path, { mode, before });
     },
   };
 };
 
-/** Files with CR LF, and files of git-lfs, are kept as the user's git would keep them. */
+/** Stores files with CR LF and files of git-lfs as the user's git would. */
 const keepInOtherForm = async (
   job: SnapshotJob,
   { inOtherForm, keep }: ReturnType<typeof createKeeper>,
@@ -91,12 +89,12 @@ const keepInOtherForm = async (
     }
   };
   const earlier = new Map([...inOtherForm].map(([path, { before }]) => [path, before]));
-  const { index, isAuto, largeFiles } = job;
+  const { index, hasAutoCrlf, largeFiles } = job;
   const rules = {
     git: createGit(job.program, job.userGitDir),
     index,
-    isAuto,
-    hasLargeFiles: largeFiles !== null,
+    hasAutoCrlf,
+    usesLargeFiles: largeFiles !== null,
     signal,
   };
   const forms = await formsOf(earlier, rules, again);
@@ -110,7 +108,6 @@ const keepInOtherForm = async (
   }
 };
 
-/** Finds new, different and deleted paths of a folder, and keeps the content of the first two as objects. */
 export const findChanges = async (
   job: SnapshotJob,
   { index, git, note, checkpoint, signal }: Reading,
@@ -124,7 +121,7 @@ export const findChanges = async (
     const leaveOut = (why: string): void => note(`${shownName(path)} was not saved: ${why}`);
     try {
       if (stat.size > fileMiB * mebibyte) leaveOut(`it has more than ${fileMiB} MiB`);
-      else if (stat.size > bytesLeft) leaveOut(`a save takes ${saveMiB} MiB of changed files, and it is over that`);
+      else if (stat.size > bytesLeft) leaveOut(`a save takes at most ${saveMiB} MiB of changed files`);
       else {
         bytesLeft -= stat.size;
         const blob = stat.isSymbolicLink() ? blobOf(readLinkIn(folder, name)) : contentIn(folder, name);
@@ -142,8 +139,19 @@ export const findChanges = async (
   const root = openFolder(job.top);
   try {
     const ignores = createIgnores(git, join(job.temporary, 'rules'), note, signal);
-    const { prefix, isRepository, protects, hasRules, heldPlaces } = job;
-    const what = { index, prefix, isRepository, protects, hasRules, heldPlaces, take, note, checkpoint, ...ignores };
+    const { prefix, isRepository, protects, hasIgnoreRules, heldPlaces } = job;
+    const what = {
+      index,
+      prefix,
+      isRepository,
+      protects,
+      hasIgnoreRules,
+      heldPlaces,
+      take,
+      note,
+      checkpoint,
+      ...ignores,
+    };
     const gone = await walk(root, what);
     await keepInOtherForm(job, keeper, root, signal);
     return [...gone.map((path) => ({ path, to: null })), ...keeper.changes];

@@ -5,28 +5,26 @@ import { isPlain, plainText } from './plain.ts';
 import type { Repository } from './repository.ts';
 import { takeUse } from './uses.ts';
 
-/** Git for one use of a repository: it obeys our configuration, and reads and writes the user's objects and branches. */
+/**
+ * Git for one use of a repository. It reads our configuration, and the user's objects and branches.
+ */
 export interface GitDirs {
   readonly program: string;
   readonly repository: Repository;
   readonly objects: string;
-  /** Takes and gives files byte for byte, and knows no filter. */
+  /** Reads and writes files byte for byte, without filters. */
   readonly git: Git;
   readonly gitDir: string;
-  /** With the user's settings of line ends: for the user's own checkout alone. */
+  /** With the user's line-end settings; only for the user's own checkout. */
   readonly userGit: Git;
   readonly userGitDir: string;
-  /** Whether the user has rules of their own of what is ignored in the whole repository. */
-  readonly hasRules: boolean;
-  /** Whether the user has attributes of their own for the whole repository. */
+  readonly hasIgnoreRules: boolean;
   readonly hasAttributes: boolean;
-  /** The content of HEAD when this use began. */
   readonly head: string;
-  /** An empty folder, removed with the rest. */
   readonly temporary: string;
 }
 
-/** Files come out and go in byte for byte, whatever a tree says. */
+/** Files go in and out byte for byte, whatever a tree's attributes say. */
 export const byteForByte = '* -text -ident -filter !working-tree-encoding\n';
 const headText = /^(ref: refs\/heads\/\S+|[0-9a-f]{40}|[0-9a-f]{64})\n?$/;
 
@@ -57,7 +55,6 @@ const setting = ([key, value]: readonly [string, string]): string => {
   return `[${key.slice(0, cut)}]\n\t${key.slice(cut + 1)} = ${value}\n`;
 };
 
-/** The text of a configuration. Its values are ours or of a short list of words. */
 export const configText = (
   { format }: Pick<Repository, 'format'>,
   settings: readonly (readonly [string, string])[],
@@ -72,13 +69,12 @@ export const configText = (
   return [...version, ...settings].map(setting).join('');
 };
 
-/** A git directory of ours: the texts of its files, and its links to the user's. */
 interface DirContent {
   readonly files: readonly (readonly [name: string, text: string])[];
   readonly links: readonly (readonly [name: string, target: string])[];
 }
 
-/** The logs of branches that there are; looked at each time, since git writes to them. */
+/** The existing reflogs; read each time, since git writes to them. */
 const logsOf = async ({ gitDir, commonDir }: Repository): Promise<readonly (readonly [string, string])[]> => {
   if (!(await isPlain(join(commonDir, 'logs'), 'folder'))) return [];
   const [refs, head] = [join(commonDir, 'logs', 'refs'), join(gitDir, 'logs', 'HEAD')];
@@ -97,7 +93,7 @@ const build = async (dir: string, commonDir: string, { files, links }: DirConten
   ]);
 };
 
-/** The content of HEAD. @throws GitError when it is neither a branch nor a commit */
+/** @throws GitError when HEAD names neither a branch nor a commit */
 export const readHead = async (gitDir: string): Promise<string> => {
   const head = (await plainText(join(gitDir, 'HEAD'))) ?? '';
   if (headText.test(head)) return head;
@@ -122,10 +118,13 @@ const contentOf = async (repository: Repository, head: string) => {
   ];
   const strict: DirContent = { files: filesWith(byteForByte, [['core.autocrlf', 'false']]), links: [] };
   const user: DirContent = { files: filesWith(attributes, repository.carried), links: await logsOf(repository) };
-  return { strict, user, hasRules: saysSomething(exclude), hasAttributes: saysSomething(attributes) };
+  return { strict, user, hasIgnoreRules: saysSomething(exclude), hasAttributes: saysSomething(attributes) };
 };
 
-/** Git for a repository below `folder`, whose git directories are taken from a pool while they are as they would be made. */
+/**
+ * Runs work with git directories below `folder`, taken from a pool while their content is still
+ * current.
+ */
 export const withGitDirs = async <Result>(
   program: string,
   repository: Repository,
@@ -153,6 +152,6 @@ export const withGitDirs = async <Result>(
       ...{ git: createGit(program, gitDir), gitDir, userGit: createGit(program, userGitDir), userGitDir },
     });
   } finally {
-    await made.giveBack();
+    await made.release();
   }
 };

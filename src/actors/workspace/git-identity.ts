@@ -2,7 +2,10 @@ import { join } from 'node:path';
 import { execaSync } from 'execa';
 import { readRegular } from '../files/regular-file.ts';
 
-/** Of one file of settings, as data: git enters no repository, and includes nothing that a repository names. */
+/**
+ * Reads one configuration file as data: git enters no repository and follows no include that a
+ * repository names.
+ */
 const get = (from: readonly string[], key: string, input = ''): string => {
   const options = { input, cwd: '/', env: { GIT_DIR: '/nonexistent' }, reject: false, timeout: 5_000 };
   return String(execaSync('git', ['config', ...from, '--get', key], options).stdout ?? '').trim();
@@ -10,7 +13,7 @@ const get = (from: readonly string[], key: string, input = ''): string => {
 
 const configAtMost = 1024 * 1024;
 
-/** Empty for what is no plain file, such as a pipe, which would be waited for. */
+/** Empty for anything but a plain file: reading a pipe would block. */
 const configOf = (projectRoot: string): string => {
   try {
     return readRegular(join(projectRoot, '.git', 'config'), configAtMost);
@@ -20,8 +23,8 @@ const configOf = (projectRoot: string): string => {
 };
 
 /**
- * The user's name and address as git's variables, for commands that do not see the user's home, unless
- * the repository names somebody, whom the variables would override.
+ * The user's name and address as git variables, for commands that do not see the user's home. Empty
+ * when the repository sets a name, since the variables would override it.
  */
 export const gitIdentity = (projectRoot: string): Readonly<Record<string, string>> => {
   const config = configOf(projectRoot);

@@ -2,7 +2,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 
-/** `ok` is false for every exit code but 0. */
 export interface GitAnswer {
   readonly ok: boolean;
   readonly code: number | null;
@@ -11,26 +10,27 @@ export interface GitAnswer {
 }
 
 export interface GitCall {
-  /** Variables for this call, such as who commits. */
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
   readonly input?: string | Uint8Array;
   readonly signal?: AbortSignal | undefined;
-  /** When it is ended, two minutes unless told. */
+  /** After this time git is ended; default two minutes. */
   readonly limitMs?: number;
 }
 
 export type Git = (args: readonly string[], call?: GitCall) => Promise<GitAnswer>;
 
-/** Git could not do what a workspace needs; the message names the cause and may be shown. */
+/** Git failed. The message names the cause and may be shown. */
 export class GitError extends Error {
   override readonly name = 'GitError';
 }
 
-/** A git that was ended because it took too long. */
 export class GitTimeout extends GitError {}
 
-/** The whole environment of git: no configuration, attributes, program, address or replacement of anybody's. */
+/**
+ * Git's whole environment: no configuration, attributes, program, address or replacement of anybody
+ * else.
+ */
 const environment = {
   PATH: '/usr/bin:/bin',
   HOME: '/nonexistent',
@@ -50,7 +50,8 @@ const environment = {
   GIT_ASKPASS: '/bin/false',
   GIT_EDITOR: '/bin/false',
   GIT_PAGER: 'cat',
-  // Without these, git asks the system for the name of the user: a connection to a daemon, where there is one.
+  // Without these, git asks the system for the user's name, which can mean a connection to a
+  // daemon.
   GIT_AUTHOR_NAME: 'agent-server',
   GIT_AUTHOR_EMAIL: 'agent-server@localhost',
   GIT_COMMITTER_NAME: 'agent-server',
@@ -58,7 +59,7 @@ const environment = {
 } as const;
 
 const atMostMs = 120_000;
-/** Git removes its locks at the first signal; the second one cannot be ignored. */
+/** Git removes its locks on the first signal; the second signal cannot be ignored. */
 const patienceMs = 1_000;
 const outputAtMost = 64 * 1024 * 1024;
 
@@ -71,7 +72,7 @@ const isProgram = (path: string): boolean => {
   }
 };
 
-/** The program git on a PATH, relative folders left out; null when there is none. */
+/** Finds git on a PATH without its relative folders; null when there is none. */
 export const findGit = (path: string): string | null =>
   path
     .split(delimiter)
@@ -92,7 +93,9 @@ const gather = (onTooMuch: () => void) => {
   };
 };
 
-/** Ends a process group: asks, and after a second does not ask. Ended once, for the first reason. */
+/**
+ * Ends a process group with SIGTERM, and after a second with SIGKILL. Only the first reason counts.
+ */
 const createEnding = (child: ChildProcess) => {
   let last: NodeJS.Timeout | undefined;
   let reason: Error | null = null;
@@ -100,7 +103,7 @@ const createEnding = (child: ChildProcess) => {
     try {
       if (child.pid !== undefined) process.kill(-child.pid, signal);
     } catch {
-      // It ended just now.
+      // The process group has just ended.
     }
   };
   return {
@@ -115,7 +118,10 @@ const createEnding = (child: ChildProcess) => {
   };
 };
 
-/** Git with one git directory and our environment, in a process group of its own; every call ends in time. */
+/**
+ * Git with one git directory and our environment, in its own process group. Every call has a
+ * deadline.
+ */
 export const createGit =
   (program: string, gitDir: string, always: Readonly<Record<string, string>> = {}): Git =>
   (args, { env = {}, cwd = '/', input, signal, limitMs = atMostMs } = {}) =>
@@ -157,19 +163,18 @@ export const createGit =
       });
     });
 
-/** Why git did not: the line that says so, before its advice; else the last one. */
+/** Git's error line without the advice; else its last line. */
 export const reasonIn = (stderr: string): string => {
   const lines = stderr.trim().split('\n');
   return lines.find((line) => /^(fatal|error): /.test(line)) ?? lines.at(-1) ?? '';
 };
 
-/** The output of a call that must succeed. @throws GitError with the reason that git gave */
+/** @throws GitError with git's reason when the call failed */
 export const required = async (what: string, call: Promise<GitAnswer>): Promise<Buffer> => {
   const { ok, stdout, stderr } = await call;
   if (ok) return stdout;
-  throw new GitError(`${what}: ${reasonIn(stderr) || 'git ended without a word'}`);
+  throw new GitError(`${what}: ${reasonIn(stderr) || 'git failed without a message'}`);
 };
 
-/** The one line that such a call prints. */
 export const requiredLine = async (what: string, call: Promise<GitAnswer>): Promise<string> =>
   (await required(what, call)).toString().trimEnd();

@@ -13,13 +13,15 @@ import {
 const folderFlags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const fileFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** Whether folders can be read by open handles here. */
 export const hasHandles = (): boolean =>
   process.platform === 'linux' && lstatSync('/proc/self/fd', { throwIfNoEntry: false })?.isDirectory() === true;
 
 export const handlePath = (folder: number): string => `/proc/self/fd/${folder}`;
 
-/** A name in a folder that is open: the part before it cannot be swapped. Names are latin1, one character for each byte. */
+/**
+ * A path in an open folder, whose parents cannot be swapped. Names are latin1, one character per
+ * byte.
+ */
 export const within = (folder: number, name: string): string | Buffer => {
   const path = `${handlePath(folder)}/${name}`;
   for (let at = 0; at < name.length; at += 1) if (name.charCodeAt(at) > 0x7f) return Buffer.from(path, 'latin1');
@@ -33,7 +35,7 @@ export const namesIn = (folder: number): readonly string[] => readdirSync(handle
 export const entriesIn = (folder: number): readonly Dirent[] =>
   readdirSync(handlePath(folder), { encoding: 'latin1', withFileTypes: true });
 
-/** O_PATH of Linux, which Node does not name: a handle of a folder that its mode keeps shut. */
+/** Linux's O_PATH, which Node does not name. It opens a folder whose mode forbids reading. */
 const pathOnly = 0o10000000;
 export const handleOf = (folder: number, name: string): number =>
   openSync(within(folder, name), pathOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW);
@@ -47,14 +49,12 @@ export const isEmptyFolder = (folder: number, name: string): boolean => {
   }
 };
 
-/** Null when it is gone. */
 export const look = (folder: number, name: string): Stats | null =>
   lstatSync(within(folder, name), { throwIfNoEntry: false }) ?? null;
 
 export const readLinkIn = (folder: number, name: string): Buffer =>
   readlinkSync(within(folder, name), { encoding: 'buffer' });
 
-/** Runs something with a plain file of an open folder; null when it is none any more. */
 export const withFile = <Result>(
   folder: number,
   name: string,
@@ -69,7 +69,10 @@ export const withFile = <Result>(
   }
 };
 
-/** A folder below an open one, each part opened from the one before it. The caller closes it. */
+/**
+ * Opens a folder below an open one, part by part, so that no link is followed. The caller closes
+ * it.
+ */
 export const openBelow = (folder: number, path: string): number => {
   let open = openFolderIn(folder, '.');
   for (const part of path.split('/').filter(Boolean)) {

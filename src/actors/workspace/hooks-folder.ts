@@ -3,7 +3,6 @@ import { homedir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { readSettings, type Settings } from './repository-config.ts';
 
-/** The files of the user's own settings. The user may keep them elsewhere and link to them. */
 const userFiles = (): readonly string[] => [
   join(process.env['XDG_CONFIG_HOME'] || join(homedir(), '.config'), 'git/config'),
   join(homedir(), '.gitconfig'),
@@ -17,15 +16,15 @@ const readUsers = async (program: string, file: string): Promise<Settings> => {
   }
 };
 
-/** Relative to the top, or null when it lies elsewhere. */
+/** Relative to the top; null when it lies elsewhere. */
 const below = (top: string, folder: string): string | null => {
   const path = relative(top, folder);
   return path === '..' || path.startsWith('../') ? null : path;
 };
 
 /**
- * The folders in the working tree whose files git runs as hooks, because `core.hooksPath` names them: as it is written,
- * and behind its links. Files that the settings include are not read.
+ * Finds the folders in the working tree whose files git runs as hooks (`core.hooksPath`): as
+ * written, and with its links resolved. Included settings files are not read.
  */
 export const hookFolders = async (program: string, top: string, settings: Settings): Promise<readonly string[]> => {
   const users = await Promise.all(userFiles().map((file) => readUsers(program, file)));
@@ -36,7 +35,10 @@ export const hookFolders = async (program: string, top: string, settings: Settin
   return [...new Set([folder, real].flatMap((each) => below(top, each) ?? []))];
 };
 
-/** A change of this path can change a hook: the path is in the folder, or a link on the way to it. */
+/**
+ * True when a change of this path can change a hook: the path is in the folder, or is a link on the
+ * way to it.
+ */
 export const isHook = (folders: readonly string[], path: string): boolean => {
   const name = path.toLowerCase();
   return folders.some((each) => {

@@ -5,13 +5,14 @@ import { withFile } from './handles.ts';
 import { isGone, isShut } from './walk.ts';
 
 const rulesAtMost = 1024 * 1024;
-/** Rules can be written that take git for ever. */
+/** A user can write rules that take git for ever. */
 const limitMs = 5_000;
 const latin1 = (path: string): Buffer => Buffer.from(path, 'latin1');
 
 /**
- * Asks git which paths it ignores, in a folder of ours that has nothing but copies of the `.gitignore` files and the asked
- * folders, so that git opens nothing that somebody else is changing.
+ * Asks git which paths it ignores. Git runs in a folder of ours that has only copies of the
+ * `.gitignore` files and the folders in question, so it opens nothing that somebody else is
+ * changing.
  */
 export const createIgnores = (git: Git, shadow: string, note: (text: string) => void, signal: AbortSignal) => {
   let areTooSlow = false;
@@ -32,7 +33,6 @@ export const createIgnores = (git: Git, shadow: string, note: (text: string) => 
         if (!isGone(error) && !isShut(error)) throw error;
       }
     },
-    /** Of paths (latin1; those of folders end with `/`), the ignored ones. */
     ignored: async (paths: readonly string[]): Promise<ReadonlySet<string>> => {
       if (areTooSlow) return new Set();
       for (const path of paths) if (path.endsWith('/')) mkdirSync(at(path), { recursive: true });
@@ -44,11 +44,12 @@ export const createIgnores = (git: Git, shadow: string, note: (text: string) => 
       });
       if (answer === null) {
         areTooSlow = true;
-        note(`the rules of .gitignore took git more than ${limitMs / 1_000} s; nothing more was taken for ignored`);
+        note(`the rules of .gitignore took git more than ${limitMs / 1_000} s; no further file was treated as ignored`);
         return new Set();
       }
       const { code, stdout, stderr } = answer;
-      if (code !== 0 && code !== 1) throw new GitError(`what is ignored cannot be told: ${reasonIn(stderr)}`);
+      if (code !== 0 && code !== 1)
+        throw new GitError(`git could not say which files are ignored: ${reasonIn(stderr)}`);
       return new Set(stdout.toString('latin1').split('\0'));
     },
   };

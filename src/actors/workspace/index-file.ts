@@ -1,36 +1,38 @@
 import { readFileSync, type Stats, statSync } from 'node:fs';
 import { GitError } from './git.ts';
 
-/** A path of an index. Its name is a latin1 string: one character for each byte, whatever the bytes say. */
+/** An index entry. Its name is latin1: one character per byte, whatever the encoding. */
 export interface IndexEntry {
   readonly mode: number;
-  /** Hexadecimal. */
   readonly oid: string;
-  /** The file's stat at checkout, to see changes by. */
+  /** The file's stat at checkout; a different stat means that the file may have changed. */
   readonly note: string;
   readonly changedAtMs: number;
 }
 
 export interface Index {
   readonly entries: ReadonlyMap<string, IndexEntry>;
-  /** A file that was changed later may have kept its note (ms). */
+  /** Files changed later than this (ms) may still have the same stat. */
   readonly trustedBeforeMs: number;
 }
 
-/** The kernel counts the times of files in steps of at most 10 ms. */
+/** The kernel counts file times in steps of up to 10 ms. */
 const clockStepMs = 20;
 const fixedBytes = 40;
 
 const noteFrom = (ctimeMs: number, mtimeMs: number, ino: number, size: number): string =>
   `${ctimeMs}:${mtimeMs}:${ino}:${size}`;
 
-/** The same of a file as it is now; an index keeps the lower 32 bits of large numbers. */
+/** The same note from a file's stat. An index keeps the lower 32 bits of large numbers. */
 export const noteOf = ({ ctimeMs, mtimeMs, ino, size }: Stats): string =>
   noteFrom(ctimeMs, mtimeMs, ino >>> 0, size >>> 0);
 
 const timeAt = (bytes: Buffer, at: number): number => bytes.readUInt32BE(at) * 1e3 + bytes.readUInt32BE(at + 4) / 1e6;
 
-/** Reads an index that our own git wrote (gitformat-index(5), version 2 or 3). @throws GitError when it is another */
+/**
+ * Reads an index that our own git wrote (gitformat-index(5), version 2 or 3). @throws GitError for
+ * any other
+ */
 export const readIndex = (file: string, oidBytes: number): Index => {
   const bytes = readFileSync(file);
   const version = bytes.readUInt32BE(4);

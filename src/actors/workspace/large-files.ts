@@ -2,16 +2,18 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdirSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Git keeps a pointer in the place of a file of git-lfs: https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md */
+/**
+ * Git stores a pointer instead of a file of git-lfs:
+ * https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
+ */
 const version = 'version https://git-lfs.github.com/spec/v1';
-/** A pointer is shorter. */
+/** A pointer is shorter than this. */
 export const pointerBytes = 1_024;
 
 export const isPointer = (content: Uint8Array): boolean =>
   content.length === 0 ||
   (content.length < pointerBytes && Buffer.from(content).toString('latin1').startsWith(`${version}\n`));
 
-/** The pointer of a file of git-lfs. Its content goes into the store of git-lfs. */
 export const asPointer = (store: string, content: Buffer): Buffer => {
   if (isPointer(content)) return content;
   const oid = createHash('sha256').update(content).digest('hex');

@@ -1,5 +1,5 @@
-import { intoCheckout } from './checkout.ts';
-import { combine, commitTree, commonOf, findObjects } from './commits.ts';
+import { updateCheckout } from './checkout.ts';
+import { commitTree, commonOf, findObjects, mergeTrees } from './commits.ts';
 import { GitError } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import type { Checkout } from './obstacles.ts';
@@ -9,7 +9,6 @@ export interface Merge {
   readonly branch: string;
   readonly commit: string;
   readonly mode: Exclude<MergeMode, 'none'>;
-  /** Of the one commit that a squash makes. */
   readonly message: string;
   readonly role: string;
   readonly signal?: AbortSignal | undefined;
@@ -20,7 +19,10 @@ interface Side {
   readonly tree: string;
 }
 
-/** The commit that the user's branch is moved to; the files in conflict; null when the branch has all of it already. */
+/**
+ * The commit that the user's branch moves to; the files in conflict; null when the branch has all
+ * of it.
+ */
 const targetOf = async (
   dirs: GitDirs,
   ours: Side,
@@ -28,15 +30,15 @@ const targetOf = async (
   { mode, message, role, signal, isAhead }: Merge & { readonly isAhead: boolean },
 ): Promise<string | readonly string[] | null> => {
   if (mode === 'ff') return theirs.commit;
-  const combined = isAhead ? theirs : await combine(dirs, ours.commit, theirs.commit, signal);
-  if ('conflicts' in combined) return combined.conflicts;
-  if (ours.tree === combined.tree) return null;
-  return commitTree(dirs, { tree: combined.tree, parents: [ours.commit], message, role }, signal);
+  const merged = isAhead ? theirs : await mergeTrees(dirs, ours.commit, theirs.commit, signal);
+  if ('conflicts' in merged) return merged.conflicts;
+  if (ours.tree === merged.tree) return null;
+  return commitTree(dirs, { tree: merged.tree, parents: [ours.commit], message, role }, signal);
 };
 
 /**
- * Brings a commit into the branch that the project's own working tree is on. Whatever stands in the way changes nothing:
- * a conflict, changes of the user's own in the same files, no branch at all.
+ * Merges a commit into the branch of the project's own working tree. An obstacle leaves everything
+ * unchanged: a conflict, uncommitted changes in the same files, or a detached HEAD.
  */
 export const mergeInto = async (dirs: GitDirs, checkout: Checkout, merge: Merge): Promise<Merged> => {
   const { branch, commit, mode, signal } = merge;
@@ -56,7 +58,7 @@ export const mergeInto = async (dirs: GitDirs, checkout: Checkout, merge: Merge)
     const target = await targetOf(dirs, ours, { commit, tree }, { ...merge, isAhead });
     if (target === null) return { status: 'nothing' };
     if (typeof target !== 'string') return conflict(`both ${into} and ${branch} changed the same lines`, target);
-    const stopped = await intoCheckout(dirs, checkout, { head, target, signal });
+    const stopped = await updateCheckout(dirs, checkout, { head, target, signal });
     return stopped === null ? { status: 'merged', commit: target, into } : conflict(stopped.why, stopped.files);
   } catch (error) {
     signal?.throwIfAborted();

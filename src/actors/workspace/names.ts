@@ -4,10 +4,9 @@ import { type Protection, protectionOf } from '../sandbox/protected-paths.ts';
 const ignorable = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g;
 const likeGit = /^(\.git|git~\d+)[. ]*(:.*)?$/is;
 
-/** The bytes of a latin1 name, read as UTF-8. */
 export const textOf = (name: string): string => Buffer.from(name, 'latin1').toString();
 
-/** A name as people see it in a note: nothing in it moves the cursor. */
+/** A name for people: nothing in it moves the cursor. */
 export const shownName = (name: string): string => {
   const text = textOf(name);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.
@@ -16,13 +15,12 @@ export const shownName = (name: string): string => {
     : text;
 };
 
-/** Whether some file system takes a name for `.git`. */
+/** True when some file system takes the name for `.git`. */
 export const looksLikeGit = (name: string): boolean => likeGit.test(textOf(name).replace(ignorable, ''));
 
 export interface NameRule {
-  /** `.git` in any case: the repository of a folder. */
   readonly isRepository: boolean;
-  /** Git refuses it, so that one of them stops a whole save. */
+  /** Git refuses the name; one such name would stop a whole save. */
   readonly isRefused: boolean;
   readonly protection: Protection | null;
 }
@@ -34,7 +32,6 @@ const ruleOf = (name: string): NameRule => {
   return { isRepository, isRefused, protection: protectionOf(text)?.protection ?? null };
 };
 
-/** Looks at each name once. */
 export const createNameRules = (): ((name: string) => NameRule) => {
   const known = new Map<string, NameRule>();
   return (name) => {

@@ -5,7 +5,6 @@ import { required } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { isHook } from './hooks-folder.ts';
 
-/** The links of a commit, and those right in the user's folders, which git may ignore. */
 const linksOf = async ({ git, repository: { top, prefix } }: GitDirs, commit: string): Promise<ReadonlySet<string>> => {
   const args = ['ls-tree', '-r', '-z', '--format=%(objectmode) %(path)', commit];
   const said = commit === '' ? '' : (await required('its links cannot be read', git(args))).toString();
@@ -14,11 +13,12 @@ const linksOf = async ({ git, repository: { top, prefix } }: GitDirs, commit: st
   return new Set([...links.map((line) => line.slice('120000 '.length)), ...linksIn(top), ...below]);
 };
 
-/** The targets of links with protected names in the user's folder: protected as the names are. */
+/**
+ * Targets of links with protected names in the user's folder. They are protected like the names.
+ */
 export const linkedPlaces = async (dirs: GitDirs, commit: string): Promise<readonly LinkPlace[]> =>
   placesOfLinks(dirs.repository.top, await linksOf(dirs, commit));
 
-/** Tells whether programs run or trust a path: by its name, as a hook, or through a link. */
 export const obeyedIn = async (dirs: GitDirs, commit: string): Promise<(path: string) => boolean> => {
   const places = [...dirs.repository.hooks, ...(await linkedPlaces(dirs, commit)).map(({ path }) => path)];
   return (path) => protectionOf(path) !== null || isHook(places, path);

@@ -3,8 +3,9 @@ import { GitError } from './git.ts';
 import { plainText, requirePlainEntries } from './plain.ts';
 
 /**
- * The store of objects of a repository: its own alone, since the objects of another one are not the project's to show.
- * @throws GitError when it borrows from another, or has a link or a pipe where git would follow it
+ * Returns the repository's own object store. @throws GitError when it borrows objects from another
+ * repository (they are not the project's to show), or has a link or a pipe where git would follow
+ * it
  */
 export const objectStore = async (commonDir: string): Promise<string> => {
   const store = join(commonDir, 'objects');

@@ -2,20 +2,16 @@ import { posix } from 'node:path';
 import { type FileChange, findObjects } from './commits.ts';
 import { required } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
-import type { MovePlaces } from './move-record.ts';
 import { foldersOf, looksLikeGit, shownName } from './names.ts';
 import { isPresent } from './plain.ts';
+import type { UpdatePlaces } from './update-record.ts';
 import { atTop, findUsersFiles } from './users-files.ts';
 
-/** The user's own working tree, and what may be done there. */
 export interface Checkout {
-  /** Its branch; null when it is on none. */
   readonly branch: string | null;
-  /** Its name for people. */
   readonly into: string;
   readonly index: string;
-  readonly moving: MovePlaces;
-  /** Filters that the user allows by name (`workspace.filters`). */
+  readonly places: UpdatePlaces;
   readonly filters: readonly string[];
 }
 
@@ -31,8 +27,9 @@ export const stop = (why: string, files: readonly string[] = []): Stopped => ({ 
 const shown = (changes: readonly FileChange[]): readonly string[] => changes.map(({ path }) => shownName(path));
 
 /**
- * Where a link may lead: up, but not out of the project, and then down, and not into `.git`. A `..` after a name is refused,
- * since the name may be a link itself. If all links are so, none leads out, whatever they go through.
+ * True for a link that leads up, but not out of the project, then down, and not into `.git`. A `..`
+ * after a name is refused, since the name may be a link itself. If all links are so, none leads
+ * out, whatever they go through.
  */
 export const staysInside = (path: string, target: string): boolean => {
   const parts = target.split('/').filter((part) => part !== '' && part !== '.');
@@ -45,10 +42,12 @@ export const staysInside = (path: string, target: string): boolean => {
 const leavesProject = async ({ git }: GitDirs, { path, oid }: FileChange): Promise<boolean> =>
   !staysInside(path, (await required('a link cannot be read', git(['cat-file', 'blob', oid]))).toString('latin1'));
 
-/** The names by which git takes a folder for a repository. */
 const repositoryParts = ['HEAD', 'objects', 'refs', 'commondir'] as const;
 
-/** Folders that would act as repositories once the work is there: git obeys the configuration of such a folder. */
+/**
+ * Folders that would become repositories with this work: git obeys the configuration of such a
+ * folder.
+ */
 const newRepositories = async (
   dirs: GitDirs,
   { head, target }: { readonly head: string; readonly target: string },
@@ -78,7 +77,6 @@ const newRepositories = async (
   return [...planted, ...folders.filter((folder) => !asked.includes(folder))];
 };
 
-/** Refuses changes that make a repository of a folder. */
 export const repositoryMade = async (
   dirs: GitDirs,
   move: { readonly head: string; readonly target: string },
@@ -87,12 +85,11 @@ export const repositoryMade = async (
   const repositories = await newRepositories(dirs, move, changes);
   if (repositories.length === 0) return null;
   return stop(
-    'the work makes a repository of a folder, for whoever works in it; merge it with git yourself if that is meant',
+    'the work turns a folder into a git repository; if that is intended, merge it with git yourself',
     repositories.map((folder) => shownName(folder === '' ? '.' : folder.slice(0, -1))),
   );
 };
 
-/** The first reason to refuse a merge, or null. */
 export const findObstacle = async (
   dirs: GitDirs,
   move: { readonly head: string; readonly target: string },
@@ -103,13 +100,13 @@ export const findObstacle = async (
   for (const change of changes)
     if (change.to === link && (await leavesProject(dirs, change)))
       return stop(
-        `${shownName(change.path)} is a link that may lead out of the project, or into .git; merge it with git yourself if that is meant`,
+        `${shownName(change.path)} is a link that may lead out of the project, or into .git; if that is intended, merge it with git yourself`,
         shown([change]),
       );
   const made = await repositoryMade(dirs, move, changes);
   if (made !== null) return made;
   const taken = await findUsersFiles(dirs, changes);
-  if (taken.length > 0) return stop('the project folder has files of yours in the same places', taken.map(shownName));
+  if (taken.length > 0) return stop('the project folder has files of yours at the same paths', taken.map(shownName));
   const absent: FileChange[] = [];
   for (const change of changes)
     if (change.from !== nothing && change.to !== nothing && !(await isPresent(atTop(dirs, change.path))))

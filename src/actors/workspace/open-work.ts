@@ -10,7 +10,7 @@ import { objectStore } from './object-store.ts';
 import { isPresent } from './plain.ts';
 import type { OpenWorkspace } from './port.ts';
 import { findWithheld, type Start, startOf } from './start.ts';
-import type { Begun } from './stores.ts';
+import type { RepositoryAtHead } from './stores.ts';
 import type { WorkParts } from './work-parts.ts';
 import type { WorkRecord } from './work-records.ts';
 
@@ -32,8 +32,7 @@ const recordOf = (
   ...{ complete: false, commit: null, closed: false, merged: null },
 });
 
-/** Opens the folder of an attempt: the one that it has, or a new one. */
-export const createOpening = ({ options, records, removals, stores, branches, placesOf, giveBack }: WorkParts) => {
+export const createOpening = ({ options, records, removals, stores, branches, placesOf, release }: WorkParts) => {
   const { projectRoot, copies, filters, sandboxed } = options;
 
   const notesOf = async ({ taskId, attempt }: AttemptInput, start: Start, withheld: number): Promise<string[]> => {
@@ -51,12 +50,12 @@ export const createOpening = ({ options, records, removals, stores, branches, pl
   const create = async (
     attempt: AttemptInput,
     after: readonly TaskId[],
-    begun: Begun,
+    atHead: RepositoryAtHead,
     signal: AbortSignal | undefined,
   ): Promise<Pick<OpenWorkspace, 'notes' | 'conflicts'>> => {
-    const { dirs } = begun;
-    const start = await startOf(begun, records, after, signal);
-    const { instead, withheld } = await findWithheld(begun, start.commit);
+    const { dirs } = atHead;
+    const start = await startOf(atHead, records, after, signal);
+    const { instead, withheld } = await findWithheld(atHead, start.commit);
     signal?.throwIfAborted();
     const branch = await branches.make(dirs, attempt, start.commit);
     const places = placesOf(attempt.taskId, attempt.attempt);
@@ -67,7 +66,7 @@ export const createOpening = ({ options, records, removals, stores, branches, pl
       copyNotes = await makeFolder(dirs, places, wanted);
       signal?.throwIfAborted();
     } catch (error) {
-      await giveBack(places);
+      await release(places);
       await moveBranch(dirs, branch, null, start.commit);
       throw error;
     }
@@ -101,6 +100,6 @@ export const createOpening = ({ options, records, removals, stores, branches, pl
     };
     if (record !== null && (await isPresent(top)))
       return stores.use(record.kind, (dirs) => opened(dirs, { notes: [], conflicts: conflictsIn(record) }));
-    return stores.begin(async (begun) => opened(begun.dirs, await create(attempt, after, begun, signal)), signal);
+    return stores.begin(async (atHead) => opened(atHead.dirs, await create(attempt, after, atHead, signal)), signal);
   };
 };

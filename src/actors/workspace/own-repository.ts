@@ -11,11 +11,13 @@ import { snapshotInThread } from './snapshots.ts';
 export interface StoresOptions {
   readonly program: string;
   readonly projectRoot: string;
-  /** In the state folder. */
   readonly folder: string;
 }
 
-/** Ignored in a project without git, where no `.gitignore` says so: what tools make, and the tracker. */
+/**
+ * Ignored in a project without git, where no `.gitignore` says so: what tools make, and the
+ * tracker.
+ */
 const ignoredWithoutGit = ['.beads', 'node_modules', '.venv', 'venv', '__pycache__'];
 export const ownBranch = 'main';
 
@@ -24,7 +26,10 @@ const contents = [
   ['info/exclude', ignoredWithoutGit.map((name) => `${name}/\n`).join('')],
 ] as const;
 
-/** Our repository for a project that has none, or none with a commit: in the state folder, with the user's folder as its files. */
+/**
+ * Our repository for a project without git, or without a commit. It is in the state folder; the
+ * user's folder is its working tree.
+ */
 export const createOwnRepository = ({ program, projectRoot, folder }: StoresOptions) => {
   const ownDir = join(folder, 'project.git');
   const ownIndex = join(folder, 'project.index');
@@ -41,32 +46,34 @@ export const createOwnRepository = ({ program, projectRoot, folder }: StoresOpti
     return { kind: 'own', top, prefix: '', gitDir: ownDir, commonDir: ownDir, format: 'sha1', hooks: [], carried: [] };
   };
 
-  /** A commit of the user's folder as it is now, on top of how it was before. */
   const commitOwn = async (dirs: GitDirs, signal: AbortSignal | undefined): Promise<string> => {
     const { git, repository, objects } = dirs;
     const before = await commitOf(dirs, 'HEAD');
     const { tree } = await snapshotInThread(
       {
-        ...{ program, gitDir: dirs.gitDir, userGitDir: dirs.userGitDir, isAuto: false, format: repository.format },
+        ...{ program, gitDir: dirs.gitDir, userGitDir: dirs.userGitDir, hasAutoCrlf: false, format: repository.format },
         ...{ temporary: join(dirs.temporary, 'own'), top: repository.top, prefix: '', index: ownIndex },
         ...{ base: before ?? '', objects, otherObjects: null, largeFiles: null, carried: [] },
-        ...{ heldPlaces: [], isRepository: false, protects: false, hasRules: true },
+        ...{ heldPlaces: [], isRepository: false, protects: false, hasIgnoreRules: true },
       },
       signal,
     );
     if (tree === null && before !== null) return before;
     const empty = (): Promise<string> =>
-      requiredLine('the folder cannot be kept', git(['hash-object', '-t', 'tree', '-w', '--stdin'], { input: '' }));
+      requiredLine(
+        'the project folder cannot be saved',
+        git(['hash-object', '-t', 'tree', '-w', '--stdin'], { input: '' }),
+      );
     const commit = await commitTree(dirs, {
       tree: tree ?? (await empty()),
       parents: before === null ? [] : [before],
       message: 'The project folder as it was',
       role: 'project',
     });
-    await required('the folder cannot be kept', moveBranch(dirs, ownBranch, commit, before));
+    await required('the project folder cannot be saved', moveBranch(dirs, ownBranch, commit, before));
     const where = { cwd: repository.top, env: { GIT_WORK_TREE: repository.top, GIT_INDEX_FILE: ownIndex } };
-    await required('the folder cannot be kept', git(['read-tree', '--reset', commit], where));
-    // What is different again by now is found the next time.
+    await required('the project folder cannot be saved', git(['read-tree', '--reset', commit], where));
+    // Later changes are found the next time.
     await git(['update-index', '-q', '--refresh'], where);
     return commit;
   };

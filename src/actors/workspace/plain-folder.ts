@@ -2,7 +2,7 @@ import { closeSync, mkdirSync, realpathSync } from 'node:fs';
 import { handlePath, openBelow, openFolder, openFolderIn, within } from './handles.ts';
 import { isGone } from './walk.ts';
 
-/** Makes the parts that are absent, each in the one before it, and opens the last. The caller closes it. */
+/** Makes the missing parts, each in the one before it, and opens the last. The caller closes it. */
 const makeBelow = (folder: number, path: string): number => {
   let open = openFolderIn(folder, '.');
   for (const part of path.split('/').filter(Boolean)) {
@@ -25,8 +25,8 @@ const makeBelow = (folder: number, path: string): number => {
 };
 
 /**
- * A folder below another one, each part opened in the one before it, so that no link is followed.
- * @returns its path; null when a part is absent, or is no folder
+ * Finds a folder below another one, opening part by part, so that no link is followed. @returns its
+ * path; null when a part is missing or is no folder
  */
 export const plainFolder = (top: string, path: string, absent: 'make' | 'leave'): string | null => {
   const names = Buffer.from(path).toString('latin1');

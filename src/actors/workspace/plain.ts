@@ -15,7 +15,7 @@ const kindOf = async (path: string): Promise<Kind | 'other' | null> => {
   }
 };
 
-/** Whether anything is there, also a link that leads nowhere. */
+/** True also for a link that leads nowhere. */
 export const isPresent = (path: string | Buffer): Promise<boolean> =>
   lstat(path).then(
     () => true,
@@ -25,14 +25,14 @@ export const isPresent = (path: string | Buffer): Promise<boolean> =>
 const notPlain = (path: string): GitError =>
   new GitError(`${path} is not a plain file or folder; nothing was read or written there`);
 
-/** Whether something of this kind is there. @throws GitError when something else is, such as a link or a pipe */
+/** @throws GitError when something of another kind is there, such as a link or a pipe */
 export const isPlain = async (path: string, kind: Kind): Promise<boolean> => {
   const found = await kindOf(path);
   if (found !== null && found !== kind) throw notPlain(path);
   return found === kind;
 };
 
-/** Each part of a path below a folder. @throws GitError when one of them is there and is neither folder nor plain file */
+/** @throws GitError when a part of the path is there and is neither a folder nor a plain file */
 export const requirePlainWay = async (folder: string, path: string): Promise<void> => {
   let at = folder;
   for (const part of path.split('/')) {
@@ -43,7 +43,7 @@ export const requirePlainWay = async (folder: string, path: string): Promise<voi
   }
 };
 
-/** Everything right in a folder. @throws GitError when a link, a pipe or the like is among it */
+/** @throws GitError when a link, a pipe or the like is directly in the folder */
 export const requirePlainEntries = async (folder: string): Promise<void> => {
   if (!(await isPlain(folder, 'folder'))) return;
   for (const entry of await readdir(folder, { withFileTypes: true }))
@@ -52,7 +52,10 @@ export const requirePlainEntries = async (folder: string): Promise<void> => {
 
 const textAtMost = 1024 * 1024;
 
-/** A small plain file, or null when there is none. @throws GitError when it is something else, or large */
+/**
+ * Reads a small plain file; null when there is none. @throws GitError when it is something else, or
+ * large
+ */
 export const plainText = async (path: string): Promise<string | null> => {
   if (!(await isPlain(path, 'file'))) return null;
   if ((await lstat(path)).size > textAtMost) throw new GitError(`${path} is too large`);

@@ -2,45 +2,41 @@ import type { StartConflict } from '../../machines/agent-context.ts';
 import type { AttemptInput, TaskId } from '../../machines/task.ts';
 import type { SerialQueue } from '../process/serial-queue.ts';
 
-/** The folder that an attempt works in. */
 export interface OpenWorkspace {
   /** Absolute, symlinks resolved. */
   readonly root: string;
   /** Further paths that its commands may read: the repository, for `git log` and `git diff`. */
   readonly readable: readonly string[];
   /**
-   * The git directory of its own git, which ours never looks at: where it is, and where a sandbox mounts it. Null where
-   * there is none.
+   * The git directory of the agent's own git, which ours never reads: its path, and where a sandbox
+   * mounts it. Null when there is none.
    */
   readonly git: { readonly dir: string; readonly at: string } | null;
-  /** Sentences for the agent about its folder. */
   readonly notes: readonly string[];
-  /** Work that it depends on and does not have; the same each time that it is opened. */
+  /** Work that the attempt depends on and does not have; the same each time it is opened. */
   readonly conflicts: readonly StartConflict[];
 }
 
 /** The changes of an attempt, on a branch that we never remove. */
 export interface SavedWork {
   readonly branch: string;
-  /** The commit that it began with. */
   readonly base: string;
   readonly commit: string;
   readonly files: number;
   readonly insertions: number;
   readonly deletions: number;
-  /** Sentences about files that were not saved. */
   readonly notes: readonly string[];
 }
 
 export const mergeModes = ['none', 'ff', 'squash'] as const;
-/** How work comes into the project's branch: by hand, by fast-forward, or as one commit. */
+/** `none`: by hand; `ff`: by fast-forward; `squash`: as one commit. */
 export type MergeMode = (typeof mergeModes)[number];
 
 export const filterNames = ['lfs'] as const;
 /** A filter of git that a user can allow by name. */
 export type FilterName = (typeof filterNames)[number];
 
-/** `conflict` says why nothing was changed, and in which files. */
+/** `conflict`: nothing was changed; `why` says the reason, `files` where. */
 export type Merged =
   | { readonly status: 'merged'; readonly commit: string; readonly into: string }
   | { readonly status: 'nothing' }
@@ -56,32 +52,34 @@ export interface Changes {
 /** Gives each attempt a folder to work in. Opening the same attempt again gives the same folder. */
 export interface Workspace {
   readonly mode: 'shared' | 'worktree';
-  /** For people: what agents work in, and why when that is not what was wished. */
+  /** For people: where agents work, and why, if it is not what the user asked for. */
   describe(): string;
   /**
-   * `after` are the tasks whose work it builds on. When the signal is aborted it rejects and leaves nothing new behind.
-   * @throws an error whose message may be shown
+   * `after`: the tasks whose work this attempt builds on. An aborted signal rejects and leaves
+   * nothing new. @throws an error whose message may be shown
    */
   open(attempt: AttemptInput, after?: readonly TaskId[], signal?: AbortSignal): Promise<OpenWorkspace>;
-  /** Runs what changes files: alone, where several attempts share one folder that cannot be told apart. */
+  /** Runs `work` that changes files. In a folder that attempts share, one at a time. */
   readonly alone: SerialQueue;
   /**
-   * Keeps what the attempt changed and gives its folder up; nothing of the attempt may run any more. Saving again gives
-   * the same; the last word counts on whether it is complete: other work is never taken up into the folder of a later task.
-   * @returns null when it changed nothing, or works in the project's own folder
-   * @throws when it could not be kept: then the folder stays
+   * Saves the changes of an attempt on its branch and releases its folder. No process of the
+   * attempt may run any more. Saving again gives the same result; the last call decides whether the
+   * work is complete. Incomplete work never gets into the folder of a later task. @returns null
+   * when nothing changed, or the attempt works in the project's own folder @throws when the work
+   * cannot be saved; then the folder stays
    */
   save(attempt: AttemptInput, title: string, isComplete?: boolean): Promise<SavedWork | null>;
-  /** Sentences about files of an attempt that were not saved. */
   leftOut(taskId: TaskId, attempt: number): Promise<readonly string[]>;
-  /** Saves what is left of attempts that are over, which could not be saved when they ended. @returns what still cannot be */
+  /**
+   * Saves the attempts that are over and could not be saved when they ended. @returns those that
+   * still cannot
+   */
   sweep(isOver: (taskId: TaskId, attempt: number) => boolean): Promise<readonly string[]>;
   /**
-   * Brings the saved work of an attempt into the project's own branch, once that has the work of other tasks that the attempt
-   * began with. Merging again gives `nothing`. Once the signal is
-   * aborted the branch is not moved any more: it rejects.
+   * Merges the saved work of an attempt into the project's branch. The work of other tasks that the
+   * attempt began with must be merged first. Merging again gives `nothing`. Rejects when the signal
+   * is aborted; the branch is not moved after that.
    */
   merge(taskId: TaskId, attempt: number, mode: MergeMode, title: string, signal?: AbortSignal): Promise<Merged>;
-  /** The changes of an attempt until now; null when there is no such attempt. */
   diff(taskId: TaskId, attempt: number | null): Promise<Changes | null>;
 }

@@ -8,7 +8,6 @@ import { isGone } from './walk.ts';
 const deepest = 100;
 const atOnce = 1_000;
 
-/** Opens a folder of ours whose mode keeps us out of it. */
 const openOwned = (folder: number, name: string): number => {
   const handle = handleOf(folder, name);
   try {
@@ -38,7 +37,6 @@ const createRemoval = (top: number) => {
   return removeIn;
 };
 
-/** Gives us back a folder of ours whose mode keeps us out of it. */
 export const unlock = (path: string): void => {
   const parent = openFolder(dirname(path));
   try {
@@ -48,7 +46,7 @@ export const unlock = (path: string): void => {
   }
 };
 
-/** Gives us back the folders on the way to one below `top`, where their modes keep us out; names are latin1. */
+/** Makes the folders on the way to one below `top` accessible again; names are latin1. */
 export const unlockWay = (top: string, path: string): void => {
   let open = openFolder(dirname(top));
   try {
@@ -64,8 +62,8 @@ export const unlockWay = (top: string, path: string): void => {
 };
 
 /**
- * Removes a folder and all below it, whatever modes an agent gave them: by open handles, following no link. Other work of
- * the thread has its turns meanwhile.
+ * Removes a folder and all below it, whatever modes an agent set: by open handles, following no
+ * link. It yields to other work of the thread.
  */
 export const removeTree = async (path: string): Promise<void> => {
   const parent = openFolder(dirname(path));

@@ -10,7 +10,7 @@ import { removeInThread } from './snapshots.ts';
 const hasCode = (error: unknown, ...codes: readonly string[]): boolean =>
   error instanceof Error && 'code' in error && codes.includes(String(error.code));
 
-/** Folders that are given up: out of the way at once, and removed in a thread, so that nobody waits for it. */
+/** Moves folders out of the way at once and removes them in a thread, so that nobody waits. */
 export const createRemovals = (folder: string) => {
   const place = join(folder, 'removed');
   const underWay = new Set<string>();
@@ -40,10 +40,10 @@ export const createRemovals = (folder: string) => {
         unlock(path);
         renameSync(path, join(place, name));
       }
-      // What cannot be removed now is tried, and told, by the next sweep.
+      // The next sweep tries again, and reports what it cannot remove.
       void remove(name);
     },
-    /** Removes what was not removed before. @returns what cannot be */
+    /** Removes what was not removed before. @returns what cannot be removed */
     sweep: async (): Promise<readonly string[]> => {
       const names = await readdir(place).catch((error: unknown) => {
         if (hasCode(error, 'ENOENT')) return [];

@@ -6,11 +6,10 @@ import { plainText } from './plain.ts';
 
 export type Settings = ReadonlyMap<string, string>;
 
-/** Settings by the text of the file. */
 const known = new Map<string, Settings>();
 const mostKnown = 20;
 
-/** Reads a configuration file as data: nothing that it names is included. The last value of a key counts. */
+/** Reads a configuration file as data, without includes. The last value of a key counts. */
 export const readSettings = async (program: string, file: string): Promise<Settings> => {
   const input = (await plainText(file)) ?? '';
   if (input === '') return new Map();
@@ -53,7 +52,7 @@ export const formatOf = (settings: Settings): ObjectFormat => {
   throw new GitError(`this repository uses the object format ${format}, which is not supported`);
 };
 
-/** @throws GitError for what a repository has that agents cannot work with, with the way out */
+/** @throws GitError with a way out for settings that agents cannot work with */
 export const refuseUnsupported = async (settings: Settings, gitDir: string, top: string): Promise<void> => {
   const keys = [...settings.keys()];
   if (

@@ -14,11 +14,9 @@ const mostTries = 5;
 const objectIsGone =
   /invalid object|nonexistent object|not a valid object|bad object|missing|unable to read|could not read/i;
 
-/** Keeps what is in the folder of an attempt on its branch, and gives the folder up. */
-export const createSaving = ({ options, records, stores, branches, placesOf, giveBack }: WorkParts) => {
+export const createSaving = ({ options, records, stores, branches, placesOf, release }: WorkParts) => {
   const { filters } = options;
 
-  /** The commit of what is in the folder now, on the branch of the attempt; null when it is what it was. */
   const commitFolder = async (dirs: GitDirs, record: WorkRecord, title: string) => {
     const places = placesOf(record.task_id, record.attempt);
     const { tree, notes } = await snapshotInThread(await snapshotJob(dirs, record, places, filters));
@@ -28,7 +26,7 @@ export const createSaving = ({ options, records, stores, branches, placesOf, giv
     const ref = `refs/heads/${record.branch}`;
     const [baseTree, tip, tipTree] = await findObjects(dirs, [`${base}^{tree}`, `${ref}^{commit}`, `${ref}^{tree}`]);
     if (tree === baseTree) return unchanged;
-    // Saved before, and cut short before that was written down.
+    // Saved before, and interrupted before the record was written.
     if (tip !== base && tree === tipTree) return { tip, branch: record.branch, notes };
     const message = `${title}\n\nTask: ${task_id}\nAttempt: ${attempt}\nRole: ${role}\n`;
     const commit = await commitTree(dirs, { tree, parents: [base], message, role });
@@ -37,8 +35,8 @@ export const createSaving = ({ options, records, stores, branches, placesOf, giv
   };
 
   /**
-   * As `commitFolder`, and reads what was saved. The user may remove objects that no branch has at the same moment
-   * (`git gc --prune=now`): then they are made again, while the folder is still there.
+   * Like `commitFolder`, and reads back what was saved. The user may prune objects at the same
+   * moment (`git gc --prune=now`): then they are made again, while the folder is still there.
    */
   const commitSoundly = async (dirs: GitDirs, record: WorkRecord, title: string) => {
     for (let tries = 1; ; tries += 1) {
@@ -68,11 +66,11 @@ export const createSaving = ({ options, records, stores, branches, placesOf, giv
       ? await commitSoundly(dirs, record, title)
       : { tip: await commitOf(dirs, `refs/heads/${record.branch}`), branch: record.branch, notes: [], work: null };
     const commit = kept.tip === base ? null : kept.tip;
-    // A branch without a change is nobody's work.
+    // A branch without a change is not kept.
     if (commit === null) await moveBranch(dirs, record.branch, null, base);
     const closed = { ...record, branch: kept.branch, notes: [...kept.notes], commit, complete, closed: true };
     await records.write(closed);
-    await giveBack(places);
+    await release(places);
     if (!isHere)
       throw new GitError(
         `the worktree ${places.top} is gone: what attempt ${attempt} changed there is lost${commit === null ? '' : `; what it had is on ${closed.branch}`}`,
@@ -86,7 +84,7 @@ export const createSaving = ({ options, records, stores, branches, placesOf, giv
     return stores.use(record.kind, async (dirs) => {
       if (!record.closed) return close(dirs, record, title, complete);
       if (record.complete !== complete) await records.write({ ...record, complete });
-      await giveBack(placesOf(taskId, attempt));
+      await release(placesOf(taskId, attempt));
       return workOf(dirs, record);
     });
   };

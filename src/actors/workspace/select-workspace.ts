@@ -14,21 +14,22 @@ export interface WorkspaceOptions {
   readonly folder: string;
   readonly copies: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  /** Filters that the user allows by name when work is merged; none when absent. */
   readonly filters?: readonly string[];
-  /** Whether a sandbox holds the commands of agents (absent: it does), and whether that sandbox can be used here. */
+  /**
+   * True (the default) when a sandbox confines the commands of agents; `sandbox` tells whether it
+   * works here.
+   */
   readonly sandboxed?: boolean;
   readonly sandbox?: () => { readonly ok: boolean; readonly detail: string };
 }
 
 const wayOut = 'to run agents as you, in your own folder, set sandbox.mode: off and workspace.mode: shared';
 
-/** Why no attempt can be held here, or null. */
 const refusalOf = ({ mode, sandboxed = true, sandbox }: WorkspaceOptions): string | null => {
   const held = sandboxed ? sandbox?.() : undefined;
-  if (held?.ok === false) return `agents cannot be held on this machine: ${held.detail}; ${wayOut}`;
+  if (held?.ok === false) return `agents cannot be confined on this machine: ${held.detail}; ${wayOut}`;
   if (mode === 'worktree' && !hasHandles())
-    return `agents cannot be held on this machine: it has no /proc/self/fd; ${wayOut}`;
+    return `agents cannot be confined on this machine: it has no /proc/self/fd; ${wayOut}`;
   return null;
 };
 
@@ -55,7 +56,7 @@ const refusing = (workspace: Workspace, refusal: () => string | null): Workspace
   },
 });
 
-/** A folder for each attempt, or by the user's own word the project's folder for all. */
+/** A worktree for each attempt, or, if the user says so, the project's folder for all. */
 export const chooseWorkspace = async (options: WorkspaceOptions): Promise<Workspace> => {
   const { mode, projectRoot, folder, copies, environment, filters = [], sandboxed = true } = options;
   const refusal = (): string | null => refusalOf(options);

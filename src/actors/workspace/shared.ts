@@ -4,11 +4,16 @@ import type { Workspace } from './port.ts';
 
 export interface SharedOptions {
   readonly projectRoot: string;
-  /** Whether a sandbox holds the commands of agents; then one attempt at a time changes files. */
+  /**
+   * True when a sandbox confines the commands of agents; then one attempt at a time changes files.
+   */
   readonly sandboxed?: boolean;
 }
 
-/** Every attempt works in the project folder itself. @throws a system error when the folder does not exist. */
+/**
+ * Every attempt works in the project folder itself. @throws a system error when the folder does not
+ * exist
+ */
 export const createSharedWorkspace = ({ projectRoot, sandboxed = false }: SharedOptions): Workspace => {
   const oneWriter = createSerialQueue();
   return {
@@ -18,7 +23,8 @@ export const createSharedWorkspace = ({ projectRoot, sandboxed = false }: Shared
         ? 'the project folder, shared by all attempts, one writer at a time'
         : 'the project folder, shared by all attempts',
     open: async () => ({ root: await realpath(projectRoot), readable: [], git: null, notes: [], conflicts: [] }),
-    // No command swaps a folder for a link while the mounts of another are made, and each is told what it made.
+    // So no command swaps a folder for a link while another's mounts are made, and each learns what
+    // it made.
     alone: sandboxed ? oneWriter : (work) => work(),
     save: async () => null,
     leftOut: async () => [],

@@ -5,14 +5,15 @@ import { removeTree } from './removal.ts';
 import { takeSnapshot } from './snapshot.ts';
 import type { SnapshotJob } from './snapshot-job.ts';
 
-/** Asked of the thread; `flag` is 1 when the job was aborted, also while the thread is busy. */
+/**
+ * A request to the thread. `flag` becomes 1 when the job is aborted, also while the thread is busy.
+ */
 export interface Asked {
   readonly id: number;
   readonly job: SnapshotJob;
   readonly flag: SharedArrayBuffer;
 }
 
-/** Asked of the thread: a folder goes, with all below it. */
 export interface AskedToRemove {
   readonly id: number;
   readonly remove: string;

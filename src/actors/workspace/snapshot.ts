@@ -10,7 +10,6 @@ import { type Change, indexRecords, type Snapshot, type SnapshotJob } from './sn
 const mostNotes = 50;
 const atMostMs = 120_000;
 
-/** Puts changes into an index. A path that git refuses is left out, and told. */
 const putInto = async (
   git: Git,
   changes: readonly Change[],
@@ -21,11 +20,11 @@ const putInto = async (
   const input = indexRecords(changes, format);
   const answer = await git(['update-index', '-z', '--index-info'], { input });
   const [only] = changes;
-  // Git leaves some names out, and still ends well.
+  // Git leaves some names out and still exits with 0.
   if (answer.ok && !answer.stderr.includes('Ignoring path')) return;
   if (changes.length === 1 && only !== undefined) {
     if (!/[Ii]nvalid path|Ignoring path|malformed/.test(answer.stderr))
-      throw new GitError(`a change cannot be kept: ${answer.stderr}`);
+      throw new GitError(`a change cannot be saved: ${answer.stderr}`);
     return refused(only.path);
   }
   const half = Math.ceil(changes.length / 2);
@@ -46,7 +45,7 @@ const createNotes = () => {
   };
 };
 
-/** The tree of a folder as it is now: what somebody wrote there is read, hashed and kept, and never run or followed. */
+/** Turns a folder into a tree. Its files are read, hashed and stored, never run or followed. */
 export const takeSnapshot = async (
   job: SnapshotJob,
   signal: AbortSignal,
@@ -70,14 +69,14 @@ export const takeSnapshot = async (
   const base = job.base === '' ? '--empty' : job.base;
   if (isKnown) writeFileSync(index, readFileSync(job.index));
   else await required('its base cannot be read', git(['read-tree', base], { signal }));
-  // A copy is younger than what it says.
+  // A copy of the index would have a later time.
   const known = readIndex(isKnown ? job.index : index, format === 'sha256' ? 32 : 20);
   const changes = await findChanges(job, { index: known, git, note, checkpoint, signal });
   if (changes.length === 0) return { tree: null, notes: all() };
-  // What is gone comes first: it makes room for a folder of that name.
+  // Deletions come first: they make room for a folder of that name.
   await putInto(git, [...job.carried, ...changes], format, (path) =>
     note(`${shownName(path)} was not saved: git refuses this name`),
   );
-  const tree = await requiredLine('the tree cannot be made', git(['write-tree'], { signal }));
+  const tree = await requiredLine('the tree cannot be written', git(['write-tree'], { signal }));
   return { tree, notes: all() };
 };

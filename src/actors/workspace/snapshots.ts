@@ -14,7 +14,7 @@ const workerFile = (): string => {
 };
 
 const idleMs = 10_000;
-/** A folder that takes long keeps no other one waiting. */
+/** Several, so that a large folder delays no other one. */
 const mostThreads = 4;
 
 type Answer = Exclude<Told, { readonly failure: unknown }>;
@@ -64,7 +64,6 @@ const startThread = (): Thread => {
   return own;
 };
 
-/** One that has nothing to do, else a new one, else the one with the least to do. */
 const takeThread = (): Thread => {
   const [first, ...others] = threads.toSorted((one, other) => one.waiting.size - other.waiting.size);
   const taken =
@@ -87,7 +86,6 @@ const ask = (
   return { id, worker, answer };
 };
 
-/** Takes a snapshot in a thread of its own, so that reading many files keeps nobody else waiting. */
 export const snapshotInThread = async (job: SnapshotJob, signal?: AbortSignal): Promise<Snapshot> => {
   signal?.throwIfAborted();
   const flag = new SharedArrayBuffer(4);
@@ -100,7 +98,7 @@ export const snapshotInThread = async (job: SnapshotJob, signal?: AbortSignal): 
   try {
     const told = await answer;
     if ('snapshot' in told) return told.snapshot;
-    throw new Error('the thread that reads folders answered something else');
+    throw new Error('the thread that reads folders sent an unknown message');
   } catch (error) {
     signal?.throwIfAborted();
     throw error;
@@ -109,7 +107,6 @@ export const snapshotInThread = async (job: SnapshotJob, signal?: AbortSignal): 
   }
 };
 
-/** Removes a folder in that thread. */
 export const removeInThread = async (path: string): Promise<void> => {
   await ask((id) => ({ id, remove: path })).answer;
 };

@@ -1,13 +1,13 @@
 import type { StartConflict } from '../../machines/agent-context.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
-import { changesBetween, combine, commitTree, contains } from './commits.ts';
+import { changesBetween, commitTree, contains, mergeTrees } from './commits.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { textOf } from './names.ts';
 import { obeyedIn } from './obeyed-places.ts';
 import { repositoryMade, type Stopped, stop } from './obstacles.ts';
 import type { Change } from './snapshot-job.ts';
-import type { Begun } from './stores.ts';
+import type { RepositoryAtHead } from './stores.ts';
 import type { WorkRecord, WorkRecords } from './work-records.ts';
 
 export interface Start {
@@ -25,15 +25,14 @@ const included = ({ task_id, attempt, commit, includes }: Work): WorkRecord['inc
   { task_id, attempt, commit },
 ];
 
-/** A commit that has what a commit and the work of a task have, or what is in the way. */
-const joined = async (
+const mergeWork = async (
   dirs: GitDirs,
   commit: string,
   work: Work,
   signal: AbortSignal | undefined,
 ): Promise<string | Stopped> => {
   if (await contains(dirs, work.commit, commit)) return work.commit;
-  const merged = await combine(dirs, commit, work.commit, signal).catch((error: unknown) => stop(messageOf(error)));
+  const merged = await mergeTrees(dirs, commit, work.commit, signal).catch((error: unknown) => stop(messageOf(error)));
   if ('why' in merged) return merged;
   if ('conflicts' in merged) return stop(merged.conflicts.join(', '), merged.conflicts);
   const message = `Merge the work of ${work.task_id}`;
@@ -42,25 +41,24 @@ const joined = async (
 };
 
 const addWork = async (
-  { dirs, head }: Begun,
+  { dirs, head }: RepositoryAtHead,
   commit: string,
   work: Work,
   signal: AbortSignal | undefined,
 ): Promise<string | Stopped> => {
-  const target = await joined(dirs, commit, work, signal);
+  const target = await mergeWork(dirs, commit, work, signal);
   if (typeof target !== 'string') return target;
   const changes = await changesBetween(dirs, head, target, signal);
   return (await repositoryMade(dirs, { head, target }, changes)) ?? target;
 };
 
-/** The project's commit with the complete work of earlier tasks that it does not have yet. */
 export const startOf = async (
-  begun: Begun,
+  atHead: RepositoryAtHead,
   records: WorkRecords,
   after: readonly TaskId[],
   signal: AbortSignal | undefined,
 ): Promise<Start> => {
-  const { dirs, head } = begun;
+  const { dirs, head } = atHead;
   let commit = head;
   const notes: string[] = [];
   const conflicts: StartConflict[] = [];
@@ -75,10 +73,10 @@ export const startOf = async (
       notes.push(`The work of ${taskId} on the branch ${branch} is not complete and is not in your folder.`);
       continue;
     }
-    const added = await addWork(begun, commit, work, signal);
+    const added = await addWork(atHead, commit, work, signal);
     if (typeof added !== 'string') {
       notes.push(
-        `The work of ${taskId} is on the branch ${branch} and could not be put into your folder: ${added.why}.`,
+        `The work of ${taskId} is on the branch ${branch} and could not be merged into your folder: ${added.why}.`,
       );
       conflicts.push({ taskId, branch, files: added.files });
       continue;
@@ -100,10 +98,10 @@ export interface Withheld {
 const none = '000000';
 
 /**
- * Changes to protected paths that no person merged yet. Earlier work may have made them, so they are in nobody's
- * folder.
+ * Changes to protected paths that no person has merged. Earlier work may have made them, so no
+ * folder gets them.
  */
-export const findWithheld = async ({ dirs, head }: Begun, start: string): Promise<Withheld> => {
+export const findWithheld = async ({ dirs, head }: RepositoryAtHead, start: string): Promise<Withheld> => {
   if (start === head) return { instead: [], withheld: [] };
   const isObeyed = await obeyedIn(dirs, head);
   const changes = (await changesBetween(dirs, head, start)).filter(({ path }) => isObeyed(textOf(path)));

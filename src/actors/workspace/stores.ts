@@ -3,24 +3,27 @@ import { commitOf } from './commits.ts';
 import { findRepository } from './find-repository.ts';
 import { GitError } from './git.ts';
 import { type GitDirs, withGitDirs } from './git-dirs.ts';
-import { recoverMerge } from './move-files.ts';
-import { movePlaces, readMove } from './move-record.ts';
 import { createOwnRepository, ownBranch, type StoresOptions } from './own-repository.ts';
 import type { Repository } from './repository.ts';
+import { recoverMerge } from './update-files.ts';
+import { readUpdate, updatePlacesIn } from './update-record.ts';
 import { removeDeadLock, userLocks } from './user-locks.ts';
 import { removeDeadUses } from './uses.ts';
 
 /** A repository in use, and the commit that new work begins with. */
-export interface Begun {
+export interface RepositoryAtHead {
   readonly dirs: GitDirs;
   readonly head: string;
 }
 
-/** The repository of work: the project's, or ours when the project has none, or none with a commit. */
+/**
+ * Opens the repository of work: the project's, or ours when the project has none, or none with a
+ * commit.
+ */
 export const createStores = ({ program, projectRoot, folder }: StoresOptions) => {
   const uses = join(folder, 'uses');
   const own = createOwnRepository({ program, projectRoot, folder });
-  const moving = movePlaces(folder);
+  const places = updatePlacesIn(folder);
 
   const indexOf = ({ kind, gitDir }: Repository): string => (kind === 'own' ? own.index : join(gitDir, 'index'));
 
@@ -30,21 +33,23 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
     return withGitDirs(program, repository, uses, work);
   };
 
-  /** Messages that nobody was shown yet. */
-  const untold: string[] = [];
+  const notShown: string[] = [];
 
   const recover = async (): Promise<string | null> => {
-    const record = await readMove(moving);
+    const record = await readUpdate(places);
     if (record !== null) {
       const told = await use(record.kind, (dirs) =>
-        recoverMerge(dirs, { moving, index: indexOf(dirs.repository) }, record),
+        recoverMerge(dirs, { places, index: indexOf(dirs.repository) }, record),
       );
-      if (told !== null) untold.push(told);
+      if (told !== null) notShown.push(told);
     }
-    return untold.length === 0 ? null : untold.join('; ');
+    return notShown.length === 0 ? null : notShown.join('; ');
   };
 
-  const beginOwn = async <Result>(work: (begun: Begun) => Promise<Result>, signal?: AbortSignal): Promise<Result> => {
+  const beginOwn = async <Result>(
+    work: (atHead: RepositoryAtHead) => Promise<Result>,
+    signal?: AbortSignal,
+  ): Promise<Result> => {
     await recover();
     return use('own', async (dirs) => work({ dirs, head: await own.commit(dirs, signal) }));
   };
@@ -61,8 +66,11 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
       ];
       for (const lock of locks) await removeDeadLock(lock);
     },
-    /** Uses the repository that new work is kept in. @throws GitError when the project's is not used */
-    begin: async <Result>(work: (begun: Begun) => Promise<Result>, signal?: AbortSignal): Promise<Result> => {
+    /** Uses the repository for new work. @throws GitError when the project's is refused */
+    begin: async <Result>(
+      work: (atHead: RepositoryAtHead) => Promise<Result>,
+      signal?: AbortSignal,
+    ): Promise<Result> => {
       const repository = await findRepository(program, projectRoot);
       if (repository === null) return beginOwn(work, signal);
       const found = await withGitDirs(program, repository, uses, async (dirs) => {
@@ -73,19 +81,20 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
     },
     /** Uses the repository that earlier work is in. */
     use,
-    /** Undoes or finishes a merge that a crash interrupted. @returns messages for the user until they were shown, or null */
+    /**
+     * Undoes or finishes an interrupted merge. @returns the messages for the user until they are
+     * shown, or null
+     */
     recover,
-    /** The messages were shown. */
-    shown: (): void => void untold.splice(0),
-    /** The user's files, and what stands for their branch. */
+    shown: (): void => void notShown.splice(0),
     checkout: async (dirs: GitDirs, filters: readonly string[], signal?: AbortSignal) => {
-      const places = { index: indexOf(dirs.repository), moving };
+      const where = { index: indexOf(dirs.repository), places };
       if (dirs.repository.kind === 'own') {
         await own.commit(dirs, signal);
-        return { ...places, branch: ownBranch, into: 'the project folder', filters: [] };
+        return { ...where, branch: ownBranch, into: 'the project folder', filters: [] };
       }
       const [, branch = null] = /^ref: refs\/heads\/(\S+)/.exec(dirs.head) ?? [];
-      return { ...places, branch, into: branch ?? '', filters };
+      return { ...where, branch, into: branch ?? '', filters };
     },
   };
 };

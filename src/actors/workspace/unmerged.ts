@@ -3,8 +3,8 @@ import type { GitDirs } from './git-dirs.ts';
 import type { WorkRecord, WorkRecords } from './work-records.ts';
 
 /**
- * The work that must be merged before that of an attempt, since the attempt began with it. Each is looked at and merged under its own
- * name. @returns the reason in words, or null
+ * The first work to merge before this attempt's, since the attempt began with it. Each is reviewed
+ * and merged under its own name. @returns the reason, or null
  */
 export const findUnmerged = async (
   dirs: GitDirs,

@@ -5,7 +5,7 @@ import { GitError } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { isPlain, requirePlainWay } from './plain.ts';
 
-/** The logs of branches get a line: into plain files alone, which nobody else reads by another name. */
+/** @throws GitError unless the reflogs are plain files with one name */
 export const requirePlainLogs = async ({ repository }: GitDirs, branch: string): Promise<void> => {
   const { gitDir, commonDir } = repository;
   await requirePlainWay(commonDir, `refs/heads/${branch}`);
@@ -20,7 +20,7 @@ const ours = /^agent-server (\d+)$/;
 /** The locks of this process: an old lock may name the same process id. */
 const held = new Set<string>();
 
-/** Whether a crash left it: a lock of ours whose process is gone. */
+/** True for a lock of ours whose process is gone. */
 const isDead = async (file: string): Promise<boolean> => {
   const isFile = await isPlain(file, 'file').catch(() => false);
   const holder = isFile ? ours.exec(await readFile(file, 'utf8'))?.[1] : undefined;
@@ -28,12 +28,13 @@ const isDead = async (file: string): Promise<boolean> => {
   return Number(holder) === process.pid || !isAlive(Number(holder));
 };
 
-/** Takes away a lock of ours that a crash left. */
 export const removeDeadLock = async (file: string): Promise<void> => {
   if (await isDead(file)) await unlink(file);
 };
 
-/** Holds a lock file of the user's git meanwhile, as git itself does. @throws GitError when another one holds it */
+/**
+ * Holds a lock file of the user's git, as git does. @throws GitError when another process holds it
+ */
 const whileLocked = async <Result>(file: string, work: () => Promise<Result>): Promise<Result> => {
   const take = (): Promise<void> => writeFile(file, `agent-server ${process.pid}`, { flag: 'wx', mode: 0o600 });
   try {
@@ -43,7 +44,7 @@ const whileLocked = async <Result>(file: string, work: () => Promise<Result>): P
       await take();
     });
   } catch (error) {
-    throw new GitError(`${file} is held by another git; try again when it is done`, { cause: error });
+    throw new GitError(`${file} is locked by another git process; try again when it has finished`, { cause: error });
   }
   held.add(file);
   try {
@@ -54,7 +55,7 @@ const whileLocked = async <Result>(file: string, work: () => Promise<Result>): P
   }
 };
 
-/** The locks that a merge holds: nobody else switches the branch or stages files. */
+/** The locks of a merge: nobody else switches the branch or stages files. */
 export const userLocks = (gitDir: string, index: string): readonly [head: string, index: string] => [
   join(gitDir, 'HEAD.lock'),
   `${index}.lock`,

@@ -4,12 +4,11 @@ import type { GitDirs } from './git-dirs.ts';
 import { foldersOf } from './names.ts';
 
 const nothing = '000000';
-/** More than a merge looks at in a folder that the work replaces. */
+/** The most entries that a merge checks in a folder that the work replaces. */
 const entriesAtMost = 100_000;
 
 type Kind = 'folder' | 'other' | null;
 
-/** A path of the project, byte for byte. */
 export const atTop = ({ repository }: GitDirs, path: string): Buffer =>
   Buffer.from(`${repository.top}/${path}`, 'latin1');
 
@@ -22,7 +21,10 @@ const kindAt = async (dirs: GitDirs, path: string): Promise<Kind> => {
   }
 };
 
-/** The first entry in a folder that the work does not remove; the folder itself when not all of it can be looked at. */
+/**
+ * The first entry of a folder that the work does not remove; the folder itself when it is too large
+ * to check.
+ */
 const keptIn = async (dirs: GitDirs, top: string, removed: ReadonlySet<string>): Promise<string | null> => {
   const left = [top];
   let seen = 0;
@@ -37,9 +39,7 @@ const keptIn = async (dirs: GitDirs, top: string, removed: ReadonlySet<string>):
   return null;
 };
 
-/**
- * Files of the user, ignored ones included, that a merge would overwrite.
- */
+/** The user's files, ignored ones included, that a merge would overwrite. */
 export const findUsersFiles = async (dirs: GitDirs, changes: readonly FileChange[]): Promise<readonly string[]> => {
   const removed = new Set(changes.filter(({ to }) => to === nothing).map(({ path }) => path));
   const emptied = foldersOf(removed);

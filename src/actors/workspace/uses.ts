@@ -12,7 +12,7 @@ export interface Use {
   readonly dir: string;
   /** An empty folder, for this use alone. */
   readonly temporary: string;
-  giveBack(): Promise<void>;
+  release(): Promise<void>;
 }
 
 const keptMs = 10_000;
@@ -32,8 +32,8 @@ const forget = (some: readonly Kept[]): void => {
 process.once('exit', () => forget(kept));
 
 /**
- * A folder of ours with what `make` puts there: made anew, or kept from the last use that wanted the very same. It is kept
- * for some seconds, since making it costs more than what it is used for.
+ * Takes a folder of ours with the content of `make`: made anew, or kept from the last use with the
+ * same key. It is kept for seconds, since making it costs more than using it.
  */
 export const takeUse = async (folder: string, key: string, make: (dir: string) => Promise<void>): Promise<Use> => {
   const before = kept.find((each) => each.key === key);
@@ -53,7 +53,7 @@ export const takeUse = async (folder: string, key: string, make: (dir: string) =
   return {
     dir,
     temporary,
-    giveBack: async () => {
+    release: async () => {
       await rm(temporary, { recursive: true, force: true });
       kept = [own, ...kept];
       forget(kept.slice(mostKept));

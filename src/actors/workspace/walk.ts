@@ -4,31 +4,31 @@ import { isEmptyFolder, look, namesIn, openBelow, openFolderIn } from './handles
 import { type Index, type IndexEntry, noteOf } from './index-file.ts';
 import { createNameRules, foldersOf, type NameRule, shownName } from './names.ts';
 
-/** A file or link that may have changed, in a folder that is open while it is told. */
+/** A file or link that may have changed. Its folder is open during the callback. */
 export interface Candidate {
-  /** From the top of the tree; latin1, as all names here. */
+  /** From the top of the tree; latin1, like all names here. */
   readonly path: string;
   readonly folder: number;
   readonly name: string;
   readonly stat: Stats;
   readonly before: IndexEntry | undefined;
-  /** It is kept as it was; somebody is told when it changed. */
+  /** The committed version stays; a change is noted. */
   readonly held: boolean;
 }
 
 export interface WalkOptions {
   readonly index: Index;
-  /** The part of the tree that is read: `` or `packages/one/`. */
   readonly prefix: string;
-  /** Whether names that other programs obey are left out; not in the user's own folder. */
+  /** True to leave out names that other programs obey; false in the user's own folder. */
   readonly protects: boolean;
-  /** Further places that are left out, as a whole. */
   readonly heldPlaces: readonly string[];
-  /** Whether the top is a repository: then a bare one there is not obeyed. */
+  /** True when the top is a repository: then a bare one there is not obeyed. */
   readonly isRepository: boolean;
-  /** Whether rules of the whole repository may ignore a new name. */
-  readonly hasRules: boolean;
-  /** Tells which of the new paths are ignored (folders end with `/`); `.gitignore` of a folder was shown before. */
+  readonly hasIgnoreRules: boolean;
+  /**
+   * Returns the ignored ones of the new paths (folders end with `/`). `showRules` got the folders'
+   * `.gitignore` before.
+   */
   readonly ignored: (paths: readonly string[]) => Promise<ReadonlySet<string>>;
   readonly showRules: (folder: number, path: string) => void;
   readonly take: (candidate: Candidate) => void;
@@ -40,41 +40,40 @@ export interface WalkOptions {
 const linkMode = 0o120000;
 const gitlinkMode = 0o160000;
 const deepest = 300;
-/** Bytes. With a folder of ours before it, a path still is one that the system takes. */
+/** Bytes. The system still accepts the path below a folder of ours. */
 const longestPath = 3_000;
 const mostEntries = 2_000_000;
 
-/** A walk under way. */
 interface Walk {
   readonly options: WalkOptions;
   readonly root: number;
   readonly rulesOf: (name: string) => NameRule;
   readonly folders: ReadonlySet<string>;
   readonly seen: Set<string>;
-  /** Parts that were not read: what the index has there is not gone. */
+  /** Parts that were not read: the index entries there are not deleted. */
   readonly skipped: Set<string>;
   unknown: Unknown[];
   entries: number;
 }
 
-/** A path that the index does not have, whose fate the ignore rules decide. */
+/** A path that the index does not have; the ignore rules decide. */
 interface Unknown {
   readonly parent: string;
   readonly name: string;
   readonly isFolder: boolean;
 }
 
-const obeyed = 'it makes a repository of the folder, for whoever works in it';
+const obeyed = 'it would turn the folder into a git repository';
 
-/** A folder that acts as a repository for whoever works in it. */
+/** A folder that git takes for a repository. */
 const isBareRepository = (names: readonly string[]): boolean =>
   names.includes('HEAD') && ((names.includes('objects') && names.includes('refs')) || names.includes('commondir'));
 
-/** It was taken away, or something else stands in its place. */
+/** It was removed, or something else is in its place. */
 export const isGone = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && ['ENOENT', 'ENOTDIR', 'ELOOP', 'EINVAL'].includes(String(error.code));
 
-/** Its mode keeps us out, or it is a socket. */
+/** Its mode forbids access, or it is a socket. */
 export const isShut = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && ['EACCES', 'EPERM', 'ENXIO'].includes(String(error.code));
 
@@ -94,10 +93,10 @@ const skip = (walk: Walk, path: string, why: string | null): void => {
 const leaveOut = (walk: Walk, path: string, why: string): void =>
   skip(walk, path, `${shownName(path)} was not saved: ${why}`);
 
-/** Git keeps no empty folder, and the sandbox leaves one where it covered a protected name. */
+/** Git stores no empty folder, and the sandbox leaves one where it covered a protected name. */
 const leaveOutNew = (walk: Walk, folder: number, path: string, name: string, isFolder: boolean): void => {
   if (isFolder && isEmptyFolder(folder, name)) skip(walk, path, null);
-  else leaveOut(walk, path, 'other programs obey it, agents may not make it');
+  else leaveOut(walk, path, 'other programs run or trust it, so agents may not create it');
 };
 
 const visit = (walk: Walk, folder: number, parent: string, name: string, held: boolean, ruled: boolean): void => {
@@ -115,7 +114,6 @@ const visit = (walk: Walk, folder: number, parent: string, name: string, held: b
   else visitEntry(walk, folder, parent, name, held || (walk.options.protects && rule.protection === 'held'), ruled);
 };
 
-/** Null when it is gone, or cannot be read. */
 const lookAt = (walk: Walk, folder: number, parent: string, name: string): Stats | null => {
   try {
     return look(folder, name);
@@ -126,7 +124,10 @@ const lookAt = (walk: Walk, folder: number, parent: string, name: string): Stats
   }
 };
 
-/** A folder on the way to a place is none itself; anything else in its stead would lead the link elsewhere. */
+/**
+ * A folder on the way to a place is not held itself; anything else in its place would redirect the
+ * link.
+ */
 const isHeldPlace = ({ options: { protects, heldPlaces } }: Walk, path: string, isFolder: boolean): boolean =>
   protects && (isFolder ? heldPlaces.includes(path) : isAtPlace(heldPlaces, path));
 
@@ -155,7 +156,6 @@ const visitEntry = (
   }
 };
 
-/** Null when it is gone, or is not read. */
 const openInside = (walk: Walk, folder: number, parent: string, name: string): number | null => {
   const path = parent + name;
   try {
@@ -199,7 +199,7 @@ const takeNew = (walk: Walk, folder: number, parent: string, name: string, isFol
   else if (stat.isFile() || stat.isSymbolicLink()) takeFile(walk, folder, parent, name, stat, false);
 };
 
-/** Those of the new paths that no rule ignores; the folders among them bring further new paths. */
+/** Visits the new paths that no rule ignores; folders among them add further new paths. */
 const takeUnknown = async (walk: Walk): Promise<void> => {
   const asked = walk.unknown;
   walk.unknown = [];
@@ -225,7 +225,7 @@ const takeUnknown = async (walk: Walk): Promise<void> => {
 
 /** The folders above the part that is read have rules too. */
 const rulesAbove = (walk: Walk): boolean => {
-  let found = walk.options.hasRules;
+  let found = walk.options.hasIgnoreRules;
   for (let end = 0; end < walk.options.prefix.length; end = walk.options.prefix.indexOf('/', end) + 1) {
     const above = openBelow(walk.root, walk.options.prefix.slice(0, end));
     try {
@@ -250,8 +250,9 @@ const isUnread = (walk: Walk, path: string): boolean => {
 };
 
 /**
- * Reads a folder that somebody else may be changing: by open handles, following no link, entering no repository.
- * Tells each file and link that is new or may have changed. @returns the paths of the index that are gone
+ * Reads a folder that somebody else may be changing: by open handles, following no link, entering
+ * no repository. Reports each file and link that is new or may have changed. @returns the paths of
+ * the index that are gone
  */
 export const walk = async (root: number, options: WalkOptions): Promise<readonly string[]> => {
   const under: Walk = {

@@ -10,16 +10,13 @@ export interface WorktreeOptions {
   readonly projectRoot: string;
   /** The folder of worktrees and their records, outside the project. */
   readonly folder: string;
-  /** Paths to copy into every worktree, such as `node_modules`; relative to the project. */
   readonly copies: readonly string[];
-  /** Filters that the user allows by name when work is merged. */
   readonly filters: readonly string[];
-  /** Whether a sandbox mounts the git directory of an attempt into its folder. */
+  /** True when a sandbox mounts the git directory of an attempt into its folder. */
   readonly sandboxed: boolean;
   readonly description: string;
 }
 
-/** The parts that opening, saving and merging work share. */
 export const createWorkParts = (options: WorktreeOptions) => {
   const { folder } = options;
   const records = createWorkRecords(folder);
@@ -41,8 +38,8 @@ export const createWorkParts = (options: WorktreeOptions) => {
     stores: createStores(options),
     branches: createBranches(),
     placesOf,
-    /** A failure is tried again, and told, by the next sweep. */
-    giveBack: (places: AttemptPlaces): Promise<void> => removeFolder(places, removals).catch(() => undefined),
+    /** The next sweep tries again, and reports what it cannot remove. */
+    release: (places: AttemptPlaces): Promise<void> => removeFolder(places, removals).catch(() => undefined),
   };
 };
 

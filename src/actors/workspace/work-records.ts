@@ -8,13 +8,14 @@ const recordSchema = z.strictObject({
   attempt: z.int().positive(),
   role: z.string(),
   branch: z.string(),
-  /** The commit that the attempt began with. */
   base: z.string(),
   /** The repository of its branch: the project's, or ours for a project without git. */
   kind: z.enum(['project', 'own']).default('project'),
-  /** Of records of earlier versions: it is not used any more. */
+  /** From earlier versions; not used any more. */
   git_dir: z.string().optional(),
-  /** Changes of its base that its folder began without, until a person merged them; names as latin1. */
+  /**
+   * Changes of its base that its folder began without, until a person merged them; names as latin1.
+   */
   withheld: z
     .array(
       z.strictObject({
@@ -23,49 +24,44 @@ const recordSchema = z.strictObject({
       }),
     )
     .default([]),
-  /** Sentences about files that were not saved. */
   notes: z.array(z.string()).default([]),
   /** The work that it builds on and does not have. */
   conflicts: z
     .array(z.strictObject({ task_id: z.string(), branch: z.string(), files: z.array(z.string()) }))
     .default([]),
-  /** The work of other tasks that it began with, which was not in the project's branch then. */
+  /** The work of other tasks that it began with and that the project's branch did not have then. */
   includes: z
     .array(z.strictObject({ task_id: z.string(), attempt: z.int().positive(), commit: z.string() }))
     .default([]),
-  /** Whether the attempt reached its end; not known of records of earlier versions. */
+  /** Unknown for records of earlier versions. */
   complete: z.boolean().default(false),
-  /** The tip of its branch when it was saved; null while it is at work, and when it changed nothing. */
+  /** The tip of its branch when it was saved; null while it runs, and when it changed nothing. */
   commit: z.string().nullable(),
-  /** Whether its work is saved, so that its folder goes. */
+  /** True once its work is saved and its folder can go. */
   closed: z.boolean(),
   /** The commit of the project's branch that has its work, or null. */
   merged: z.string().nullable(),
 });
 
-/** The record of a worktree; kept when the worktree is gone. */
+/** Stays when the worktree is gone. */
 export type WorkRecord = z.infer<typeof recordSchema>;
 
-/** The paths of one attempt in the state folder. */
 export interface AttemptPlaces {
-  /** The folder it works in, with all that its commit has. */
   readonly top: string;
-  /** The git directory that its own git uses. */
   readonly agentGit: string;
-  /** The index of its checkout, out of its reach. */
+  /** The index of its checkout, out of the agent's reach. */
   readonly index: string;
 }
 
 export interface WorkRecords {
   folderOf(taskId: string, attempt: number): string;
   read(taskId: string, attempt: number): Promise<WorkRecord | null>;
-  /** The latest attempt of a task that has a record. */
   latest(taskId: string): Promise<WorkRecord | null>;
   all(): Promise<readonly WorkRecord[]>;
   write(record: WorkRecord): Promise<void>;
 }
 
-/** One JSON file for each attempt, beside its worktree, in the state folder. */
+/** One JSON file per attempt, beside its worktree, in the state folder. */
 export const createWorkRecords = (folder: string): WorkRecords => {
   const nameOf = (taskId: string, attempt: number): string => `${taskId}@${attempt}`;
   const readFrom = async (name: string): Promise<WorkRecord | null> => {

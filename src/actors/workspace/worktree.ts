@@ -11,7 +11,6 @@ import { createSaving } from './save-work.ts';
 import { findUnmerged } from './unmerged.ts';
 import { createWorkParts, type WorkParts, type WorktreeOptions } from './work-parts.ts';
 
-/** Brings saved work into the project's branch. */
 const createMerging =
   ({ options, records, stores }: WorkParts) =>
   async (
@@ -57,8 +56,8 @@ const createDiff =
   };
 
 /**
- * Each attempt works in a folder of its own, on a branch of its own, which is all that is left of it. What is in the folder
- * is data: it is read by open handles, and no git of ours has it for a working tree (ADR 0021).
+ * Each attempt works in its own folder, on its own branch; only the branch stays. The folder is
+ * data: it is read by open handles, and no git of ours uses it as a working tree (ADR 0021).
  */
 export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => {
   const parts = createWorkParts(options);
@@ -69,7 +68,8 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     createMerging(parts),
     createDiff(parts),
   ];
-  // The project's files and branch are everybody's; the folder of an attempt, and a look at it that takes long, is its own.
+  // Uses of the project's files and branch take turns; uses of an attempt's folder take turns per
+  // attempt.
   const inTurn = createSerialQueue();
   const byAttempt = createSerialQueues();
   const keyOf = (taskId: TaskId, attempt: number): string => `${taskId}@${attempt}`;

@@ -88,7 +88,7 @@ test.each([
 
   expect(await merge(workspace)).toMatchObject({
     status: 'conflict',
-    why: 'the project folder has files of yours in the same places',
+    why: 'the project folder has files of yours at the same paths',
     files: [inTheWay],
   });
   expect(readFileSync(join(project, file), 'utf8')).toBe('precious\n');
@@ -193,7 +193,7 @@ test.each([
     expect(await merge(workspace, one)).toMatchObject({ status: 'merged' });
     expect(await merge(workspace, two)).toMatchObject({
       status: 'conflict',
-      why: expect.stringContaining('the work makes a repository of a folder'),
+      why: expect.stringContaining('the work turns a folder into a git repository'),
     });
     expect(existsSync(join(project, folder, 'objects'))).toBe(false);
     rmSync(join(project, folder, 'HEAD'));

@@ -227,7 +227,7 @@ test('a merge that could not be taken back at once is taken back when there is r
   const next = await worktreesOf(project, state);
   const told = await next.sweep(() => true);
 
-  expect(first).toMatchObject({ status: 'conflict', why: expect.stringContaining('has a part of the work') });
+  expect(first).toMatchObject({ status: 'conflict', why: expect.stringContaining('has part of the work') });
   expect(told).toEqual([]);
   expect([gitIn(project, 'status', '--porcelain'), isWhole(project, 'old')]).toEqual(['', true]);
 });

@@ -45,7 +45,9 @@ test('an empty folder with a protected name, as the sandbox leaves one, is saved
 
   const saved = await workspace.save(anAttempt(), 'x');
 
-  expect(saved?.notes).toEqual(['part/.beads was not saved: other programs obey it, agents may not make it']);
+  expect(saved?.notes).toEqual([
+    'part/.beads was not saved: other programs run or trust it, so agents may not create it',
+  ]);
   expect(treeOf(project)).toEqual(['a.txt', 'b.txt']);
 });
 
@@ -210,7 +212,7 @@ test('a folder that becomes a repository by work of two attempts is not merged',
   expect(await workspace.merge('bd-b1' as TaskId, 1, 'squash', 'x')).toMatchObject({ status: 'merged' });
   expect(await workspace.merge('bd-b2' as TaskId, 1, 'squash', 'x')).toMatchObject({
     status: 'conflict',
-    why: expect.stringContaining('the work makes a repository of a folder'),
+    why: expect.stringContaining('the work turns a folder into a git repository'),
     files: ['lib'],
   });
   expect(existsSync(join(project, 'lib', 'refs'))).toBe(false);

@@ -105,7 +105,7 @@ test('a repository that an agent plants is not in its work, nor in the project',
   await workspace.merge(id, 1, 'ff', 'x');
 
   expect(saved?.notes).toContain('deep is a repository of its own; its files were saved, its history was not');
-  expect(saved?.notes).toContain('bare was not saved: it makes a repository of the folder, for whoever works in it');
+  expect(saved?.notes).toContain('bare was not saved: it would turn the folder into a git repository');
   const names = ['.git', 'HEAD', 'deep/.git', 'bare', 'deep/c.txt'];
   expect(names.map((name) => existsSync(join(project, name)))).toEqual([false, false, false, false, true]);
 });

@@ -153,7 +153,9 @@ test('work that contradicts is named, not forced', async () => {
 
   expect((await workspace.open(anAttempt(1, 'bd-d'), after)).conflicts).toEqual(conflicts);
   expect(readFileSync(join(root, 'a.txt'), 'utf8')).toBe('of b\n');
-  expect(notes[1]).toBe('The work of bd-c is on the branch agent/bd-c/1 and could not be put into your folder: a.txt.');
+  expect(notes[1]).toBe(
+    'The work of bd-c is on the branch agent/bd-c/1 and could not be merged into your folder: a.txt.',
+  );
   expect(conflicts).toEqual([{ taskId: 'bd-c', branch: 'agent/bd-c/1', files: ['a.txt'] }]);
 });
 

@@ -12,30 +12,32 @@ const recordSchema = z.strictObject({
   head: z.string(),
   target: z.string(),
   filters: z.array(z.string()),
-  /** The hash of the user's index as it was; null when there was none. */
+  /** The hash of the user's index before; null when there was none. */
   index_hash: z.string().nullable(),
 });
 
-/** A change of the user's files that is under way: on disk before the first file changes, removed after the last. */
-export type MoveRecord = z.infer<typeof recordSchema>;
+/**
+ * A running update of the user's files. It is on disk before the first file changes, and removed
+ * after the last.
+ */
+export type UpdateRecord = z.infer<typeof recordSchema>;
 
-/** The folder of that record, in the state folder. */
-export interface MovePlaces {
+export interface UpdatePlaces {
   readonly folder: string;
-  /** The index that git works on, a copy of the user's. */
+  /** The index that git works on: a copy of the user's. */
   readonly index: string;
 }
 
-export const movePlaces = (stateFolder: string): MovePlaces => {
+export const updatePlacesIn = (stateFolder: string): UpdatePlaces => {
   const folder = join(stateFolder, 'moving');
   return { folder, index: join(folder, 'index') };
 };
 
-const fileOf = ({ folder }: MovePlaces): string => join(folder, 'move.json');
+const fileOf = ({ folder }: UpdatePlaces): string => join(folder, 'move.json');
 
 const bytesAt = async (file: string): Promise<Buffer | null> => ((await isPlain(file, 'file')) ? readFile(file) : null);
 
-export const readMove = async (places: MovePlaces): Promise<MoveRecord | null> => {
+export const readUpdate = async (places: UpdatePlaces): Promise<UpdateRecord | null> => {
   const text = await readFile(fileOf(places), 'utf8').catch(() => null);
   return text === null ? null : recordSchema.parse(JSON.parse(text));
 };
@@ -43,8 +45,8 @@ export const readMove = async (places: MovePlaces): Promise<MoveRecord | null> =
 const hashOf = (bytes: Buffer | null): string | null =>
   bytes === null ? null : createHash('sha256').update(bytes).digest('hex');
 
-/** Copies the user's index. @returns its hash */
-export const copyIndex = async (places: MovePlaces, usersIndex: string): Promise<string | null> => {
+/** @returns the hash of the user's index */
+export const copyIndex = async (places: UpdatePlaces, usersIndex: string): Promise<string | null> => {
   await rm(places.folder, { recursive: true, force: true });
   await mkdir(places.folder, { mode: 0o700 });
   const bytes = await bytesAt(usersIndex);
@@ -52,20 +54,21 @@ export const copyIndex = async (places: MovePlaces, usersIndex: string): Promise
   return hashOf(bytes);
 };
 
-/** From now on the move is under way. */
-export const beginMove = (places: MovePlaces, record: MoveRecord): Promise<void> =>
+export const beginUpdate = (places: UpdatePlaces, record: UpdateRecord): Promise<void> =>
   writeFileAtomically(fileOf(places), JSON.stringify(record));
 
-export const endMove = async (places: MovePlaces): Promise<void> => {
+export const endUpdate = async (places: UpdatePlaces): Promise<void> => {
   await rm(fileOf(places), { force: true });
   await rm(places.folder, { recursive: true, force: true });
 };
 
-/** Puts the new index in the place of the user's, unless that has changed since the move began. */
+/**
+ * Replaces the user's index with the new one, unless the user's has changed since the update began.
+ */
 export const installIndex = async (
-  places: MovePlaces,
+  places: UpdatePlaces,
   usersIndex: string,
-  { index_hash: before }: MoveRecord,
+  { index_hash: before }: UpdateRecord,
 ): Promise<boolean> => {
   const [now, next] = [await bytesAt(usersIndex), await bytesAt(places.index)];
   if (next === null || hashOf(now) !== before) return false;

@@ -4,12 +4,12 @@ import { commitOf } from './commits.ts';
 import { filterFlags } from './filters.ts';
 import { type GitAnswer, GitError, reasonIn } from './git.ts';
 import { type GitDirs, readHead } from './git-dirs.ts';
-import { beginMove, copyIndex, endMove, installIndex, type MoveRecord, readMove } from './move-record.ts';
 import { type Checkout, type Stopped, stop } from './obstacles.ts';
-import { putBack } from './put-back.ts';
+import { undoUpdate } from './undo-update.ts';
+import { beginUpdate, copyIndex, endUpdate, installIndex, readUpdate, type UpdateRecord } from './update-record.ts';
 import { withUserLocks } from './user-locks.ts';
 
-interface Move {
+interface Update {
   readonly head: string;
   readonly target: string;
   readonly signal?: AbortSignal | undefined;
@@ -22,10 +22,10 @@ const filesIn = (stderr: string): readonly string[] => [...stderr.matchAll(inThe
 const sentence = (kept: readonly string[]): string =>
   `a merge was interrupted and undone, except for files that you changed since: ${kept.slice(0, 10).join(', ')}; check them`;
 
-/** Asks git whether it would refuse. If so, the times in the index are refreshed, and it is asked once more. */
+/** Asks git whether it would refuse. If so, refreshes the times in the index and asks once more. */
 const refusalOf = async (
   git: (...args: readonly string[]) => Promise<GitAnswer>,
-  { head, target, signal }: Move,
+  { head, target, signal }: Update,
 ): Promise<Stopped | null> => {
   const tryIt = (): Promise<GitAnswer> => git('read-tree', '-m', '-u', '-n', head, target);
   let tried = await tryIt();
@@ -37,40 +37,41 @@ const refusalOf = async (
   if (tried.ok) return null;
   const files = filesIn(tried.stderr);
   return files.length > 0
-    ? stop('the project folder has changes in the same files that are not committed', files)
+    ? stop('the project folder has uncommitted changes in the same files', files)
     : stop(reasonIn(tried.stderr) || 'git did not merge');
 };
 
 /**
- * Puts the work into the user's files and moves the branch, or does nothing of both: what is under way is on disk, so that
- * the next process takes back what this one leaves half done. The branch decides: once it is moved, the move is done.
+ * Updates the user's files and moves the branch, or does neither. The update is recorded on disk
+ * first, so that the next process can undo an interrupted one. The branch decides: once it has
+ * moved, the update is done.
  */
-export const moveFiles = async (
+export const updateFiles = async (
   dirs: GitDirs,
-  { moving, index, filters }: Checkout,
-  move: Move,
+  { places, index, filters }: Checkout,
+  update: Update,
 ): Promise<Stopped | null> => {
-  const { head, target, signal } = move;
+  const { head, target, signal } = update;
   const flags = await filterFlags(dirs, filters);
   signal?.throwIfAborted();
-  const index_hash = await copyIndex(moving, index);
+  const index_hash = await copyIndex(places, index);
   const { top, kind } = dirs.repository;
-  const where = { cwd: top, env: { GIT_WORK_TREE: top, GIT_INDEX_FILE: moving.index } };
+  const where = { cwd: top, env: { GIT_WORK_TREE: top, GIT_INDEX_FILE: places.index } };
   const git = (...args: readonly string[]): Promise<GitAnswer> => dirs.userGit([...flags, ...args], where);
-  const refused = await refusalOf(git, move);
+  const refused = await refusalOf(git, update);
   if (refused !== null) {
-    await endMove(moving);
+    await endUpdate(places);
     return refused;
   }
-  const record: MoveRecord = { kind, head_text: dirs.head, head, target, filters: [...filters], index_hash };
-  await beginMove(moving, record);
+  const record: UpdateRecord = { kind, head_text: dirs.head, head, target, filters: [...filters], index_hash };
+  await beginUpdate(places, record);
 
-  const takeBack = async (): Promise<void> => {
-    const kept = await putBack(dirs, moving, record, flags).catch((error: unknown) => {
-      const why = 'the project folder has a part of the work; it is undone before the next merge';
+  const undo = async (): Promise<void> => {
+    const kept = await undoUpdate(dirs, places, record, flags).catch((error: unknown) => {
+      const why = 'the project folder has part of the work; the next merge undoes it first';
       throw new GitError(`${why}: ${messageOf(error)}`);
     });
-    await endMove(moving);
+    await endUpdate(places);
     if (kept.length > 0) throw new GitError(sentence(kept));
   };
 
@@ -83,40 +84,40 @@ export const moveFiles = async (
     })
     .catch((error: unknown) => new Error(messageOf(error), { cause: error }));
   if (failure !== null) {
-    await takeBack();
+    await undo();
     if (failure instanceof Error) throw failure.cause;
     return failure;
   }
-  // The work is merged. An index that cannot be written now is written before the next merge.
-  const isDone = await installIndex(moving, index, record).then(
+  // The work is merged. If the index cannot be written now, the next merge writes it.
+  const isDone = await installIndex(places, index, record).then(
     () => true,
     () => false,
   );
-  if (isDone) await endMove(moving);
+  if (isDone) await endUpdate(places);
   return null;
 };
 
-/** Undoes or finishes a merge that a crash interrupted. @returns a message for the user, or null */
+/** Undoes or finishes an interrupted merge. @returns a message for the user, or null */
 export const recoverMerge = async (
   dirs: GitDirs,
-  { moving, index }: Pick<Checkout, 'moving' | 'index'>,
-  record: MoveRecord,
+  { places, index }: Pick<Checkout, 'places' | 'index'>,
+  record: UpdateRecord,
 ): Promise<string | null> => {
   // A git process that survived the crash is ended first.
-  await endOrphans('GIT_INDEX_FILE', moving.index);
+  await endOrphans('GIT_INDEX_FILE', places.index);
   return withUserLocks(dirs.repository.gitDir, index, async () => {
-    if ((await readMove(moving)) === null) return null;
+    if ((await readUpdate(places)) === null) return null;
     const now = await commitOf(dirs, 'HEAD');
     const isSameBranch = (await readHead(dirs.repository.gitDir)) === record.head_text;
     let told: string | null = null;
     if (isSameBranch && now === record.target) {
-      if (!(await installIndex(moving, index, record)))
+      if (!(await installIndex(places, index, record)))
         told = 'a merge was interrupted and is complete now; run git reset, so that git reads the files again';
     } else if (isSameBranch && now === record.head) {
-      const kept = await putBack(dirs, moving, record, await filterFlags(dirs, record.filters));
+      const kept = await undoUpdate(dirs, places, record, await filterFlags(dirs, record.filters));
       if (kept.length > 0) told = sentence(kept);
     } else told = 'a merge was interrupted, and the branch was changed since; check git status';
-    await endMove(moving);
+    await endUpdate(places);
     return told;
   });
 };

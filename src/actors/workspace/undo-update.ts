@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { changesBetween, type FileChange } from './commits.ts';
 import { required } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
-import type { MovePlaces, MoveRecord } from './move-record.ts';
 import { foldersOf, shownName } from './names.ts';
+import type { UpdatePlaces, UpdateRecord } from './update-record.ts';
 import { atTop } from './users-files.ts';
 
 const nothing = '000000';
@@ -29,7 +29,7 @@ const bytesOf = async (path: Buffer, stat: Stats): Promise<Buffer | null> => {
 
 type Likeness = 'same' | 'beginning' | 'other';
 
-/** Whether a path holds what another one holds, or the beginning of it, as a git leaves it that was killed or had no room. */
+/** Compares two paths. `beginning` is what git leaves when it is killed or the disk is full. */
 const compare = async (path: Buffer, other: Buffer): Promise<Likeness> => {
   const [stat, otherStat] = [await statOf(path), await statOf(other)];
   if (stat === null || otherStat === null) return stat === otherStat ? 'same' : 'other';
@@ -40,7 +40,9 @@ const compare = async (path: Buffer, other: Buffer): Promise<Likeness> => {
   return ((stat.mode ^ otherStat.mode) & 0o100) === 0 ? 'same' : 'other';
 };
 
-/** The changed files of a commit as git would write them for the user, in a folder of ours. */
+/**
+ * Writes the changed files of a commit into a folder of ours, as git would write them for the user.
+ */
 const writeOut = async (
   { userGit }: GitDirs,
   folder: string,
@@ -83,13 +85,13 @@ const restore = async (dirs: GitDirs, path: string, from: Buffer): Promise<void>
 };
 
 /**
- * Undoes a merge that was interrupted. A file that has neither its old nor its new content is the user's: it stays.
- * @returns such files, for people
+ * Undoes an interrupted update. A file with neither its old nor its new content is the user's own:
+ * it stays. @returns such files, for people
  */
-export const putBack = async (
+export const undoUpdate = async (
   dirs: GitDirs,
-  places: MovePlaces,
-  { head, target }: MoveRecord,
+  places: UpdatePlaces,
+  { head, target }: UpdateRecord,
   flags: readonly string[],
 ): Promise<readonly string[]> => {
   const [before, after] = [join(places.folder, 'before'), join(places.folder, 'after')];
