@@ -3,7 +3,10 @@ import { closeSync, fsync, openSync, readdirSync, renameSync, unlinkSync, writeF
 import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
-/** The one call that waits for the disk; the others only touch the kernel's memory and would cost more as promises. */
+/**
+ * Only fsync waits for the disk; the other calls touch the kernel's memory and would cost more as
+ * promises.
+ */
 const syncFile = promisify(fsync);
 
 const synced = async (path: string, flags: string, mode: number, write: (file: number) => void): Promise<void> => {
@@ -16,25 +19,24 @@ const synced = async (path: string, flags: string, mode: number, write: (file: n
   }
 };
 
-/** Makes the name of a new or renamed file durable. */
 const syncFolder = (folder: string): Promise<void> => synced(folder, 'r', 0, () => {});
 
 const removeQuietly = (path: string): void => {
   try {
     unlinkSync(path);
   } catch {
-    // It was never made; the error that counts is the first.
+    // The file was never created; the first error counts.
   }
 };
 
-/** Removes what writers left that were killed. Only for who writes in the folder alone. */
+/** Removes what killed writers left. Only for the sole writer of the folder. */
 export const removeLeftovers = (folder: string): void => {
   for (const name of readdirSync(folder)) if (/^\.~.+\.[0-9a-f]{12}$/.test(name)) removeQuietly(join(folder, name));
 };
 
 /**
- * Replaces a file whole or not at all: temporary file in the same folder, synced, renamed over the old one, folder
- * synced. `beforeRename` runs when the new content is on disk and the old file still stands.
+ * Replaces a file atomically: temporary file in the same folder, fsync, rename, fsync of the
+ * folder. `beforeRename` runs when the new content is on disk and the old file still has its name.
  */
 export const writeFileAtomically = async (
   path: string,

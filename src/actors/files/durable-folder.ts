@@ -1,7 +1,6 @@
 import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
-/** Makes the names in a folder durable; a folder that may not be read is left to the system. */
 export const syncNames = (folder: string): void => {
   let file: number;
   try {
@@ -16,7 +15,10 @@ export const syncNames = (folder: string): void => {
   }
 };
 
-/** Makes a folder and what is missing above it, for good: what is synced in a folder that has no name yet can be lost. */
+/**
+ * Makes a folder and its missing parents. What is synced in a folder whose own name is not on disk
+ * can be lost.
+ */
 export const makeFolderDurably = (path: string, mode = 0o700): void => {
   const first = mkdirSync(path, { recursive: true, mode });
   if (first === undefined) return;

@@ -1,18 +1,17 @@
 import { accessSync, constants, statfsSync } from 'node:fs';
 
-/** Throws what a write into a folder would, as far as looking can tell. */
+/** @throws what a write into the folder would throw, as far as a look can tell */
 export const requireFreeSpace = (folder: string, bytes: number): void => {
   accessSync(folder, constants.W_OK);
   const { bavail, bsize } = statfsSync(folder);
   if (bavail * bsize < bytes) throw new Error(`ENOSPC: the disk of ${folder} is full (${bavail * bsize} bytes left)`);
 };
 
-/** Remembers a write that failed, and says without writing whether the next one would fail. */
+/** Remembers a failed write, and tells without writing whether the next one would fail. */
 export interface WriteCheck {
-  /** `bytes`: what the write needed, about. */
+  /** `bytes`: the approximate size of the write. */
   failed(error: unknown, bytes: number): void;
   succeeded(): void;
-  /** Throws why a write would fail. */
   require(bytes: number): void;
 }
 
@@ -36,7 +35,7 @@ export const createWriteCheck = (folder: string): WriteCheck => {
     require: (bytes) => {
       if (failure === null) return;
       requireFreeSpace(folder, bytes);
-      // What looking did not see then, such as a broken disk, only a write that succeeds can disprove.
+      // What the look could not see, such as a broken disk, only a successful write disproves.
       if (!failure.canBeSeen) throw failure.error;
     },
   };

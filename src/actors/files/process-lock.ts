@@ -5,12 +5,12 @@ import { messageOf } from '../../machines/message-of.ts';
 import { StoreError } from '../store/port.ts';
 import { UnsafeFileError } from './regular-file.ts';
 
-/** The lock is the operating system's: it dies with its process, however that ends. The empty file stays. */
+/** A lock of the operating system: it dies with its process. The empty file stays. */
 export interface ProcessLock {
   release(): void;
 }
 
-/** Another process holds the lock, and went on holding it. */
+/** Another process held the lock for the whole wait. */
 export class LockedError extends Error {
   override readonly name = 'LockedError';
 }
@@ -18,15 +18,18 @@ export class LockedError extends Error {
 const isHeld = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY');
 
-/** SQLite follows links. The file is not opened to look: closing it would drop a lock that this process holds. */
+/**
+ * SQLite follows links. The file is not opened to check: closing it would drop a lock that this
+ * process holds.
+ */
 const requireRegular = (path: string): void => {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (found !== undefined && !found.isFile()) throw new UnsafeFileError(`${path} is not a regular file`, 'remove it');
 };
 
 /**
- * @returns null when the lock is held at this moment.
- * @throws StoreError when it cannot be taken for another reason, such as a full disk
+ * @returns null when the lock is held. @throws StoreError when it cannot be taken for another
+ * reason, such as a full disk
  */
 export const takeLock = (path: string): ProcessLock | null => {
   requireRegular(path);
@@ -56,7 +59,7 @@ const waitForLock = async (path: string, waitMs: number): Promise<ProcessLock> =
   }
 };
 
-/** Runs work while nobody else holds the lock. @throws LockedError when it is not free in time (ten seconds) */
+/** Waits up to ten seconds for the lock. @throws LockedError after that */
 export const withLock = async <Result>(
   path: string,
   work: () => Promise<Result>,

@@ -4,8 +4,8 @@ import { makeFolderDurably } from './durable-folder.ts';
 import { UnsafeFileError } from './regular-file.ts';
 
 /**
- * True when a folder below `base` is there. Each step from `base` down must be a folder itself.
- * @throws UnsafeFileError when a step is a link or no folder
+ * Each folder from `base` down must be a real one. @throws UnsafeFileError for a link, or something
+ * that is no folder
  */
 export const isRealFolder = (base: string, path: string): boolean => {
   let step = base;
@@ -20,7 +20,7 @@ export const isRealFolder = (base: string, path: string): boolean => {
   return true;
 };
 
-/** Makes a folder below `base` and what is missing above it, durably. @throws as `isRealFolder` */
+/** Makes a folder below `base` and its missing parents, durably. @throws as `isRealFolder` */
 export const makeRealFolder = (base: string, path: string): void => {
   if (isRealFolder(base, path)) return;
   makeFolderDurably(path);

@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readFile, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
 
-/** A path of ours in a project holds something else: a link, a pipe, a folder. */
+/** A path of ours in a project holds a link, a pipe or a folder. */
 export class UnsafeFileError extends Error {
   override readonly name = 'UnsafeFileError';
   readonly problem: string;
@@ -23,8 +23,8 @@ const irregularError = (path: string): UnsafeFileError =>
   new UnsafeFileError(`${path} is not a regular file`, 'remove it');
 
 /**
- * Opens a regular file. Follows no link in the last part of the path and waits for no pipe.
- * @throws UnsafeFileError when something else is there, and what the system says
+ * Opens a regular file. Does not follow a link in the last part of the path, or wait for a pipe.
+ * @throws UnsafeFileError when something else is there, and system errors
  */
 export const openRegular = (path: string, flags: number = constants.O_RDONLY, mode = 0o600): number => {
   let file: number;
@@ -49,7 +49,7 @@ const openToRead = (path: string, bytesAtMost: number): number => {
   throw new UnsafeFileError(`${path} holds ${size} bytes, more than ${bytesAtMost}`, 'make it smaller');
 };
 
-/** The text of a regular file. @throws as `openRegular`, and UnsafeFileError when it is larger */
+/** @throws as `openRegular`, and UnsafeFileError when the file is larger */
 export const readRegular = (path: string, bytesAtMost: number): string => {
   const file = openToRead(path, bytesAtMost);
   try {
@@ -61,7 +61,7 @@ export const readRegular = (path: string, bytesAtMost: number): string => {
 
 const readOpened = promisify(readFile);
 
-/** As `readRegular`, without holding up anything else meanwhile. */
+/** `readRegular` without blocking the event loop. */
 export const readRegularAsync = async (path: string, bytesAtMost: number): Promise<string> => {
   const file = openToRead(path, bytesAtMost);
   try {

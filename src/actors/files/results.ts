@@ -17,40 +17,45 @@ export type AttemptEnd =
   | { readonly status: 'failed'; readonly failure: Failure }
   | { readonly status: 'cancelled'; readonly reason: string | null };
 
-/** The end in a few words; nothing of one that is complete. */
+/** Empty for a complete attempt. */
 export const describeEnd = (end: AttemptEnd): string => {
   if (end.status === 'complete') return '';
   if (end.status === 'failed') return `failed: ${end.failure.code}: ${end.failure.message}`;
   return end.reason === null ? 'was cancelled' : `was cancelled: ${end.reason}`;
 };
 
-/** The facts that the files of one attempt show (CONTRACT 1). */
 export interface AttemptReport {
   readonly task: TrackedTask;
   readonly attempt: number;
   readonly role: Role;
   readonly model: string;
-  /** A warning for the reader, for instance that no model was called. */
   readonly disclaimer: string | null;
   readonly startedAt: number;
   readonly endedAt: number;
   readonly outcome: AttemptOutcome | null;
   readonly end: AttemptEnd;
   readonly workLog: readonly string[];
-  /** Null when the attempt changed nothing or worked in the project's own folder. */
   readonly work: SavedWork | null;
-  /** Work that it builds on and did not have. */
+  /** Work that the attempt builds on and did not have. */
   readonly conflicts: readonly StartConflict[];
 }
 
 export interface Results {
-  /** Writes the task folder; an earlier attempt's files move to `attempts/<n>/`, a later attempt's are never touched. */
+  /**
+   * Writes the task folder. An earlier attempt's files move to `attempts/<n>/`; a later attempt's
+   * stay as they are.
+   */
   write(report: AttemptReport): Promise<void>;
-  /** The results file of a task, as other tasks are told of it, or null. */
+  /** The results file as it goes into the prompts of dependent tasks, or null. */
   read(taskId: TaskId): Promise<string | null>;
-  /** Keeps the output of a command of an attempt when it is more than `fromBytes`; `name` is its own in the attempt. */
+  /**
+   * Keeps the output of a command if it is more than `fromBytes`. `name` is unique in the attempt.
+   */
   openLog(taskId: TaskId, attempt: number, name: string, fromBytes: number): OutputFile;
-  /** Folder of a task's logs, for its commands to read; null when it is missing or not a real folder. */
+  /**
+   * The folder of a task's logs, for its commands to read; null when it is missing or no real
+   * folder.
+   */
   logsOf(taskId: TaskId): string | null;
 }
 
@@ -85,7 +90,6 @@ const planText = ({ task, role }: AttemptReport): string =>
 const workLogText = ({ task, attempt, workLog: lines }: AttemptReport): string =>
   `# Work log of ${task.id}, attempt ${attempt}\n\n${lines.map((line) => `- ${line}`).join('\n') || 'No tool was called.'}\n`;
 
-/** In one line: how much was changed, and where it is. */
 export const describeWork = ({ branch, files, insertions, deletions }: Omit<SavedWork, 'notes'>): string =>
   `${plural(files, 'file')} changed, ${plural(insertions, 'insertion')}, ${plural(deletions, 'deletion')}, on the branch ${branch}`;
 
@@ -106,11 +110,11 @@ const conflictList = (conflicts: readonly StartConflict[]): string => {
   return `## Conflicts\n\nThe attempt began without work that it builds on, since it conflicts with the project's branch.\n\n${lines.join('')}`;
 };
 
-const logsTitle = '## Logs\n\nThe whole output of commands that said much.\n';
+const logsTitle = '## Logs\n\nThe whole output of commands that printed much.\n';
 const logList = (logs: readonly string[]): string =>
   `${logsTitle}\n${logs.map((name) => `- logs/${name}`).join('\n')}\n`;
 
-/** Nobody but the task's own commands can read them. */
+/** Nobody but the task's own commands can read the logs. */
 const withoutLogs = (text: string | null): string | null => text?.split(`\n${logsTitle}`, 1)[0] ?? null;
 
 const resultsText = (report: AttemptReport, logs: readonly string[]): string => {
@@ -144,7 +148,10 @@ const attemptOnDisk = async (folder: string): Promise<number> => {
   }
 };
 
-/** A second name, on disk before the first one is given to the new attempt: no power cut takes both. */
+/**
+ * Adds a second name and syncs it before the new attempt takes the first one: no power cut takes
+ * both.
+ */
 const keepEarlier = async (folder: string, attempt: number): Promise<void> => {
   const earlier = join(folder, 'attempts', String(attempt));
   makeRealFolder(folder, earlier);
@@ -152,7 +159,9 @@ const keepEarlier = async (folder: string, attempt: number): Promise<void> => {
   syncNames(earlier);
 };
 
-/** The results files of a project, below `.beads/tasks/`. `redact` takes secrets out of every text. */
+/**
+ * The results files of a project, below `.beads/tasks/`. `redact` removes secrets from every text.
+ */
 export const createResults = (projectRoot: string, redact: (text: string) => string): Results => {
   const folderOf = (taskId: TaskId): string => join(projectRoot, '.beads', 'tasks', `task-${taskId}`);
   const logFolder = (taskId: TaskId): string => join(folderOf(taskId), 'logs');
@@ -174,7 +183,6 @@ export const createResults = (projectRoot: string, redact: (text: string) => str
       .filter((name) => name.startsWith(prefixOf(attempt)))
       .sort((one, other) => one.localeCompare(other, 'en', { numeric: true }));
 
-  /** Those of the attempt before are kept: people look there for why it failed. */
   const dropLogs = async (taskId: TaskId, upTo: number): Promise<void> => {
     const old = (await logNames(taskId)).filter((name) => /^\d+-/.test(name) && Number.parseInt(name, 10) <= upTo);
     for (const name of old) await rm(join(logFolder(taskId), name), { force: true });

@@ -1,4 +1,4 @@
-/** The most that one tool result carries to the model, in bytes of UTF-8. */
+/** The most bytes (UTF-8) that one tool result carries to the model. */
 export const maxResultBytes = 16 * 1024;
 
 export interface Bounds {
@@ -6,10 +6,8 @@ export interface Bounds {
   readonly tailBytes: number;
 }
 
-/** Keeps the beginning and the end of text that arrives in pieces. */
 export interface HeadTailBuffer {
   push(text: string): void;
-  /** The kept text, with a line in the middle that says how many bytes are left out. */
   read(): { readonly text: string; readonly truncatedBytes: number };
 }
 
@@ -27,7 +25,7 @@ const tailOf = (data: Buffer, bytes: number): Buffer => {
   return data.subarray(start);
 };
 
-/** Keeps at most `headBytes` + `tailBytes`, however much is pushed; never cuts inside a character. */
+/** Keeps at most `headBytes` + `tailBytes`; never cuts inside a character. */
 export const createHeadTailBuffer = ({ headBytes, tailBytes }: Bounds): HeadTailBuffer => {
   let head = Buffer.alloc(0);
   let tail = Buffer.alloc(0);
@@ -45,7 +43,7 @@ export const createHeadTailBuffer = ({ headBytes, tailBytes }: Bounds): HeadTail
     totalBytes += Buffer.byteLength(text);
     const rest = headIsFull ? text : fillHead(text);
     if (rest === '' || tailBytes === 0) return;
-    // A character has at least one byte: nothing before these can be part of the tail.
+    // A character has at least one byte: nothing before these can be in the tail.
     const last = Buffer.from(rest.slice(-tailBytes));
     tail = Buffer.from(tailOf(Buffer.concat([tail, last]), tailBytes));
   };
@@ -59,7 +57,6 @@ export const createHeadTailBuffer = ({ headBytes, tailBytes }: Bounds): HeadTail
   return { push, read };
 };
 
-/** The text itself when it fits into `bytes`, else its first quarter and its end. */
 export const keepHeadAndTail = (text: string, bytes: number): string => {
   if (Buffer.byteLength(text) <= bytes) return text;
 
@@ -70,10 +67,9 @@ export const keepHeadAndTail = (text: string, bytes: number): string => {
   return kept.read().text;
 };
 
-/** The first part of the text that fits into `bytes`. */
 export const keepHead = (text: string, bytes: number): string => headOf(Buffer.from(text), bytes).toString();
 
-/** As many whole lines from the start as fit into `bytes`, and how many these are. */
+/** Keeps as many whole lines as fit into `bytes`. Returns them and their number. */
 export const keepWholeLines = (
   lines: readonly string[],
   bytes: number,

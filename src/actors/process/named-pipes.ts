@@ -21,8 +21,9 @@ const openPipe = (path: string): NamedPipe => {
 };
 
 /**
- * Pipes for the two outputs of a command. What Node makes for a child are sockets, which cannot be opened by name: with
- * them `echo x > /dev/stderr` fails. Null where pipes cannot be made, for instance on a full disk: then sockets must do.
+ * Pipes for the two outputs of a command. Node gives a child sockets, which cannot be opened by
+ * name: `echo x > /dev/stderr` fails. Null where pipes cannot be made, for instance on a full disk;
+ * the caller then uses sockets.
  */
 export const openNamedPipes = async (): Promise<readonly [stdout: NamedPipe, stderr: NamedPipe] | null> => {
   let folder: string | null = null;
@@ -38,7 +39,7 @@ export const openNamedPipes = async (): Promise<readonly [stdout: NamedPipe, std
   }
 };
 
-/** Closes our copies of the child's ends; else the outputs would not end with the child. */
+/** Closes our copies of the child's ends; otherwise the outputs would stay open after the child. */
 export const closeChildEnds = (pipes: readonly NamedPipe[]): void => {
   for (const { fd } of pipes) closeSync(fd);
 };

@@ -10,7 +10,9 @@ type Origin = 'marked' | 'unmarked' | 'unknown';
 
 const kernelThread = 0x00200000;
 
-/** During execve an environment reads as empty; only /proc/<pid>/stat tells that it stays so. */
+/**
+ * During execve an environment reads as empty; only /proc/<pid>/stat tells whether it stays empty.
+ */
 const hasNoEnvironment = (pid: string): boolean => {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
   const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -37,9 +39,9 @@ const listProcesses = (): readonly string[] => {
 };
 
 /**
- * The processes whose environment held this when they began: a command and all that it started, also what left its
- * process group, and what an earlier server left behind. Looks again while there are new ones: one that was looked at
- * too early may have ended and left a child. Empty where there is no /proc.
+ * Finds the processes that started with this variable: a command and all its descendants, also
+ * those that left its process group or survived an earlier server. Repeats while it finds new ones:
+ * a process that was read too early may have ended and left a child. Empty where there is no /proc.
  */
 const findOrphans = async (variable: string, value: string): Promise<readonly number[]> => {
   const mark = Buffer.from(`${variable}=${value}`);
@@ -64,11 +66,10 @@ const signalAll = (pids: readonly number[], signal: NodeJS.Signals): void => {
     try {
       process.kill(pid, signal);
     } catch {
-      // It has ended by itself.
+      // The process has ended.
     }
 };
 
-/** Orphans that still run after `patienceMs`: those that end by themselves are left alone. */
 const orphansAfter = async (variable: string, value: string, patienceMs: number): Promise<readonly number[]> => {
   const deadline = performance.now() + patienceMs;
   let found = await findOrphans(variable, value);
@@ -80,9 +81,8 @@ const orphansAfter = async (variable: string, value: string, patienceMs: number)
 };
 
 /**
- * Resolves when no process runs any more that began with this variable: waits `patienceMs`, then SIGTERM, SIGKILL after
- * 2 s, given up 2 s later.
- * @returns how many had to be ended
+ * Ends the processes that started with this variable: waits `patienceMs`, sends SIGTERM, after 2 s
+ * SIGKILL, and gives up after 2 s more. @returns how many had to be ended
  */
 export const endOrphans = async (variable: string, value: string, patienceMs = 0): Promise<number> => {
   const found = await orphansAfter(variable, value, patienceMs);

@@ -2,34 +2,35 @@ import { closeSync, constants, lstatSync, readdirSync, writeFileSync, writeSync 
 import { join } from 'node:path';
 import { openRegular } from '../files/regular-file.ts';
 
-/** The whole output of one command, kept as a file only when it is more than somebody was shown of it. */
+/**
+ * The whole output of one command. It becomes a file only when it is more than the model was shown.
+ */
 export interface OutputFile {
   /** Never throws: a command does not fail over its log. */
   push(text: string): void;
-  /** @returns the file, absolute, and whether all of the output is in it; null when there is none */
+  /** @returns the file (absolute) and whether it has the whole output; null without a file */
   close(): { readonly path: string; readonly isWhole: boolean } | null;
 }
 
 export interface OutputFileOptions {
-  /** Absolute. */
   readonly folder: string;
-  /** Makes the folder, when it is needed. @throws when it is not what it should be */
+  /** Called before the first write. @throws when the folder is not a real one */
   readonly makeFolder: () => void;
-  /** File names of one attempt begin with it; together they have a limit. */
+  /** File names of one attempt begin with it; together they have a size limit. */
   readonly prefix: string;
   readonly name: string;
-  /** Takes secrets out of a text; it is given whole lines where it can be. */
+  /** Removes secrets from a text; gets whole lines where possible. */
   readonly redact: (text: string) => string;
-  /** Up to so many bytes are not worth a file. */
+  /** Smaller output gets no file. */
   readonly fromBytes: number;
 }
 
 export const outputFileBytesAtMost = 4 * 1024 * 1024;
 const attemptOutputBytesAtMost = 32 * 1024 * 1024;
 const heldLineAtMost = 64 * 1024;
-/** A cut line keeps back this many characters: no secret is longer. */
+/** A cut line holds back this many characters: no secret is longer. */
 const secretAtMost = 8 * 1024;
-const cutNote = '\n[further output is not kept]\n';
+const cutNote = '\n[further output is not saved]\n';
 
 const keepOutOfGit = (folder: string): void => {
   const ignore = join(folder, '.gitignore');
@@ -68,7 +69,7 @@ export const createOutputFile = ({ folder, prefix, name, ...options }: OutputFil
     written += writeSync(file, isOver ? Buffer.concat([data.subarray(0, room), Buffer.from(cutNote)]) : data);
   };
 
-  /** Whole lines, or of a line that is too long for that all but its end: a secret must not hide in two pieces. */
+  /** Takes whole lines; of a very long line all but its end, so that no secret is split in two. */
   const takeLines = (): string => {
     const end = held.lastIndexOf('\n') + 1;
     if (end === 0 && held.length <= heldLineAtMost) return '';

@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs';
 
-/** The index of a field of `/proc/<pid>/stat`, counted from the state. */
 const threadsField = 17;
 
-/** A container whose first process does not collect it keeps an ended process in the list, where signals still reach it. */
+/**
+ * Where the first process of a container does not reap, an ended process stays in the list and
+ * signals still reach it.
+ */
 const hasEnded = (pid: number): boolean => {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
@@ -15,7 +17,7 @@ const hasEnded = (pid: number): boolean => {
   }
 };
 
-/** True also for a process of another user, which this one may not signal. */
+/** True also for another user's process, which this one may not signal. */
 export const isAlive = (pid: number): boolean => {
   try {
     process.kill(pid, 0);

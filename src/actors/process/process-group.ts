@@ -5,7 +5,7 @@ const groupPollMs = 20;
 const killAfterMs = 2_000;
 const giveUpAfterMs = 2_000;
 
-/** Sends the signal to every process of the group; 0 only asks. False when the group does not exist. */
+/** Signals every process of the group; 0 only checks. False when the group does not exist. */
 export const signalGroup = (group: number, signal: NodeJS.Signals | 0): boolean => {
   if (group <= 1) return false;
   try {
@@ -23,8 +23,8 @@ const runsInGroup = async (pid: string, group: number): Promise<boolean> => {
 };
 
 /**
- * A zombie still answers to signal 0, and in a container whose first process reaps slowly or never it stays: what has
- * ended but was not collected must not count as running.
+ * A zombie answers to signal 0. In a container whose first process reaps late or never it stays,
+ * but it must not count as running.
  */
 const onlyZombiesLeft = async (group: number): Promise<boolean> => {
   const names = await readdir('/proc').catch(() => null);
@@ -48,8 +48,8 @@ const endsWithin = async (group: number, ms: number): Promise<boolean> => {
 };
 
 /**
- * Resolves when no process of the group runs any more: waits `patienceMs`, then SIGTERM, SIGKILL after 2 s, and gives up
- * 2 s later (a process in uninterruptible sleep). The result says whether nothing had to be ended.
+ * Ends a process group: waits `patienceMs`, sends SIGTERM, after 2 s SIGKILL, and gives up after 2
+ * s more (uninterruptible sleep). `byItself`: nothing had to be ended.
  */
 export const endGroup = async (group: number, patienceMs: number): Promise<{ readonly byItself: boolean }> => {
   if (await endsWithin(group, patienceMs)) return { byItself: true };
@@ -65,7 +65,7 @@ const killBoundGroups = (): void => {
   for (const group of boundGroups) signalGroup(group, 'SIGKILL');
 };
 
-/** From here until the returned function is called, the group does not outlive an exit of this process. */
+/** Kills the group if this process exits before the returned function is called. */
 export const bindToThisProcess = (group: number): (() => void) => {
   if (boundGroups.size === 0) process.on('exit', killBoundGroups);
   boundGroups.add(group);

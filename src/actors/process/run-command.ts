@@ -15,35 +15,36 @@ export type OutputStream = 'stdout' | 'stderr';
 export interface Command extends Bounds {
   readonly argv: readonly [string, ...string[]];
   readonly cwd: string;
-  /** The whole environment of the command: nothing is inherited. */
+  /** The whole environment; nothing is inherited. */
   readonly env: Readonly<Record<string, string>>;
-  /** Becomes the standard input; absent: an empty one. */
   readonly stdinFile?: string;
-  /** Contents of its file descriptors 3, 4 and so on. */
+  /** Contents of file descriptors 3, 4 and so on. */
   readonly inputs?: readonly Uint8Array[];
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** Lets the command open its outputs by name, as `/dev/stderr`; costs a few milliseconds. */
+  /** Lets the command open its outputs by name, such as `/dev/stderr`; costs a few milliseconds. */
   readonly namedOutputs?: boolean;
-  /** All output as it comes, never cut inside a character. Must not throw. */
+  /** Gets all output as it comes, never cut inside a character. Must not throw. */
   readonly onOutput?: (text: string, stream: OutputStream) => void;
 }
 
 export interface CommandResult {
-  /** 128 + n when signal n ended the command, as in a shell; null when it could not start or did not end by itself. */
+  /**
+   * 128 + n when signal n ended the command, as in a shell; null when it did not start or was ended
+   * by us.
+   */
   readonly exitCode: number | null;
   readonly timedOut: boolean;
   readonly aborted: boolean;
-  /** True when the command ended but left processes behind, which were then ended too. */
+  /** True when the command ended but left processes behind, which were then ended. */
   readonly leftProcesses: boolean;
-  /** Both streams in order of arrival: the head and the tail, or why the command could not start. */
   readonly output: string;
   readonly truncatedBytes: number;
 }
 
 const keptVariables = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'TZ', 'TMPDIR'];
 
-/** The environment for child processes: an allow-list, so that no key and no setting of ours gets in. */
+/** The environment for child processes: an allow-list, so that no key of ours gets in. */
 export const childEnvironment = (from: NodeJS.ProcessEnv): Readonly<Record<string, string>> => {
   const kept = Object.entries(from).filter(
     (entry): entry is [string, string] =>
@@ -52,12 +53,14 @@ export const childEnvironment = (from: NodeJS.ProcessEnv): Readonly<Record<strin
   return { ...Object.fromEntries(kept), TERM: 'dumb', CI: 'true', NO_COLOR: '1' };
 };
 
-/** For pipes of processes that a shell does not wait for, such as `>(tee log)`, and for what is just ending. */
+/**
+ * For processes that a shell does not wait for, such as `>(tee log)`, and for those about to end.
+ */
 const straggleMs = 200;
 /** A process that left the group may hold the pipe open for ever. */
 const drainMs = 500;
 
-/** In the environment of every command, and of no other process: by it is found what left its process group. */
+/** Set for every command and nothing else; it finds processes that left the group. */
 const commandIdVariable = 'ATS_COMMAND';
 
 type Pipes = Awaited<ReturnType<typeof openNamedPipes>>;
@@ -175,8 +178,9 @@ const supervise = async (
 };
 
 /**
- * Runs a command in a process group of its own and resolves when no process of it runs any more, nor one that left it, whether it
- * ended, timed out or was aborted. Never rejects for a failure of the command. Keeps `headBytes` + `tailBytes` of output.
+ * Runs a command in its own process group. Resolves when none of its processes runs any more,
+ * whether it ended, timed out or was aborted. Never rejects for a failure of the command. Keeps
+ * `headBytes` + `tailBytes` of output.
  */
 export const runCommand = async (command: Command): Promise<CommandResult> => {
   if (command.signal.aborted) return failedToStart('', true);

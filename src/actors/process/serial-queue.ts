@@ -2,18 +2,15 @@
 export type Urgency = 'interactive' | 'background';
 
 export interface QueueOptions {
-  /** Rejects the call while it waits; a work that runs goes on. */
+  /** Rejects the call while it waits; work that runs goes on. */
   readonly signal?: AbortSignal;
-  /** Called when the work must wait. */
   readonly onWait?: () => void;
-  /** `interactive` by default. */
   readonly urgency?: Urgency;
 }
 
 /**
- * Runs one work at a time: interactive before background, each kind in the order of its arrival.
- * Rejects with the reason of the signal when that is aborted before the work begins.
- * @throws QueueFullError
+ * Runs one work at a time: interactive before background, each in order of arrival. Rejects when
+ * the signal is aborted before the work begins. @throws QueueFullError
  */
 export type SerialQueue = <Result>(work: () => Promise<Result>, options?: QueueOptions) => Promise<Result>;
 
@@ -24,7 +21,6 @@ export class QueueFullError extends Error {
 /** After this many interactive works in a row, a background one runs. */
 const burst = 4;
 
-/** `limit`: works that may wait. */
 export const createSerialQueue = (limit = Number.POSITIVE_INFINITY): SerialQueue => {
   const waiting: Record<Urgency, (() => Promise<void>)[]> = { interactive: [], background: [] };
   let running = false;
@@ -46,7 +42,7 @@ export const createSerialQueue = (limit = Number.POSITIVE_INFINITY): SerialQueue
   return (work, { signal, onWait, urgency = 'interactive' } = {}) =>
     new Promise((resolve, reject) => {
       if (waiting.interactive.length + waiting.background.length >= limit)
-        return reject(new QueueFullError(`${limit} calls wait already`));
+        return reject(new QueueFullError(`${limit} calls are already waiting`));
       const giveUp = (): void => reject(signal?.reason);
       if (running) onWait?.();
       if (signal?.aborted) giveUp();
@@ -59,7 +55,6 @@ export const createSerialQueue = (limit = Number.POSITIVE_INFINITY): SerialQueue
     });
 };
 
-/** A queue for each key, kept while it is in use. */
 export const createSerialQueues = (): (<Result>(key: string, work: () => Promise<Result>) => Promise<Result>) => {
   const queues = new Map<string, { readonly queue: SerialQueue; users: number }>();
   return async (key, work) => {

@@ -1,4 +1,4 @@
-/** Gathers small pieces of streamed text, so that one event carries about a twentieth of a second of it. */
+/** Joins small pieces of streamed text: one event per 50 ms or so. */
 export interface TextGatherer {
   add(delta: string): void;
   end(): void;

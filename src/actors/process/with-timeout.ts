@@ -1,4 +1,4 @@
-/** Waits for work, but no longer than so many ms. @throws an error that names the work when it takes longer */
+/** @throws an error that names the work when it takes longer than `ms` */
 export const withTimeout = async (work: Promise<unknown>, ms: number, what: string): Promise<void> => {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {

@@ -3,7 +3,10 @@ import { mkdirSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import type { AssistantNeeds, OwnFolder } from './port.ts';
 
-/** Size of the tmpfs over an assistant's home and settings folder; it is lost when the assistant ends. */
+/**
+ * The size of the tmpfs over an assistant's home and settings folder; its content is lost when the
+ * assistant ends.
+ */
 const homeBytesAtMost = 512 * 1024 * 1024;
 
 const pathKind = (path: string): 'file' | 'folder' | null => {
@@ -17,13 +20,13 @@ const tmpfsMount = (path: string): string[] => ['--size', String(homeBytesAtMost
 const folderEntries = (path: string): readonly string[] => (pathKind(path) === 'folder' ? readdirSync(path) : []);
 
 /**
- * The folder with the sessions of one workspace. It is neither in the user's sessions nor in those of another project: what
- * an assistant writes there, such as a memory, it obeys in the next session.
+ * The session folder of one workspace, apart from the user's and other projects' sessions: an
+ * assistant obeys in its next session what it wrote there, such as a memory.
  */
 export const sessionsFolder = (path: string, root: string): string =>
   join(path, 'agent-task-server', createHash('sha256').update(root).digest('hex').slice(0, 24));
 
-/** Its sessions stay, its settings are shown, and of the rest of the folder nothing is. */
+/** Its sessions stay, its settings are readable, and the rest of the folder is hidden. */
 const folderMounts = (root: string, { path, sessions, credentials, shown }: OwnFolder): string[] => {
   const kept = sessionsFolder(path, root);
   mkdirSync(kept, { recursive: true, mode: 0o700 });
@@ -39,7 +42,7 @@ const folderMounts = (root: string, { path, sessions, credentials, shown }: OwnF
   ];
 };
 
-/** The assistant's home: empty, but for what is its own. */
+/** The assistant's home: empty but for its own files. */
 export const homeMounts = ({ home, folders, files }: AssistantNeeds, root: string): string[] => [
   ...(home === sep ? [] : tmpfsMount(home)),
   ...folders.flatMap((folder) => folderMounts(root, folder)),
@@ -53,8 +56,8 @@ const programFolder = (program: string): string => {
 };
 
 /**
- * What is to be readable so that a program runs: its folder and the one that its link points into, but none that holds
- * one of the folders that stay hidden, of which only the file is shown.
+ * The paths that a program needs: its folder and the folder that its link points into. Where such a
+ * folder contains a hidden one, only the file itself.
  */
 export const programPaths = (program: string, hidden: readonly string[]): readonly string[] => {
   if (pathKind(program) === null) return [];

@@ -12,28 +12,24 @@ import { seccompFilter } from './seccomp.ts';
 import { createSharedFolders } from './shared-folder.ts';
 
 export interface BubblewrapOptions {
-  /** Further folders that commands may read, absolute. */
   readonly readPaths: readonly string[];
-  /** Network access of requests that do not name it. */
   readonly network: boolean;
-  /** Memory of each process; null: no limit; absent: 4 GiB. */
+  /** Memory per process; null: no limit; absent: 4 GiB. */
   readonly memoryBytes?: number | null;
-  /** Folder for protected paths that commands made; absent: a new one in the temporary folder. */
+  /** For protected paths that commands made; absent: a new temporary folder. */
   readonly quarantine?: string;
-  /** Path of bwrap; tests use others. */
   readonly bwrap?: string;
-  /** Mount point of a command's temporary files. */
   readonly temporary?: string;
 }
 
-/** Ubuntu lets only this path make user namespaces (facts/security-reliability 4). */
+/** On Ubuntu, AppArmor lets only this path make user namespaces. */
 const defaultBwrap = '/usr/bin/bwrap';
 const trialMs = 5_000;
 const temporaryBytes = 512 * 1024 * 1024;
 const sharedBytes = 256 * 1024 * 1024;
 const defaultMemoryBytes = 4 * 1024 ** 3;
 
-/** Programs need these to run; no path in /etc here holds a secret. */
+/** Programs need these to run; no path in /etc listed here holds a secret. */
 const systemFolders = ['/usr', '/opt'];
 const systemLinks = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'];
 const systemSettings = [
@@ -51,12 +47,12 @@ const systemSettings = [
   ],
 ].map((name) => `/etc/${name}`);
 
-/** Root may read it, and so may the commands of a server that runs as root. */
+/** Readable for root, and so for the commands of a server that runs as root. */
 const privateKeys = '/etc/ssl/private';
 
 const emptyFolder = (path: string): string[] => ['--size', '4096', '--tmpfs', path, '--remount-ro', path];
 
-/** A command must not make it either: the server does, when the tracker is new. */
+/** A command must not create it either: the server does, when the tracker is new. */
 const trackerFolder = '.beads';
 
 const resourceLimits = { fsize: 1024 ** 3, nofile: 4_096, nproc: 1_024, core: 0 };
@@ -67,10 +63,13 @@ const exists = (path: string): boolean => lstatSync(path, { throwIfNoEntry: fals
 const readOnly = (paths: readonly string[]): string[] =>
   paths.filter(exists).flatMap((path) => ['--ro-bind', path, path]);
 
-/** Programs outside the system's folders, such as a Node of one's own: the folder of PATH, and for Node what belongs to it. */
+/**
+ * Programs outside the system's folders, such as one's own Node: their folders on PATH, and Node's
+ * own files.
+ */
 const programFolders = (path: string): readonly string[] => {
   const home = homedir();
-  // The whole home is never shown, even when a program lies right in it.
+  // The whole home is never shown, even when a program is directly in it.
   const holdsHome = (folder: string): boolean => `${home}/`.startsWith(folder === '/' ? '/' : `${folder}/`);
   const own = dirname(dirname(process.execPath));
   const folders = path.split(delimiter).filter((folder) => isAbsolute(folder) && existsSync(folder));
@@ -82,13 +81,15 @@ const programFolders = (path: string): readonly string[] => {
   return [...new Set(outside)];
 };
 
-/** Not through a link, which could lead anywhere. */
 const isFileOrFolder = (path: string): boolean => {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   return stat?.isFile() === true || stat?.isDirectory() === true;
 };
 
-/** Protected names at the top. In a folder of its own, an agent may write those that a person is shown. */
+/**
+ * Protected names at the top. In its own folder an agent may write those that a person sees in the
+ * diff.
+ */
 const protectedAtTop = ({ root, git }: SandboxRequest): readonly string[] =>
   (exists(root) ? readdirSync(root) : [])
     .filter((name) => {
@@ -110,10 +111,12 @@ const workspaceMounts = (wanted: SandboxRequest): string[] => {
   return ['--bind', root, root, ...own, ...readOnly(held.filter(isFileOrFolder)), ...trackerMounts(root)];
 };
 
-/** The settings of the kernel belong to root, also to one without capabilities, and are those of the whole machine. */
+/**
+ * The kernel's settings belong to root, even without capabilities, and apply to the whole machine.
+ */
 const kernelSettings = ['/proc/sys', '/proc/sysrq-trigger'];
 
-/** Below a /proc that is read-only as a whole, no further namespace of users can be made. */
+/** Below a /proc that is wholly read-only, no further user namespace can be made. */
 const procMounts = (nests: boolean): string[] => (nests ? readOnly(kernelSettings) : ['--remount-ro', '/proc']);
 
 const assistantMounts = ({ assistant, argv: [program], root }: SandboxRequest, temporary: string): string[] =>
@@ -129,7 +132,7 @@ const allMounts = (wanted: SandboxRequest, temporary: string, readPaths: readonl
     ...readOnly(systemSettings),
     ...(exists(privateKeys) ? emptyFolder(privateKeys) : []),
     ...['--proc', '/proc', '--dev', '/dev'],
-    // Both are memory: without this, half of the machine's.
+    // Both are in memory: without a size, each may take half of the machine's.
     ...['--size', String(sharedBytes), '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
     ...procMounts(assistant?.nests === true),
     ...['--size', String(temporaryBytes), '--tmpfs', temporary, '--dir', `${temporary}/home`],
@@ -142,7 +145,9 @@ const allMounts = (wanted: SandboxRequest, temporary: string, readPaths: readonl
   ];
 };
 
-/** Root of the machine may be mapped into no further namespace: there it is an ordinary user, by name alone. */
+/**
+ * The machine's root may not be mapped into a further namespace: it becomes an ordinary user there.
+ */
 const nestingArgs = (): string[] => (serverIsRoot ? ['--uid', '1000', '--gid', '1000'] : []);
 
 const namespaceArgs = (network: boolean, nests = false): string[] => [
@@ -162,36 +167,38 @@ const prlimitArgs = (memoryBytes: number | null): string[] => {
     : [];
 };
 
-/** Many processes can have too much together: then the kernel ends one of them, and not the server. */
+/**
+ * Together, many processes can use too much memory: then the kernel kills one of them, not the
+ * server.
+ */
 const preferForOomKill = (argv: SandboxRequest['argv']): SandboxRequest['argv'] =>
   existsSync(choom) ? [choom, '-n', '1000', '--', ...argv] : argv;
 
 const describeMemoryLimit = (memoryBytes: number | null): string => {
-  if (memoryBytes === null) return 'no limit of memory';
+  if (memoryBytes === null) return 'no memory limit';
   return existsSync(prlimit)
-    ? `memory ${memoryBytes / 1024 ** 2} MB for each process`
-    : `no limit of memory (${prlimit} is missing; install util-linux)`;
+    ? `memory ${memoryBytes / 1024 ** 2} MB per process`
+    : `no memory limit (${prlimit} is missing; install util-linux)`;
 };
 
-/** Empty where they are held, which needs no word. */
 const describeProcessLimit = (): string => {
   if (!serverIsRoot) return '';
   const held = limitProcesses(resourceLimits.nproc);
   held?.release();
-  return held === null ? ', no limit of processes (the server is root, and can make no cgroup)' : '';
+  return held === null ? ', no process limit (the server is root and cannot make a cgroup)' : '';
 };
 
 const nulSeparated = (words: readonly string[]): Uint8Array => Buffer.from(words.map((word) => `${word}\0`).join(''));
 
 const refusalText = ({ assistant }: SandboxRequest, detail: string): string =>
   assistant === undefined
-    ? `no command is run without a sandbox: ${detail}, or set sandbox.mode to off to run commands as you`
-    : `no assistant is run without a sandbox: ${detail}, or set sandbox.assistants to off to run assistants as you`;
+    ? `no command runs without a sandbox: ${detail}, or set sandbox.mode to off to run commands as you`
+    : `no assistant runs without a sandbox: ${detail}, or set sandbox.assistants to off to run assistants as you`;
 
 /**
- * Commands in namespaces of their own (Linux): they see the system's programs and the workspace, change only the
- * workspace, have no network unless it is allowed, make only the system calls that `seccompFilter` lets through, and end
- * with the server.
+ * Runs commands in their own namespaces (Linux). They see the system's programs and the workspace,
+ * change only the workspace, have no network unless allowed, make only the system calls that
+ * `seccompFilter` allows, and end with the server.
  */
 export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
   const { readPaths, network, memoryBytes = defaultMemoryBytes, bwrap = defaultBwrap, temporary = '/tmp' } = options;
@@ -222,10 +229,10 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
           ok: true,
           detail: `bubblewrap, network ${network ? 'on' : 'off'}, ${describeMemoryLimit(memoryBytes)}${describeProcessLimit()}`,
         }
-      : { ok: false, detail: `bubblewrap cannot be used here: ${said || 'it did not run'}; allow user namespaces` };
+      : { ok: false, detail: `bubblewrap cannot be used here: ${said || 'it did not start'}; allow user namespaces` };
   };
   const check = () => {
-    // What fails may be mended while we run; what works stays.
+    // A failure may be repaired while we run; a success stays.
     if (tried?.ok !== true) tried = tryOnce();
     return tried;
   };
@@ -233,7 +240,7 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
   return {
     describe: () => check().detail,
     check,
-    // Where no command can be run, nothing has to be held: `confine` says why.
+    // Where no command can run, nothing needs protection: `confine` says why.
     shared: {
       ...folders,
       guard: async (root) =>
@@ -256,7 +263,7 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
         ...allMounts(wanted, temporary, readPaths),
         ...['--chdir', root],
       ];
-      // It would begin a setting of its own.
+      // A NUL would begin a setting of its own.
       if (settings.some((word) => word.includes('\0')))
         return { refusal: 'a path or variable of the command holds a NUL byte' };
       const held = serverIsRoot ? limitProcesses(resourceLimits.nproc) : null;
@@ -265,9 +272,9 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
         argv: held?.within(spawned) ?? spawned,
         ...(held === null ? {} : { release: held.release }),
         cwd: '/',
-        // Every user of the machine can read the command line of a process, and a variable may be a key.
+        // Every user of the machine can read a command line, and a variable may be a key.
         inputs: [nulSeparated(settings), ...(filter === null ? [] : [filter])],
-        // Its own environment shows inside, in /proc/1/environ.
+        // bwrap's own environment shows inside, in /proc/1/environ.
         env: {},
       };
     },

@@ -2,7 +2,6 @@ import { closeSync, constants, fchmodSync, fstatSync, openSync, readdirSync, rmd
 import { copyFile, mkdir, symlink } from 'node:fs/promises';
 import { look, openFolderIn, readLinkIn, within } from '../workspace/handles.ts';
 
-/** Bytes and entries that may still be copied. */
 export interface CopyBudget {
   bytes: number;
   entries: number;
@@ -12,7 +11,7 @@ const copyDepthAtMost = 200;
 const readFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const toBytes = (latin1: string): Buffer => Buffer.from(latin1, 'latin1');
 
-/** A command can take the right to change a folder from its owner. */
+/** A command can remove the owner's right to change a folder. */
 export const makeChangeable = (folder: number): void => {
   const { mode } = fstatSync(folder);
   if ((mode & 0o700) !== 0o700) fchmodSync(folder, (mode & 0o777) | 0o700);
@@ -37,7 +36,9 @@ const copyRegularFile = async (folder: number, name: string, to: string): Promis
   }
 };
 
-/** Copies files, folders and links as they are; pipes and devices are left out. @throws when there is no more room */
+/**
+ * Copies files, folders and links; leaves out pipes and devices. @throws when the budget is used up
+ */
 export const copyTree = async (
   folder: number,
   name: string,
@@ -60,7 +61,6 @@ export const copyTree = async (
   }
 };
 
-/** Removes a file or a folder with all that is in it, and follows no link. */
 export const removeTree = async (folder: number, name: string): Promise<void> => {
   if (look(folder, name)?.isDirectory() !== true) return unlinkSync(within(folder, name));
   await withFolder(folder, name, async (inner, names) => {

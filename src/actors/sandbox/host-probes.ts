@@ -20,7 +20,9 @@ import type { SandboxProbe } from './self-test.ts';
 
 const ranText = 'the probe ran';
 
-/** Leaves work behind that makes git, or whoever works there next, run a program that the work itself brings. */
+/**
+ * Leaves work behind that makes git, or the next program there, run a program of the work itself.
+ */
 const plant = [
   'echo changed > a.txt; mkdir -p lib .vscode; printf "#!/bin/sh\\necho ran > $MARK\\ncat\\n" > trap; chmod +x trap',
   'cp -r .git lib/.git 2> /dev/null || mkdir -p lib/.git/objects lib/.git/refs; echo "ref: refs/heads/x" > lib/.git/HEAD',
@@ -32,7 +34,6 @@ const plant = [
 const taskId = 'bd-probe' as TaskId;
 const probeAttempt = (number: number): AttemptInput => ({ taskId, attempt: number, role: 'engineer', options: {} });
 
-/** Everything below a folder, as one text. */
 const namesBelow = (folder: string): string =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort().join('\n');
 
@@ -54,7 +55,10 @@ const runPlant = async (sandbox: Sandbox, workspace: Workspace, facts: Readonly<
   return !('refusal' in result) && result.output.startsWith(ranText) && existsSync(join(root, 'lib', 'b.txt'));
 };
 
-/** Tries what happens on the host after a command: git saves, shows and merges its work, and the next attempt begins. */
+/**
+ * Tests what happens on the host after a command: git saves, shows and merges its work, and the
+ * next attempt begins.
+ */
 export const runHostProbes = async (sandbox: Sandbox): Promise<readonly SandboxProbe[]> => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'agent-probe-')));
   const { project, other, mark } = makeProject(folder);

@@ -2,7 +2,10 @@ import { lstatSync, readdirSync, readlinkSync, type Stats } from 'node:fs';
 import { dirname, isAbsolute, join, relative } from 'node:path';
 import { type Protection, protectionOf } from './protected-paths.ts';
 
-/** A place in a folder, relative to it, that programs obey because a link with a protected name leads there. */
+/**
+ * A path, relative to its folder, that programs obey because a link with a protected name leads
+ * there.
+ */
 export interface LinkPlace {
   readonly path: string;
   readonly protection: Protection;
@@ -19,8 +22,8 @@ const lookAt = (path: string): Stats | null => {
 };
 
 /**
- * The places inside the folder that a link leads to: each further link, and at last what is there or would be. In the order
- * of the way. The folder itself is none.
+ * The paths inside the folder that a link leads to, in order: each further link, then the target,
+ * existing or not. Without the folder itself.
  */
 export const linkPlaces = (top: string, link: string): readonly string[] => {
   const found: string[] = [];
@@ -47,7 +50,6 @@ export const linkPlaces = (top: string, link: string): readonly string[] => {
   return found;
 };
 
-/** The places that links lead to whose paths are given; other paths count for nothing. */
 export const placesOfLinks = (top: string, links: Iterable<string>): readonly LinkPlace[] =>
   [...links].flatMap((link) => {
     const known = protectionOf(link);
@@ -55,12 +57,10 @@ export const placesOfLinks = (top: string, links: Iterable<string>): readonly Li
     return linkPlaces(top, link).map((path) => ({ path, protection: known.protection }));
   });
 
-/** The links that are right in a folder. */
 export const linksIn = (folder: string): readonly string[] =>
   lookAt(folder)?.isDirectory() === true
     ? readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isSymbolicLink() ? [entry.name] : []))
     : [];
 
-/** True for a place, for a path in it, and for a folder above it. */
 export const isAtPlace = (places: readonly string[], path: string): boolean =>
   places.some((place) => place === path || path.startsWith(`${place}/`) || place.startsWith(`${path}/`));

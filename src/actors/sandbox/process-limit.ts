@@ -3,11 +3,10 @@ import { mkdirSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SandboxRequest } from './port.ts';
 
-/** Folders of cgroup version 1, then of version 2. */
+/** cgroup version 1, then version 2. */
 const hierarchies = ['/sys/fs/cgroup/pids', '/sys/fs/cgroup'];
 const prefix = 'agent-commands-';
 
-/** Groups that could not be removed yet, because their last process was ending. */
 const leftBehind = new Set<string>();
 let groupsMade = 0;
 
@@ -28,7 +27,7 @@ const isRunning = (pid: number): boolean => {
   }
 };
 
-/** Removes groups left by this server or by dead ones, never one that a process may still enter. */
+/** Removes groups of this server and of dead ones, never one that a process may still enter. */
 const removeStale = (hierarchy: string): void => {
   const ofOthers = readdirSync(hierarchy).filter(
     (name) => name.startsWith(prefix) && !isRunning(Number(name.slice(prefix.length).split('-')[0])),
@@ -55,9 +54,8 @@ const createGroupIn = (hierarchy: string, most: number): string | null => {
 };
 
 export interface ProcessLimit {
-  /** The same command, within the limit from its beginning; not run when it cannot be. */
+  /** The command inside the limit from its start. It does not run if it cannot enter. */
   readonly within: (argv: SandboxRequest['argv']) => SandboxRequest['argv'];
-  /** To be called when the command has ended. */
   readonly release: () => void;
 }
 
@@ -72,7 +70,7 @@ const canEnter = (folder: string): boolean => {
   return spawnSync(program, args, { stdio: 'ignore', timeout: 5_000 }).status === 0;
 };
 
-/** The hierarchies that were tried, and whether a process could enter a group of theirs. */
+/** Whether a process could enter a group, by hierarchy. */
 const tried = new Map<string, boolean>();
 
 const isUsable = (hierarchy: string, folder: string): boolean => {
@@ -82,8 +80,8 @@ const isUsable = (hierarchy: string, folder: string): boolean => {
 };
 
 /**
- * A limit for the processes and threads of one command, which needs root, or null where it cannot be set. Root needs it: the
- * kernel does not hold root to RLIMIT_NPROC, whatever namespaces it is in.
+ * Limits the processes and threads of one command; null where that is not possible. It needs root,
+ * and root needs it: the kernel never applies RLIMIT_NPROC to root, in any namespace.
  */
 export const limitProcesses = (most: number): ProcessLimit | null => {
   for (const hierarchy of hierarchies) {

@@ -1,11 +1,15 @@
 /**
- * `held`: agents cannot write it, and it is never saved from a worktree. `shown`: agents may write it; it is saved on the
- * attempt's branch, comes first in `agent diff`, and is in nobody's folder until a person merged it.
+ * `held`: agents cannot write it, and it is never saved from a worktree. `shown`: agents may write
+ * it; it is saved on the attempt's branch, comes first in `agent diff`, and is in nobody's folder
+ * until a person merges it.
  */
 export type Protection = 'held' | 'shown';
 
 export interface ProtectedPath {
-  /** Name of a file, or of a folder with its whole content, at any depth; `*` stands for any beginning. */
+  /**
+   * The name of a file, or of a folder with its whole content, at any depth; `*` stands for any
+   * beginning.
+   */
   readonly name: string;
   readonly protection: Protection;
   readonly reason: string;
@@ -15,8 +19,9 @@ const protect = (protection: Protection, reason: string, names: string): readonl
   names.split(' ').map((name) => ({ name, protection, reason }));
 
 /**
- * Names that a program executes or trusts because it finds them in a project. A folder is protected as a whole: a link
- * in its place would lead around a longer path. Ordinary code (Makefile, package.json, build scripts) is not here.
+ * Names that a program runs or trusts because it finds them in a project. A folder is protected as
+ * a whole: a link in its place would lead around a longer path. Ordinary code (Makefile,
+ * package.json, build scripts) is not here.
  */
 export const protectedPaths: readonly ProtectedPath[] = [
   ...protect('held', 'git runs the programs that its settings and hooks name', '.git'),
@@ -114,7 +119,10 @@ export const protectedPaths: readonly ProtectedPath[] = [
 /** Characters that HFS+ leaves out of a name, so that `.g<U+200C>it` is `.git` there. */
 const ignoredByHfs = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g;
 
-/** The name that some file system takes it for: without case, without what is left out, without the ends NTFS drops. */
+/**
+ * The name as some file system reads it: case folded, ignored characters removed, without the ends
+ * that NTFS drops.
+ */
 const foldName = (part: string): string => {
   const name = part.replace(ignoredByHfs, '').normalize('NFKC').toLowerCase();
   const known = name.replace(/:.*$/s, '').replace(/[. ]+$/, '');

@@ -3,10 +3,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { look, openBelow, openFolder, openFolderIn, readLinkIn, within } from '../workspace/handles.ts';
 import { protectionOf } from './protected-paths.ts';
 
-/** A protected path in a folder. Paths are relative, in latin1: one character for each byte. */
+/** Paths are relative and latin1: one character per byte. */
 export interface ProtectedEntry {
   readonly path: string;
-  /** The path to make read-only: the entry itself, or the folder that it makes a repository. */
+  /**
+   * The path to make read-only: the entry itself, or the folder that it turns into a repository.
+   */
   readonly holder: string;
   readonly kind: 'file' | 'folder' | 'link' | 'other';
   /** Device and inode. */
@@ -16,20 +18,19 @@ export interface ProtectedEntry {
 
 export interface Scan {
   readonly entries: readonly ProtectedEntry[];
-  /** False when there are more folders than are looked through. */
+  /** False when there are more folders than the limit. */
   readonly isWhole: boolean;
-  /** Device and inode of each folder that was looked at. */
   readonly folders: ReadonlySet<string>;
   /** The folders, with their state, that could not be listed. */
   readonly closed: ReadonlySet<string>;
-  /** Folders that the scan before the command did not see, the topmost alone. */
+  /** The topmost folders that the scan before the command did not see. */
   readonly newFolders: readonly string[];
 }
 
 interface ScannedFolder {
   readonly id: string;
   readonly changedAt: number;
-  /** A change in the same tick of the file system's clock would not show. */
+  /** A change within one tick of the file system's clock would not show. */
   readonly isSettled: boolean;
   readonly isRepository: boolean;
   readonly named: readonly string[];
@@ -38,9 +39,9 @@ interface ScannedFolder {
 
 const scanDepthAtMost = 100;
 const tickMs = 100;
-/** Folders that are looked at before others have their turn. */
+/** Folders per slice; then other work of the thread has its turn. */
 const sliceFolders = 256;
-/** Node has no name for it: a handle for a folder that cannot be listed. */
+/** O_PATH, which Node does not name: opens a folder that cannot be listed. */
 const pathOnly = 0x200000;
 
 const idOf = ({ dev, ino }: Stats): string => `${dev}:${ino}`;
@@ -51,7 +52,7 @@ const entryKind = (stat: Stats): ProtectedEntry['kind'] => {
 };
 const isProtected = (name: string): boolean => protectionOf(Buffer.from(name, 'latin1').toString()) !== null;
 
-/** Git takes a folder with these for a repository, whatever the folder's name is. */
+/** Git takes a folder with these for a repository, whatever its name. */
 const isRepository = (names: ReadonlySet<string>): boolean =>
   names.has('HEAD') && (names.has('commondir') || (names.has('objects') && names.has('refs')));
 
@@ -59,7 +60,8 @@ const readFolder = (folder: number, stat: Stats, before: ScannedFolder | null, i
   const readAt = Date.now();
   const found = readdirSync(`/proc/self/fd/${folder}`, { withFileTypes: true, encoding: 'latin1' });
   const named = found.filter(({ name }) => isProtected(name)).map(({ name }) => name);
-  // What is installed is code of other people, whatever its name is: only who works in there obeys it.
+  // Installed packages are other people's code, whatever the names: only who works in there obeys
+  // it.
   const folders = isPackages ? [] : found.filter((entry) => entry.isDirectory() && !named.includes(entry.name));
   return {
     id: idOf(stat),
@@ -82,7 +84,9 @@ const tryOpen = (parent: number, name: string): number | null => {
   }
 };
 
-/** A folder that a command took the right to list from; null when it is gone, or belongs to somebody else. */
+/**
+ * Opens a folder that a command made unreadable; null when it is gone or belongs to somebody else.
+ */
 const openUnlocked = (parent: number, name: string): number | null => {
   const { O_DIRECTORY, O_NOFOLLOW } = constants;
   try {
@@ -106,7 +110,6 @@ const openBelowAndClose = (top: number, path: string): number => {
   }
 };
 
-/** Null when nothing is there. */
 export const entryOf = (root: string, path: string): ProtectedEntry | null => {
   const [parts, name] = [path.split('/').slice(0, -1), path.split('/').at(-1) ?? ''];
   const latin1 = (text: string): string => Buffer.from(text).toString('latin1');
@@ -125,10 +128,8 @@ export const entryOf = (root: string, path: string): ProtectedEntry | null => {
   }
 };
 
-/** One look through a folder. */
 interface Look {
   readonly maxFolders: number;
-  /** The scan before the command, when this is one after it. */
   readonly before: Scan | null;
   readonly closed: Set<string>;
   readonly folders: Set<string>;
@@ -165,7 +166,8 @@ const visitChild = async (
   run.looked += 1;
   const isNew = isInNew || run.before?.folders.has(idOf(stat)) === false;
   if (isNew && !isInNew) run.newFolders.push(path);
-  // After a command all folders that were there before are looked at: so each new one is found, of which one is not entered.
+  // After a command, every folder of the earlier scan is visited, so each new folder is found; one
+  // beyond the limit is not entered.
   if (isFull(run) && (isNew || run.before === null)) return null;
   run.folders.add(idOf(stat));
   if (isUnchanged(before, stat) && before.folders.size + before.named.length === 0 && !before.isRepository)
@@ -210,9 +212,9 @@ const visit = async (
 };
 
 /**
- * Looks for protected names at every depth of a folder, by open handles: no link is followed. Folders that did not change
- * since the last time are not read again. After a command it is given the scan before it; then folders that could be listed
- * before are made so again.
+ * Finds protected names at every depth of a folder by open handles, following no link. Unchanged
+ * folders are not read again. After a command it gets the scan before it, and makes folders
+ * readable again that were readable then.
  */
 export const createScanner = (root: string, maxFolders: number): ((before: Scan | null) => Promise<Scan>) => {
   let known: ScannedFolder | null = null;

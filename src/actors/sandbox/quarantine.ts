@@ -6,13 +6,13 @@ import { look, openFolder, openFolderIn, within } from '../workspace/handles.ts'
 import { removeTree as removeFolder } from '../workspace/removal.ts';
 import { type CopyBudget, copyTree, makeChangeable, removeTree } from './copy-tree.ts';
 
-/** Protected paths that a command made, after they were moved away. */
+/** Protected paths that a command made and that were moved away. */
 export interface Quarantined {
-  /** Relative to the root. */
   readonly moved: readonly string[];
-  /** Paths that could not be moved, each with the reason. */
   readonly left: readonly string[];
-  /** The folder that has what was moved, and `index.json` with what was where; null when nothing was moved. */
+  /**
+   * Has the moved paths and `index.json`, which says where each was; null when nothing was moved.
+   */
   readonly folder: string | null;
 }
 
@@ -24,7 +24,7 @@ const latin1Of = (text: string): string => Buffer.from(text).toString('latin1');
 const utf8Of = (latin1: string): string => Buffer.from(latin1, 'latin1').toString();
 const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : null);
 
-/** The folder that a path is in, each part opened from the one before it: a link on the way is an error. */
+/** Opens the parent folder part by part; a link on the way is an error. */
 const openParent = (root: number, path: string): number => {
   let folder = openFolderIn(root, '.');
   for (const part of path.split('/').slice(0, -1)) {
@@ -48,7 +48,7 @@ const moveFrom = async (
   left: CopyBudget,
 ) => {
   makeChangeable(parent);
-  // To move a folder, its own entry `..` is written.
+  // Moving a folder writes its own entry `..`.
   if (look(parent, name)?.isDirectory()) {
     const own = openFolderIn(parent, name);
     makeChangeable(own);
@@ -63,7 +63,7 @@ const moveFrom = async (
   }
 };
 
-/** Only the newest are kept. What cannot be removed stays until the next time: it hinders nobody. */
+/** Keeps the newest. A folder that cannot be removed stays until the next time. */
 const removeOldFolders = async (folder: string): Promise<void> => {
   const names = await readdir(folder).catch(() => []);
   const ages = await Promise.all(
@@ -79,8 +79,8 @@ const makeQuarantineFolder = async (folder: string): Promise<string> => {
 };
 
 /**
- * Moves what a command made to a folder that no command sees and no program obeys. No process of the command may run any
- * more. Names there are numbers; `index.json` says what was where.
+ * Moves what a command made to a folder that no command sees and no program obeys. No process of
+ * the command may run any more. The names there are numbers; `index.json` says where each was.
  */
 export const moveToQuarantine = async (
   root: string,

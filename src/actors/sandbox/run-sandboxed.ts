@@ -7,11 +7,10 @@ export type SandboxedCommand = Omit<SandboxRequest, 'held'> & Omit<Command, 'arg
 export interface SandboxedResult extends CommandResult {
   /** Protected paths that the command made, relative to the root; they were moved away. */
   readonly quarantined: readonly string[];
-  /** The folder that it was moved to. */
   readonly quarantine: string | null;
 }
 
-/** Runs a command in the sandbox, or says why it is refused: before it runs, or for what it made and cannot be moved away. */
+/** Refuses a command before it runs, or afterwards for what it made and could not be moved away. */
 export const runSandboxed = async (
   sandbox: Sandbox,
   { argv, root, readable, env, git, readOnly = false, network, ...bounds }: SandboxedCommand,

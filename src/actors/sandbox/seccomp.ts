@@ -1,8 +1,7 @@
 import { arch } from 'node:process';
 
-/** Numbers of system calls, by the name that Node has for the machine. */
 interface Calls {
-  /** AUDIT_ARCH_*: numbers mean something else for every other. */
+  /** AUDIT_ARCH_*: the same numbers mean other calls elsewhere. */
   readonly machine: number;
   readonly socket: number;
   readonly clone: number;
@@ -11,7 +10,6 @@ interface Calls {
   readonly denied: Readonly<Record<string, number>>;
 }
 
-/** The same numbers everywhere since Linux 5.1. */
 const sharedNumbers = {
   io_uring_setup: 425,
   io_uring_enter: 426,
@@ -56,10 +54,10 @@ const callsByMachine: Readonly<Record<string, Calls>> = {
   },
 };
 
-/** For every machine: libc falls back to clone, whose flags can be read. */
+/** Refused everywhere: libc falls back to clone, whose flags the filter can read. */
 const clone3 = 435;
 const newNamespaces = 0x7e020000 | 0x02000000;
-/** Put letters into the terminal of somebody else. */
+/** These ioctl calls put letters into somebody else's terminal. */
 const terminalTricks = [0x5412, 0x541c];
 const unixSockets = 1;
 const [packetSockets, vmSockets] = [17, 40];
@@ -72,13 +70,13 @@ type Instruction = readonly [code: number, whenTrue: number, whenFalse: number, 
 
 const load = (offset: number): Instruction => [opcodes.load, 0, 0, offset];
 const returnValue = (value: number): Instruction => [opcodes.answer, 0, 0, value];
-/** The answer that follows is for what is equal; everything else passes it over. */
+/** Runs the next instruction only when the value is equal. */
 const whenEqual = (value: number, then: number): readonly Instruction[] => [
   [opcodes.equal, 0, 1, value],
   returnValue(then),
 ];
 
-/** For one call: a look at one of its arguments, then the number is loaded again for who comes next. */
+/** Tests one argument of one call, then loads the call's number again. */
 const checkArgument = (call: number, n: number, tests: readonly Instruction[]): readonly Instruction[] => [
   [opcodes.equal, 0, tests.length + 2, call],
   load(offsets.argument(n)),
@@ -86,7 +84,7 @@ const checkArgument = (call: number, n: number, tests: readonly Instruction[]): 
   load(offsets.number),
 ];
 
-/** The number of a refused call on this machine, for who wants to try it; -1 where it is not known. */
+/** The number of a refused call on this machine, for a probe; -1 when unknown. */
 export const refusedCallNumber = (call: string, machine: string = arch): number =>
   callsByMachine[machine]?.denied[call] ?? -1;
 
@@ -97,7 +95,6 @@ const nestingCalls: ReadonlySet<string> = new Set([
 
 interface FilterOptions {
   readonly network: boolean;
-  /** Lets the command make namespaces of its own. */
   readonly nests: boolean;
 }
 
@@ -109,7 +106,7 @@ const programFor = (calls: Calls, { network, nests }: FilterOptions): readonly I
     [opcodes.equal, 1, 0, calls.machine],
     returnValue(returnValues.kill),
     load(offsets.number),
-    // The x32 calls of an x64 machine have numbers of their own.
+    // The x32 calls of an x64 machine have their own numbers.
     [opcodes.atLeast, 0, 1, 0x40000000],
     returnValue(returnValues.refuse),
     ...whenEqual(clone3, returnValues.unknown),
@@ -132,9 +129,10 @@ const programFor = (calls: Calls, { network, nests }: FilterOptions): readonly I
 };
 
 /**
- * The filter of system calls for commands, as bwrap takes it (an array of `struct sock_filter`), or null on a machine whose
- * numbers are not known here. Unix sockets are refused only where the network is shared: without it, those of others are in
- * another namespace, and programs that talk to their own children by them work.
+ * The system-call filter for commands as bwrap takes it (an array of `struct sock_filter`); null on
+ * a machine with unknown numbers. Unix sockets are refused only where the network is shared:
+ * without it, those of others are in another namespace, and programs that talk to their own
+ * children over them work.
  */
 export const seccompFilter = ({
   network,

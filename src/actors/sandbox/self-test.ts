@@ -20,11 +20,11 @@ import { refusedCallNumber } from './seccomp.ts';
 
 const shellQuote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
-/** A system call that the filter refuses; it ends with 0 when the kernel carried it out. */
+/** The script exits with 0 when the kernel carried out the call. */
 const refusedCall = (name: string, args: string): string =>
   `perl -e ${shellQuote(`exit(syscall(${refusedCallNumber(name)}, ${args}) < 0 ? 1 : 0)`)}`;
 
-/** Something that a held command cannot do: the script ends with 0 when it could. `$OTHER` is a folder outside. */
+/** Scripts that exit with 0 when they escaped. `$OTHER` is a folder outside. */
 const escapes: readonly (readonly [name: string, script: string])[] = [
   ['write to /etc', 'touch /etc/agent-probe'],
   ['write to /usr', 'touch /usr/agent-probe'],
@@ -59,7 +59,7 @@ const escapes: readonly (readonly [name: string, script: string])[] = [
   ['write a file without end', 'head -c 1200000000 /dev/zero > src/huge'],
 ];
 
-/** Scripts that succeed and leave a trap for the host; nothing outside may have changed afterwards. */
+/** Scripts that succeed and leave a trap for the host; nothing outside may change. */
 const traps: readonly (readonly [name: string, script: string, sprung: (root: string) => boolean])[] = [
   [
     'have its files moved through a link',
@@ -94,7 +94,7 @@ export interface SandboxProbe {
   readonly name: string;
   /** It was tried and did not get out. */
   readonly held: boolean;
-  /** A probe that could not even be run says nothing of the sandbox. */
+  /** False when the probe could not run: it says nothing about the sandbox. */
   readonly tried: boolean;
 }
 
@@ -105,7 +105,7 @@ interface ProbeEnd {
 
 const probeRanText = 'the probe ran';
 
-/** A repository with what a command must not change, and a folder beside it that it must not see. */
+/** A repository with files that a command must not change, beside a folder that it must not see. */
 const makeWorkspace = () => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'agent-probe-')));
   const [root, other] = [join(folder, 'workspace'), join(folder, 'other')];
@@ -127,7 +127,7 @@ const readText = (path: string): string | null => {
   }
 };
 
-/** Tries to break out of a sandbox in every way that we know of, each in a workspace of its own (A18). */
+/** Tries every known way out of a sandbox, each in its own workspace. */
 export const runSandboxProbes = async (sandbox: Sandbox): Promise<readonly SandboxProbe[]> => {
   const server = createServer((_request, response) => response.end('reached'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

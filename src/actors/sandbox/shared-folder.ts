@@ -7,23 +7,25 @@ import { moveToQuarantine, nothingQuarantined, type Quarantined } from './quaran
 
 /** Protects a folder that agents share with the user, around one command. */
 export interface FolderGuard {
-  /** Absolute paths that the command may read and not change. */
+  /** Absolute paths that the command may read but not change. */
   readonly readOnly: readonly string[];
-  /** To be called when no process of the command runs any more: moves away what it made under protected names. Never rejects. */
+  /**
+   * Call it when no process of the command runs any more: moves away what it made under protected
+   * names. Never rejects.
+   */
   settle(): Promise<Quarantined>;
 }
 
 export interface SharedFolders {
-  /** Refuses while something is left that an earlier command made, after it tried again to move that away. */
+  /** Refuses while something from an earlier command is left, after another try to move it away. */
   guard(root: string): Promise<FolderGuard | { readonly refusal: string }>;
-  /** Why no command may run in a folder: what is left there; null when nothing is. */
+  /** The reason why no command may run in a folder; null when one may. */
   unsettled(root: string): string | null;
 }
 
-/** Paths of a command that could not be moved away. */
 interface Unsettled {
   readonly before: Scan;
-  /** The entries; null when they are not known, and all that is new since counts. */
+  /** The entries; null when unknown: then everything new counts. */
   readonly ids: ReadonlySet<string> | null;
   readonly why: string;
 }
@@ -44,8 +46,8 @@ const isSame = (one: ProtectedEntry | undefined, { kind, id, target }: Protected
   one?.kind === kind && (kind === 'link' ? one.target === target : one.id === id);
 
 /**
- * The entries that a link with a protected name leads to: they are protected as it is. After a command, of a link that was
- * there before, up to the first entry that the command made.
+ * The entries that a link with a protected name leads to; they are protected like the name. For a
+ * link from before the command: up to the first entry that the command made.
  */
 const entriesBehind = (root: string, link: ProtectedEntry, before: ReadonlyMap<string, ProtectedEntry> | null) => {
   if (link.kind !== 'link' || (before !== null && !isSame(before.get(link.path), link))) return [];
@@ -75,20 +77,20 @@ const readOnlyOf = (root: string, { kind, holder }: ProtectedEntry): readonly st
   return stat?.isFile() || stat?.isDirectory() ? [path] : [];
 };
 
-/** Entries that are new or changed. A read-only entry can only have moved together with its folder. */
+/** New or changed entries. A read-only entry can only have moved together with its folder. */
 const madeBetween = (before: Scan, after: Scan): readonly ProtectedEntry[] => {
   const wasThere = new Map(before.entries.map((entry) => [entry.path, entry]));
   const wereHeld = new Set(
     before.entries.flatMap(({ kind, id }) => (kind === 'file' || kind === 'folder' ? [id] : [])),
   );
   const made = after.entries.filter(({ path, kind, id, target }) => {
-    // A command cannot make it: something is mounted there. The server can, meanwhile.
+    // A command cannot create it, since something is mounted there. The server can.
     if (path === trackerName && wasThere.get(path)?.kind !== 'link') return false;
     if (kind === 'file' || kind === 'folder') return !wereHeld.has(id);
     const same = wasThere.get(path);
     return same?.kind !== kind || same.target !== target || (kind === 'other' && same.id !== id);
   });
-  // What is in one of them goes with it.
+  // What is in one of them moves with it.
   const paths = new Set(made.map(({ path }) => path));
   const isBelow = (path: string): boolean =>
     path.split('/').some((_, end, parts) => end > 0 && paths.has(parts.slice(0, end).join('/')));
@@ -111,8 +113,9 @@ const told = (done: Quarantined, more: readonly string[]): Quarantined => ({
 });
 
 /**
- * Holds protected names where the folder of the agents is the user's own. Nobody sees there what they made before programs
- * obey it, so all protected names count alike: what is there is read-only, what is not there must not be made.
+ * Protects names where the agents' folder is the user's own. Nobody reviews a diff before programs
+ * obey what is there, so all protected names count alike: existing ones are read-only, missing ones
+ * must not be created.
  */
 export const createSharedFolders = (quarantine: string, maxFolders = 50_000): SharedFolders => {
   const scanners = new Map<string, ReturnType<typeof createScanner>>();
@@ -129,7 +132,7 @@ export const createSharedFolders = (quarantine: string, maxFolders = 50_000): Sh
     const scan = scannerOf(root);
     let after = await scan(before);
     let done = nothingQuarantined;
-    // Too many to be looked through: every folder that the command made goes, whatever is in it.
+    // Too many folders to check: every folder that the command made is moved.
     for (let hasMoved = true; hasMoved && !after.isWhole && after.newFolders.length > 0; ) {
       const now = await moveToQuarantine(root, after.newFolders, quarantine);
       done = joined(done, now);
@@ -146,10 +149,9 @@ export const createSharedFolders = (quarantine: string, maxFolders = 50_000): Sh
           quarantine,
         ),
       );
-    return told(done, after.isWhole ? [] : [`what is in the folders after the first ${maxFolders} was not looked at`]);
+    return told(done, after.isWhole ? [] : [`only the first ${maxFolders} folders were checked`]);
   };
 
-  /** The ids of what a command made since that scan; null when the folder cannot be scanned. */
   const madeSince = async (root: string, before: Scan): Promise<Unsettled['ids']> => {
     const now = await scannerOf(root)(before).catch(() => null);
     return now?.isWhole === true ? new Set(madeBetween(before, now).map(({ id }) => id)) : null;
@@ -158,13 +160,13 @@ export const createSharedFolders = (quarantine: string, maxFolders = 50_000): Sh
   const settle = async (root: string, before: Scan, ids: Unsettled['ids']): Promise<Quarantined> => {
     const done = await moveMade(root, before, ids).catch((error: unknown) => ({
       ...nothingQuarantined,
-      left: [`not looked at: ${messageOf(error)}`],
+      left: [`not checked: ${messageOf(error)}`],
     }));
     unsettled.delete(root);
     if (done.left.length > 0) {
       const why =
         `a command made what other programs obey, and it could not be moved away: ${done.left.join(', ')}; ` +
-        `until you removed it from ${root}, no command is run there`;
+        `remove it from ${root}; until then no command runs there`;
       unsettled.set(root, { before, ids: ids ?? (await madeSince(root, before)), why });
     }
     return done;
@@ -176,9 +178,9 @@ export const createSharedFolders = (quarantine: string, maxFolders = 50_000): Sh
     const why = unsettled.get(root)?.why;
     if (why !== undefined) return { refusal: why };
     const before = await scannerOf(root)(null).catch((error: unknown) => messageOf(error));
-    if (typeof before === 'string') return { refusal: `${root} cannot be looked through: ${before}` };
+    if (typeof before === 'string') return { refusal: `${root} cannot be read: ${before}` };
     if (!before.isWhole)
-      return { refusal: `${root} has more than ${maxFolders} folders, too many to be watched; ${worktreeHint}` };
+      return { refusal: `${root} has more than ${maxFolders} folders, too many to protect; ${worktreeHint}` };
     const odd = before.entries.find(({ holder }) => isNotUtf8(holder));
     if (odd !== undefined)
       return {

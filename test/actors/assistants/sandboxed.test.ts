@@ -179,7 +179,7 @@ test('without bubblewrap an assistant is refused, and the refusal says what woul
   expect(view.error).toMatchObject({
     code: 'tool_failed',
     message: expect.stringMatching(
-      /^no assistant is run without a sandbox: bubblewrap is not installed.*sandbox\.assistants to off/,
+      /^no assistant runs without a sandbox: bubblewrap is not installed.*sandbox\.assistants to off/,
     ),
   });
   expect(existsSync(join(running.root, 'it-ran'))).toBe(false);

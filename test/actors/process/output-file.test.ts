@@ -75,7 +75,7 @@ test('a flood is kept up to 4 MiB, and says so', () => {
 
   expect(isWhole).toBe(false);
   expect(statSync(path).size).toBe(outputFileBytesAtMost);
-  expect(readFileSync(path, 'utf8').endsWith('x\n[further output is not kept]\n')).toBe(true);
+  expect(readFileSync(path, 'utf8').endsWith('x\n[further output is not saved]\n')).toBe(true);
 });
 
 test('the logs of one attempt have a limit together, those of another one of their own', () => {

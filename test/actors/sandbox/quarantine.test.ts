@@ -330,7 +330,7 @@ describe.skipIf(!ok)(`a quarantine that something is wrong with${reason}`, () =>
       /could not be moved away.*no command/,
     );
     put(scene.root, { '.idea/mine': 'mine' });
-    await expect(run(scene, 'touch ran', undefined, sandbox)).rejects.toThrow(/no command is run there/);
+    await expect(run(scene, 'touch ran', undefined, sandbox)).rejects.toThrow(/no command runs there/);
     rmSync(scene.quarantine);
     const result = await run(scene, 'mkdir .zed', undefined, sandbox);
 

@@ -195,7 +195,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect((await runIn(makeWorkspace(), 'ulimit -d', limit(256 * 1024 ** 2))).output).toBe('262144\n');
     expect((await runIn(makeWorkspace(), 'ulimit -d')).output).toBe('4194304\n');
     expect((await runIn(makeWorkspace(), 'ulimit -d', limit(null))).output).toBe('unlimited\n');
-    expect(limit(null).describe()).toMatch(/^bubblewrap, network off, no limit of memory/);
+    expect(limit(null).describe()).toMatch(/^bubblewrap, network off, no memory limit/);
   });
 
   test('leaves nothing behind, however it was started', async () => {
@@ -427,7 +427,7 @@ test('without a sandbox commands and checks are refused with what to install, an
   await running.service.execute({ task: id, role: 'engineer', options: { verify: ['touch checked'] } });
   const view = await untilStatus(running, id, 'failed');
 
-  expect(view.error?.message).toMatch(/not run: no command is run without a sandbox: .*apt install bubblewrap/);
+  expect(view.error?.message).toMatch(/not run: no command runs without a sandbox: .*apt install bubblewrap/);
   expect(existsSync(join(running.root, 'ran'))).toBe(false);
   expect(existsSync(join(running.root, 'checked'))).toBe(false);
 });
