@@ -3,11 +3,11 @@ import type { AssistantEvent } from '../assistants/port.ts';
 import type { EventType } from '../journal/event-types.ts';
 import { createTextGatherer } from '../process/text-gatherer.ts';
 
-/** Shows a run as frames of the stream, at most 4 MiB of them. */
+/** The frames of a run, at most 4 MiB of them. */
 export interface AssistantFrames {
   show(event: AssistantEvent): void;
   end(): void;
-  /** The changed files, as paths below the workspace root. */
+  /** Relative to the workspace root. */
   artifacts(): readonly string[];
 }
 
@@ -24,7 +24,9 @@ const maxEmittedLength = 4 * 1024 * 1024;
 const frameOverhead = 64;
 const maxArtifacts = 200;
 
-/** Passes frames on up to `maxEmittedLength`; a last log frame then says that the rest is left out. */
+/**
+ * Passes on frames up to `maxEmittedLength`; a last log frame then says that the rest is left out.
+ */
 const boundedEmit = (emit: AssistantFramesOptions['emit']): AssistantFramesOptions['emit'] => {
   let left = maxEmittedLength;
   return (type, data) => {

@@ -13,7 +13,6 @@ const assistantRules = `How you work:
 - There is no tool named finish here: where it is spoken of, your last message stands for it. That message is the summary.
 - When the task cannot be done, that last message begins with ${failurePrefix} and says why.`;
 
-/** The role, the rules, then the task as our own agents get it. */
 export const firstAssistantPrompt = (role: RoleInstructions, task: string): string =>
   `${roleText(role)}\n\n${assistantRules}\n\n${task}`;
 
@@ -27,7 +26,7 @@ const interruptionText = (decision: string | null): string =>
 
 interface PromptParts {
   readonly first: string;
-  /** True when a session goes on, whose assistant has read `first` already. */
+  /** True when a session goes on whose assistant has read `first` already. */
   readonly resumes: boolean;
   readonly wasInterrupted: boolean;
   readonly answer: TurnAnswer | null;
@@ -41,6 +40,6 @@ export const promptForRun = ({ first, resumes, wasInterrupted, answer, decision 
     ...(wasInterrupted ? [interruptionText(decision)] : []),
   ].join('\n\n');
 
-/** The reason why an assistant gave up; null when its last message is a result. */
+/** Null when the last message is a result. */
 export const giveUpReason = (result: string): string | null =>
   result.trimStart().startsWith(failurePrefix) ? result.trimStart().slice(failurePrefix.length).trim() : null;

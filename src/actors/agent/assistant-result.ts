@@ -9,7 +9,7 @@ type Outcome =
   | Omit<Extract<Delegated, { kind: 'done' }>, 'spent'>
   | Omit<Extract<Delegated, { kind: 'failed' }>, 'spent'>;
 
-/** Reads the outcome of a run from its events and its end. Only a result in words is success. */
+/** Reads the outcome of a run from its events and its end. Only a result text is success. */
 export interface ResultReader {
   add(event: AssistantEvent): void;
   /** True once the assistant has reported a result or a failure. */
@@ -51,7 +51,6 @@ const withStderr = (message: string, stderr: string): string => {
   return words === '' ? message : `${message}: ${words}`;
 };
 
-/** The outcome of a run that reported neither a result nor a failure. */
 const outcomeWithoutResult = ({ name, endsByExit }: Assistant, end: RunEnd, artifacts: readonly string[]): Outcome => {
   const { how, exitCode, stdout, stderr } = end;
   const tail = stderr.trim();

@@ -20,7 +20,6 @@ interface ObservedRun {
   readonly root: string;
   readonly assistant: Assistant;
   readonly model: string | null;
-  /** Usage of the session before this run. */
   readonly before: Usage;
 }
 
@@ -32,7 +31,6 @@ const usageFrame = ({ modelCalls, inputTokens, outputTokens, cachedTokens, costU
   ...(costUsd === null ? {} : { cost_usd: costUsd }),
 });
 
-/** Turns the events of a run into frames, counts and reports its usage, and reads its result. */
 export const observeRun = (
   ports: RunObserverPorts,
   { attempt, round, root, assistant, model, before }: ObservedRun,

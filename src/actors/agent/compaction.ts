@@ -1,13 +1,12 @@
 import type { Message } from '../model/port.ts';
 import { keepHeadAndTail } from '../process/head-tail-buffer.ts';
 
-/** A compaction as it is stored, so that a later version of this code rebuilds the same bytes. */
+/** Stored, so that a later version of this code rebuilds the same bytes. */
 export interface Compaction {
   /** The model's summary of the dropped messages; null when none are dropped. */
   readonly summary: string | null;
   /** The index of the first kept message; the very first message is always kept. */
   readonly from: number;
-  /** The limit of each kept tool result in bytes, or null. */
   readonly resultBytes: number | null;
 }
 
@@ -59,7 +58,6 @@ export const applyCompaction = (
   ...messages.slice(from).map((message) => withShorterResult(message, resultBytes)),
 ];
 
-/** The last message of the conversation that the model is to summarise. */
 export const summaryRequest: Message = {
   role: 'user',
   text: `This conversation is getting too long for you. Its beginning, up to here, will be replaced by what you answer now; the task itself stays, and so do the turns that follow.

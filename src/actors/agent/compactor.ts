@@ -15,7 +15,7 @@ import type { ModelCall, ModelCallPorts } from './model-call.ts';
 import type { Session } from './session.ts';
 import type { KeptCompaction } from './steps.ts';
 
-/** `usage` is null when the model was not wasCalled, or did not answer. */
+/** `usage` is null when the model was not called or did not answer. */
 type CompactionOutcome =
   | KeptCompaction
   | { readonly failure: Failure; readonly wasCalled: boolean; readonly usage: ModelUsage | null };

@@ -4,7 +4,7 @@ import type { CallResult } from '../tools/port.ts';
 import { applyCompaction, type Compaction } from './compaction.ts';
 import type { ModelAnswer } from './steps.ts';
 
-/** The conversation of one attempt: append-only until it is compacted. */
+/** Append-only until it is compacted. */
 export interface Conversation {
   readonly messages: readonly Message[];
   /** Adds the messages before a turn; a second call for the same turn adds nothing. */
@@ -14,7 +14,6 @@ export interface Conversation {
   addResults(results: readonly CallResult[]): void;
   compact(compaction: Compaction): void;
   pendingCalls(): readonly ToolCall[];
-  /** Counts the last calls in a row with the same arguments and the same result. */
   repeats(): number;
 }
 

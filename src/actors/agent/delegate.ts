@@ -13,16 +13,15 @@ import type { RoleProfile } from './roles.ts';
 import type { Steps } from './steps.ts';
 
 export interface AssistantPorts {
-  /** @throws when the assistant is not configured */
   readonly find: (name: AssistantName) => Assistant;
-  /** The model that the user named for the assistant; null leaves the choice to the assistant. */
+  /** Null leaves the choice to the assistant. */
   readonly modelFor: (attempt: AttemptInput) => string | null;
   readonly environmentOf: (
     attempt: Pick<AttemptInput, 'taskId' | 'attempt'>,
     assistant: Assistant,
   ) => Readonly<Record<string, string>>;
   readonly sandboxFor: (assistant: Assistant, env: Readonly<Record<string, string>>) => Sandbox;
-  /** An assistant that is silent for longer is ended (ms). */
+  /** An assistant that is silent for longer (ms) is ended. */
   readonly silentMs: () => number;
 }
 
@@ -32,7 +31,6 @@ export interface DelegationPorts {
   readonly run: RunObserverPorts;
   readonly profileOf: (role: Role) => RoleProfile;
   readonly endLeftovers: (taskId: AttemptInput['taskId'], attempt: number) => Promise<void>;
-  /** The policy for a run that a server's end cut short. */
   readonly onInterrupted: () => OnInterrupted;
 }
 
@@ -42,7 +40,6 @@ export interface Delegation {
   delegate(input: DelegateInput, signal: AbortSignal): Promise<Delegated>;
 }
 
-/** The session of this run or of the last earlier one that had one. */
 const sessionOf = (steps: Steps, round: number): string | null => {
   for (let at = round; at >= 0; at -= 1) {
     const session = steps.run(at)?.session ?? null;

@@ -17,16 +17,15 @@ export interface CallObserver {
 }
 
 export interface ExecutorOptions {
-  /** Names of the tools that the role may use; unknown names grant nothing. */
+  /** Unknown names grant nothing. */
   readonly tools: readonly string[];
-  /** Called before each call. */
   readonly context: (call: ToolCall) => Omit<ToolContext, 'emit'>;
-  /** Calls that a person did not allow; each is answered with the reason. */
+  /** Calls that a person denied; each gets the reason as its result. */
   readonly denied?: Denial | null;
   readonly observe: CallObserver;
   /** Waits until no other attempt changes the same files, then runs the call. */
   readonly alone?: <Result>(work: () => Promise<Result>) => Promise<Result>;
-  /** The result of a call in an earlier process; null when the call is to be made. */
+  /** The result of a call in an earlier process; null to make the call. */
   readonly recall?: (call: ToolCall) => CallResult | null;
   /** A monotonic clock (ms). */
   readonly now?: () => number;
@@ -56,7 +55,7 @@ const specOf = (tool: Tool): ToolSpec => {
   return spec;
 };
 
-/** The tools of a role as the model sees them, in the order of the toolbox. */
+/** In the order of the toolbox. */
 export const toolSpecs = (tools: readonly string[]): readonly ToolSpec[] =>
   toolbox.filter(({ name }) => tools.includes(name)).map(specOf);
 
@@ -80,7 +79,6 @@ const describeIssues = ({ issues }: z.ZodError): string =>
     .map(({ path, message }) => `${path.length > 0 ? `${path.join('.')}: ` : ''}${message}`)
     .join('; ');
 
-/** Groups neighbouring calls of read-only tools; every other call is alone. */
 const batchesOf = (calls: readonly ToolCall[]): readonly (readonly ToolCall[])[] => {
   const batches: ToolCall[][] = [];
   let reading: ToolCall[] = [];
@@ -174,7 +172,6 @@ const runCall = async (
   }
 };
 
-/** Applies role policy, parses arguments and orders the calls of one attempt. */
 export const createExecutor = (options: ExecutorOptions): Executor => {
   const { tools, observe, now = () => performance.now() } = options;
   const allowed = toolbox.filter(({ name }) => tools.includes(name));

@@ -11,7 +11,6 @@ export interface AttemptPorts {
   readonly findTask: (taskId: TaskId) => Promise<TrackedTask | null>;
   readonly readResults: (taskId: TaskId) => Promise<string | null>;
   readonly emit: (key: Pick<AttemptInput, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
-  /** The steps of the attempt, of earlier processes too. */
   readonly stepsOf: (attempt: Pick<AttemptInput, 'taskId' | 'attempt'>) => Steps;
 }
 
@@ -19,7 +18,7 @@ export interface OpenedAttempt {
   readonly task: TrackedTask;
   readonly workspace: OpenWorkspace;
   readonly steps: Steps;
-  /** The first message: the task and the results of its dependencies; the same in every process. */
+  /** The task and the results of its dependencies; the same in every process. */
   readonly first: string;
 }
 
@@ -40,7 +39,7 @@ const conflictLog = ({ taskId, branch, files }: StartConflict) => ({
   message: `works without the work of ${taskId} (${branch}), which conflicts${files.length === 0 ? '' : ` in ${files.join(', ')}`}`,
 });
 
-/** The first message is written once, and with it the conflicts are logged. */
+/** Written once, with a log entry for each conflict. */
 const firstMessage = async (
   task: TrackedTask,
   steps: Steps,

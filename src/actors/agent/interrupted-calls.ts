@@ -1,6 +1,5 @@
 import type { Failure } from '../../machines/task.ts';
 
-/** The failure of an attempt under the policy `fail`. */
 export const interruptedFailure: Failure = {
   code: 'internal',
   message: 'the server stopped while a call was running; its outcome is unknown',
@@ -14,6 +13,5 @@ export const questionAbout = (calls: string): string =>
 /** Any other answer goes to the agent as a text. */
 export const isRepeat = (decision: string | null): boolean => decision?.trim().toLowerCase() === 'repeat';
 
-/** The result that the agent sees for an interrupted call that is not repeated. */
 export const unknownOutcome =
   'The server stopped while this call was running. Its outcome is unknown: look before you do it again.';

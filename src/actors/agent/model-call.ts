@@ -39,7 +39,6 @@ const usageFields = ({ inputTokens, outputTokens, cachedTokens }: ModelUsage, co
   ...(costUsd === null ? {} : { cost_usd: costUsd }),
 });
 
-/** Calls the model and emits the frames of the call: start, text, end and usage. */
 export const createModelCall = (ports: ModelCallPorts) => {
   const streamAnswer = async (
     model: Model,

@@ -9,14 +9,12 @@ export interface TaskBrief {
   readonly id: string;
   readonly title: string;
   readonly description: string;
-  /** Notes about the folder that the agent works in. */
   readonly notes: readonly string[];
   readonly dependencies: readonly {
     readonly id: string;
     readonly title: string;
-    /** The text of its results file, or null when it has none. */
     readonly results: string | null;
-    /** Its changes as a patch; empty when none are known. */
+    /** Empty when no changes are known. */
     readonly changes: string;
   }[];
 }

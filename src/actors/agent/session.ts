@@ -7,7 +7,6 @@ import { systemPrompt } from './prompt.ts';
 import type { RoleProfile } from './roles.ts';
 import type { BegunCall, Steps } from './steps.ts';
 
-/** The parts of one attempt in this process. */
 export interface Session {
   readonly task: TrackedTask;
   readonly profile: RoleProfile;
@@ -22,7 +21,6 @@ interface SessionInput {
   readonly profile: RoleProfile;
   readonly workspace: OpenWorkspace;
   readonly steps: Steps;
-  /** The number of turns that the attempt has taken. */
   readonly turns: number;
   readonly resumeAt: Resume['at'];
 }
@@ -41,7 +39,6 @@ const replayTurnStart = (conversation: Conversation, steps: Steps, turn: number)
   if (kept !== undefined && compaction?.heard === true) conversation.compact(kept);
 };
 
-/** Rebuilds the conversation from the steps, up to the state in which the attempt resumes. */
 const rebuildConversation = (first: string, { steps, turns, resumeAt }: SessionInput): Conversation => {
   const conversation = createConversation(first);
   for (let turn = 1; turn <= turns; turn += 1) {
@@ -67,7 +64,9 @@ export const createSession = (input: SessionInput, first: string): Session => {
   return { task, profile, workspace, system, steps, conversation: rebuildConversation(first, input) };
 };
 
-/** Begun calls of the last turn whose outcome is unknown and that must not simply be repeated. */
+/**
+ * Calls of the last turn that began, whose outcome is unknown, and that may not simply be repeated.
+ */
 export const unclearCalls = ({ steps, turns, resumeAt }: SessionInput): readonly BegunCall[] =>
   resumeAt === 'acting'
     ? steps.calls(turns).filter(({ call, result }) => result === null && !repeatableTools.has(call.tool))

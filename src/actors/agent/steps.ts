@@ -71,7 +71,6 @@ export interface KeptCompaction {
   readonly usage: ModelUsage | null;
 }
 
-/** A run of an assistant that began. */
 export interface BegunRun {
   /** The assistant's session id, by which the run can be resumed. */
   readonly session: string | null;
@@ -86,11 +85,11 @@ export interface BegunCall {
 }
 
 /**
- * The journaled steps of an attempt (DESIGN 3.2): every call of a model, a tool or an assistant. The intent is durable
- * before the call, the result before anything follows from it. A step with a result is never repeated.
+ * The journaled steps of an attempt: every call of a model, a tool or an assistant. The intent is
+ * durable before the call, the result before anything follows from it. A step with a result is
+ * never repeated.
  */
 export interface Steps {
-  /** The first message; null before it is written. */
   prompt(): string | null;
   keepPrompt(text: string): void;
   /** The messages before a turn and the answer; null before the model is called. */
@@ -106,7 +105,7 @@ export interface Steps {
   call(turn: number, callId: string): BegunCall | null;
   act(turn: number, call: ToolCall): void;
   actEnded(turn: number, call: ToolCall, result: CallResult): void;
-  /** The run of an assistant; each time that work is sent back a new round begins. */
+  /** A new round begins each time work is sent back. */
   run(round: number): BegunRun | null;
   beginRun(round: number, session: string | null): void;
   endRun(round: number, session: string | null, delegated: Delegated | null): void;

@@ -20,17 +20,14 @@ export interface ToolCallPorts {
   readonly workspace: Pick<Workspace, 'mode' | 'alone'>;
   readonly emit: (key: Pick<AttemptInput, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
   readonly sandboxOf: (attempt: Pick<AttemptInput, 'role' | 'options'>) => Sandbox;
-  /** The environment of the commands of an attempt. */
   readonly environmentOf: (attempt: Pick<AttemptInput, 'taskId' | 'attempt'>) => Readonly<Record<string, string>>;
   readonly logs: Pick<Results, 'openLog' | 'logsOf'>;
-  /** The policy for a call that was running when a server ended. */
   readonly onInterrupted: () => OnInterrupted;
 }
 
 /** Arguments and outputs in frames and questions are cut to this length. */
 export const maxShownLength = 2_000;
 
-/** Joins the questions of one turn into one. */
 const questionIn = (results: readonly CallResult[]): string | null => {
   const questions = results.flatMap(({ question }) => (question === null ? [] : [question]));
   return questions.length === 0 ? null : questions.join('\n\n');
@@ -68,7 +65,7 @@ const createCallObserver = (
   };
 };
 
-/** Finds the result of a call from an earlier process; a person's decision stands for a result that is lost. */
+/** A person's decision replaces a lost result. */
 const createRecall =
   (onInterrupted: ToolCallPorts['onInterrupted'], { turn, decision }: ActInput, steps: Steps) =>
   (call: ToolCall): CallResult | null => {
@@ -80,7 +77,6 @@ const createRecall =
     return { ...ended, finish: null, question: null, malformed: false };
   };
 
-/** Runs the tool calls of the last answer and adds their results to the conversation. */
 export const createToolCalls = (ports: ToolCallPorts) => {
   const { workspace, emit, logs } = ports;
 
@@ -118,7 +114,7 @@ export const createToolCalls = (ports: ToolCallPorts) => {
     });
     const results = await executor.run(calls);
     conversation.addResults(results);
-    // Whoever ran a command tried again to move away what was left; a person has to do it, and hears of it.
+    // The sandbox has already tried again to move away what was left; now a person must.
     const left = ports.sandboxOf(input).shared?.unsettled(session.workspace.root) ?? null;
     if (left !== null && results.some(({ tool }) => tool === bashTool.name)) throw new Error(left);
     return {

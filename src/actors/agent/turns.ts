@@ -17,7 +17,7 @@ export interface TurnPorts {
   readonly model: ModelCallPorts;
   readonly tools: ToolCallPorts;
   readonly profileOf: (role: Role) => RoleProfile;
-  /** Ends the processes of an attempt that an earlier server left running. */
+  /** Ends processes of the attempt that survived an earlier server. */
   readonly endLeftovers: (taskId: TaskId, attempt: number) => Promise<void>;
 }
 
@@ -27,11 +27,9 @@ export interface AgentTurns {
   think(input: ThinkInput, signal: AbortSignal): Promise<Thought>;
   compact(input: CompactInput, signal: AbortSignal): Promise<Compacted>;
   act(input: ActInput, signal: AbortSignal): Promise<Acted>;
-  /** Drops the conversation of an attempt that is over. */
   forget(key: AttemptKey): void;
 }
 
-/** Applies the policy for calls whose outcome is unknown. */
 const prepareInterruptedCalls = (calls: readonly BegunCall[], policy: OnInterrupted): Omit<Prepared, 'conflicts'> => {
   if (calls.length === 0 || policy === 'repeat') return { question: null, failure: null };
   const shown = calls.map(({ call }) => `${call.tool} ${call.arguments.slice(0, maxShownLength)}`).join('; ');
@@ -56,7 +54,7 @@ export const createAgentTurns = (ports: TurnPorts): AgentTurns => {
   return {
     prepare: async ({ turns, resumeAt, ...attempt }, signal) => {
       const { first, ...opened } = await openAttempt(attempt, ports.attempt, signal);
-      // An attempt that begins has left nothing.
+      // A new attempt has left nothing.
       if (resumeAt !== null || turns > 0) await ports.endLeftovers(attempt.taskId, attempt.attempt);
       // `forget` has already run for an attempt that was stopped meanwhile.
       signal.throwIfAborted();

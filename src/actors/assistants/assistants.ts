@@ -5,15 +5,12 @@ import type { AssistantName } from '../../machines/agent-context.ts';
 import type { Assistant } from './port.ts';
 
 export interface Assistants {
-  /** The assistant with the full path of its program; null for a command that is not configured. */
+  /** Has the full path of its program; null for a command that is not configured. */
   of(name: AssistantName): Assistant | null;
-  /** The reason why it cannot be used, or null. */
   problem(name: AssistantName): string | null;
-  /** The first logged-in one that the last check found, or null. */
   loggedIn(): AssistantName | null;
   /** Checks logins again, unless one was found or the last check is less than 10 s ago. */
   checkLogins(): Promise<void>;
-  /** Its variables beside those of every child process. */
   environmentOf(assistant: Assistant): Readonly<Record<string, string>>;
   /** False when the user configured assistants to run outside the sandbox. */
   sandboxed(): boolean;
@@ -23,13 +20,11 @@ export interface AssistantsOptions {
   readonly codex: Assistant;
   readonly claude: Assistant;
   readonly command: Assistant | null;
-  /** Checked for a login, in this order. */
   readonly candidates: readonly ('codex' | 'claude')[];
   /** The environment of every child process, with PATH. */
   readonly environment: Readonly<Record<string, string>>;
   /** Credentials and other variables of the user; each assistant gets only its own. */
   readonly secrets: Readonly<Record<string, string>>;
-  /** Names of variables that every assistant gets. */
   readonly passed: readonly string[];
   readonly sandboxed: boolean;
   readonly now: () => number;
@@ -51,7 +46,7 @@ const isExecutable = (path: string): boolean => {
   }
 };
 
-/** The full path of a program, or null. Skips relative entries of PATH: one could be the project's folder. */
+/** Skips relative entries of PATH: one could be the project's folder. */
 const findProgram = (program: string, path: string): string | null => {
   if (isAbsolute(program)) return isExecutable(program) ? program : null;
   const folder = path.split(delimiter).find((each) => isAbsolute(each) && isExecutable(join(each, program)));

@@ -25,7 +25,6 @@ type Block = z.infer<typeof blockSchema>;
 const assistantSchema = z.looseObject({
   type: z.literal('assistant'),
   message: z.looseObject({ id: z.string(), content: z.array(blockSchema), usage: claudeUsageSchema.optional() }),
-  /** Set in messages of a subagent. */
   parent_tool_use_id: z.string().nullish(),
 });
 const modelsSchema = z.record(

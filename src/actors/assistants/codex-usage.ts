@@ -10,7 +10,6 @@ import type { AssistantEvent, TokensUsed, WatchSession } from './port.ts';
 import { homeIn, parseJsonLine } from './program.ts';
 
 const threadPollMs = 250;
-/** Longest wait for the last look. */
 const lastLookMs = 3_000;
 const dayMs = 24 * 3_600_000;
 
@@ -71,7 +70,7 @@ const beganAt = (session: string): number => {
   return high === '' ? Date.now() : Number.parseInt(high + low, 16);
 };
 
-/** The file lies in the folder of the day on which the thread began, in codex's time zone. */
+/** The file is in the folder of the day on which the thread began, in codex's time zone. */
 const findThreadFile = async (sessions: string, session: string): Promise<string | null> => {
   for (const days of [0, -1, 1]) {
     const [year = '', month = '', day = ''] = new Date(beganAt(session) + days * dayMs).toISOString().split(/[-T]/);
@@ -102,7 +101,7 @@ export const watchThread: WatchSession = ({ session, root, env, since, onEvent }
   });
 
   const readMore = async (): Promise<void> => {
-    // In the sandbox, or outside of it by the user's word.
+    // In the sandbox, or outside it if the user configured that.
     file ??=
       (await findThreadFile(sessionsFolder(home, root), session)) ??
       (await findThreadFile(join(home, 'sessions'), session));

@@ -91,7 +91,7 @@ const codexEvents = (line: z.infer<typeof codexLineSchema>): readonly AssistantE
 
 const codexSettings = /^(.*\.toml|AGENTS(\.override)?\.md|agents|hooks|hooks\.json|plugins|prompts|rules|skills)$/;
 
-/** codex takes such an option once; the user's counts. */
+/** codex accepts the option once; the user's wins. */
 const choosesSandbox = (args: readonly string[]): boolean =>
   args.some((arg) => /^(-s|--sandbox(=.*)?|--dangerously-bypass-approvals-and-sandbox|--approve-for-me)$/.test(arg));
 

@@ -3,7 +3,6 @@ export const maxEventLine = 8 * 1024 * 1024;
 
 export interface LineSplitter {
   push(text: string): void;
-  /** Ends the last line, which may have no line feed. */
   end(): void;
 }
 

@@ -4,7 +4,6 @@ import { z } from 'zod';
 export interface AssistantProgram {
   /** Default: found on PATH. */
   readonly path?: string;
-  /** Arguments that the user adds. */
   readonly args?: readonly string[];
 }
 

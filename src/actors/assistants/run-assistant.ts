@@ -14,12 +14,9 @@ export interface AssistantRun {
   readonly start: Omit<AssistantStart, 'promptFile'>;
   readonly prompt: string;
   readonly root: string;
-  /** Further paths that the assistant may read. */
   readonly readable: readonly string[];
-  /** The git directory that a sandbox mounts. */
   readonly git: OpenWorkspace['git'];
   readonly sandbox: Sandbox;
-  /** The whole environment. */
   readonly env: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
   /** A run that is silent for longer is ended. */
@@ -40,7 +37,10 @@ const maxOutputLength = 64 * 1024 * 1024;
 const maxRunMs = 24 * 3_600_000;
 const resultBytes = 16 * 1024;
 const errorBytes = 16 * 1024;
-/** An assistant that does not exit after its result, for instance for a server that it started, is ended. */
+/**
+ * An assistant that does not exit this long after its result, for instance because of a server that
+ * it started, is ended.
+ */
 const exitGraceMs = 5_000;
 
 const endKind = ({ exitCode, timedOut, aborted }: CommandResult, stopped: boolean): RunEnd['how'] => {

@@ -2,17 +2,13 @@ import type { Spent } from '../../machines/agent-context.ts';
 import type { Usage } from '../../machines/task.ts';
 import { type AssistantEvent, noTokens, type TokensUsed } from './port.ts';
 
-/** Counts the usage of one run. */
 export interface UsageMeter {
   add(event: AssistantEvent): void;
-  /** True when there are new model calls or tokens to report. */
   isDue(): boolean;
-  /** Usage since the last call of `take`. */
   take(): Spent;
 }
 
 export interface UsageMeterOptions {
-  /** Usage of the session before this run. */
   readonly before: Usage;
   /** Used when the assistant reports no cost; null when the price is unknown. */
   readonly costOf: (used: TokensUsed) => number | null;
@@ -24,7 +20,7 @@ const combineTokens = (one: TokensUsed, other: TokensUsed, join: (a: number, b: 
   cachedTokens: join(one.cachedTokens, other.cachedTokens),
 });
 const sum = (a: number, b: number): number => a + b;
-/** Never negative: counted usage is not taken back. */
+/** Never negative: usage that was counted stays counted. */
 const less = (a: number, b: number): number => Math.max(0, a - b);
 
 /** Counts the model calls that the assistant names; else all events between two batches of tool results are one call. */

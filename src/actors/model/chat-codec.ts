@@ -10,7 +10,6 @@ import type { Message, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 import { type ReasoningField, reasoningFields, thoughtsFor } from './reasoning.ts';
 import { type TextCalls, textCallsIn } from './text-calls.ts';
 
-/** The text of the message that `replyAfterTools` adds. */
 const fillerReply = 'I have the results.';
 
 const encodeChatMessage = (message: Message, model: string, { toolResultName }: Compat): ChatCompletionMessageParam => {

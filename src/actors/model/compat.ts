@@ -1,14 +1,15 @@
-/** Settings for servers that differ from OpenAI's chat completions; `agent doctor --model` finds them. */
+/**
+ * Settings for servers that differ from OpenAI's chat completions; `agent doctor --model` finds
+ * them.
+ */
 export interface Compat {
   /** Null: the host decides. */
   readonly maxTokensField: 'max_tokens' | 'max_completion_tokens' | null;
   /** Asks for usage in the stream; some servers refuse fields that they do not know. */
   readonly streamOptions: boolean;
-  /** Adds the tool's name to each tool result. */
   readonly toolResultName: boolean;
   /** Puts an assistant message between tool results and the next user message. */
   readonly replyAfterTools: boolean;
-  /** Reads tool calls from the text of an answer. */
   readonly textToolCalls: boolean;
 }
 

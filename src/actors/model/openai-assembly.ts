@@ -1,7 +1,6 @@
 import type { ModelUsage, ToolCall } from './port.ts';
 import type { Thoughts } from './reasoning.ts';
 
-/** Assembles the chunks of one streamed answer of any protocol. */
 export interface Assembly<Chunk> {
   /**
    * Returns the text that the chunk adds, and whether it adds anything at all.
@@ -27,10 +26,8 @@ const withOwnIds = (calls: readonly ToolCall[]): readonly ToolCall[] => {
   });
 };
 
-/** Sorts calls by their index in the answer and gives each an id of its own. */
 export const inOrder = (calls: ReadonlyMap<number, ToolCall>): readonly ToolCall[] =>
   withOwnIds([...calls].sort(([one], [other]) => one - other).map(([, call]) => call));
 
-/** Anything but a non-negative whole number counts as 0. */
 export const validCount = (value: number | undefined): number =>
   value !== undefined && Number.isSafeInteger(value) && value >= 0 ? value : 0;

@@ -28,7 +28,6 @@ export interface StreamProtocol<Chunk> {
   readonly createAssembly: () => Assembly<Chunk>;
 }
 
-/** The wait for usage after the end of an answer (ms). */
 const usageMs = 2_000;
 const usualCharactersPerToken = 4;
 const mebibyte = 1024 * 1024;
@@ -76,7 +75,6 @@ const estimatedUsage = ({ system, messages }: ModelRequest, answer: string) => (
   cachedTokens: 0,
 });
 
-/** Only an answer with a known finish reason counts as answered. */
 const finalEvent = <Chunk>(request: ModelRequest, assembly: Assembly<Chunk>): ModelEvent => {
   const reason = assembly.finishReason();
   if (reason === 'content_filter') return { type: 'failed', failure: filteredAnswer };
@@ -101,7 +99,6 @@ const finalEvent = <Chunk>(request: ModelRequest, assembly: Assembly<Chunk>): Mo
   };
 };
 
-/** The limits of one running call. */
 const openCall = (timeouts: Timeouts, bytesAtMost: number, signal: AbortSignal) => {
   const abort = new AbortController();
   const stop = (): void => abort.abort();
@@ -122,7 +119,6 @@ const openCall = (timeouts: Timeouts, bytesAtMost: number, signal: AbortSignal) 
     awaitUsage: () => {
       usageTimer ??= setTimeout(stop, usageMs);
     },
-    /** The limit that stopped the call, or null. */
     trip: (): Failure | null => tripped,
     sent: (): boolean => sent,
     close: () => {

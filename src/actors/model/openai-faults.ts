@@ -3,7 +3,6 @@ import type { Failure } from '../../machines/task.ts';
 import { modelFailure } from './failures.ts';
 import type { Trip } from './watchdog.ts';
 
-/** A fault that our fetch finds before the SDK sees the answer. */
 export class WireError extends Error {
   override readonly name = 'WireError';
   readonly kind: 'redirect' | 'content_type' | 'flood';
@@ -57,7 +56,6 @@ const requestFaults: ReadonlySet<unknown> = new Set([
   'invalid_prompt',
 ]);
 
-/** The HTTP status; inside a stream the code, which some gateways set to a status. */
 const httpStatus = ({ status, code }: APIError): number | null => {
   const given = status ?? Number(code);
   return Number.isInteger(given) && given >= 400 && given < 600 ? given : null;
@@ -84,7 +82,6 @@ const providerFailure = (error: APIError, now: number): Failure => {
     : modelFailure('http', `the provider answered ${error.message}`, retryable, facts);
 };
 
-/** The error and its causes; fetch puts the reason into a cause. */
 const causes = (error: unknown): readonly Error[] => (error instanceof Error ? [error, ...causes(error.cause)] : []);
 
 const wireErrorIn = (error: unknown): WireError | undefined => causes(error).find((each) => each instanceof WireError);
@@ -123,16 +120,16 @@ const refusedCertificate = (code: unknown): Failure =>
 
 interface CallFacts {
   readonly now: number;
-  /** The key; some providers repeat it in their errors. */
+  /** Some providers repeat the key in their errors. */
   readonly secret: string;
-  /** True when the request reached the network. */
   readonly sent: boolean;
 }
 
 const classifyError = (error: unknown, { now, sent }: CallFacts): Failure => {
   const wire = wireErrorIn(error);
   if (wire !== undefined) return modelFailure(wire.kind, wire.message, wire.kind === 'content_type');
-  if (!sent) return modelFailure('setup', 'the call could not be made; check the key and OPENAI_CUSTOM_HEADERS', false);
+  if (!sent)
+    return modelFailure('setup', 'the request could not be sent; check the key and OPENAI_CUSTOM_HEADERS', false);
   const certificate = certificateCodeIn(error);
   if (certificate !== undefined) return refusedCertificate(certificate);
   if (error instanceof APIConnectionError) return modelFailure('network', 'the provider cannot be reached', true);
@@ -144,7 +141,7 @@ const classifyError = (error: unknown, { now, sent }: CallFacts): Failure => {
 const minSecretLength = 8;
 const messageLength = 300;
 
-/** Classifies what a call threw and removes the key from the message. */
+/** Also removes the key from the message. */
 export const callFailure = (error: unknown, call: CallFacts): Failure => {
   const failure = classifyError(error, call);
   const secret = call.secret.trim();
@@ -174,7 +171,6 @@ export const unknownFinish = (reason: string): Failure =>
     finish_reason: reason.slice(0, 32),
   });
 
-/** True when the server has no such endpoint; most servers report an unknown model by a code. */
 export const isNoEndpoint = ({ facts }: Failure): boolean =>
   [404, 405, 501].some((status) => status === facts['status']) && facts['provider_code'] !== 'model_not_found';
 

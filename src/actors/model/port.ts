@@ -8,7 +8,6 @@ export interface ToolCall {
   readonly arguments: string;
 }
 
-/** One form of a message for every provider; codecs translate it. */
 export type Message =
   | { readonly role: 'user'; readonly text: string }
   | {
@@ -28,7 +27,6 @@ export type Message =
 export interface ToolSpec {
   readonly name: string;
   readonly description: string;
-  /** JSON Schema of the arguments object. */
   readonly parameters: Readonly<Record<string, unknown>>;
 }
 
@@ -67,7 +65,6 @@ export type ModelEvent =
       readonly usage: ModelUsage;
       /** True when the provider gave no usage and it was estimated from lengths. */
       readonly estimated?: boolean;
-      /** Kept when the provider wants it back. */
       readonly reasoning?: Reasoning | undefined;
     }
   | { readonly type: 'failed'; readonly failure: Failure };

@@ -15,7 +15,6 @@ const isMisunderstood = (event: ModelEvent | null): boolean =>
   event.failure.facts['kind'] === 'http' &&
   [400, 422].some((status) => status === event.failure.facts['status']);
 
-/** Each change alone, then all together. */
 const variantsOf = (given: Compat, changes: readonly Partial<Compat>[]): readonly Compat[] =>
   [...changes, Object.assign({}, ...changes)].map((change) => ({ ...given, ...change }));
 
@@ -29,7 +28,6 @@ const firstUnderstood = async (ask: Ask, request: ModelRequest, given: Compat, c
   return first;
 };
 
-/** Continues the conversation with the tool results and a user message. */
 const nextRequest = (request: ModelRequest, answer: Extract<ModelEvent, { type: 'answered' }>): ModelRequest => ({
   ...request,
   messages: [
@@ -40,7 +38,6 @@ const nextRequest = (request: ModelRequest, answer: Extract<ModelEvent, { type: 
   ],
 });
 
-/** Finds settings with which a server accepts a request and the results of a tool call. */
 export const tryCompat = async (ask: Ask, request: ModelRequest, given: Compat): Promise<CompatAttempt> => {
   const otherField = given.maxTokensField === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
   const first = await firstUnderstood(ask, request, given, [{ streamOptions: false }, { maxTokensField: otherField }]);

@@ -17,7 +17,7 @@ export interface ProbeOptions {
 }
 type WireProtocol = 'responses' | 'chat';
 
-/** The findings of one real request; null where the request did not get that far. */
+/** Null: the request did not get that far. */
 export interface ProtocolProbe {
   readonly protocol: WireProtocol;
   readonly reachable: boolean;
@@ -27,16 +27,13 @@ export interface ProtocolProbe {
   readonly streams: boolean | null;
   readonly callsTools: boolean | null;
   readonly reportsUsage: boolean | null;
-  /** The settings of the last request. */
   readonly compat: Compat;
   readonly failure: Failure | null;
 }
 
 export interface Findings {
   readonly probes: readonly ProtocolProbe[];
-  /** The protocol that works, or null. */
   readonly use: WireProtocol | null;
-  /** The protocol that the configuration selects. */
   readonly configured: WireProtocol;
   readonly served: ServerModels;
 }
@@ -49,7 +46,7 @@ const requestFor = (model: string): ModelRequest => ({
   model,
   asker: { taskId: 'doctor', role: 'doctor', title: 'a probe', attempt: 1 },
   idempotencyKey: `doctor/${Date.now()}`,
-  system: 'You are asked whether you can call tools.',
+  system: 'This is a test of tool calls.',
   messages: [{ role: 'user', text: 'Call the tool note once, with the text: ready' }],
   tools: [
     {

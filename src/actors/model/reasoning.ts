@@ -11,7 +11,6 @@ const responsesSchema = z.object({
   items: z.array(z.object({ after: z.int(), item: z.record(z.string(), z.unknown()) })),
 });
 
-/** Goes back to the provider word for word. */
 export const thoughtsSchema = z.discriminatedUnion('protocol', [chatSchema, responsesSchema]);
 export type Thoughts = z.infer<typeof thoughtsSchema>;
 
@@ -22,7 +21,6 @@ export const reasoningSchema = z.object({
 });
 export type Reasoning = z.infer<typeof reasoningSchema>;
 
-/** Null when the reasoning is of another model or protocol. */
 export const thoughtsFor = <Protocol extends Thoughts['protocol']>(
   reasoning: Reasoning | undefined,
   protocol: Protocol,

@@ -94,7 +94,7 @@ const textOrEmpty = (value: unknown): string => (typeof value === 'string' ? val
 const messageText = ({ content }: ResponseOutputMessage): string =>
   (content ?? []).map((part) => textOrEmpty(part.type === 'refusal' ? part.refusal : part.text)).join('');
 
-/** Collects the calls of an answer; a whole call replaces its pieces. */
+/** A whole call replaces its pieces. */
 const createCalls = () => {
   const calls = new Map<number, ToolCall>();
   const at = (index: number): ToolCall => calls.get(index) ?? { id: '', tool: '', arguments: '' };
@@ -116,7 +116,7 @@ const createCalls = () => {
   };
 };
 
-/** Collects the text of an answer; a text that came in pieces is not added again as a whole. */
+/** Text that came in pieces is not added again as a whole. */
 const createText = () => {
   const spoken = new Set<number>();
   let text = '';

@@ -7,21 +7,17 @@ const scriptTurnSchema = z.strictObject({
 });
 
 const scriptSchema = z.strictObject({
-  /** The delay of each turn (ms). */
   turn_ms: z.int().min(0).max(600_000).default(0),
   scripts: z.array(
     z.strictObject({
-      /** Plays for this role only. */
       role: z.string().optional(),
-      /** Plays for tasks whose title holds this text only. */
       title: z.string().optional(),
-      /** `otherwise` is played instead when a tool call of the turn before did not succeed. */
+      /** `otherwise` is played when a tool call of the turn before failed. */
       turns: z.array(scriptTurnSchema.extend({ otherwise: scriptTurnSchema.optional() })),
     }),
   ),
 });
 
-/** Lists of turns by role and title. */
 export type Script = z.infer<typeof scriptSchema>;
 export type ScriptTurn = z.infer<typeof scriptTurnSchema>;
 

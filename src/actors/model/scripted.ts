@@ -6,7 +6,6 @@ import type { Script, ScriptTurn } from './script.ts';
 const disclaimer = 'Played by the scripted model: no language model was called.';
 const nothingDone = 'Played by the scripted model: no language model was called and nothing was changed.';
 
-/** Played when no script fits. */
 const unscripted: readonly ScriptTurn[] = [
   { say: 'I look around.', calls: [{ tool: 'find', arguments: { pattern: '*' } }] },
   {
@@ -22,7 +21,6 @@ const endOfScript: ScriptTurn = {
 const outputLength = 600;
 const deltaLength = 12;
 
-/** The tool results after the last answer. */
 const lastResults = (messages: readonly Message[]): readonly Extract<Message, { role: 'tool' }>[] => {
   const answer = messages.findLastIndex(({ role }) => role === 'assistant');
   return messages.slice(answer + 1).filter((message) => message.role === 'tool');
@@ -41,7 +39,6 @@ const nextTurn = (script: Script, { asker, messages }: ModelRequest): ScriptTurn
   return failed ? (act.otherwise ?? act) : act;
 };
 
-/** Replaces `{{last_output}}` with the end of the last tool output. */
 const fillOutput = (value: unknown, output: string): unknown => {
   if (typeof value === 'string') return value.replaceAll('{{last_output}}', () => output);
   if (Array.isArray(value)) return value.map((each) => fillOutput(each, output));
@@ -51,7 +48,6 @@ const fillOutput = (value: unknown, output: string): unknown => {
 
 const pieces = (text: string): readonly string[] => text.match(new RegExp(`[^]{1,${deltaLength}}`, 'gu')) ?? [];
 
-/** The built-in fake model of the demo, the tests and the benches: it plays a script. */
 export const createScriptedModel = (script: Script): Model => ({
   name: 'scripted',
   disclaimer,

@@ -14,7 +14,6 @@ const propsSchema = z.object({ default_generation_settings: z.object({ n_ctx: z.
 
 export interface ServerModels {
   readonly kind: 'Ollama' | 'llama.cpp' | 'vLLM' | null;
-  /** Null when the server has no list. */
   readonly models: readonly string[] | null;
   readonly contextWindow: number | null;
 }

@@ -1,7 +1,6 @@
 import type { ToolCall } from './port.ts';
 
 export interface TextCalls {
-  /** The text without the calls. */
   readonly text: string;
   readonly calls: readonly ToolCall[];
 }
@@ -37,7 +36,6 @@ const callsInBlock = (text: string): readonly ToolCall[] => {
   return calls.length === lines.length ? calls : [];
 };
 
-/** Parses an answer that is one fenced block with a call. */
 const callsInFence = (text: string): TextCalls | null => {
   const whole = text.trim();
   if (!whole.startsWith(fence) || !whole.endsWith(fence) || whole.length < 2 * fence.length) return null;

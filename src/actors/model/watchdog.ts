@@ -1,13 +1,10 @@
 export interface Timeouts {
-  /** Until the response headers (ms). */
   readonly connectMs: number;
-  /** From the headers to the first byte. */
   readonly firstByteMs: number;
   /** Between two bytes of any kind. */
   readonly idleMs: number;
   /** Between two pieces of the answer; comments and pings do not count. */
   readonly progressMs: number;
-  /** For the whole answer. */
   readonly turnMs: number;
 }
 

@@ -13,7 +13,7 @@ export const askArguments = z.strictObject({
 export const askTool: Tool<z.infer<typeof askArguments>> = {
   name: 'ask',
   description:
-    'Asks a person and waits for the answer, which may take an hour or never come. Only for what you cannot find out and must not decide.',
+    'Asks a person and waits for the answer, which may take an hour or never come. Use it only for what you cannot find out and must not decide.',
   schema: askArguments,
-  run: async () => ({ ok: true, text: 'The question is put to a person; the answer follows.' }),
+  run: async () => ({ ok: true, text: 'The question was sent to a person; the answer follows.' }),
 };

@@ -33,18 +33,16 @@ const closingLine = (result: CommandResult, timeoutSeconds: number): string => {
   return `[exit code ${result.exitCode}${left}]`;
 };
 
-/** Names the files that the command made under protected names. */
 const quarantineLines = ({ quarantined, quarantine }: SandboxedResult): readonly string[] =>
   quarantined.map(
     (path) =>
-      `[${path} is protected: other programs obey it, so agents may not make it; it was moved to ${quarantine}]`,
+      `[${path} is protected: other programs run or trust it, so agents may not create it; it was moved to ${quarantine}]`,
   );
 
-/** The command runs in its own process group, which ends with the call. */
 export const bashTool: Tool<z.infer<typeof bashArguments>> = {
   name: 'bash',
   description:
-    'Runs a shell command and answers its output (the first 4 KiB and the last 12 KiB; more is kept in a file) and exit code. Nothing that it starts outlives the call.',
+    'Runs a shell command and returns its output (the first 4 KiB and the last 12 KiB; longer output is saved in a file) and exit code. Nothing that it starts outlives the call.',
   schema: bashArguments,
   run: async ({ command, timeout_seconds }, { root, readable, git, env, sandbox, signal, emit, openLog }) => {
     const log = openLog(headBytes + tailBytes);

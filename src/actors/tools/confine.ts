@@ -30,13 +30,12 @@ const reasonsByCode: Readonly<Record<string, string>> = {
   ENOENT: 'does not exist',
   ENOTDIR: 'goes through something that is not a folder',
   EISDIR: 'is a folder',
-  ELOOP: 'is a symlink, or goes through one, that cannot be followed',
+  ELOOP: 'is a symlink that cannot be followed, or goes through one',
   EACCES: 'may not be accessed',
   ENAMETOOLONG: 'is too long',
   ENXIO: 'is not a regular file',
 };
 
-/** The code of a system error, such as `ENOENT`, or null. */
 export const systemErrorCode = (error: unknown): string | null =>
   error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
 
@@ -45,7 +44,7 @@ export const refusePath = (path: string, reason: string): { readonly ok: false; 
   text: `${path.replaceAll('\0', '\\0')} ${reason}`,
 });
 
-/** Puts a system error into words. `path` is as the model gave it. */
+/** `path` is as the model gave it. */
 export const refuseForError = (path: string, error: unknown): { readonly ok: false; readonly text: string } => {
   const code = systemErrorCode(error);
   return refusePath(path, (code && reasonsByCode[code]) ?? `cannot be used (${code ?? String(error)})`);
@@ -57,7 +56,7 @@ const partsFrom = (root: string, path: string): readonly string[] =>
     .filter((part) => part !== '');
 
 const protectionReason = (protection: Protection): string =>
-  protection === 'held' ? '' : " in the project's own folder, where nobody sees it before programs obey it";
+  protection === 'held' ? '' : " in the project's own folder, where programs run or trust it before anybody reviews it";
 
 const isLink = (path: string): Promise<boolean> =>
   lstat(path).then(

@@ -147,14 +147,13 @@ const replaceFile = async (folder: Folder, name: string, data: string | Buffer, 
 
 export interface Written {
   readonly created: boolean;
-  /** A note for the model about a protected file, or an empty text. */
   readonly note: string;
 }
 
 const protectionNote = ({ reviewed }: InsidePath): string =>
   reviewed === null
     ? ''
-    : `\n[${reviewed} runs on a person's machine: the person reviews it before the merge, and nothing obeys it until then]`;
+    : `\n[${reviewed} runs on a person's machine: the person reviews it before the merge, and nothing runs it until then]`;
 
 /** Writes the whole file or nothing. Makes missing folders; keeps the mode of an existing file. */
 export const writeInside = async (

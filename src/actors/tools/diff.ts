@@ -2,7 +2,6 @@ import type { Replacement } from './edit-match.ts';
 
 const contextLines = 3;
 
-/** `first` counts from 0. */
 interface LineChange {
   readonly first: number;
   readonly removed: readonly string[];

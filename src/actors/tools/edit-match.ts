@@ -55,7 +55,6 @@ const searchedLines = 20_000;
 const shownLines = 3;
 const leastLikeness = 0.4;
 
-/** The lines that are most like the first line of `wanted`, as `12: text`. */
 const nearestLines = (source: string, wanted: string): readonly string[] => {
   const target = pairsOf(wanted.split('\n').find((line) => line.trim() !== '') ?? '');
   return source

@@ -18,11 +18,13 @@ const editArguments = z.strictObject({
           .string()
           .min(1)
           .describe('text of the file that occurs exactly once; add lines around it if need be'),
-        new_text: z.string().describe('what takes its place'),
+        new_text: z.string().describe('the text that replaces it'),
       }),
     )
     .min(1)
-    .describe('each is searched in the file as it was before the call; they must not overlap; all are made or none'),
+    .describe(
+      'each is matched against the file as it was before the call; they must not overlap; all of them are made, or none',
+    ),
 });
 
 const decodeUtf8 = (data: Buffer): string | null => {
@@ -65,7 +67,7 @@ const shortDiff = (path: string, source: string, replacements: readonly Replacem
 export const editTool: Tool<z.infer<typeof editArguments>> = {
   name: 'edit',
   description:
-    'Replaces parts of a text file. Each old_text must match one place exactly; differences in trailing spaces, line ends, typographic quotes and dashes are forgiven. Answers a diff.',
+    'Replaces parts of a text file. Each old_text must match one place exactly; differences in trailing spaces, line ends, typographic quotes and dashes do not matter. Returns a diff.',
   schema: editArguments,
   run: async ({ path, edits }, { root, isOwn }) => {
     const access = writeAccess(isOwn);

@@ -35,7 +35,7 @@ const grepResult = (found: FoundLines): ToolResult => {
 /** A child process runs the pattern of the model, so that a slow one cannot block our thread. */
 export const grepTool: Tool<z.infer<typeof grepArguments>> = {
   name: 'grep',
-  description: `Searches the contents of text files and answers path:line:text, at most ${maxMatches} matches. Skips .git and node_modules.`,
+  description: `Searches the contents of text files and returns path:line:text, at most ${maxMatches} matches. Skips .git and node_modules.`,
   schema: grepArguments,
   run: async ({ pattern, path, glob }, context) => {
     const place = await locate(context.root, path, 'read');

@@ -10,12 +10,11 @@ export interface ToolContext {
   readonly readable: readonly string[];
   /** The git directory that a sandbox mounts; absent when the folder has its own. */
   readonly git?: SandboxRequest['git'];
-  /** True in a folder of the attempt's own, whose work a person reviews before the merge. */
+  /** True in an attempt's own folder: a person reviews its work before the merge. */
   readonly isOwn?: boolean;
   readonly signal: AbortSignal;
   /** Streams output; the tool bounds it. */
   readonly emit: (chunk: string) => void;
-  /** Opens a log that keeps the command's output once it is longer than `fromBytes`. */
   readonly openLog: (fromBytes: number) => OutputFile;
   readonly sandbox: Sandbox;
   /** The environment of child processes: an allow-list without secrets. */
@@ -46,9 +45,7 @@ export interface CallResult extends ToolResult {
   readonly callId: string;
   readonly tool: string;
   readonly durationMs: number;
-  /** Set when the call was a valid `finish`. */
   readonly finish: Finish | null;
-  /** Set when the call was a valid `ask`. */
   readonly question: string | null;
   /** True for an unknown tool or invalid arguments. */
   readonly malformed: boolean;

@@ -3,7 +3,6 @@ import { runSandboxed } from '../sandbox/run-sandboxed.ts';
 import type { ToolContext } from './port.ts';
 
 export interface LineSearch {
-  /** Runs in the workspace root. */
   readonly argv: readonly [string, ...string[]];
   readonly context: ToolContext;
   readonly maxLines: number;
@@ -12,13 +11,11 @@ export interface LineSearch {
 
 export interface FoundLines {
   readonly lines: readonly string[];
-  /** True when the command was ended because it had more than `maxLines`. */
   readonly more: boolean;
   readonly stderr: string;
   readonly result: CommandResult;
 }
 
-/** find and grep are ended after this time. */
 export const searchTimeoutMs = 20_000;
 const maxStderrLength = 2_000;
 

@@ -38,7 +38,6 @@ const foldLine = (line: string): string => {
         .join('');
 };
 
-/** Folds a text: no trailing spaces, NFKC, plain quotes and dashes, LF. */
 export const foldText = (text: string): string => text.split(/\r?\n/).map(foldLine).join('\n');
 
 const columnInFolded = (content: string, column: number): number | null => {

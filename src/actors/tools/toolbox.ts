@@ -28,8 +28,6 @@ export const repeatableTools: ReadonlySet<string> = new Set([
   ...[writeTool.name, askTool.name, finishTool.name],
 ]);
 
-/** Tools that change nothing: several may run at once. */
 export const readOnlyTools: ReadonlySet<string> = new Set([readTool.name, grepTool.name, findTool.name]);
 
-/** Tools that may change files. */
 export const changingTools: ReadonlySet<string> = new Set([writeTool.name, editTool.name, bashTool.name]);

@@ -92,7 +92,7 @@ describe('a bd that fails', () => {
       const error = await failure(tracker.create(aTask({ title: 'only once' })));
 
       expect(error.code).toBe('tracker_unavailable');
-      expect(error.message).toMatch(/not known whether the task was created; look for "only once"/);
+      expect(error.message).toMatch(/unknown whether the task was created; look for "only once"/);
       bd.fail();
       expect(await tracker.list()).toHaveLength(1);
     },
@@ -120,7 +120,7 @@ describe('a bd that fails', () => {
     const { bd, tracker } = await open();
     bd.fail({ kind: 'says', on: 'list', stdout: '[]\n', stderr: 'Auto-import skipped: parse error at line 3: bad\n' });
 
-    expect((await failure(tracker.list())).message).toMatch(/parse error at line 3: bad; mend or remove that line/);
+    expect((await failure(tracker.list())).message).toMatch(/parse error at line 3: bad; repair or remove that line/);
   });
 
   test('an empty list beside a file with tasks is refused with the command that imports them', async () => {

@@ -7,7 +7,7 @@ export type BdAnswer = { readonly value: unknown } | { readonly failure: BdFailu
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Three forms of envelope, and none (facts/beads 5). */
+/** Versions of bd print one of three envelopes, or none. */
 const unwrap = (value: unknown): unknown => {
   if (!isObject(value) || !('schema_version' in value)) return value;
   if ('data' in value) return value['data'];
@@ -22,7 +22,10 @@ const jsonOrNull = (text: string): unknown => {
   }
 };
 
-/** The JSON of stdout: whole, or from the first line that begins one, behind warnings and a byte order mark. */
+/**
+ * The JSON of stdout: all of it, or from the first line that starts JSON, after warnings and a byte
+ * order mark.
+ */
 const jsonOnStdout = (stdout: string): unknown => {
   const text = stdout.replace(/^\uFEFF/, '').replace(/^(?:warning:.*\r?\n)+/i, '');
   const whole = jsonOrNull(text);
@@ -34,7 +37,7 @@ const jsonOnStdout = (stdout: string): unknown => {
 const errorIn = (value: unknown): string | null =>
   isObject(value) && typeof value['error'] === 'string' ? value['error'] : null;
 
-/** The words of the error on stderr, which may be JSON, also as its last line. */
+/** The error message on stderr, which may be JSON, also as its last line. */
 const errorOn = (stderr: string): string => {
   const text = stderr.trim();
   const last = text.slice(text.lastIndexOf('\n') + 1);
@@ -56,11 +59,11 @@ const knownExits: Readonly<Record<number, BdFailure>> = {
 };
 
 const withDefaultWords = (failure: BdFailure, exitCode: number | null): BdFailure =>
-  failure.words === '' ? bdFailure(failure.kind, `bd ended with exit code ${exitCode} and said nothing`) : failure;
+  failure.words === '' ? bdFailure(failure.kind, `bd ended with exit code ${exitCode} and printed nothing`) : failure;
 
 /**
- * Reads bd's output. Exit code 0 is no success: nothing on stdout and words on stderr are an error, and so is the
- * word that it could not read the project's tasks, beside an empty list.
+ * Reads bd's output. Exit code 0 is not enough: nothing on stdout and text on stderr is an error;
+ * so is the message that it could not read the project's tasks, next to an empty list.
  */
 export const readAnswer = (output: BdOutput): BdAnswer => {
   const { exitCode, stdout, stderr } = output;

@@ -1,3 +1,3 @@
 const argumentLengthAtMost = 8_000;
-/** Words of people as an argument: the kernel takes no NUL and no more than 128 KiB of it. */
+/** The kernel takes no NUL in an argument, and at most 128 KiB. */
 export const asArgument = (text: string): string => text.slice(0, argumentLengthAtMost).replaceAll('\0', '\uFFFD');

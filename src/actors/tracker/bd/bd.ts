@@ -17,13 +17,13 @@ export interface BdOptions {
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
-/** Failures of the tracker itself; all others are about one task. */
+/** Failures of the tracker itself; all others concern one task. */
 const trackerFailures: ReadonlySet<FailureKind> = new Set([
   ...(['absent', 'broken', 'not_initialized', 'stale', 'corrupt', 'newer', 'lock', 'crash'] as const),
   ...(['server_down', 'frozen', 'timeout', 'too_large'] as const),
 ]);
 
-/** The tracker of a project that keeps its tasks in bd (facts/beads 9). */
+/** The tracker of a project that keeps its tasks in bd. */
 export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): Tracker => {
   const reads = createBdReads(calls, projectRoot, log);
   const writes = createBdWrites(calls, reads, actor);

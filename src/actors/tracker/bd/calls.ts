@@ -8,27 +8,32 @@ import { type BdFailure, bdFailure, type FailureKind, remedyFor } from './failur
 import { runBd } from './runner.ts';
 import { type Capabilities, capabilitiesOf } from './version.ts';
 
-/** One call of bd. `args` hold what a user wrote only as `--flag=value` or behind `--` (facts/beads 1.4). */
+/**
+ * One call of bd. `args` contain user text only as `--flag=value` or after `--`: bd would read a
+ * leading dash as an option.
+ */
 export interface BdCall {
   readonly args: readonly string[];
   readonly input?: string;
-  /** `read`: changes nothing. `repeat`: doing it twice is doing it once. `once`: never repeated when it may have happened. */
+  /**
+   * `read`: changes nothing. `repeat`: repeating has no further effect. `once`: never repeated when
+   * it may have happened.
+   */
   readonly effect: 'read' | 'repeat' | 'once';
-  /** Epoch-free, ms; the limit of its kind when left out. */
+  /** In ms; default: the limit of its kind. */
   readonly timeoutMs?: number;
 }
 
-/** Runs calls of one critical section: nothing of this process comes in between. */
 export type RunBd = (call: BdCall) => Promise<BdAnswer>;
 
 export interface BdCalls {
-  /** @throws tracker_unavailable when too many wait */
+  /** Runs `work` as one critical section. @throws tracker_unavailable when too many wait */
   alone<Result>(urgency: Urgency, work: (run: RunBd) => Promise<Result>): Promise<Result>;
-  /** Detects the installed bd again when its file changed. */
+  /** Detects bd again when its file has changed. */
   detect(): Promise<Detection>;
   /** @throws tracker_unavailable when bd is absent or broken */
   capabilities(): Promise<Capabilities>;
-  /** Notes that this bd knows no `what`, until another one is installed. */
+  /** Remembers that this bd lacks a feature, until another bd is installed. */
   lacks(what: string): void;
   isLacking(what: string): boolean;
   /** Null when the last call succeeded, and before the first. */
@@ -51,19 +56,19 @@ export interface CallsOptions {
 }
 
 const waitingAtMost = 200;
-/** Retries of failures that pass. */
+/** The number of retries of temporary failures. */
 const triesAgain: Partial<Record<FailureKind, number>> = { lock: 6, stale: 3, crash: 2, server_down: 2 };
 const retryPauseMs = (tries: number): number => Math.min(100 * 2 ** tries, 2_000) * (0.5 + Math.random() / 2);
 
 export const bdUnavailable = (failure: BdFailure): ServiceError =>
   new ServiceError('tracker_unavailable', { detail: failure.words, remedy: remedyFor(failure) });
 
-/** A write that cannot be repeated is made again only when bd says that it did nothing. */
+/** A write that must not be repeated is retried only when bd says that it did nothing. */
 const mayRepeat = ({ effect }: BdCall, { kind }: BdFailure): boolean =>
   effect !== 'once' || kind === 'lock' || kind === 'stale';
 
 export const createBdCalls = ({ projectRoot, bdPath, processEnv, limits }: CallsOptions): BdCalls => {
-  /** Two bd at once fail for each other (facts/beads 1.6). */
+  /** Two bd processes at once make each other fail. */
   const queue = createSerialQueue(waitingAtMost);
   const env = bdEnvironment(processEnv);
   let known: { readonly stamp: string | null; readonly detection: Promise<Detection> } | null = null;
@@ -109,7 +114,7 @@ export const createBdCalls = ({ projectRoot, bdPath, processEnv, limits }: Calls
     }
   };
 
-  /** A database that stays behind its file can still be read, in the versions that have the flag (facts/beads 10). */
+  /** With this flag bd reads a database that is older than its file. */
   const readStale = async (call: BdCall, answer: BdAnswer): Promise<BdAnswer> => {
     const found = await detect();
     const can = found.state === 'ok' && capabilitiesOf(found.version).allowStale;

@@ -21,9 +21,9 @@ const conflict = (id: TaskId, holder: string): Verdict =>
   refuseWith(refusal('tracker_conflict', { task_id: id, holder }));
 
 /**
- * Marks a task started. The gate and the claim are one critical section, since bd itself never looks at blockers when
- * it claims. `bd start`, which the specification names and no bd that we know has, is tried first and the answer
- * remembered for this bd; then `update --claim`, then the status (facts/beads 9).
+ * Marks a task started. The check of blockers and the claim are one critical section, since bd
+ * ignores blockers when it claims. Tries `bd start` first, which the specification names and no
+ * known bd has, and remembers the answer; then `update --claim`, then the status.
  */
 export const createClaim = (calls: BdCalls, reads: BdReads, writes: BdWrites, actor: string) => {
   const isOurs = ({ status, assignee }: Pick<BdIssue, 'status' | 'assignee'>): boolean =>

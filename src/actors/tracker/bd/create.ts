@@ -10,24 +10,26 @@ import { issuesIn, trackedFromBd, unmetIn } from './issues.ts';
 import { requireJson } from './queries.ts';
 import type { BdReads } from './reads.ts';
 
-/** After these it is not known what bd did. */
+/** After these failures the outcome is unknown. */
 const unclear: ReadonlySet<string> = new Set(['timeout', 'crash', 'unreadable', 'too_large', 'unknown']);
 
-/** A create that may have happened is never made again: who asked decides. @throws tracker_unavailable */
+/**
+ * A create that may have happened is not repeated; the caller decides. @throws tracker_unavailable
+ */
 const createdIn = (answer: BdAnswer, { title }: NewTask): unknown => {
   if (!('failure' in answer) || !unclear.has(answer.failure.kind)) return requireJson(answer);
   throw new ServiceError('tracker_unavailable', {
-    detail: `${answer.failure.words}; it is not known whether the task was created`,
+    detail: `${answer.failure.words}; it is unknown whether the task was created`,
     remedy: `look for ${JSON.stringify(title)} with 'agent list' before you create it again`,
   });
 };
 
 const callFor = (task: NewTask, bodyFile: boolean, by: string): BdCall => {
   const { title, description, priority, labels } = task;
-  // Old bd reads stdin for exactly this text (facts/beads 1.4).
+  // Old bd reads stdin for exactly this text.
   if (!bodyFile && description === '-')
     throw new ServiceError('invalid_params', {
-      fields: [{ path: 'description', problem: 'is exactly -, which this old bd takes for a file' }],
+      fields: [{ path: 'description', problem: 'is exactly -, which this old bd reads as a file name' }],
     });
   const args = [
     ...['create', '--json', `--title=${title}`, bodyFile ? '--body-file=-' : `--description=${description}`],
@@ -38,8 +40,8 @@ const callFor = (task: NewTask, bodyFile: boolean, by: string): BdCall => {
 };
 
 /**
- * Creates a task in bd. Dependencies are added one by one afterwards, since `--deps` hides its errors; they are looked
- * for before, so that a missing one creates nothing.
+ * Creates a task in bd. Dependencies are checked first, so that a missing one creates nothing, and
+ * added one by one afterwards, since `--deps` hides its errors.
  */
 export const createCreate = (calls: BdCalls, reads: BdReads, by: string) => {
   const depend = async (run: RunBd, id: TaskId, on: TaskId): Promise<void> => {
@@ -61,7 +63,7 @@ export const createCreate = (calls: BdCalls, reads: BdReads, by: string) => {
     const [created] = issuesIn(createdIn(answer, task), () => {});
     if (created === undefined) throw bdUnavailable(bdFailure('unknown', 'bd printed no task that can be read'));
     for (const on of dependencies) await depend(run, created.id, on);
-    // What `create` prints knows no labels and no dependencies.
+    // The output of `create` has no labels and no dependencies.
     const issue = await reads.show(run, created.id);
     if (issue === null) throw bdUnavailable(bdFailure('unknown', `bd created ${created.id}, but does not show it`));
     const unmet = unmetIn(issue);

@@ -33,7 +33,8 @@ export const createBdDependencies = (
         if (depends(issue)) return noRefusal;
         const args = ['dep', 'add', '--json', by, '--', dependent, prerequisite];
         const answer = await run({ args, effect: 'repeat' });
-        // Another edge between the two counts as a duplicate too: only one that blocks is what was asked for.
+        // Another kind of edge between the two counts as a duplicate too; only a blocking edge is
+        // enough.
         if (await writes.shows(run, answer, dependent, depends)) return noRefusal;
         if (!('failure' in answer)) throw bdUnavailable(failureOfWrite(answer, `waiting for ${prerequisite}`));
         if (answer.failure.kind !== 'cycle') throw bdUnavailable(answer.failure);

@@ -11,14 +11,13 @@ export type Detection =
 
 export interface DetectOptions {
   readonly cwd: string;
-  /** The configured path, absolute; else bd is looked for on PATH. */
+  /** Absolute; null: searched on PATH. */
   readonly bdPath: string | null;
   readonly processEnv: NodeJS.ProcessEnv;
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs: number;
 }
 
-/** Finds bd without running it. */
 export const locateBd = ({ bdPath, processEnv }: Pick<DetectOptions, 'bdPath' | 'processEnv'>): BdProgram | null =>
   bdPath === null ? programOnPath('bd', processEnv) : programAt(bdPath);
 
@@ -27,7 +26,7 @@ const describeVersion = (version: Version): string =>
     ? `bd ${version.join('.')}`
     : `bd ${version.join('.')}, which is older than ${oldestSupported}: tasks are marked by status, not claimed; install a newer one`;
 
-/** Runs `bd version`, which needs no database and makes none. */
+/** Runs `bd version`, which needs no database and creates none. */
 export const detectBd = async (options: DetectOptions): Promise<Detection> => {
   const { cwd, bdPath, env, timeoutMs } = options;
   const program = locateBd(options);
@@ -39,7 +38,7 @@ export const detectBd = async (options: DetectOptions): Promise<Detection> => {
   const output = await runBd({ file: program.path, args: ['version'], cwd, env, timeoutMs });
   if (output.exitCode === 0) {
     const version = versionIn(output.stdout);
-    const detail = version === null ? 'bd of a version that it does not say' : describeVersion(version);
+    const detail = version === null ? 'bd of an unknown version' : describeVersion(version);
     return { state: 'ok', program, version, detail };
   }
   const { words } = classifyBdText(output.stderr || output.stdout);

@@ -16,7 +16,9 @@ const inheritedVariables: ReadonlySet<string> = new Set([
 ]);
 const inheritedPrefixes = ['LC_', 'XDG_', 'BEADS_DOLT_'];
 
-/** A bd that does not know one of these ignores it: no daemon, no pager, no metrics, one JSON form. */
+/**
+ * No daemon, no pager, no metrics, one JSON form. A bd that does not know one of these ignores it.
+ */
 const bdSettings = {
   BEADS_NO_DAEMON: '1',
   BEADS_AUTO_START_DAEMON: 'false',
@@ -30,7 +32,10 @@ const bdSettings = {
   DO_NOT_TRACK: '1',
 } as const;
 
-/** The environment of every bd: an allow-list, so that no provider key and no `BEADS_DIR` of another project gets in. */
+/**
+ * The environment of every bd: an allow-list, so that no provider key and no `BEADS_DIR` of another
+ * project gets in.
+ */
 export const bdEnvironment = (from: NodeJS.ProcessEnv): Readonly<Record<string, string>> => ({
   ...Object.fromEntries(
     Object.entries(from).filter(

@@ -27,13 +27,13 @@ export type FailureKind =
 
 export interface BdFailure {
   readonly kind: FailureKind;
-  /** One line in bd's own words, fit to be shown. */
+  /** One line of bd's own text, fit to be shown. */
   readonly words: string;
   /** The part of bd's text that the pattern captures: the holder, the status or the blockers. */
   readonly about: string | null;
 }
 
-/** In this order: the text of the broken npm shim would else pass for not_found (facts/beads 10). */
+/** The order counts: the text of the broken npm shim would otherwise match not_found. */
 const patterns: readonly (readonly [FailureKind, RegExp])[] = [
   ['broken', /bd binary not found|Syntax error: |cannot execute|Exec format error/],
   ['capability', /unknown (?:command|flag|shorthand)/],
@@ -62,7 +62,7 @@ const patterns: readonly (readonly [FailureKind, RegExp])[] = [
 
 const failureLengthAtMost = 300;
 
-/** One line that says most: bd ends with its error, but begins with it when the usage follows. */
+/** bd ends with its error, or begins with it when the usage follows. */
 const lineOf = (text: string, pattern: RegExp | null): string => {
   const lines = stripVTControlCharacters(text)
     .split('\n')
@@ -90,15 +90,15 @@ export const remedyFor = ({ kind }: BdFailure): string => {
   const remedies: Partial<Record<FailureKind, string>> = {
     absent: 'install bd, or set tracker.bd_path to it',
     broken: 'install bd again, or set tracker.bd_path to one that works',
-    capability: 'install a newer bd (0.42 or later)',
-    not_initialized: "set the project up with 'agent init'",
-    corrupt: 'mend or remove that line of .beads/issues.jsonl',
+    capability: 'install bd 0.42 or later',
+    not_initialized: "run 'agent init' in the project",
+    corrupt: 'repair or remove that line of .beads/issues.jsonl',
     newer: 'install the bd that wrote the database, or a newer one',
     lock: 'another program holds the database; try again when it has ended',
     stale: "run 'bd import -i .beads/issues.jsonl' in the project",
     server_down: 'start the database server of bd (bd dolt start)',
     frozen: 'unfreeze the project in bd',
-    too_large: 'the project holds more tasks than one answer may be long',
+    too_large: 'the project has more tasks than one answer can hold',
   };
   return remedies[kind] ?? "try 'bd list' in the project, and 'agent doctor'";
 };

@@ -8,9 +8,8 @@ import { type BdCalls, bdUnavailable, defaultBdLimits } from './calls.ts';
 import { issuesIn } from './issues.ts';
 
 export interface Initialized {
-  /** Number of tasks that bd lists now. */
   readonly tasks: number;
-  /** Paths below the project that bd wrote, as far as they are new. */
+  /** New paths that bd wrote, relative to the project. */
   readonly wrote: readonly string[];
   /** True when bd kept the project's tasks before. */
   readonly already: boolean;
@@ -30,9 +29,9 @@ const listing = (root: string): ReadonlySet<string> => {
 const shortLine = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0, 300);
 
 /**
- * Makes bd the tracker of a project, on the user's word only: `bd init --prefix=bd` without hooks, and with the tasks of
- * `.beads/issues.jsonl`, under the embedded tracker's lock. What counts is that bd lists the tasks afterwards.
- * @throws tracker_unavailable
+ * Makes bd the tracker of a project, only when the user asks: `bd init --prefix=bd` without hooks,
+ * with the tasks of `.beads/issues.jsonl`, under the embedded tracker's lock. Success means that bd
+ * lists the tasks afterwards. @throws tracker_unavailable
  */
 export const initializeBd = async (calls: BdCalls, projectRoot: string): Promise<Initialized> => {
   const can = await calls.capabilities();
@@ -47,7 +46,7 @@ export const initializeBd = async (calls: BdCalls, projectRoot: string): Promise
   const initialize = () =>
     calls.alone('interactive', async (run) => {
       const began = await run({ args, effect: 'once', timeoutMs: defaultBdLimits.initMs });
-      // It prints nothing when it is quiet and well; a second one says so and ends with 1.
+      // It prints nothing when it is quiet and succeeds; a second `init` says so and exits with 1.
       const listed = await run({ args: ['list', '--all', '--json', '--limit=0'], effect: 'read' });
       const already = 'failure' in began && /already initialized|existing database/i.test(began.failure.words);
       if ('failure' in listed) throw bdUnavailable('failure' in began && !already ? began.failure : listed.failure);
@@ -60,7 +59,7 @@ export const initializeBd = async (calls: BdCalls, projectRoot: string): Promise
     throw new ServiceError('tracker_unavailable', {
       detail: `bd lists ${done.tasks} tasks, but .beads/issues.jsonl holds ${expected}`,
       remedy: shortLine(
-        "nothing is lost: let it read them with 'bd import -i .beads/issues.jsonl' (from 0.50 on: 'bd import .beads/issues.jsonl')",
+        "nothing is lost; import them with 'bd import -i .beads/issues.jsonl' (from 0.50 on: 'bd import .beads/issues.jsonl')",
       ),
     });
   const wrote = [...listing(projectRoot)].filter((path) => !before.has(path) && !path.endsWith('.lock'));

@@ -3,7 +3,7 @@ import { parseTaskId, type TaskId } from '../../../machines/task.ts';
 import type { TrackedTask } from '../../../machines/tracked-task.ts';
 import { isGating } from '../issue.ts';
 
-/** A dependency in either of bd's forms: the record of `list`, or the issue inside `show`. */
+/** Both of bd's forms: the record of `list`, or the issue inside `show`. */
 const bdDependencySchema = z.looseObject({
   depends_on_id: z.string().optional(),
   type: z.string().optional(),
@@ -30,11 +30,11 @@ const bdIssueSchema = z.looseObject({
 interface Edge {
   readonly to: TaskId;
   readonly type: string | undefined;
-  /** Status of the issue at the other end; null when bd does not print it. */
+  /** The status of the issue at the other end; null when bd does not print it. */
   readonly status: string | null;
 }
 
-/** An issue as bd prints it. The meaning of an edge needs the issue at its end. */
+/** Whether an edge blocks depends on the issue at its end. */
 export interface BdIssue extends Omit<TrackedTask, 'dependencies' | 'unmet' | 'ready'> {
   readonly edges: readonly Edge[];
 }
@@ -66,7 +66,7 @@ const issueFrom = (row: z.infer<typeof bdIssueSchema>): BdIssue => ({
   edges: edgesOf(row.dependencies ?? []),
 });
 
-/** The issues of an answer, row by row: one that cannot be read is told of and left out, never the others with it. */
+/** Reads the issues row by row. A row that cannot be read is reported and left out. */
 export const issuesIn = (value: unknown, onBadRow: (problem: string) => void): readonly BdIssue[] => {
   const rows: readonly unknown[] = Array.isArray(value) ? value : value == null ? [] : [value];
   return rows.flatMap((row) => {
@@ -77,7 +77,10 @@ export const issuesIn = (value: unknown, onBadRow: (problem: string) => void): r
   });
 };
 
-/** `blocked_by` by issue, in an answer of `bd blocked`; a blocker may lie outside (`external:…`), only to be shown. */
+/**
+ * `blocked_by` by issue, from `bd blocked`. A blocker outside the tracker (`external:…`) is only
+ * shown.
+ */
 export const blockersIn = (value: unknown): ReadonlyMap<string, readonly TaskId[]> => {
   const schema = z.array(z.looseObject({ id: z.string(), blocked_by: z.array(z.string()).nullish() }));
   const rows = schema.safeParse(value ?? []).data ?? [];
@@ -87,14 +90,13 @@ export const blockersIn = (value: unknown): ReadonlyMap<string, readonly TaskId[
 const unique = (ids: readonly TaskId[]): readonly TaskId[] => [...new Set(ids)];
 const gatingEdges = ({ edges }: BdIssue) => edges.filter(({ type }) => isGating({ type }));
 
-/** The ids of what must be done first, by the types that block. */
 export const blockersOf = (issue: BdIssue): readonly TaskId[] => unique(gatingEdges(issue).map(({ to }) => to));
 
-/** Those of them that are not done, by what `show` says of each; one that it says nothing of is not. */
+/** The blockers that are not done, by `show`; one without a status is not done. */
 export const unmetIn = (issue: BdIssue): readonly TaskId[] =>
   unique(gatingEdges(issue).flatMap(({ to, status }) => (endedStatuses.has(status ?? '') ? [] : [to])));
 
-/** The unmet blockers of an issue in the whole list, with those of the parents that it hangs from (facts/beads 7). */
+/** The unmet blockers of an issue in the whole list, with those of its parents. */
 export const unmetAmong = (issue: BdIssue, all: ReadonlyMap<string, BdIssue>): readonly TaskId[] => {
   const unmet: TaskId[] = [];
   const line = new Set<BdIssue>([issue]);

@@ -7,7 +7,7 @@ import { type BdCalls, bdUnavailable, type RunBd } from './calls.ts';
 import type { BdFailure } from './failure.ts';
 import { type BdIssue, blockersIn, issuesIn, trackedFromBd, unmetAmong } from './issues.ts';
 
-/** The JSON of an answer. @throws tracker_unavailable */
+/** @throws tracker_unavailable */
 export const requireJson = (answer: BdAnswer): unknown => {
   if ('failure' in answer) throw bdUnavailable(answer.failure);
   return answer.value;
@@ -16,24 +16,26 @@ export const requireJson = (answer: BdAnswer): unknown => {
 const isNoJson = ({ failure }: { readonly failure: BdFailure }): boolean =>
   ['unreadable', 'unknown'].includes(failure.kind);
 
-/** An empty answer beside a file of tasks means that bd has not read them (facts/beads 12). @throws tracker_unavailable */
+/**
+ * An empty answer next to a file of tasks means that bd has not read them. @throws
+ * tracker_unavailable
+ */
 export const requireRead = (projectRoot: string, id?: string): void => {
   const count = countTasksInFile(projectRoot, id);
   if (count === 0) return;
   throw new ServiceError('tracker_unavailable', {
     detail: `bd does not know ${id ?? `the ${count} tasks`} of .beads/issues.jsonl`,
-    remedy: "let it read them with 'bd import -i .beads/issues.jsonl' (from 0.50 on: 'bd import .beads/issues.jsonl')",
+    remedy: "import them with 'bd import -i .beads/issues.jsonl' (from 0.50 on: 'bd import .beads/issues.jsonl')",
   });
 };
 
-/** Calls of bd that read, each inside a critical section. */
+/** Each runs inside a critical section. */
 export interface BdQueries {
   show(run: RunBd, id: TaskId): Promise<BdIssue | null>;
   /** Ids that bd does not know are left out. */
   showAll(run: RunBd, ids: readonly TaskId[]): Promise<readonly BdIssue[]>;
   listAll(run: RunBd): Promise<ReadonlyMap<string, BdIssue>>;
   listTracked(run: RunBd): Promise<readonly TrackedTask[]>;
-  /** Blockers by issue, as `bd blocked` prints them. */
   listBlocked(run: RunBd): Promise<ReadonlyMap<string, readonly TaskId[]>>;
 }
 
@@ -47,7 +49,7 @@ export const createBdQueries = (
   const showAll = async (run: RunBd, ids: readonly TaskId[]): Promise<readonly BdIssue[]> => {
     if (ids.length === 0) return [];
     const answer = await run({ args: ['show', '--json', '--', ...ids], effect: 'read' });
-    // Ids that are the beginning of others are none: only the very id counts.
+    // bd also accepts the beginning of an id; we accept only the whole id.
     if ('failure' in answer && ['not_found', 'ambiguous'].includes(answer.failure.kind)) return [];
     const asked: ReadonlySet<string> = new Set(ids);
     return issuesIn(requireJson(answer), badRow).filter(({ id }) => asked.has(id));
@@ -61,7 +63,7 @@ export const createBdQueries = (
 
   const listAll = async (run: RunBd): Promise<ReadonlyMap<string, BdIssue>> => {
     let answer = await run({ args: await listArgs(), effect: 'read' });
-    // One version prints a tree here (facts/beads 3); which one it is costs a call, so it is asked only then.
+    // One version prints a tree here. Finding the version costs a call, so only now.
     if ('failure' in answer && isNoJson(answer) && (await calls.capabilities()).flat) {
       calls.lacks('bare list');
       answer = await run({ args: await listArgs(), effect: 'read' });

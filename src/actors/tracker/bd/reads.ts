@@ -5,15 +5,15 @@ import type { BdCalls, RunBd } from './calls.ts';
 import { trackedFromBd, unmetIn } from './issues.ts';
 import { type BdQueries, createBdQueries, requireRead } from './queries.ts';
 
-/** Reads from bd. Callers at the same time share one call, and its answer is kept for 500 ms. */
+/** Reads from bd. Concurrent callers share one call; its answer is cached for 500 ms. */
 export interface BdReads extends Pick<BdQueries, 'show' | 'showAll' | 'listAll'> {
   find(id: TaskId): Promise<TrackedTask | null>;
   list(urgency: Urgency): Promise<readonly TrackedTask[]>;
-  /** Blockers of an open issue by `bd blocked`, including inherited and external ones. */
+  /** Includes inherited and external blockers. */
   blockersOf(run: RunBd, id: TaskId): Promise<readonly TaskId[]>;
-  /** Drops every kept answer and keeps this task, which was just written. */
+  /** Clears the cache and caches this task, which was just written. */
   wrote(task: TrackedTask | null): void;
-  /** The kept answer of the last `find`, or null. */
+  /** The cached answer of the last `find`, or null. */
   recent(id: TaskId): TrackedTask | null;
 }
 
@@ -34,7 +34,7 @@ export const createBdReads = (
   const finding = new Map<string, Promise<TrackedTask | null>>();
   const listing = new Map<Urgency, Promise<readonly TrackedTask[]>>();
   let blocked: KnownAnswer<ReadonlyMap<string, readonly TaskId[]>> | null = null;
-  /** Rises with every write of ours; answers to earlier questions are not kept. */
+  /** Incremented by each of our writes; older answers are not cached. */
   let epoch = 0;
 
   const isFresh = <Value>(kept: KnownAnswer<Value> | null | undefined): kept is KnownAnswer<Value> =>

@@ -2,11 +2,11 @@ import { statSync } from 'node:fs';
 
 export interface BdOutput {
   readonly exitCode: number | null;
-  /** The signal that ended it, when that was not ours. */
+  /** A signal that we did not send, or null. */
   readonly signal: string | null;
   readonly timedOut: boolean;
   readonly tooLarge: boolean;
-  /** Why it could not start (`ENOENT`, …), or null. */
+  /** Why it could not start, such as `ENOENT`; else null. */
   readonly startError: string | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -15,7 +15,7 @@ export interface BdOutput {
 export interface BdSpawn {
   readonly file: string;
   readonly args: readonly string[];
-  /** Text on stdin; none closes it. */
+  /** Text for stdin; absent closes it. */
   readonly input?: string | undefined;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
@@ -23,14 +23,17 @@ export interface BdSpawn {
 }
 
 const outputBytes = 128 * 1024 * 1024;
-/** bd writes what it holds when it is asked to end. */
+/** After SIGTERM, bd writes what it holds. */
 const endPatienceMs = 5_000;
 
-/** Runs bd once, without a shell, with nothing inherited; a failure of any kind is an `Output`. */
+/**
+ * Runs bd once, without a shell or inherited environment. Every failure is an output; never
+ * rejects.
+ */
 export const runBd = async ({ file, args, input, cwd, env, timeoutMs }: BdSpawn): Promise<BdOutput> => {
   // A missing folder and a missing program are the same error to the kernel.
   if (statSync(cwd, { throwIfNoEntry: false }) === undefined) return outputNotStarted('the project folder is gone');
-  // Loaded late: a command on a project without bd starts a fifth sooner.
+  // Loaded late: a command on a project without bd starts a fifth faster.
   const { execa } = await import('execa');
   const result = await execa(file, args, {
     cwd,

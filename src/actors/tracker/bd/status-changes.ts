@@ -5,7 +5,7 @@ import { bdUnavailable } from './calls.ts';
 import { unmetIn } from './issues.ts';
 import { type BdWrites, failureOfWrite, isOpenAndUnassigned, noRefusal, refuseUnmet } from './writes.ts';
 
-/** Opens and closes issues of bd. Each method repeats only what does not show yet. */
+/** Each method repeats only what is not visible yet. */
 export const createBdStatusChanges = (
   writes: BdWrites,
   actor: string,
@@ -32,7 +32,7 @@ export const createBdStatusChanges = (
       writes.change(
         id,
         async (run, issue) => {
-          // Closing again would put another time and reason in the place of the first.
+          // Closing again would replace the first time and reason.
           if (issue.status === 'closed') return noRefusal;
           const unmet = unmetIn(issue);
           if (unmet.length > 0) return refuseUnmet(id, unmet);

@@ -1,7 +1,6 @@
-/** `[0, 49, 6]`. */
+/** Such as `[0, 49, 6]`. */
 export type Version = readonly [number, number, number];
 
-/** The first version number in what `bd version` printed, or null. */
 export const versionIn = (text: string): Version | null => {
   const [, major, minor, patch] = /\bv?(\d+)\.(\d+)\.(\d+)/.exec(text) ?? [];
   return patch === undefined ? null : [Number(major), Number(minor), Number(patch)];
@@ -30,7 +29,10 @@ export const oldestSupported = '0.42.0';
 
 export const isSupported = (version: Version): boolean => isAtLeast(version, oldestSupported);
 
-/** A version that cannot be read is taken for one that has what every late one has, and nothing that any lacks. */
+/**
+ * An unreadable version counts as one with everything that all late versions have, and nothing that
+ * any lacks.
+ */
 export const capabilitiesOf = (version: Version | null): Capabilities => {
   const has = (tag: string): boolean => version !== null && isAtLeast(version, tag);
   return {

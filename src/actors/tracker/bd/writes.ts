@@ -15,7 +15,6 @@ export const refuseMissing = (id: TaskId): Verdict => refuseWith(refusal('task_n
 export const refuseUnmet = (id: TaskId, unmet: readonly TaskId[]): Verdict =>
   refuseWith(refusal('dependencies_unmet', { task_id: id, unmet }));
 
-/** Calls the fence before every call of bd. */
 export const behindFence =
   (run: RunBd, fence: Fence | undefined): RunBd =>
   async (call) => {
@@ -27,18 +26,20 @@ type IssueCheck = (issue: BdIssue) => boolean;
 
 export const isOpenAndUnassigned: IssueCheck = ({ status, assignee }) => status === 'open' && assignee === null;
 
-/** Changes of one issue whose success is what the answer or a second look shows, never the exit code (facts/beads 1.2). */
+/** Changes of one issue. Success is what the answer or a second read shows, never the exit code. */
 export interface BdWrites {
   /** `--actor=…`, for every call that changes something. */
   readonly by: string;
-  /** Looks for the change in the answer; else, when bd failed or was unclear, in the issue itself. */
+  /** Looks for the change in the answer, or, when bd failed or was unclear, in the issue itself. */
   shows(run: RunBd, answer: BdAnswer, id: TaskId, wanted: IssueCheck): Promise<boolean>;
-  /** @throws tracker_unavailable when `wanted` does not show; `what` says what it is not */
+  /**
+   * `what` names the missing change in the error. @throws tracker_unavailable when `wanted` does
+   * not show
+   */
   update(run: RunBd, id: TaskId, flags: readonly string[], wanted: IssueCheck, what: string): Promise<void>;
   label(run: RunBd, verb: 'add' | 'remove', id: TaskId, text: string): Promise<void>;
-  /** Removes the labels that say how an attempt ended, but `kept`. */
   removeEndLabels(run: RunBd, id: TaskId, labels: readonly string[], kept?: string | null): Promise<void>;
-  /** One critical section about an issue as it is now; what was read before is forgotten. Refusal: task_not_found. */
+  /** Runs `work` as one critical section on a fresh read of the issue. Refusal: task_not_found. */
   change(id: TaskId, work: (run: RunBd, issue: BdIssue) => Promise<Verdict>, fence?: Fence): Promise<Verdict>;
 }
 
