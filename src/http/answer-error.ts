@@ -2,7 +2,7 @@ import type { FastifyError, FastifyReply } from 'fastify';
 import { isServiceError, type ServiceError } from '../machines/errors.ts';
 import { errorBody, errorStatuses, refusalStatuses } from './error-table.ts';
 
-/** Largest body of a request (bytes). */
+/** In bytes. */
 export const bodyLimit = 1024 * 1024;
 
 const fastifyErrors: Readonly<Record<string, readonly [keyof typeof refusalStatuses, string]>> = {
@@ -10,7 +10,7 @@ const fastifyErrors: Readonly<Record<string, readonly [keyof typeof refusalStatu
   FST_ERR_CTP_BODY_TOO_LARGE: ['payload_too_large', `a request holds at most ${bodyLimit} bytes`],
 };
 
-/** Answers an error of a route that is not JSON-RPC. Only the log gets the details of an internal one. */
+/** Only the log gets the details of an internal error. */
 export const answerError = (
   error: FastifyError | ServiceError,
   reply: FastifyReply,

@@ -11,7 +11,6 @@ export interface Batch {
   readonly frames: SharedFrames;
   readonly lastSeq: number;
   readonly attempt: number;
-  /** True when the last frame ends an attempt. */
   readonly ended: boolean;
 }
 

@@ -9,12 +9,9 @@ const parserRefusals: Readonly<Record<string, readonly [keyof typeof refusalStat
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ['payload_too_large', 'the extensions of a chunk are too large'],
   ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'the request did not arrive in time'],
 };
-const unreadableRequest = ['invalid_request', 'this is not a request of HTTP/1.1'] as const;
+const unreadableRequest = ['invalid_request', 'this is not an HTTP/1.1 request'] as const;
 
-/**
- * Answers bytes that are no HTTP request, as JSON like every other error, and closes the
- * connection.
- */
+/** Answers bytes that are no HTTP request with a JSON error, and closes the connection. */
 export const answerBrokenBytes = ({ code }: { readonly code?: string }, socket: Socket): void => {
   if (code === 'ECONNRESET' || !socket.writable) return;
   const [name, message] = parserRefusals[code ?? ''] ?? unreadableRequest;
@@ -30,7 +27,7 @@ export const answerBrokenBytes = ({ code }: { readonly code?: string }, socket: 
   socket.destroySoon();
 };
 
-/** Answers a path that cannot be decoded. Fastify runs no hook for it. */
+/** Fastify runs no hook for a path that cannot be decoded. */
 export const answerBrokenPath = (_error: Error, _request: FastifyRequest, reply: FastifyReply): FastifyReply =>
   reply
     .code(refusalStatuses.invalid_request)

@@ -1,6 +1,5 @@
 import type { ErrorCode } from '../machines/errors.ts';
 
-/** The JSON-RPC code and the HTTP status of each error (CONTRACT 4). */
 export const errorStatuses = {
   task_not_found: { rpc: -32001, http: 404 },
   dependencies_unmet: { rpc: -32010, http: 409 },
@@ -37,7 +36,7 @@ export const refusalStatuses = {
   headers_too_large: 431,
 } as const;
 
-/** The body of every error that is not a JSON-RPC answer. */
+/** The body of every error outside JSON-RPC. */
 export const errorBody = (code: string, message: string, facts: object = {}) => ({
   error: { code, message, ...facts },
 });

@@ -4,20 +4,20 @@ import { errorBody, refusalStatuses } from './error-table.ts';
 import { createThrottle, type Throttle, windowMs } from './throttle.ts';
 
 export interface GateOptions {
-  /** `host:port` forms under which this server may be addressed, lower case; asked anew for every request. */
+  /** The accepted `host:port` forms, lower case; read for every request. */
   readonly hosts: () => readonly string[];
-  /** The token that callers must send; null when authentication is off. */
+  /** Null when authentication is off. */
   readonly token: () => string | null;
-  /** Says where the token is; part of the message of a 401. */
+  /** Part of the message of a 401. */
   readonly tokenHint: string;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
-/** Routes that answer without a token (CONTRACT 6), as `METHOD url`. */
+/** Routes that answer without a token, as `METHOD url`. */
 export const openRoutes: ReadonlySet<string> = new Set(['GET /health', 'GET /health/ready']);
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-/** Compares tokens in constant time. */
+/** Constant time. */
 export const safeEqual = (one: string, other: string): boolean => timingSafeEqual(digest(one), digest(other));
 
 const rawValues = (request: FastifyRequest, name: string): readonly string[] => {
@@ -32,8 +32,8 @@ const isApi = (request: FastifyRequest): boolean =>
   request.routeOptions.url !== undefined && !openRoutes.has(routeOf(request));
 
 /**
- * The check that refuses the request; null when none does (rules R9 to R12 of
- * facts/security-reliability).
+ * The check that refuses the request, or null. These checks stop DNS rebinding and requests that a
+ * web page sends to this machine.
  */
 const refusedBy = (request: FastifyRequest, hosts: readonly string[]): string | null => {
   const given = rawValues(request, 'host');
@@ -55,7 +55,6 @@ const bearer = (request: FastifyRequest): string | null => {
   return match?.[1] ?? null;
 };
 
-/** Headers of every answer (rule R22). */
 export const answerHeaders = {
   'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
@@ -65,7 +64,7 @@ export const answerHeaders = {
   'cache-control': 'no-store',
 } as const;
 
-/** Longest path with its query (rule R16). */
+/** With the query. */
 const urlBytesAtMost = 2 * 1024;
 
 const refuseUrl = (reply: FastifyReply): FastifyReply =>
@@ -94,7 +93,6 @@ const refuseToken = (
     .send(errorBody('unauthorized', `send the header 'Authorization: Bearer <token>'; ${tokenHint}`));
 };
 
-/** Checks every request before routing: Host, Origin, site, URL length, token. */
 export const createGate = (options: GateOptions) => {
   const throttle = createThrottle(() => performance.now());
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {

@@ -16,15 +16,17 @@ export interface HealthOptions {
   readonly store: Pick<Store, 'check'>;
   readonly tracker: Pick<Tracker, 'check'>;
   readonly modelCheck: () => CheckResult;
-  /** Proves the identity of this server, also where authentication is off (rule R3). */
+  /** Proves the identity of this server, also where authentication is off. */
   readonly proofToken: () => string;
-  /** Says in one sentence what is wrong with the token file; null when nothing is. */
+  /** One sentence about a bad token file, or null. */
   readonly tokenProblem: () => string | null;
-  /** True while the server is about to stop: it still answers, and says so. */
   readonly draining: () => boolean;
 }
 
-/** Lets a client check that this server knows the token before it sends the token (rule R3). */
+/**
+ * Lets a client check that this server knows the token before it sends the token: another program
+ * may have taken the port.
+ */
 const proofOf = (request: FastifyRequest, token: string): string | undefined => {
   const { challenge } = request.query as { challenge?: unknown };
   if (typeof challenge !== 'string' || challenge.length > 200) return undefined;
@@ -34,7 +36,6 @@ const proofOf = (request: FastifyRequest, token: string): string | undefined => 
 
 const statusAndDetail = ({ ok, detail }: CheckResult) => ({ status: ok ? 'ok' : 'failing', detail });
 
-/** The health document (CONTRACT 6). */
 const healthDocument = async (
   options: HealthOptions,
   uptimeSeconds: number,
@@ -63,7 +64,7 @@ const healthDocument = async (
   };
 };
 
-/** Adds `GET /health` and `GET /health/ready`; both answer 503 while the server drains. */
+/** Both answer 503 while the server drains. */
 export const addHealthRoutes = (app: FastifyInstance, options: HealthOptions, uptime: () => number): void => {
   const { draining } = options;
   app.get('/health', async (request, reply) => {

@@ -3,7 +3,7 @@ import type { SseConnection } from './sse.ts';
 
 const inspectionBytesAtMost = 4 * 1024 * 1024;
 
-/** Sends XState's inspection messages as server-sent events without name and id. */
+/** The messages have no event name and no id. */
 export const inspectionStream = (connection: SseConnection, inspection: Inspection): void => {
   const leave = inspection.subscribe((message) => {
     if (connection.buffered() > inspectionBytesAtMost) connection.end();

@@ -6,19 +6,21 @@ const framesPerRead = 256;
 
 export interface ReplayJob {
   readonly connection: SseConnection;
-  /** Null: the entries of every task. */
+  /** Null: every task. */
   readonly taskId: string | null;
-  /** Entries after this seq are sent. */
   readonly from: number;
-  /** Seqs up to `from`, rising, of single entries that are sent first. */
+  /** Rising seqs up to `from`, of single entries to send first. */
   readonly first?: readonly number[];
   /** Ends up to this seq belong to earlier attempts. */
   readonly endsAfter: number;
-  /** Called in the turn of the event loop that read the last entry, with its seq. `ended`: it ends an attempt. */
+  /** Called in the turn of the event loop that read the last entry. `ended`: it ends an attempt. */
   readonly onCaughtUp: (seq: number, ended: boolean) => void;
 }
 
-/** Sends what the journal holds, no faster than the client reads. Errors go to `onError` and end the stream. */
+/**
+ * Sends the journal's entries, no faster than the client reads. Errors go to `onError` and end the
+ * stream.
+ */
 export const createJournalReplay = (
   store: Pick<Store, 'read'>,
   onError: (error: unknown) => void,
@@ -26,7 +28,7 @@ export const createJournalReplay = (
   const read = (taskId: string | null, after: number, limit: number): readonly Entry[] =>
     store.read({ ...(taskId === null ? {} : { taskId }), after, limit });
 
-  /** In the stream of one task, an end that another attempt follows is not the end. */
+  /** An end that another attempt follows is not the end of a task's stream. */
   const isEnd = ({ taskId, endsAfter }: ReplayJob, entry: Entry): boolean =>
     entry.type === 'stream_closed' && entry.seq > endsAfter && read(taskId, entry.seq, 1).length === 0;
 

@@ -13,12 +13,11 @@ const rpcRequestSchema = z.strictObject({
   id: z.union([z.string(), z.number(), z.null()]).optional(),
 });
 
-/** The answer to a POST: no body (204), or a body with its HTTP status. */
+/** No body (204), or a body with its HTTP status. */
 export type RpcAnswer = { readonly status: 204 } | { readonly status: 200 | 400; readonly body: unknown };
 
 const withRetry = z.object({ error: z.object({ data: z.object({ retry_after_seconds: z.number() }) }) });
 
-/** The longest `retry_after_seconds` in an answer or batch; null when there is none. */
 export const retryAfterOf = (body: unknown): number | null => {
   const waits = (Array.isArray(body) ? body : [body]).flatMap((answer) => {
     const parsed = withRetry.safeParse(answer);
@@ -65,8 +64,9 @@ const parseBody = (text: string): { readonly value: unknown } | null => {
 };
 
 /**
- * JSON-RPC 2.0 over json-rpc-2.0, without its faults (facts/runtime 4): the envelope is checked
- * first, batches are split here, and the message of an unknown error never reaches the caller.
+ * JSON-RPC 2.0 over json-rpc-2.0. The envelope is checked first and batches are split here: the
+ * package throws on `null` and answers a batch of one with an object. The message of an unknown
+ * error never reaches the caller; the package would send it.
  */
 export const createRpc = (
   methods: Readonly<Record<string, Method>>,

@@ -74,7 +74,6 @@ export const createOfflineMethods = (service: OfflineService): Readonly<Record<s
   reopen: createChange(service.reopen),
 });
 
-/** The JSON-RPC methods of CONTRACT 3. */
 export const createMethods = (service: TaskService, discovery: () => unknown): Readonly<Record<string, Method>> => ({
   ...createCatalogueMethods(service),
   execute: async (params) => {

@@ -1,7 +1,7 @@
 import type { SlotUse } from '../actors/engine/explain.ts';
 import type { Counters } from '../actors/journal/counters.ts';
 
-/** The counters of CONTRACT 6. Times in seconds. */
+/** Times in seconds. */
 export const metricsDocument = (tally: Counters, load: SlotUse, uptimeSeconds: number) => ({
   tasks_spawned: tally.spawned,
   tasks_completed: tally.completed,
@@ -33,7 +33,6 @@ const described: Readonly<Record<Name, readonly [type: 'counter' | 'gauge', help
   uptime_seconds: ['gauge', 'Time since the server started.'],
 };
 
-/** Prometheus text format. */
 export const metricsText = (document: Readonly<Record<Name, number>>): string =>
   (Object.keys(described) as Name[])
     .map((name) => {

@@ -3,7 +3,7 @@ import { errorStatuses, refusalStatuses } from './error-table.ts';
 export const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 export const jsonContent = (schema: object) => ({ content: { 'application/json': { schema } } });
 
-/** Body of an error outside JSON-RPC; further keys are the facts of its code. */
+/** The body of an error outside JSON-RPC; further keys are the facts of its code. */
 export const errorSchema = {
   type: 'object',
   required: ['error'],
@@ -28,15 +28,14 @@ const retryLaterAnswer = (description: string) => ({
 const tooManyFailures = 'too many requests with a wrong token';
 
 export const openRefusals = {
-  400: errorAnswer('no HTTP, or a path that cannot be decoded'),
+  400: errorAnswer('not an HTTP request, or a path that cannot be decoded'),
   403: errorAnswer('refused by the check of Host, Origin, Sec-Fetch-Site, target or method; the error says which'),
   408: errorAnswer('the request did not arrive in time'),
   414: errorAnswer('path and query hold more than 2 KiB'),
   431: errorAnswer('the headers hold more than 16 KiB'),
-  500: errorAnswer('an error inside; the server log has the details'),
+  500: errorAnswer('an internal error; the server log has the details'),
 };
 
-/** Error answers of every route that needs the token. */
 export const commonRefusals = {
   ...openRefusals,
   401: errorAnswer('no token, or a wrong one; the error says where the token is'),
@@ -45,7 +44,10 @@ export const commonRefusals = {
 
 export const rpcRefusals = {
   ...commonRefusals,
-  400: { description: 'no JSON, or no JSON-RPC request', ...jsonContent({ anyOf: [ref('RpcAnswer'), ref('Error')] }) },
+  400: {
+    description: 'not JSON, or not a JSON-RPC request',
+    ...jsonContent({ anyOf: [ref('RpcAnswer'), ref('Error')] }),
+  },
   413: errorAnswer('the body holds more than 1 MiB'),
   415: errorAnswer('the body is not application/json'),
   429: retryLaterAnswer(`${tooManyFailures}, or too many requests at once`),

@@ -39,9 +39,9 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
   create: method('creates a task', createParamsSchema, taskViewSchema),
   list: method('the tasks, by pages', listParamsSchema, taskPageSchema),
   history: method('the journal of a task, oldest first, by pages', historyParamsSchema, entriesSchema),
-  explain: method('why a task is where it is, with the value of every guard', taskParamsSchema, anyObjectSchema),
+  explain: method('why a task is in its state, with the value of every guard', taskParamsSchema, anyObjectSchema),
   replay: method(
-    'runs the statecharts over the journal and shows where they arrive',
+    'replays the journal through the statecharts and returns the states they reach',
     replayParamsSchema,
     anyObjectSchema,
   ),

@@ -36,12 +36,12 @@ const openReadRoute = (summary: string) => ({
     responses: {
       200: { description: summary, ...jsonContent({ type: 'object' }) },
       ...openRefusals,
-      503: { description: 'the same while the server drains', ...jsonContent({ type: 'object' }) },
+      503: { description: 'the same document, while the server drains', ...jsonContent({ type: 'object' }) },
     },
   },
 });
 
-/** The OpenAPI description, generated from the schemas that parse the requests. */
+/** Generated from the schemas that parse the requests. */
 export const openApiDocument = (name: string, version: string) => ({
   openapi: '3.1.0',
   info: { title: name, version, description: 'Runs coding agents on tracked tasks. One server serves one project.' },
@@ -59,12 +59,12 @@ export const openApiDocument = (name: string, version: string) => ({
     ]),
     '/inspect': {
       get: {
-        summary: "XState's inspection events of the live machines, with --inspect only",
+        summary: "XState's inspection events of the running machines; needs --inspect",
         responses: { ...frameAnswer, ...inspectRefusals },
       },
     },
     '/health': openReadRoute('liveness, features and checks'),
-    '/health/ready': openReadRoute('whether it takes work'),
+    '/health/ready': openReadRoute('whether the server accepts work'),
     '/metrics': {
       get: {
         summary: 'counters: Prometheus text, or JSON with Accept: application/json',

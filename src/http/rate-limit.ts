@@ -1,11 +1,9 @@
-/** Takes one request; false when it must be refused. */
+/** Takes one request; false refuses it. */
 export type RateLimit = () => boolean;
 
 export const retryAfterSeconds = 1;
 
-/**
- * A token bucket: `perSecond` requests a second, and twice as many at once (rule R20). `now` in ms.
- */
+/** A token bucket: `perSecond` requests a second, and twice as many at once. `now` in ms. */
 export const createRateLimit = (perSecond: () => number, now: () => number): RateLimit => {
   let left = Number.POSITIVE_INFINITY;
   let asked = now();

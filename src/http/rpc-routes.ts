@@ -9,7 +9,7 @@ import { createRateLimit, retryAfterSeconds } from './rate-limit.ts';
 
 export interface RpcRouteOptions extends Identity {
   readonly system: Pick<System, 'service' | 'settings'>;
-  /** JSON-RPC requests a second, however many calls they hold; read for every request. */
+  /** However many calls a request holds; read for every request. */
   readonly requestsPerSecond: () => number;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
@@ -20,7 +20,6 @@ const refuseRate = (reply: FastifyReply): FastifyReply =>
     .header('retry-after', retryAfterSeconds)
     .send(errorBody('too_many_requests', 'too many requests at once; send them more slowly, or as batches'));
 
-/** Adds the three JSON-RPC routes, the discovery document and the OpenAPI description. */
 export const addRpcRoutes = (app: FastifyInstance, options: RpcRouteOptions): void => {
   const { system, log } = options;
   const discovery = () => discoveryDocument(options, system.settings());

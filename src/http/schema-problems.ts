@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { plural } from '../machines/plural.ts';
 
-/** A problem that a schema found: its path, and a phrase that follows the path. */
+/** `problem` is a phrase that follows the path. */
 export interface SchemaProblem {
   readonly path: readonly PropertyKey[];
   readonly problem: string;
@@ -22,7 +22,6 @@ const schemaAt = (schema: JsonSchema, path: readonly PropertyKey[]): JsonSchema 
     return isSchema(next) ? next : {};
   }, schema);
 
-/** The keys of an object, or the allowed keys of a record. */
 const keysOf = ({ properties, propertyNames }: JsonSchema): readonly string[] =>
   properties === undefined && isSchema(propertyNames)
     ? (propertyNames.enum ?? []).map(String)

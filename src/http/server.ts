@@ -28,7 +28,7 @@ const fastifyLimits = {
   exposeHeadRoutes: false,
   clientErrorHandler: answerBrokenBytes,
   frameworkErrors: answerBrokenPath,
-  // As long as the parser allows: the gate refuses a long URL.
+  // The parser's limit: the gate refuses a long URL.
   routerOptions: { maxParamLength: maxHeaderSize },
   http: {
     headersTimeout: 10_000,
@@ -56,7 +56,7 @@ const addHooks = (app: FastifyInstance, options: HttpServerOptions): void => {
   );
 };
 
-/** The HTTP routes of the service (Spec 4, CONTRACT 3 to 6). The caller listens. */
+/** The caller listens. */
 export const buildServer = async (options: HttpServerOptions): Promise<FastifyInstance> => {
   const { system } = options;
   const startedAt = performance.now();

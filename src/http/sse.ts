@@ -19,7 +19,6 @@ export const shareFrames = (frames: string): SharedFrames => {
  * nothing.
  */
 export interface SseConnection {
-  /** Takes whole frames. */
   write(frames: string): void;
   /** Writes shared frames; three times as fast (bench/streams). */
   share(frames: SharedFrames): void;
@@ -54,7 +53,7 @@ const untilEnded = (ended: Promise<void>): AsyncIterable<never> => ({
 
 /**
  * The plugin opens and ends the response. Frames bypass it: it would encode each one for every
- * reader (facts/runtime 4), and it sends no heartbeat and does not end with its socket.
+ * reader, sends no heartbeat, and does not end with its socket (docs/adr/0006).
  */
 const openConnection = (reply: FastifyReply): OpenConnection => {
   const { raw } = reply;
@@ -118,8 +117,7 @@ const openConnection = (reply: FastifyReply): OpenConnection => {
 };
 
 /**
- * The only user of fastify-sse-v2. Opens streams, sends heartbeats, and ends all streams when the
- * server stops.
+ * The only user of fastify-sse-v2. It sends heartbeats, and ends all streams when the server stops.
  */
 export const createSse = async (app: FastifyInstance, heartbeatMs: number): Promise<Sse> => {
   await app.register(FastifySSEPlugin, { retryDelay: 2_000 });
@@ -140,7 +138,7 @@ export const createSse = async (app: FastifyInstance, heartbeatMs: number): Prom
         (connection) =>
           new Promise<void>((resolve) => {
             connection.onClose(resolve);
-            connection.write(': the server stops; come back with Last-Event-ID\n\n');
+            connection.write(': the server stops; reconnect with Last-Event-ID\n\n');
             connection.end();
           }),
       );

@@ -2,7 +2,7 @@ import { frameText } from '../actors/journal/event-types.ts';
 import type { TaskView } from '../actors/journal/task-view.ts';
 import type { Entry } from '../actors/store/port.ts';
 
-/** A frame of the journal as it goes over the wire (CONTRACT 5). Its data is JSON, so it holds no line break. */
+/** The data is JSON, so it has no line break. */
 export const sseFrame = (entry: Entry): string =>
   `id: ${entry.seq}\nevent: ${entry.type}\ndata: ${frameText(entry)}\n\n`;
 
@@ -12,7 +12,7 @@ interface ControlSubject {
   readonly attempt: number;
 }
 
-/** A frame that the journal does not hold. It has no id, since no reader can resume from it. */
+/** A frame that is not in the journal. It has no id, since no reader can resume from it. */
 export const controlFrame = (
   type: 'connected' | 'stream_closed' | 'gap',
   { taskId, attempt }: ControlSubject,

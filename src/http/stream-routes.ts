@@ -12,9 +12,8 @@ import { createStreams } from './task-stream.ts';
 export interface StreamRouteOptions {
   readonly system: Pick<System, 'service' | 'journal'>;
   readonly store: Store;
-  /** Source of `GET /inspect`; null unless the server was started with --inspect. */
+  /** Null unless the server was started with --inspect. */
   readonly inspection: Inspection | null;
-  /** Read for every stream. */
   readonly streamLimits: () => StreamLimits;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
@@ -42,10 +41,9 @@ const refuseStream = (reply: FastifyReply, which: keyof StreamLimits, limits: St
   return reply
     .code(which === 'inAll' ? 503 : 429)
     .header('retry-after', streamRetrySeconds)
-    .send(errorBody('too_many_streams', `${limits[which]} streams ${where} are open already; close one`));
+    .send(errorBody('too_many_streams', `${limits[which]} streams ${where} are already open; close one`));
 };
 
-/** Adds `GET /stream`, `GET /stream/:task_id` and `GET /inspect`. */
 export const addStreamRoutes = (app: FastifyInstance, sse: Sse, options: StreamRouteOptions): void => {
   const { system, store, inspection, streamLimits, log } = options;
   const counter = createStreamCounter(streamLimits);
@@ -64,7 +62,7 @@ export const addStreamRoutes = (app: FastifyInstance, sse: Sse, options: StreamR
   });
   app.get('/inspect', async (_request, reply) => {
     if (inspection === null)
-      return reply.code(404).send(errorBody('not_found', 'this server is not inspected; start it with --inspect'));
+      return reply.code(404).send(errorBody('not_found', 'inspection is off; start the server with --inspect'));
     return openStream(reply, null, (connection) => inspectionStream(connection, inspection));
   });
   app.get<{ Params: { task_id: string } }>('/stream/:task_id', async (request, reply) => {

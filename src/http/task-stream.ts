@@ -8,25 +8,30 @@ import { controlFrame, snapshotFrame } from './stream-frames.ts';
 
 export interface Streams {
   /**
-   * The frames of one task (CONTRACT 5): `connected`, the entries after the given id or from the
-   * latest snapshot, then new ones until the running attempt ends. For a task that is over: all
-   * entries, then the end.
+   * The frames of one task: `connected`, the entries after the given id or from the latest
+   * snapshot, then new ones until the running attempt ends. For a task that is over: all entries,
+   * then the end.
    */
   task(connection: SseConnection, view: TaskView, after: number | null): void;
-  /** The frames of every task: entries after the given id or the latest snapshot of each task at work, then new ones. */
+  /**
+   * The frames of every task: the entries after the given id, or the latest snapshot of each
+   * running task, then new ones.
+   */
   every(connection: SseConnection, after: number | null): void;
 }
 
-/** A live reader that is further behind gets `gap` with the id to resume from, and its stream ends (rule R19). */
+/**
+ * A live reader that is further behind gets `gap` with the id to resume from, and its stream ends.
+ */
 const readerBytesAtMost = 1024 * 1024;
 
-/** Sends new entries from now on; `from` is the seq of the last entry that the reader got. */
+/** `from` is the seq of the last entry that the reader got. */
 const followJournal = (broadcast: Broadcast, connection: SseConnection, taskId: string | null, from: number): void => {
   let seq = from;
   const leave = broadcast.join(taskId, (batch) => {
     const late = connection.buffered() > readerBytesAtMost;
     if (late) {
-      const message = `this reader is too far behind; come back with Last-Event-ID: ${seq}`;
+      const message = `this reader is too far behind; reconnect with Last-Event-ID: ${seq}`;
       connection.write(controlFrame('gap', { taskId, attempt: batch.attempt }, { resume_from: seq, message }));
     } else connection.share(batch.frames);
     seq = batch.lastSeq;
@@ -37,7 +42,7 @@ const followJournal = (broadcast: Broadcast, connection: SseConnection, taskId: 
   connection.onClose(leave);
 };
 
-/** The seq after which a stream without an id starts: at the latest snapshot, or at 0 when the task is over. */
+/** Starts at the latest snapshot, or at 0 when the task is over. */
 const startWithoutId = (store: Store, connection: SseConnection, view: TaskView, isOver: boolean): number => {
   const latest = store.latest(view.task_id, 'snapshot');
   if (latest !== null) return isOver ? 0 : latest.seq - 1;

@@ -1,12 +1,12 @@
-/** Counts the failures of each caller within a minute (rule R7). */
+/** Counts the failures of each caller within a minute. */
 export interface Throttle {
-  /** Counts one failure. `over`: the caller has more than allowed; `first`: for the first time. */
+  /** `over`: the caller has more than allowed; `first`: for the first time. */
   failed(caller: string): { readonly over: boolean; readonly first: boolean };
 }
 
 export const windowMs = 60_000;
 const failuresAtMost = 20;
-/** Above this many callers, all counts start anew, so memory stays bounded. */
+/** Above this many callers all counts restart, so memory stays bounded. */
 const callersAtMost = 1_000;
 
 export const createThrottle = (now: () => number): Throttle => {

@@ -3,7 +3,7 @@ import { ServiceError } from '../machines/errors.ts';
 import type { RunOptions } from '../machines/task.ts';
 import { parseWithProblems } from './schema-problems.ts';
 
-/** Requests of CONTRACT 3 as they arrive: snake_case, every key known, every value bounded. */
+/** Requests as they arrive: snake_case, no unknown key, every value bounded. */
 
 const id = z.string().max(65_536).describe('the id of a task');
 const reason = z.string().max(2_000).optional().describe('why; shown with the task');
@@ -19,7 +19,7 @@ export const optionsSchema = z.strictObject({
     .max(20)
     .optional()
     .describe('commands that must pass before completion'),
-  network: z.boolean().optional().describe('commands may reach the network, where sandbox.allow_task_network is set'),
+  network: z.boolean().optional().describe('commands may reach the network; needs sandbox.allow_task_network'),
 });
 
 export const executeParamsSchema = z
@@ -33,7 +33,7 @@ export const executeParamsSchema = z
       .min(1)
       .max(200)
       .optional()
-      .describe('a repeated request with the same id starts nothing and answers as the first'),
+      .describe('a repeated request with the same id starts nothing and gets the first answer'),
   })
   .refine(({ task_id, task }) => (task_id === undefined) !== (task === undefined), {
     path: ['task_id'],
@@ -42,7 +42,7 @@ export const executeParamsSchema = z
 
 export const createParamsSchema = z.strictObject({
   description: z.string().max(65_536).describe('what to do'),
-  title: z.string().min(1).max(500).optional().describe('one line; else the first line of the description'),
+  title: z.string().min(1).max(500).optional().describe('one line; default: the first line of the description'),
   dependencies: z.array(id).max(1_000).optional().describe('tasks that must be complete first'),
   priority: z.int().min(0).max(4).optional().describe('0 (first) to 4 (last)'),
   labels: z.array(z.string().min(1).max(200)).max(100).optional().describe('labels of the task'),
@@ -50,14 +50,14 @@ export const createParamsSchema = z.strictObject({
 
 export const listParamsSchema = z.strictObject({
   status: z.string().min(1).max(100).optional().describe('only tasks with this status; queued means ready to run'),
-  limit: z.int().min(1).max(1_000).optional().describe('how many tasks to answer'),
+  limit: z.int().min(1).max(1_000).optional().describe('how many tasks to return'),
   cursor: id.optional().describe('next_cursor of the page before'),
 });
 
 export const historyParamsSchema = z.strictObject({
   task_id: id,
   after_seq: z.int().nonnegative().optional().describe('only entries after this seq'),
-  limit: z.int().min(1).max(1_000).optional().describe('how many entries to answer'),
+  limit: z.int().min(1).max(1_000).optional().describe('how many entries to return'),
 });
 
 export const replayParamsSchema = z.strictObject({
@@ -74,7 +74,7 @@ export const changeParamsSchema = z.strictObject({ task_id: id, reason });
 export const retryParamsSchema = z.strictObject({
   task_id: id,
   reason,
-  role: z.string().max(100).optional().describe('another role; else the role of the last attempt'),
+  role: z.string().max(100).optional().describe('another role; default: the role of the last attempt'),
   options: optionsSchema.optional().describe('other limits and settings'),
 });
 

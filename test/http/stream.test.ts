@@ -300,7 +300,7 @@ test('a server that stops ends its streams, and says so', async () => {
 
   await server.app.close();
 
-  expect(await text).toMatch(/: the server stops; come back with Last-Event-ID\n\n$/);
+  expect(await text).toMatch(/: the server stops; reconnect with Last-Event-ID\n\n$/);
 });
 
 test('GET /stream carries every task', async () => {
@@ -378,7 +378,7 @@ test('streams of every task are bound by the limit in all alone, and a place is 
   expect(held.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 200));
   expect(eleventh.status).toBe(503);
   expect(await eleventh.json()).toEqual({
-    error: { code: 'too_many_streams', message: '10 streams on this server are open already; close one' },
+    error: { code: 'too_many_streams', message: '10 streams on this server are already open; close one' },
   });
   await held[0]?.body?.cancel();
   let again = await open();
