@@ -44,7 +44,7 @@ const parser = yargs(hideBin(process.argv))
     throw error ?? new UsageError(message);
   });
 
-/** Rule R2: without TLS the token would travel in the clear, and TLS is not offered. */
+/** Without TLS the token would travel in the clear, and TLS is not offered. */
 const requireLocal = (args: { readonly [flag: string]: unknown }): void => {
   const asked = ['allow-remote', 'behind-tls-proxy', 'tls-cert', 'tls-key'].find((flag) => args[flag]);
   if (asked === undefined) return;
@@ -58,7 +58,7 @@ const exitCodeOfError = (error: unknown): number => {
   return error instanceof UsageError || (error instanceof Error && error.name === 'YError') ? exit.usage : exit.failed;
 };
 
-/** A signal during the start takes effect after the start. */
+/** A signal during the start takes effect after it. */
 const obeySignals = (starting: Promise<RunningServer>): void => {
   let stopping = false;
   const onSignal = (): void => {
@@ -81,7 +81,7 @@ const obeySignals = (starting: Promise<RunningServer>): void => {
   });
 };
 
-// A log that cannot be written, for instance on a full disk, must not end what people's tasks depend on.
+// A full disk under the log must not end running attempts.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
 const main = async (): Promise<void> => {

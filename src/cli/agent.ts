@@ -2,7 +2,7 @@
 import { print, processIo } from './output/io.ts';
 import { runAgent } from './run-agent.ts';
 
-/** A pipe may be slow: the output must be out before the process ends. */
+/** A pipe may be slow: all output must be written before the process exits. */
 const flushed = (stream: NodeJS.WriteStream): Promise<void> =>
   new Promise((resolve) => {
     stream.write('', () => resolve());
@@ -13,7 +13,7 @@ const leave = async (code: number): Promise<void> => {
   process.exit(code);
 };
 
-// A reader that has seen enough, such as head, is no error.
+// A reader that closes early, such as head, is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit();
   print('stderr', `agent: the output cannot be written: ${error.message}\n`);

@@ -27,12 +27,11 @@ const noServer: ReadonlySet<string> = new Set([
   'state_unavailable',
 ]);
 
-/** `_`: the command, then the words that yargs gave to no positional. */
+/** `_`: the command, then the words that yargs assigned to no positional. */
 interface ParsedWords {
   readonly _: readonly (string | number)[];
 }
 
-/** Refuses leftover words instead of dropping them. */
 const refuseExtraWords = ({ command, instead }: Command, [, ...extra]: ParsedWords['_']): void => {
   if (extra.length === 0) return;
   const [name] = command.split(' ');
@@ -46,7 +45,9 @@ const refuseNoNumbers = (args: object): void => {
   if (flag !== undefined) throw new UsageError(`--${flag} needs a number`);
 };
 
-/** Words after `--` are text. Yargs gives such words to no positional, so they are marked first. */
+/**
+ * Words after `--` are text. Yargs assigns such words to no positional, so they are marked first.
+ */
 const textMark = '\0';
 const markText = (words: readonly string[]): string[] => {
   const end = words.indexOf('--');
@@ -73,7 +74,7 @@ const handler =
     ended(await command.run({ project, connection, io, env, json: args.json }, args as never));
   };
 
-/** Runs where no command matches: prints help or the version, or refuses the word. */
+/** Prints the help or the version, or refuses the unknown word. */
 const withoutCommand =
   (parser: () => Argv, io: Io) =>
   async ({ _: words }: ParsedWords): Promise<void> => {
@@ -175,7 +176,7 @@ const reportError = (error: unknown, { words, env }: Invocation, io: Io): number
   return exitCodeOfName(name);
 };
 
-/** Parses the words and runs the command. @returns the exit code; never rejects */
+/** @returns the exit code; never rejects */
 export const runCommandLine = async (invocation: Invocation, io: Io): Promise<number> => {
   let code: number = exitCodes.done;
   const ended = (of: number): void => {
@@ -183,7 +184,7 @@ export const runCommandLine = async (invocation: Invocation, io: Io): Promise<nu
   };
   try {
     const words = markText(helpAsFlag(invocation.words));
-    // Given a callback, yargs hands over its help instead of printing it.
+    // With a callback, yargs passes its help on instead of printing it.
     await parserFor(invocation, io, ended).parseAsync(words, {}, (_error, _args, output) => {
       if (output !== '') io.out(output);
     });

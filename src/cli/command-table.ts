@@ -23,7 +23,7 @@ const completing: Command = defineCommand<Common & { readonly shell: Shell }>({
   run: async ({ io, json }, { shell }) => completion(io, json, shell, commandTable),
 });
 
-/** In the order in which help shows them. */
+/** In the order of the help. */
 export const commandTable: readonly Command[] = [
   createCommand,
   ...roleCommands,

@@ -10,7 +10,9 @@ type Look =
   | { readonly command: 'list'; readonly json: boolean; readonly status: string | undefined }
   | { readonly command: 'show'; readonly json: boolean; readonly taskId: string };
 
-/** The plainest forms of `list` and `show`; whatever else is written is for the real parser. */
+/**
+ * The plainest forms of `list` and `show`; null for everything else, which the real parser handles.
+ */
 export const parseLook = (words: readonly string[]): Look | null => {
   const [command, ...given] = words;
   if (given[given.indexOf('--status') + 1] === '--json' && given.includes('--status')) return null;
@@ -32,8 +34,9 @@ export const parseLook = (words: readonly string[]): Look | null => {
 };
 
 /**
- * Asks a running server what `list` or `show` ask, without the parser and the schemas, which would take longer than
- * everything else together. @returns the exit code, or null when the real command line must do it: nothing was said yet
+ * Asks a running server for `list` or `show` without loading the parser and the schemas, which take
+ * longer than the rest. @returns the exit code; null, before any output, when the real command line
+ * must run
  */
 export const takeFastPath = async ({ words, cwd, env }: Invocation, io: Io): Promise<number | null> => {
   const look = parseLook(words);

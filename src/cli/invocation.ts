@@ -1,4 +1,3 @@
-/** The words of a command line, and where they were given. */
 export interface Invocation {
   readonly words: readonly string[];
   readonly cwd: string;

@@ -2,7 +2,6 @@ import { takeFastPath } from './fast-path.ts';
 import type { Invocation } from './invocation.ts';
 import type { Io } from './output/io.ts';
 
-/** Runs `agent`. @returns the exit code */
 export const runAgent = async (invocation: Invocation, io: Io): Promise<number> => {
   const [first, ...words] = invocation.words;
   if (first === 'open-url') {

@@ -2,7 +2,7 @@ import type { GoesOnAt } from './agent-context.ts';
 import { actorFailure, attemptInput, response } from './agent-selectors.ts';
 import { agentSetup } from './agent-setup.ts';
 
-/** The clock of the attempt stands while it waits; the wait has its own limit. */
+/** The attempt's clock stops during the wait, which has its own limit. */
 const failUnanswered = { guard: 'outOfTime', target: 'failed', actions: 'blameNobody' } as const;
 
 /** Another task may use the slot until the answer. */
@@ -34,7 +34,7 @@ const takeFallbackLater = (at: 'awaitingInput' | 'awaitingApproval', goesOnAt: G
     actions: ['takeFallback', goOnLater(goesOnAt), 'returnLater'],
   }) as const;
 
-/** A wait that ended while no server ran has the same effect as one that ends in a server. */
+/** A wait that expired while no server ran has the same effect as one that expires in a server. */
 export const lateResumes = [
   takeFallbackLater('awaitingInput', 'considering'),
   takeFallbackLater('awaitingApproval', 'acting'),

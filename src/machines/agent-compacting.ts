@@ -1,7 +1,7 @@
 import { actorFailure, attemptInput, compacted, fault } from './agent-selectors.ts';
 import { agentSetup } from './agent-setup.ts';
 
-/** Shortens the conversation (ADR 0016), at most once for each turn. */
+/** Shortens the conversation (ADR 0016), at most once per turn. */
 export const compacting = agentSetup.createStateConfig({
   tags: 'phase:thinking',
   meta: { says: 'the conversation is too long for the model: its older part is replaced by a summary' },

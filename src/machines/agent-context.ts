@@ -4,20 +4,20 @@ export interface AgentLimits {
   readonly maxTurns: number;
   readonly maxTokensTotal: number | null;
   readonly maxCostUsd: number | null;
-  /** Wall limit of the attempt (epoch ms); waits for a person do not count. */
+  /** Wall-clock limit of the attempt (epoch ms); waits for a person do not count. */
   readonly deadlineAt: number;
-  /** Longest wait for an answer (ms); 0: no limit. */
+  /** Limit of a wait for an answer (ms); 0: none. */
   readonly answerMs: number;
-  /** The answer after `answerMs` without one; null: the attempt fails. */
+  /** Used after `answerMs` without an answer; null: the attempt fails. */
   readonly defaultAnswer: string | null;
-  /** The decision after `answerMs` without one; null: the attempt fails. */
+  /** Used after `answerMs` without a decision; null: the attempt fails. */
   readonly defaultDecision: 'deny' | null;
-  /** Most identical calls in a row with the same result. */
+  /** Limit of identical calls in a row with the same result. */
   readonly maxRepeats: number;
-  /** Most reminders after an answer without a tool call. */
+  /** Limit of reminders after an answer without a tool call. */
   readonly maxNudges: number;
   readonly maxModelRetries: number;
-  /** Most turns in a row with only malformed calls. */
+  /** Limit of turns in a row with only malformed calls. */
   readonly maxStrikes: number;
   /** Size of the model's context in tokens; null where unknown. */
   readonly contextWindow: number | null;
@@ -41,7 +41,6 @@ export type WaitsAt = 'awaitingInput' | 'awaitingApproval' | 'awaitingDecision' 
 
 export type GoesOnAt = 'considering' | 'acting' | 'delegating';
 
-/** The state in which an attempt resumes after a restart, with its context. */
 export interface Resume {
   readonly at: 'thinking' | 'compacting' | 'acting' | 'delegating' | WaitsAt | null;
   readonly context: AgentContext;
@@ -52,7 +51,7 @@ export interface AgentStart extends AgentInput {
   readonly resume?: Resume;
 }
 
-/** Work of an earlier task that is not in the attempt's folder, and the files in conflict. */
+/** Work of an earlier task that is missing in the attempt's folder, and the files in conflict. */
 export interface StartConflict {
   readonly taskId: TaskId;
   readonly branch: string;
@@ -62,7 +61,6 @@ export interface StartConflict {
 
 /** Result of `prepare`. A question means that the outcome of a call is unknown. */
 export interface Prepared {
-  /** For a person, or null. */
   readonly question: string | null;
   readonly failure: Failure | null;
   readonly conflicts: readonly StartConflict[];
@@ -87,7 +85,7 @@ export type Thought =
     }
   | { readonly kind: 'failed'; readonly failure: Failure };
 
-/** Result of `compact`; `spent` is the cost of the summary. */
+/** `spent` is the cost of the summary. */
 export type Compacted =
   | { readonly kind: 'compacted'; readonly spent: Spent }
   | { readonly kind: 'failed'; readonly failure: Failure; readonly spent: Spent };
@@ -99,15 +97,13 @@ export interface Acted {
     readonly summary: string;
     readonly artifacts: readonly string[];
   } | null;
-  /** The agent's question to a person, or null. */
   readonly question: string | null;
   /** Calls in a row that equal the last one and had the same result. */
   readonly repeats: number;
-  /** The problem of the last call when every call was malformed, else null. */
+  /** Set when every call was malformed. */
   readonly malformed: string | null;
 }
 
-/** Usage of an assistant or a summary since the last report. */
 export interface Spent {
   readonly modelCalls: number;
   readonly toolCalls: number;
@@ -118,7 +114,7 @@ export interface Spent {
   readonly costUsd: number | null;
 }
 
-/** Result of an assistant; `spent` is the usage that it had not reported. */
+/** `spent` is the usage that the assistant had not reported. */
 export type Delegated =
   | { readonly kind: 'done'; readonly summary: string; readonly artifacts: readonly string[]; readonly spent: Spent }
   | { readonly kind: 'failed'; readonly failure: Failure; readonly spent: Spent };
@@ -128,7 +124,7 @@ export interface Reported {
   readonly spent: Spent;
 }
 
-/** The open question: an answer in words, or approval of the calls of the last turn. */
+/** The open question: for an answer in words, or for approval of the calls of the last turn. */
 export interface Question {
   readonly inputId: string;
   readonly kind: 'input' | 'approval';
@@ -145,7 +141,6 @@ export interface TurnAnswer {
   readonly allowed: boolean;
 }
 
-/** A person's answer (CONTRACT 3, `respond`). */
 export interface Response {
   readonly type: 'respond';
   readonly inputId: string;
@@ -179,13 +174,11 @@ export interface AgentContext extends AgentInput {
   readonly modelTries: number;
   /** The deadline of the attempt during a pause; else null. */
   readonly limitAt: number | null;
-  /** Times that a failed check returned the work. */
+  /** How often a failed check returned the work. */
   readonly round: number;
-  /** The state after `preparing`, after a restart. */
   readonly resumeAt: Resume['at'];
-  /** The state after `returning`. */
   readonly goesOnAt: GoesOnAt | null;
-  /** A person's words about a call whose outcome is unknown. */
+  /** A person's answer about a call whose outcome is unknown. */
   readonly decision: string | null;
   /** Time left when the clock stopped (ms). */
   readonly remainingMs: number;

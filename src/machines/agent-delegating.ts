@@ -4,7 +4,7 @@ import { agentSetup } from './agent-setup.ts';
 const overLimit = (what: 'blameTurns' | 'blameTokens' | 'blameMoney') =>
   [{ type: 'countSpent', params: reported }, what] as const;
 
-/** Each model call of the assistant counts as a turn. Over a limit, it is stopped. */
+/** Each model call of the assistant counts as a turn. Over a limit, the assistant is stopped. */
 export const delegating = agentSetup.createStateConfig({
   tags: 'phase:acting',
   meta: { says: 'an assistant program works on the task with a loop of its own' },

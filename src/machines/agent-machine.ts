@@ -20,7 +20,6 @@ import { agentSetup } from './agent-setup.ts';
 import type { AttemptOutcome, TaskId } from './task.ts';
 import { noUsage } from './task.ts';
 
-/** After a restart. */
 const goOnAt = (at: NonNullable<Resume['at']>) =>
   ({ guard: { type: 'resumesAt', params: { at } }, target: at, actions: 'forgetResume' }) as const;
 

@@ -14,7 +14,6 @@ import type {
 import { messageOf } from './message-of.ts';
 import { type AttemptInput, failureOf, type Usage } from './task.ts';
 
-/** The problem of the last answer: no tool call, or cut at its token limit. */
 export type Nudge = 'silent' | 'cut' | null;
 /** `answer`: new since the last turn. */
 export type ThinkInput = AttemptInput & {
@@ -24,7 +23,7 @@ export type ThinkInput = AttemptInput & {
 };
 /** `turn`: the next one. */
 export type CompactInput = AttemptInput & { readonly turn: number; readonly contextWindow: number | null };
-/** Tools that a person did not approve; `why` goes to the model. */
+/** Tools that a person denied; `why` goes to the model. */
 export type Denial = { readonly tools: readonly string[]; readonly why: string };
 /** `decision`: a person's words about a call whose outcome is unknown. */
 export type ActInput = AttemptInput & {
@@ -83,7 +82,6 @@ export const nudge = ({ context: { cuts, nudges } }: { context: AgentContext }):
   if (cuts > 0) return 'cut';
   return nudges > 0 ? 'silent' : null;
 };
-/** Null after a successful call. */
 export const fault = ({ event: { output } }: { event: { readonly output: Thought | Compacted } }) => ({
   failure: output.kind === 'failed' ? output.failure : null,
 });
@@ -109,10 +107,7 @@ export const delegateInput = ({ context }: { context: AgentContext }): DelegateI
   usage: context.usage,
   moneyLeftUsd: context.limits.maxCostUsd === null ? null : context.limits.maxCostUsd - (context.usage.cost_usd ?? 0),
 });
-/**
- * The state for which `prepare` prepares: the saved one, or its successor when a person is asked or
- * answered.
- */
+/** The saved state, or its successor when a person is asked or has answered. */
 export const preparesFor = ({ context: { resumeAt, goesOnAt } }: { context: AgentContext }): Resume['at'] => {
   if (resumeAt === 'awaitingDecision') return 'awaitingApproval';
   if (resumeAt !== 'returning') return resumeAt;

@@ -23,11 +23,11 @@ import type { AttemptInput, AttemptOutcome, Failure, Usage } from './task.ts';
 /** Share of the context window that a conversation may fill before it is compacted. */
 const fullShare = 0.8;
 
-/** A longer pause, asked for by the provider, ends the attempt. */
+/** A provider that asks for a longer pause ends the attempt. */
 export const longestModelPauseMs = 5 * 60_000;
 
 /**
- * The pause that the provider asked for, else 1, 2, 4 … 60 s, and up to a quarter more, so that
+ * The pause that the provider asked for, else 1, 2, 4 … 60 s, plus up to a quarter, so that
  * attempts do not retry together.
  */
 const pauseAfter = ({ facts }: Failure, { taskId, attempt, modelTries }: AgentContext): number => {
@@ -109,7 +109,7 @@ export const agentSetup = setup({
     outOfTurns: ({ context }) => context.usage.turns >= context.limits.maxTurns,
     outOfTokens: ({ context: { usage, limits } }) =>
       limits.maxTokensTotal !== null && usage.input_tokens + usage.output_tokens >= limits.maxTokensTotal,
-    /** An unknown cost counts as too much: the limit is a promise. */
+    /** An unknown cost exceeds the limit: the limit is a promise. */
     outOfMoney: ({ context: { usage, limits } }) =>
       limits.maxCostUsd !== null &&
       usage.turns > 0 &&
@@ -117,7 +117,6 @@ export const agentSetup = setup({
     repeatsItself: ({ context }) => context.repeats >= context.limits.maxRepeats,
     outOfStrikes: ({ context }) => context.strikes > 0 && context.strikes >= context.limits.maxStrikes,
     isTooLong: ({ context }) => isTooLong(context),
-    /** The compacted conversation is still too long. */
     compactedInVain: ({ context }) =>
       isTooLong(context) && context.compactedFor > 0 && context.compactedFor === context.usage.turns,
     mayCompact: ({ context }, { failure }: Failing) =>
@@ -155,13 +154,16 @@ export const agentSetup = setup({
       context.backend !== 'builtin' && answers(context, response),
     isDelegated: ({ context }) => context.backend !== 'builtin',
     assistantFailed: (_, { delegated }: Delegating) => delegated.kind === 'failed',
-    /** Counts the turn at work. */
+    /** Counts the running turn. */
     overTurns: ({ context: { usage, limits } }, { spent }: Spending) => withSpent(usage, spent).turns > limits.maxTurns,
     overTokens: ({ context: { usage, limits } }, { spent }: Spending) => {
       const { input_tokens, output_tokens } = withSpent(usage, spent);
       return limits.maxTokensTotal !== null && input_tokens + output_tokens >= limits.maxTokensTotal;
     },
-    /** Some assistants report the cost only at the end, so an unknown cost is not too much here. */
+    /**
+     * Some assistants report the cost only at the end, so an unknown cost does not exceed the limit
+     * here.
+     */
     overMoney: ({ context: { usage, limits } }, { spent }: Spending) =>
       limits.maxCostUsd !== null && (withSpent(usage, spent).cost_usd ?? 0) >= limits.maxCostUsd,
   },
@@ -169,7 +171,7 @@ export const agentSetup = setup({
     countThought: assign({
       calls: (_, { thought }: Thinking) => (thought.kind === 'failed' ? [] : thought.calls),
       usage: ({ context }, { thought }: Thinking) => counted(context.usage, thought),
-      // A failed call did not bring it to the model.
+      // After a failed call the model has not seen it.
       answer: ({ context }, { thought }: Thinking) => (thought.kind === 'failed' ? context.answer : null),
       modelTries: ({ context }, { thought }: Thinking) => (thought.kind === 'failed' ? context.modelTries : 0),
       conversationTokens: ({ context }, { thought }: Thinking) =>
@@ -262,7 +264,7 @@ export const agentSetup = setup({
       deadlineAt: ({ context: { limits }, event }) => (limits.answerMs === 0 ? null : event.at + limits.answerMs),
     }),
     startClock: assign({ deadlineAt: ({ context, event }) => event.at + context.remainingMs, goesOnAt: null }),
-    /** The clock stands until the slot is back; that wait has its own limit. */
+    /** The clock stops until the slot is back; that wait has its own limit. */
     goOnLater: assign({
       goesOnAt: (_, { at }: { at: GoesOnAt }) => at,
       deadlineAt: ({ event }) => event.at + failures.longestSlotWaitMs,

@@ -1,7 +1,6 @@
 import type { Role, TaskId } from './task.ts';
 import { roles } from './task.ts';
 
-/** The facts of each error (CONTRACT 4). */
 export interface ErrorFacts {
   task_not_found: { task_id: string };
   dependencies_unmet: { task_id: TaskId; unmet: readonly TaskId[] };

@@ -1,3 +1,2 @@
-/** `1 file`, `2 files`. */
 export const plural = (count: number, noun: string, many = `${noun}s`): string =>
   `${count} ${count === 1 ? noun : many}`;

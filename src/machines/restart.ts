@@ -6,8 +6,8 @@ import { isTooLong } from './agent-setup.ts';
 type AgentLeaf = StateValueFrom<typeof agentMachine>;
 
 /**
- * The state in which an agent of an earlier process resumes, by its saved state. `over`: it had
- * ended, and its task had not recorded that. Total: a state without a row does not compile.
+ * Where an agent of an earlier process resumes, by its saved state. `over`: it had ended, and its
+ * task had not recorded that. A state without a row does not compile.
  */
 export const agentRestart: Readonly<
   Record<AgentLeaf, Resume['at'] | 'over' | ((context: AgentContext) => Resume['at'])>

@@ -2,7 +2,6 @@ import type { DoneActorEvent, ErrorActorEvent } from 'xstate';
 import type { AgentStart } from './agent-context.ts';
 import type { AttemptKey, AttemptOutcome, Role, TaskId } from './task.ts';
 
-/** A request for a slot; waits in the queue. */
 export interface SlotRequest {
   readonly taskId: TaskId;
   readonly role: Role;
@@ -26,7 +25,7 @@ interface Streak {
   readonly message: string;
 }
 
-/** A task with a slot. While it waits for a person the slot is lent: another task may use it. */
+/** While a task waits for a person its slot is lent: another task may use it. */
 export interface SlotHolder {
   readonly taskId: TaskId;
   readonly role: Role;
@@ -37,7 +36,7 @@ export interface SupervisorContext extends SupervisorInput {
   readonly streak: Streak | null;
   /** Pauses of the queue since the last success. */
   readonly pauses: number;
-  /** Sorted: priority first, then submission. */
+  /** Priority first, then submission. */
   readonly waiting: readonly SlotRequest[];
   readonly holding: readonly SlotHolder[];
   /** Tasks that want their lent slot back, oldest request first. */
@@ -53,7 +52,7 @@ export type SupervisorEvent =
   | { readonly type: 'agent.requested'; readonly key: AttemptKey; readonly input: AgentStart }
   | { readonly type: 'agent.dismissed'; readonly key: AttemptKey }
   | ({ readonly type: 'caps.changed' } & SupervisorInput)
-  /** Every waiting task of an earlier process is in the queue again. */
+  /** Sent when every waiting task of an earlier process is in the queue again. */
   | { readonly type: 'queue.opened' }
   | { readonly type: 'pause.over' }
   | { readonly type: 'drain' }
@@ -64,7 +63,6 @@ export type SupervisorFact =
   | { readonly type: 'slot.queued'; readonly taskId: TaskId }
   | { readonly type: 'slot.refused'; readonly taskId: TaskId; readonly limit: number }
   | { readonly type: 'slot.granted'; readonly taskId: TaskId }
-  /** The task got its lent slot back. */
   | { readonly type: 'slot.regained'; readonly taskId: TaskId }
   /** The receiver sends `pause.over` after `ms`. */
   | { readonly type: 'queue.paused'; readonly ms: number }
@@ -79,7 +77,7 @@ const longestQueuePauseMs = 10 * 60_000;
 export const pauseOf = ({ pauses }: Pick<SupervisorContext, 'pauses'>): number =>
   Math.min(firstQueuePauseMs * 2 ** Math.max(0, pauses - 1), longestQueuePauseMs);
 
-/** Counts failures of the provider that may pass; any other end resets the streak. */
+/** Counts temporary failures of the provider; any other end resets the streak. */
 export const streakAfter = (streak: Streak | null, outcome: AttemptOutcome): Streak | null => {
   if (outcome.status === 'done') return null;
   const { code, retryable, facts, message } = outcome.failure;
@@ -103,7 +101,7 @@ export const insertByPriority = (waiting: readonly SlotRequest[], request: SlotR
 export const mayWait = ({ waiting, queueLimit }: SupervisorContext, { taskId, admitted }: SlotRequest): boolean =>
   admitted || waiting.length < queueLimit || waiting.some((request) => request.taskId === taskId);
 
-/** Tasks that hold a slot and have not lent it; never more than the cap. */
+/** Tasks with a slot that is not lent; never more than the cap. */
 export const atWork = ({ holding }: Pick<SupervisorContext, 'holding'>): readonly SlotHolder[] =>
   holding.filter(({ lent }) => !lent);
 
@@ -115,7 +113,7 @@ const roomFor = (context: SupervisorContext, role: Role): boolean =>
 export const nextWaiting = (context: SupervisorContext): SlotRequest | undefined =>
   atWork(context).length < context.cap ? context.waiting.find(({ role }) => roomFor(context, role)) : undefined;
 
-/** The first task that gets its lent slot back. These come before the queue: they have begun. */
+/** These come before the queue: their attempts have begun. */
 export const nextReturning = (context: SupervisorContext): SlotHolder | undefined =>
   atWork(context).length < context.cap
     ? context.returning

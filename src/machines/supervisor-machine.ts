@@ -31,10 +31,9 @@ const crashed = (error: unknown): AttemptOutcome => {
 };
 
 /**
- * The queue, the slots, and the agents at work (Spec 1.5, Spec 8). At most `cap` tasks are at work.
- * A task that waits for a person lends its slot (ADR 0017). A free slot goes to the highest
- * priority, then to the oldest request. The supervisor spawns the agents, stops them when they end,
- * and survives each of them.
+ * The queue, the slots and the running agents. At most `cap` tasks run. A task that waits for a
+ * person lends its slot (ADR 0017). A free slot goes to the highest priority, then to the oldest
+ * request. The supervisor spawns the agents, stops them when they end, and survives each of them.
  */
 export const supervisorMachine = setup({
   types: {

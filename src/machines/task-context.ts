@@ -1,13 +1,13 @@
 import type { Refusal } from './errors.ts';
 import type { AttemptOutcome, Failure, Finding, Role, RunOptions, Stamped, TaskId } from './task.ts';
 
-/** State of a task beside what the tracker holds. JSON, so that it persists. */
+/** The state of a task beside the tracker's. JSON, so that it persists. */
 export interface TaskContext {
   readonly taskId: TaskId;
   readonly role: Role | null;
   readonly options: RunOptions;
   readonly attempt: number;
-  /** Attempts that may still follow a retryable failure by themselves. */
+  /** Automatic attempts that may still follow a retryable failure. */
   readonly retriesLeft: number;
   readonly finding: Finding | null;
   readonly refusal: Refusal | null;
@@ -18,11 +18,11 @@ export interface TaskContext {
   readonly reason: string | null;
   /** The reason of a reopen or retry, if one was given. */
   readonly requestReason?: string | undefined;
-  /** Time of the request: its rank in the queue (epoch ms). */
+  /** Time of the request (epoch ms): its rank in the queue. */
   readonly submittedAt: number | null;
   readonly startedAt: number | null;
   readonly completedAt: number | null;
-  /** Start of a tracker outage that holds up this task (epoch ms), and the tries since. */
+  /** Start of a tracker outage that delays this task (epoch ms), and the tries since. */
   readonly trackerAwaySince: number | null;
   readonly trackerTries: number;
   /** Deadline of the present state (epoch ms). */
@@ -33,7 +33,7 @@ export interface TaskInput {
   readonly taskId: TaskId;
 }
 
-/** Status in the tracker of a task without a live attempt. */
+/** The tracker's status of a task without a live attempt. */
 export type ObservedStatus = 'open' | 'complete' | 'failed' | 'cancelled' | 'elsewhere';
 
 export type TaskCommand =
@@ -59,5 +59,4 @@ export type TaskEvent = Stamped<
   | { readonly type: 'DEADLINE'; readonly agentHasTime?: boolean }
 >;
 
-/** Result of work that may be refused. */
 export type Verdict = { readonly refusal: Refusal | null };

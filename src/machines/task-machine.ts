@@ -7,7 +7,6 @@ import { started } from './task-started.ts';
 
 const { observedAs: isSeen } = read;
 
-/** A finished task follows the tracker. */
 const followTracker = [
   { guard: isSeen('open'), target: 'queued', actions: 'forgetLastRun' },
   { guard: isSeen('complete'), target: 'complete' },
@@ -29,9 +28,9 @@ const retry = [
 const close = { target: '#task.queued.closing', actions: { type: 'recordReason', params: read.eventOf } } as const;
 
 /**
- * One task, from queued over started to complete (Spec 3). It runs only when it exists and its
- * dependencies are complete, works only with a slot, and is closed in the tracker only after its
- * results are on disk. `started` means: it holds a slot and an attempt is live (ADR 0003).
+ * One task: queued, started, complete. It starts only when it exists and its dependencies are
+ * complete, runs only with a slot, and is closed in the tracker only after its results are on disk.
+ * `started` means: it holds a slot and an attempt is live (ADR 0003).
  */
 export const taskMachine = taskSetup.createMachine({
   id: 'task',

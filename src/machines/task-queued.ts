@@ -31,7 +31,7 @@ const refuseLate = {
   actions: { type: 'recordRefusal', params: read.trackerTimeout },
 } as const;
 
-/** States without a slot: resting, being checked, waiting, or being changed in the tracker. */
+/** States without a slot: at rest, under check, waiting, or changing in the tracker. */
 export const queued = taskSetup.createStateConfig({
   tags: 'queued',
   initial: 'idle',

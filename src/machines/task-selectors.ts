@@ -10,7 +10,7 @@ type Erred = { readonly event: { readonly error: unknown } };
 type Answered<Output> = { readonly event: { readonly output: Output } };
 
 const minute = 60_000;
-/** Longest stay in each waiting state (ms); then DEADLINE leaves it. */
+/** Limit of each waiting state (ms); then DEADLINE leaves it. */
 export const waits = {
   lookingUp: minute,
   asking: minute,
@@ -24,7 +24,7 @@ export const waits = {
   releasing: 2 * minute,
 } as const;
 
-/** Most times that work with a failed check is returned to its agent. */
+/** How often work with a failed check is returned to its agent. */
 export const roundsAtMost = 2;
 /** A longer outage of the tracker ends the attempt. */
 export const longestTrackerOutageMs = 24 * 60 * minute;
@@ -81,7 +81,6 @@ export const whyFailed = ({ event }: Answered<AttemptOutcome>) => ({
 });
 export const verification = ({ event }: Answered<{ readonly failure: Failure | null }>) => event.output;
 
-/** Our own errors arrive as data, with their facts. */
 const asRefusal = (error: unknown): Refusal | null =>
   typeof error === 'object' &&
   error !== null &&

@@ -59,7 +59,7 @@ export const taskSetup = setup({
     workDone: (_, { outcome }: { outcome: AttemptOutcome }) => outcome.status === 'done',
     mustVerify: ({ context }, { outcome }: { outcome: AttemptOutcome }) =>
       outcome.status === 'done' && (context.options.verify?.length ?? 0) > 0,
-    /** The work is on a branch of its own, and the configuration merges it. */
+    /** The work is on its own branch, and the configuration merges it. */
     mustMerge: (_, { toMerge }: { toMerge: boolean }) => toMerge,
     mayMendIt: ({ context }) => (context.feedback?.round ?? 0) < roundsAtMost,
     verified: (_, { failure }: { failure: Failure | null }) => failure === null,
@@ -146,7 +146,7 @@ export const taskSetup = setup({
     spendRetry: assign({ retriesLeft: ({ context }) => context.retriesLeft - 1 }),
     setDeadline: assign({ deadlineAt: ({ event }, { afterMs }: { afterMs: number }) => event.at + afterMs }),
     /**
-     * 2, 4, 8 … 300 s, or the pause that the provider asked for, and up to a quarter more, so that
+     * 2, 4, 8 … 300 s, or the pause that the provider asked for, plus up to a quarter, so that
      * tasks do not retry together.
      */
     setBackoff: assign({

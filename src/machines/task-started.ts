@@ -3,7 +3,7 @@ import { taskSetup } from './task-setup.ts';
 
 const { cancel, observedAs: isSeen, waits, deadlineIn: within } = read;
 
-/** Tells the tracker after its outage, from the state `telling`. */
+/** Tells the tracker after its outage. */
 const tellLater = (what: 'claiming' | 'recording' | 'merging' | 'closing' | 'failing' | 'cancelling') =>
   ({
     guard: { type: 'trackerIsAway', params: read.isAway },
@@ -38,8 +38,8 @@ const failLate = (what: string) =>
   }) as const;
 
 /**
- * States with a slot: claim, work, verify, results, merge, close; or fail or cancel, until nothing
- * runs.
+ * States with a slot: claim, work, verify, write results, merge, close; or fail or cancel, until
+ * nothing runs.
  */
 export const started = taskSetup.createStateConfig({
   tags: ['started', 'pending', 'live'],

@@ -1,17 +1,17 @@
 import { z } from 'zod';
 
-/** The roles of Spec 1.7, in display order. */
+/** In display order. */
 export const roles = ['engineer', 'tester', 'reviewer', 'architect', 'product-manager'] as const;
 export const roleSchema = z.enum(roles);
 export type Role = z.infer<typeof roleSchema>;
 
-/** The tracker's id of a task, the only id space of the service (CONTRACT 1). */
+/** The tracker's id of a task, the only ids of the service. */
 export type TaskId = string & { readonly brand: 'TaskId' };
 
 const idPattern = /^[A-Za-z0-9][A-Za-z0-9_+.-]*-[A-Za-z0-9]+(\.\d+)*$/;
 const maxIdLength = 128;
 
-/** Null when it is malformed: a leading dash, a path, too long. */
+/** Null for a malformed id: a leading dash, a path, too long. */
 export const parseTaskId = (text: string): TaskId | null =>
   text.length <= maxIdLength && idPattern.test(text) && !text.includes('..') ? (text as TaskId) : null;
 
@@ -19,7 +19,7 @@ export const parseTaskId = (text: string): TaskId | null =>
 export type AttemptKey = `${string}#${number}`;
 export const attemptKey = (taskId: TaskId, attempt: number): AttemptKey => `${taskId}#${attempt}`;
 
-/** Totals of an attempt. Its keys are those of the journal and of saved snapshots. */
+/** Totals of an attempt. The keys are those of the journal and of saved snapshots. */
 export interface Usage {
   readonly input_tokens: number;
   readonly output_tokens: number;
@@ -39,7 +39,7 @@ export const noUsage: Usage = {
   turns: 0,
 };
 
-/** Options of a run (CONTRACT 3, `execute`); absent: the configured default. */
+/** Absent: the configured default. */
 export interface RunOptions {
   readonly model?: string;
   readonly timeoutMs?: number;
@@ -59,13 +59,13 @@ export interface AttemptInput {
   readonly options: RunOptions;
 }
 
-/** Facts behind the guards of a run, looked up before it. */
+/** Facts for the guards of a run, looked up before it. */
 export interface Finding {
   readonly exists: boolean;
   readonly unmet: readonly TaskId[];
   /** The holder in the tracker, when it is not this service; else null. */
   readonly holder: string | null;
-  /** Name of the unset key variable; null when the model can be called. */
+  /** The name of the unset variable; null when the model can be called. */
   readonly missingCredential: string | null;
   readonly assistantProblem?: string;
 }
@@ -81,10 +81,7 @@ export const failureCodes = [
   'internal',
 ] as const;
 
-/**
- * Why an attempt failed (CONTRACT 4, last rows). A `retryable` failure may be retried without a
- * person.
- */
+/** Why an attempt failed. A `retryable` failure may be retried without a person. */
 export interface Failure {
   readonly code: (typeof failureCodes)[number];
   readonly message: string;
@@ -103,5 +100,8 @@ export type AttemptOutcome =
   | { readonly status: 'done'; readonly summary: string; readonly artifacts: readonly string[]; readonly usage: Usage }
   | { readonly status: 'failed'; readonly failure: Failure; readonly usage: Usage };
 
-/** Adds the time of the event in epoch ms: time is an input of the machines (DESIGN 3.4). */
+/**
+ * Adds the time of the event in epoch ms: machines get the time as input, so that a replay repeats
+ * it.
+ */
 export type Stamped<Event> = Event & { readonly at: number };

@@ -1,9 +1,8 @@
 import type { TaskId } from './task.ts';
 
 /**
- * A task in the tracker. `status` is the tracker's own word (`open`, `in_progress`, `closed`, or
- * another, shown as it is). `dependencies` has the blocking ones only; `unmet` those that are not
- * done.
+ * `status` is the tracker's own word (`open`, `in_progress`, `closed`, or another, shown as it is).
+ * `dependencies` has the blocking ones only; `unmet` those that are not done.
  */
 export interface TrackedTask {
   readonly id: TaskId;
@@ -16,7 +15,6 @@ export interface TrackedTask {
   readonly assignee: string | null;
   readonly dependencies: readonly TaskId[];
   readonly unmet: readonly TaskId[];
-  /** True when it is open and nothing blocks it. */
   readonly ready: boolean;
   /** RFC 3339, UTC, milliseconds. */
   readonly createdAt: string;
@@ -24,7 +22,7 @@ export interface TrackedTask {
   readonly closedAt: string | null;
 }
 
-/** Our status for the tracker's (CONTRACT 2); an unknown one is shown as it is. */
+/** Our status for the tracker's; an unknown one is shown as it is. */
 export const statusInTracker = ({ status, labels }: Pick<TrackedTask, 'status' | 'labels'>): string => {
   if (status === 'closed') return 'complete';
   if (status === 'in_progress') return 'started';
@@ -33,7 +31,7 @@ export const statusInTracker = ({ status, labels }: Pick<TrackedTask, 'status' |
   return labels.includes('agent-cancelled') ? 'cancelled' : 'queued';
 };
 
-/** The assignee or status that keeps `actor` from claiming an open task; null when nothing does. */
+/** The assignee or status that keeps `actor` from claiming an open task; null without one. */
 export const holderOf = (
   { status, assignee }: Pick<TrackedTask, 'status' | 'assignee'>,
   actor: string,

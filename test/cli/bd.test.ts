@@ -146,7 +146,7 @@ test('tracker.mode bd asks for init first, and tracker.bd_path names another pro
   await project.agent('init');
   const after = await project.agent('create', 'one', '--json');
 
-  expect([before.code, before.err]).toEqual([6, expect.stringContaining("set the project up with 'agent init'")]);
+  expect([before.code, before.err]).toEqual([6, expect.stringContaining("run 'agent init' in the project")]);
   expect([ours.code, ours.err]).toEqual([
     6,
     expect.stringContaining('the 1 tasks of this project are in .beads/issues.jsonl'),

@@ -1,4 +1,4 @@
-/** An error answer, with its name and facts from the wire. */
+/** An error answer, with the name and facts from the wire. */
 export class CallError extends Error {
   override readonly name = 'CallError';
   readonly code: string;
@@ -11,7 +11,7 @@ export class CallError extends Error {
   }
 }
 
-/** A frame of a task's stream; `seq` is null for the frames that the journal does not hold. */
+/** `seq` is null for frames that are not in the journal. */
 export interface Frame {
   readonly type: string;
   readonly task_id: string;
@@ -21,12 +21,12 @@ export interface Frame {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** Calls a server, or the project's files for methods that need no agent. */
+/** Calls a server, or reads the project's files for methods that need no agent. */
 export interface Client {
-  /** True if a server answers. Without one, tasks are shown as they were last committed. */
+  /** True when a server answers. Otherwise tasks are shown as last committed. */
   readonly live: boolean;
   /** @throws CallError */
   call(method: string, params: Readonly<Record<string, unknown>>): Promise<unknown>;
-  /** The frames of a task to the end of its attempt, over as many connections as it takes. @throws CallError */
+  /** The frames of a task until its attempt ends; reconnects as needed. @throws CallError */
   frames(taskId: string, after: number | null, signal: AbortSignal): AsyncIterable<Frame>;
 }

@@ -10,7 +10,7 @@ import { createHttpClient } from './http-client.ts';
 export interface Connection {
   /** Starts a server if none runs. @throws CallError with --no-start */
   server(): Promise<Client>;
-  /** Uses the project's files if no server runs. */
+  /** Uses the project's files when no server runs. */
   files(): Promise<Client>;
 }
 
@@ -24,7 +24,6 @@ export interface ConnectOptions {
 
 type Params = Readonly<Record<string, unknown>>;
 
-/** Offers the server's methods over the project's files. */
 const offlineClient = (service: OfflineService, methods: OfflineMethods): Client => ({
   live: false,
   call: async (method, params) => {

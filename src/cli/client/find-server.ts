@@ -7,7 +7,10 @@ import { textIn } from './json.ts';
 
 const probeMs = 2_000;
 
-/** Checks that the listener knows our token, before we send it (rule R3). */
+/**
+ * Checks that the listener knows our token before we send it: another program may have taken the
+ * port.
+ */
 const provesItself = async (url: string, token: string): Promise<boolean> => {
   const challenge = randomBytes(16).toString('base64url');
   const { hostname, port } = new URL(url);
@@ -31,7 +34,7 @@ export const serverIn = async (stateDir: string): Promise<Address | null> => {
   return file === null ? null : proven(stateDir, file.url);
 };
 
-/** Null if none runs. @throws UsageError if the folder belongs to another project */
+/** Null when none runs. @throws UsageError when the state folder belongs to another project */
 export const findServer = async (project: Project): Promise<Address | null> => {
   const file = readServerFile(stateFiles(project.stateDir).server);
   if (file === null) return null;

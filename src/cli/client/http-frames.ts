@@ -37,7 +37,7 @@ async function* connection(address: Address, path: string, after: number | null,
   for await (const chunk of response) for (const { data } of parse(String(chunk))) yield frameOf(data);
 }
 
-/** Reconnects after the last frame that arrived. */
+/** Reconnects after the last frame received. */
 export async function* followFrames(address: Address, taskId: string, after: number | null, signal: AbortSignal) {
   let last = after;
   let lostInARow = 0;

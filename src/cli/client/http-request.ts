@@ -17,7 +17,7 @@ export const connectionLost = (cause: unknown): CallError =>
     cause,
   );
 
-/** The caller reads the answer. @throws if the server cannot be reached */
+/** The caller reads the answer. @throws when the server cannot be reached */
 export const sendRequest = (
   { url, token }: Address,
   path: string,
@@ -56,7 +56,7 @@ export const getJson = async (address: Address, path: string, idleMs: number): P
   return JSON.parse(await readBody(response));
 };
 
-/** Reads the error of JSON-RPC, which has its name in `data`, or of a route. */
+/** The name of a JSON-RPC error is in `data`; other routes have it in `error`. */
 export const errorInAnswer = (value: unknown): CallError | null => {
   const error = isJson(value) ? value['error'] : undefined;
   if (!isJson(error)) return null;

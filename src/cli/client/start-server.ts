@@ -21,7 +21,7 @@ const isPortFree = (port: number): Promise<boolean> =>
     server.listen({ port, host: '127.0.0.1' }, () => server.close(() => resolve(true)));
   });
 
-/** Takes another port if the default one is in use and the user chose none. */
+/** Another port, when the default one is in use and the user chose none. */
 const portFlags = async (config: string | undefined, env: NodeJS.ProcessEnv): Promise<readonly string[]> => {
   const loaded = loadConfig({ config }, env);
   if (loaded.portChosen || (await isPortFree(loaded.config.server.port))) return [];
@@ -41,8 +41,8 @@ const lastLines = (path: string, from: number): string =>
 const fileSize = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 
 /**
- * Starts a detached server for the project and waits until it answers.
- * @throws CallError with the last lines of its log when it does not
+ * Starts a detached server and waits until it answers. @throws CallError with the last lines of its
+ * log when it does not
  */
 export const startServer = async (
   project: Project,
@@ -55,7 +55,7 @@ export const startServer = async (
   const before = fileSize(log);
   const output = openSync(log, 'a', 0o600);
   const script = fileURLToPath(new URL('../agent-server.js', import.meta.url));
-  // It works in another folder than who calls it.
+  // The server's working folder is another one.
   const file = config ?? (env['AGENT_SERVER_CONFIG'] || undefined);
   const flags = [...(file === undefined ? [] : ['--config', resolve(file)]), ...(await portFlags(config, env))];
   const child = spawn(process.execPath, [script, '--server', '--project', project.root, ...flags], {
@@ -78,7 +78,7 @@ export const startServer = async (
   throw new CallError('server_not_started', `the server did not start: ${lastLines(log, before) || `see ${log}`}`);
 };
 
-/** Two servers may start at once. One wins, and the loser's client uses it. */
+/** When two servers start at once, one wins, and the loser's client uses the winner. */
 const otherServerStarted = async (project: Project): Promise<boolean> => {
   await delay(1_000);
   return (await findServer(project)) !== null;

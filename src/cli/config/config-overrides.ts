@@ -1,4 +1,4 @@
-/** A value that replaces the one of the file. `source` names the variable or flag. */
+/** `source` names the variable or flag. */
 export interface Override {
   readonly source: string;
   readonly path: readonly [section: string, key: string];

@@ -13,7 +13,7 @@ const httpUrl = z.url({
   error: 'expected an address like https://host/path or http://host:port/path',
 });
 
-/** True for https and for this machine (rule R25). */
+/** True for https and for this machine. */
 export const isSafeUrl = (text: string): boolean => {
   const { protocol, hostname } = new URL(text);
   return protocol === 'https:' || ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
@@ -35,7 +35,7 @@ const price = z.strictObject({
 const programPath = z.string().refine(isAbsolute, 'must be an absolute path');
 const extraArguments = z.array(z.string().max(4_000)).max(50).default([]);
 
-/** Each section checks by itself; `configSchema` checks what belongs together. */
+/** Each section is checked alone; `configSchema` checks how they fit together. */
 export const configSections = z.strictObject({
   server: z
     .strictObject({
@@ -281,7 +281,7 @@ export const configSections = z.strictObject({
     .prefault({}),
 });
 
-/** The whole configuration (Spec 2.2, CONTRACT 8): its values also fit together. */
+/** The whole configuration, including how its values fit together. */
 export const configSchema = configSections
   .refine(({ api: { mode, proxy } }) => mode !== 'proxy' || proxy.base_url !== undefined, {
     path: ['api', 'proxy', 'base_url'],

@@ -7,7 +7,7 @@ import { closest } from '../output/closest.ts';
 import { type ConfigFlags, type Override, overridesFrom } from './config-overrides.ts';
 import { type Config, configSchema, configSections } from './config-schema.ts';
 
-/** The configuration is invalid. The process exits 78 before it opens anything. */
+/** The process exits with 78 before it opens anything. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
@@ -52,21 +52,21 @@ const problemsOf = (parsed: Parsed<unknown>, source: string): readonly string[] 
 
 export interface LoadedConfig {
   readonly config: Config;
-  /** Null if no file is named and the default file is missing. */
+  /** Null when no file is named and the default file is missing. */
   readonly file: string | null;
-  /** The user named the file; otherwise it is the default file. */
+  /** True for a named file, false for the default one. */
   readonly fileChosen: boolean;
-  /** The user chose the port, so no other port may replace it. */
+  /** True when the user chose the port: then no other port replaces it. */
   readonly portChosen: boolean;
 }
 
-/** The default file of this package. A project's file of that name is ignored (CONTRACT 8). */
+/** The default file of this package. A file of that name in the project is ignored. */
 const defaultFile = (): string | null => {
   const path = fileURLToPath(new URL('../../../configs/agent-server.json', import.meta.url));
   return existsSync(path) ? path : null;
 };
 
-/** The default port in the default file is not a choice. */
+/** The port in the default file is not the user's choice. */
 const isPortChosen = (tree: Tree, fileChosen: boolean): boolean => {
   const port = isTree(tree['server']) ? tree['server']['port'] : undefined;
   return port !== undefined && (fileChosen || port !== configSections.parse({}).server.port);
@@ -83,7 +83,7 @@ export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedCo
   const tree = file === null ? {} : readTree(file);
   const overrides = overridesFrom(flags, env);
   const fileName = file ?? 'defaults';
-  // Each by itself first: what is wrong is said even where another value stands over it.
+  // Each section first: a wrong value is reported even where another source overrides it.
   const problems = [
     ...problemsOf(parseWithProblems(configSections, tree), fileName),
     ...overrides.flatMap((one) => problemsOf(parseWithProblems(configSections, withOverrides({}, [one])), one.source)),
@@ -98,6 +98,6 @@ export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedCo
 /** Relative paths in the configuration start here. */
 export const configFolder = ({ file }: Pick<LoadedConfig, 'file'>): string => (file === null ? '.' : dirname(file));
 
-/** The lower of the service's cap and this process's pool (CONTRACT 8). */
+/** The lower of the service's cap and this process's pool. */
 export const effectiveCap = ({ server }: Config): number =>
   Math.min(server.max_concurrent_agents, server.worker_pool_size);

@@ -19,7 +19,7 @@ const isGitDir = (path: string): boolean =>
 
 const pointerBytesAtMost = 4_096;
 
-/** The folder `.git`, or the target of the file `.git`. Null if it is no valid git directory. */
+/** The folder `.git`, or the target of the file `.git`; null when it is no valid git directory. */
 export const gitDirOf = (folder: string): string | null => {
   const path = join(folder, '.git');
   try {
@@ -44,8 +44,8 @@ const isProjectRoot = (folder: string): boolean => {
 };
 
 /**
- * The nearest folder upward that the user owns and that is a valid repository or holds `.beads/` (CONTRACT 1); null when
- * there is none below the first folder that others may write.
+ * The nearest folder upward that the user owns and that is a valid repository or contains
+ * `.beads/`. Null when there is none below the first folder that others may write.
  */
 export const nearestRoot = (from: string): string | null => {
   for (let folder = from; ; folder = dirname(folder)) {

@@ -4,13 +4,12 @@ import { basename, join, resolve } from 'node:path';
 import { homeOf } from './home.ts';
 import { isOwn, nearestRoot } from './project-root.ts';
 
-/** A project and its private state folder (CONTRACT 1). */
 export interface Project {
   /** Absolute, symlinks resolved. */
   readonly root: string;
   /** Outside the project, mode 0700; it may not exist yet. */
   readonly stateDir: string;
-  /** The default state folder. Two servers of one project meet here, whatever folder each uses. */
+  /** The default state folder. Two servers of one project meet here, whichever folder each uses. */
   readonly usualDir: string;
 }
 
@@ -57,7 +56,7 @@ export const stateFiles = (stateDir: string) => ({
   token: join(stateDir, 'token'),
   server: join(stateDir, 'server.json'),
   owner: join(stateDir, 'project'),
-  /** Lies in the default folder and names the folder in use. */
+  /** In the default folder; names the folder in use. */
   servedFrom: join(stateDir, 'served-from'),
   log: join(stateDir, 'server.log'),
 });
@@ -71,8 +70,8 @@ export const readTextOrNull = (file: string): string | null => {
 };
 
 /**
- * The state folder of a project's server. `AGENT_STATE_DIR` may send several projects to one folder; the first has
- * the usual names there, and each other one names of its own, so that nobody's tasks are taken for another's.
+ * `AGENT_STATE_DIR` may send several projects to one folder. The first has the usual names there,
+ * each other one its own, so that tasks do not mix.
  */
 export const taskFiles = ({ root, stateDir }: Project): { readonly journal: string; readonly worktrees: string } => {
   const owner = readTextOrNull(stateFiles(stateDir).owner);
@@ -80,7 +79,7 @@ export const taskFiles = ({ root, stateDir }: Project): { readonly journal: stri
   return { journal: join(stateDir, `journal${suffix}.db`), worktrees: join(stateDir, `worktrees${suffix}`) };
 };
 
-/** @throws UsageError if the state folder belongs to the server of another project */
+/** @throws UsageError when the state folder belongs to the server of another project */
 export const requireOwnServer = ({ root, stateDir }: Project, server: { readonly project?: string }): void => {
   if (server.project === undefined || server.project === root) return;
   throw new UsageError(

@@ -15,7 +15,6 @@ const readGitText = (path: string): string | null => {
   }
 };
 
-/** Git's configuration of a project, also when the project is a worktree. */
 const gitConfigOf = (root: string): string => {
   const gitDir = gitDirOf(root) ?? join(root, '.git');
   const common = readGitText(join(gitDir, 'commondir'))?.trim();
@@ -59,20 +58,20 @@ const inHeaders = (text: string): readonly FoundCredential[] =>
     secrets: [value],
   }));
 
-/** Finds credentials in the project's git configuration. Reads the file as text; no git runs. */
+/** Reads the project's git configuration as text; runs no git. */
 export const remoteCredentials = (root: string): readonly FoundCredential[] => {
   const text = readGitText(gitConfigOf(root)) ?? '';
   return [...inUrls(text), ...inHeaders(text)];
 };
 
-/** The secrets for the redactor. Reads the file again after a change. */
+/** Reads the file again after a change. */
 export const remoteSecrets = (root: string): (() => readonly string[]) => {
   const path = gitConfigOf(root);
   let stamp = '';
   let secrets: readonly string[] = [];
   return () => {
     const now = gitConfigStamp(path);
-    // A secret that was there once may still be shown somewhere.
+    // An earlier secret may still be shown somewhere.
     if (now !== stamp)
       secrets = [...new Set([...secrets, ...remoteCredentials(root).flatMap((each) => each.secrets)])].slice(-64);
     stamp = now;

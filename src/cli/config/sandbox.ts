@@ -6,7 +6,7 @@ import { ConfigError } from './config.ts';
 import type { Config } from './config-schema.ts';
 import type { Project } from './project.ts';
 
-/** @throws ConfigError if a sandbox is required and does not work */
+/** @throws ConfigError when a required sandbox does not work */
 export const sandboxFor = (
   { sandbox: { mode, network, read_paths, memory_mb } }: Config,
   { stateDir }: Project,

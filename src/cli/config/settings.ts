@@ -7,7 +7,6 @@ import { shippedRoles } from '../roles/shipped-roles.ts';
 import { ConfigError, effectiveCap, type LoadedConfig } from './config.ts';
 import type { Config } from './config-schema.ts';
 
-/** The variable that holds the provider's key (Spec 5.1). */
 export const keyVariable = 'OPENAI_API_KEY';
 
 const roleFrom = (loaded: LoadedConfig, role: Role): RoleSettings => {
@@ -21,7 +20,7 @@ const roleFrom = (loaded: LoadedConfig, role: Role): RoleSettings => {
     tools: own.tools ?? shipped.tools,
     timeoutMs: seconds === undefined ? shipped.timeoutMs : seconds * 1_000,
     prompt: own.prompt ?? shipped.prompt,
-    // A prompt of one's own is about other work.
+    // A prompt of the user's own is about other work.
     criteria: own.success_criteria ?? (own.prompt === undefined ? shipped.criteria : []),
     backend: own.backend ?? null,
     model: own.model ?? null,
@@ -64,13 +63,13 @@ const requireHeld = ({ roles: own, backend }: Settings, required: boolean): void
       );
 };
 
-/** A cost limit needs a price. Without this check, only a run would show the gap. */
+/** A cost limit needs a price. Without this check, only a run would reveal the gap. */
 const requirePrices = (settings: Settings, scripted: boolean): void => {
   if (scripted) return;
   const { prices, defaultModel, maxCostUsd } = settings;
   for (const own of Object.values(settings.roles)) {
     const backend = own.backend ?? settings.backend;
-    // Who says what it cost needs no price.
+    // An assistant that reports its cost needs no price.
     if (backend === 'claude' || backend === 'scripted') continue;
     const model = own.model ?? (isAssistant(backend) ? backend : defaultModel);
     if ((own.maxCostUsd ?? maxCostUsd) !== null && prices[model] === undefined && model !== 'scripted')
@@ -78,7 +77,7 @@ const requirePrices = (settings: Settings, scripted: boolean): void => {
   }
 };
 
-/** The settings before the project narrows them. @throws ConfigError */
+/** Without the project's role files. @throws ConfigError */
 const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
   const { agent, api, sandbox, server, workspace } = loaded.config;
   return {
@@ -111,11 +110,10 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
 
 export interface ResolvedSettings {
   readonly settings: Settings;
-  /** The effect of the project's role files. */
   readonly projectRoles: readonly ProjectRoleOutcome[];
 }
 
-/** The effective settings: the configuration with the roles as the project narrows them. @throws ConfigError */
+/** The configuration, narrowed by the project's role files. @throws ConfigError */
 export const resolveSettings = (loaded: LoadedConfig, projectRoot: string): ResolvedSettings => {
   const { mode, assistants } = loaded.config.sandbox;
   const check = (settings: Settings): void => {

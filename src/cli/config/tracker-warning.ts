@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { programOnPath } from '../../actors/tracker/bd/program.ts';
 import { findBdData } from '../../actors/tracker/ownership.ts';
 
-/** Spec 1.2: the external tracker is recommended, not needed; its absence is a warning. */
+/** The external tracker is recommended, not required; without it, a warning. */
 export const trackerWarning = (env: NodeJS.ProcessEnv, projectRoot: string): string | null => {
   if (programOnPath('bd', env) !== null) return null;
   const sign = findBdData(join(projectRoot, '.beads'));

@@ -1,6 +1,6 @@
 import { parseTaskId, type Role, roles, type TaskId } from '../../machines/task.ts';
 
-/** A link never starts work (rule U4). */
+/** A link never starts work. */
 export type AgentUrl =
   | { readonly kind: 'task'; readonly taskId: TaskId }
   | { readonly kind: 'run'; readonly role: Role; readonly taskId: TaskId };
@@ -9,8 +9,8 @@ const maxLength = 256;
 const allowed = /^[A-Za-z0-9_/.:-]+$/;
 
 /**
- * Exactly `agent://task/<id>` or `agent://run/<role>/<id>`, or null (rule U3). It matches text instead of using URL,
- * whose repairs (case, dots, white space, user info) would widen the grammar.
+ * Exactly `agent://task/<id>` or `agent://run/<role>/<id>`, else null. It matches text instead of
+ * using URL, which repairs case, dots, white space and user info, and so would accept more.
  */
 export const parseAgentUrl = (text: string): AgentUrl | null => {
   if (text.length > maxLength || !allowed.test(text)) return null;

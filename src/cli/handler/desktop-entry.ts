@@ -1,11 +1,12 @@
-/** The file name of our entry, by which mimeapps.list calls it. */
+/** The name of our entry in mimeapps.list. */
 export const desktopId = 'agent-task-server.desktop';
 
 const quotedArgument = (argument: string): string => `"${argument.replace(/["`$\\]/g, '\\$&').replaceAll('%', '%%')}"`;
 
 /**
- * The .desktop file that opens `agent://` links (rule U1). The paths hold no control characters. Three layers of the
- * Desktop Entry Specification: quotes, `%` of field codes, and the backslashes of every string value.
+ * The .desktop file that opens `agent://` links. The paths have no control characters. Three layers
+ * of the Desktop Entry Specification: quotes, `%` of field codes, and the backslashes of every
+ * string value.
  */
 export const desktopEntry = ({ node, script }: { readonly node: string; readonly script: string }): string =>
   [
@@ -27,7 +28,7 @@ const assignment = /^(\s*x-scheme-handler\/agent\s*=\s*)([\s\S]*)$/;
 interface MimeappsLine {
   readonly text: string;
   readonly section: string;
-  /** The value for our scheme, where this line assigns it. */
+  /** The value for our scheme, if this line assigns it. */
   readonly value: string | null;
 }
 
@@ -53,11 +54,10 @@ const withoutOurs = (value: string): string =>
 
 const assigns = (line: MimeappsLine, section: string): boolean => line.section === section && line.value !== null;
 
-/** The last line counts, as in GLib. */
+/** The last line wins, as in GLib. */
 const idsIn = (text: string, section: string): readonly string[] =>
   idsOf(mimeappsLines(text).findLast((line) => assigns(line, section))?.value ?? '');
 
-/** Rewrites the values of our scheme in [Default Applications]; null drops the line. */
 const mapValues = (text: string, change: (value: string) => string | null): string =>
   mimeappsLines(text)
     .flatMap((line) => {
@@ -67,14 +67,19 @@ const mapValues = (text: string, change: (value: string) => string | null): stri
     })
     .join('\n');
 
-/** The program that a mimeapps.list makes the default for `agent://`, or null. */
 export const defaultHandler = (mimeapps: string): string | null => idsIn(mimeapps, defaults)[0] ?? null;
 
-/** Another program that claims `agent://` in a mimeinfo.cache, and so opens it where there is no default, or null. */
+/**
+ * Another program that claims `agent://`, and so opens it where there is no default; null without
+ * one.
+ */
 export const otherClaimant = (mimeinfoCache: string): string | null =>
   idsIn(mimeinfoCache, cache).find((id) => id !== desktopId) ?? null;
 
-/** Makes us the default. What was the default stays behind us in the list, so that removing us gives it back. */
+/**
+ * Makes us the default. The previous default stays behind us in the list, so that removing us
+ * restores it.
+ */
 export const withOurDefault = (mimeapps: string): string => {
   if (mimeappsLines(mimeapps).some((line) => assigns(line, defaults)))
     return mapValues(mimeapps, (value) =>
@@ -87,7 +92,10 @@ export const withOurDefault = (mimeapps: string): string => {
   return `${mimeapps}${mimeapps === '' || mimeapps.endsWith('\n') ? '' : '\n'}${header}\n${ours}\n`;
 };
 
-/** Takes us, and nothing else, out of [Default Applications]; a section that is then empty at the end goes as well. */
+/**
+ * Removes us, and nothing else, from [Default Applications]; drops the section when it is empty and
+ * last.
+ */
 export const withoutOurDefault = (mimeapps: string): string => {
   const changed = mapValues(mimeapps, (value) => {
     if (!idsOf(value).includes(desktopId)) return value;

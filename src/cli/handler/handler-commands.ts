@@ -11,10 +11,9 @@ const end = ({ io, json }: CommandContext, outcome: { readonly status: string; r
   return good.has(outcome.status) ? exitCodes.done : exitCodes.failed;
 };
 
-/** Makes this installation open `agent://` links; `force` replaces another program. */
+/** `force` replaces another program. */
 export const register = async (context: CommandContext, force: boolean): Promise<number> =>
   end(context, await registerHandler(thisProgram(context.env, force)));
 
-/** Takes that back. */
 export const unregister = async (context: CommandContext): Promise<number> =>
   end(context, await unregisterHandler(thisProgram(context.env)));

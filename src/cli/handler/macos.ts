@@ -7,7 +7,7 @@ const lsregister =
 const escapeXml = (text: string): string =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 
-/** The script of the app: the link reaches the shell as one quoted word (rule U1). */
+/** The app's script: the link reaches the shell as one quoted word. */
 export const appleScript = ({ node, script }: { readonly node: string; readonly script: string }): string => {
   const literal = (text: string): string => `quoted form of "${text.replace(/["\\]/g, '\\$&')}"`;
   return [
@@ -17,7 +17,10 @@ export const appleScript = ({ node, script }: { readonly node: string; readonly 
   ].join('\n');
 };
 
-/** The app's Info.plist. It records the script that was compiled, so that an update can be told from a repetition. */
+/**
+ * The app's Info.plist. It records the compiled script, so that an update differs from a
+ * repetition.
+ */
 export const infoPlist = (source: string): string => `<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
 <plist version="1.0">
@@ -49,20 +52,22 @@ const javaScript = (...statements: readonly string[]): readonly string[] => [
   statements.join('; '),
 ];
 
-/** The app bundle in ~/Applications: its files, and the commands that build, announce and forget it. Not yet tried. */
+/**
+ * The app bundle in ~/Applications: its files, and the commands that build, announce and remove it.
+ * Not yet tested.
+ */
 export const macosApp = (options: { readonly home: string; readonly node: string; readonly script: string }) => {
   const path = posix.join(options.home, 'Applications', 'Agent Task Server.app');
   const source = appleScript(options);
   return {
     path,
     bundleId,
-    /** Written after compiling, which makes a plist of its own. */
+    /** Written after compiling, which writes its own plist. */
     files: [{ path: posix.join(path, 'Contents', 'Info.plist'), content: infoPlist(source) }],
     compile: ['/usr/bin/osacompile', '-o', path, ...source.split('\n').flatMap((line) => ['-e', line])],
     sign: ['/usr/bin/codesign', '--force', '--sign', '-', path],
     announce: [lsregister, '-f', path],
     forget: [lsregister, '-u', path],
-    /** Prints the path of the app that opens agent:// links, or nothing. */
     ask: javaScript(
       "ObjC.import('AppKit')",
       "const app = $.NSWorkspace.sharedWorkspace.URLForApplicationToOpenURL($.NSURL.URLWithString('agent://task/a-1'))",

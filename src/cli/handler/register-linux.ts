@@ -22,7 +22,7 @@ import {
   updated,
 } from './registration.ts';
 
-/** Absolute folders only: the XDG specification has relative ones ignored. */
+/** The XDG specification ignores relative folders. */
 const absoluteFolders = (value: string | undefined, otherwise: readonly string[]): readonly string[] => {
   const given = (value ?? '').split(':').filter((folder) => folder.startsWith('/'));
   return given.length === 0 ? otherwise : given;
@@ -42,16 +42,16 @@ const desktopFiles = ({ env, home }: HandlerEnvironment) => {
     entry: join(data, 'applications', desktopId),
     defaults: join(config, 'mimeapps.list'),
     applications,
-    /** The strongest folder comes first (MIME applications specification). */
+    /** The folder with the highest precedence comes first (MIME applications specification). */
     ranked: [config, ...absoluteFolders(env['XDG_CONFIG_DIRS'], ['/etc/xdg']), ...applications],
   };
 };
 
-/** Not UTF-8 is an error, because writing it back would change lines that are not ours. */
+/** Refuses text that is not UTF-8: writing it back would change lines that are not ours. */
 const readUtf8 = (path: string): string | null =>
   existsSync(path) ? new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFileSync(path)) : null;
 
-/** Keeps links and modes: people link mimeapps.list to where they keep their settings. */
+/** Keeps links and modes: people link mimeapps.list to their settings folder. */
 const write = async (path: string, text: string): Promise<void> => {
   const target = lstatSync(path, { throwIfNoEntry: false }) === undefined ? path : realpathSync(path);
   mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
@@ -72,7 +72,10 @@ const findIn = (files: readonly string[], find: (text: string) => string | null)
   return null;
 };
 
-/** The program that desktops start today: of a desktop's own list, of a general one, or the only one that asks. */
+/**
+ * The program that desktops start today: from a desktop's own list, from a general one, or the only
+ * claimant.
+ */
 const currentDefault = (environment: HandlerEnvironment): FoundHandler | null => {
   const { ranked, applications } = desktopFiles(environment);
   const desktops = (environment.env['XDG_CURRENT_DESKTOP'] ?? '').split(':').filter((name) => name !== '');
@@ -84,12 +87,12 @@ const currentDefault = (environment: HandlerEnvironment): FoundHandler | null =>
 
 type InstallChange = 'nothing' | 'entry' | 'default';
 
-/** Writes what differs, and nothing else. */
+/** Writes only files that differ. */
 const install = async (environment: HandlerEnvironment): Promise<InstallChange> => {
   const { entry, defaults } = desktopFiles(environment);
   const [oldEntry, oldDefaults] = [readUtf8(entry), readUtf8(defaults) ?? ''];
   const [newEntry, newDefaults] = [desktopEntry(environment), withOurDefault(oldDefaults)];
-  // The entry first: a default must not name a file that is not there.
+  // The entry first: a default must not name a missing file.
   if (oldEntry !== newEntry) await write(entry, newEntry);
   if (oldDefaults !== newDefaults) await write(defaults, newDefaults);
   if (oldDefaults !== newDefaults || oldEntry === null) return 'default';
@@ -103,11 +106,12 @@ const checkThatWeWin = (environment: HandlerEnvironment): void => {
   throw new Error(`${winner.file} names ${winner.id} and is stronger than ${defaults}; remove that line`);
 };
 
-/** Writes our entry and makes it the default. @throws Error when a file cannot be read or written, or is overruled */
+/** @throws Error when a file cannot be read or written, or another file overrules it */
 export const registerOnLinux = async (environment: HandlerEnvironment): Promise<Registration> => {
   const { env, node, script, force } = environment;
   if (!env['DISPLAY'] && !env['WAYLAND_DISPLAY']) return skipped;
-  // The specification forbids = in the program's path; GLib looks for the path before it turns %% into %.
+  // The specification forbids = in the program's path; GLib searches for the path before it
+  // replaces %%.
   if (/[%=]/.test(node)) throw new Error(`desktops cannot start ${node}: its path has a % or =`);
   const current = currentDefault(environment);
   const other = current === null || current.id === desktopId ? null : current.id;
@@ -118,7 +122,7 @@ export const registerOnLinux = async (environment: HandlerEnvironment): Promise<
   return change === 'default' ? registered(other) : alreadyRegistered;
 };
 
-/** Takes our default and our entry away. @throws Error when a file cannot be read or written */
+/** Removes our default and our entry. @throws Error when a file cannot be read or written */
 export const unregisterOnLinux = async (environment: HandlerEnvironment): Promise<Removal> => {
   const { entry, defaults } = desktopFiles(environment);
   const before = readUtf8(defaults) ?? '';

@@ -16,7 +16,7 @@ import {
 
 type App = ReturnType<typeof macosApp>;
 
-/** The plist of our bundle, or null when there is none. @throws Error when another program has that name */
+/** Null without our bundle. @throws Error when another program has that name */
 const plistOf = ({ path, files: [plist], bundleId }: App): string | null => {
   if (!existsSync(path)) return null;
   const text = existsSync(plist.path) ? readFileSync(plist.path, 'utf8') : '';
@@ -29,12 +29,12 @@ const build = async (environment: HandlerEnvironment, { path, compile, files, si
   mkdirSync(dirname(path), { recursive: true });
   await mustRun(environment, compile);
   for (const file of files) writeFileSync(file.path, file.content);
-  // The new plist breaks the seal that osacompile may have made. Without the tools to sign there was none to break.
+  // The new plist breaks a signature by osacompile. Without the signing tools there was none.
   await environment.run(sign);
   await mustRun(environment, announce);
 };
 
-/** Builds and announces the app. @throws Error when a step fails; nothing half made stays */
+/** Builds and announces the app. @throws Error when a step fails; nothing half done stays */
 export const registerOnMacos = async (environment: HandlerEnvironment): Promise<Registration> => {
   const app = macosApp(environment);
   const current = await mustRun(environment, app.ask);
@@ -52,7 +52,7 @@ export const registerOnMacos = async (environment: HandlerEnvironment): Promise<
   return before !== null && other === null ? updated(environment.script) : registered(other);
 };
 
-/** Takes our app away. @throws Error when it is not ours */
+/** @throws Error when the app is not ours */
 export const unregisterOnMacos = async (environment: HandlerEnvironment): Promise<Removal> => {
   const app = macosApp(environment);
   if (plistOf(app) === null) return notRegistered;

@@ -12,13 +12,12 @@ import {
 } from './registration.ts';
 import { isOurs, openCommand, registryCommandIn, registryCommands } from './windows.ts';
 
-/** `reg query` fails where the key is not there. */
+/** `reg query` fails when the key is missing. */
 const queryCommand = async ({ run }: HandlerEnvironment, argv: readonly string[]): Promise<string | null> => {
   const { ok, detail } = await run(argv);
   return ok ? registryCommandIn(detail) : null;
 };
 
-/** Adds the entries of this user. @throws Error when `reg add` fails */
 export const registerOnWindows = async (environment: HandlerEnvironment): Promise<Registration> => {
   const { env, node, script, force } = environment;
   if (/["%]/.test(node + script)) throw new Error(`Windows cannot start ${script} with ${node}: a path has a " or %`);
@@ -32,7 +31,6 @@ export const registerOnWindows = async (environment: HandlerEnvironment): Promis
   return current === null || other !== null ? registered(other) : updated(script);
 };
 
-/** Deletes the entries of this user, when they are ours. @throws Error when `reg delete` fails */
 export const unregisterOnWindows = async (environment: HandlerEnvironment): Promise<Removal> => {
   const { askOurs, remove } = registryCommands(environment.env, '');
   const current = await queryCommand(environment, askOurs);

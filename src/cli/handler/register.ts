@@ -10,10 +10,10 @@ const platforms: Partial<Record<NodeJS.Platform, typeof linux>> = {
   darwin: { register: registerOnMacos, unregister: unregisterOnMacos },
   win32: { register: registerOnWindows, unregister: unregisterOnWindows },
 };
-/** The other systems follow the freedesktop specifications as Linux does. */
+/** Other systems follow the freedesktop specifications as Linux does. */
 const platformOf = ({ platform }: HandlerEnvironment) => platforms[platform] ?? linux;
 
-/** One line, whatever the program that failed has printed (rule U5). */
+/** One line, whatever the failed program printed. */
 const reasonOf = (error: unknown): string =>
   messageOf(error)
     .trim()
@@ -30,7 +30,10 @@ const checkPaths = ({ platform, node, script }: HandlerEnvironment): void => {
     throw new Error(`the path ${JSON.stringify(odd)} is not absolute or has a control character in it`);
 };
 
-/** Makes this program open `agent://` links for this user, once, and for nobody else's links (rule U5). Never throws. */
+/**
+ * Makes this program open this user's `agent://` links, and no other links. Repeating it changes
+ * nothing. Never throws.
+ */
 export const registerHandler = async (environment: HandlerEnvironment): Promise<Registration> => {
   if (isUnderSudo(environment))
     return { status: 'refused', line: 'not registered: refused under sudo; run agent register-handler as yourself' };
@@ -43,7 +46,7 @@ export const registerHandler = async (environment: HandlerEnvironment): Promise<
   }
 };
 
-/** Takes back what `registerHandler` did, and nothing else. Never throws. */
+/** Undoes `registerHandler`, and nothing else. Never throws. */
 export const unregisterHandler = async (environment: HandlerEnvironment): Promise<Removal> => {
   if (isUnderSudo(environment))
     return { status: 'refused', line: 'not removed: refused under sudo; run agent unregister-handler as yourself' };

@@ -1,20 +1,18 @@
-/** Everything that registering touches. */
 export interface HandlerEnvironment {
   readonly platform: NodeJS.Platform;
   readonly env: NodeJS.ProcessEnv;
   readonly home: string;
-  /** Absolute paths of the node and of the agent.js that are to open links. */
+  /** Absolute paths of node and of the agent.js that open links. */
   readonly node: string;
   readonly script: string;
   /** Null where the platform has no user ids. */
   readonly uid: number | null;
-  /** Replaces another program's default. */
   readonly force?: boolean;
-  /** Runs a program without a shell; `detail` is its standard output, or why it failed. */
+  /** No shell. `detail` is the standard output, or the reason for the failure. */
   readonly run: (argv: readonly string[]) => Promise<{ readonly ok: boolean; readonly detail: string }>;
 }
 
-/** `line` is for the start-up banner (Spec 1.8). */
+/** `line` is for the start-up banner. */
 export type Registration = { readonly line: string } & (
   | { readonly status: 'registered'; readonly replaced: string | null }
   | { readonly status: 'already_registered' | 'updated' | 'skipped' | 'refused' }
@@ -58,7 +56,7 @@ export const removed = (what: string): Removal => ({ status: 'removed', line: `r
 
 export const notRegistered: Removal = { status: 'not_registered', line: 'nothing to remove: we were not registered' };
 
-/** Runs a step that must succeed, and gives its output. @throws Error with the reason when it does not */
+/** @returns the output. @throws Error with the reason for a failure */
 export const mustRun = async ({ run }: HandlerEnvironment, argv: readonly string[]): Promise<string> => {
   const { ok, detail } = await run(argv);
   if (!ok) throw new Error(`${argv[0]} failed: ${detail}`);

@@ -12,7 +12,6 @@ const runProgram: HandlerEnvironment['run'] = ([program = '', ...args]) =>
     );
   });
 
-/** This machine, this user and this installation, for the registration of `agent://` links. */
 export const thisProgram = (env: NodeJS.ProcessEnv, force = false): HandlerEnvironment => ({
   platform: process.platform,
   env,

@@ -1,21 +1,21 @@
 const ourKey = 'HKCU\\Software\\Classes\\agent';
 const openKey = 'shell\\open\\command';
 
-/** The command for a link (rule U1). `agent open-url` refuses more or fewer than one argument. */
+/** The command for a link. `agent open-url` refuses more or fewer than one argument. */
 export const openCommand = ({ node, script }: { readonly node: string; readonly script: string }): string =>
   `"${node}" "${script}" open-url -- "%1"`;
 
-/** True for this and every other installation of ours. */
+/** True for any installation of ours. */
 export const isOurs = (command: string): boolean => command.endsWith(' open-url -- "%1"');
 
 /** The program in `%SystemRoot%`: a bare name could be found in the working folder first. */
 const regOf = (env: NodeJS.ProcessEnv): string => `${env['SystemRoot'] ?? 'C:\\Windows'}\\System32\\reg.exe`;
 
-/** The commands that add, ask for and delete the registry entries of this user. Not yet tried. */
+/** Commands that add, read and delete this user's registry entries. Not yet tested. */
 export const registryCommands = (env: NodeJS.ProcessEnv, command: string) => {
   const reg = regOf(env);
   return {
-    /** In this order: the last makes it work. */
+    /** In this order: the last one activates the others. */
     add: [
       [reg, 'add', ourKey, '/ve', '/d', 'URL:Agent Task Server', '/f'],
       [reg, 'add', ourKey, '/v', 'URL Protocol', '/d', '', '/f'],
@@ -28,6 +28,5 @@ export const registryCommands = (env: NodeJS.ProcessEnv, command: string) => {
   } as const;
 };
 
-/** The command in the output of `reg query … /ve`, or null. */
 export const registryCommandIn = (output: string): string | null =>
   /\sREG_(?:EXPAND_)?SZ\s+(\S.*?)\s*$/m.exec(output)?.[1] ?? null;

@@ -20,7 +20,7 @@ export const editDistance = (one: string, other: string): number => {
   return row[other.length] ?? 0;
 };
 
-/** Null if no known word is near. */
+/** Null when no known word is close. */
 export const closest = (word: string, known: readonly string[]): string | null => {
   const near = known
     .map((candidate) => ({ candidate, distance: editDistance(word.toLowerCase(), candidate) }))

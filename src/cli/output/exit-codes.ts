@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../machines/errors.ts';
 
-/** CONTRACT 4. */
+/** docs/reference/errors.md lists them. */
 export const exitCodes = {
   done: 0,
   failed: 1,

@@ -9,5 +9,5 @@ const hints: Hints = {
 };
 const hintsByCode = new Map<string, (facts: never) => string>(Object.entries(hints));
 
-/** The commands of this program that help with an error; null when there are none. */
+/** Commands that help with an error; null without any. */
 export const hintFor = (code: string, facts: object): string | null => hintsByCode.get(code)?.(facts as never) ?? null;

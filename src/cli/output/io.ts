@@ -3,14 +3,13 @@ import { escapeControls, oneLine, stripControls } from './safe-text.ts';
 /** Results go to stdout, notes and warnings to stderr. Removes control characters. */
 export interface Io {
   readonly out: (text: string) => void;
-  /** One value of JSON, in one line. */
+  /** One JSON value in one line. */
   readonly json: (value: unknown) => void;
   readonly err: (text: string) => void;
   /** Replaces the live line of a terminal. Empty text clears it. */
   readonly live: (text: string) => void;
 }
 
-/** The part of a stream that `Io` uses. */
 interface Output {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
@@ -19,7 +18,7 @@ interface Output {
 
 type Stream = 'stdout' | 'stderr';
 
-/** These two and `processIo` are the only ways to the terminal. */
+/** These two and `processIo` are the only writers to the terminal. */
 export const print = (stream: Stream, text: string): void => void process[stream].write(stripControls(text));
 
 export const printJson = (stream: Stream, json: string): void =>

@@ -11,7 +11,6 @@ const stateText = ({ status, phase, ready }: TaskView): string => {
   return phase === status ? shown : `${shown} (${withSpaces(oneLine(phase))})`;
 };
 
-/** One line per task: id, state, priority, title. */
 export const renderList = (tasks: readonly TaskView[]): string => {
   const width = (column: readonly string[]): number => Math.max(0, ...column.map(({ length }) => length));
   const idWidth = width(tasks.map(({ task_id }) => task_id));
@@ -37,10 +36,8 @@ const deadlineText = ({ deadline, default_answer: answer }: NonNullable<TaskView
     : `${deadline}, then it counts as: ${oneLine(answer, 200)}`;
 };
 
-/** Aligns further lines below the first. */
 const indented = (value: string): string => stripControls(value).replaceAll('\n', `\n${' '.repeat(13)}`);
 
-/** Leaves out empty rows. */
 export const renderTask = (task: TaskView): string => {
   const rows: readonly (readonly [string, string | undefined])[] = [
     ['status', stateText(task)],
@@ -127,7 +124,7 @@ const renderers: Readonly<Record<string, (frame: Frame) => string | null>> = {
     `cancelled${textOrEmpty(data['reason']) === '' ? '' : `: ${stripControls(textOrEmpty(data['reason']))}`}`,
 };
 
-/** Null if the frame has nothing new for people. */
+/** Null for a frame that tells people nothing new. */
 export const renderFrame = (frame: Frame): string | null => {
   const line = renderers[frame.type]?.(frame) ?? null;
   return line === null || line.trim() === '' ? null : `${frame.task_id} ${line}`;

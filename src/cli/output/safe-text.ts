@@ -5,16 +5,16 @@ const bidi = '\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069';
 const unseen = new RegExp(`[^\\P{Cc}\\n\\t]|[${bidi}]`, 'gu');
 const unseenInJson = new RegExp(`[\\u007f-\\u009f${bidi}]`, 'gu');
 
-/** Text without terminal control and bidirectional controls; lines and tabs stay. */
+/** Removes terminal and bidirectional controls; keeps line feeds and tabs. */
 export const stripControls = (text: string): string => stripVTControlCharacters(text).replace(unseen, '');
 
-/** Text in which those characters are named, as `<U+001B>`: nothing is taken out of what a person reviews. */
+/** Shows those characters as `<U+001B>`: a reviewer must see everything. */
 export const showControls = (text: string): string =>
   text
     .replaceAll('\r\n', '\n')
     .replace(unseen, (character) => `<U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}>`);
 
-/** JSON text in which those characters are written as \uXXXX (CONTRACT 9). What is below U+0020 JSON escapes itself. */
+/** Escapes those characters as \uXXXX. JSON itself escapes everything below U+0020. */
 export const escapeControls = (json: string): string =>
   json.replace(unseenInJson, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 

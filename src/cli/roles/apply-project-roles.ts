@@ -9,14 +9,14 @@ export interface ProjectRoleOutcome {
   readonly role: Role | null;
   readonly path: string;
   readonly narrowed: readonly string[];
-  /** The reason if the file is ignored. */
+  /** The reason when the file is ignored. */
   readonly ignored: string | null;
 }
 
 interface Rules {
-  /** Commands are confined, so the project may add some. */
+  /** True when commands are confined: only then may the project add checks. */
   readonly sandboxed: boolean;
-  /** @throws ConfigError when settings promise what cannot be kept */
+  /** @throws ConfigError when the settings contradict each other */
   readonly check: (settings: Settings) => void;
 }
 
@@ -41,7 +41,7 @@ const applyFile = (settings: Settings, { role, path, content }: ProjectRoleFile,
   return { settings: next, outcome: { role, path, narrowed: narrowed.value.changes, ignored: null } };
 };
 
-/** The user's settings as the project's files narrow them. A repository cannot stop the server: a bad file is left out. */
+/** A repository cannot stop the server: a bad file is ignored. */
 export const applyProjectRoles = (own: Settings, files: readonly ProjectRoleFile[], rules: Rules) => {
   let settings = own;
   const outcomes: ProjectRoleOutcome[] = [];
@@ -57,7 +57,7 @@ export const narrowedText = (changes: readonly string[]): string => changes.join
 
 const maxNote = 600;
 
-/** For the banner, the log and doctor; one line each, safe to show. */
+/** For the banner, the log and doctor; one line, safe to show. */
 export const projectRoleNote = ({ role, path, narrowed, ignored }: ProjectRoleOutcome): string =>
   oneLine(
     ignored === null ? `${path} narrows the ${role}: ${narrowedText(narrowed)}` : `${path} is ignored: ${ignored}`,

@@ -5,13 +5,11 @@ import type { ProjectRole } from './role-schema.ts';
 
 interface Narrowed {
   readonly role: RoleSettings;
-  /** For people: each restriction. */
   readonly changes: readonly string[];
 }
 
 interface Bound {
   readonly key: keyof ProjectRole['limits'];
-  /** Null: no limit. */
   readonly allowed: number | null;
 }
 
@@ -24,7 +22,7 @@ const boundsOf = (own: RoleSettings, settings: Settings): readonly Bound[] => [
 
 const allows = 'your configuration allows';
 
-/** Names everything that exceeds the user's configuration, or null. */
+/** Everything that exceeds the user's configuration, or null. */
 const excess = (own: RoleSettings, given: ProjectRole, bounds: readonly Bound[], sandboxed: boolean): string | null => {
   const added = (given.tools ?? []).filter((tool) => !own.tools.includes(tool));
   const raised = bounds.flatMap(({ key, allowed }) => {
@@ -71,8 +69,8 @@ const wordsOf = ({ notes, success_criteria }: ProjectRole): string | null => {
 };
 
 /**
- * The role as a project's file leaves it: less than the user allows or the same, never more. A file that wants more is
- * refused as a whole, by key and with what was allowed.
+ * Applies a project's role file: it may restrict what the user allows, never extend it. A file that
+ * wants more is refused as a whole, with the key and the allowed value.
  */
 export const narrow = (
   settings: Settings,

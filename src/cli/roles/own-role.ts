@@ -37,8 +37,8 @@ const fileFrom = (folder: string, file: string, role: Role): { readonly path: st
 };
 
 /**
- * The user's definition of a role: the file that the configuration names, under the keys that stand in the configuration.
- * @throws ConfigError naming file and key
+ * The user's role file, overridden by the keys in the configuration. @throws ConfigError naming
+ * file and key
  */
 export const ownRole = (
   loaded: LoadedConfig,

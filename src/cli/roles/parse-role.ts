@@ -9,7 +9,7 @@ import { oneLine } from '../output/safe-text.ts';
 const maxProblem = 400;
 const refusedRole = (text: string) => ({ ok: false, text: oneLine(text, maxProblem) }) as const;
 
-/** Bytes that are not UTF-8 are refused, not replaced. */
+/** Refuses bytes that are not UTF-8. */
 const decodeUtf8 = (bytes: Uint8Array): string | null => {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -18,7 +18,7 @@ const decodeUtf8 = (bytes: Uint8Array): string | null => {
   }
 };
 
-/** One document of plain values: no alias, which could grow to any size, no tag, no key twice. */
+/** One document of plain values: no alias (it could grow to any size), no tag, no duplicate key. */
 const parseYaml = (text: string): Checked<unknown> => {
   try {
     const document = parseDocument(text, { logLevel: 'error' });
@@ -36,7 +36,7 @@ const describeRoleProblem = ({ path, problem, knownKeys }: SchemaProblem): strin
   return `${key}: cannot be set here; possible are ${knownKeys.join(', ')}`;
 };
 
-/** The content of a role's file, or why it is refused, by key, in one line. */
+/** A problem names the key, in one line. */
 export const parseRole = <Value extends { readonly name?: string | undefined }>(
   bytes: Uint8Array,
   role: Role,

@@ -16,11 +16,11 @@ import { parseRole } from './parse-role.ts';
 import { type ProjectRole, projectRole } from './role-schema.ts';
 
 const folder = '.agent/roles';
-/** Small enough that no YAML takes longer than a moment. */
+/** Small enough that no YAML takes long to parse. */
 const roleFileMaxBytes = 16 * 1024;
 const maxEntries = 100;
 
-/** A file of the project about a role; `path` from the project's root. */
+/** `path` is relative to the project's root. */
 export interface ProjectRoleFile {
   readonly role: Role | null;
   readonly path: string;
@@ -34,7 +34,7 @@ const isInside = (root: string, path: string): boolean => {
   return !isAbsolute(way) && way.split('/')[0] !== '..';
 };
 
-/** Resolves links. Null if nothing is there. */
+/** Resolves links. Null when nothing is there. */
 const resolveInside = (root: string, path: string): Checked<string> | null => {
   try {
     const real = realpathSync(join(root, path));
@@ -47,7 +47,7 @@ const resolveInside = (root: string, path: string): Checked<string> | null => {
 };
 
 const readOpen = (root: string, fd: number): Checked<Buffer> => {
-  // What was checked may have been swapped before it was opened.
+  // The file may have been swapped between the check and the open.
   if (process.platform === 'linux' && !isInside(root, readlinkSync(`/proc/self/fd/${fd}`)))
     return refusePath('it', 'leads out of the project');
   if (!fstatSync(fd).isFile()) return refusePath('it', 'is not a regular file');
@@ -80,7 +80,7 @@ const readRole = (root: string, role: Role): readonly ProjectRoleFile[] => {
   return [{ role, path, content: bytes.ok ? parseRole(bytes.value, role, projectRole) : bytes }];
 };
 
-/** YAML files that belong to no role. */
+/** YAML files whose name is no role. */
 const strays = (real: string): readonly ProjectRoleFile[] => {
   const known = roles.map((role) => `${role}.yml`);
   const found: ProjectRoleFile[] = [];
@@ -99,7 +99,10 @@ const strays = (real: string): readonly ProjectRoleFile[] => {
   return found;
 };
 
-/** Reads the project's role files. They are untrusted: size, kind and path are bounded; nothing throws. */
+/**
+ * Reads the project's role files. They are untrusted: size, kind and path are bounded; never
+ * throws.
+ */
 export const readProjectRoles = (root: string): readonly ProjectRoleFile[] => {
   try {
     const real = resolveInside(root, folder);

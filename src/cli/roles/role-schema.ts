@@ -8,7 +8,7 @@ const usd = z.number().positive().max(1_000_000);
 export const tool = z.enum(toolNames);
 export const backend = z.enum(['auto', 'builtin', 'scripted', 'codex', 'claude', 'command']);
 
-/** Limits of an attempt, for every role or for one. */
+/** Limits of an attempt, for all roles or for one. */
 export const limitKeys = {
   timeout_seconds: positive.max(86_400).optional().describe('time limit of one attempt; unset: the limit of the role'),
   max_cost_usd: usd.optional().describe('cost of one attempt in USD; needs api.prices'),
@@ -47,7 +47,6 @@ const parts = {
 
 const filePath = z.string().min(1).optional();
 
-/** `roles.<name>` of the configuration. */
 export const roleSection = z.strictObject({
   ...parts,
   ...roleLimits,
@@ -61,7 +60,7 @@ const name = z.string();
 const description = z.string().min(1).max(500);
 const prompt = z.string().min(1).max(100_000);
 
-/** A file of configs/roles: whole, and with nothing in it that is the user's to say. */
+/** A file of configs/roles: complete, and without keys that only the user sets. */
 export const shippedRole = z.strictObject({
   name,
   description,
@@ -71,7 +70,7 @@ export const shippedRole = z.strictObject({
   prompt,
 });
 
-/** The user's own file of a role: what is absent is as shipped, or as it is configured for every role. */
+/** The user's own role file; a missing key has the shipped or the general value. */
 export const userRole = z
   .strictObject({
     name: name.optional(),
@@ -96,7 +95,6 @@ export const projectRole = z.strictObject({
   verify: z.array(commandText).max(10).default([]),
   network: z.literal(false, 'a project can only take it away').optional(),
   success_criteria: successCriteria.default([]),
-  /** For the role, as material of the project. */
   notes: z.string().min(1).max(4_000).optional(),
 });
 export type ProjectRole = z.infer<typeof projectRole>;

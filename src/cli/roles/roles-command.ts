@@ -83,7 +83,10 @@ const renderRole = (each: Described): string =>
     ...(each.project_notes === null ? [] : [row('it notes', each.project_notes)]),
   ].join('\n');
 
-/** Lists the roles as they count in this project, and where each part comes from; needs no server. @throws ConfigError */
+/**
+ * Lists the roles in this project and the source of each value; needs no server. @throws
+ * ConfigError
+ */
 export const listRoles = async (
   { project, io, env, json }: CommandContext,
   configFile: string | undefined,

@@ -27,7 +27,6 @@ const profileFrom = (role: Role): RoleProfile => {
 
 let cachedRoles: Readonly<Record<Role, RoleProfile>> | null = null;
 
-/** The roles of this package, from configs/roles. */
 export const shippedRoles = (): Readonly<Record<Role, RoleProfile>> => {
   cachedRoles ??= Object.fromEntries(roles.map((role) => [role, profileFrom(role)])) as Record<Role, RoleProfile>;
   return cachedRoles;

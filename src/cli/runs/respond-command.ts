@@ -18,7 +18,7 @@ const decisionOf = ({ allow, deny }: RespondArgs): 'allow' | 'deny' | undefined 
   return deny === true ? 'deny' : undefined;
 };
 
-/** Answers a task's question, or shows it without an answer. Exit code 4 if there is none. */
+/** Without an answer, shows the question. Exit code 4 when there is none. */
 export const respond = async ({ connection, io, json }: CommandContext, args: RespondArgs): Promise<number> => {
   const taskId = requireId(args.task_id);
   const decision = decisionOf(args);

@@ -67,9 +67,8 @@ export const submit = async (client: Client, { role, task, options }: RunRequest
   executionAnswerSchema.parse(await client.call('execute', { task, role, options }));
 
 /**
- * Follows a run to its end. It listens before it asks, so that it misses nothing.
- * @returns the exit code: 0 only when the task completed
- * @throws CallError
+ * Follows a run to its end. Subscribes before it submits, so that it misses nothing. @returns the
+ * exit code: 0 only when the task completed @throws CallError
  */
 export const followRun = async (client: Client, request: RunRequest, io: Io): Promise<number> => {
   const task_id = request.task;
@@ -100,7 +99,7 @@ export const followRun = async (client: Client, request: RunRequest, io: Io): Pr
   return exitCodes.failed;
 };
 
-/** An accepted run can still be refused later, for example if somebody else took the task. */
+/** An accepted run can still be refused later, for example when somebody else took the task. */
 const isRefusal = ({ type, data }: Frame): boolean =>
   type === 'status_update' &&
   data['status'] !== 'failed' &&

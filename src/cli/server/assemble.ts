@@ -25,7 +25,7 @@ export interface Current {
   assistants: Assistants;
 }
 
-/** Joins a configuration with the credentials that the server took from its environment at the start. */
+/** Adds the credentials that the server took from its environment at the start. */
 export const takeFrom =
   (project: Project, surroundings: ServerEnvironment) =>
   (loaded: LoadedConfig): Current => ({
@@ -46,15 +46,14 @@ export interface Parts {
   readonly drainMs: number;
   readonly sandbox: Sandbox;
   readonly workspace: Workspace;
-  /** The environment of every child process. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** Pending deadlines count by the clock of the server that set them: time must not run backwards. */
+/** Pending deadlines use the clock of the server that set them, so time must not run backwards. */
 const lastMomentOf = (store: Store): number =>
   store.tasks('pending').length === 0 ? 0 : (store.read({ after: store.lastSeq() - 1, limit: 1 })[0]?.at ?? 0);
 
-/** Builds the system of a project. The caller starts it. */
+/** The caller starts the system. */
 export const assemble = (parts: Parts) => {
   const { project, env, current, redact, logger, inspection, sandbox, workspace, environment } = parts;
   const tracker = trackerFor(current.loaded.config, project.root, env, logger.log);

@@ -5,17 +5,16 @@ import { createCommand } from '../../actors/assistants/command.ts';
 import type { Config } from '../config/config-schema.ts';
 
 const credentialVariables = [createCodex(), createClaude()].flatMap(({ variables }) => variables);
-/** These variables hold paths and addresses, not secrets. */
+/** These variables have paths and addresses, not secrets. */
 const places: ReadonlySet<string> = new Set(['CODEX_HOME', 'CLAUDE_CONFIG_DIR', 'ANTHROPIC_BASE_URL']);
 
-/** Removes every credential from the environment, so that no child process inherits one (rule R24). */
+/** Removes every credential from the environment, so that no child process inherits one. */
 export const takeCredentials = (env: NodeJS.ProcessEnv): Readonly<Record<string, string>> => {
   const given = credentialVariables.flatMap((name) => (env[name] ? [[name, env[name]] as const] : []));
   for (const [name] of given) delete env[name];
   return Object.fromEntries(given);
 };
 
-/** The values that the redactor removes. */
 export const secretsIn = (
   { api }: Config,
   credentials: Readonly<Record<string, string>>,
@@ -27,15 +26,16 @@ export const secretsIn = (
 
 export interface ServerEnvironment {
   readonly credentials: Readonly<Record<string, string>>;
-  /** The environment of every child process. */
   readonly environment: Readonly<Record<string, string>>;
-  /** The environment of the server. */
   readonly env: NodeJS.ProcessEnv;
 }
 
 const at = (path: string | undefined) => (path === undefined ? {} : { path });
 
-/** Automatic choice: none behind a proxy; only codex outside our sandbox, since it has its own. */
+/**
+ * Candidates of the automatic choice: none behind a proxy; only codex outside our sandbox, since it
+ * has its own.
+ */
 const candidatesOf = ({ api, sandbox }: Pick<Config, 'api' | 'sandbox'>): readonly ('codex' | 'claude')[] => {
   if (api.mode === 'proxy') return [];
   return sandbox.mode === 'required' && sandbox.assistants === 'off' ? ['codex'] : ['codex', 'claude'];

@@ -9,12 +9,10 @@ export interface BannerFacts {
   readonly projectRoot: string;
   readonly sandbox: string;
   readonly workspace: string;
-  /** The result of registering `agent://` links. */
   readonly handler: string;
   readonly notes: readonly string[];
 }
 
-/** The start-up banner (Spec 1.8). */
 export const banner = ({
   version,
   url,

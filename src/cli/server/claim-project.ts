@@ -16,7 +16,7 @@ export class AlreadyServedError extends Error {
 const lockMs = 5_000;
 const lockPollMs = 50;
 
-/** Records the first project of the folder; it owns the plain file names there. */
+/** Records the first project of the folder, which owns the plain file names there. */
 const keepOwner = async (file: string, root: string): Promise<void> => {
   if (existsSync(file)) return;
   try {
@@ -27,7 +27,10 @@ const keepOwner = async (file: string, root: string): Promise<void> => {
   }
 };
 
-/** Locks the default state folder, where servers with other folders meet. Null if another holds it. */
+/**
+ * Locks the default state folder, where servers with other folders meet. Null when another process
+ * holds the lock.
+ */
 const lockUsual = ({ stateDir, usualDir }: Project): ProcessLock | null => {
   const files = stateFiles(usualDir);
   try {
@@ -36,7 +39,7 @@ const lockUsual = ({ stateDir, usualDir }: Project): ProcessLock | null => {
     if (lock !== null) writeFileSync(files.servedFrom, `${stateDir}\n`, { mode: 0o600 });
     return lock;
   } catch {
-    // Without a home that can be written nobody can meet there, and a folder of its own is what it is for.
+    // Without a writable home, servers cannot meet there; the separate folder exists for this case.
     return { release: () => {} };
   }
 };
@@ -57,7 +60,7 @@ const lockBoth = (project: Project): ProcessLock | null => {
   };
 };
 
-/** The project's current server. It may use another state folder. */
+/** The project's running server, which may use another state folder. */
 const serverOf = ({ stateDir, usualDir }: Project): ServerFile | null => {
   const folders = [stateDir, usualDir, readTextOrNull(stateFiles(usualDir).servedFrom) ?? usualDir];
   const all = folders.map((folder) => readServerFile(stateFiles(folder).server));
@@ -65,8 +68,8 @@ const serverOf = ({ stateDir, usualDir }: Project): ServerFile | null => {
 };
 
 /**
- * Takes the project's lock. One that is about to be free, because its server is stopping, is waited for.
- * @throws AlreadyServedError naming the other server, PrivateFileError, UsageError when the folder serves another project
+ * Takes the project's lock; waits for a stopping server. @throws AlreadyServedError naming the
+ * other server, PrivateFileError, UsageError when the folder serves another project
  */
 export const claimProject = async (project: Project): Promise<ProcessLock> => {
   const { stateDir, root } = project;

@@ -2,8 +2,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 /**
- * Keeps the connections of servers together below a number. One too many ends the one that has been idle longest, so that
- * sockets that ask nothing keep nobody out; when every one is at work, the new one is ended.
+ * Limits the open connections of all servers together. A new connection beyond the limit closes the
+ * longest idle one, so that idle sockets keep nobody out; when all are busy, the new one is closed.
  */
 export const createConnectionLimit = (atMost: number) => {
   /** The longest idle socket comes first. */
@@ -32,7 +32,7 @@ export const createConnectionLimit = (atMost: number) => {
   };
 
   return {
-    /** Before the server listens. */
+    /** Call it before the server listens. */
     watch: (server: Server): void => {
       server.on('connection', admit);
       server.prependListener('request', work);

@@ -10,7 +10,7 @@ export class PortInUseError extends Error {
 
 export interface Listening {
   readonly port: number;
-  /** A warning for people if only one loopback address is bound. */
+  /** A warning when only one loopback address is bound. */
   readonly note: string | null;
   /** Closes the second socket, which the application does not know. */
   readonly close: () => void;
@@ -33,7 +33,7 @@ const closeServer = (server: Server): void => {
   server.closeAllConnections();
 };
 
-/** Serves ::1 as well, so that no other user can take that address (rule R1). */
+/** Serves ::1 too, so that no other user can take that address. */
 const openSecond = async (
   app: FastifyInstance,
   port: number,
@@ -71,7 +71,7 @@ const bindBoth = async (app: FastifyInstance, port: number, watch: (server: Serv
   }
 };
 
-/** Linux tells the limit of open files. Elsewhere this is a careful guess. */
+/** Linux reports the limit of open files; elsewhere this is a cautious guess. */
 const openFilesAtMost = (): number => {
   try {
     return Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? 1_024);
@@ -80,7 +80,7 @@ const openFilesAtMost = (): number => {
   }
 };
 
-/** Leaves descriptors for requests when sockets are idle (rule R18). */
+/** Leaves descriptors for requests when sockets are idle. */
 const connectionsAtMost = (streams: number): number => {
   const files = openFilesAtMost();
   return Math.min(Math.max(512, streams + 64), Math.floor(files / (streams > 256 ? 2 : 4)));
@@ -96,8 +96,8 @@ const bind = async (app: FastifyInstance, host: string, port: number, streams: n
 };
 
 /**
- * Listens on the loopback addresses: `localhost` means 127.0.0.1 and ::1 on one port, both or neither. Port 0 takes any.
- * @throws PortInUseError
+ * Listens on 127.0.0.1 and ::1 with one port, on both or neither. Port 0 takes any. @throws
+ * PortInUseError
  */
 export const listenOnLoopback = (
   app: FastifyInstance,

@@ -7,7 +7,6 @@ export type Log = (message: string, facts: Readonly<Record<string, unknown>>) =>
 
 export interface Logger {
   readonly log: Log;
-  /** Applies the level and format of a reloaded configuration. */
   configure(logging: Config['logging']): void;
 }
 

@@ -35,7 +35,7 @@ export const compatOf = ({ api: { compat } }: Config): Compat => ({
   textToolCalls: compat.text_tool_calls,
 });
 
-/** Selects a model by name. Without a key, only `scripted` exists. */
+/** Without a key, only `scripted` exists. */
 export const modelsFor = (loaded: LoadedConfig, key: string | null): ((requested: string) => Model | null) => {
   const { config } = loaded;
   const { api, agent } = config;
@@ -51,7 +51,7 @@ export const modelsFor = (loaded: LoadedConfig, key: string | null): ((requested
   return (requested) => (api.backend === 'scripted' ? scripted : selectModel({ scripted, remote }, requested));
 };
 
-/** Describes the default backend in one line. `ok` is false if runs would be refused. */
+/** Describes the default backend in one line. `ok` is false when runs would be refused. */
 export const modelNote = (
   { api }: Config,
   { selectModel, assistants }: { selectModel: (requested: string) => Model | null; assistants: Assistants },

@@ -2,14 +2,13 @@ import type { Settings } from '../../actors/engine/settings.ts';
 import { effectiveCap } from '../config/config.ts';
 import { type Config, isSafeUrl } from '../config/config-schema.ts';
 
-/** Names the roles whose commands reach the network although others do not. */
 export const networkNotes = ({ roles }: Settings, { sandbox }: Config): readonly string[] => {
   const open = Object.values(roles).filter(({ network }) => network);
   if (sandbox.network || sandbox.mode === 'off' || open.length === 0) return [];
   return [`commands of ${open.map(({ role }) => role).join(', ')} reach the network (roles.<name>.network)`];
 };
 
-/** Warns of unusual configurations, in one line each. */
+/** One line per unusual setting. */
 export const notesOf = (config: Config): readonly string[] => {
   const { server, api } = config;
   const cap = effectiveCap(config);

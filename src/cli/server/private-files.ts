@@ -18,12 +18,12 @@ import { makeFolderDurably } from '../../actors/files/durable-folder.ts';
 import { openRegular, UnsafeFileError } from '../../actors/files/regular-file.ts';
 import { messageOf } from '../../machines/message-of.ts';
 
-/** Others can touch a private file or folder. The message says what to do. */
+/** Others can access a private file or folder. The message says what to do. */
 export class PrivateFileError extends Error {
   override readonly name = 'PrivateFileError';
 }
 
-/** The state folder cannot be used. The message says what to do. */
+/** The message says what to do. */
 export class StateFolderError extends Error {
   override readonly name = 'StateFolderError';
 }
@@ -54,8 +54,8 @@ const requireWritable = (folder: string): void => {
 };
 
 /**
- * Creates the state folder (0700), or refuses one that others own; a looser mode of our own folder is tightened.
- * @throws PrivateFileError, StateFolderError
+ * Creates the state folder (0700) or tightens its mode; refuses one that others own. @throws
+ * PrivateFileError, StateFolderError
  */
 export const ensurePrivateFolder = (folder: string): void => {
   try {
@@ -74,7 +74,7 @@ const createToken = (path: string): string => {
     writeSync(file, `${token}\n`);
     fsyncSync(file);
   } catch (error) {
-    // Half a token would be refused by every later start.
+    // Every later start would refuse half a token.
     unlinkSync(path);
     throw stateFolderError(dirname(path), error);
   } finally {
@@ -92,7 +92,10 @@ const openToken = (path: string, refuse: (why: string) => never): number => {
   }
 };
 
-/** @throws PrivateFileError when the file is a link, belongs to another, or others may read it */
+/**
+ * @throws PrivateFileError when the file is a link, belongs to somebody else, or is readable by
+ * others
+ */
 export const readExistingToken = (path: string): string => {
   const refuse = (why: string): never => {
     throw new PrivateFileError(`the token file ${path} ${why}; delete it, and a new token is made`);
@@ -109,6 +112,6 @@ export const readExistingToken = (path: string): string => {
   }
 };
 
-/** Creates the token on first use (rule R5). @throws as `readExistingToken`, StateFolderError */
+/** Creates the token on first use. @throws as `readExistingToken`, StateFolderError */
 export const readToken = (path: string): string =>
   lstatSync(path, { throwIfNoEntry: false }) === undefined ? createToken(path) : readExistingToken(path);

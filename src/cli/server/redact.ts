@@ -1,4 +1,4 @@
-/** Replaces exact secret values in a text (rule R23). `secrets` is called each time. */
+/** Replaces exact secret values in a text. `secrets` is called each time. */
 export const createRedactor =
   (secrets: () => readonly string[]): ((text: string) => string) =>
   (text) =>

@@ -19,6 +19,5 @@ const fixed = [
 const valueAt = (config: Config, path: string): unknown =>
   path.split('.').reduce<unknown>((value, key) => (value as Readonly<Record<string, unknown>>)[key], config);
 
-/** Lists the changed keys that need a restart. */
 export const needsRestart = (before: Config, after: Config): readonly string[] =>
   fixed.filter((path) => JSON.stringify(valueAt(before, path)) !== JSON.stringify(valueAt(after, path)));

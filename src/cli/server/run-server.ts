@@ -19,25 +19,23 @@ import { type Serving, serve } from './serve.ts';
 import { createTokenSource } from './token-source.ts';
 
 export interface RunningServer extends Serving {
-  /** Reloads the configuration. A bad file changes nothing. */
+  /** A bad file changes nothing. */
   reload(): void;
 }
 
 export interface RunServerOptions {
   readonly project: Project;
-  /** Reads the configuration, at the start and at every reload. @throws ConfigError */
+  /** Called at the start and at every reload. @throws ConfigError */
   readonly load: () => LoadedConfig;
   readonly env: NodeJS.ProcessEnv;
-  /** Serves XState's inspector at GET /inspect. */
   readonly inspect: boolean;
-  /** Time for running attempts to finish after a signal. Then they wait for the next start. */
+  /** Time (ms) for running attempts to finish after a signal; then they wait for the next start. */
   readonly drainMs: number;
 }
 
 /**
- * Starts the server of one project: one per project, on loopback, with its token file and server.json in place before
- * it says so.
- * @throws ConfigError, PrivateFileError, AlreadyServedError, PortInUseError
+ * Starts the server of one project on loopback. Its token file and server.json exist before it
+ * announces itself. @throws ConfigError, PrivateFileError, AlreadyServedError, PortInUseError
  */
 export const runServer = async ({ project, load, env, inspect, drainMs }: RunServerOptions): Promise<RunningServer> => {
   const loaded = load();

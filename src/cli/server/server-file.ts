@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { isJson, textIn } from '../client/json.ts';
 
-/** server.json (CONTRACT 1). */
+/** The address of a running server, for the commands. */
 export interface ServerFile {
   readonly url: string;
   readonly pid: number;
@@ -12,7 +12,7 @@ export interface ServerFile {
   readonly project?: string;
 }
 
-/** Null if the file is missing or invalid. */
+/** Null when the file is missing or invalid. */
 export const readServerFile = (path: string): ServerFile | null => {
   try {
     const file: unknown = JSON.parse(readFileSync(path, 'utf8'));

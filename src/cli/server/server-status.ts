@@ -21,7 +21,6 @@ const checksOf = (health: unknown): readonly StatusRow[] => {
   ]);
 };
 
-/** The failing checks of a running server, one phrase each. */
 export const faultsOf = async (address: Address): Promise<readonly string[]> => {
   try {
     const health = await getJson(address, '/health', healthMs);

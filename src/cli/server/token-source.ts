@@ -2,12 +2,14 @@ import { lstatSync } from 'node:fs';
 import { messageOf } from '../../machines/message-of.ts';
 import { readExistingToken, readToken } from './private-files.ts';
 
-/** The token of a running server. A rotated token counts at once (rule R5); a bad file changes nothing. */
+/**
+ * The token of a running server. A rotated token takes effect at once; a bad file changes nothing.
+ */
 export interface TokenSource {
   current(): string;
   /** Every token since the start, for the redactor. */
   all(): readonly string[];
-  /** The fault of the token file in one sentence, or null. */
+  /** One sentence about a bad token file, or null. */
   problem(): string | null;
 }
 

@@ -10,7 +10,7 @@ export const writeServerFile = (path: string, file: ServerFile): Promise<void> =
     throw stateFolderError(dirname(path), cause);
   });
 
-/** Removes the file if it is still ours. */
+/** Only if the file is still ours. */
 export const removeServerFile = (path: string, pid: number): void => {
   if (readServerFile(path)?.pid === pid) unlinkSync(path);
 };

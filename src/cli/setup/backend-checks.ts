@@ -28,7 +28,7 @@ const roleChecks = ({ roles }: Config, assistants: Assistants): readonly Check[]
     ];
   });
 
-/** Reports the backend that a server would choose now, and why (CONTRACT 8). */
+/** Reports the backend that a server would choose now, and why. */
 export const backendChecks = async (loaded: LoadedConfig, given: NodeJS.ProcessEnv): Promise<readonly Check[]> => {
   const { config } = loaded;
   const env = { ...given };

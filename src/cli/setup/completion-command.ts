@@ -35,7 +35,7 @@ const scripts: { readonly [S in Shell]: (commands: readonly Named[]) => string }
     ].join('\n'),
 };
 
-/** Prints what a shell reads to complete the commands. @throws UsageError where JSON is wanted, which no shell reads */
+/** @throws UsageError with --json, which no shell reads */
 export const completion = (io: Io, json: boolean, shell: Shell, commands: readonly Named[]): number => {
   if (json) throw new UsageError('completion prints a script for the shell; leave out --json');
   io.out(scripts[shell](commands));

@@ -84,7 +84,7 @@ const checkServer = async ({ project }: CommandContext): Promise<Check> => {
   return { check: 'server', status: faults.length === 0 ? 'ok' : 'problem', detail };
 };
 
-/** The folder may be missing; then its parent must be writable. */
+/** When the folder is missing, its parent must be writable. */
 const checkState = ({ project: { stateDir } }: CommandContext): Check => {
   let folder = stateDir;
   while (!existsSync(folder)) folder = dirname(folder);
@@ -97,7 +97,7 @@ const checkState = ({ project: { stateDir } }: CommandContext): Check => {
   }
 };
 
-/** Includes files that are ignored. */
+/** Includes ignored files. */
 const checkProjectRoles = (outcomes: readonly ProjectRoleOutcome[]): readonly Check[] =>
   outcomes.map((outcome) => ({
     check: 'roles',
@@ -149,7 +149,6 @@ const verdictOf = ({ held, tried }: SandboxProbe): string => {
   return held ? 'held   ' : 'ESCAPED';
 };
 
-/** Exit code 1 if a probe escapes or cannot run. */
 export const probeSandbox = async (
   { io, env, json, project }: CommandContext,
   configFile: string | undefined,

@@ -25,8 +25,9 @@ const initEmbedded = async ({ project, io, json }: CommandContext): Promise<numb
 };
 
 /**
- * Makes this folder a project: with bd where bd works, since who installed it and says `init` wants it; else with our
- * own file. What bd wrote is shown, because some of it speaks to agents.
+ * Makes this folder a project: with bd where bd works, since a user who installed it and runs
+ * `init` wants it; else with our own file. Shows what bd wrote, because some of it gives
+ * instructions to agents.
  */
 export const init = async (
   context: CommandContext,

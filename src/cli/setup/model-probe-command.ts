@@ -56,7 +56,7 @@ const windowCheck = ({ api }: Config, { served }: Findings): Check => {
   return { check, status: 'note', detail: `not known; set api.context_window, or it shows when it is full${silent}` };
 };
 
-/** The settings that the probe needed and the configuration does not have. */
+/** Settings that the probe needed and the configuration lacks. */
 const missingSettings = (config: Config, used: Compat): Readonly<Record<string, unknown>> => {
   const { compat } = config.api;
   const needed = {
@@ -80,7 +80,7 @@ const compatCheck = (config: Config, { probes, use }: Findings): readonly Check[
   return missing.length === 0 ? [] : [{ check: 'compat', status: 'problem', detail: `set ${settings}` }];
 };
 
-/** The server has no address for the usual protocol, so that the other one is taken. */
+/** True when the server lacks the usual protocol's endpoint, so the other one is used. */
 const isElsewhere = ({ api }: Config, { probes }: Findings): boolean =>
   api.protocol === 'auto' && probes[0]?.speaks === false;
 
@@ -124,7 +124,10 @@ const probeJson = (config: Config, { probes, use, served }: Findings) => ({
   })),
 });
 
-/** Makes a real request of the configured model and says what it can do; exit code 1 when agents could not work with it. */
+/**
+ * Sends one real request to the configured model and reports what it can do. Exit code 1 when
+ * agents could not work with it.
+ */
 export const probeModelCommand = async (context: CommandContext, configFile: string | undefined): Promise<number> => {
   const { io, env, json } = context;
   const { config } = loadConfig({ config: configFile }, env);

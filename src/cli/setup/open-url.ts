@@ -26,7 +26,6 @@ const stateFoldersOf = (env: NodeJS.ProcessEnv): readonly string[] => {
   }
 };
 
-/** Asks each running server of this user. */
 const findTask = async (taskId: string, env: NodeJS.ProcessEnv): Promise<KnownTask | null> => {
   for (const stateDir of stateFoldersOf(env)) {
     const address = await serverIn(stateDir).catch(() => null);
@@ -41,7 +40,7 @@ const findTask = async (taskId: string, env: NodeJS.ProcessEnv): Promise<KnownTa
   return null;
 };
 
-/** A window that the desktop opens closes when the program ends. */
+/** A window that the desktop opened closes when the program ends. */
 const waitForReader = async (): Promise<void> => {
   if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) return;
   const lines = createInterface({ input: process.stdin, output: process.stdout });
@@ -50,8 +49,8 @@ const waitForReader = async (): Promise<void> => {
 };
 
 /**
- * `agent open-url -- <url>`, which the desktop runs for an `agent://` link. It is dispatched before any parser of flags
- * (rule U2), shows the task and never starts anything (rule U4). Exit code 2 for what is no link of ours, 3 when no
+ * `agent open-url -- <url>`, which the desktop runs for an `agent://` link. It runs before any
+ * parser of flags, shows the task and never starts anything. Exit code 2 for a bad link, 3 when no
  * running server knows the task.
  */
 export const openUrl = async (words: readonly string[], io: Io, env: NodeJS.ProcessEnv): Promise<number> => {

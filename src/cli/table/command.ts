@@ -1,7 +1,6 @@
 import type { Argv } from 'yargs';
 import type { CommandContext } from '../tasks/commands.ts';
 
-/** The flags of every command. */
 export interface Common {
   readonly json: boolean;
   readonly project: string | undefined;
@@ -9,11 +8,11 @@ export interface Common {
   readonly start: boolean;
 }
 
-/** A command as data. `command` is its pattern in the syntax of yargs. */
+/** `command` is its pattern in the syntax of yargs. */
 export interface Command<Args = never> {
   readonly command: string;
   readonly describe: string;
-  /** The advice when a word is left over. Default: one task at a time, or the command's help. */
+  /** The advice for an extra word. Default: one task at a time, or the command's help. */
   readonly instead?: string;
   readonly builder: (parser: Argv) => Argv;
   readonly run: (context: CommandContext, args: Args) => Promise<number>;
@@ -26,5 +25,5 @@ export const onTask = (parser: Argv): Argv =>
 export const withReason = (parser: Argv): Argv =>
   onTask(parser).option('reason', { type: 'string', requiresArg: true, describe: 'Reason, kept with the task' });
 
-/** Types a command by its own arguments, and forgets them for the table. */
+/** Checks a command against its own arguments, then drops their type for the table. */
 export const defineCommand = <Args>(given: Command<Args>): Command => given as unknown as Command;

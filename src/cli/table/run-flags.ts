@@ -1,7 +1,6 @@
 import type { Argv, Options } from 'yargs';
 import { UsageError } from '../config/project.ts';
 
-/** The flags of a run, with their names on the wire. */
 const wireNames = {
   model: 'model',
   timeout: 'timeout_seconds',
@@ -31,7 +30,6 @@ export const withRunFlags = (parser: Argv): Argv =>
 const flagsGiven = (args: RunFlags): readonly RunFlag[] =>
   (Object.keys(wireNames) as readonly RunFlag[]).filter((flag) => args[flag] !== undefined);
 
-/** The flags that were given, by their names on the wire. */
 export const runOptionsOf = (args: RunFlags): Readonly<Record<string, unknown>> =>
   Object.fromEntries(flagsGiven(args).map((flag) => [wireNames[flag], args[flag]]));
 

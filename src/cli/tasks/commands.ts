@@ -10,7 +10,6 @@ import type { Io } from '../output/io.ts';
 import { renderFrame, renderTask } from '../output/render.ts';
 import { followRun, type RunRequest, submit } from '../runs/run-task.ts';
 
-/** The context of every command. */
 export interface CommandContext {
   readonly project: Project;
   readonly connection: Connection;
@@ -55,8 +54,8 @@ export const createOnly = async (context: CommandContext, args: CreateArgs): Pro
 const runOptionsSchema = z.object({ options: optionsSchema });
 
 /**
- * Creates a task and runs it; nothing is created for options that no run takes. The id goes to stderr, since stdout
- * belongs to the run, and into the error when the run is refused.
+ * Checks the run options before it creates the task. The id goes to stderr, since stdout belongs to
+ * the run, and into the error when the run is refused.
  */
 export const createAndRun = async (
   context: CommandContext,

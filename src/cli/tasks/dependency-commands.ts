@@ -26,7 +26,7 @@ interface Branch {
   readonly depends_on: readonly Branch[];
 }
 
-/** The tree of dependencies. A cycle stops where a task appears below itself. */
+/** A cycle stops where a task appears below itself. */
 const branchOf = (id: string, tasks: ReadonlyMap<string, TaskView>, above: readonly string[] = []): Branch => {
   const task = tasks.get(id);
   const below = above.includes(id) ? [] : (task?.dependencies ?? []);

@@ -6,7 +6,10 @@ import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { renderList, renderTask } from '../output/render.ts';
 
-/** `list` and `show`: what people ask all day, so this file and its imports load almost nothing (ADR 0005). */
+/**
+ * `list` and `show` are the most frequent commands, so this file and its imports load almost
+ * nothing (ADR 0005).
+ */
 
 /** Without a server, a started task is not running. */
 const warnStranded = (client: Client, tasks: readonly TaskView[], io: Io): void => {

@@ -20,7 +20,7 @@ const replayedSchema = z.looseObject({
   difference: z.string().nullable(),
 });
 
-/** Turns `{"started":"working"}` into `started.working`. */
+/** `{"started":"working"}` gives `started.working`. */
 const statePath = (value: unknown): string =>
   typeof value === 'object' && value !== null
     ? Object.entries(value)

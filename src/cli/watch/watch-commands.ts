@@ -29,8 +29,8 @@ const waitForAll = async (client: Client, ids: readonly TaskId[], timeoutSeconds
 };
 
 /**
- * Waits until every task is over; a server is needed only while one is not.
- * @returns 0 when all are complete, else the worst of them; 124 when the time is up
+ * Waits until every task has ended; needs a server only until then. @returns 0 when all are
+ * complete, else the worst of them; 124 after the time limit
  */
 export const wait = async (
   { connection, io, json }: CommandContext,
@@ -64,7 +64,6 @@ const explanationSchema = z.looseObject({
   conflicts: z.array(z.object({ task_id: z.string(), branch: z.string(), files: z.array(z.string()) })),
 });
 
-/** Prints the guards of the machine with their current values. */
 export const explainTask = async ({ connection, io, json }: CommandContext, id: string): Promise<number> => {
   const taskId = requireId(id);
   const client = await connection.server();

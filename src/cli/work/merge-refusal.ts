@@ -10,10 +10,7 @@ interface EndFrame {
 const ends: Readonly<Record<string, string>> = { completed: 'complete', failed: 'failed', cancelled: 'cancelled' };
 const isByHand = (data: unknown): boolean => typeof data === 'object' && data !== null && 'by_hand' in data;
 
-/**
- * The end of an attempt: its first end counts, whatever happened to the task later. Null for other
- * frames.
- */
+/** The first end of the attempt, whatever happened to the task later. Null for other frames. */
 export const endOfAttempt = (frame: EndFrame, attempt: number): string | null => {
   const end = frame.attempt === attempt ? ends[frame.type] : undefined;
   return end === 'complete' && isByHand(frame.data) ? 'closed by hand' : (end ?? null);
@@ -25,11 +22,10 @@ export interface MergeWish {
   readonly isLive: boolean;
   /** As `endOfAttempt` returns it. */
   readonly end: string | null;
-  /** Merge without checking the end. */
   readonly force: boolean;
 }
 
-/** Null when the work may be merged (CONTRACT 9). */
+/** Null when the work may be merged. */
 export const refusesMerge = ({ taskId, attempt, isLive, end, force }: MergeWish): Refusal | null => {
   const refuse = (state: string, allowed: readonly string[]): Refusal =>
     refusal('event_not_allowed', { task_id: taskId, event: 'merge', state: `${state} (attempt ${attempt})`, allowed });

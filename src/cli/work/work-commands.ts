@@ -34,14 +34,14 @@ const guardedText = (guarded: readonly string[]): string =>
         '',
       ].join('\n');
 
-/** The patch as a terminal can show it. A character that it would not show may hide what a line does. */
+/** The patch as a terminal can show it: an invisible character may hide what a line does. */
 const patchText = (patch: string): string => {
   const shown = showControls(patch);
   if (shown === patch.replaceAll('\r\n', '\n')) return shown;
   return `# characters that a terminal does not show are written as <U+001B>; --json has the patch as it is\n\n${shown}`;
 };
 
-/** Prints a patch for `git apply`. Works while the attempt runs, too. */
+/** Prints a patch for `git apply`, also while the attempt runs. */
 export const showDiff = async (context: CommandContext, { task_id, attempt, config }: WorkArgs): Promise<number> => {
   const { io, json } = context;
   const taskId = requireId(task_id);
@@ -78,7 +78,7 @@ const endOfAttemptIn = async (
   return null;
 };
 
-/** Advice for a conflict, unless its reason gives one. */
+/** Advice for a conflict, unless its reason already says what to do. */
 const wayOut = ({ branch, why, files }: Extract<Merged, { status: 'conflict' }>, squash: boolean): string => {
   if (why.includes('merge it first')) return '';
   if (squash || files.length > 0) return `\nput it together by hand: git merge ${branch}`;
