@@ -16,6 +16,20 @@ const json = (value) => `${JSON.stringify(value, null, 2)}\n`;
 const schema = z.toJSONSchema(configSchema, { io: 'input' });
 const document = openApiDocument(serverName, version);
 
+/** The shipped default file: the keys that people change first, with the defaults of the schema. */
+const defaultFile = () => {
+  const { server, api, logging } = configSchema.parse({});
+  const { port, host, max_concurrent_agents } = server;
+  const { mode, max_tokens, provider_model, proxy } = api;
+  const { level, format } = logging;
+  return {
+    server: { port, host, max_concurrent_agents },
+    api: { mode, max_tokens, provider_model, proxy: { type: proxy.type } },
+    logging: { level, format },
+  };
+};
+
+generate('configs/agent-server.json', json(defaultFile()));
 generate('configs/agent-server.schema.json', json(schema));
 generate('docs/reference/openapi.json', json(document));
 generate('docs/reference/cli.md', cliPage());

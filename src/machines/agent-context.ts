@@ -26,7 +26,9 @@ export interface AgentLimits {
 
 /** `builtin`: our loop over a model; else an assistant program. */
 export type Backend = 'builtin' | AssistantName;
-export type AssistantName = 'codex' | 'claude' | 'command';
+export const assistantNames = ['codex', 'claude', 'command'] as const;
+export type AssistantName = (typeof assistantNames)[number];
+export const isAssistantName = (name: string): name is AssistantName => assistantNames.some((known) => known === name);
 
 export interface AgentInput {
   readonly taskId: TaskId;

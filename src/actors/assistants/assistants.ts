@@ -4,6 +4,14 @@ import { execa } from 'execa';
 import type { AssistantName } from '../../machines/agent-context.ts';
 import type { Assistant } from './port.ts';
 
+/** Exit code 0 means logged in. */
+const statusCommands = { codex: ['login', 'status'], claude: ['auth', 'status'] } as const;
+export type LoginAssistant = keyof typeof statusCommands;
+/** A variable that counts as a login, which the status command does not report. */
+const loginKeys: Readonly<Record<LoginAssistant, string | null>> = { codex: 'CODEX_API_KEY', claude: null };
+const statusMs = 15_000;
+const checkAgainMs = 10_000;
+
 export interface Assistants {
   /** Has the full path of its program; null for a command that is not configured. */
   of(name: AssistantName): Assistant | null;
@@ -20,7 +28,7 @@ export interface AssistantsOptions {
   readonly codex: Assistant;
   readonly claude: Assistant;
   readonly command: Assistant | null;
-  readonly candidates: readonly ('codex' | 'claude')[];
+  readonly candidates: readonly LoginAssistant[];
   /** The environment of every child process, with PATH. */
   readonly environment: Readonly<Record<string, string>>;
   /** Credentials and other variables of the user; each assistant gets only its own. */
@@ -29,13 +37,6 @@ export interface AssistantsOptions {
   readonly sandboxed: boolean;
   readonly now: () => number;
 }
-
-/** Exit code 0 means logged in. */
-const statusCommands = { codex: ['login', 'status'], claude: ['auth', 'status'] } as const;
-/** A variable that counts as a login, which the status command does not report. */
-const loginKeys = { codex: 'CODEX_API_KEY', claude: null } as const;
-const statusMs = 15_000;
-const checkAgainMs = 10_000;
 
 const isExecutable = (path: string): boolean => {
   try {
@@ -71,7 +72,7 @@ export const createAssistants = (options: AssistantsOptions): Assistants => {
     if (findFor(assistant) !== null) return null;
     return isAbsolute(program) ? `${program} is not a program` : `${program} is not on PATH`;
   };
-  const isLoggedIn = async (name: 'codex' | 'claude'): Promise<boolean> => {
+  const isLoggedIn = async (name: LoginAssistant): Promise<boolean> => {
     const assistant = options[name];
     const key = loginKeys[name];
     if (key !== null && secrets[key] !== undefined) return true;

@@ -1,4 +1,5 @@
 import type { Price, RoleSettings, Settings } from '../../actors/engine/settings.ts';
+import { isAssistantName } from '../../machines/agent-context.ts';
 import { type Role, roles } from '../../machines/task.ts';
 import { applyProjectRoles, type ProjectRoleOutcome } from '../roles/apply-project-roles.ts';
 import { ownRole } from '../roles/own-role.ts';
@@ -42,14 +43,12 @@ const priceFrom = (given: Config['api']['prices'][string]): Price => ({
 
 const isScripted = ({ config }: LoadedConfig): boolean => config.api.backend === 'scripted';
 
-export const isAssistant = (backend: string): boolean => ['codex', 'claude', 'command'].includes(backend);
-
 /** An assistant cannot ask a person for approval. */
 const requireNoApprovals = ({ roles: own, backend }: Settings): void => {
   for (const { role, backend: named, approvals } of Object.values(own))
-    if (isAssistant(named ?? backend) && approvals.length > 0)
+    if (isAssistantName(named ?? backend) && approvals.length > 0)
       throw new ConfigError(
-        `require_approval: the ${role} works with ${named ?? backend}, which cannot ask for leave; name another backend, or leave it out`,
+        `require_approval: the ${role} works with ${named ?? backend}, which cannot ask for approval; name another backend, or remove require_approval`,
       );
 };
 
@@ -57,9 +56,9 @@ const requireNoApprovals = ({ roles: own, backend }: Settings): void => {
 const requireHeld = ({ roles: own, backend }: Settings, required: boolean): void => {
   if (!required) return;
   for (const { role, backend: named } of Object.values(own))
-    if (['claude', 'command'].includes(named ?? backend))
+    if (isAssistantName(named ?? backend) && (named ?? backend) !== 'codex')
       throw new ConfigError(
-        `sandbox.mode is required, but the ${role} works with ${named ?? backend}, which sandbox.assistants lets out; set that to on, or name another backend`,
+        `sandbox.mode is required, but the ${role} works with ${named ?? backend}, which runs outside the sandbox; set sandbox.assistants to on, or name another backend`,
       );
 };
 
@@ -71,7 +70,7 @@ const requirePrices = (settings: Settings, scripted: boolean): void => {
     const backend = own.backend ?? settings.backend;
     // An assistant that reports its cost needs no price.
     if (backend === 'claude' || backend === 'scripted') continue;
-    const model = own.model ?? (isAssistant(backend) ? backend : defaultModel);
+    const model = own.model ?? (isAssistantName(backend) ? backend : defaultModel);
     if ((own.maxCostUsd ?? maxCostUsd) !== null && prices[model] === undefined && model !== 'scripted')
       throw new ConfigError(`max_cost_usd: the ${own.role} runs ${model}, whose price is not in api.prices`);
   }

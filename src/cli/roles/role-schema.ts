@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { toolNames } from '../../actors/tools/names.ts';
+import { assistantNames } from '../../machines/agent-context.ts';
 
 const positive = z.int().min(1);
 const commandText = z.string().min(1).max(4_000);
 const usd = z.number().positive().max(1_000_000);
 
 export const tool = z.enum(toolNames);
-export const backend = z.enum(['auto', 'builtin', 'scripted', 'codex', 'claude', 'command']);
+export const backend = z.enum(['auto', 'builtin', 'scripted', ...assistantNames]);
 
 /** Limits of an attempt, for all roles or for one. */
 export const limitKeys = {
@@ -22,7 +23,7 @@ const roleLimits = {
 
 const toolList = z
   .array(tool)
-  .refine((names) => names.includes('finish'), 'must hold finish, or the role could never end')
+  .refine((names) => names.includes('finish'), 'must include finish; without it the role could never end')
   .optional()
   .describe('the tools that the role may call; finish must be one of them');
 const successCriteria = z
@@ -33,7 +34,7 @@ const successCriteria = z
 const parts = {
   backend: backend.optional().describe('who does the work of the role; unset: api.backend'),
   tools: toolList,
-  require_approval: z.array(tool).optional().describe('tools that need the approval of a person'),
+  require_approval: z.array(tool).optional().describe("tools that need a person's approval"),
   verify: z
     .array(commandText)
     .max(20)
@@ -83,7 +84,7 @@ export const userRole = z
   })
   .refine((role) => role.prompt === undefined || role.prompt_file === undefined, {
     path: ['prompt_file'],
-    message: 'cannot stand beside prompt',
+    message: 'cannot be combined with prompt',
   });
 
 /** A role file of a project, in `.agent/roles`. It restricts a role or adds checks (ADR 0018). */
@@ -93,7 +94,7 @@ export const projectRole = z.strictObject({
   limits: z.strictObject(roleLimits).default({}),
   require_approval: z.array(tool).default([]),
   verify: z.array(commandText).max(10).default([]),
-  network: z.literal(false, 'a project can only take it away').optional(),
+  network: z.literal(false, 'a project can only revoke it').optional(),
   success_criteria: successCriteria.default([]),
   notes: z.string().min(1).max(4_000).optional(),
 });

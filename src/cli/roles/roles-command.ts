@@ -1,8 +1,9 @@
 import type { RoleSettings, Settings } from '../../actors/engine/settings.ts';
+import { isAssistantName } from '../../machines/agent-context.ts';
 import { plural } from '../../machines/plural.ts';
 import { roles } from '../../machines/task.ts';
 import { loadConfig } from '../config/config.ts';
-import { isAssistant, resolveSettings } from '../config/settings.ts';
+import { resolveSettings } from '../config/settings.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { stripControls } from '../output/safe-text.ts';
 import type { CommandContext } from '../tasks/commands.ts';
@@ -18,7 +19,7 @@ interface Source {
 const modelOf = ({ defaultModel, backend }: Settings, own: RoleSettings): string | null => {
   const chosen = own.backend ?? backend;
   if (chosen === 'scripted') return 'scripted';
-  return own.model ?? (isAssistant(chosen) ? null : defaultModel);
+  return own.model ?? (isAssistantName(chosen) ? null : defaultModel);
 };
 
 const describeRole = (

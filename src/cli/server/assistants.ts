@@ -1,4 +1,4 @@
-import { type Assistants, createAssistants } from '../../actors/assistants/assistants.ts';
+import { type Assistants, createAssistants, type LoginAssistant } from '../../actors/assistants/assistants.ts';
 import { createClaude } from '../../actors/assistants/claude.ts';
 import { createCodex } from '../../actors/assistants/codex.ts';
 import { createCommand } from '../../actors/assistants/command.ts';
@@ -36,7 +36,7 @@ const at = (path: string | undefined) => (path === undefined ? {} : { path });
  * Candidates of the automatic choice: none behind a proxy; only codex outside our sandbox, since it
  * has its own.
  */
-const candidatesOf = ({ api, sandbox }: Pick<Config, 'api' | 'sandbox'>): readonly ('codex' | 'claude')[] => {
+const candidatesOf = ({ api, sandbox }: Pick<Config, 'api' | 'sandbox'>): readonly LoginAssistant[] => {
   if (api.mode === 'proxy') return [];
   return sandbox.mode === 'required' && sandbox.assistants === 'off' ? ['codex'] : ['codex', 'claude'];
 };

@@ -8,6 +8,7 @@ import { parseScript } from '../../actors/model/script.ts';
 import { createScriptedModel } from '../../actors/model/scripted.ts';
 import { selectModel } from '../../actors/model/select-model.ts';
 import { defaultTimeouts } from '../../actors/model/watchdog.ts';
+import { isAssistantName } from '../../machines/agent-context.ts';
 import { ConfigError, configFolder, type LoadedConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
 import { keyVariable } from '../config/settings.ts';
@@ -56,7 +57,7 @@ export const modelNote = (
   { api }: Config,
   { selectModel, assistants }: { selectModel: (requested: string) => Model | null; assistants: Assistants },
 ): { readonly ok: boolean; readonly detail: string; readonly assistant?: string } => {
-  if (api.backend === 'codex' || api.backend === 'claude' || api.backend === 'command') {
+  if (isAssistantName(api.backend)) {
     const problem = assistants.problem(api.backend);
     const detail = `${api.backend}, by api.backend`;
     return problem === null

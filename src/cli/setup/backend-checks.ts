@@ -1,5 +1,6 @@
 import type { Assistants } from '../../actors/assistants/assistants.ts';
 import { childEnvironment } from '../../actors/process/run-command.ts';
+import { isAssistantName } from '../../machines/agent-context.ts';
 import type { LoadedConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
 import { keyVariable } from '../config/settings.ts';
@@ -12,14 +13,10 @@ export interface Check {
   readonly detail: string;
 }
 
-const assistantNames = ['codex', 'claude', 'command'] as const;
-const isAssistant = (name: string): name is (typeof assistantNames)[number] =>
-  assistantNames.some((known) => known === name);
-
 const roleChecks = ({ roles }: Config, assistants: Assistants): readonly Check[] =>
   Object.entries(roles).flatMap(([role, own]) => {
     if (own?.backend === undefined) return [];
-    const problem = isAssistant(own.backend) ? assistants.problem(own.backend) : null;
+    const problem = isAssistantName(own.backend) ? assistants.problem(own.backend) : null;
     const detail = `${own.backend}, by roles.${role}.backend`;
     return [
       problem === null
@@ -40,7 +37,7 @@ export const backendChecks = async (loaded: LoadedConfig, given: NodeJS.ProcessE
   if (!modelNote(config, parts).ok) await assistants.checkLogins();
   const { ok, detail } = modelNote(config, parts);
   const scripted = config.api.backend === 'scripted';
-  const why = ok && key !== null && !scripted && !isAssistant(config.api.backend) ? `; ${keyVariable} is set` : '';
+  const why = ok && key !== null && !scripted && !isAssistantName(config.api.backend) ? `; ${keyVariable} is set` : '';
   const status = scripted ? 'note' : ok ? 'ok' : 'problem';
   return [
     { check: 'model', status, detail: `${detail.replace(/^none: /, '')}${why}` },
