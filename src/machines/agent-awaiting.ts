@@ -45,21 +45,21 @@ export const lateResumes = [
 
 export const awaitingInput = agentSetup.createStateConfig({
   tags: ['awaiting', 'lent', 'phase:awaiting_input'],
-  meta: { says: 'the agent asked a person and goes on with the answer' },
+  meta: { says: 'the agent asked a person and continues with the answer' },
   invoke: lendSlot,
   on: { DEADLINE: [takeFallbackTo('considering'), failUnanswered], respond: answered('considering') },
 });
 
 export const awaitingApproval = agentSetup.createStateConfig({
   tags: ['awaiting', 'lent', 'phase:awaiting_approval'],
-  meta: { says: 'a person must allow the calls of this turn; what is denied is not made' },
+  meta: { says: 'a person must approve the calls of this turn; a denied call is not made' },
   invoke: lendSlot,
   on: { DEADLINE: [takeFallbackTo('acting'), failUnanswered], respond: answered('acting') },
 });
 
 export const awaitingDecision = agentSetup.createStateConfig({
   tags: ['awaiting', 'lent', 'phase:awaiting_input'],
-  meta: { says: 'the end of a server left unclear what a call or an assistant did; a person says what to do' },
+  meta: { says: 'a server stopped during a call, whose outcome is unknown; a person decides' },
   invoke: lendSlot,
   on: {
     DEADLINE: failUnanswered,
@@ -83,7 +83,9 @@ const goOn = (at: GoesOnAt) =>
 
 export const returning = agentSetup.createStateConfig({
   tags: ['lent', 'phase:waiting_for_slot'],
-  meta: { says: 'a person answered; it goes on when it has a slot again, before those who have not begun' },
+  meta: {
+    says: 'a person answered; the attempt continues when it has a slot again, before tasks that have not started',
+  },
   invoke: {
     id: 'regain',
     src: 'regainSlot',

@@ -20,7 +20,7 @@ export const costLimitReached = ({ limits, usage }: AgentContext): Failure =>
   failureOf(
     'budget_exceeded',
     usage.cost_usd === undefined
-      ? `the limit of ${limits.maxCostUsd} USD cannot be kept: the price of the model is not known`
+      ? `the limit of ${limits.maxCostUsd} USD cannot be enforced: the price of the model is unknown`
       : `the limit of ${limits.maxCostUsd} USD is reached`,
     { limit: 'max_cost_usd', max_cost_usd: limits.maxCostUsd, cost_usd: usage.cost_usd ?? null },
   );
@@ -54,7 +54,7 @@ export const malformedCalls = ({ strikes, problem }: AgentContext): Failure =>
 export const conversationTooLong = ({ limits }: AgentContext): Failure =>
   failureOf(
     'model_failed',
-    "the conversation is longer than the model's context, also after its older part was replaced by a summary",
+    "the conversation is longer than the model's context, even after a summary replaced its older part",
     { kind: 'context_overflow', compacted: true, context_window: limits.contextWindow },
   );
 

@@ -83,7 +83,7 @@ export const agentMachine = agentSetup.createMachine({
       tags: 'phase:preparing',
       exit: { type: 'noteConflicts', params: conflictsOfStart },
       meta: {
-        says: 'opens the workspace and writes the first message, or sets the table as an earlier process left it',
+        says: 'opens the workspace and writes the first message, or restores both after a restart',
       },
       invoke: {
         id: 'prepare',
@@ -122,7 +122,7 @@ export const agentMachine = agentSetup.createMachine({
       on: { DEADLINE: lateResumes },
     },
     considering: {
-      meta: { says: 'may it take another turn?' },
+      meta: { says: 'checks the limits before the next turn' },
       always: [
         { guard: 'outOfTurns', target: 'failed', actions: 'blameTurns' },
         { guard: 'outOfTokens', target: 'failed', actions: 'blameTokens' },
@@ -207,7 +207,7 @@ export const agentMachine = agentSetup.createMachine({
     compacting,
     pausing: {
       tags: 'phase:backing_off',
-      meta: { says: 'the call of the model failed in a way that may pass; it is made again' },
+      meta: { says: 'the model call failed temporarily; it is repeated at the deadline' },
       on: {
         DEADLINE: [
           { guard: 'mayCompactAgain', target: 'compacting', actions: 'endPause' },
@@ -260,7 +260,7 @@ export const agentMachine = agentSetup.createMachine({
     done: {
       type: 'final',
       tags: ['ended', 'phase:closing'],
-      meta: { says: 'the agent called finish, or the assistant gave its result' },
+      meta: { says: 'the agent called finish, or the assistant reported its result' },
     },
     failed: {
       type: 'final',

@@ -28,7 +28,7 @@ const messages: { readonly [Code in ErrorCode]: (facts: ErrorFacts[Code]) => str
   event_not_allowed: ({ task_id, event, state, allowed }) =>
     `task ${task_id} is ${state}: ${event} is not allowed now; allowed: ${allowed.join(', ') || 'nothing'}`,
   role_unknown: ({ role }) => `unknown role ${JSON.stringify(role)}; the roles are ${roles.join(', ')}`,
-  queue_full: ({ limit }) => `the queue holds its limit of ${limit} tasks; try again when some have finished`,
+  queue_full: ({ limit }) => `the queue is full (${limit} tasks); try again when some have finished`,
   credential_missing: ({ variable, problem }) =>
     `${variable} is not set${problem === undefined ? '' : ` and ${problem}`}: set it to your provider's key, log in to a coding assistant ('codex login' or 'claude auth login'), or choose the built-in fake model 'scripted'`,
   tracker_unavailable: ({ detail, remedy }) => `the task tracker cannot be used: ${detail}; ${remedy}`,

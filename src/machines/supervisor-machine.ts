@@ -138,7 +138,7 @@ export const supervisorMachine = setup({
     refuseAgent: emit((_, { key }: { key: string }) => ({
       type: 'agent.ended' as const,
       key,
-      outcome: crashed('an agent was requested for a task that holds no slot'),
+      outcome: crashed('an agent was requested for a task without a slot'),
     })),
   },
 }).createMachine({
@@ -193,11 +193,11 @@ export const supervisorMachine = setup({
   },
   states: {
     restoring: {
-      meta: { says: 'the tasks of an earlier process come back to the queue; nobody gets a slot before all are there' },
+      meta: { says: 'the tasks of an earlier process return to the queue; no slot is granted until all have' },
       on: { 'queue.opened': 'open', drain: 'draining' },
     },
     open: {
-      meta: { says: 'free slots are given to those who wait' },
+      meta: { says: 'free slots go to waiting tasks' },
       always: [
         { guard: 'isTripped', target: 'paused' },
         { guard: 'mayReturn', actions: 'giveSlotAgain' },
@@ -206,13 +206,15 @@ export const supervisorMachine = setup({
       on: { drain: 'draining' },
     },
     paused: {
-      meta: { says: 'the provider is down: attempt after attempt failed alike; nobody gets a slot for a while' },
+      meta: {
+        says: 'the provider is down: several attempts in a row failed with the same error; no slot is granted until the pause ends',
+      },
       entry: ['beginPause', 'tellPause'],
       always: { guard: 'hasRecovered', target: 'open', actions: 'forgetPauses' },
       on: { 'pause.over': 'probing', drain: 'draining' },
     },
     probing: {
-      meta: { says: 'one gets a slot, to see whether the provider answers again' },
+      meta: { says: 'one task gets a slot, to test whether the provider answers again' },
       entry: 'beginProbe',
       always: [
         { guard: 'hasRecovered', target: 'open', actions: 'forgetPauses' },
@@ -223,7 +225,7 @@ export const supervisorMachine = setup({
       on: { drain: 'draining' },
     },
     draining: {
-      meta: { says: 'the server is stopping: who holds a slot goes on, nobody gets one' },
+      meta: { says: 'the server is stopping: tasks with a slot continue, no slot is granted' },
       always: { guard: 'mayReturn', actions: 'giveSlotAgain' },
     },
   },

@@ -68,7 +68,7 @@ export const taskMachine = taskSetup.createMachine({
     },
     failed: {
       tags: ['failed', 'settled'],
-      meta: { says: 'the last attempt failed and none will follow by itself' },
+      meta: { says: 'the last attempt failed and no automatic one follows' },
       on: { retry, close, 'tracker.observed': followTracker },
     },
     cancelled: {

@@ -39,19 +39,19 @@ export const queued = taskSetup.createStateConfig({
   states: {
     idle: {
       tags: ['resting', 'phase:waiting_for_run'],
-      meta: { says: 'nobody has asked for a run' },
+      meta: { says: 'no run was requested' },
       entry: 'clearDeadline',
       on: restingEvents,
     },
     refused: {
       tags: ['resting', 'refused', 'phase:waiting_for_run'],
       entry: 'clearDeadline',
-      meta: { says: 'Spec 7: the last request was refused, with its reason; the task is still queued' },
+      meta: { says: 'the last request was refused, with a reason; the task is still queued' },
       on: restingEvents,
     },
     checking: {
       tags: ['pending', 'answering', 'quiet', 'phase:preparing'],
-      meta: { says: 'Spec 4: validate that the task exists, check dependencies' },
+      meta: { says: 'looks up whether the task exists and its dependencies are complete' },
       entry: within(waits.lookingUp),
       invoke: {
         id: 'lookUp',
@@ -88,7 +88,7 @@ export const queued = taskSetup.createStateConfig({
     },
     asking: {
       tags: ['pending', 'answering', 'quiet', 'phase:waiting_for_slot'],
-      meta: { says: 'the supervisor lets it wait for a slot, or refuses it since the queue is full' },
+      meta: { says: 'the supervisor queues the task, or refuses it because the queue is full' },
       entry: within(waits.asking),
       invoke: {
         id: 'requestSlot',
@@ -114,7 +114,7 @@ export const queued = taskSetup.createStateConfig({
     },
     waitingForSlot: {
       tags: ['pending', 'quiet', 'phase:waiting_for_slot'],
-      meta: { says: 'Spec 8: at most the configured number of agents run at once' },
+      meta: { says: 'waits until fewer agents run than the configured maximum' },
       entry: within(waits.queueing),
       invoke: {
         id: 'waitForSlot',
@@ -135,13 +135,13 @@ export const queued = taskSetup.createStateConfig({
     },
     backingOff: {
       tags: ['pending', 'phase:backing_off'],
-      meta: { says: 'the last attempt failed in a way that may pass; the next one follows at the deadline' },
+      meta: { says: 'the last attempt failed temporarily; the next one follows at the deadline' },
       entry: 'setBackoff',
       on: { cancel, 'tracker.observed': closedByHand, DEADLINE: { guard: 'deadlinePassed', target: 'checking' } },
     },
     releasing: {
       tags: ['pending', 'phase:closing'],
-      meta: { says: 'it failed before it had a slot; the tracker is told' },
+      meta: { says: 'failed before it had a slot; tells the tracker' },
       entry: within(waits.releasing),
       invoke: {
         id: 'release',
@@ -154,7 +154,7 @@ export const queued = taskSetup.createStateConfig({
     },
     cancelling: {
       tags: ['pending', 'answering', 'phase:cancelling'],
-      meta: { says: 'cancelled before it had a slot; the tracker is told' },
+      meta: { says: 'cancelled before it had a slot; tells the tracker' },
       entry: within(waits.releasing),
       invoke: {
         id: 'release',
@@ -167,7 +167,7 @@ export const queued = taskSetup.createStateConfig({
     },
     closing: {
       tags: ['pending', 'answering', 'phase:closing'],
-      meta: { says: 'Spec 4, agent close: somebody marks the task complete by hand' },
+      meta: { says: 'a person marked the task complete (agent close); tells the tracker' },
       entry: within(waits.closing),
       invoke: {
         id: 'close',
@@ -183,7 +183,7 @@ export const queued = taskSetup.createStateConfig({
     },
     reopening: {
       tags: ['pending', 'answering', 'phase:preparing'],
-      meta: { says: 'CONTRACT 2: back to queued in the tracker, with nobody asked to run it yet' },
+      meta: { says: 'opens the task in the tracker again; no run was requested yet' },
       entry: within(waits.closing),
       invoke: {
         id: 'reopen',

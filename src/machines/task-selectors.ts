@@ -93,13 +93,13 @@ const asRefusal = (error: unknown): Refusal | null =>
 export const trackerUnavailable = ({ event }: Erred): { refusal: Refusal } => ({
   refusal:
     asRefusal(event.error) ??
-    refusal('tracker_unavailable', { detail: messageOf(event.error), remedy: 'mend it, then ask again' }),
+    refusal('tracker_unavailable', { detail: messageOf(event.error), remedy: 'repair it, then try again' }),
 });
 export const trackerTimeout = (): { refusal: Refusal } => ({
-  refusal: refusal('tracker_unavailable', { detail: 'it did not answer in time', remedy: 'ask again' }),
+  refusal: refusal('tracker_unavailable', { detail: 'it did not answer in time', remedy: 'try again' }),
 });
 export const queueTimeout = (): { refusal: Refusal } => ({
-  refusal: refusal('internal', { detail: 'the queue did not answer in time; ask again' }),
+  refusal: refusal('internal', { detail: 'the queue did not answer in time; try again' }),
 });
 export const isAway = ({ event }: Erred): { away: boolean } => ({ away: asRefusal(event.error) !== null });
 export const workFailure = ({ event }: Erred) => ({ failure: failureOf('internal', messageOf(event.error)) });

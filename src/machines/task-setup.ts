@@ -123,12 +123,12 @@ export const taskSetup = setup({
       deadlineAt: ({ context, event }) => event.at + Math.min(1_000 * 2 ** (context.trackerTries - 1), 30_000),
     }),
     recordOvertaken: assign({
-      reason: 'somebody closed the task in the tracker while the attempt was at work',
+      reason: 'somebody closed the task in the tracker while the attempt was running',
     }),
     recordTaken: assign({
       refusal: ({ context }, { holder }: { holder?: string | null }) =>
         refusal('tracker_conflict', { task_id: context.taskId, holder: holder ?? 'somebody' }),
-      reason: 'somebody took the task in the tracker while the attempt was at work',
+      reason: 'somebody took the task in the tracker while the attempt was running',
     }),
     recordGivenUp: assign({
       failure: ({ context }): Failure => ({

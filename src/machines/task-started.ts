@@ -43,7 +43,7 @@ const failLate = (what: string) =>
  */
 export const started = taskSetup.createStateConfig({
   tags: ['started', 'pending', 'live'],
-  meta: { says: 'a slot is held and an attempt is live' },
+  meta: { says: 'the task has a slot and a live attempt' },
   exit: 'clearDeadline',
   invoke: {
     id: 'holdSlot',
@@ -56,7 +56,7 @@ export const started = taskSetup.createStateConfig({
   states: {
     claiming: {
       tags: 'phase:preparing',
-      meta: { says: 'Spec 4: mark started; the tracker start command is issued' },
+      meta: { says: 'marks the task started in the tracker' },
       entry: within(waits.claiming),
       invoke: {
         id: 'claim',
@@ -75,7 +75,7 @@ export const started = taskSetup.createStateConfig({
     },
     working: {
       tags: ['quiet', 'phase:preparing'],
-      meta: { says: 'Spec 4: execute; the agent of the role works' },
+      meta: { says: 'the agent of the role works on the task' },
       entry: within(waits.working),
       invoke: {
         id: 'work',
@@ -134,7 +134,7 @@ export const started = taskSetup.createStateConfig({
     },
     recording: {
       tags: 'phase:closing',
-      meta: { says: 'Spec 2.1: keeps what was changed on its branch and writes the results file' },
+      meta: { says: 'saves the changes on the branch of the attempt and writes the results file' },
       entry: within(waits.recording),
       invoke: {
         id: 'record',
@@ -150,7 +150,7 @@ export const started = taskSetup.createStateConfig({
     },
     merging: {
       tags: 'phase:closing',
-      meta: { says: "brings the work into the project's own branch, or makes a task that says what is in the way" },
+      meta: { says: "merges the work into the project's branch, or creates a task that names the conflict" },
       entry: within(waits.merging),
       invoke: {
         id: 'merge',
@@ -163,7 +163,7 @@ export const started = taskSetup.createStateConfig({
     },
     closing: {
       tags: 'phase:closing',
-      meta: { says: 'Spec 3: the close command is issued for the task' },
+      meta: { says: 'closes the task in the tracker' },
       entry: within(waits.closing),
       invoke: {
         id: 'close',
@@ -179,7 +179,7 @@ export const started = taskSetup.createStateConfig({
     },
     failing: {
       tags: 'phase:closing',
-      meta: { says: 'stops what the attempt left running and gives the task back to the tracker' },
+      meta: { says: 'stops the processes of the attempt and releases the task in the tracker' },
       entry: within(waits.releasing),
       invoke: {
         id: 'release',
@@ -195,7 +195,7 @@ export const started = taskSetup.createStateConfig({
     },
     cancelling: {
       tags: ['answering', 'phase:cancelling'],
-      meta: { says: 'held until no process of the attempt is alive' },
+      meta: { says: 'keeps the slot until no process of the attempt runs' },
       entry: within(waits.releasing),
       invoke: {
         id: 'release',
@@ -244,7 +244,7 @@ export const started = taskSetup.createStateConfig({
     },
     telling: {
       tags: 'phase:waiting_for_tracker',
-      meta: { says: 'the tracker cannot be used now; it is told when it is back' },
+      meta: { says: 'the tracker is unavailable; it is told when it is back' },
       initial: 'claiming',
       states: {
         claiming: {

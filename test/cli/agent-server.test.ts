@@ -166,7 +166,7 @@ test('a task that a dead server left behind is shown with a note, and asks at th
   let asked = await agent('show', id, '--json');
   while (!asked.out.includes('awaiting_input')) asked = await agent('show', id, '--json');
 
-  expect(stranded.err).toContain(`no server runs, so nothing is done for ${id}`);
+  expect(stranded.err).toContain(`no server runs, so ${id} makes no progress`);
   expect(JSON.parse(asked.out)).toMatchObject({
     status: 'started',
     attempt: 1,
@@ -349,7 +349,7 @@ test.each<[string, (path: string) => void]>([
   const ended = await server('--server');
 
   expect(ended.code).toBe(1);
-  expect(ended.err).toContain('delete it, and a new token is made');
+  expect(ended.err).toContain('delete it, and the server makes a new one');
 });
 
 test('the provider key reaches no child process, log or journal', async () => {

@@ -115,7 +115,7 @@ test('--async returns at once, and the work goes on without the client', async (
   await until(() => existsSync(join(root, '.beads', 'tasks', `task-${id}`, '30-results.md')));
   const followed = await agent('logs', '-f', id);
 
-  expect(started).toMatchObject({ code: 0, out: expect.stringContaining('goes on in the background') });
+  expect(started).toMatchObject({ code: 0, out: expect.stringContaining('continues in the background') });
   expect(followed.code).toBe(0);
   expect(followed.out).toContain('in the background');
 });
@@ -354,7 +354,7 @@ test('the server is started, asked and stopped by the CLI, and its token replace
   expect(answer.status).toBe(401);
   expect(readFileSync(join(stateDir, 'token'), 'utf8').trim()).not.toBe(before);
   expect(JSON.parse(after.out)).toMatchObject({ running: true, health: { status: 'healthy' } });
-  expect(stopped).toMatchObject({ code: 0, out: expect.stringContaining('is stopped') });
+  expect(stopped).toMatchObject({ code: 0, out: expect.stringContaining('has stopped') });
   expect((await agent('server', 'status')).code).toBe(6);
 });
 
@@ -365,7 +365,7 @@ test('init makes a project, and twice is once', async () => {
   const second = await agent('init');
 
   expect(first.out).toBe(`wrote ${join(root, '.beads', 'issues.jsonl')}\n`);
-  expect(second).toMatchObject({ code: 0, out: expect.stringContaining('is there already') });
+  expect(second).toMatchObject({ code: 0, out: expect.stringContaining('already exists') });
   expect((await agent('list', '--json')).out).toBe('[]\n');
 });
 

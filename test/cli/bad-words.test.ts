@@ -19,7 +19,7 @@ test('text that begins with a dash goes after --, and who does not know is told'
 test.each([
   [['create', 'x', '--priority', 'high'], '--priority needs a number'],
   [['diff', 'bd-1', '--attempt', 'last'], '--attempt needs a number'],
-  [['list', '--status', 'bogus'], 'no task has the status bogus; ours are queued, started'],
+  [['list', '--status', 'bogus'], 'no task has the status bogus; the statuses are queued, started'],
 ] as const)('%j ends with 2', async (words, message) => {
   expect(await openProject().agent(...words)).toMatchObject({ code: 2, err: expect.stringContaining(message) });
 });

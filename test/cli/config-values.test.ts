@@ -15,7 +15,7 @@ test('a person may take any time by default, and an answer that counts after a t
 
   expect(load({}).agent.answer_timeout_seconds).toBe(0);
   expect(() => load({ agent: answered })).toThrow(
-    'agent.default_answer: never counts while agent.answer_timeout_seconds is 0',
+    'agent.default_answer: has no effect while agent.answer_timeout_seconds is 0',
   );
   expect(load({ agent: { ...answered, answer_timeout_seconds: 60 } }).agent).toMatchObject(answered);
 });

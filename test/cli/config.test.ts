@@ -22,7 +22,7 @@ test.each<[string, object, string]>([
     { roles: { tester: { tools: ['rm', 'finish'] } } },
     'roles.tester.tools.0: expected read, write',
   ],
-  ['a role that could never end', { roles: { tester: { tools: ['read'] } } }, 'roles.tester.tools: must hold finish'],
+  ['a role that could never end', { roles: { tester: { tools: ['read'] } } }, 'roles.tester.tools: must include finish'],
   ['a role that does not exist', { roles: { janitor: {} } }, 'roles.janitor: is not known here'],
   ['no turns', { agent: { max_turns: 0 } }, 'agent.max_turns: expected a whole number from 1 to 1000, got 0'],
   [
@@ -260,7 +260,7 @@ test('SIGHUP takes a new configuration while agents run, and keeps a bad file ou
 
   writeFileSync(project.configFile, '{"server":{"max_concurrent_agents":0}}');
   process.kill(pid, 'SIGHUP');
-  await until(() => log().includes('the earlier one stays'));
+  await until(() => log().includes('the previous one stays'));
 
   expect(log()).toContain('server.max_concurrent_agents: ');
   expect(await cap()).toBe(4);

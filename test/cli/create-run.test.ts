@@ -63,5 +63,5 @@ test.each([
     error: { code: 'credential_missing', task_id: task.task_id },
   });
   expect(err).toContain(`created ${task.task_id}\n`);
-  expect(err).toContain(`${task.task_id} stays; run it with: agent tester ${task.task_id}\n`);
+  expect(err).toContain(`${task.task_id} is kept; run it with: agent tester ${task.task_id}\n`);
 });

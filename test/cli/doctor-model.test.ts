@@ -53,7 +53,7 @@ test('a good server: both protocols are tried, and the one in use, the window an
   expect(out).toMatch(/ok +chat +reachable, authorised, knows the model, streams, calls tools, reports usage/);
   expect(out).toMatch(/ok +responses/);
   expect(out).toMatch(/ok +protocol +chat, by api\.protocol auto/);
-  expect(out).toMatch(/note +window +the server says 32768 tokens, we take nothing; set api\.context_window/);
+  expect(out).toMatch(/note +window +the server says 32768 tokens \(assumed: nothing\); set api\.context_window/);
   expect(code).toBe(0);
   const asked = requests.find(({ path }) => path.endsWith('/chat/completions'));
   expect(asked?.body).toMatchObject({ model, stream: true, tools: [{ function: { name: 'note' } }] });
@@ -95,7 +95,7 @@ test('a wrong key is said once, and no other protocol is tried with it', async (
   const { code, out, requests } = await doctor({ models: refused, chat: refused, responses: refused });
 
   expect(out).toMatch(/problem +chat +reachable, but not authorised: the provider refused the key \(HTTP 401\)/);
-  expect(out).toMatch(/problem +protocol +none does/);
+  expect(out).toMatch(/problem +protocol +none works/);
   expect(code).toBe(1);
   expect(requests.filter(({ path }) => !path.endsWith('/models'))).toHaveLength(1);
 });
@@ -132,14 +132,14 @@ test.each<[string, string, Answer, RegExp]>([
     'writes nonsense',
     'library',
     { kind: 'answer', calls: [{ id: 'c', name: 'note', arguments: '{"text' }] },
-    /calls no tools; take a model that can call tools/,
+    /calls no tools; use a model that can call tools/,
   ],
 ])('a model that %s cannot be worked with, and the hint fits its server', async (_, owned_by, chat, words) => {
   const { code, out } = await doctor({ models: serves({ owned_by }), chat });
 
   expect(out).toMatch(new RegExp(`problem +chat +.*${words.source}`));
   expect(out).toMatch(/note +responses +the server does not speak it/);
-  expect(out).toMatch(/problem +protocol +none does: agents cannot work with this model/);
+  expect(out).toMatch(/problem +protocol +none works: agents cannot use this model/);
   expect(code).toBe(1);
 });
 
@@ -150,7 +150,7 @@ test('without usage it works, and says that tokens are estimates; Ollama cuts si
   });
 
   expect(out).toMatch(/note +chat +reachable.*calls tools, reports no usage, so tokens and cost are estimates/);
-  expect(out).toMatch(/note +window +not known.*Ollama cuts what is longer without a word/);
+  expect(out).toMatch(/note +window +unknown.*Ollama silently cuts longer conversations/);
   expect(code).toBe(0);
 });
 
@@ -260,6 +260,6 @@ test('with what it said to set, nothing is left to say', async () => {
 test('with auto, a server of responses alone is fine', async () => {
   const { code, out } = await doctor({ models: serves({}), responses: note });
 
-  expect(out).toMatch(/ok +protocol +responses, since chat is not there/);
+  expect(out).toMatch(/ok +protocol +responses, since the server lacks chat/);
   expect(code).toBe(0);
 });

@@ -229,7 +229,7 @@ test('a token that others can read is refused with 8', async () => {
   await project.agent('server', 'start');
   chmodSync(join(project.stateDir, 'token'), 0o644);
 
-  expect(await project.agent('list')).toMatchObject({ code: 8, err: expect.stringContaining('can be read by others') });
+  expect(await project.agent('list')).toMatchObject({ code: 8, err: expect.stringContaining('is readable by others') });
   chmodSync(join(project.stateDir, 'token'), 0o600);
 });
 

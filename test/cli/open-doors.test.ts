@@ -132,8 +132,8 @@ test('a token file that vanishes or opens up is said in /health, and the server 
 
   expect(well).toMatchObject({ codes: [200, 200], status: 'healthy', token: { status: 'ok' } });
   expect(open).toMatchObject({ codes: [200, 200], status: 'degraded', token: { status: 'failing' } });
-  expect(open.token).toMatchObject({ detail: expect.stringContaining('can be read by others') });
-  expect(gone.token).toMatchObject({ detail: expect.stringContaining('is gone') });
+  expect(open.token).toMatchObject({ detail: expect.stringContaining('is readable by others') });
+  expect(gone.token).toMatchObject({ detail: expect.stringContaining('is missing') });
   expect(gone.codes).toEqual([200, 200]);
   expect(mended).toEqual(well);
 });
@@ -206,6 +206,6 @@ test('doctor warns of a credential in the address of a remote, and does not show
 
   const { out, err } = await project.agent('doctor');
 
-  expect(out).toContain('.git/config holds a credential for example.org');
+  expect(out).toContain('.git/config contains a credential for example.org');
   expect(`${out}${err}`).not.toContain('hunter2');
 });

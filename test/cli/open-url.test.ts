@@ -14,7 +14,7 @@ test('what is no link of ours ends with 2 and one line, and touches nothing', as
     const ended = await Promise.all(words.slice(from, from + 8).map((each) => agent('open-url', ...each)));
     for (const { code, out, err } of ended) {
       expect({ code, out }).toEqual({ code: 2, out: '' });
-      expect(err).toBe('agent: not a link of ours; they are agent://task/<id> and agent://run/<role>/<id>\n');
+      expect(err).toBe('agent: not a valid link; valid are agent://task/<id> and agent://run/<role>/<id>\n');
     }
   }
   expect(existsSync(stateDir)).toBe(false);
@@ -33,7 +33,7 @@ test('a link shows the task, says how to run it, and starts nothing', async () =
 
   expect(without).toMatchObject({ code: 3, err: expect.stringContaining(`no running server knows task ${id}`) });
   expect(shown).toMatchObject({ code: 0, out: expect.stringContaining('Look at me') });
-  expect(shown.out).toContain('requested by a link, nothing was started');
+  expect(shown.out).toContain('opened by a link; nothing was started');
   expect(asked.out).toContain(`to run it: agent tester ${id} --project ${JSON.stringify(root)}`);
   expect(unknown.code).toBe(3);
   expect(JSON.parse((await agent('show', id, '--json')).out)).toMatchObject({ status: 'queued', attempt: 0 });

@@ -16,7 +16,7 @@ test('a run can be replayed, with and without a server, whole and up to a point'
   const working = steps.find(({ state: at }: { state: unknown }) => JSON.stringify(at) === '{"started":"working"}');
   const then = await agent('replay', id, '--at', String(working.seq), '--json');
 
-  expect(none.out).toBe(`nothing was recorded of ${id}\n`);
+  expect(none.out).toBe(`${id} has no recorded events\n`);
   expect([live.code, state, difference]).toEqual([0, { task: 'complete', agent: 'done' }, null]);
   expect(offline.out).toMatch(
     /started\.working +\(xstate\.done\.actor\.claim\)[\s\S]*agent 1 +thinking[\s\S]*task +complete/,
@@ -39,7 +39,7 @@ test('a journal that was changed is found out', async () => {
   const { code, out, err } = await agent('replay', id);
 
   expect(code).toBe(1);
-  expect(out).toContain('NOT what was recorded');
+  expect(out).toContain('DIFFERS from the record');
   expect(err).toMatch(/at \d+ the task comes to .* by xstate\.error\.actor\.claim/);
 });
 

@@ -23,7 +23,7 @@ test('why a task was reopened and retried stands in its logs, and show and expla
   const logs = await agent('logs', id);
 
   expect(reopened.out).toContain('  reason     the tests fail\n');
-  expect(why.out).toContain('  asked for because the tests fail\n');
+  expect(why.out).toContain('  requested because the tests fail\n');
   expect([cancelled.code, retried.code]).toEqual([0, 0]);
   expect(shown).toMatchObject({ request_reason: 'with more time' });
   expect(asked(logs.out)).toEqual([

@@ -45,7 +45,7 @@ test('doctor --sandbox prints each probe, and has nothing to try where there is 
       0,
       expect.stringMatching(/held +read another project[\s\S]*(\d+) of \1 held/),
     ]);
-  else expect([held.code, held.err]).toEqual([1, expect.stringContaining('no sandbox to try')]);
+  else expect([held.code, held.err]).toEqual([1, expect.stringContaining('no sandbox to test')]);
   expect([off.code, JSON.parse(off.out).probes]).toEqual([1, []]);
 }, 60_000);
 

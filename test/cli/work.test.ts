@@ -39,7 +39,7 @@ test('what an attempt changed is shown as a patch that git takes, and merged on 
   expect(ran.out).toContain(`1 file changed, 1 insertion, 0 deletions, on the branch agent/${id}/1`);
   expect(early.map(({ code }) => code)).toEqual([1, 1]);
   expect(early[0]?.err).toContain(`${id} has no attempt with a branch of its own`);
-  expect(early[1]?.err).toContain(`${id} was never worked on`);
+  expect(early[1]?.err).toContain(`${id} has no attempt`);
   expect(diff.out).toMatch(/^diff --git a\/b\.txt b\/b\.txt\n[\s\S]*\+new\n$/);
   expect(JSON.parse(offline.out)).toEqual({ task_id: id, attempt: 1, patch: diff.out.trimEnd(), guarded: [] });
   expect([merged.code, merged.out]).toEqual([0, expect.stringMatching(`^${id} attempt 1: merged into main \\(`)]);

@@ -195,7 +195,7 @@ test('an agent for a task that holds no slot is refused', async () => {
   supervisor.send({ type: 'agent.requested', key: key('bd-a'), input: input('bd-a') });
 
   expect(await fact).toMatchObject({
-    outcome: { status: 'failed', failure: { message: expect.stringContaining('no slot') } },
+    outcome: { status: 'failed', failure: { message: expect.stringContaining('without a slot') } },
   });
 });
 

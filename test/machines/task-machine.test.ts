@@ -53,8 +53,8 @@ const no = { refusal: refusal('tracker_conflict', { task_id: taskId, holder: 'so
 const well: AttemptOutcome = { status: 'done', summary: 'ok', artifacts: [], usage: noUsage };
 const failure = (retryable: boolean): Failure => ({ code: 'model_failed', message: 'away', facts: {}, retryable });
 const badly: AttemptOutcome = { status: 'failed', failure: failure(false), usage: noUsage };
-const away = refusal('tracker_unavailable', { detail: 'it broke', remedy: 'mend it, then ask again' });
-const slow = refusal('tracker_unavailable', { detail: 'it did not answer in time', remedy: 'ask again' });
+const away = refusal('tracker_unavailable', { detail: 'it broke', remedy: 'repair it, then try again' });
+const slow = refusal('tracker_unavailable', { detail: 'it did not answer in time', remedy: 'try again' });
 const gone = refusal('tracker_unavailable', { detail: 'the database is locked', remedy: 'try again' });
 /** The error of a slot as the chart gets it: the tracker itself cannot be used now. */
 const isAway = (id: string) => ({

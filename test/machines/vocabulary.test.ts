@@ -68,7 +68,7 @@ const facts: { readonly [Code in ErrorCode]: readonly [ErrorFacts[Code], string]
     'unknown role "janitor"; the roles are engineer, tester, reviewer, architect, product-manager',
   ],
   stale_attempt: [{ task_id: id, attempt: 1, live_attempt: 2 }, 'attempt 1 of task bd-a1 is over; the live one is 2'],
-  queue_full: [{ limit: 5, retry_after_seconds: 10 }, 'the queue holds its limit of 5 tasks'],
+  queue_full: [{ limit: 5, retry_after_seconds: 10 }, 'the queue is full (5 tasks)'],
   credential_missing: [{ variable: 'OPENAI_API_KEY' }, 'OPENAI_API_KEY is not set'],
   tracker_unavailable: [
     { detail: 'bd broke', remedy: 'mend it' },

@@ -13,7 +13,7 @@ const frameOf = (data: string): Frame => {
   const value: unknown = JSON.parse(data);
   const [type, taskId, timestamp] = ['type', 'task_id', 'timestamp'].map((key) => textIn(value, key));
   if (!isJson(value) || type == null || taskId == null || timestamp == null || !isJson(value['data']))
-    throw new Error('the stream holds something that is no frame');
+    throw new Error('the stream contains something that is not a frame');
   const { attempt, seq } = value;
   return {
     type,
@@ -56,7 +56,7 @@ export async function* followFrames(address: Address, taskId: string, after: num
       if (lostInARow >= reconnects) throw connectionLost(error);
     }
     lostInARow += 1;
-    if (lostInARow > reconnects) throw connectionLost(new Error('the stream ended without an end'));
+    if (lostInARow > reconnects) throw connectionLost(new Error('the stream ended before the attempt'));
     await delay(reconnectMs, undefined, { signal }).catch(() => {});
     if (signal.aborted) return;
   }

@@ -60,7 +60,7 @@ export const getJson = async (address: Address, path: string, idleMs: number): P
 export const errorInAnswer = (value: unknown): CallError | null => {
   const error = isJson(value) ? value['error'] : undefined;
   if (!isJson(error)) return null;
-  const message = textIn(error, 'message') ?? 'the server refused without a word';
+  const message = textIn(error, 'message') ?? 'the server refused without a message';
   const { code, message: _, data, ...facts } = error;
   if (!isJson(data)) return new CallError(String(code), message, facts);
   const { code: name, ...details } = data;

@@ -143,7 +143,7 @@ export const configSections = z.strictObject({
         .array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'expected the name of a variable'))
         .max(50)
         .default([])
-        .describe('names of environment variables that assistants get besides their own credentials'),
+        .describe('more environment variables that assistants get, by name'),
       script: z.string().min(1).optional().describe('file that the scripted model plays, relative to this file'),
     })
     .prefault({}),
@@ -154,7 +154,7 @@ export const configSections = z.strictObject({
         .enum(['ask', 'repeat', 'fail'])
         .default('ask')
         .describe(
-          'what to do after a crash with a tool call whose end is unknown: ask a person, repeat it, or fail the attempt',
+          'what to do after a crash with a tool call whose outcome is unknown: ask a person, repeat it, or fail the attempt',
         ),
       on_dependency_failure: z
         .enum(['wait', 'fail'])
@@ -169,7 +169,7 @@ export const configSections = z.strictObject({
         .min(0)
         .max(86_400)
         .default(0)
-        .describe('how long an agent waits for the answer of a person; 0: without limit'),
+        .describe("how long an agent waits for a person's answer; 0: no limit"),
       default_answer: z
         .string()
         .trim()
@@ -181,7 +181,7 @@ export const configSections = z.strictObject({
         .enum(['deny', 'fail'])
         .default('deny')
         .describe('what happens to calls that nobody approves in time: deny them, or fail the attempt'),
-      require_approval: z.array(tool).default([]).describe('tools that need the approval of a person, for every role'),
+      require_approval: z.array(tool).default([]).describe("tools that need a person's approval, for every role"),
       max_turns: positive.max(1_000).default(50).describe('turns of one attempt'),
       max_tokens_total: positive.default(1_000_000).describe('input and output tokens of one attempt'),
       max_model_retries: z
@@ -189,13 +189,13 @@ export const configSections = z.strictObject({
         .min(0)
         .max(20)
         .default(5)
-        .describe('how often a model call is repeated within an attempt when its failure may pass'),
+        .describe('how often a model call is repeated within an attempt after a temporary failure'),
       max_retries: z
         .int()
         .min(0)
         .max(10)
         .default(2)
-        .describe('how many more attempts a task gets when its failure may pass'),
+        .describe('how many more attempts a task gets after a temporary failure'),
     })
     .prefault({}),
   roles: z.partialRecord(z.enum(roles), roleSection).default({}).describe('settings of one role'),
@@ -250,7 +250,7 @@ export const configSections = z.strictObject({
       mode: z
         .enum(['worktree', 'shared'])
         .default('worktree')
-        .describe('worktree: each attempt has a git worktree; shared: all work in the project folder'),
+        .describe('worktree: each attempt has a git worktree; shared: all attempts work in the project folder'),
       merge: z
         .enum(mergeModes)
         .default('none')
@@ -267,7 +267,7 @@ export const configSections = z.strictObject({
       filters: z
         .array(z.enum(filterNames))
         .default([])
-        .describe('filters of git that a merge may run for files whose .gitattributes ask for them; no other is run'),
+        .describe('git filters that a merge may run for files whose .gitattributes ask for them; no other runs'),
     })
     .prefault({}),
   logging: z
@@ -295,6 +295,6 @@ export const configSchema = configSections
   )
   .refine(({ agent }) => agent.default_answer === undefined || agent.answer_timeout_seconds > 0, {
     path: ['agent', 'default_answer'],
-    message: 'never counts while agent.answer_timeout_seconds is 0; set that to the seconds after which it does',
+    message: 'has no effect while agent.answer_timeout_seconds is 0; set that to a number of seconds',
   });
 export type Config = z.infer<typeof configSchema>;

@@ -103,7 +103,7 @@ const checkThatWeWin = (environment: HandlerEnvironment): void => {
   const winner = currentDefault(environment);
   if (winner === null || winner.id === desktopId) return;
   const { defaults } = desktopFiles(environment);
-  throw new Error(`${winner.file} names ${winner.id} and is stronger than ${defaults}; remove that line`);
+  throw new Error(`${winner.file} names ${winner.id} and takes precedence over ${defaults}; remove that line`);
 };
 
 /** @throws Error when a file cannot be read or written, or another file overrules it */

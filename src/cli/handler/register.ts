@@ -27,7 +27,7 @@ const checkPaths = ({ platform, node, script }: HandlerEnvironment): void => {
   const { isAbsolute } = platform === 'win32' ? win32 : posix;
   const odd = [node, script].find((path) => !isAbsolute(path) || /\p{Cc}/u.test(path));
   if (odd !== undefined)
-    throw new Error(`the path ${JSON.stringify(odd)} is not absolute or has a control character in it`);
+    throw new Error(`the path ${JSON.stringify(odd)} is not absolute or contains a control character`);
 };
 
 /**

@@ -54,7 +54,10 @@ export const taken = (by: string): Registration => ({
 
 export const removed = (what: string): Removal => ({ status: 'removed', line: `removed: ${what}` });
 
-export const notRegistered: Removal = { status: 'not_registered', line: 'nothing to remove: we were not registered' };
+export const notRegistered: Removal = {
+  status: 'not_registered',
+  line: 'nothing to remove: this program was not registered',
+};
 
 /** @returns the output. @throws Error with the reason for a failure */
 export const mustRun = async ({ run }: HandlerEnvironment, argv: readonly string[]): Promise<string> => {

@@ -28,7 +28,7 @@ interface Applied {
 const applyFile = (settings: Settings, { role, path, content }: ProjectRoleFile, rules: Rules): Applied => {
   const ignoring = (ignored: string): Applied => ({ settings, outcome: { role, path, narrowed: [], ignored } });
   if (!content.ok) return ignoring(content.text);
-  if (role === null) return ignoring('it is of no role');
+  if (role === null) return ignoring('it belongs to no role');
   const narrowed = narrow(settings, settings.roles[role], content.value, rules.sandboxed);
   if (!narrowed.ok) return ignoring(narrowed.text);
   const next = { ...settings, roles: { ...settings.roles, [role]: narrowed.value.role } };

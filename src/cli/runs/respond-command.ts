@@ -25,13 +25,13 @@ export const respond = async ({ connection, io, json }: CommandContext, args: Re
   const client = await connection.server();
   const task = (await client.call('status', { task_id: taskId })) as TaskView;
   if (task.awaiting === undefined)
-    throw new CallError('event_not_allowed', `task ${taskId} is ${task.phase}: it waits for nobody's answer`, {
+    throw new CallError('event_not_allowed', `task ${taskId} is ${task.phase}: it has no open question`, {
       task_id: taskId,
       state: task.phase,
     });
   if (args.answer === undefined && decision === undefined) {
     const message =
-      task.awaiting.kind === 'approval' ? 'say --allow or --deny' : `answer with: agent respond ${taskId} "<answer>"`;
+      task.awaiting.kind === 'approval' ? 'add --allow or --deny' : `answer with: agent respond ${taskId} "<answer>"`;
     if (json) io.json({ ...task.awaiting, error: { code: 'usage', message } });
     else io.out(renderTask(task));
     io.err(`agent: ${message}`);

@@ -32,7 +32,7 @@ const onInterrupt = (cancel: () => Promise<unknown>, io: Io): { interrupted: () 
   const handler = (): void => {
     if (asked) process.exit(exitCodes.interrupted);
     asked = true;
-    io.err('cancelling; press Ctrl-C again to leave at once');
+    io.err('cancelling; press Ctrl-C again to exit at once');
     cancel().catch((error: unknown) => io.err(messageOf(error)));
   };
   process.on('SIGINT', handler);

@@ -42,7 +42,7 @@ const requireOurs = (folder: string): void => {
   const found = statSync(folder, { throwIfNoEntry: false });
   if (found !== undefined && (!found.isDirectory() || !isOwnUid(found.uid)))
     throw new PrivateFileError(
-      `${folder} is no folder of your own; set AGENT_STATE_DIR to one that is, or to one that is not there yet`,
+      `${folder} belongs to somebody else; set AGENT_STATE_DIR to a folder of your own, or to a new one`,
     );
 };
 
@@ -98,15 +98,15 @@ const openToken = (path: string, refuse: (why: string) => never): number => {
  */
 export const readExistingToken = (path: string): string => {
   const refuse = (why: string): never => {
-    throw new PrivateFileError(`the token file ${path} ${why}; delete it, and a new token is made`);
+    throw new PrivateFileError(`the token file ${path} ${why}; delete it, and the server makes a new one`);
   };
   const file = openToken(path, refuse);
   try {
     const stat = fstatSync(file);
     if (!isOwnUid(stat.uid)) return refuse('belongs to somebody else');
-    if ((stat.mode & 0o077) !== 0) return refuse('can be read by others');
+    if ((stat.mode & 0o077) !== 0) return refuse('is readable by others');
     const token = readFileSync(file, 'utf8').trim();
-    return /^[A-Za-z0-9_-]{43}$/.test(token) ? token : refuse('does not hold a token');
+    return /^[A-Za-z0-9_-]{43}$/.test(token) ? token : refuse('contains no token');
   } finally {
     closeSync(file);
   }

@@ -88,12 +88,12 @@ const reload = ({ current, logger }: Parts, { system }: Assembled, take: () => C
     Object.assign(current, next);
     system.reconfigure(resolved.settings);
     logger.configure(loaded.config.logging);
-    logger.log('the configuration was read again', {
+    logger.log('configuration reloaded', {
       file: loaded.file,
       needs_restart: kept,
       project_roles: resolved.projectRoles.map(projectRoleNote),
     });
   } catch (error) {
-    logger.log('the configuration is refused; the earlier one stays', { error });
+    logger.log('the new configuration is invalid; the previous one stays in effect', { error });
   }
 };

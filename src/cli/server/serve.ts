@@ -95,10 +95,10 @@ const printBanner = async (
     notes: [
       ...(note === null ? [] : [note]),
       ...notesOf(config),
-      ...(runsFree ? [`${worker.assistant} works outside of this sandbox, by sandbox.assistants`] : []),
+      ...(runsFree ? [`${worker.assistant} runs outside this sandbox, by sandbox.assistants`] : []),
       ...networkNotes(system.settings(), config),
       ...current.resolved.projectRoles.map(projectRoleNote),
-      ...(inspection === null ? [] : ['inspected: GET /inspect shows the live machines']),
+      ...(inspection === null ? [] : ['inspection is on: GET /inspect shows the running machines']),
     ],
   };
   print('stdout', banner(facts));

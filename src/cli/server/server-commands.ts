@@ -33,10 +33,10 @@ export const stopServerCommand = async ({ project, io, json }: CommandContext): 
   for (const deadline = performance.now() + stopWithinMs; performance.now() < deadline; await delay(stopPollMs)) {
     if (isAlive(pid)) continue;
     if (json) io.json({ running: false, stopped: true, pid });
-    else io.out(`the server (pid ${pid}) is stopped`);
+    else io.out(`the server (pid ${pid}) has stopped`);
     return exitCodes.done;
   }
-  throw new CallError('server_not_stopped', `the server (pid ${pid}) does not stop; end it with: kill -9 ${pid}`);
+  throw new CallError('server_not_stopped', `the server (pid ${pid}) did not stop; end it with: kill -9 ${pid}`);
 };
 
 export const showToken = async ({ project, io, json }: CommandContext): Promise<number> => {
@@ -53,6 +53,6 @@ export const rotateToken = async ({ project, io, json }: CommandContext): Promis
   const { token } = stateFiles(project.stateDir);
   await writeFileAtomically(token, `${randomBytes(32).toString('base64url')}\n`);
   if (json) io.json({ file: token });
-  else io.out(`a new token is in ${token}; the old one is refused from now on`);
+  else io.out(`a new token is in ${token}; the old one no longer works`);
   return exitCodes.done;
 };

@@ -17,7 +17,7 @@ const remembered = 64;
 
 const tokenStamp = (path: string): string => {
   const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found === undefined) throw new Error(`the token file ${path} is gone; 'agent token' makes a new one`);
+  if (found === undefined) throw new Error(`the token file ${path} is missing; 'agent token' makes a new one`);
   return `${found.ctimeMs}/${found.ino}`;
 };
 
@@ -36,7 +36,7 @@ export const createTokenSource = (path: string): TokenSource => {
       problem = null;
     } catch (error) {
       stamp = '';
-      problem = `${messageOf(error)}; the server goes on with the token that it had`;
+      problem = `${messageOf(error)}; the server keeps the previous token`;
     }
   };
   return {

@@ -73,7 +73,7 @@ const checkRemotes = ({ project }: CommandContext): readonly Check[] =>
   remoteCredentials(project.root).map(({ host }) => ({
     check: 'remote',
     status: 'note',
-    detail: `.git/config holds a credential for ${host}; take it out (git remote set-url) and use a credential helper`,
+    detail: `.git/config contains a credential for ${host}; remove it (git remote set-url) and use a credential helper`,
   }));
 
 const checkServer = async ({ project }: CommandContext): Promise<Check> => {
@@ -158,7 +158,7 @@ export const probeSandbox = async (
   const { ok, detail } = held.check();
   if (!ok || config.sandbox.mode === 'off') {
     if (json) io.json({ sandbox: detail, probes: [] });
-    io.err(`agent: there is no sandbox to try: ${detail}`);
+    io.err(`agent: there is no sandbox to test: ${detail}`);
     return exitCodes.failed;
   }
   const probes = [...(await runSandboxProbes(held)), ...(await runHostProbes(held))];

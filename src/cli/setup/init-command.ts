@@ -20,7 +20,7 @@ const initEmbedded = async ({ project, io, json }: CommandContext): Promise<numb
   const already = lstatSync(file, { throwIfNoEntry: false }) !== undefined;
   closeSync(openRegular(file, constants.O_RDWR | constants.O_CREAT));
   if (json) io.json({ tracker: 'embedded', wrote: already ? [] : [file], already });
-  else io.out(already ? `${file} is there already` : `wrote ${file}`);
+  else io.out(already ? `${file} already exists` : `wrote ${file}`);
   return exitCodes.done;
 };
 
@@ -52,7 +52,7 @@ export const init = async (
   else {
     io.out(
       already
-        ? 'bd keeps the tasks of this project already'
+        ? 'bd already keeps the tasks of this project'
         : `bd keeps the tasks of this project now (${found.detail})`,
     );
     io.out(`tasks: ${tasks}`);

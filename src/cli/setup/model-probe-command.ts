@@ -14,7 +14,7 @@ import type { Check } from './backend-checks.ts';
 const toolHints: Readonly<Record<string, string>> = {
   'llama.cpp': '; start it with --jinja',
   vLLM: '; start it with --enable-auto-tool-choice --tool-call-parser <parser>',
-  Ollama: '; take a model that can call tools',
+  Ollama: '; use a model that can call tools',
 };
 
 const probeText = (probe: ProtocolProbe, { served }: Findings, model: string): string => {
@@ -40,7 +40,7 @@ const windowCheck = ({ api }: Config, { served }: Findings): Check => {
   const set = api.context_window;
   const told = served.contextWindow;
   const known = contextWindowOf(api.provider_model);
-  const silent = served.kind === 'Ollama' ? '; Ollama cuts what is longer without a word' : '';
+  const silent = served.kind === 'Ollama' ? '; Ollama silently cuts longer conversations' : '';
   if (set !== undefined && told !== null && set > told)
     return { check, status: 'problem', detail: `api.context_window is ${set}, but the server says ${told}` };
   if (set !== undefined) return { check, status: 'ok', detail: `${set} tokens, by api.context_window${silent}` };
@@ -49,11 +49,11 @@ const windowCheck = ({ api }: Config, { served }: Findings): Check => {
     return {
       check,
       status: 'note',
-      detail: `the server says ${told} tokens, we take ${taken}; set api.context_window`,
+      detail: `the server says ${told} tokens (assumed: ${taken}); set api.context_window`,
     };
   }
-  if (known !== null) return { check, status: 'ok', detail: `${known} tokens, as its maker says` };
-  return { check, status: 'note', detail: `not known; set api.context_window, or it shows when it is full${silent}` };
+  if (known !== null) return { check, status: 'ok', detail: `${known} tokens, as published by its maker` };
+  return { check, status: 'note', detail: `unknown; set api.context_window, or the first refusal tells${silent}` };
 };
 
 /** Settings that the probe needed and the configuration lacks. */
@@ -88,8 +88,8 @@ const protocolCheck = (config: Config, findings: Findings): Check => {
   const { use, configured } = findings;
   const check = 'protocol';
   if (use !== null && isElsewhere(config, findings))
-    return { check, status: 'ok', detail: `${use}, since ${configured} is not there` };
-  if (use === null) return { check, status: 'problem', detail: 'none does: agents cannot work with this model' };
+    return { check, status: 'ok', detail: `${use}, since the server lacks ${configured}` };
+  if (use === null) return { check, status: 'problem', detail: 'none works: agents cannot use this model' };
   if (use !== configured) return { check, status: 'problem', detail: `set api.protocol to ${use}` };
   return { check, status: 'ok', detail: `${use}, by api.protocol ${config.api.protocol}` };
 };
@@ -137,7 +137,7 @@ export const probeModelCommand = async (context: CommandContext, configFile: str
   if (backend !== null || key === null) {
     const why = backend === null ? `${keyVariable} is not set` : `api.backend is ${backend}`;
     if (json) io.json({ problem: why, probes: [] });
-    io.err(`agent: there is no model to try: ${why}`);
+    io.err(`agent: there is no model to test: ${why}`);
     return exitCodes.failed;
   }
   const safe = createRedactor(() => [key]);

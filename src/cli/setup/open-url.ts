@@ -57,7 +57,7 @@ export const openUrl = async (words: readonly string[], io: Io, env: NodeJS.Proc
   const [dashes, url, ...more] = words;
   const link = dashes === '--' && url !== undefined && more.length === 0 ? parseAgentUrl(url) : null;
   if (link === null) {
-    io.err('agent: not a link of ours; they are agent://task/<id> and agent://run/<role>/<id>');
+    io.err('agent: not a valid link; valid are agent://task/<id> and agent://run/<role>/<id>');
     return exitCodes.usage;
   }
   const known = await findTask(link.taskId, env);
@@ -70,7 +70,7 @@ export const openUrl = async (words: readonly string[], io: Io, env: NodeJS.Proc
   io.out(renderTask(task));
   const where = project === null ? '' : ` --project ${JSON.stringify(project)}`;
   const how = link.kind === 'run' ? `; to run it: agent ${link.role} ${link.taskId}${where}` : '';
-  io.out(`\nrequested by a link, nothing was started${how}`);
+  io.out(`\nopened by a link; nothing was started${how}`);
   await waitForReader();
   return exitCodes.done;
 };

@@ -69,7 +69,7 @@ export const createAndRun = async (
   try {
     return await runTask(context, { ...request, task: task_id }, detach);
   } catch (error) {
-    context.io.err(`${task_id} stays; run it with: agent ${request.role} ${task_id}`);
+    context.io.err(`${task_id} is kept; run it with: agent ${request.role} ${task_id}`);
     if (!(error instanceof CallError)) throw error;
     throw new CallError(error.code, error.message, { ...error.facts, task_id }, error);
   }
@@ -113,7 +113,7 @@ export const runTask = async (context: CommandContext, request: RunRequest, deta
   if (context.json) context.io.json(execution);
   else
     context.io.out(
-      `${task_id} attempt ${attempt} goes on in the background; see: agent show ${task_id}, agent logs -f ${task_id}`,
+      `${task_id} attempt ${attempt} continues in the background; see: agent show ${task_id}, agent logs -f ${task_id}`,
     );
   return exitCodes.done;
 };

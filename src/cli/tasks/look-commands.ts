@@ -16,7 +16,7 @@ const warnStranded = (client: Client, tasks: readonly TaskView[], io: Io): void 
   const stranded = tasks.filter(({ status, phase }) => status === 'started' || phase === 'waiting_for_slot');
   if (client.live || stranded.length === 0) return;
   const ids = stranded.map(({ task_id }) => task_id).join(', ');
-  io.err(`note: no server runs, so nothing is done for ${ids}; it goes on when the next one starts`);
+  io.err(`note: no server runs, so ${ids} makes no progress until the next one starts`);
 };
 
 export const everyTask = async (client: Client, io: Io, status: string | undefined): Promise<readonly TaskView[]> => {
@@ -38,7 +38,7 @@ const ourStatuses: readonly string[] = ['queued', 'started', 'complete', 'failed
 export const listTasks = async (client: Client, io: Io, json: boolean, status: string | undefined): Promise<number> => {
   const tasks = await everyTask(client, io, status);
   if (tasks.length === 0 && status !== undefined && !ourStatuses.includes(status))
-    throw new UsageError(`no task has the status ${status}; ours are ${ourStatuses.join(', ')}`);
+    throw new UsageError(`no task has the status ${status}; the statuses are ${ourStatuses.join(', ')}`);
   warnStranded(client, tasks, io);
   if (json) io.json(tasks);
   else if (tasks.length > 0) io.out(renderList(tasks));

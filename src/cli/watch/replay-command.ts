@@ -42,10 +42,10 @@ export const replayTask = async (context: CommandContext, id: string, at: number
   else {
     for (const step of steps) {
       const who = step.machine === 'task' ? 'task ' : `agent ${step.attempt}`;
-      const note = step.same ? '' : '   NOT what was recorded';
+      const note = step.same ? '' : '   DIFFERS from the record';
       io.out(`${String(step.seq).padStart(6)}  ${step.at}  ${who}  ${statePath(step.state)}  (${step.event})${note}`);
     }
-    if (steps.length === 0) io.out(`nothing was recorded of ${taskId}`);
+    if (steps.length === 0) io.out(`${taskId} has no recorded events`);
     if (at !== undefined) io.out(JSON.stringify(contexts, null, 2));
     if (difference !== null) io.err(`agent: ${difference}`);
   }

@@ -47,7 +47,7 @@ export const wait = async (
     else io.out(`${task.task_id} ${task.status}`);
   const codes = tasks.map(({ status }) => exitByStatus[status]);
   if (codes.includes(undefined)) {
-    io.err(`agent: the time is up after ${timeoutSeconds} s`);
+    io.err(`agent: timed out after ${timeoutSeconds} s`);
     return exitCodes.timedOut;
   }
   return codes.includes(exitCodes.failed) ? exitCodes.failed : (codes.find((code) => code !== 0) ?? exitCodes.done);
@@ -76,12 +76,12 @@ export const explainTask = async ({ connection, io, json }: CommandContext, id: 
   io.out(`${taskId} is in ${JSON.stringify(state).replace(/[{}"]/g, '').replace(':', '.')}`);
   const hint = allowed_events.includes('respond') ? ' (agent respond)' : '';
   if (reason !== null) io.out(`  because ${reason}${hint}`);
-  if (request_reason !== null) io.out(`  asked for because ${request_reason}`);
+  if (request_reason !== null) io.out(`  requested because ${request_reason}`);
   for (const { task_id, branch, files } of conflicts)
     io.out(`  works without ${task_id} (${branch}), which conflicts in ${files.join(', ') || 'no file'}`);
   if (deadline !== null) io.out(`  until ${deadline} at the latest`);
   for (const { guard, value, inputs } of guards)
     io.out(`  ${value ? 'yes' : 'no '}  ${guard.padEnd(20)} ${JSON.stringify(inputs)}`);
-  io.out(`  may now: ${allowed_events.join(', ') || 'nothing but wait'}`);
+  io.out(`  may now: ${allowed_events.join(', ') || 'nothing; it must wait'}`);
   return exitCodes.done;
 };

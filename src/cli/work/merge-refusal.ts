@@ -29,7 +29,7 @@ export interface MergeWish {
 export const refusesMerge = ({ taskId, attempt, isLive, end, force }: MergeWish): Refusal | null => {
   const refuse = (state: string, allowed: readonly string[]): Refusal =>
     refusal('event_not_allowed', { task_id: taskId, event: 'merge', state: `${state} (attempt ${attempt})`, allowed });
-  if (isLive) return refuse('at work', ['cancel', 'merge when it is over']);
+  if (isLive) return refuse('at work', ['cancel', 'merge it when it has ended']);
   if (force || end === 'complete') return null;
   return refuse(end ?? 'not complete', ['diff', 'retry', 'merge --force']);
 };

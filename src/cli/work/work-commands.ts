@@ -38,7 +38,7 @@ const guardedText = (guarded: readonly string[]): string =>
 const patchText = (patch: string): string => {
   const shown = showControls(patch);
   if (shown === patch.replaceAll('\r\n', '\n')) return shown;
-  return `# characters that a terminal does not show are written as <U+001B>; --json has the patch as it is\n\n${shown}`;
+  return `# characters that a terminal does not show are written as <U+001B>; --json prints the unchanged patch\n\n${shown}`;
 };
 
 /** Prints a patch for `git apply`, also while the attempt runs. */
@@ -81,7 +81,7 @@ const endOfAttemptIn = async (
 /** Advice for a conflict, unless its reason already says what to do. */
 const wayOut = ({ branch, why, files }: Extract<Merged, { status: 'conflict' }>, squash: boolean): string => {
   if (why.includes('merge it first')) return '';
-  if (squash || files.length > 0) return `\nput it together by hand: git merge ${branch}`;
+  if (squash || files.length > 0) return `\nresolve it by hand: git merge ${branch}`;
   return why.includes('moved on') ? '\ntry --squash' : '';
 };
 
@@ -94,7 +94,7 @@ export const mergeWork = async (
   const taskId = requireId(task_id);
   const task = await taskOf(context, taskId);
   const number = attempt ?? task.attempt;
-  if (number === 0) throw new CallError('nothing_to_merge', `${taskId} was never worked on`, { task_id: taskId });
+  if (number === 0) throw new CallError('nothing_to_merge', `${taskId} has no attempt`, { task_id: taskId });
   const isLive = task.status === 'started' && number === task.attempt;
   const refused = refusesMerge({
     taskId,

@@ -17,7 +17,7 @@ const refused: readonly (readonly [string, (project: string) => void, string])[]
     'run git update-index --no-split-index',
   ],
   [
-    'of another folder',
+    'belongs to another folder',
     (project) => gitIn(project, 'config', 'core.worktree', temporaryFolder()),
     'core.worktree of this repository points to another folder',
   ],

@@ -114,7 +114,7 @@ test('with force, a list that is stronger than ours is named', async () => {
   const { status, line } = await registerHandler({ ...environment, env, force: true });
 
   expect(status).toBe('failed');
-  expect(line).toContain(`${home}/config/gnome-mimeapps.list names other.desktop and is stronger`);
+  expect(line).toContain(`${home}/config/gnome-mimeapps.list names other.desktop and takes precedence`);
 });
 
 test.each([
@@ -159,7 +159,7 @@ test('unregistering leaves no file of ours, says what it did, and then has nothi
   expect(readdirSync(join(home, 'data/applications'))).toEqual([]);
   expect(await unregisterHandler(environment)).toEqual({
     status: 'not_registered',
-    line: 'nothing to remove: we were not registered',
+    line: 'nothing to remove: this program was not registered',
   });
 });
 

@@ -93,7 +93,7 @@ test.each<[string, string, object, string]>([
   ['a backend', 'backend: command', {}, 'backend: cannot be set here'],
   ['a prompt', 'prompt: You obey.', {}, 'prompt: cannot be set here'],
   ['a file as prompt', 'prompt_file: /etc/passwd', {}, 'prompt_file: cannot be set here'],
-  ['the network', 'network: true', {}, 'network: a project can only take it away'],
+  ['the network', 'network: true', {}, 'network: a project can only revoke it'],
   ['a sandbox', 'sandbox: { mode: "off" }', {}, 'sandbox: cannot be set here'],
   ['credentials', 'api: { base_url: "https://evil.example" }', {}, 'api: cannot be set here'],
   ['places', 'concurrency: 9', {}, 'concurrency: cannot be set here'],
@@ -115,7 +115,7 @@ test.each<[string, string, object, string]>([
     {},
     'the tester runs gpt-5.1, whose price is not in api.prices',
   ],
-  ['no end', 'tools: [read]', {}, 'tools: must hold finish'],
+  ['no end', 'tools: [read]', {}, 'tools: must include finish'],
 ])('a project cannot give a role %s: the file is ignored by name, and the server starts', (_, file, more, problem) => {
   const config = { ...confined, ...more };
 
@@ -172,7 +172,7 @@ test.each<[string, (roles: string) => void, string]>([
   [
     'a symlink to itself',
     (roles) => symlinkSync('tester.yml', join(roles, 'tester.yml')),
-    'it is a symlink, or goes through one',
+    'it is a symlink that cannot be followed',
   ],
   ['a pipe', (roles) => void execFileSync('mkfifo', [join(roles, 'tester.yml')]), 'it is not a regular file'],
   ['a folder', (roles) => mkdirSync(join(roles, 'tester.yml')), 'it is not a regular file'],

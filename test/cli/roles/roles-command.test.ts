@@ -96,7 +96,7 @@ test('a server starts under a bad file of the project, says so, and takes role f
 
   writeFileSync(own, 'limits: { timeout_seconds: never }\n');
   process.kill(pid, 'SIGHUP');
-  await until(() => log().includes('the earlier one stays'));
+  await until(() => log().includes('the previous one stays'));
   expect(log()).toMatch(/tester\.yml: limits\.timeout_seconds: /);
   expect(await timeout()).toBe('1min');
 });

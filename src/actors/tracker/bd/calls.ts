@@ -129,7 +129,7 @@ export const createBdCalls = ({ projectRoot, bdPath, processEnv, limits }: Calls
         return await queue(() => work(run), { urgency });
       } catch (error) {
         if (!(error instanceof QueueFullError)) throw error;
-        throw new ServiceError('tracker_unavailable', { detail: error.message, remedy: 'ask again in a moment' });
+        throw new ServiceError('tracker_unavailable', { detail: error.message, remedy: 'try again in a moment' });
       }
     },
     detect,
