@@ -54,7 +54,7 @@ export const malformedCalls = ({ strikes, problem }: AgentContext): Failure =>
 export const conversationTooLong = ({ limits }: AgentContext): Failure =>
   failureOf(
     'model_failed',
-    "the conversation is longer than the model's context, even after a summary replaced its older part",
+    "the conversation is longer than the model's context, also after its older part was replaced by a summary",
     { kind: 'context_overflow', compacted: true, context_window: limits.contextWindow },
   );
 

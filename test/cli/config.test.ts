@@ -22,7 +22,11 @@ test.each<[string, object, string]>([
     { roles: { tester: { tools: ['rm', 'finish'] } } },
     'roles.tester.tools.0: expected read, write',
   ],
-  ['a role that could never end', { roles: { tester: { tools: ['read'] } } }, 'roles.tester.tools: must include finish'],
+  [
+    'a role that could never end',
+    { roles: { tester: { tools: ['read'] } } },
+    'roles.tester.tools: must include finish',
+  ],
   ['a role that does not exist', { roles: { janitor: {} } }, 'roles.janitor: is not known here'],
   ['no turns', { agent: { max_turns: 0 } }, 'agent.max_turns: expected a whole number from 1 to 1000, got 0'],
   [

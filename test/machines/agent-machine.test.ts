@@ -326,7 +326,7 @@ const rows: readonly Row[] = [
     expected: {
       failure: {
         code: 'model_failed',
-        message: expect.stringContaining("longer than the model's context, even after"),
+        message: expect.stringContaining("longer than the model's context, also after"),
         facts: { kind: 'context_overflow', compacted: true, context_window: 1_000 },
       },
     },
