@@ -1,5 +1,5 @@
 const layers = ['machines', 'actors', 'http', 'cli'];
-const adapters = ['tracker', 'model', 'assistants', 'sandbox', 'workspace', 'process', 'files', 'store'];
+const adapters = ['tracker', 'model', 'assistants', 'sandbox', 'workspace', 'process', 'files', 'store', 'ledger'];
 const homes = { actors: 'openai|execa|libsql', http: 'fastify|fastify-sse-v2|json-rpc-2\\.0', cli: 'yargs|pino|yaml' };
 const error = (name, from, to, comment) => ({ name, severity: 'error', from, to, comment });
 

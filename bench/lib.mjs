@@ -3,10 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createResults } from '../dist/actors/files/results.js';
+import { createLedger } from '../dist/actors/ledger/ledger.js';
 import { createScriptedModel } from '../dist/actors/model/scripted.js';
 import { endOrphans } from '../dist/actors/process/orphans.js';
 import { childEnvironment } from '../dist/actors/process/run-command.js';
 import { createNoSandbox } from '../dist/actors/sandbox/no-sandbox.js';
+import { openDatabase } from '../dist/actors/store/database.js';
 import { createSqliteStore } from '../dist/actors/store/sqlite.js';
 import { createSystem } from '../dist/actors/system.js';
 import { createEmbeddedTracker } from '../dist/actors/tracker/embedded.js';
@@ -54,12 +56,12 @@ export const openSystem = async (
   { scripts = [{ turns: [finish] }], turnMs = 0, workspace, wrap = (model) => model } = {},
 ) => {
   const folder = mkdtempSync(join(tmpdir(), 'agent-bench-'));
-  const store = createSqliteStore({ file: join(folder, 'journal.db') });
-  const tracker = createEmbeddedTracker({
-    projectRoot: folder,
-    clock: Date.now,
-    random: (max) => Math.floor(Math.random() * max),
-  });
+  const db = openDatabase({ file: join(folder, 'journal.db') });
+  const store = createSqliteStore({ file: db.file }, db);
+  const commit = (also) => void store.commit({ entries: [], also });
+  const ledger = createLedger({ db, projectRoot: folder, clock: Date.now, commit, log: () => {} });
+  const random = (max) => Math.floor(Math.random() * max);
+  const tracker = createEmbeddedTracker({ clock: Date.now, random }, ledger);
   const model = wrap(createScriptedModel({ turn_ms: turnMs, scripts }));
   const system = createSystem(
     {
@@ -115,7 +117,7 @@ export const openSystem = async (
     store.close();
     rmSync(folder, { recursive: true });
   };
-  return { folder, store, tracker, system, close };
+  return { folder, store, ledger, tracker, system, close };
 };
 
 /** The HTTP face of a system, on a free port; `more` adds routes before it listens. */

@@ -28,6 +28,7 @@ const [done, pending] = [rowsOf(one), rowsOf(other)];
 
 const root = mkdtempSync(join(tmpdir(), 'agent-bench-restart-'));
 const stateDir = join(root, '.state');
+await ledger.exchange.flush();
 const lines = readFileSync(join(folder, '.beads', 'issues.jsonl'), 'utf8')
   .trim()
   .split('\n');

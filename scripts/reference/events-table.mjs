@@ -97,6 +97,10 @@ const frames = {
   completed: ['the task is complete', { ...end, progress: 'always 1', result: 'the summary of the agent' }],
   failed: ['the attempt failed', { ...end, error: 'name, message and facts of the failure' }],
   cancelled: ['the task was cancelled', { ...end, reason: 'why, or null' }],
+  tracker_imported: [
+    'somebody else changed the task in `.beads/issues.jsonl`, and the server took it over',
+    { change: '`added`, `changed` or `removed`', fields: 'the keys of the line whose values changed' },
+  ],
   stream_closed: ['the last frame of an attempt', { task_id: 'the task', message: 'why the stream ends' }],
 };
 

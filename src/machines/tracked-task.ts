@@ -22,6 +22,16 @@ export interface TrackedTask {
   readonly closedAt: string | null;
 }
 
+export interface NewTask {
+  /** One line of 1 to 500 bytes. */
+  readonly title: string;
+  /** At most 64 KiB. */
+  readonly description: string;
+  readonly priority: number;
+  readonly labels: readonly string[];
+  readonly dependencies: readonly TaskId[];
+}
+
 /** Our status for the tracker's; an unknown one is shown as it is. */
 export const statusInTracker = ({ status, labels }: Pick<TrackedTask, 'status' | 'labels'>): string => {
   if (status === 'closed') return 'complete';

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, inject, test } from 'vitest';
 import { isAlive } from '../../src/actors/process/pid.ts';
+import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { openProject, plain } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -376,12 +377,15 @@ test('the provider key reaches no child process, log or journal', async () => {
 
   await agentWith({ OPENAI_API_KEY: key }, 'engineer', id);
 
-  const written = ['server.log', 'journal.db', 'journal.db-wal']
-    .map((file) => join(stateDir, file))
-    .filter((path) => existsSync(path));
+  // The task itself is the user's own text, as in .beads/issues.jsonl.
+  const store = createSqliteStore({ file: join(stateDir, 'journal.db'), readonly: true });
+  const journal = JSON.stringify([store.read({ after: 0, limit: 1_000 }), store.tasks('all'), store.actor(`${id}#1`)]);
+  store.close();
+  const log = readFileSync(join(stateDir, 'server.log'), 'utf8');
   const results = readFileSync(join(root, '.beads', 'tasks', `task-${id}`, '30-results.md'), 'utf8');
   expect(results).toContain('PATH=');
-  for (const text of [results, ...written.map((path) => readFileSync(path, 'latin1'))]) expect(text).not.toContain(key);
+  expect(journal).toContain('PATH=');
+  for (const text of [results, journal, log]) expect(text).not.toContain(key);
 });
 
 test('the helper script starts the server, hands signals on, and ends as it does', async () => {

@@ -44,7 +44,7 @@ test('a line of the tracker that cannot be read is named by list and show, with 
 });
 
 test('tasks are created, shown, listed and closed without a server', async () => {
-  const { program: agent, stateDir, root } = openProject();
+  const { program: agent, serverFile, root } = openProject();
 
   const first = await agent('create', 'Design it');
   const second = await agent(
@@ -70,7 +70,7 @@ test('tasks are created, shown, listed and closed without a server', async () =>
   expect(JSON.parse(readyNow.out)).toMatchObject([
     { task_id: second.out.trim(), ready: true, role: 'engineer', priority: 1 },
   ]);
-  expect(existsSync(stateDir)).toBe(false);
+  expect(serverFile()).toBeNull();
   expect(existsSync(join(root, '.beads', 'issues.jsonl'))).toBe(true);
 });
 
@@ -176,7 +176,7 @@ test.each<[string, readonly string[], number, string]>([
   ['priority 7', ['create', 'x', '--priority', '7'], 2, 'priority: '],
   ['a project that is not there', ['list', '--project', '/nowhere/at/all'], 2, 'does not exist'],
 ])('%s ends with its exit code, one line, and nothing written', async (_, args, code, message) => {
-  const { agent, root, stateDir } = openProject();
+  const { agent, root, serverFile } = openProject();
 
   const ended = await agent(...args);
 
@@ -184,7 +184,7 @@ test.each<[string, readonly string[], number, string]>([
   expect(ended.err).toContain(message);
   expect(ended.err).not.toMatch(/\n\s+at /);
   expect(existsSync(join(root, '.beads', 'issues.jsonl'))).toBe(false);
-  if (args[1] !== 'bd-none') expect(existsSync(stateDir)).toBe(false);
+  if (args[1] !== 'bd-none') expect(serverFile()).toBeNull();
 });
 
 test('an unmet dependency ends with 4 and its id, a second run with 4 and its attempt', async () => {
@@ -228,14 +228,14 @@ test('without a key a run is refused with 7 and says what to do', async () => {
 });
 
 test('--no-start refuses to start a server, with 6', async () => {
-  const { agent, program, stateDir } = openProject();
+  const { agent, program, serverFile } = openProject();
   const id = (await agent('create', 'Do it')).out.trim();
 
   expect(await program('engineer', id, '--no-start')).toMatchObject({
     code: 6,
     err: expect.stringContaining('no server runs'),
   });
-  expect(existsSync(stateDir)).toBe(false);
+  expect(serverFile()).toBeNull();
 });
 
 test('two runs at once start one server', async () => {

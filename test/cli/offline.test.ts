@@ -1,18 +1,17 @@
-import { existsSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 
 /** CONTRACT 7: task commands that need no agent work without a server. */
 
 test('a closed task is reopened in the files, and the next server goes on from there', async () => {
-  const { agent, stateDir } = openProject();
+  const { agent, serverFile } = openProject();
   const id = (await agent('create', 'one')).out.trim();
   await agent('close', id);
 
   const reopened = await agent('reopen', id, '--no-start');
   const again = await agent('reopen', id, '--no-start', '--json');
   const unknown = await agent('reopen', 'bd-none', '--no-start');
-  const withoutServer = !existsSync(stateDir);
+  const withoutServer = serverFile() === null;
   const ran = await agent('engineer', id);
 
   expect(reopened).toMatchObject({ code: 0, out: `${id} queued\n` });
@@ -44,22 +43,22 @@ test('a task that an attempt completed is reopened in the files, and runs again 
 });
 
 test('wait needs no server for tasks that are over, and none for ids that do not exist', async () => {
-  const { agent, stateDir } = openProject();
+  const { agent, serverFile } = openProject();
   const [over, open] = [(await agent('create', 'one')).out.trim(), (await agent('create', 'two')).out.trim()];
   await agent('close', over);
 
   expect(await agent('wait', over)).toMatchObject({ code: 0, out: `${over} complete\n` });
   expect(await agent('wait', over, 'bd-none')).toMatchObject({ code: 3, out: '' });
   expect(await agent('wait', over, open, '--no-start')).toMatchObject({ code: 6, out: '' });
-  expect(existsSync(stateDir)).toBe(false);
+  expect(serverFile()).toBeNull();
 });
 
 test.each(['cancel', 'retry', 'explain', 'respond'])('%s needs a server, and says so', async (command) => {
-  const { agent, stateDir } = openProject();
+  const { agent, serverFile } = openProject();
   const id = (await agent('create', 'one')).out.trim();
 
   const ended = await agent(command, id, '--no-start');
 
   expect(ended).toMatchObject({ code: 6, err: expect.stringContaining('no server runs for this project') });
-  expect(existsSync(stateDir)).toBe(false);
+  expect(serverFile()).toBeNull();
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
 import { createMethods } from '../../src/http/methods.ts';
+import { somebodyElse } from '../support/ledger.ts';
 import { finish, startServer } from '../support/running.ts';
 
 const servedMethods = Object.keys(createMethods({} as never, () => null));
@@ -218,9 +218,9 @@ test('a request id answers as the first time and starts nothing', async () => {
 });
 
 test('a task that somebody else holds is not cancelled', async () => {
-  const { call, root } = await startServer({ turns: [finish()] });
+  const { call, root, ledger } = await startServer({ turns: [finish()] });
   const { result: task } = await call('create', { description: 'theirs' });
-  const amy = createEmbeddedTracker({ projectRoot: root, actor: 'amy', clock: () => Date.now(), random: () => 0 });
+  const amy = somebodyElse(root, 'amy', ledger);
   await amy.claim(task.task_id);
 
   const { error } = await call('cancel', { task_id: task.task_id });
@@ -311,9 +311,9 @@ test('explain evaluates the guards on what is true now, and changes nothing', as
 });
 
 test('explain names what is allowed now of a task that somebody closed and opened in the tracker', async () => {
-  const { call, root } = await startServer({ turns: [finish()] });
+  const { call, root, ledger } = await startServer({ turns: [finish()] });
   const { result: task } = await call('create', { description: 'by hand' });
-  const amy = createEmbeddedTracker({ projectRoot: root, actor: 'amy', clock: () => Date.now(), random: () => 0 });
+  const amy = somebodyElse(root, 'amy', ledger);
   const allowed = async () => (await call('explain', { task_id: task.task_id })).result.allowed_events;
 
   await amy.close(task.task_id, 'done by amy');

@@ -76,6 +76,7 @@ test('health is asked, not assumed: a tracker that cannot be used degrades it, b
   const server = await startServer();
   const health = async () => (await (await fetch(`${server.base}/health`)).json()) as object;
   await server.call('create', { description: 'a task' });
+  await server.ledger.exchange.flush();
   const before = await health();
 
   appendFileSync(join(server.root, '.beads', 'issues.jsonl'), 'no json\n{"id":"bd-x"}\n');

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
 import type { TaskId } from '../../src/machines/task.ts';
+import { somebodyElse } from '../support/ledger.ts';
 import { finish, hang, startServer, untilStatus } from '../support/running.ts';
 import { readFrames, type SeenFrame } from '../support/sse.ts';
 
@@ -216,8 +216,8 @@ test.each([
 });
 
 test('the stream of a run that somebody else makes needless ends, also when the tracker is asked before it is watched', async () => {
-  const { call, base, headers, root } = await startServer({ turns: [hang], options: { cap: 1 } });
-  const amy = createEmbeddedTracker({ projectRoot: root, actor: 'amy', clock: () => Date.now(), random: () => 0 });
+  const { call, base, headers, root, ledger } = await startServer({ turns: [hang], options: { cap: 1 } });
+  const amy = somebodyElse(root, 'amy', ledger);
   const [busy, waiting] = [
     (await call('create', { description: 'busy' })).result.task_id,
     (await call('create', { description: 'waiting' })).result.task_id,

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { test } from 'vitest';
-import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
+import { somebodyElse } from '../support/ledger.ts';
 import { isLong } from '../support/long.ts';
 import { startServer } from '../support/running.ts';
 import { counts, everyCommand } from './commands.ts';
@@ -27,8 +27,7 @@ const runLimitMs = 60_000;
 const boot = async (maxRetries: number, isCrowded: boolean) => {
   const held = createHeldModel(cap);
   const server = await startServer({ model: held.model, options: { cap, queueLimit, maxRetries } });
-  const as = (actor: string) =>
-    createEmbeddedTracker({ projectRoot: server.root, actor, clock: () => Date.now(), random: () => 0 });
+  const as = (actor: string) => somebodyElse(server.root, actor, server.ledger);
   const real: Real = { server, held, amy: as('amy'), thief: as('agent-server') };
   const model = createExpected(cap, queueLimit, maxRetries);
   for (const priority of [2, 2, 2, 2, 1]) {

@@ -235,14 +235,15 @@ const ending = (index: number, how: End): Command =>
     },
   );
 
-/** Somebody else closes a task, also one that is at work here. */
+/** Somebody else closes a task. One that is at work here stays as it is. */
 const amyCloses = (index: number): Command =>
   command(
     'amy closes',
     `${index}`,
     (model) => {
       const task = pick(model, index);
-      return task.tracked.word !== 'closed' && unmetOf(model, task).length === 0;
+      const isAtWorkHere = isLive(task) && task.hasSlot;
+      return !isAtWorkHere && task.tracked.word !== 'closed' && unmetOf(model, task).length === 0;
     },
     async (model, { amy }) => {
       const task = pick(model, index);
@@ -252,7 +253,7 @@ const amyCloses = (index: number): Command =>
     },
   );
 
-/** Somebody else takes a task, also one that is at work here. */
+/** Somebody else takes a task. One that is at work here stays as it is. */
 const amyClaims = (index: number): Command =>
   command(
     'amy claims',
@@ -260,14 +261,13 @@ const amyClaims = (index: number): Command =>
     (model) => {
       const task = pick(model, index);
       const isFree = task.tracked.word !== 'closed' && !task.tracked.heldByAmy && unmetOf(model, task).length === 0;
-      return isFree && (!isLive(task) || task.hasSlot);
+      return isFree && !isLive(task);
     },
     async (model, { amy, thief }) => {
       const task = pick(model, index);
       await thief.release(task.id as never, null);
       expect(await amy.claim(task.id as never)).toEqual({ refusal: null });
       task.tracked = { word: 'open', heldByAmy: true };
-      if (isLive(task)) rest(task);
     },
   );
 

@@ -2,13 +2,11 @@ import type { RoleProfile } from '../../src/actors/agent/roles.ts';
 import type { Assistants } from '../../src/actors/assistants/assistants.ts';
 import type { Settings } from '../../src/actors/engine/settings.ts';
 import { createSystem, type System } from '../../src/actors/system.ts';
-import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
-import type { Tracker } from '../../src/actors/tracker/port.ts';
 import type { Workspace } from '../../src/actors/workspace/port.ts';
 import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
 import { type Role, roles } from '../../src/machines/task.ts';
 import type { Rules } from './invariants.ts';
-import { issuesFileOf, type Life, modelOf, resultsOf, sandboxOf, storeOf, verifyCommand, type World } from './world.ts';
+import { type Life, modelOf, resultsOf, sandboxOf, storeOf, trackerOf, verifyCommand, type World } from './world.ts';
 
 /** A server of the simulated world, from its start to its end. */
 export interface Server extends Life {
@@ -83,28 +81,6 @@ const settingsFor = (plan: Plan): Settings => {
     contextWindow: null,
     defaultModel: 'simulated',
     credentialVariable: 'OPENAI_API_KEY',
-  };
-};
-
-const trackerOf = (world: World, life: Life): Tracker => {
-  const { clock, random, invariants } = world;
-  const tracker = createEmbeddedTracker(
-    { projectRoot: '/simulated', clock: clock.now, random: random.below },
-    issuesFileOf(world, life),
-  );
-  const watched = (what: 'claim' | 'close', id: string): void => {
-    if (life.alive) invariants.told(id, what);
-  };
-  return {
-    ...tracker,
-    claim: (id) => {
-      watched('claim', id);
-      return tracker.claim(id);
-    },
-    close: (id, reason) => {
-      watched('close', id);
-      return tracker.close(id, reason);
-    },
   };
 };
 

@@ -1,5 +1,5 @@
 import type { TaskView } from '../../src/actors/journal/task-view.ts';
-import type { Issue } from '../../src/actors/tracker/issue.ts';
+import type { Issue } from '../../src/actors/ledger/issue.ts';
 import { isServiceError } from '../../src/machines/errors.ts';
 import type { Server } from './life.ts';
 import type { World } from './world.ts';
@@ -59,8 +59,7 @@ export const createPeople = (world: World, serverNow: () => Server | null, maxTa
     ask(
       ({ system }) => system.service.create({ description: 'a task', dependencies, priority }),
       ({ task_id }) => {
-        if (!world.document.issues.has(task_id))
-          invariants.violated(`I10 ${task_id} was said to be created and is not`);
+        if (!world.ledger.table.has(task_id)) invariants.violated(`I10 ${task_id} was said to be created and is not`);
         created.add(task_id);
       },
     );
@@ -138,7 +137,7 @@ export const createPeople = (world: World, serverNow: () => Server | null, maxTa
 
   const outsider = (): void => {
     const id = anyTask();
-    const issue = id === null ? undefined : world.document.issues.get(id);
+    const issue = id === null ? undefined : world.ledger.table.get(id);
     if (id === null || issue === undefined) return;
     const at = new Date(clock.now()).toISOString();
     const { assignee: _, ...free } = issue;
@@ -148,7 +147,7 @@ export const createPeople = (world: World, serverNow: () => Server | null, maxTa
       { ...free, status: 'open' },
     ]);
     const next = { ...changed, updated_at: at };
-    world.document = { ...world.document, issues: new Map([...world.document.issues, [id, next]]) };
+    world.ledger.db.write(() => world.ledger.table.put(next));
   };
 
   return {

@@ -109,7 +109,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     file: 'src/machines/task-started.ts',
     find: "onError: [tellLater('closing'), fail],",
     put: "onError: [{ target: '#task.complete' as const, actions: 'recordEnd' as const }, fail],",
-    seed: 374,
+    seed: 829,
     says: /I14/,
   },
 };

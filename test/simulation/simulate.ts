@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { differenceFrom } from '../../src/actors/journal/replay.ts';
 import { shownIn } from '../../src/actors/journal/transition-frames.ts';
+import { openDatabase } from '../../src/actors/store/database.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
-import { trackedFromFile } from '../../src/actors/tracker/issue.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 import { statusInTracker } from '../../src/machines/tracked-task.ts';
 import { createClock } from './clock.ts';
@@ -10,7 +10,7 @@ import { createInvariants } from './invariants.ts';
 import { type Plan, type Server, startServer } from './life.ts';
 import { createPeople } from './people.ts';
 import { randomFrom } from './random.ts';
-import type { World } from './world.ts';
+import { ledgerWithoutFile, type World } from './world.ts';
 
 /** What came of one seed. */
 export interface Report {
@@ -53,14 +53,15 @@ export const simulate = async (seed: number): Promise<Report> => {
   const crash = random.pick([0, 0.001, 0.004, 0.02]);
   const maxTasks = 2 + random.below(7);
   const horizonMs = minute * (1 + random.below(4));
-  const store = createSqliteStore({ file: ':memory:' });
+  const db = openDatabase({ file: ':memory:' });
+  const store = createSqliteStore({ file: db.file }, db);
   const world: World = {
     clock,
     random,
     store,
     weather: { trackerAway: false, diskFull: false, providerDown: false, crash, calm: false },
     invariants: createInvariants(plan, store),
-    document: { issues: new Map(), others: [], broken: [], torn: false },
+    ledger: ledgerWithoutFile(db),
     results: new Map(),
   };
   const { invariants, weather } = world;
@@ -158,12 +159,11 @@ export const simulate = async (seed: number): Promise<Report> => {
       if (difference !== null) invariants.violated(`fold(journal) of ${taskId}: ${difference}`);
     }
     for (const id of people.created) {
-      const issue = world.document.issues.get(id);
-      if (issue === undefined) {
+      const tracked = world.ledger.table.tracked(id);
+      if (tracked === null) {
         invariants.violated(`I10 ${id} is lost`);
         continue;
       }
-      const tracked = trackedFromFile(issue, world.document.issues);
       if (tracked.status === 'in_progress' && tracked.assignee === 'agent-server')
         invariants.violated(`I14 the tracker says that ${id} is started, and nothing of it runs`);
       const latest = store.latest(id, 'snapshot');

@@ -1,10 +1,12 @@
 import type { Results } from '../../src/actors/files/results.ts';
+import type { Ledger } from '../../src/actors/ledger/ledger.ts';
+import { createTaskTable } from '../../src/actors/ledger/task-table.ts';
 import type { Model, ModelEvent, ModelRequest, ToolCall } from '../../src/actors/model/port.ts';
 import type { Sandbox } from '../../src/actors/sandbox/port.ts';
+import type { Database } from '../../src/actors/store/database.ts';
 import { type Change, type Store, StoreError } from '../../src/actors/store/port.ts';
-import type { IssuesFile } from '../../src/actors/tracker/issues-file.ts';
-import type { IssuesDocument } from '../../src/actors/tracker/issues-text.ts';
-import { createOverlay } from '../../src/actors/tracker/overlay.ts';
+import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
+import type { Tracker } from '../../src/actors/tracker/port.ts';
 import { ServiceError } from '../../src/machines/errors.ts';
 import type { Clock } from './clock.ts';
 import type { Invariants } from './invariants.ts';
@@ -21,14 +23,14 @@ export interface Weather {
   calm: boolean;
 }
 
-/** What outlives every server: the disk, the tracker's file, and what happens to them. */
+/** What outlives every server: the disk, and what happens to it. */
 export interface World {
   readonly clock: Clock;
   readonly random: Random;
   readonly weather: Weather;
   readonly store: Store;
   readonly invariants: Invariants;
-  document: IssuesDocument;
+  readonly ledger: Ledger;
   readonly results: Map<string, string>;
 }
 
@@ -49,7 +51,7 @@ const through = <Result>(
   { clock, random, weather }: World,
   life: Life,
   atMostMs: number,
-  act: () => Result,
+  act: () => Result | Promise<Result>,
 ): Promise<Result> => {
   if (!life.alive) return never();
   // What another process was asked for happens also when the asker has died in the meantime.
@@ -57,16 +59,15 @@ const through = <Result>(
   return new Promise((resolve, reject) => {
     clock.after(owner, random.delay(atMostMs), () => {
       if (life.alive && random.chance(weather.crash)) return life.crash();
-      let answer: () => void;
-      try {
-        const result = act();
-        answer = () => resolve(result);
-      } catch (error) {
-        answer = () => reject(error);
-      }
-      if (!life.alive) return;
-      if (random.chance(weather.crash)) return life.crash();
-      clock.after('server', random.delay(atMostMs), answer);
+      const answerWith = (answer: () => void): void => {
+        if (!life.alive) return;
+        if (random.chance(weather.crash)) life.crash();
+        else clock.after('server', random.delay(atMostMs), answer);
+      };
+      (async () => act())().then(
+        (result) => answerWith(() => resolve(result)),
+        (error: unknown) => answerWith(() => reject(error)),
+      );
     });
   });
 };
@@ -93,30 +94,57 @@ export const storeOf = (world: World, life: Life): Store => {
   };
 };
 
-export const issuesFileOf = (world: World, life: Life): IssuesFile => {
-  const available = (): void => {
-    if (world.weather.trackerAway)
-      throw new ServiceError('tracker_unavailable', { detail: 'it is away', remedy: 'wait' });
+/** The embedded tracker, as far away as a program that must be started for each call. */
+export const trackerOf = (world: World, life: Life): Tracker => {
+  const { clock, random, weather, ledger, invariants } = world;
+  const real = createEmbeddedTracker({ clock: clock.now, random: random.below }, ledger);
+  const asked = <Result>(atMostMs: number, act: () => Promise<Result>, loses = false): Promise<Result> =>
+    through(world, life, atMostMs, async () => {
+      if (weather.trackerAway) throw new ServiceError('tracker_unavailable', { detail: 'it is away', remedy: 'wait' });
+      const result = await act();
+      // Done, but the answer is lost: the server must ask again.
+      if (loses && !weather.calm && random.chance(0.03))
+        throw new ServiceError('tracker_unavailable', { detail: 'it did not answer', remedy: 'ask again' });
+      return result;
+    });
+  const looks = <Result>(act: () => Promise<Result>): Promise<Result> => asked(40, act);
+  const writes = <Result>(act: () => Promise<Result>): Promise<Result> => asked(400, act, true);
+  const told = (what: 'claim' | 'close', id: string): void => {
+    if (life.alive) invariants.told(id, what);
   };
   return {
-    read: () =>
-      through(world, life, 40, () => {
-        available();
-        return world.document;
-      }),
-    requireWritable: () => through(world, life, 40, available),
-    change: (edit) =>
-      through(world, life, 400, () => {
-        available();
-        const draft = createOverlay(world.document.issues);
-        if (edit(draft)) world.document = { ...world.document, issues: draft.merged() };
-        // Done, but the answer is lost: the server must ask again.
-        if (!world.weather.calm && world.random.chance(0.03)) {
-          throw new ServiceError('tracker_unavailable', { detail: 'it did not answer', remedy: 'ask again' });
-        }
-      }),
+    ...real,
+    list: () => looks(real.list),
+    find: (id) => looks(() => real.find(id)),
+    check: () => looks(real.check),
+    create: (task) => writes(() => real.create(task)),
+    claim: (id, fence) => {
+      told('claim', id);
+      return writes(() => real.claim(id, fence));
+    },
+    release: (id, label, fence) => writes(() => real.release(id, label, fence)),
+    close: (id, reason, fence) => {
+      told('close', id);
+      return writes(() => real.close(id, reason, fence));
+    },
+    reopen: (id, fence) => writes(() => real.reopen(id, fence)),
   };
 };
+
+/** The tables of a project whose file nobody looks at. */
+export const ledgerWithoutFile = (db: Database): Ledger => ({
+  db,
+  table: createTaskTable(db),
+  requireOurs: () => {},
+  exchange: {
+    refresh: async () => {},
+    changed: () => {},
+    flush: async () => {},
+    problem: () => null,
+    alone: (work) => work(),
+    stop: async () => {},
+  },
+});
 
 export const resultsOf = (world: World, life: Life): Results => ({
   read: (taskId) => through(world, life, 20, () => world.results.get(taskId) ?? null),

@@ -7,6 +7,7 @@ import type { RoleSettings, Settings } from '../../src/actors/engine/settings.ts
 import { createResults } from '../../src/actors/files/results.ts';
 import { differenceFrom } from '../../src/actors/journal/replay.ts';
 import type { TaskView } from '../../src/actors/journal/task-view.ts';
+import type { Commit, Ledger } from '../../src/actors/ledger/ledger.ts';
 import type { Model } from '../../src/actors/model/port.ts';
 import { parseScript } from '../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../src/actors/model/scripted.ts';
@@ -14,9 +15,9 @@ import { endOrphans } from '../../src/actors/process/orphans.ts';
 import { childEnvironment } from '../../src/actors/process/run-command.ts';
 import { createNoSandbox } from '../../src/actors/sandbox/no-sandbox.ts';
 import type { Sandbox } from '../../src/actors/sandbox/port.ts';
+import { openDatabase } from '../../src/actors/store/database.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { createSystem } from '../../src/actors/system.ts';
-import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
 import type { Tracker } from '../../src/actors/tracker/port.ts';
 import type { Workspace } from '../../src/actors/workspace/port.ts';
 import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
@@ -24,6 +25,7 @@ import { shippedRoles } from '../../src/cli/roles/shipped-roles.ts';
 import { buildServer } from '../../src/http/server.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 import { noAssistants } from './assistants.ts';
+import { embeddedAt, ledgerAt } from './ledger.ts';
 import { temporaryFolder } from './temporary.ts';
 
 export interface Turn {
@@ -41,7 +43,7 @@ export interface Setting {
   readonly stateDir?: string;
   readonly model?: Model | null;
   /** Another tracker than the embedded one. */
-  readonly tracker?: (root: string) => Tracker;
+  readonly tracker?: (root: string, ledger: Ledger) => Tracker;
   /** Whether the test changes what was saved, so that it is not what the journal leads to. */
   readonly tampered?: boolean;
   readonly sandbox?: Sandbox;
@@ -92,14 +94,11 @@ export const startSystem = async (setting: Setting = {}) => {
   const stateDir = setting.stateDir ?? temporaryFolder();
   const scripts = setting.turns === undefined ? [] : [{ turns: setting.turns.map((turn) => ({ say: '', ...turn })) }];
   const scripted = createScriptedModel(parseScript({ scripts }));
-  const tracker =
-    setting.tracker?.(root) ??
-    createEmbeddedTracker({
-      projectRoot: root,
-      clock: () => Date.now(),
-      random: (max) => Math.floor(Math.random() * max),
-    });
-  const store = createSqliteStore({ file: join(stateDir, 'journal.db') });
+  const db = openDatabase({ file: join(stateDir, 'journal.db') });
+  const store = createSqliteStore({ file: db.file }, db);
+  let commit: Commit = (also) => void store.commit({ entries: [], also });
+  const ledger = ledgerAt(root, db, (also) => commit(also));
+  const tracker = setting.tracker?.(root, ledger) ?? embeddedAt(root, {}, ledger);
   const logged: { message: string; facts: Readonly<Record<string, unknown>> }[] = [];
   const log = (message: string, facts: Readonly<Record<string, unknown>>): void => void logged.push({ message, facts });
   const inspection = setting.inspect === true ? createInspection((text) => text.replaceAll('hunter2', '***')) : null;
@@ -146,6 +145,7 @@ export const startSystem = async (setting: Setting = {}) => {
       ...(inspection === null ? {} : { inspect: inspection.observe }),
     },
   );
+  commit = (also) => void system.journal.commit({ entries: [], also });
   const starting = system.start();
   if (setting.restoring !== true) await starting;
   let stopped = false;
@@ -154,11 +154,12 @@ export const startSystem = async (setting: Setting = {}) => {
     stopped = true;
     await system.stop();
     const differences = store.tasks('all').flatMap(({ id }) => differenceFrom(store, id as TaskId) ?? []);
+    await ledger.exchange.stop();
     store.close();
     if (setting.tampered !== true) expect(differences).toEqual([]);
   };
   onTestFinished(stop);
-  return { root, stateDir, tracker, store, system, service: system.service, inspection, logged, log, stop };
+  return { root, stateDir, tracker, ledger, store, system, service: system.service, inspection, logged, log, stop };
 };
 export type Running = Awaited<ReturnType<typeof startSystem>>;
 

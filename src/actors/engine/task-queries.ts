@@ -5,8 +5,8 @@ import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { frameText } from '../journal/event-types.ts';
 import { differenceFrom, entriesUpTo, fold, type ReplayedStep } from '../journal/replay.ts';
 import type { TaskView } from '../journal/task-view.ts';
+import { endLabels } from '../ledger/issue.ts';
 import type { Store } from '../store/port.ts';
-import { endLabels } from '../tracker/issue.ts';
 import type { Tracker } from '../tracker/port.ts';
 import { requireId } from './task-id.ts';
 

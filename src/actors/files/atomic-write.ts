@@ -36,18 +36,19 @@ export const removeLeftovers = (folder: string): void => {
 
 /**
  * Replaces a file atomically: temporary file in the same folder, fsync, rename, fsync of the
- * folder. `beforeRename` runs when the new content is on disk and the old file still has its name.
+ * folder. `beforeRename` runs when the new content is on disk, in `temporary`, and the old file still
+ * has its name.
  */
 export const writeFileAtomically = async (
   path: string,
   content: string,
-  { mode = 0o600, beforeRename }: { mode?: number; beforeRename?: () => void } = {},
+  { mode = 0o600, beforeRename }: { mode?: number; beforeRename?: (temporary: string) => void } = {},
 ): Promise<void> => {
   const folder = dirname(path);
   const temporary = join(folder, `.~${basename(path)}.${randomBytes(6).toString('hex')}`);
   try {
     await synced(temporary, 'wx', mode, (file) => writeFileSync(file, content));
-    beforeRename?.();
+    beforeRename?.(temporary);
     renameSync(temporary, path);
   } catch (error) {
     removeQuietly(temporary);

@@ -18,6 +18,7 @@ export const eventTypes = [
   'failed',
   'cancelled',
   'stream_closed',
+  'tracker_imported',
 ] as const;
 export type EventType = (typeof eventTypes)[number];
 

@@ -43,6 +43,8 @@ export interface Step {
 export interface Change {
   readonly actor?: SavedActor;
   readonly entries: readonly NewEntry[];
+  /** Runs first in the transaction, and gives entries that come before the others. Must not wait. */
+  readonly also?: () => readonly NewEntry[];
   readonly step?: Step;
   /** Deletes the steps of this and earlier attempts. */
   readonly forgetSteps?: { readonly taskId: string; readonly attempt: number };

@@ -1,20 +1,10 @@
 import type { TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
 import type { EndLabel } from '../../machines/task-selectors.ts';
-import type { TrackedTask } from '../../machines/tracked-task.ts';
+import type { NewTask, TrackedTask } from '../../machines/tracked-task.ts';
 import type { Urgency } from '../process/serial-queue.ts';
 
-export type { TrackedTask };
-
-export interface NewTask {
-  /** One line of 1 to 500 bytes. */
-  readonly title: string;
-  /** At most 64 KiB. */
-  readonly description: string;
-  readonly priority: number;
-  readonly labels: readonly string[];
-  readonly dependencies: readonly TaskId[];
-}
+export type { NewTask, TrackedTask };
 
 /**
  * Called inside a write, when nothing can come between it and the change any more. It throws when the writer may not

@@ -2,13 +2,17 @@ import { join } from 'node:path';
 import { ServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { UnsafeFileError } from '../files/regular-file.ts';
+import type { Ledger } from '../ledger/ledger.ts';
+import { countTasksInFile, findBdData } from '../ledger/ownership.ts';
 import { createBdTracker } from './bd/bd.ts';
-import { type BdCalls, createBdCalls, defaultBdLimits } from './bd/calls.ts';
+import { createBdCalls, defaultBdLimits } from './bd/calls.ts';
 import { createEmbeddedTracker, type EmbeddedOptions } from './embedded.ts';
-import { countTasksInFile, findBdData } from './ownership.ts';
 import type { Tracker } from './port.ts';
 
 export interface TrackerOptions extends EmbeddedOptions {
+  readonly projectRoot: string;
+  /** Opened when the embedded tracker is used first. */
+  readonly ledger: () => Ledger;
   readonly mode: 'auto' | 'bd' | 'embedded';
   /** The configured program, absolute; else `bd` on PATH. */
   readonly bdPath: string | null;
@@ -40,11 +44,15 @@ const ownBdData = (folder: string): string | undefined => {
  * the embedded file. A project that becomes bd's while we run is handed over; what the embedded tracker would have
  * written at that moment is refused by it under its lock, and goes to bd.
  */
-export const createTracker = (options: TrackerOptions): Tracker & { readonly bd: BdCalls } => {
+export const createTracker = (options: TrackerOptions): Tracker => {
   const { projectRoot, mode, bdPath, processEnv, log, actor = defaultActor } = options;
   const folder = join(projectRoot, '.beads');
   const calls = createBdCalls({ projectRoot, bdPath, processEnv, limits: defaultBdLimits });
-  const embedded = createEmbeddedTracker({ ...options, actor });
+  let opened: Tracker | null = null;
+  const embedded = (): Tracker => {
+    opened ??= createEmbeddedTracker({ ...options, actor }, options.ledger());
+    return opened;
+  };
   const bd = createBdTracker({ calls, projectRoot, actor, log });
 
   const bdKeepsTasks = (): boolean => {
@@ -59,7 +67,7 @@ export const createTracker = (options: TrackerOptions): Tracker & { readonly bd:
   const use = async <Result>(work: (tracker: Tracker) => Promise<Result>): Promise<Result> => {
     if (bdKeepsTasks()) return work(bd);
     try {
-      return await work(embedded);
+      return await work(embedded());
     } catch (error) {
       if (mode === 'embedded' || !bdKeepsTasks()) throw error;
       log('bd keeps the tasks of this project from now on', {});
@@ -82,7 +90,6 @@ export const createTracker = (options: TrackerOptions): Tracker & { readonly bd:
       }
     },
     actor,
-    bd: calls,
     find: (id) => use((tracker) => tracker.find(id)),
     list: (urgency) => use((tracker) => tracker.list(urgency)),
     create: (task) => use((tracker) => tracker.create(task)),
@@ -102,7 +109,7 @@ export const createTracker = (options: TrackerOptions): Tracker & { readonly bd:
           const why = sign === undefined ? 'tracker.mode is bd' : `bd keeps this project's tasks (.beads/${sign})`;
           return { ok, detail: `${detail}; ${why}` };
         }
-        const { ok, detail } = await embedded.check();
+        const { ok, detail } = await embedded().check();
         return { ok, detail: `${detail}; ${await whyEmbedded()}` };
       } catch (error) {
         return { ok: false, detail: messageOf(error) };

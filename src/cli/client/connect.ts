@@ -1,7 +1,7 @@
-import { existsSync } from 'node:fs';
 import type { OfflineService } from '../../actors/engine/offline-tasks.ts';
 import { isServiceError } from '../../machines/errors.ts';
-import { type Project, stateFiles, taskFiles } from '../config/project.ts';
+import { messageOf } from '../../machines/message-of.ts';
+import { type Project, stateFiles } from '../config/project.ts';
 import type { Io } from '../output/io.ts';
 import { CallError, type Client } from './client.ts';
 import { findServer } from './find-server.ts';
@@ -24,14 +24,62 @@ export interface ConnectOptions {
 
 type Params = Readonly<Record<string, unknown>>;
 
-const offlineClient = (service: OfflineService, methods: OfflineMethods): Client => ({
+type OfflineMethods = (service: OfflineService) => Readonly<Record<string, (params: Params) => Promise<unknown>>>;
+
+/** The server's methods on the project's database and files. */
+interface Files {
+  readonly methods: ReturnType<OfflineMethods>;
+  /** Writes what changed to the project's file. */
+  finish(): Promise<void>;
+}
+
+/** Writing a larger file is left to the next server or command (CONTRACT 9). */
+const manyTasks = 10_000;
+
+const openFiles = async ({ project, config, env, io }: ConnectOptions, kept: boolean): Promise<Files> => {
+  const [{ createOfflineService }, { trackerFor }, { loadConfig }, { createOfflineMethods }, { openTasks }] =
+    await Promise.all([
+      import('../../actors/engine/offline-tasks.ts'),
+      import('../config/tracker.ts'),
+      import('../config/config.ts'),
+      import('../../http/methods.ts'),
+      import('./open-tasks.ts'),
+    ]);
+  const { ledger, store } = await openTasks(project, { kept, log: (message) => io.err(`note: ${message}`) });
+  let isUsed = false;
+  const tracker = trackerFor(
+    loadConfig({ config }, env).config,
+    project.root,
+    env,
+    () => {},
+    () => {
+      isUsed = true;
+      return ledger;
+    },
+  );
+  return {
+    methods: createOfflineMethods(createOfflineService(tracker, store, Date.now)),
+    finish: async () => {
+      if (!isUsed || !kept || ledger.table.count() > manyTasks) return;
+      await ledger.exchange.flush().catch((error: unknown) => {
+        io.err(`warning: it is saved, but .beads/issues.jsonl could not be written: ${messageOf(error)}`);
+      });
+    },
+  };
+};
+
+const offlineClient = (options: ConnectOptions): Client => ({
   live: false,
   call: async (method, params) => {
-    const run = methods(service)[method];
-    if (run === undefined)
-      throw new CallError('server_needed', `${method} needs a running server; leave out --no-start`);
     try {
-      return await run(params);
+      const { hasTasks } = await import('./open-tasks.ts');
+      const { methods, finish } = await openFiles(options, method === 'create' || hasTasks(options.project));
+      const run = methods[method];
+      if (run === undefined)
+        throw new CallError('server_needed', `${method} needs a running server; leave out --no-start`);
+      const answer = await run(params);
+      await finish();
+      return answer;
     } catch (error) {
       if (isServiceError(error)) throw new CallError(error.code, error.message, { ...error.facts }, error);
       throw error;
@@ -41,22 +89,6 @@ const offlineClient = (service: OfflineService, methods: OfflineMethods): Client
     throw new CallError('server_needed', 'a live stream needs a running server; leave out --no-start');
   },
 });
-type OfflineMethods = (service: OfflineService) => Readonly<Record<string, (params: Params) => Promise<unknown>>>;
-
-const openFiles = async ({ project, config, env }: ConnectOptions): Promise<Client> => {
-  const [{ createOfflineService }, { trackerFor }, { loadConfig }, { createSqliteStore }, { createOfflineMethods }] =
-    await Promise.all([
-      import('../../actors/engine/offline-tasks.ts'),
-      import('../config/tracker.ts'),
-      import('../config/config.ts'),
-      import('../../actors/store/sqlite.ts'),
-      import('../../http/methods.ts'),
-    ]);
-  const { journal } = taskFiles(project);
-  const tracker = trackerFor(loadConfig({ config }, env).config, project.root, env, () => {});
-  const store = existsSync(journal) ? createSqliteStore({ file: journal, readonly: true }) : null;
-  return offlineClient(createOfflineService(tracker, store, Date.now), createOfflineMethods);
-};
 
 export const connect = (options: ConnectOptions): Connection => ({
   server: async () => {
@@ -71,6 +103,6 @@ export const connect = (options: ConnectOptions): Connection => ({
   },
   files: async () => {
     const found = await findServer(options.project);
-    return found === null ? openFiles(options) : createHttpClient(found);
+    return found === null ? offlineClient(options) : createHttpClient(found);
   },
 });

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import { findBdData } from '../../actors/ledger/ownership.ts';
 import { programOnPath } from '../../actors/tracker/bd/program.ts';
-import { findBdData } from '../../actors/tracker/ownership.ts';
 
 /** The external tracker is recommended, not required; without it, a warning. */
 export const trackerWarning = (env: NodeJS.ProcessEnv, projectRoot: string): string | null => {

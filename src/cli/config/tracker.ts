@@ -1,4 +1,6 @@
 import { randomInt } from 'node:crypto';
+import type { Ledger } from '../../actors/ledger/ledger.ts';
+import { type BdCalls, createBdCalls, defaultBdLimits } from '../../actors/tracker/bd/calls.ts';
 import { createTracker } from '../../actors/tracker/select-tracker.ts';
 import type { Config } from './config-schema.ts';
 
@@ -9,6 +11,7 @@ export const trackerFor = (
   projectRoot: string,
   env: NodeJS.ProcessEnv,
   log: Log,
+  ledger: () => Ledger,
 ) =>
   createTracker({
     projectRoot,
@@ -19,4 +22,9 @@ export const trackerFor = (
     clock: () => Date.now(),
     random: (max) => randomInt(max),
     log,
+    ledger,
   });
+
+/** The configured bd. */
+export const bdFor = ({ tracker: { bd_path } }: Config, projectRoot: string, env: NodeJS.ProcessEnv): BdCalls =>
+  createBdCalls({ projectRoot, bdPath: bd_path ?? null, processEnv: env, limits: defaultBdLimits });

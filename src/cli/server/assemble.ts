@@ -2,9 +2,11 @@ import type { Assistants } from '../../actors/assistants/assistants.ts';
 import type { Inspection } from '../../actors/engine/inspection.ts';
 import { createResults } from '../../actors/files/results.ts';
 import { createSteadyClock } from '../../actors/journal/monotonic-clock.ts';
+import { type Commit, createLedger } from '../../actors/ledger/ledger.ts';
 import type { Model } from '../../actors/model/port.ts';
 import { endOrphans } from '../../actors/process/orphans.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
+import { openDatabase } from '../../actors/store/database.ts';
 import type { Store } from '../../actors/store/port.ts';
 import { createSqliteStore } from '../../actors/store/sqlite.ts';
 import { createSystem } from '../../actors/system.ts';
@@ -56,8 +58,18 @@ const lastMomentOf = (store: Store): number =>
 /** The caller starts the system. */
 export const assemble = (parts: Parts) => {
   const { project, env, current, redact, logger, inspection, sandbox, workspace, environment } = parts;
-  const tracker = trackerFor(current.loaded.config, project.root, env, logger.log);
-  const store = createSqliteStore({ file: taskFiles(project).journal, redact });
+  const db = openDatabase({ file: taskFiles(project).journal });
+  const store = createSqliteStore({ file: db.file, redact }, db);
+  // Until the journal is there nobody listens to it.
+  let commit: Commit = (also) => void store.commit({ entries: [], also });
+  const ledger = createLedger({
+    db,
+    projectRoot: project.root,
+    clock: Date.now,
+    commit: (work) => commit(work),
+    log: logger.log,
+  });
+  const tracker = trackerFor(current.loaded.config, project.root, env, logger.log, () => ledger);
   const now = createSteadyClock({ wall: Date.now, steady: () => performance.now(), notBefore: lastMomentOf(store) });
   const system = createSystem(current.resolved.settings, {
     tracker,
@@ -73,7 +85,8 @@ export const assemble = (parts: Parts) => {
     log: logger.log,
     ...(inspection === null ? {} : { inspect: inspection.observe }),
   });
-  return { tracker, store, system };
+  commit = (also) => void system.journal.commit({ entries: [], also });
+  return { tracker, store, ledger, system };
 };
 
 export type Assembled = ReturnType<typeof assemble>;

@@ -17,7 +17,7 @@ const lockMs = 5_000;
 const lockPollMs = 50;
 
 /** Records the first project of the folder, which owns the plain file names there. */
-const keepOwner = async (file: string, root: string): Promise<void> => {
+export const keepOwner = async (file: string, root: string): Promise<void> => {
   if (existsSync(file)) return;
   try {
     await writeFileAtomically(file, `${root}\n`);

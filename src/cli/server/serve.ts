@@ -106,8 +106,8 @@ const printBanner = async (
 
 /** Listens, starts the system, writes server.json and prints the banner, in this order. */
 export const serve = async (parts: Parts, assembled: Assembled, lock: ProcessLock): Promise<Serving> => {
-  const { project, current, drainMs } = parts;
-  const { store, system } = assembled;
+  const { project, current, drainMs, logger } = parts;
+  const { store, system, ledger } = assembled;
   const files = stateFiles(project.stateDir);
   const state: ServingState = { names: [], draining: false };
   const app = await buildApplication(parts, assembled, state);
@@ -129,6 +129,9 @@ export const serve = async (parts: Parts, assembled: Assembled, lock: ProcessLoc
     await system.drain(drainMs);
     removeServerFile(files.server, process.pid);
     await system.stop();
+    await ledger.exchange
+      .stop()
+      .catch((error: unknown) => logger.log('the tasks could not be written to .beads/issues.jsonl', { error }));
     await app.close();
     listening.close();
     store.close();

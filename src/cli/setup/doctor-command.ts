@@ -4,12 +4,13 @@ import { runHostProbes } from '../../actors/sandbox/host-probes.ts';
 import { runSandboxProbes, type SandboxProbe } from '../../actors/sandbox/self-test.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { findServer } from '../client/find-server.ts';
+import { hasTasks, openTasks } from '../client/open-tasks.ts';
 import { type LoadedConfig, loadConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
 import { remoteCredentials } from '../config/remote-credentials.ts';
 import { sandboxFor } from '../config/sandbox.ts';
 import { resolveSettings } from '../config/settings.ts';
-import { trackerFor } from '../config/tracker.ts';
+import { bdFor, trackerFor } from '../config/tracker.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { type ProjectRoleOutcome, projectRoleNote } from '../roles/apply-project-roles.ts';
@@ -28,7 +29,14 @@ const checkProgram = ({ env }: CommandContext, name: string, without: string, ne
     : { check: name, status: needed ? 'problem' : 'note', detail: without };
 
 const checkTracker = async ({ project, env }: CommandContext, config: Config): Promise<Check> => {
-  const chosen = trackerFor(config, project.root, env, () => {});
+  const { ledger } = await openTasks(project, { kept: hasTasks(project), log: () => {} });
+  const chosen = trackerFor(
+    config,
+    project.root,
+    env,
+    () => {},
+    () => ledger,
+  );
   try {
     await chosen.list();
     const { ok, detail } = await chosen.check();
@@ -63,7 +71,7 @@ const checkWorkspace = async ({ project, env }: CommandContext, config: Config):
 };
 
 const checkBd = async ({ project, env }: CommandContext, config: Config): Promise<Check> => {
-  const found = await trackerFor(config, project.root, env, () => {}).bd.detect();
+  const found = await bdFor(config, project.root, env).detect();
   const detail = found.state === 'ok' ? `${found.detail} at ${found.program.path}` : found.detail;
   return { check: 'bd', status: found.state === 'ok' ? 'ok' : 'note', detail };
 };

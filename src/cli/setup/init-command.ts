@@ -2,12 +2,14 @@ import { closeSync, constants, lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeRealFolder } from '../../actors/files/real-folder.ts';
 import { openRegular } from '../../actors/files/regular-file.ts';
+import type { Ledger } from '../../actors/ledger/ledger.ts';
+import { findBdData } from '../../actors/ledger/ownership.ts';
 import { initializeBd } from '../../actors/tracker/bd/init.ts';
-import { findBdData } from '../../actors/tracker/ownership.ts';
 import { findServer } from '../client/find-server.ts';
+import { hasTasks, openTasks } from '../client/open-tasks.ts';
 import { loadConfig } from '../config/config.ts';
-import { UsageError } from '../config/project.ts';
-import { trackerFor } from '../config/tracker.ts';
+import { type Project, UsageError } from '../config/project.ts';
+import { bdFor } from '../config/tracker.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 
@@ -24,6 +26,25 @@ const initEmbedded = async ({ project, io, json }: CommandContext): Promise<numb
   return exitCodes.done;
 };
 
+type Alone = Ledger['exchange']['alone'];
+
+/** Everything that the tables hold goes into the file first, and nobody writes it meanwhile. */
+const handOver = async <Result>(
+  project: Project,
+  isDone: boolean,
+  work: (alone: Alone) => Promise<Result>,
+): Promise<Result> => {
+  if (isDone || !hasTasks(project)) return work((step) => step());
+  const { ledger, store } = await openTasks(project, { kept: true, log: () => {} });
+  try {
+    await ledger.exchange.refresh();
+    await ledger.exchange.flush();
+    return await work(ledger.exchange.alone);
+  } finally {
+    store.close();
+  }
+};
+
 /**
  * Makes this folder a project: with bd where bd works, since a user who installed it and runs
  * `init` wants it; else with our own file. Shows what bd wrote, because some of it gives
@@ -38,7 +59,7 @@ export const init = async (
   const { config } = loadConfig({ config: configFile }, env);
   const mode = wanted === 'auto' ? config.tracker.mode : wanted;
   if (mode === 'embedded') return initEmbedded(context);
-  const { bd } = trackerFor(config, project.root, env, () => {});
+  const bd = bdFor(config, project.root, env);
   const found = await bd.detect();
   const owned = findBdData(join(project.root, '.beads')) !== undefined;
   if (mode === 'auto' && found.state !== 'ok' && !owned) {
@@ -47,7 +68,7 @@ export const init = async (
   }
   if ((await findServer(project)) !== null)
     throw new UsageError("a server runs for this project; stop it first with 'agent server stop'");
-  const { tasks, wrote, already } = await initializeBd(bd, project.root);
+  const { tasks, wrote, already } = await handOver(project, owned, (alone) => initializeBd(bd, project.root, alone));
   if (json) io.json({ tracker: 'bd', tasks, wrote, already });
   else {
     io.out(

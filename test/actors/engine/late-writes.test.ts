@@ -1,10 +1,11 @@
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createEmbeddedTracker } from '../../../src/actors/tracker/embedded.ts';
+import type { Ledger } from '../../../src/actors/ledger/ledger.ts';
 import type { Tracker } from '../../../src/actors/tracker/port.ts';
 import type { Workspace } from '../../../src/actors/workspace/port.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { embeddedAt } from '../../support/ledger.ts';
 import { finish, hang, startSystem, untilStatus } from '../../support/running.ts';
 
 const minute = 60_000;
@@ -24,8 +25,8 @@ test('what an attempt still had to tell the tracker never reopens the task of th
   vi.useFakeTimers({ toFake: ['Date'] });
   const slow = gate();
   const told: string[] = [];
-  const tracker = (root: string): Tracker => {
-    const real = createEmbeddedTracker({ projectRoot: root, clock: () => Date.now(), random: (max) => max - 1 });
+  const tracker = (root: string, ledger: Ledger): Tracker => {
+    const real = embeddedAt(root, {}, ledger);
     return {
       ...real,
       release: async (...given) => {

@@ -8,10 +8,10 @@ import { expect, test, vi } from 'vitest';
 import type { OnInterrupted } from '../../../src/actors/engine/settings.ts';
 import type { Model, ModelEvent, ModelRequest } from '../../../src/actors/model/port.ts';
 import { StoreError } from '../../../src/actors/store/port.ts';
-import { createEmbeddedTracker } from '../../../src/actors/tracker/embedded.ts';
 import { createSharedWorkspace } from '../../../src/actors/workspace/shared.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { crash } from '../../support/crash.ts';
+import { embeddedAt } from '../../support/ledger.ts';
 import { finish, type Running, type Setting, startSystem, type Turn, untilStatus } from '../../support/running.ts';
 
 const bash = (command: string): Turn => ({ calls: [{ tool: 'bash', arguments: { command } }] });
@@ -75,8 +75,8 @@ test('a tracker that is away when a server starts is not asked about every task 
   await untilMarked(first);
   let finds = 0;
   const away = new Error('the tracker is away');
-  const tracker: Setting['tracker'] = (projectRoot) => ({
-    ...createEmbeddedTracker({ projectRoot, clock: () => Date.now(), random: (max) => max - 1 }),
+  const tracker: Setting['tracker'] = (root, ledger) => ({
+    ...embeddedAt(root, {}, ledger),
     list: () => Promise.reject(away),
     find: () => {
       finds += 1;
@@ -256,8 +256,8 @@ test.each([
   const asking: Turn = { calls: [{ tool: 'ask', arguments: { question: 'left or right?' } }] };
   const { first, id, setting } = await open([asking, finish('went left')]);
   const { input_id } = await untilAsked(first, id);
-  const slow: Setting['tracker'] = (projectRoot) => {
-    const tracker = createEmbeddedTracker({ projectRoot, clock: () => Date.now(), random: (max) => max - 1 });
+  const slow: Setting['tracker'] = (root, ledger) => {
+    const tracker = embeddedAt(root, {}, ledger);
     return { ...tracker, list: (urgency) => delay(300).then(() => tracker.list(urgency)) };
   };
   const next = await startSystem({ ...(await crash(first, setting)), tracker: slow, restoring });

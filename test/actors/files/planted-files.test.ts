@@ -6,6 +6,7 @@ import { createResults } from '../../../src/actors/files/results.ts';
 import { createTracker } from '../../../src/actors/tracker/select-tracker.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { aTask } from '../../contracts/tracker.ts';
+import { ledgerAt } from '../../support/ledger.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const line = '{"id":"bd-out","title":"outside","status":"open","priority":2}\n';
@@ -18,8 +19,10 @@ const setUp = () => {
   writeFileSync(join(outside, 'issues.jsonl'), line);
   writeFileSync(join(outside, '30-results.md'), 'a secret of somebody else');
   writeFileSync(join(outside, 'logs', '1-1.log'), 'a log of somebody else');
+  const ledger = ledgerAt(root);
   const tracker = createTracker({
     projectRoot: root,
+    ledger: () => ledger,
     mode: 'auto',
     bdPath: null,
     processEnv: { PATH: '' },
@@ -31,7 +34,7 @@ const setUp = () => {
     names: readdirSync(outside, { recursive: true }).sort(),
     issues: readFileSync(join(outside, 'issues.jsonl'), 'utf8'),
   });
-  return { root, outside, beads, tracker, untouched, results: createResults(root, (text) => text) };
+  return { root, outside, beads, tracker, ledger, untouched, results: createResults(root, (text) => text) };
 };
 
 const plants: readonly (readonly [string, string, (beads: string, outside: string) => void])[] = [
@@ -152,13 +155,14 @@ test('a results file that is a link is not read, and is replaced', async () => {
 });
 
 test('what killed writers left is removed by the next one', async () => {
-  const { beads, tracker, results } = setUp();
+  const { beads, tracker, results, ledger } = setUp();
   const folder = join(beads, 'tasks', 'task-bd-a');
   mkdirSync(folder, { recursive: true });
   const left = [join(beads, '.~issues.jsonl.0123456789ab'), join(folder, '.~30-results.md.0123456789ab')];
   for (const file of left) writeFileSync(file, 'half');
 
   await tracker.create(aTask());
+  await ledger.exchange.flush();
   await results.write(report);
 
   expect(left.filter((file) => existsSync(file))).toEqual([]);

@@ -5,6 +5,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { takeLock, withLock } from '../../../src/actors/files/process-lock.ts';
+import { openDatabase } from '../../../src/actors/store/database.ts';
+import { embeddedAt, ledgerAt } from '../../support/ledger.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const path = (relative: string): string => fileURLToPath(new URL(relative, import.meta.url));
@@ -51,8 +53,12 @@ test('many processes that are killed as they write never hold the lock together,
   await writers.stop();
 
   const acked = writers.acked();
-  const kept = titlesIn(join(folder, '.beads', 'issues.jsonl')).map((line) => JSON.parse(line).id);
+  const ledger = ledgerAt(folder, openDatabase({ file: join(folder, 'journal.db') }));
+  const kept = (await embeddedAt(folder, {}, ledger).list()).map(({ id }) => id);
+  await ledger.exchange.flush();
+  const exported = titlesIn(join(folder, '.beads', 'issues.jsonl')).map((line) => JSON.parse(line).id);
   expect(acked).not.toContain('two holders');
+  expect(exported.sort()).toEqual([...kept].sort());
   expect(new Set(kept).size).toBe(kept.length);
   expect(kept).toEqual(expect.arrayContaining([...acked]));
 }, 60_000);

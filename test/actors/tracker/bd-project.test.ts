@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
+import type { Ledger } from '../../../src/actors/ledger/ledger.ts';
 import { createTracker } from '../../../src/actors/tracker/select-tracker.ts';
 import { bdIn, type FakeBd, type Fault, makeBd, makeBdProject } from '../../support/bd.ts';
 import {
@@ -13,9 +14,10 @@ import {
   untilStatus,
 } from '../../support/running.ts';
 
-const trackerOf = (bd: FakeBd) => (projectRoot: string) =>
+const trackerOf = (bd: FakeBd) => (projectRoot: string, ledger: Ledger) =>
   createTracker({
     projectRoot,
+    ledger: () => ledger,
     mode: 'auto',
     bdPath: bd.path,
     processEnv: process.env,
@@ -269,6 +271,8 @@ test('a project that becomes bd’s while the service runs is handed over with a
   const { task_id: before } = await service.create({ description: 'made before' });
   expect(tracker.name).toBe('embedded');
 
+  await running.ledger.exchange.flush();
+  const { task_id: late } = await service.create({ description: 'made at the last moment' });
   await bdIn(bd, root, 'init', '--prefix=bd', '--quiet');
   const { task_id: after } = await service.create({ description: 'made after' });
   await execute(running, before);
@@ -278,13 +282,19 @@ test('a project that becomes bd’s while the service runs is handed over with a
   expect((await service.list({})).tasks.map(({ task_id }) => task_id)).toEqual([before, after]);
   expect(await inBd(bd, root, before)).toMatchObject({ status: 'closed' });
   expect(readFileSync(join(root, '.beads', 'issues.jsonl'), 'utf8')).not.toContain(after);
+  await running.ledger.exchange.flush();
+  expect(readFileSync(join(root, '.beads', 'not-in-bd.jsonl'), 'utf8')).toContain(`"id":"${late}"`);
+  expect(running.ledger.exchange.problem()).toContain('bd import -i .beads/not-in-bd.jsonl');
 });
 
 test('a project of bd whose bd is gone is not written to', async () => {
   const { root, running } = await open();
   await running.stop();
   const gone = makeBd('A-direct');
-  const { tracker } = await startSystem({ root, tracker: () => trackerOf({ ...gone, path: '/nowhere/bd' })(root) });
+  const { tracker } = await startSystem({
+    root,
+    tracker: (_, ledger) => trackerOf({ ...gone, path: '/nowhere/bd' })(root, ledger),
+  });
 
   await expect(tracker.list()).rejects.toMatchObject({ code: 'tracker_unavailable' });
   await expect(

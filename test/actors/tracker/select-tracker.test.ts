@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createTracker } from '../../../src/actors/tracker/select-tracker.ts';
 import { describeTracker } from '../../contracts/tracker.ts';
+import { ledgerAt } from '../../support/ledger.ts';
 
 let project: string;
 beforeEach(() => {
@@ -13,7 +14,7 @@ afterEach(() => rmSync(project, { recursive: true, force: true }));
 
 const selectedAt = (projectRoot: string, clock: () => number = Date.now) =>
   createTracker({
-    ...{ projectRoot, mode: 'auto', bdPath: null, processEnv: {} },
+    ...{ projectRoot, mode: 'auto', bdPath: null, processEnv: {}, ledger: () => ledgerAt(projectRoot) },
     ...{ clock, random: (max) => Math.floor(Math.random() * max), log: () => {} },
   });
 

@@ -1,10 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { differenceFrom } from '../../../src/actors/journal/replay.ts';
+import { openDatabase } from '../../../src/actors/store/database.ts';
 import type { Entry, Store } from '../../../src/actors/store/port.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
-import { createEmbeddedTracker } from '../../../src/actors/tracker/embedded.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
+import { embeddedAt, ledgerAt } from '../../support/ledger.ts';
 
 /** What was acknowledged before the power failed. */
 export interface Promised {
@@ -79,9 +80,14 @@ const lostResults = (projectRoot: string, ends: readonly Entry[]): readonly stri
     return kept ? [] : [`the results of attempt ${attempt} of ${taskId} are lost`];
   });
 
-const checkTracker = async (projectRoot: string, promised: Promised, truth: Truth): Promise<readonly string[]> => {
+const checkTracker = async (
+  projectRoot: string,
+  journal: string,
+  promised: Promised,
+  truth: Truth,
+): Promise<readonly string[]> => {
   const open = () =>
-    createEmbeddedTracker({ projectRoot, clock: () => 1, random: (max) => Math.floor(Math.random() * max) });
+    embeddedAt(projectRoot, { clock: () => 1 }, ledgerAt(projectRoot, openDatabase({ file: journal })));
   const reopened = new Set(truth.filter(({ cause }) => cause?.includes('"type":"reopen"')).map(({ taskId }) => taskId));
   const listed = new Map((await open().list()).map((task) => [task.id as string, task]));
   const ends = truth.filter(({ type, seq }) => type === 'completed' && seq <= promised.shown);
@@ -105,9 +111,17 @@ const checkTracker = async (projectRoot: string, promised: Promised, truth: Trut
 export const problemsOf = async (folder: string, promised: Promised, truth: Truth): Promise<readonly string[]> => {
   const state = join(folder, 'top', 'state');
   const journal = existsSync(state)
-    ? checkJournal(join(state, 'journal.db'), promised, truth)
+    ? checkJournal(existsSync(state) ? join(state, 'journal.db') : ':memory:', promised, truth)
     : promised.shown > 0
       ? ['the state folder is gone']
       : [];
-  return [...journal, ...(await checkTracker(join(folder, 'project'), promised, truth))];
+  return [
+    ...journal,
+    ...(await checkTracker(
+      join(folder, 'project'),
+      existsSync(state) ? join(state, 'journal.db') : ':memory:',
+      promised,
+      truth,
+    )),
+  ];
 };

@@ -2,7 +2,7 @@ import { refusal } from '../../../machines/errors.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import type { Verdict } from '../../../machines/task-context.ts';
 import { holderOf, type TrackedTask } from '../../../machines/tracked-task.ts';
-import { endLabels } from '../issue.ts';
+import { endLabels } from '../../ledger/issue.ts';
 import type { Fence } from '../port.ts';
 import { type BdCalls, bdUnavailable, type RunBd } from './calls.ts';
 import { type BdIssue, trackedFromBd, unmetIn } from './issues.ts';

@@ -1,7 +1,7 @@
 import { ServiceError } from '../../../machines/errors.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import type { TrackedTask } from '../../../machines/tracked-task.ts';
-import { requireValidTask } from '../new-issue.ts';
+import { requireValidTask } from '../../ledger/new-issue.ts';
 import type { NewTask } from '../port.ts';
 import type { BdAnswer } from './answer.ts';
 import { type BdCall, type BdCalls, bdUnavailable, type RunBd } from './calls.ts';

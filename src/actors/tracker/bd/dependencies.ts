@@ -1,6 +1,6 @@
 import { refusal } from '../../../machines/errors.ts';
 import type { TaskId } from '../../../machines/task.ts';
-import { isGating } from '../issue.ts';
+import { isGating } from '../../ledger/issue.ts';
 import type { Tracker } from '../port.ts';
 import { bdUnavailable } from './calls.ts';
 import { type BdIssue, blockersOf } from './issues.ts';

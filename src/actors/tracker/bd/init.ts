@@ -1,9 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { ServiceError } from '../../../machines/errors.ts';
-import { withLock } from '../../files/process-lock.ts';
-import { lockIn } from '../issues-file.ts';
-import { countTasksInFile } from '../ownership.ts';
+import { countTasksInFile } from '../../ledger/ownership.ts';
 import { type BdCalls, bdUnavailable, defaultBdLimits } from './calls.ts';
 import { issuesIn } from './issues.ts';
 
@@ -30,10 +28,14 @@ const shortLine = (text: string): string => text.replace(/\s+/g, ' ').trim().sli
 
 /**
  * Makes bd the tracker of a project, only when the user asks: `bd init --prefix=bd` without hooks,
- * with the tasks of `.beads/issues.jsonl`, under the embedded tracker's lock. Success means that bd
- * lists the tasks afterwards. @throws tracker_unavailable
+ * with the tasks of `.beads/issues.jsonl`, while `alone` keeps our own processes from writing it.
+ * Success means that bd lists the tasks afterwards. @throws tracker_unavailable
  */
-export const initializeBd = async (calls: BdCalls, projectRoot: string): Promise<Initialized> => {
+export const initializeBd = async (
+  calls: BdCalls,
+  projectRoot: string,
+  alone: <Result>(work: () => Promise<Result>) => Promise<Result>,
+): Promise<Initialized> => {
   const can = await calls.capabilities();
   const before = listing(projectRoot);
   const expected = countTasksInFile(projectRoot);
@@ -52,9 +54,7 @@ export const initializeBd = async (calls: BdCalls, projectRoot: string): Promise
       if ('failure' in listed) throw bdUnavailable('failure' in began && !already ? began.failure : listed.failure);
       return { tasks: issuesIn(listed.value, () => {}).length, already };
     });
-  const done = before.has('.beads')
-    ? await withLock(lockIn(join(projectRoot, '.beads')), initialize)
-    : await initialize();
+  const done = await alone(initialize);
   if (done.tasks < expected)
     throw new ServiceError('tracker_unavailable', {
       detail: `bd lists ${done.tasks} tasks, but .beads/issues.jsonl holds ${expected}`,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { parseTaskId, type TaskId } from '../../../machines/task.ts';
 import type { TrackedTask } from '../../../machines/tracked-task.ts';
-import { isGating } from '../issue.ts';
+import { isGating } from '../../ledger/issue.ts';
 
 /** Both of bd's forms: the record of `list`, or the issue inside `show`. */
 const bdDependencySchema = z.looseObject({

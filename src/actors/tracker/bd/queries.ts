@@ -1,7 +1,7 @@
 import { ServiceError } from '../../../machines/errors.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import type { TrackedTask } from '../../../machines/tracked-task.ts';
-import { countTasksInFile } from '../ownership.ts';
+import { countTasksInFile } from '../../ledger/ownership.ts';
 import type { BdAnswer } from './answer.ts';
 import { type BdCalls, bdUnavailable, type RunBd } from './calls.ts';
 import type { BdFailure } from './failure.ts';

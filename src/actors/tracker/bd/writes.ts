@@ -1,7 +1,7 @@
 import { type Refusal, refusal } from '../../../machines/errors.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import type { Verdict } from '../../../machines/task-context.ts';
-import { endLabels } from '../issue.ts';
+import { endLabels } from '../../ledger/issue.ts';
 import type { Fence } from '../port.ts';
 import type { BdAnswer } from './answer.ts';
 import { type BdCalls, bdUnavailable, type RunBd } from './calls.ts';

@@ -1,7 +1,7 @@
 import { ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
+import type { NewTask } from '../../machines/tracked-task.ts';
 import type { Issue, IssueTable } from './issue.ts';
-import type { NewTask } from './port.ts';
 
 const titleBytesAtMost = 500;
 const descriptionBytesAtMost = 64 * 1024;

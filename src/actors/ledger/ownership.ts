@@ -2,8 +2,7 @@ import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isRealFolder } from '../files/real-folder.ts';
 import { readRegular } from '../files/regular-file.ts';
-
-export const issuesBytesAtMost = 256 * 1024 * 1024;
+import { issuesBytesAtMost } from './issues-file.ts';
 
 /**
  * The name in a `.beads` folder that shows that bd keeps this project's tasks in a database of its

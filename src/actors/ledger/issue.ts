@@ -24,6 +24,7 @@ export type Issue = z.infer<typeof fileIssueSchema>;
 export interface IssueTable {
   get(id: string): Issue | undefined;
   has(id: string): boolean;
+  /** About how many there were ever. */
   readonly size: number;
 }
 
@@ -33,6 +34,8 @@ const gating: ReadonlySet<string> = new Set(['blocks', 'conditional-blocks', 'wa
 /** A dependency without a type blocks. */
 export const isGating = ({ type = 'blocks' }: { readonly type?: string | undefined }): boolean => gating.has(type);
 const doneStatuses: ReadonlySet<string> = new Set(['closed', 'pinned', 'tombstone']);
+/** Whether a task with this status blocks nobody. */
+export const isDone = (status: string): boolean => doneStatuses.has(status);
 
 /** The ids that the issue depends on, by the types that block only. */
 export const blockers = ({ dependencies = [] }: Issue): readonly TaskId[] => [
@@ -44,35 +47,29 @@ export const blockers = ({ dependencies = [] }: Issue): readonly TaskId[] => [
   ),
 ];
 
-/** The blockers that are not done; one that does not exist is never done. */
-export const unmetOf = (issue: Issue, issues: IssueTable): readonly TaskId[] =>
-  blockers(issue).filter((id) => !doneStatuses.has(issues.get(id)?.status ?? 'missing'));
-
-const isoOrEpoch = (text: string): string => {
+export const isoOrEpoch = (text: string): string => {
   const at = Date.parse(text);
   return new Date(Number.isNaN(at) ? 0 : at).toISOString();
 };
 
 export const isListed = ({ status }: Issue): boolean => status !== 'tombstone';
 
-export const trackedFromFile = (issue: Issue, issues: IssueTable): TrackedTask => {
-  const unmet = unmetOf(issue, issues);
-  return {
-    id: issue.id as TaskId,
-    title: issue.title,
-    description: issue.description ?? '',
-    status: issue.status,
-    priority: issue.priority,
-    labels: issue.labels ?? [],
-    assignee: issue.assignee ?? null,
-    dependencies: blockers(issue),
-    unmet,
-    ready: issue.status === 'open' && unmet.length === 0,
-    createdAt: isoOrEpoch(issue.created_at),
-    updatedAt: isoOrEpoch(issue.updated_at),
-    closedAt: issue.closed_at === undefined ? null : isoOrEpoch(issue.closed_at),
-  };
-};
+/** `unmet`: its blockers that are not done; one that does not exist is never done. */
+export const trackedFrom = (issue: Issue, unmet: readonly TaskId[]): TrackedTask => ({
+  id: issue.id as TaskId,
+  title: issue.title,
+  description: issue.description ?? '',
+  status: issue.status,
+  priority: issue.priority,
+  labels: issue.labels ?? [],
+  assignee: issue.assignee ?? null,
+  dependencies: blockers(issue),
+  unmet,
+  ready: issue.status === 'open' && unmet.length === 0,
+  createdAt: isoOrEpoch(issue.created_at),
+  updatedAt: isoOrEpoch(issue.updated_at),
+  closedAt: issue.closed_at === undefined ? null : isoOrEpoch(issue.closed_at),
+});
 
 /** The ids from `from` along dependencies back to `to`, or null: adding `to → from` would close this cycle. */
 export const pathBetween = (from: TaskId, to: TaskId, issues: IssueTable): readonly TaskId[] | null => {

@@ -1,0 +1,47 @@
+import type { Database } from '../store/database.ts';
+import { parseLine } from './issue-line.ts';
+import { issuesFileOf, missing, readLines, stampOf } from './issues-file.ts';
+
+export interface BrokenLine {
+  readonly line: number;
+  readonly problem: string;
+}
+
+/** What the file holds, and the tables do not know that it does. */
+export interface FileDifference {
+  /** Of the file as it was read. */
+  readonly stamp: string;
+  /** Lines that are no tasks, word for word. */
+  readonly others: readonly string[];
+  readonly broken: readonly BrokenLine[];
+  /** Lines of tasks that are new or not as the file had them last. */
+  readonly changed: readonly string[];
+  /** Ids of tasks that the file held last and holds no more. */
+  readonly vanished: readonly string[];
+}
+
+/** Reads the file and changes nothing. @throws UnsafeFileError */
+export const compareFile = (db: Database, projectRoot: string): FileDifference => {
+  const file = issuesFileOf(projectRoot);
+  const held = db.prepare('select coalesce(base, line) as held from tasks where id = ?');
+  const others: string[] = [];
+  const broken: BrokenLine[] = [];
+  const changed: string[] = [];
+  const seen = new Map<string, number>();
+
+  const stamp = stampOf(file);
+  if (stamp === missing) return { stamp, others, broken, changed, vanished: [] };
+  readLines(file, (text, line) => {
+    const parsed = parseLine(text);
+    if (parsed.kind === 'broken') return void broken.push({ line, problem: parsed.problem });
+    if (parsed.kind === 'other') return void others.push(text);
+    const { id } = parsed.issue;
+    const first = seen.get(id);
+    if (first !== undefined) return void broken.push({ line, problem: `${id} is on line ${first} too` });
+    seen.set(id, line);
+    if (held.first(id)?.['held'] !== text) changed.push(text);
+  });
+  const known = db.prepare("select id from tasks where base is null or base <> ''").all();
+  const vanished = known.map(({ id }) => String(id)).filter((id) => !seen.has(id));
+  return { stamp, others, broken, changed, vanished };
+};

@@ -1,0 +1,91 @@
+import { type Refusal, refusal } from '../../machines/errors.ts';
+import type { TaskId } from '../../machines/task.ts';
+import type { EndLabel } from '../../machines/task-selectors.ts';
+import { holderOf } from '../../machines/tracked-task.ts';
+import { endLabels, type Issue, type IssueTable, isGating, isListed, pathBetween } from './issue.ts';
+import { blockingDependency } from './new-issue.ts';
+
+/** Who changes a task, and when. */
+export interface Editor {
+  readonly actor: string;
+  /** RFC 3339; later than the last change of the task. */
+  readonly now: string;
+}
+
+/** The task as it is then; null when nothing changes. */
+export type Edited = Issue | Refusal | null;
+
+export const isRefusal = (edited: Edited): edited is Refusal =>
+  edited !== null && 'facts' in edited && 'code' in edited;
+
+const omitKeys = <Key extends string>(issue: Issue, ...keys: readonly Key[]): Issue =>
+  Object.fromEntries(Object.entries(issue).filter(([key]) => !(keys as readonly string[]).includes(key))) as Issue;
+
+const withLabels = (issue: Issue, labels: readonly string[]): Issue =>
+  labels.length === 0 ? omitKeys(issue, 'labels') : { ...issue, labels: [...labels] };
+
+const keptLabels = ({ labels = [] }: Issue): readonly string[] => labels.filter((label) => !endLabels.includes(label));
+
+const unmetRefusal = ({ id }: Issue, unmet: readonly TaskId[]): Refusal | null =>
+  unmet.length === 0 ? null : refusal('dependencies_unmet', { task_id: id as TaskId, unmet });
+
+/** As `Tracker.claim`. `unmet`: its blockers that are not done. */
+export const claimed = (issue: Issue, unmet: readonly TaskId[], { actor }: Editor): Edited => {
+  if (issue.status === 'in_progress' && issue.assignee === actor) return null;
+  const holder = holderOf({ status: issue.status, assignee: issue.assignee ?? null }, actor);
+  if (holder !== null) return refusal('tracker_conflict', { task_id: issue.id as TaskId, holder });
+  return (
+    unmetRefusal(issue, unmet) ?? withLabels({ ...issue, status: 'in_progress', assignee: actor }, keptLabels(issue))
+  );
+};
+
+/** As `Tracker.release`. */
+export const released = (issue: Issue, label: EndLabel, { actor }: Editor): Edited => {
+  const isTheirs = issue.assignee !== undefined && issue.assignee !== actor;
+  if (isTheirs || !['open', 'in_progress'].includes(issue.status)) return null;
+  const labels = [...keptLabels(issue), ...(label === null ? [] : [label])];
+  return withLabels({ ...omitKeys(issue, 'assignee'), status: 'open' }, labels);
+};
+
+/** As `Tracker.close`. */
+export const closed = (issue: Issue, unmet: readonly TaskId[], reason: string, { now }: Editor): Edited => {
+  if (issue.status === 'closed') return null;
+  return (
+    unmetRefusal(issue, unmet) ??
+    withLabels({ ...issue, status: 'closed', closed_at: now, close_reason: reason }, keptLabels(issue))
+  );
+};
+
+/** As `Tracker.reopen`. */
+export const reopened = (issue: Issue): Edited => {
+  const open = omitKeys(issue, 'closed_at', 'close_reason', 'assignee');
+  return withLabels({ ...open, status: 'open' }, keptLabels(issue));
+};
+
+/** As `Tracker.addDependency`. */
+export const withDependency = (issue: Issue, on: TaskId, issues: IssueTable, { actor, now }: Editor): Edited => {
+  const id = issue.id as TaskId;
+  const target = issues.get(on);
+  if (target === undefined || !isListed(target)) return refusal('task_not_found', { task_id: on });
+  const cycle = pathBetween(on, id, issues);
+  if (cycle !== null) return refusal('dependency_cycle', { cycle: [id, ...cycle] });
+  const { dependencies = [] } = issue;
+  if (dependencies.some(({ depends_on_id, type }) => depends_on_id === on && type === 'blocks')) return null;
+  return { ...issue, dependencies: [...dependencies, blockingDependency(id, on, actor, now)] };
+};
+
+/** As `Tracker.removeDependency`: links of other types stay. */
+export const withoutDependency = (issue: Issue, on: TaskId): Edited => {
+  const { dependencies = [] } = issue;
+  const kept = dependencies.filter((edge) => edge.depends_on_id !== on || !isGating(edge));
+  if (kept.length === dependencies.length) return null;
+  return kept.length === 0 ? omitKeys(issue, 'dependencies') : { ...issue, dependencies: kept };
+};
+
+/** As `Tracker.note`. */
+export const withComment = (issue: Issue, text: string, { actor, now }: Editor): Edited => {
+  const before = Array.isArray(issue['comments']) ? issue['comments'] : [];
+  // A number: old bd cannot import a comment whose id is text (facts/beads 12).
+  const comment = { id: before.length + 1, issue_id: issue.id, author: actor, text, created_at: now };
+  return { ...issue, comments: [...before, comment] };
+};

@@ -1,0 +1,57 @@
+import type { Issue } from './issue.ts';
+
+/** These say one thing together: a merge takes all of them from the same side. */
+const stateKeys: readonly string[] = ['status', 'assignee', 'closed_at', 'close_reason'];
+/** Lists in which each element can be added and removed by itself. */
+const setKeys: readonly string[] = ['labels', 'dependencies', 'comments'];
+
+const textOf = (value: unknown): string | undefined => JSON.stringify(value);
+const isSame = (one: unknown, other: unknown): boolean => textOf(one) === textOf(other);
+const partOf = (issue: Issue, keys: readonly string[]): unknown => keys.map((key) => issue[key] ?? null);
+const timeOf = ({ updated_at }: Issue): number => Date.parse(updated_at) || 0;
+
+const elementsOf = (value: unknown): ReadonlyMap<string | undefined, unknown> =>
+  new Map((Array.isArray(value) ? value : []).map((element) => [textOf(element), element]));
+
+/** What is in both, and what one of them added; undefined when nothing is left. */
+const mergeSets = (base: unknown, ours: unknown, theirs: unknown): unknown => {
+  const [was, mine, yours] = [elementsOf(base), elementsOf(ours), elementsOf(theirs)];
+  const isKept = (key: string | undefined): boolean => (mine.has(key) && yours.has(key)) || !was.has(key);
+  const merged = [...new Map([...yours, ...mine])].filter(([key]) => isKept(key)).map(([, element]) => element);
+  return merged.length === 0 ? undefined : merged;
+};
+
+export interface Versions {
+  /** As both had it last; null when the file never held it. */
+  readonly base: Issue | null;
+  readonly ours: Issue;
+  readonly theirs: Issue;
+  /** An attempt works on it: its status and assignee stay ours. */
+  readonly isLive: boolean;
+}
+
+/**
+ * A task that changed in the tables (`ours`) and in the file (`theirs`). What one side changed is taken from it; what both
+ * changed, from the side with the newer `updated_at`. Keys keep the order of `theirs`. (ADR 0045)
+ */
+export const mergeIssue = ({ base, ours, theirs, isLive }: Versions): Issue => {
+  const newer = timeOf(theirs) > timeOf(ours) ? theirs : ours;
+  const sideOf = (keys: readonly string[]): Issue => {
+    if (base === null) return newer;
+    if (isSame(partOf(theirs, keys), partOf(base, keys))) return ours;
+    return isSame(partOf(ours, keys), partOf(base, keys)) ? theirs : newer;
+  };
+  const state = isLive ? ours : sideOf(stateKeys);
+  const mergedValue = (key: string): unknown => {
+    if (stateKeys.includes(key)) return state[key];
+    if (setKeys.includes(key)) return mergeSets(base?.[key], ours[key], theirs[key]);
+    return key === 'updated_at' ? newer.updated_at : sideOf([key])[key];
+  };
+  const keys = [...new Set([...Object.keys(theirs), ...Object.keys(ours)])];
+  const merged = keys.map((key) => [key, mergedValue(key)] as const).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(merged) as Issue;
+};
+
+/** The keys in which two versions of a task differ, for people. */
+export const changedKeys = (before: Issue, after: Issue): readonly string[] =>
+  [...new Set([...Object.keys(before), ...Object.keys(after)])].filter((key) => !isSame(before[key], after[key]));

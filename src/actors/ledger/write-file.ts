@@ -1,0 +1,60 @@
+import { dirname, join } from 'node:path';
+import { removeLeftovers, writeFileAtomically } from '../files/atomic-write.ts';
+import { makeRealFolder } from '../files/real-folder.ts';
+import type { Database } from '../store/database.ts';
+import { issuesFileOf, stampOf } from './issues-file.ts';
+
+/** Somebody else changed the file while it was being written; it is as they left it. */
+export class FileMovedError extends Error {
+  override readonly name = 'FileMovedError';
+}
+
+export interface Written {
+  /** Of the file as it was written. */
+  readonly stamp: string;
+  /** The lines that were new in it, by id. */
+  readonly fresh: ReadonlyMap<string, string>;
+}
+
+export interface WriteRequest {
+  readonly projectRoot: string;
+  /** Lines that are no tasks. */
+  readonly others: readonly string[];
+  /** Stamp of the file that may be replaced. */
+  readonly expected: string;
+  /** False when bd keeps the tasks. */
+  readonly isOurs: () => boolean;
+}
+
+/**
+ * Writes all tasks in bd's form, sorted by id, so that a change is a small difference in git.
+ * @throws FileMovedError, UnsafeFileError, and what the disk says
+ */
+export const writeIssuesFile = async (db: Database, request: WriteRequest): Promise<Written> => {
+  const { projectRoot, others, expected, isOurs } = request;
+  const file = issuesFileOf(projectRoot);
+  const rows = db.prepare('select id, line, base from tasks order by id').all();
+  const fresh = new Map<string, string>();
+  for (const { id, line, base } of rows) if (base !== null) fresh.set(String(id), String(line));
+  const text = [...others, ...rows.map(({ line }) => String(line))].map((line) => `${line}\n`).join('');
+
+  makeRealFolder(projectRoot, dirname(file));
+  removeLeftovers(dirname(file));
+  let stamp = '';
+  await writeFileAtomically(file, text, {
+    mode: 0o600,
+    beforeRename: (temporary) => {
+      if (!isOurs() || stampOf(file) !== expected) throw new FileMovedError(`${file} was changed by another program`);
+      stamp = stampOf(temporary);
+    },
+  });
+  return { stamp, fresh };
+};
+
+/** Writes the tasks that the file does not hold as they are into one beside it. @returns its path in the project */
+export const writeNotInBd = async (db: Database, projectRoot: string): Promise<string> => {
+  const path = '.beads/not-in-bd.jsonl';
+  const rows = db.prepare('select line from tasks where base is not null order by id').all();
+  await writeFileAtomically(join(projectRoot, path), rows.map(({ line }) => `${line}\n`).join(''), { mode: 0o600 });
+  return path;
+};

@@ -1,0 +1,65 @@
+/**
+ * All tables of a project. `tasks.line` is the task in bd's form, word for word as the file has it when nobody changed
+ * it; `tasks.base` is the line that the file held last, null when that is `line`, empty when the file never held the
+ * task. `tasks.unmet` counts the blockers that are not done.
+ */
+export const schema = `
+create table if not exists journal (
+  seq integer primary key autoincrement,
+  task_id text not null,
+  attempt integer not null,
+  type text not null,
+  at integer not null,
+  data text not null,
+  cause text
+);
+create index if not exists journal_by_task on journal (task_id, seq);
+create table if not exists actors (
+  id text primary key,
+  task_id text not null,
+  version integer not null,
+  pending integer not null,
+  changed_at integer not null,
+  snapshot text not null
+) without rowid;
+create index if not exists actors_pending on actors (id) where pending = 1;
+create table if not exists steps (
+  position integer primary key,
+  task_id text not null,
+  attempt integer not null,
+  key text not null,
+  intent text not null,
+  result text,
+  unique (task_id, attempt, key)
+);
+create table if not exists requests (
+  id text primary key,
+  task_id text not null,
+  answer text
+) without rowid;
+create table if not exists tasks (
+  position integer primary key,
+  id text not null unique,
+  line text not null,
+  base text,
+  status text not null,
+  done integer not null,
+  created_at text not null,
+  unmet integer not null,
+  revision integer not null
+);
+create index if not exists tasks_in_order on tasks (created_at, id) where status <> 'tombstone';
+create index if not exists tasks_by_status on tasks (status, (unmet > 0), created_at, id);
+create index if not exists tasks_by_revision on tasks (revision);
+create index if not exists tasks_to_export on tasks (id) where base is not null;
+create table if not exists dependencies (
+  task_id text not null,
+  depends_on text not null,
+  primary key (task_id, depends_on)
+) without rowid;
+create index if not exists dependents on dependencies (depends_on, task_id);
+create table if not exists ledger (
+  key text primary key,
+  value text not null
+) without rowid;
+`;

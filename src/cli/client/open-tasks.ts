@@ -1,0 +1,52 @@
+import { existsSync } from 'node:fs';
+import { issuesFileOf } from '../../actors/ledger/issues-file.ts';
+import { createLedger, type Ledger } from '../../actors/ledger/ledger.ts';
+import { type Database, openDatabase } from '../../actors/store/database.ts';
+import type { Store } from '../../actors/store/port.ts';
+import { createSqliteStore } from '../../actors/store/sqlite.ts';
+import { type Project, stateFiles, taskFiles } from '../config/project.ts';
+import { keepOwner } from '../server/claim-project.ts';
+import { ensurePrivateFolder, StateFolderError } from '../server/private-files.ts';
+
+export interface OpenedTasks {
+  readonly ledger: Ledger;
+  readonly store: Store;
+}
+
+/** Whether a project has anything that a command could read. */
+export const hasTasks = (project: Project): boolean =>
+  existsSync(taskFiles(project).journal) || existsSync(issuesFileOf(project.root));
+
+/** A state folder that cannot be written can still be read. */
+const openKept = async (project: Project): Promise<Database> => {
+  try {
+    ensurePrivateFolder(project.stateDir);
+    await keepOwner(stateFiles(project.stateDir).owner, project.root);
+  } catch (error) {
+    const { journal } = taskFiles(project);
+    if (!(error instanceof StateFolderError) || !existsSync(journal)) throw error;
+    return openDatabase({ file: journal, readonly: true });
+  }
+  return openDatabase({ file: taskFiles(project).journal });
+};
+
+/**
+ * Opens the project's database for a command without a server. With `kept` false it is one in memory, which ends with
+ * the command: a look at a folder without tasks leaves nothing behind.
+ * @throws StoreError, PrivateFileError, StateFolderError
+ */
+export const openTasks = async (
+  project: Project,
+  { kept, log }: { readonly kept: boolean; readonly log: (message: string, facts: object) => void },
+): Promise<OpenedTasks> => {
+  const db = kept ? await openKept(project) : openDatabase({ file: ':memory:' });
+  const store = createSqliteStore({ file: db.file }, db);
+  const ledger = createLedger({
+    db,
+    projectRoot: project.root,
+    clock: Date.now,
+    commit: (also) => void store.commit({ entries: [], also }),
+    log,
+  });
+  return { ledger, store };
+};

@@ -1,0 +1,56 @@
+import { type Commit, createLedger, type Ledger } from '../../src/actors/ledger/ledger.ts';
+import { type Database, openDatabase } from '../../src/actors/store/database.ts';
+import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
+import { createEmbeddedTracker, type EmbeddedOptions } from '../../src/actors/tracker/embedded.ts';
+import type { Tracker } from '../../src/actors/tracker/port.ts';
+
+const commitAlone = (db: Database): Commit => {
+  const store = createSqliteStore({ file: db.file }, db);
+  return (also) => void store.commit({ entries: [], also });
+};
+
+export const anyNumber = (max: number): number => Math.floor(Math.random() * max);
+
+/** The tasks of a project in a database; by default in one of their own, as another clone or program would have it. */
+export const ledgerAt = (
+  projectRoot: string,
+  db: Database = openDatabase({ file: ':memory:' }),
+  commit: Commit = commitAlone(db),
+): Ledger => {
+  return createLedger({
+    db,
+    projectRoot,
+    clock: Date.now,
+    commit,
+    log: () => {},
+  });
+};
+
+export const embeddedAt = (
+  projectRoot: string,
+  options: Partial<EmbeddedOptions> = {},
+  ledger: Ledger = ledgerAt(projectRoot),
+): Tracker => createEmbeddedTracker({ clock: Date.now, random: anyNumber, ...options }, ledger);
+
+/** Somebody else who changes the file of a project, at once, and reads what `ours` wrote to it. */
+export const somebodyElse = (projectRoot: string, actor: string, ours: Ledger): Tracker => {
+  const ledger = ledgerAt(projectRoot);
+  const tracker = embeddedAt(projectRoot, { actor }, ledger);
+  const through =
+    <Given extends readonly unknown[], Result>(act: (...given: Given) => Promise<Result>) =>
+    async (...given: Given): Promise<Result> => {
+      await ours.exchange.flush();
+      const result = await act(...given);
+      await ledger.exchange.flush();
+      return result;
+    };
+  return {
+    ...tracker,
+    find: through(tracker.find),
+    create: through(tracker.create),
+    claim: through(tracker.claim),
+    release: through(tracker.release),
+    close: through(tracker.close),
+    reopen: through(tracker.reopen),
+  };
+};
