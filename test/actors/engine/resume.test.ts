@@ -10,6 +10,7 @@ import type { Model, ModelEvent, ModelRequest } from '../../../src/actors/model/
 import { StoreError } from '../../../src/actors/store/port.ts';
 import { createSharedWorkspace } from '../../../src/actors/workspace/shared.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
+import type { Verdict } from '../../../src/machines/task-context.ts';
 import { crash } from '../../support/crash.ts';
 import { embeddedAt } from '../../support/ledger.ts';
 import { finish, type Running, type Setting, startSystem, type Turn, untilStatus } from '../../support/running.ts';
@@ -403,17 +404,23 @@ test.each([
 ])('a crash between the results and the end, %s, closes the task once and does nothing again', async (_, heard) => {
   const { first, id, requests, setting } = await open([bash('echo once >> log'), finish('all of it')]);
   const { close } = first.tracker;
+  let letGo = (): void => {};
+  const answer = new Promise<Verdict>((resolve) => {
+    letGo = () => resolve({ refusal: null });
+  });
   const reached = new Promise<void>((resolve) => {
     first.tracker.close = async (...args) => {
       if (heard) await close(...args);
       resolve();
-      return new Promise<never>(() => {});
+      return answer;
     };
   });
   await reached;
   const closedAt = (await first.tracker.find(id as TaskId))?.closedAt ?? null;
-  const image = await crash(first, setting);
-  const next = await startSystem(image);
+  const crashed = crash(first, setting);
+  // The image is taken: what the first server does from now on is not in it.
+  letGo();
+  const next = await startSystem(await crashed);
 
   const view = await untilStatus(next, id, 'complete');
 
