@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config';
 const tests = 'test/**/*.test.ts';
 /** They replace a module or change the folder of the process, which other files would notice. */
 const alone = ['test/actors/tracker/embedded.test.ts', 'test/actors/tools/confined-files.test.ts'];
-const limits = { testTimeout: 60_000, hookTimeout: 60_000 };
+const limits = { testTimeout: 60_000, hookTimeout: 60_000, setupFiles: './test/support/patience.ts' };
 
 export default defineConfig({
   test: {
