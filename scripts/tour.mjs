@@ -128,10 +128,10 @@ The first command that needs a server starts one in the background. A task with 
 is refused and stays as it was. \`explain\` shows why: each guard of the statechart, with its value.`);
   await run(`agent engineer ${build}`, { code: 4 });
   await run(`agent explain ${build}`);
-  say('So you run one after the other:');
+  say('Run one after the other:');
   await run(`agent architect ${design}`);
   await run(`agent engineer ${build}`);
-  say('The agent saw the output of the tests. Its change is on a branch, until you take it:');
+  say('The agent saw the output of the tests. Its change is on a branch until you merge it:');
   await run(`agent diff ${build}`);
   await run(`agent merge ${design}`);
   await run(`agent merge ${build}`);
@@ -168,7 +168,7 @@ An agent that must not decide alone asks. The task waits, its clock stops, and y
   say('`agent doctor` says what is used and what is missing. Then it prints the effective configuration.');
   await run('agent doctor', { keep: lines(0, 7) });
   for (const id of ids.keys()) await checkFrames(id);
-  say('The server runs until you stop it. The next one goes on where it was.');
+  say('The server runs until you stop it. The next one continues where it stopped.');
   await run('agent server stop');
   say('Go on with [running agents](running-agents.md) and [workspaces](workspaces.md).');
 };
