@@ -1,7 +1,7 @@
 import type { StateValueFrom } from 'xstate';
 import type { AgentContext, Resume } from './agent-context.ts';
 import type { agentMachine } from './agent-machine.ts';
-import { isTooLong } from './agent-setup.ts';
+import { isTooLong } from './agent-rules.ts';
 
 type AgentLeaf = StateValueFrom<typeof agentMachine>;
 

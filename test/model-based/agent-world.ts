@@ -3,7 +3,7 @@ import { createActor, type EventObject, type SnapshotFrom } from 'xstate';
 import type { Acted, AgentInput, Question, Resume, Spent, Thought } from '../../src/machines/agent-context.ts';
 import { longestSlotWaitMs } from '../../src/machines/agent-failures.ts';
 import { agentMachine } from '../../src/machines/agent-machine.ts';
-import { longestModelPauseMs } from '../../src/machines/agent-setup.ts';
+import { longestModelPauseMs } from '../../src/machines/agent-rules.ts';
 import type { Failure, TaskId } from '../../src/machines/task.ts';
 import { at, broken, done } from '../machines/chart.ts';
 import type { Move, Start, World } from './world.ts';

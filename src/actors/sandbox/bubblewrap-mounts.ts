@@ -1,0 +1,122 @@
+import { existsSync, lstatSync, readdirSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { delimiter, dirname, isAbsolute, join } from 'node:path';
+import { homeMounts, programPaths } from './assistant-mounts.ts';
+import type { SandboxRequest } from './port.ts';
+import { protectionOf } from './protected-paths.ts';
+
+const temporaryBytes = 512 * 1024 * 1024;
+const sharedBytes = 256 * 1024 * 1024;
+
+/** Programs need these to run; no path in /etc listed here holds a secret. */
+export const systemFolders = ['/usr', '/opt'];
+export const systemLinks = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'];
+const systemSettings = [
+  ...['ssl', 'ca-certificates', 'alternatives', 'ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'passwd', 'group'],
+  ...[
+    'nsswitch.conf',
+    'localtime',
+    'timezone',
+    'mime.types',
+    'gitconfig',
+    'hosts',
+    'resolv.conf',
+    'protocols',
+    'services',
+  ],
+].map((name) => `/etc/${name}`);
+
+/** Readable for root, and so for the commands of a server that runs as root. */
+const privateKeys = '/etc/ssl/private';
+
+const emptyFolder = (path: string): string[] => ['--size', '4096', '--tmpfs', path, '--remount-ro', path];
+
+/** A command must not create it either: the server does, when the tracker is new. */
+const trackerFolder = '.beads';
+
+const exists = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+export const readOnlyMounts = (paths: readonly string[]): string[] =>
+  paths.filter(exists).flatMap((path) => ['--ro-bind', path, path]);
+
+/**
+ * Programs outside the system's folders, such as one's own Node: their folders on PATH, and Node's
+ * own files.
+ */
+const programFolders = (path: string): readonly string[] => {
+  const home = homedir();
+  // The whole home is never shown, even when a program is directly in it.
+  const holdsHome = (folder: string): boolean => `${home}/`.startsWith(folder === '/' ? '/' : `${folder}/`);
+  const own = dirname(dirname(process.execPath));
+  const folders = path.split(delimiter).filter((folder) => isAbsolute(folder) && existsSync(folder));
+  const outside = [...folders, own].filter(
+    (folder) =>
+      !holdsHome(folder) &&
+      ![...systemFolders, ...systemLinks].some((known) => folder === known || folder.startsWith(`${known}/`)),
+  );
+  return [...new Set(outside)];
+};
+
+const isFileOrFolder = (path: string): boolean => {
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  return stat?.isFile() === true || stat?.isDirectory() === true;
+};
+
+/**
+ * Protected names at the top. In its own folder an agent may write those that a person sees in the
+ * diff.
+ */
+const protectedAtTop = ({ root, git }: SandboxRequest): readonly string[] =>
+  (exists(root) ? readdirSync(root) : [])
+    .filter((name) => {
+      const found = protectionOf(name);
+      return found !== null && (git == null || (found.protection === 'held' && found.name !== '.git'));
+    })
+    .map((name) => join(root, name));
+
+const trackerMounts = (root: string): string[] => {
+  const folder = join(root, trackerFolder);
+  if (exists(folder)) return isFileOrFolder(folder) ? ['--ro-bind', folder, folder] : [];
+  return emptyFolder(folder);
+};
+
+const workspaceMounts = (wanted: SandboxRequest): string[] => {
+  const { root, git, held = protectedAtTop(wanted), readOnly: isReadOnly = false } = wanted;
+  const own = git == null ? [] : ['--bind', git.dir, git.at];
+  if (isReadOnly) return ['--ro-bind', root, root, ...own];
+  return ['--bind', root, root, ...own, ...readOnlyMounts(held.filter(isFileOrFolder)), ...trackerMounts(root)];
+};
+
+/**
+ * The kernel's settings belong to root, even without capabilities, and apply to the whole machine.
+ */
+const kernelSettings = ['/proc/sys', '/proc/sysrq-trigger'];
+
+/** Below a /proc that is wholly read-only, no further user namespace can be made. */
+const procMounts = (nests: boolean): string[] => (nests ? readOnlyMounts(kernelSettings) : ['--remount-ro', '/proc']);
+
+const assistantMounts = ({ assistant, argv: [program], root }: SandboxRequest, temporary: string): string[] =>
+  assistant === undefined
+    ? []
+    : [...homeMounts(assistant, root), ...readOnlyMounts(programPaths(program, [assistant.home, temporary, root]))];
+
+/** The arguments of bwrap for everything that a command sees. */
+export const allMounts = (wanted: SandboxRequest, temporary: string, readPaths: readonly string[]): string[] => {
+  const { readable, env, assistant } = wanted;
+  return [
+    ...readOnlyMounts(systemFolders),
+    ...systemLinks.filter(exists).flatMap((path) => ['--ro-bind', path, path]),
+    ...readOnlyMounts(systemSettings),
+    ...(exists(privateKeys) ? emptyFolder(privateKeys) : []),
+    ...['--proc', '/proc', '--dev', '/dev'],
+    // Both are in memory: without a size, each may take half of the machine's.
+    ...['--size', String(sharedBytes), '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
+    ...procMounts(assistant?.nests === true),
+    ...['--size', String(temporaryBytes), '--tmpfs', temporary, '--dir', `${temporary}/home`],
+    ...assistantMounts(wanted, temporary),
+    ...readOnlyMounts(programFolders(env['PATH'] ?? '')),
+    ...readOnlyMounts(readPaths),
+    ...readOnlyMounts(readable),
+    ...workspaceMounts(wanted),
+    ...['--remount-ro', '/'],
+  ];
+};

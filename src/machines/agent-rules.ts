@@ -1,0 +1,67 @@
+import type { AgentContext, Response, Resume, Spent, Thought } from './agent-context.ts';
+import { jitter } from './jitter.ts';
+import type { Failure, Usage } from './task.ts';
+
+/** Share of the context window that a conversation may fill before it is compacted. */
+const fullShare = 0.8;
+
+/** A provider that asks for a longer pause ends the attempt. */
+export const longestModelPauseMs = 5 * 60_000;
+
+/**
+ * The pause that the provider asked for, else 1, 2, 4 … 60 s, plus up to a quarter, so that
+ * attempts do not retry together.
+ */
+export const pauseAfter = ({ facts }: Failure, { taskId, attempt, modelTries }: AgentContext): number => {
+  const wanted = facts['retry_after_ms'];
+  const pause = typeof wanted === 'number' ? wanted : Math.min(1_000 * 2 ** modelTries, 60_000);
+  return Math.round(pause * (1 + jitter(`${taskId}#${attempt}/${modelTries}`) / 4));
+};
+
+export const withSpent = (usage: Usage, spent: Spent, turns = spent.modelCalls): Usage => ({
+  input_tokens: usage.input_tokens + spent.inputTokens,
+  output_tokens: usage.output_tokens + spent.outputTokens,
+  cached_tokens: usage.cached_tokens + spent.cachedTokens,
+  model_calls: usage.model_calls + spent.modelCalls,
+  tool_calls: usage.tool_calls + spent.toolCalls,
+  turns: usage.turns + turns,
+  ...(usage.cost_usd === undefined && spent.costUsd === null
+    ? {}
+    : { cost_usd: (usage.cost_usd ?? 0) + (spent.costUsd ?? 0) }),
+});
+
+/** By the count of the last answer, or because the provider refused the conversation. */
+export const isTooLong = ({ conversationTokens, overflowed, limits: { contextWindow } }: AgentContext): boolean =>
+  overflowed || (contextWindow !== null && conversationTokens >= contextWindow * fullShare);
+
+export const saysTooLong = (failure: Failure | null): boolean => failure?.facts['kind'] === 'context_overflow';
+
+export const isLate = ({ deadlineAt }: AgentContext, at: number): boolean => deadlineAt !== null && at >= deadlineAt;
+
+export const isPauseOver = (context: AgentContext, at: number): boolean =>
+  isLate(context, at) && at < (context.limitAt ?? 0);
+
+export const asks = [
+  'awaitingInput',
+  'awaitingApproval',
+  'awaitingDecision',
+] as const satisfies readonly Resume['at'][];
+
+export const fallbackOf = ({ question }: AgentContext): string | null => question?.fallback ?? null;
+
+export const answers = ({ question }: AgentContext, response: Response): boolean =>
+  question?.inputId === response.inputId &&
+  (question.kind === 'approval' ? response.decision !== null : response.text !== null);
+
+export const counted = (usage: Usage, thought: Thought): Usage => {
+  const called = { ...usage, model_calls: usage.model_calls + 1 };
+  if (thought.kind === 'failed') return called;
+  return {
+    ...called,
+    turns: usage.turns + 1,
+    input_tokens: usage.input_tokens + thought.inputTokens,
+    output_tokens: usage.output_tokens + thought.outputTokens,
+    cached_tokens: usage.cached_tokens + thought.cachedTokens,
+    ...(thought.costUsd === null ? {} : { cost_usd: (usage.cost_usd ?? 0) + thought.costUsd }),
+  };
+};
