@@ -109,7 +109,7 @@ const baseParser = (): Argv =>
       config: {
         type: 'string',
         requiresArg: true,
-        describe: 'Configuration file of a server that this command starts',
+        describe: 'Configuration file of a server that it starts',
       },
       async: {
         type: 'boolean',

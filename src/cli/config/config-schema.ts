@@ -1,39 +1,17 @@
-import { isAbsolute, normalize } from 'node:path';
 import { z } from 'zod';
 import { filterNames, mergeModes } from '../../actors/workspace/port.ts';
 import { roles } from '../../machines/task.ts';
 import { backend, limitKeys, roleSection, tool } from '../roles/role-schema.ts';
-
-const port = z.int().min(0).max(65_535);
-const positive = z.int().min(1);
-/** `abort`: later checks parse the address. */
-const httpUrl = z.url({
-  protocol: /^https?$/,
-  abort: true,
-  error: 'expected an address like https://host/path or http://host:port/path',
-});
-
-/** True for https and for this machine. */
-export const isSafeUrl = (text: string): boolean => {
-  const { protocol, hostname } = new URL(text);
-  return protocol === 'https:' || ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
-};
-
-const isInsideProject = (path: string): boolean =>
-  path !== '' && !isAbsolute(path) && !normalize(path).startsWith('..') && normalize(path).split('/')[0] !== '.git';
-
-const price = z.strictObject({
-  input_per_million: z.number().nonnegative().describe('USD per million input tokens'),
-  cached_input_per_million: z
-    .number()
-    .nonnegative()
-    .optional()
-    .describe('USD per million cached input tokens; unset: the price of input'),
-  output_per_million: z.number().nonnegative().describe('USD per million output tokens'),
-});
-
-const programPath = z.string().refine(isAbsolute, 'must be an absolute path');
-const extraArguments = z.array(z.string().max(4_000)).max(50).default([]);
+import {
+  absolutePath,
+  extraArguments,
+  httpUrl,
+  isInsideProject,
+  isSafeUrl,
+  port,
+  positive,
+  price,
+} from './config-values.ts';
 
 /** Each section is checked alone; `configSchema` checks how they fit together. */
 export const configSections = z.strictObject({
@@ -127,9 +105,9 @@ export const configSections = z.strictObject({
       backend: backend
         .default('auto')
         .describe('who does the work; auto: the built-in loop when a key is set, else an assistant that is logged in'),
-      codex_path: programPath.optional().describe('path of codex; unset: found on PATH'),
+      codex_path: absolutePath.optional().describe('path of codex; unset: found on PATH'),
       codex_args: extraArguments.describe('more arguments for codex'),
-      claude_path: programPath.optional().describe('path of claude; unset: found on PATH'),
+      claude_path: absolutePath.optional().describe('path of claude; unset: found on PATH'),
       claude_args: extraArguments.describe('more arguments for claude'),
       command: z
         .array(z.string().min(1).max(4_000))
@@ -211,11 +189,7 @@ export const configSections = z.strictObject({
         .default('agent-server')
         .describe('name under which the server claims tasks; several servers on one database need different names'),
       notes: z.boolean().default(false).describe('write a comment on the task when an attempt ends'),
-      bd_path: z
-        .string()
-        .refine(isAbsolute, 'must be an absolute path')
-        .optional()
-        .describe('path of bd; unset: found on PATH'),
+      bd_path: absolutePath.optional().describe('path of bd; unset: found on PATH'),
     })
     .prefault({}),
   sandbox: z
@@ -239,7 +213,7 @@ export const configSections = z.strictObject({
         .default(4_096)
         .describe('memory of each process of a command, in MiB: at least 128, or 0 for no limit'),
       read_paths: z
-        .array(z.string().refine(isAbsolute, 'must be an absolute path'))
+        .array(absolutePath)
         .max(50)
         .default([])
         .describe('more folders that commands may read; absolute paths'),

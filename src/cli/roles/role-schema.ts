@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { toolNames } from '../../actors/tools/names.ts';
 import { assistantNames } from '../../machines/agent-context.ts';
+import { positive } from '../config/config-values.ts';
 
-const positive = z.int().min(1);
 const commandText = z.string().min(1).max(4_000);
 const usd = z.number().positive().max(1_000_000);
 

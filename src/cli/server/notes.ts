@@ -1,6 +1,7 @@
 import type { Settings } from '../../actors/engine/settings.ts';
 import { effectiveCap } from '../config/config.ts';
-import { type Config, isSafeUrl } from '../config/config-schema.ts';
+import type { Config } from '../config/config-schema.ts';
+import { isSafeUrl } from '../config/config-values.ts';
 
 export const networkNotes = ({ roles }: Settings, { sandbox }: Config): readonly string[] => {
   const open = Object.values(roles).filter(({ network }) => network);

@@ -14,7 +14,7 @@ export type RunFlags = { readonly [Flag in RunFlag]?: unknown };
 
 export const withRunFlags = (parser: Argv): Argv =>
   parser.options({
-    model: { type: 'string', requiresArg: true, describe: "Model to call; 'scripted' is the built-in fake" },
+    model: { type: 'string', requiresArg: true, describe: "Model; 'scripted' is the built-in fake" },
     timeout: { type: 'number', requiresArg: true, describe: 'Time limit of the attempt, in seconds' },
     'max-turns': { type: 'number', requiresArg: true, describe: 'Maximum number of model calls' },
     'max-tokens-total': { type: 'number', requiresArg: true, describe: 'Maximum number of input and output tokens' },
