@@ -17,7 +17,7 @@ const checksOf = (health: unknown): readonly StatusRow[] => {
   const checks = isJson(health) && isJson(health['checks']) ? health['checks'] : {};
   return Object.entries(checks).map(([name, check]) => [
     name,
-    `${textIn(check, 'status')}: ${textIn(check, 'detail')}`,
+    `${textIn(check, 'status')}: ${(textIn(check, 'detail') ?? '').replace(/^none: /, '')}`,
   ]);
 };
 
