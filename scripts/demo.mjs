@@ -1,6 +1,6 @@
-// The main job on a fresh machine: three agents take three dependent tasks to complete on a real git repository, through
-// the real server, CLI, HTTP, SSE and the client of the provider. Only the language model is played: behind
-// OPENAI_BASE_URL there is a script on this machine, which says so in every result.
+// The main job on a fresh machine: three agents complete three dependent tasks in a real git
+// repository, through the real server, CLI, HTTP, SSE and provider client. Only the language model
+// is scripted: OPENAI_BASE_URL points to a server on this machine.
 import { execFileSync, spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -29,7 +29,10 @@ const env = {
   AGENT_STATE_DIR: state,
   AGENT_SERVER_CONFIG: config,
 };
-/** On a machine without a sandbox the demo shows the rest, and says so; a server of your own would refuse commands. */
+/**
+ * Without a sandbox the demo runs commands as the user and says so; a real server would refuse
+ * them.
+ */
 const held = createBubblewrap({ readPaths: [], network: false }).check();
 const began = Date.now();
 const commandMs = 60_000;
@@ -38,7 +41,7 @@ const say = (text) => console.log(`\n\u2014 ${text}`);
 const git = (...args) =>
   execFileSync('git', ['-c', 'user.name=demo', '-c', 'user.email=demo@localhost', ...args], { cwd: project });
 
-/** Runs `agent` as a person would, shows what it prints, and answers with its output and exit code. */
+/** Runs `agent` as a person would, and prints its output. @returns output and exit code */
 const agent = (...args) =>
   new Promise((resolve, reject) => {
     console.log(`$ agent ${args.map((arg) => (/\s/.test(arg) ? JSON.stringify(arg) : arg)).join(' ')}`);
@@ -123,10 +126,10 @@ const main = async () => {
   await must('engineer', build);
   await must('tester', check);
 
-  say('What is there now.');
+  say('The result.');
   await must('list');
 
-  say('Each attempt worked on a branch of its own; the project folder is as it was, until the work is taken.');
+  say('Each attempt worked on its own branch; the project folder is unchanged until you merge the work.');
   await must('diff', build);
   await must('merge', design);
   await must('merge', build);

@@ -59,7 +59,8 @@ const sandboxFor = ({ sandbox }, scripted) => {
   const { ok, detail } = held.check();
   if (sandbox?.mode === 'off') return { sandbox: createNoSandbox(), unconfined: true };
   if (ok) return { sandbox: held, unconfined: false };
-  // What the script writes is ours; what a model writes is not run as you unless you said so.
+  // The scripted model's files are ours; code of a real model does not run as the user unless the
+  // configuration says so.
   if (scripted) return { sandbox: createNoSandbox(), unconfined: true };
   throw new UsageError(`${detail}; or set sandbox.mode to off in --config to run what the model writes as you`);
 };
@@ -112,7 +113,7 @@ const table = (rows) => {
   return lines.map((line) => line.map(padded).join('  ').trimEnd()).join('\n');
 };
 
-const noBudget = { ok: false, why: ['not run: the money of --max-cost-usd is spent'], turns: 0, tool_calls: 0 };
+const noBudget = { ok: false, why: ['not run: the budget of --max-cost-usd is spent'], turns: 0, tool_calls: 0 };
 
 const runAll = async ({ evals, budget, repeat, ...options }, tell) => {
   const rows = [];

@@ -1,4 +1,4 @@
-// Removes what is in dist and has no source any more, and makes the commands executable.
+// Removes files of dist without a source, and makes the commands executable.
 import { chmodSync, existsSync, readdirSync, rmSync } from 'node:fs';
 
 const [dist, src] = ['../dist/', '../src/'].map((folder) => new URL(folder, import.meta.url));

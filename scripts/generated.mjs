@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
-/** Writes a generated file; with --check, fails when the file that is there differs. */
+/** Writes a generated file; with --check, fails when the existing file differs. */
 export const generate = (path, text) => {
   const file = new URL(`../${path}`, import.meta.url);
   if (!process.argv.includes('--check')) {

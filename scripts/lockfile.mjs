@@ -1,10 +1,14 @@
-// Fails when a package of the lockfile could be exchanged on its way here; prints each reason for an exception.
+// Fails when somebody could replace a package of the lockfile during download; prints the reason of
+// each exception.
 import { readFileSync } from 'node:fs';
 
 const lock = JSON.parse(readFileSync(new URL('../package-lock.json', import.meta.url), 'utf8'));
 const packages = Object.entries(lock.packages).filter(([path]) => path !== '');
 
-/** Native parts of development tools for other machines: npm never fetched them here, so it knew no hash. */
+/**
+ * Native parts of development tools for other machines: npm never downloaded them here, so it has
+ * no hash.
+ */
 const isForOtherMachines = ({ dev, optional, os }) => dev === true && optional === true && os !== undefined;
 
 const problemsOf = ([path, entry]) => [

@@ -84,7 +84,10 @@ const onAgentRestart = (row) => {
   return row === 'over' ? 'rest' : resumes(row);
 };
 const tagsOf = (node) => [...node.tags, ...(node.parent === undefined ? [] : tagsOf(node.parent))];
-/** As XState restores a snapshot: it starts the invoked actors of the state again, and nothing else. */
+/**
+ * Like XState's restore of a snapshot: it starts the invoked actors of the state again, and nothing
+ * else.
+ */
 const onTaskRestart = (node) => {
   if (Object.keys(node.states).length > 0) return '';
   if (node.always?.length > 0) return 'never';

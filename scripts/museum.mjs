@@ -1,5 +1,5 @@
-// Writes docs/project/museum.md from test/museum.json; with --check, fails when the file has drifted. It fails as well
-// when a row is missing or names a test that is not there.
+// Writes docs/project/museum.md from test/museum.json; with --check, fails when the file has
+// drifted. Also fails when a row is incomplete or names a missing test.
 import { existsSync, readFileSync } from 'node:fs';
 import { generate } from './generated.mjs';
 
@@ -16,7 +16,7 @@ const sourceOf = (file) => {
   return sources.get(file);
 };
 
-/** Whether a text stands in a source as a literal, also as the beginning of one that goes on with `${…}`. */
+/** True when a source has the text as a literal, or as the beginning of a template literal. */
 const isLiteralIn = (source, text) =>
   ["'", '"', '`'].some((quote) => source.includes(quote + text + quote) || source.includes(`${quote + text}\${`));
 
@@ -52,7 +52,7 @@ if (problems.length > 0) {
 
 const cell = (text) => text.replaceAll('|', '\\|').replaceAll('\n', ' ');
 
-/** The title as it is shown: cases put in, and what is only known when it runs left open. */
+/** The title for people: with its cases filled in, and runtime values left open. */
 const titleOf = ({ of, test, case: values = [] }) => {
   const left = [...values];
   const title = test.replace(/%[sjdi]/g, (place) => left.shift() ?? place).replace(/\$\{[^}]*\}/g, '…');

@@ -1,5 +1,6 @@
-// Writes the runtime packages as CycloneDX to sbom.cdx.json, or to the file that is named; needs no network.
-// `npm sbom --omit dev` leaves out what a development tool needs as well (xstate, zod), so the lockfile says what is runtime.
+// Writes the runtime packages as CycloneDX to sbom.cdx.json, or to the named file; needs no
+// network. `npm sbom --omit dev` leaves out packages that a development tool needs as well (xstate,
+// zod), so the lockfile decides.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';

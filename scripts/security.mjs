@@ -1,5 +1,5 @@
-// Tries every road of test/security/roads.json, as root and as an ordinary user, and prints what happened to each. A road is
-// held only when each test that is named for it ran and passed.
+// Tries every road of test/security/roads.json, as root and as an ordinary user, and prints the
+// result of each. A road is held only when each test named for it ran and passed.
 import { spawnSync } from 'node:child_process';
 import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,7 +11,7 @@ const roads = JSON.parse(readFileSync(join(root, 'test', 'security', 'roads.json
 const named = roads.flatMap(({ tests = [] }) => tests);
 const ordinary = 65_534;
 
-/** The titles that a row stands for: `%s` is any case, or the one that is named. */
+/** The titles that a row covers: `%s` is any case, or the named one. */
 const patternOf = ({ test, case: value }) => {
   const literal = (text) => text.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
   const [first, ...rest] = test.split(/%[sjd]|\$\{\w+\}|\$\w+/).map(literal);
@@ -32,7 +32,9 @@ const read = (report) =>
     })),
   );
 
-/** The results of all tests that are named, in a home and a temporary folder of their own; null when they could not run. */
+/**
+ * The results of all named tests, in a new home and temporary folder; null when they could not run.
+ */
 const resultsAs = (who, through, uid) => {
   const home = mkdtempSync(join(tmpdir(), 'agent-security-'));
   try {

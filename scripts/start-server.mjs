@@ -1,5 +1,6 @@
-// Starts the server from a checkout: builds when there is no build, then runs agent-server in the foreground.
-// Usage: node scripts/start-server.mjs [--config <file>] [--port <n>] [--max-concurrent <n>] [--project <folder>] [--inspect]
+// Starts the server from a checkout: builds if necessary, then runs agent-server in the foreground.
+// Usage: node scripts/start-server.mjs [--config <file>] [--port <n>] [--max-concurrent <n>]
+// [--project <folder>] [--inspect]
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

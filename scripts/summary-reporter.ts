@@ -9,7 +9,7 @@ const tookMs = (module: TestModule): number => {
   return prepareDuration + collectDuration + setupDuration + duration;
 };
 
-/** Where the time went: the slowest files, each with its share of the time of all. */
+/** The slowest files, each with its share of the total time. */
 export const slowestFiles = (files: readonly { readonly name: string; readonly ms: number }[]): string => {
   const total = files.reduce((sum, { ms }) => sum + ms, 0);
   const shown = files.toSorted((one, other) => other.ms - one.ms).slice(0, slowest);
@@ -21,7 +21,10 @@ export const slowestFiles = (files: readonly { readonly name: string; readonly m
   ].join('\n');
 };
 
-/** Says why a test was skipped and where the time went; the last line counts, for people and programs. */
+/**
+ * Prints why a test was skipped, and the slowest files; the last line is the summary, for people
+ * and programs.
+ */
 export default class SummaryReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly unknown[]): void {
     const counts = { passed: 0, failed: unhandled.length, skipped: 0 };

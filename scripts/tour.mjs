@@ -1,5 +1,6 @@
-// Writes docs/guides/getting-started.md by running every command of the page on a real project with the real server.
-// With --check, fails when a command now prints something else. Only the language model is played.
+// Writes docs/guides/getting-started.md by running every command of the page on a real project with
+// the real server. With --check, fails when a command prints something else now. Only the language
+// model is scripted.
 import { execFileSync, spawn } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,7 +23,7 @@ const env = {
 };
 const commandMs = 60_000;
 
-/** Runs a line of shell in the project and answers with everything it says, as a terminal would show it. */
+/** Runs a shell line in the project. @returns its whole output, as a terminal would show it */
 const shell = (line) =>
   new Promise((resolve, reject) => {
     const child = spawn('/bin/sh', ['-c', `{ ${line}\n} 2>&1`], { cwd: project, env, timeout: commandMs });
@@ -37,7 +38,7 @@ const shell = (line) =>
 const names = ['bd-k3x9', 'bd-p7d2', 'bd-w5t4', 'bd-h8m1', 'bd-r6c0'];
 const ids = new Map();
 
-/** Replaces what differs from run to run. */
+/** Replaces values that differ from run to run. */
 const settled = (text) =>
   text
     .replace(/\bbd-[0-9a-z]{4}\b/g, (id) => {
@@ -49,13 +50,13 @@ const settled = (text) =>
     .replaceAll(project, '/home/you/basket')
     .replaceAll(folder, '/home/you')
     .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, '2026-01-15T09:30:00.000Z')
-    // Whether the watch over the tracker sees a new task before it runs depends on how fast the machine is.
+    // Whether the tracker watch sees a new task before it runs depends on the machine's speed.
     .replace(/^\S+ bd-\S+ queued \(waiting for run\)\n/gm, '')
     .replace(/merged into main \([0-9a-f]{12}\)/g, 'merged into main (1f0e3dad9990)')
     .replace(/ in \d+\.\d s/g, ' in 0.9 s')
     .replace(/127\.0\.0\.1:\d+/g, '127.0.0.1:8080')
     .replace(/pid \d+/g, 'pid 4711')
-    // Each version of Node prints a failing test in its own way.
+    // Each version of Node prints a failing test differently.
     .replace(/(bash did not succeed: ).*/g, '$1TAP version 13 # Subtest: an empty basket costs nothing ok 1 - …')
     .replace(/node v[\d.]+/g, 'node v20.20.2')
     .replace(/[ \t]+$/gm, '')
@@ -64,7 +65,7 @@ const settled = (text) =>
 const page = [];
 const say = (text) => page.push(text);
 
-/** Runs a command and puts it on the page with its output. `code` is the exit code that it must have. */
+/** Runs a command and adds it to the page with its output. `code` is the expected exit code. */
 const run = async (line, { code: expected = 0, keep = (text) => text } = {}) => {
   const { output, code } = await shell(line);
   if (code !== expected) throw new Error(`${line} ended with ${code}, not ${expected}:\n${output}`);
@@ -76,7 +77,7 @@ const run = async (line, { code: expected = 0, keep = (text) => text } = {}) => 
 
 const lines = (from, to) => (text) => text.split('\n').slice(from, to).join('\n');
 
-/** Fails when the journal holds a frame that docs/reference/events.md does not describe. */
+/** Fails when the journal has a frame that docs/reference/events.md does not describe. */
 const checkFrames = async (id) => {
   const { output } = await shell(`agent logs ${id} --json 2>/dev/null`);
   const unknown = output
@@ -95,7 +96,8 @@ const setUp = () => {
     config,
     JSON.stringify({
       server: { port: 0, register_protocol_handler: false },
-      // The same on every machine; with `auto`, what a new server has, commands are held by bubblewrap or refused.
+      // The same on every machine; with `auto`, the default, commands run in bubblewrap or are
+      // refused.
       sandbox: { mode: 'off' },
       api: { backend: 'scripted', script: join(root, 'examples', 'demo-script.json') },
     }),

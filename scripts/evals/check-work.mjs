@@ -9,9 +9,9 @@ const limitMs = 120_000;
 const kept = 32 * 1024;
 
 /**
- * Puts what an agent did into a folder of its own, by its patch, and runs the checker there from outside. The checker runs
- * code that an agent wrote, so it is held by the same sandbox.
- * @returns null when all checks hold, else which do not
+ * Applies an attempt's patch in a new folder and runs the checker there. The checker runs code that
+ * an agent wrote, so it runs in the same sandbox. @returns null when all checks hold, else the
+ * failed ones
  */
 export const checkWork = async ({ folder }, { project, patch, summary, at, sandbox }) => {
   const work = join(at, 'work');
@@ -32,8 +32,8 @@ export const checkWork = async ({ folder }, { project, patch, summary, at, sandb
   });
   if ('refusal' in result) return result.refusal;
   const lines = result.output.trim().split('\n');
-  // Code of an agent that ends the process early must not pass for a checker that found nothing.
+  // Code of an agent that ends the process early must not count as a successful check.
   if (result.exitCode === 0 && /^all \d+ checks hold$/.test(lines.at(-1))) return null;
   const failed = lines.filter((line) => line.startsWith('not ok - ')).map((line) => line.slice('not ok - '.length));
-  return failed.length > 0 ? failed.join('; ') : `the checker did not come to its end: ${lines.at(-1)}`;
+  return failed.length > 0 ? failed.join('; ') : `the checker did not finish: ${lines.at(-1)}`;
 };

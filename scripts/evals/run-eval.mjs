@@ -8,10 +8,9 @@ import { makeProject } from './suite.mjs';
 
 const programs = process.env.AGENT_TEST_PROGRAMS ?? fileURLToPath(new URL('../../dist/cli', import.meta.url));
 const cli = join(programs, 'agent.js');
-/** Beyond the limit of the attempt: to start the server, to end the attempt, to stop. */
+/** Beyond the limit of the attempt: the start of the server, the end of the attempt, the stop. */
 const spareMs = 60_000;
 
-/** Runs `agent` to its end. */
 const agent = ({ project, env, limitMs = spareMs }, ...args) =>
   new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [cli, ...args], {
@@ -39,7 +38,7 @@ const must = async (place, ...args) => {
   return out.trim();
 };
 
-/** The user's configuration, under the limits of the eval: no attempt is ever without them. */
+/** The user's configuration, with the limits of the eval: every attempt has some. */
 const configFor = ({ task }, { base, model, script, maxCostUsd, unconfined }, scriptFile) => {
   const { model: _, ...own } = base.roles?.[task.role] ?? {};
   const role = {
@@ -55,7 +54,7 @@ const configFor = ({ task }, { base, model, script, maxCostUsd, unconfined }, sc
     server: { ...base.server, port: 0, register_protocol_handler: false },
     workspace: { ...base.workspace, mode: 'worktree', merge: 'none' },
     sandbox: { ...base.sandbox, ...(unconfined ? { mode: 'off' } : {}) },
-    // Nobody answers, and one attempt is what is measured.
+    // Nobody answers, and the eval measures one attempt.
     agent: { ...base.agent, max_retries: 0, answer_timeout_seconds: 5 },
     api: { ...base.api, ...(model === null || script !== null ? {} : { provider_model: model }), ...played },
     roles: { ...base.roles, [task.role]: role },
@@ -93,10 +92,10 @@ const play = async (given, place, options) => {
   };
 };
 
-/** Of an attempt that could not be made nothing is known; it counts as failed. */
+/** An attempt that could not run counts as failed. */
 const nothing = { turns: 0, tool_calls: 0, input_tokens: 0, output_tokens: 0, cost_usd: null, seconds: null };
 
-/** Runs one eval on a project of its own, with a server of its own that is stopped in the end. */
+/** Runs one eval on its own project and server, and stops the server. */
 export const runEval = async (given, options) => {
   const at = mkdtempSync(join(tmpdir(), 'agent-eval-'));
   const [project, config, script] = ['project', 'config.json', 'script.json'].map((name) => join(at, name));

@@ -1,4 +1,4 @@
-// The evals of examples/evals: what each one is, the project that an agent gets, and the script that solves it.
+// The evals of examples/evals: their description, project, and the script that solves each.
 import { execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -8,7 +8,7 @@ export const evalsFolder = fileURLToPath(new URL('../../examples/evals', import.
 
 const readJson = (path) => JSON.parse(readFileSync(path, 'utf8'));
 
-/** All evals, by name. */
+/** By name. */
 export const readSuite = () =>
   readdirSync(evalsFolder, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
@@ -27,7 +27,10 @@ const filesBelow = (folder) =>
         .sort()
     : [];
 
-/** What the scripted model plays to solve an eval: it looks, writes the files of the reference, tests, and ends. */
+/**
+ * The scripted model's turns for an eval: it reads, writes the reference's files, tests, and
+ * finishes.
+ */
 const solving = ({ folder, task }) => {
   const files = join(folder, 'reference', 'files');
   const summary = readFileSync(join(folder, 'reference', 'summary.md'), 'utf8').trim();
@@ -51,10 +54,12 @@ const solving = ({ folder, task }) => {
 /** A script of the scripted model that solves these evals. */
 export const solvingScript = (evals) => ({ scripts: evals.map(solving) });
 
-/** One that does nothing: the scripted model looks around and ends. */
+/** The scripted model lists files and finishes without work. */
 export const idleScript = { scripts: [] };
 
-/** Puts the project of an eval into a folder, in git; of a review the change is the last commit. */
+/**
+ * Copies the project of an eval into a git repository; for a review the change is the last commit.
+ */
 export const makeProject = ({ folder, task }, root) => {
   const git = (...args) =>
     execFileSync('git', ['-c', 'user.name=eval', '-c', 'user.email=eval@localhost', ...args], {

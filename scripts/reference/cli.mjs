@@ -5,7 +5,7 @@ import { exitCodes } from '../../dist/cli/output/exit-codes.js';
 import { roles } from '../../dist/machines/task.js';
 import { code, described, page, table } from './markdown.mjs';
 
-/** Stands in for the parser: notes what a command declares. */
+/** Replaces the parser: records what a command declares. */
 const declarationsOf = ({ builder }) => {
   const noted = { positionals: [], options: [], examples: [] };
   const parser = {
@@ -40,7 +40,7 @@ const optionRow = ([name, declared]) => {
   return [code(names.join(', ') + value), says(declared) + more];
 };
 
-/** The commands of the roles differ in their name only, so the first one stands for all. */
+/** The commands of the roles differ only in their name, so the first one represents all. */
 const [firstRole, ...otherRoles] = roles;
 const isShown = ({ command }) => !otherRoles.includes(command.split(' ')[0]);
 const titleOf = (name) => (name === firstRole ? roles.join(', ') : name);
@@ -71,7 +71,7 @@ const exits = {
   interrupted: 'Ctrl-C; the task is cancelled',
 };
 
-/** What a program prints with --help; it depends on no server and no project. */
+/** The output of --help, which depends on no server and no project. */
 const help = (program) =>
   execFileSync(process.execPath, [fileURLToPath(new URL(`../../dist/cli/${program}.js`, import.meta.url)), '--help'], {
     encoding: 'utf8',

@@ -2,7 +2,7 @@ import { overridesFrom } from '../../dist/cli/config/config-overrides.js';
 import { code, page, table } from './markdown.mjs';
 import { typeOf } from './schema-type.mjs';
 
-/** Keys of a section, with those of the sections and records inside it. */
+/** Keys of a section, with those of nested sections and records. */
 const keysOf = ({ properties }, path) =>
   Object.entries(properties).flatMap(([name, schema]) => {
     const key = path === '' ? name : `${path}.${name}`;
@@ -20,7 +20,10 @@ const row = ({ key, schema }) => [
   schema.description,
 ];
 
-/** Every variable and flag that sets a key: each is asked for by name, so a list of all names answers. */
+/**
+ * Every variable and flag that sets a key: each is read by name, so a proxy that has every name
+ * finds all.
+ */
 const overrides = () => {
   const any = new Proxy({}, { get: () => '1' });
   return overridesFrom({ port: 1, host: '1', maxConcurrent: 1 }, any);

@@ -4,7 +4,7 @@ import { describeRefusal, refusal } from '../../dist/machines/errors.js';
 import { failureCodes } from '../../dist/machines/task.js';
 import { code, described, page, table } from './markdown.mjs';
 
-/** Facts as an answer may hold them; the message is made from them by the code that answers. */
+/** Sample facts of each error; the real code makes the message from them. */
 const examples = {
   task_not_found: { task_id: 'bd-a1b2' },
   dependencies_unmet: { task_id: 'bd-a1b2', unmet: ['bd-c3d4'] },

@@ -27,7 +27,7 @@ const asks = {
   default_answer: 'the answer that counts when nobody answers',
 };
 
-/** What each type of frame says, and what its data holds. */
+/** The meaning of each type of frame, and the fields of its data. */
 const frames = {
   snapshot: [
     'a statechart took a transition; the whole task as it is now',
@@ -104,7 +104,7 @@ const frames = {
   stream_closed: ['the last frame of an attempt', { task_id: 'the task', message: 'why the stream ends' }],
 };
 
-/** Frames that the journal does not hold; they carry no id. */
+/** Frames that are not in the journal; they have no id. */
 const controls = {
   connected: ['the first frame of a stream', { task_id: 'the task', message: 'what you are connected to' }],
   gap: [
@@ -116,7 +116,7 @@ const controls = {
 export const journalFrames = described('frames', [...eventTypes], frames);
 export const controlFrames = Object.entries(controls);
 
-/** The keys of data that the page does not name; [] when the frame is as the page says. */
+/** The fields of data that the page does not name; [] when it names all. */
 export const unknownKeys = ({ type, data }) => {
   const keys = frames[type]?.[1];
   return keys === undefined ? [type] : Object.keys(data).filter((key) => keys[key] === undefined);

@@ -7,11 +7,11 @@ export const code = (text) => `\`${text}\``;
 export const table = (head, rows) =>
   [head, head.map(() => '---'), ...rows].map((row) => `| ${row.map(cell).join(' | ')} |`).join('\n');
 
-/** A page that says where it comes from; parts are paragraphs. */
+/** A page that names its source; parts are paragraphs. */
 export const page = (title, source, parts) =>
   `${[`# ${title}`, `Generated from ${source} by \`npm run docs\`. Change the source, not this page.`, ...parts].join('\n\n')}\n`;
 
-/** Takes the text for each name, and fails when one has none or a text has no name. */
+/** Takes the text for each name; fails when a name has no text or a text no name. */
 export const described = (what, names, texts) => {
   const missing = names.filter((name) => texts[name] === undefined);
   const strange = Object.keys(texts).filter((name) => !names.includes(name));

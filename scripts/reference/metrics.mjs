@@ -1,7 +1,7 @@
 import { metricsText } from '../../dist/http/metrics-text.js';
 import { code, page, table } from './markdown.mjs';
 
-/** Reads the names, types and meanings from the text that the server answers. */
+/** Reads the names, types and meanings from the server's answer. */
 export const metricsPage = () => {
   const text = metricsText({});
   const rows = [...text.matchAll(/# HELP (\S+) (.+)\n# TYPE \S+ (\S+)/g)].map(([, name, help, type]) => [

@@ -98,7 +98,7 @@ test('when the money is spent nothing more is asked', { timeout }, async () => {
   expect(code).toBe(1);
   expect(first?.why.join()).toContain('budget_exceeded');
   expect(others.map(({ why }) => why)).toEqual(
-    Array.from({ length: 2 }, () => ['not run: the money of --max-cost-usd is spent']),
+    Array.from({ length: 2 }, () => ['not run: the budget of --max-cost-usd is spent']),
   );
   expect(requests).toHaveLength(1);
 });
@@ -113,7 +113,7 @@ test('code that ends the checker before its end does not pass', { timeout }, asy
   const { code, rows } = await runOverHttp({ scripts: [{ turns: cheat }] }, '--only', 'fix-csv-quotes');
 
   expect(code).toBe(1);
-  expect(rows[0].why.join()).toContain('the checker did not come to its end');
+  expect(rows[0].why.join()).toContain('the checker did not finish');
 });
 
 test.each([
