@@ -4,14 +4,8 @@ import { filterRefusal } from './filters.ts';
 import { type GitDirs, readHead } from './git-dirs.ts';
 import { type Checkout, findObstacle, type Stopped, stop } from './obstacles.ts';
 import { isPresent } from './plain.ts';
-import { updateFiles } from './update-files.ts';
+import { type Update, updateFiles } from './update-files.ts';
 import { requirePlainLogs, withUserLocks } from './user-locks.ts';
-
-interface Update {
-  readonly head: string;
-  readonly target: string;
-  readonly signal?: AbortSignal | undefined;
-}
 
 const unfinished = ['MERGE_HEAD', 'CHERRY_PICK_HEAD', 'REVERT_HEAD', 'rebase-merge', 'rebase-apply', 'BISECT_LOG'];
 /**

@@ -9,7 +9,7 @@ import { undoUpdate } from './undo-update.ts';
 import { beginUpdate, copyIndex, endUpdate, installIndex, readUpdate, type UpdateRecord } from './update-record.ts';
 import { withUserLocks } from './user-locks.ts';
 
-interface Update {
+export interface Update {
   readonly head: string;
   readonly target: string;
   readonly signal?: AbortSignal | undefined;
