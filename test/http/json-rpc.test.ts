@@ -266,7 +266,7 @@ test('a full queue is an answer with 200 that says when to ask again', async () 
 
 test('an internal error shows no details', async () => {
   const { call, tracker, logged } = await startServer();
-  tracker.list = () => Promise.reject(new Error('secret detail'));
+  tracker.page = () => Promise.reject(new Error('secret detail'));
 
   const { error } = await call('list', {});
 

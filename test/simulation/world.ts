@@ -116,6 +116,9 @@ export const trackerOf = (world: World, life: Life): Tracker => {
     ...real,
     list: () => looks(real.list),
     find: (id) => looks(() => real.find(id)),
+    findMany: (ids) => looks(() => real.findMany(ids)),
+    page: (request) => looks(() => real.page(request)),
+    changes: (mark) => looks(() => real.changes(mark)),
     check: () => looks(real.check),
     create: (task) => writes(() => real.create(task)),
     claim: (id, fence) => {

@@ -18,7 +18,9 @@ export const restoreTasks = async (
 ): Promise<void> => {
   const pending = byLastChange(store, store.tasks('pending'));
   if (pending.length === 0) return;
-  const listed = new Map((await tracker.list().catch(() => [])).map((task) => [task.id as string, task]));
+  const ids = pending.map(({ taskId }) => taskId as TaskId);
+  const found = await tracker.findMany(ids).catch(() => []);
+  const listed = new Map(found.map((task) => [task.id as string, task]));
   for (const { taskId } of pending) {
     const difference = differenceFrom(store, taskId as TaskId);
     if (difference !== null) log('the journal and a saved state differ', { task_id: taskId, difference });

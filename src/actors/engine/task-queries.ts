@@ -8,6 +8,7 @@ import type { TaskView } from '../journal/task-view.ts';
 import { endLabels } from '../ledger/issue.ts';
 import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
+import { type ListRequest, listTasks, type TaskPage } from './list-tasks.ts';
 import { requireId } from './task-id.ts';
 
 export interface CreateRequest {
@@ -16,19 +17,6 @@ export interface CreateRequest {
   readonly dependencies?: readonly string[];
   readonly priority?: number;
   readonly labels?: readonly string[];
-}
-
-export interface ListRequest {
-  readonly status?: string;
-  readonly limit?: number;
-  /** Id of the last task of the previous page. */
-  readonly cursor?: string;
-}
-
-export interface TaskPage {
-  readonly tasks: readonly TaskView[];
-  readonly next_cursor?: string;
-  readonly note?: string;
 }
 
 export interface ReplayRequest {
@@ -74,7 +62,7 @@ export interface TaskQueries {
 export interface TaskQueryPorts {
   readonly tracker: Tracker;
   /** Null in a project without runs. */
-  readonly store: Pick<Store, 'read' | 'actor'> | null;
+  readonly store: Pick<Store, 'read' | 'actor' | 'tasks'> | null;
   readonly viewOf: (tracked: TrackedTask) => TaskView;
   /** A live task as the tracker had it last, for outages. */
   readonly knownTask?: (taskId: TaskId) => TrackedTask | null;
@@ -89,15 +77,6 @@ export const titleFrom = (description: string): string => {
   const characters = [...line];
   while (Buffer.byteLength(characters.join('')) > titleBytes) characters.length = Math.floor(characters.length * 0.9);
   return characters.join('');
-};
-
-/** @throws invalid_params when the cursor names no task */
-const afterCursor = (every: readonly TrackedTask[], cursor: string | undefined): readonly TrackedTask[] => {
-  if (cursor === undefined) return every;
-  const index = every.findIndex(({ id }) => id === cursor);
-  if (index >= 0) return every.slice(index + 1);
-  const problem = 'names no task of this project; start again without it';
-  throw new ServiceError('invalid_params', { fields: [{ path: 'cursor', problem }] });
 };
 
 export const createTaskQueries = ({ tracker, store, viewOf, knownTask }: TaskQueryPorts): TaskQueries => {
@@ -144,19 +123,7 @@ export const createTaskQueries = ({ tracker, store, viewOf, knownTask }: TaskQue
       return viewOf(tracked);
     },
     status: async (taskId) => viewOf(await find(taskId)),
-    list: async ({ status, limit = pageSize, cursor }) => {
-      const matching = afterCursor(await tracker.list(), cursor)
-        .map(viewOf)
-        .filter((view) => status === undefined || (view.status === status && (status !== 'queued' || view.ready)));
-      const tasks = matching.slice(0, limit);
-      const last = tasks.at(-1);
-      const note = await tracker.unreadable();
-      return {
-        tasks,
-        ...(matching.length > limit && last !== undefined ? { next_cursor: last.task_id } : {}),
-        ...(note === null ? {} : { note }),
-      };
-    },
+    list: (request) => listTasks({ tracker, store, viewOf }, request),
     replay: async ({ taskId, at }) => {
       const { id } = await find(taskId);
       const { steps, task, agent } = fold(id, store === null ? [] : entriesUpTo(store, id, at));

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TaskId } from '../../machines/task.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import { shownIn } from '../journal/transition-frames.ts';
@@ -5,7 +6,7 @@ import type { Store } from '../store/port.ts';
 import { ignoreStartedRun, onlyWhileIdle } from '../tracker/idle-fence.ts';
 import type { Fence, Tracker } from '../tracker/port.ts';
 
-/** Reads all tasks of the tracker at intervals and reports changes by others. */
+/** Asks the tracker at intervals what changed, and reports changes by others. */
 export interface TrackerWatch {
   start(): void;
   stop(): Promise<void>;
@@ -61,9 +62,10 @@ const releaseForgotten = async (
   }
 };
 
-/** Reports the tasks that differ from the last look. A task that could not be observed comes again. */
+/** Reports tasks that changed. A task that could not be observed comes again. */
 const createComparison = (ports: WatchPorts, isStopped: IsStopped) => {
   const { store, observe } = ports;
+  /** Of a tracker that lists all tasks: how each was seen last. */
   const known = new Map<TaskId, string>();
   /** Tasks at work that changed in the tracker; observed again when they are at rest. */
   const waiting = new Set<TaskId>();
@@ -75,33 +77,47 @@ const createComparison = (ports: WatchPorts, isStopped: IsStopped) => {
     const latest = store.latest(task.id, 'snapshot');
     return latest !== null && shownIn(latest.data).status !== statusInTracker(task);
   };
-  const observeIfChanged = async (task: TrackedTask): Promise<void> => {
-    const now = essence(task);
+  const isKnown = (task: TrackedTask): boolean => {
     const before = known.get(task.id);
-    const isNews = before === undefined && !begun ? changedMeanwhile(task) : before !== now;
+    const now = essence(task);
+    known.set(task.id, now);
+    return before === now;
+  };
+  const observeNews = async (task: TrackedTask, isNews: boolean): Promise<void> => {
+    if (isStopped()) return;
     const isTaken = !(isNews || waiting.has(task.id)) || (await observe(task));
     if (isTaken) waiting.delete(task.id);
     else waiting.add(task.id);
-    known.set(task.id, now);
   };
   const forgetAllBut = (listed: ReadonlySet<TaskId>): void => {
     for (const id of known.keys()) if (!listed.has(id)) known.delete(id);
     for (const id of waiting) if (!listed.has(id)) waiting.delete(id);
   };
 
-  return async (tasks: readonly TrackedTask[]): Promise<void> => {
-    const isSame = tasks === last;
-    if (isSame && waiting.size === 0) return;
-    if (!begun) await releaseForgotten(ports, tasks, isStopped);
-    for (const task of isSame ? tasks.filter(({ id }) => waiting.has(id)) : tasks) {
-      if (isStopped()) return;
-      await observeIfChanged(task);
-    }
-    forgetAllBut(new Set(tasks.map(({ id }) => id)));
-    begun = true;
-    last = tasks;
+  return {
+    /** `tasks` are all that there are. */
+    all: async (tasks: readonly TrackedTask[]): Promise<void> => {
+      const isSame = tasks === last;
+      for (const task of isSame ? tasks.filter(({ id }) => waiting.has(id)) : tasks) {
+        const isNew = !known.has(task.id);
+        const isNews = !isKnown(task) && (begun || !isNew || changedMeanwhile(task));
+        await observeNews(task, isNews);
+      }
+      forgetAllBut(new Set(tasks.map(({ id }) => id)));
+      last = tasks;
+    },
+    /** `tasks` changed since the last look. */
+    changed: async (tasks: readonly TrackedTask[]): Promise<void> => {
+      for (const task of tasks) await observeNews(task, begun || changedMeanwhile(task));
+    },
+    waiting: (): readonly TaskId[] => [...waiting],
+    begin: (): void => {
+      begun = true;
+    },
   };
 };
+
+const startedAtMost = 10_000;
 
 export const createTrackerWatch = (ports: WatchPorts): TrackerWatch => {
   const { tracker, log } = ports;
@@ -109,13 +125,34 @@ export const createTrackerWatch = (ports: WatchPorts): TrackerWatch => {
   let stopped = true;
   let failures = 0;
   let running = Promise.resolve();
-  const compare = createComparison(ports, () => stopped);
+  const isStopped: IsStopped = () => stopped;
+  const compare = createComparison(ports, isStopped);
+  let mark: number | null = null;
+
+  const takeChanges = async (): Promise<void> => {
+    if (mark === null) {
+      const started = await tracker.page({ status: 'started', limit: startedAtMost });
+      await releaseForgotten(ports, started, isStopped);
+    }
+    const waiting = compare.waiting();
+    for (let isDone = false; !isDone && !stopped; ) {
+      const { tasks, mark: next, extent } = await tracker.changes(mark);
+      if (extent === 'all') await compare.all(tasks);
+      else await compare.changed(tasks);
+      // Only what was observed is done with.
+      if (!stopped) mark = next;
+      isDone = extent !== 'more';
+      if (isDone && extent === 'end' && waiting.length > 0) await compare.changed(await tracker.findMany(waiting));
+      if (!isDone) await nextTurn();
+    }
+    if (!stopped) compare.begin();
+  };
 
   /** @returns the pause before the next look (ms) */
   const look = async (): Promise<number> => {
     const startedAt = performance.now();
     try {
-      await compare(await tracker.list('background'));
+      await takeChanges();
       if (failures > 0) log('the tracker can be used again', { after_failures: failures });
       failures = 0;
       return Math.min(pauseMs + share * Math.max(0, performance.now() - startedAt - 200), pauseAtMostMs);

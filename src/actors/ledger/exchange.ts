@@ -9,6 +9,7 @@ import type { Database } from '../store/database.ts';
 import { StoreError } from '../store/port.ts';
 import { type BrokenLine, compareFile, type FileDifference } from './compare-file.ts';
 import { createExchangeState } from './exchange-state.ts';
+import { issueOf } from './issue-line.ts';
 import { issuesFileOf, missing, stampOf } from './issues-file.ts';
 import { createImports, type ImportedChange } from './take-difference.ts';
 import type { TaskTable } from './task-table.ts';
@@ -49,9 +50,11 @@ const retryMs = 5_000;
 const triesAtMost = 5;
 /** Tasks in one transaction of an import: a few milliseconds. */
 const chunk = 200;
+/** In one of the first import. */
+const manyAtOnce = 2_000;
 
-const chunksOf = <Element>(all: readonly Element[]): readonly (readonly Element[])[] =>
-  Array.from({ length: Math.ceil(all.length / chunk) }, (_, n) => all.slice(n * chunk, (n + 1) * chunk));
+const chunksOf = <Element>(all: readonly Element[], size = chunk): readonly (readonly Element[])[] =>
+  Array.from({ length: Math.ceil(all.length / size) }, (_, n) => all.slice(n * size, (n + 1) * size));
 
 const sentenceOn = ({ line, problem }: BrokenLine, count: number): string => {
   const others = count > 1 ? `, and ${count - 1} more` : '';
@@ -79,11 +82,8 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
     return stamp === missing || stamp === state.stamp() || stamp === state.waiting()?.stamp;
   };
 
-  const take = async ({ stamp, others, broken, changed, vanished }: FileDifference): Promise<void> => {
-    const isFirst = state.stamp() === null;
-    // All tasks of a project's first file are new: nobody needs to be told of each.
-    const isNews = (change: ImportedChange | null): change is ImportedChange =>
-      change !== null && !(isFirst && change.what === 'added');
+  const take = async ({ broken, changed, vanished }: FileDifference): Promise<void> => {
+    const isNews = (change: ImportedChange | null): change is ImportedChange => change !== null;
     for (const part of chunksOf(changed)) {
       record(() => part.map((line) => imports.takeLine(line)).filter(isNews));
       await nextTurn();
@@ -92,14 +92,32 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
       record(() => part.map((id) => imports.takeVanished(id)).filter(isNews));
       await nextTurn();
     }
+  };
+
+  const finish = ({ stamp, others, broken }: FileDifference): void => {
     if (broken.length === 0) state.took(stamp, others);
+  };
+
+  const addAll = async ({ changed }: FileDifference): Promise<void> => {
+    for (const part of chunksOf(changed, manyAtOnce)) {
+      db.write(() => {
+        for (const line of part) table.add(issueOf(line), line);
+      });
+      await nextTurn();
+    }
   };
 
   /** The tasks of version 2.1.0, of a clone, or of a project whose state folder is lost. A copy of the file is kept. */
   const takeFirst = async (difference: FileDifference): Promise<void> => {
     const copy = `${db.file}.first-import.jsonl`;
     if (db.file !== ':memory:') copyFileSync(file, copy);
-    await take(difference);
+    if (table.size === 0) await addAll(difference);
+    else await take(difference);
+    db.write(() => {
+      // Also of what an import added that was cut off.
+      table.countBlockers();
+      finish(difference);
+    });
     for (const name of ['.agent.lock', 'issues.jsonl.bak']) rmSync(join(dirname(file), name), { force: true });
     const { changed } = difference;
     log(`took ${changed.length} tasks over from .beads/issues.jsonl; a copy of the file is ${copy}`, {});
@@ -113,7 +131,10 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
       const [first] = broken;
       // What can be read of a project's first file is shown; later ones wait until they can be read whole.
       if (state.stamp() === null) await takeFirst(difference);
-      else if (first === undefined) await take(difference);
+      else if (first === undefined) {
+        await take(difference);
+        finish(difference);
+      }
       if (first !== undefined) state.wait({ stamp, problem: sentenceOn(first, broken.length) });
     }
   };

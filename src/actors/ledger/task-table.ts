@@ -21,13 +21,16 @@ export interface TaskTable extends IssueTable {
   tracked(id: string): TrackedTask | null;
   /** Tasks in the order of their creation. */
   page(request: PageRequest): readonly TrackedTask[];
-  /** Tasks that changed after a revision, and the revision that they have now; a deleted task is not among them. */
-  changedSince(revision: number): { readonly tasks: readonly TrackedTask[]; readonly revision: number };
+  /** Tasks that changed after a revision, in that order, about `limit`; and the revision up to which these are. */
+  changedSince(revision: number, limit: number): { readonly tasks: readonly TrackedTask[]; readonly revision: number };
   /** Adds or changes a task that the file does not have like this yet. */
   put(issue: Issue): void;
   /** Takes a task as the file has it: its line there is `base`, and `line` what it is now. */
   putMerged(issue: Issue, lines: { readonly line: string; readonly base: string }): void;
   remove(id: string): void;
+  /** Adds a task of a file that is new to the tables; `countBlockers` follows when all are there. */
+  add(issue: Issue, line: string): void;
+  countBlockers(): void;
 }
 
 const text = (row: Row, column: string): string => String(row[column] ?? '');
@@ -59,13 +62,17 @@ const prepare = (db: Database) => ({
        where task_id = tasks.id and coalesce(blocker.done, 0) = 0), revision = ?
      where id in (select task_id from dependencies where depends_on = ?)`,
   ),
+  recountAll: db.prepare(
+    `update tasks set unmet = (select count(*) from dependencies left join tasks as blocker on blocker.id = depends_on
+       where task_id = tasks.id and coalesce(blocker.done, 0) = 0) where id in (select task_id from dependencies)`,
+  ),
   remove: db.prepare('delete from tasks where id = ?'),
-  revision: db.prepare("select cast(value as integer) as revision from ledger where key = 'revision'"),
   nextRevision: db.prepare(
     `insert into ledger (key, value) values ('revision', '1')
      on conflict (key) do update set value = cast(value as integer) + 1 returning cast(value as integer) as revision`,
   ),
-  changed: db.prepare("select * from tasks where revision > ? and status <> 'tombstone' order by revision"),
+  changed: db.prepare("select * from tasks where revision > ? and status <> 'tombstone' order by revision limit ?"),
+  atRevision: db.prepare("select * from tasks where revision = ? and status <> 'tombstone'"),
   first: db.prepare("select * from tasks where status <> 'tombstone' order by created_at, id limit ?"),
   next: db.prepare(
     `select * from tasks where status <> 'tombstone' and (created_at, id) > (?, ?) order by created_at, id limit ?`,
@@ -107,9 +114,7 @@ export const createTaskTable = (db: Database): TaskTable => {
 
   const save = (issue: Issue, line: string, base: string | null, before: Row | null): void => {
     const revision = nextRevision();
-    const status = statusInTracker({ status: issue.status, labels: issue.labels ?? [] });
-    const done = isDone(issue.status) ? 1 : 0;
-    const createdAt = isoOrEpoch(issue.created_at);
+    const { status, done, createdAt } = columnsOf(issue);
     if (before === null) {
       sql.insert.run(issue.id, line, base, status, done, createdAt, revision);
       sql.recount.run(issue.id);
@@ -149,11 +154,15 @@ export const createTaskTable = (db: Database): TaskTable => {
       return row === null || row['status'] === 'tombstone' ? null : trackedOf(row);
     },
     page: (request) => rowsOf(request).map(trackedOf),
-    changedSince: (revision) =>
-      db.read(() => ({
-        tasks: sql.changed.all(revision).map(trackedOf),
-        revision: Number(sql.revision.first()?.['revision'] ?? 0),
-      })),
+    changedSince: (revision, limit) =>
+      db.read(() => {
+        const rows = sql.changed.all(revision, limit);
+        const last = rows.at(-1)?.['revision'] ?? revision;
+        // A change and the tasks that it unblocks have one revision.
+        const ids = new Set(rows.map(({ id }) => id));
+        const rest = rows.length < limit ? [] : sql.atRevision.all(last).filter(({ id }) => !ids.has(id ?? null));
+        return { tasks: [...rows, ...rest].map(trackedOf), revision: Number(last) };
+      }),
     put: (issue) => {
       const before = sql.row.first(issue.id);
       const line = JSON.stringify(issue);
@@ -161,6 +170,12 @@ export const createTaskTable = (db: Database): TaskTable => {
       save(issue, line, base === line ? null : String(base), before);
     },
     putMerged: (issue, { line, base }) => save(issue, line, line === base ? null : base, sql.row.first(issue.id)),
+    add: (issue, line) => {
+      const { status, done, createdAt } = columnsOf(issue);
+      sql.insert.run(issue.id, line, null, status, done, createdAt, 0);
+      for (const id of blockers(issue)) sql.depend.run(issue.id, id);
+    },
+    countBlockers: () => void sql.recountAll.run(),
     remove: (id) => {
       const before = sql.row.first(id);
       if (before === null) return;
@@ -171,6 +186,12 @@ export const createTaskTable = (db: Database): TaskTable => {
     },
   };
 };
+
+const columnsOf = (issue: Issue) => ({
+  status: statusInTracker({ status: issue.status, labels: issue.labels ?? [] }),
+  done: isDone(issue.status) ? 1 : 0,
+  createdAt: isoOrEpoch(issue.created_at),
+});
 
 const inOrder = (one: Row, other: Row): number => {
   const [a, b] = [`${one['created_at']} ${one['id']}`, `${other['created_at']} ${other['id']}`];

@@ -36,6 +36,7 @@ interface WaitingEdit {
   readonly reject: (error: unknown) => void;
 }
 
+const changesAtOnce = 500;
 const everyTask = Number.MAX_SAFE_INTEGER;
 
 /** The first free moment in which the issue's `updated_at` still rises. */
@@ -130,6 +131,13 @@ export const createEmbeddedTracker = (options: EmbeddedOptions, ledger: Ledger):
     actor,
     list: () => fresh(() => table.page({ limit: everyTask })),
     find: (id) => fresh(() => table.tracked(id)),
+    findMany: (ids) => fresh(() => ids.flatMap((id) => table.tracked(id) ?? [])),
+    page: (request) => fresh(() => table.page(request)),
+    changes: (mark) =>
+      fresh(() => {
+        const { tasks, revision } = table.changedSince(mark ?? 0, changesAtOnce);
+        return { tasks, mark: revision, extent: tasks.length < changesAtOnce ? 'end' : 'more' };
+      }),
     create: async (task) => {
       requireValidTask(task);
       return write(() => create(task));

@@ -2,9 +2,17 @@ import type { TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
 import type { EndLabel } from '../../machines/task-selectors.ts';
 import type { NewTask, TrackedTask } from '../../machines/tracked-task.ts';
+import type { PageRequest } from '../ledger/task-table.ts';
 import type { Urgency } from '../process/serial-queue.ts';
 
 export type { NewTask, TrackedTask };
+
+export interface TrackerChanges {
+  readonly tasks: readonly TrackedTask[];
+  readonly mark: number;
+  /** `all`: all tasks, changed or not. `more`: there are more changes. `end`: there are none. */
+  readonly extent: 'all' | 'more' | 'end';
+}
 
 /**
  * Called inside a write, when nothing can come between it and the change any more. It throws when the writer may not
@@ -26,6 +34,12 @@ export interface Tracker {
   find(id: TaskId): Promise<TrackedTask | null>;
   /** Every task, in the order of their creation. */
   list(urgency?: Urgency): Promise<readonly TrackedTask[]>;
+  /** Those of them that exist, in any order. */
+  findMany(ids: readonly TaskId[]): Promise<readonly TrackedTask[]>;
+  /** A part of `list`. `status` is ours where we have a word for the tracker's. */
+  page(request: PageRequest): Promise<readonly TrackedTask[]>;
+  /** What changed since a mark of an earlier answer; null: since ever. */
+  changes(mark: number | null): Promise<TrackerChanges>;
   /**
    * @throws task_not_found when a dependency does not exist (nothing is created)
    * @throws invalid_params when a field does not fit

@@ -78,7 +78,9 @@ test('a tracker that is away when a server starts is not asked about every task 
   const away = new Error('the tracker is away');
   const tracker: Setting['tracker'] = (root, ledger) => ({
     ...embeddedAt(root, {}, ledger),
-    list: () => Promise.reject(away),
+    findMany: () => Promise.reject(away),
+    page: () => Promise.reject(away),
+    changes: () => Promise.reject(away),
     find: () => {
       finds += 1;
       return Promise.reject(away);
@@ -259,7 +261,7 @@ test.each([
   const { input_id } = await untilAsked(first, id);
   const slow: Setting['tracker'] = (root, ledger) => {
     const tracker = embeddedAt(root, {}, ledger);
-    return { ...tracker, list: (urgency) => delay(300).then(() => tracker.list(urgency)) };
+    return { ...tracker, findMany: (ids) => delay(300).then(() => tracker.findMany(ids)) };
   };
   const next = await startSystem({ ...(await crash(first, setting)), tracker: slow, restoring });
 

@@ -16,7 +16,7 @@ test('a change that could not be taken in is seen again by the next look', async
   const seen: string[] = [];
   const observe = vi.fn(async ({ title }: { title: string }) => seen.push(title) > 0);
   observe.mockRejectedValueOnce(new Error('the disk is full'));
-  const looks = vi.spyOn(tracker, 'list');
+  const looks = vi.spyOn(tracker, 'changes');
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const watch = createTrackerWatch({ tracker, store, observe, log: () => {} });
 

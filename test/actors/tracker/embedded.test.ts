@@ -191,13 +191,12 @@ test('an edit by another program while our file is written costs neither its tas
   await save();
   const theirs = join(folder, 'theirs');
   for (let n = 0; n < 20; n += 1) {
-    const before = readFileSync(file, 'utf8');
     await tracker.create(aTask({ title: `ours ${n}` }));
     const saving = save();
     // Each time a little later: before the file is read, while it is synced, and between.
     for (let turn = 0; turn < n; turn += 1) await Promise.resolve();
     if (n % 3 === 0) await new Promise(setImmediate);
-    writeFileSync(theirs, `${before}${line(`bd-their${n}`, { title: `theirs ${n}` })}\n`);
+    writeFileSync(theirs, `${readFileSync(file, 'utf8')}${line(`bd-their${n}`, { title: `theirs ${n}` })}\n`);
     renameSync(theirs, file);
     await saving;
     await save();

@@ -1,3 +1,4 @@
+import { pageOf } from '../page-of.ts';
 import type { Tracker } from '../port.ts';
 import { asArgument } from './argument.ts';
 import { type BdCalls, bdUnavailable } from './calls.ts';
@@ -34,6 +35,9 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
     actor,
     find: reads.find,
     list: (urgency = 'interactive') => reads.list(urgency),
+    findMany: async (ids) => (await reads.list('interactive')).filter(({ id }) => ids.includes(id)),
+    page: async (request) => pageOf(await reads.list('interactive'), request),
+    changes: async () => ({ tasks: await reads.list('background'), mark: 0, extent: 'all' }),
     create: createCreate(calls, reads, by),
     claim: createClaim(calls, reads, writes, actor),
     ...createBdStatusChanges(writes, actor),
