@@ -9,7 +9,7 @@ import { createDisk, type Fate, fates } from './support/disk.ts';
 import { type Promised, problemsOf, truthOf } from './support/image.ts';
 import { recordWork } from './support/workload.ts';
 
-const images = Number(process.env['AGENT_TEST_IMAGES'] ?? (isLong ? 20_000 : 100));
+const images = Number(process.env['AGENT_TEST_IMAGES'] ?? (isLong ? 20_000 : 60));
 const tasks = isLong ? 20 : 10;
 
 /** In memory where that can be: thousands of images need no disk of their own. */
@@ -86,5 +86,5 @@ test(
     expect([promised.created.length, promised.executed.length]).toEqual([tasks, tasks]);
     expect(truth.filter(({ type }) => type === 'completed')).toHaveLength(tasks + 2);
   },
-  60_000 + images * 100,
+  120_000 + images * 100,
 );
