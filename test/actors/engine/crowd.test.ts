@@ -93,7 +93,7 @@ test('a hundred who wait ask the tracker for nothing: it is looked at as a whole
   for (const id of ids) await run(running, id);
   const asked: string[] = [];
   const { tracker } = running;
-  const counted = { find: tracker.find, list: tracker.list, claim: tracker.claim };
+  const counted = { find: tracker.find, changes: tracker.changes, claim: tracker.claim };
   tracker.find = (...args) => {
     asked.push('find');
     return counted.find(...args);
@@ -104,14 +104,14 @@ test('a hundred who wait ask the tracker for nothing: it is looked at as a whole
   };
   const began = Date.now();
   await new Promise<void>((resolve) => {
-    tracker.list = (...args) => {
-      asked.push('list');
+    tracker.changes = (...args) => {
+      asked.push('changes');
       if (asked.length >= 2) resolve();
-      return counted.list(...args);
+      return counted.changes(...args);
     };
   });
 
-  expect(asked).toEqual(['list', 'list']);
+  expect(asked).toEqual(['changes', 'changes']);
   expect(Date.now() - began).toBeGreaterThan(1_000);
   expect(running.system.slotUse()).toMatchObject({ running: 0, waiting: 100 });
 });
