@@ -54,7 +54,7 @@ export const describeModel = (name: string, open: () => Promise<Model>) =>
       expect(calls).toEqual([{ id: expect.stringMatching(/.+/), tool: 'read', arguments: '{"path":"x"}' }]);
     });
 
-    test('two calls at once do not mix', async () => {
+    test('concurrent calls do not mix', async () => {
       const model = await open();
 
       const [one, other] = await Promise.all([ask(model), ask(model, otherRequest)]);
@@ -68,7 +68,7 @@ export const describeModel = (name: string, open: () => Promise<Model>) =>
       expect(await ask(await open(), aRequest(), AbortSignal.abort())).toMatchObject([cancelledEnd]);
     });
 
-    test('a call that is cancelled in mid-answer ends as cancelled, with one last event', async () => {
+    test('a call that is cancelled during its answer ends as cancelled, with one last event', async () => {
       const model = await open();
       const stop = new AbortController();
       const events: ModelEvent[] = [];
@@ -82,7 +82,7 @@ export const describeModel = (name: string, open: () => Promise<Model>) =>
       expect(events.at(-1)).toMatchObject(cancelledEnd);
     });
 
-    test('a reader may walk away in mid-answer', async () => {
+    test('a reader may stop during an answer', async () => {
       for await (const event of (await open()).ask(aRequest(), new AbortController().signal)) {
         expect(event.type).toBe('text');
         break;

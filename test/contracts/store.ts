@@ -85,7 +85,7 @@ export const describeStore = (name: string, open: () => { store: Store; reopen: 
       expect(store.tasks('all').map(({ id }) => id)).toEqual(['bd-a', 'bd-b']);
     });
 
-    test('a change that cannot be written leaves nothing of itself', () => {
+    test('a change that cannot be written leaves nothing behind', () => {
       const broken = { ...line('bd-a'), data: null as unknown as string };
       const change: Change = { actor: actor('bd-a'), entries: [line('bd-a'), broken] };
 
@@ -123,7 +123,7 @@ export const describeStore = (name: string, open: () => { store: Store; reopen: 
       expect(store.request('r2')).toBeNull();
     });
 
-    test('what was committed is there for the next process', () => {
+    test('the next process reads what was committed', () => {
       store.commit({ actor: actor('bd-a'), entries: [line('bd-a')], request: { id: 'r', taskId: 'bd-a' } });
 
       const next = opened.reopen();
@@ -133,7 +133,7 @@ export const describeStore = (name: string, open: () => { store: Store; reopen: 
       expect(next.commit({ entries: [line('bd-a')] })[0]?.seq).toBe(2);
     });
 
-    test('it says that it works', () => {
+    test('it reports that it works', () => {
       expect(store.check().ok).toBe(true);
     });
   });

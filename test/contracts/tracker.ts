@@ -187,7 +187,7 @@ export const describeTracker = (
       expect((await find(second.id)).status).toBe('open');
     });
 
-    test('a write whose fence does not let it pass changes nothing', async () => {
+    test('a write that its fence refuses changes nothing', async () => {
       const { id } = await tracker.create(aTask());
       const fence = (): never => {
         throw new ServiceError('stale_attempt', { task_id: id, attempt: 1, live_attempt: 2 });
@@ -235,7 +235,7 @@ export const describeTracker = (
       expect(await find(closed.id)).toMatchObject({ status: 'closed', labels: [] });
     });
 
-    test('claim, close and reopen take the labels of an earlier end away', async () => {
+    test('claim, close and reopen remove the labels of an earlier end', async () => {
       const ids = await Promise.all([1, 2, 3].map(async () => (await tracker.create(aTask({ labels: ['x'] }))).id));
       const [claimed, closed, reopened] = ids as [TaskId, TaskId, TaskId];
       for (const id of ids) await tracker.release(id, 'agent-failed');
@@ -268,7 +268,7 @@ export const describeTracker = (
       expect((await find(second.id)).status).toBe('open');
     });
 
-    test('a reopened task is open and nobody holds it', async () => {
+    test('a reopened task is open without a holder', async () => {
       const { id } = await tracker.create(aTask());
       await tracker.claim(id);
       await tracker.close(id, 'Completed by agent-server');
@@ -289,7 +289,7 @@ export const describeTracker = (
       expect((await find(id)).updatedAt > claimed).toBe(true);
     });
 
-    test('a field that does not fit is named', async () => {
+    test('an invalid field is named', async () => {
       const refused = tracker.create(aTask({ title: 'a\0b', labels: ['x', 'a b'] }));
 
       const error = await refused.catch((reason: unknown) => reason);
@@ -316,7 +316,7 @@ export const describeTracker = (
       expect(new Set((await tracker.list()).map(({ title }) => title)).size).toBe(many);
     });
 
-    test('of many claims at once by this service all agree', async () => {
+    test('many concurrent claims by this service all succeed', async () => {
       const { id } = await tracker.create(aTask());
 
       const verdicts = await Promise.all(Array.from({ length: 10 }, () => tracker.claim(id)));
@@ -325,7 +325,7 @@ export const describeTracker = (
       expect((await find(id)).status).toBe('in_progress');
     });
 
-    test('a note changes nothing else, and none is left where there is no task', async () => {
+    test('a note changes nothing else, and a missing task gets none', async () => {
       const { id } = await tracker.create(aTask({ labels: ['x'] }));
       const before = await find(id);
 
@@ -335,7 +335,7 @@ export const describeTracker = (
       expect({ ...(await find(id)), updatedAt: '' }).toEqual({ ...before, updatedAt: '' });
     });
 
-    test('it says that it can be used', async () => {
+    test('it reports that it can be used', async () => {
       expect((await tracker.check()).ok).toBe(true);
     });
   });

@@ -47,7 +47,7 @@ const resultsIn = (messages: readonly Message[]): readonly string[] =>
   messages.flatMap((message) => (message.role === 'tool' ? [message.callId] : []));
 const without = (message: Message): Message => ({ ...message, text: '' });
 
-test('no cut parts a call from its result, whatever the conversation', () => {
+test('a compaction never separates a call from its result', () => {
   fc.assert(
     fc.property(conversations, windows, (messages, window) => {
       const plan = planCompaction(messages, window);
@@ -70,7 +70,7 @@ test('no cut parts a call from its result, whatever the conversation', () => {
   );
 });
 
-test('the last turn and what was said since are always kept, and what is summarised was read before', () => {
+test('the last turn and later messages are kept, and only messages that the model has read are summarised', () => {
   fc.assert(
     fc.property(conversations, windows, (messages, window) => {
       const plan = planCompaction(messages, window);
@@ -84,7 +84,7 @@ test('the last turn and what was said since are always kept, and what is summari
   );
 });
 
-test('the new conversation has room in the half of the window, as far as cutting results can do that', () => {
+test('the compacted conversation fits into half of the window, as far as cutting results allows', () => {
   const messages = [user('a task'), ...Array.from({ length: 9 }, (_, number) => turnOf([], [2_000], number)).flat()];
   const plan = planCompaction(messages, 6_000);
   const summary = boundedSummary('s'.repeat(100_000));
@@ -100,7 +100,7 @@ test('the new conversation has room in the half of the window, as far as cutting
   expect(Buffer.byteLength(summary)).toBeLessThanOrEqual(16_000);
 });
 
-test('nothing can be left out of a task alone, and a summary that is longer than what it replaces is none', () => {
+test('a first message alone cannot be compacted, and a summary that is longer than the dropped part is not used', () => {
   const short = [user('a task'), ...turnOf([], [10], 1), ...turnOf([], [10], 2)];
 
   expect(planCompaction([user('a task')], 100)).toBeNull();

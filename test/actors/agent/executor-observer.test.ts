@@ -12,7 +12,7 @@ describe('observers', () => {
     expect(observed).toEqual(['start 1', 'end 1 false', 'start 2', 'end 2 true', 'start 3', 'end 3 false']);
   });
 
-  test('that cannot take the start of a call keep it from running, and nothing throws', async () => {
+  test('that throw at the start of a call prevent the call, and nothing throws', async () => {
     const { context, files } = await createWorkbench();
     const fail = () => {
       throw new Error('the journal is full');
@@ -29,7 +29,7 @@ describe('observers', () => {
     expect(await files()).toEqual([]);
   });
 
-  test('that cannot take output do not disturb the call', async () => {
+  test('that throw on output do not disturb the call', async () => {
     const { context } = await createWorkbench();
     const fail = () => {
       throw new Error('the journal is full');

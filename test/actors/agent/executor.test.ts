@@ -83,7 +83,7 @@ describe('arguments', () => {
 });
 
 describe('the calls of an answer', () => {
-  test('run so that a later one sees what an earlier one did, and answer in order', async () => {
+  test('run in order, so that a later call sees the effects of an earlier one', async () => {
     const { run } = await createToolRunner();
 
     const results = await run([

@@ -14,7 +14,7 @@ test('the system prompt has the role, its tools and nothing that changes', () =>
   expect(prompt).not.toMatch(/\d{4}-\d\d|\/tmp|bd-/);
 });
 
-test('the criteria of a role, and what the project adds as material, stand between the role and its rules', () => {
+test("the criteria and the project's notes come between the role and its rules", () => {
   const role = { prompt: 'You test.', criteria: ['It is green.', 'It was red.'], projectNotes: 'Use ``` and\n````.' };
 
   const prompt = systemPrompt(role, ['read', 'finish']);

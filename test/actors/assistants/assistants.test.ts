@@ -46,7 +46,7 @@ const isAlive = (pid: number): boolean => {
 const untilRunning = async ({ root }: Running, count = 1) =>
   vi.waitFor(() => expect(runsIn(root)).toHaveLength(count), { timeout: 10_000 });
 
-test.each(talkers)('%s completes a task; what it did is shown and what it spent is counted', async (backend) => {
+test.each(talkers)('%s completes a task; its steps are shown and its usage is counted', async (backend) => {
   const { running, id } = await run(backend, 'well');
 
   const view = await untilStatus(running, id, 'complete', 'failed');
@@ -72,7 +72,7 @@ test.each(talkers)('%s completes a task; what it did is shown and what it spent 
   );
 });
 
-test('a command completes a task: the end of what it writes is the result', async () => {
+test('a command completes a task: the end of its output is the result', async () => {
   const { running, id } = await run('command', 'well');
 
   const view = await untilStatus(running, id, 'complete', 'failed');
@@ -83,7 +83,7 @@ test('a command completes a task: the end of what it writes is the result', asyn
   expect(only?.prompt).toContain('play: well');
 });
 
-test('an assistant is told its role, the rules and the task, by its standard input and not by its arguments', async () => {
+test('an assistant gets its role, the rules and the task on standard input, not as arguments', async () => {
   const { running, id } = await run('codex', 'well', {}, { model: 'gpt-x' });
   await untilStatus(running, id, 'complete', 'failed');
 
@@ -95,7 +95,7 @@ test('an assistant is told its role, the rules and the task, by its standard inp
   );
 });
 
-test('an assistant gets its own credentials, and nothing else of ours', async () => {
+test('an assistant gets its own credentials and no other variable of the server', async () => {
   const secrets = {
     CODEX_API_KEY: 'for codex',
     ANTHROPIC_API_KEY: 'for claude',
@@ -145,7 +145,7 @@ test.each([
   expect(view).toMatchObject({ status: 'failed', error: { code, message: expect.stringMatching(message) } });
 });
 
-test('a failure that may pass is tried again as another attempt, any other is not', async () => {
+test('a temporary failure leads to another attempt, any other does not', async () => {
   const [busy, refused] = [await run('codex', 'busy'), await run('codex', 'fails')];
 
   for (const { running, id } of [busy, refused]) await untilStatus(running, id, 'complete', 'failed');
@@ -155,26 +155,26 @@ test('a failure that may pass is tried again as another attempt, any other is no
   expect([retryable(busy), retryable(refused)]).toEqual([true, false]);
 });
 
-test.each(talkers)('letters of several bytes that %s sends in pieces stay whole', async (backend) => {
+test.each(talkers)('characters of several bytes that %s sends in pieces stay whole', async (backend) => {
   const { running, id } = await run(backend, 'split');
 
   expect((await untilStatus(running, id, 'complete', 'failed')).result).toBe('Schnee ☃ 雪\u2028 𝒳');
 });
 
-test.each(talkers)('what %s writes beside its events is passed over', async (backend) => {
+test.each(talkers)('output of %s beside its events is ignored', async (backend) => {
   const { running, id } = await run(backend, 'nonsense');
 
   expect((await untilStatus(running, id, 'complete', 'failed')).result).toBe('all the same');
 });
 
-test('a line without an end is left out, and what follows it is read', async () => {
+test('an endless line is left out, and the lines after it are read', async () => {
   const { running, id } = await run('codex', 'one_long_line');
 
   expect((await untilStatus(running, id, 'complete', 'failed')).result).toBe('after it');
   expect(framesOf(running, id, 'log')).toContainEqual({ level: 'warn', message: expect.stringMatching(/line longer/) });
 });
 
-test('an assistant that floods is ended, and the journal holds little of it', async () => {
+test('an assistant that floods its output is ended, and the journal stays small', async () => {
   const { running, id } = await run('codex', 'flood', {}, { maxTurns: 1_000_000 });
 
   const view = await untilStatus(running, id, 'complete', 'failed');
@@ -185,7 +185,7 @@ test('an assistant that floods is ended, and the journal holds little of it', as
   expect(held).toBeLessThan(4_500_000);
 }, 60_000);
 
-test('an assistant that does not end after its result is ended, and the result counts', async () => {
+test('an assistant that does not exit after its result is ended, and the result counts', async () => {
   const { running, id } = await run('claude', 'lingers');
 
   expect((await untilStatus(running, id, 'complete', 'failed')).result).toBe('here it is');
@@ -204,7 +204,7 @@ test.each([
   expect(view.usage.turns).toBeLessThanOrEqual(5);
 });
 
-test('codex, which says what it used only in the end, is ended by the file of its thread', async () => {
+test('codex, which reports its usage only at the end, is stopped at a limit by its session file', async () => {
   const assistants = fakeAssistants({ secrets: { CODEX_HOME: temporaryFolder() } });
   const { running, id } = await run('codex', 'spends', { assistants }, { maxTokensTotal: 400, maxTurns: 900 });
 
@@ -214,7 +214,7 @@ test('codex, which says what it used only in the end, is ended by the file of it
   expect(view.usage.input_tokens).toBeGreaterThanOrEqual(400);
 }, 20_000);
 
-test('what codex used before it was cancelled in the midst of a tool is counted', async () => {
+test('the usage of codex before a cancel during a tool call is counted', async () => {
   const assistants = fakeAssistants({ secrets: { CODEX_HOME: temporaryFolder() } });
   const { running, id } = await run('codex', 'hangs_in_a_tool', { assistants });
   await vi.waitFor(async () => expect((await running.service.status(id)).usage.input_tokens).toBe(100), {
@@ -226,7 +226,7 @@ test('what codex used before it was cancelled in the midst of a tool is counted'
   expect((await untilStatus(running, id, 'cancelled')).usage).toMatchObject({ model_calls: 1, output_tokens: 5 });
 }, 20_000);
 
-test('what codex used until nothing was heard of it is counted', async () => {
+test('the usage of codex before it became silent is counted', async () => {
   const assistants = fakeAssistants({ secrets: { CODEX_HOME: temporaryFolder() } });
   const { running, id } = await run('codex', 'hangs_in_a_tool', { assistants, options: { idleMs: 700 } });
 
@@ -237,7 +237,7 @@ test('what codex used until nothing was heard of it is counted', async () => {
 }, 20_000);
 
 test.each(['hang', 'stubborn'])(
-  'the limit of time ends an assistant that plays "%s"',
+  'the time limit ends an assistant that plays "%s"',
   async (play) => {
     const { running, id } = await run('codex', play, {}, { timeoutMs: 1_500 });
 
@@ -246,7 +246,7 @@ test.each(['hang', 'stubborn'])(
   20_000,
 );
 
-test('an assistant of which nothing is heard for too long is ended, by name', async () => {
+test('an assistant that is silent for too long is ended, and the failure names it', async () => {
   const { running, id } = await run('codex', 'hang', { options: { idleMs: 700 } });
 
   expect((await untilStatus(running, id, 'complete', 'failed')).error).toMatchObject({
@@ -263,7 +263,7 @@ test.each([
   ['daemon', sandbox],
   ['daemon', createNoSandbox()],
 ])(
-  'cancel leaves nothing alive of an assistant that plays "%s"',
+  'cancel ends every process of an assistant that plays "%s"',
   async (play, held) => {
     const { running, id } = await run('codex', play, { sandbox: held });
     await untilRunning(running);
@@ -291,7 +291,7 @@ test('a daemon that an assistant leaves behind is ended with it', async () => {
   expect(processesWith(mark)).toEqual([]);
 });
 
-test('outside of the sandbox a daemon that an assistant leaves behind is ended, and that is said', async () => {
+test('outside the sandbox a daemon that an assistant leaves behind is ended and reported', async () => {
   const { running, id } = await run('codex', 'leaves_daemon', { sandbox: createNoSandbox() });
 
   expect((await untilStatus(running, id, 'complete', 'failed')).result).toBe('left one');
@@ -303,7 +303,7 @@ test('outside of the sandbox a daemon that an assistant leaves behind is ended, 
   });
 }, 20_000);
 
-test.each(talkers)('work of %s that does not pass its checks is sent back in the same session', async (backend) => {
+test.each(talkers)('work of %s that fails its checks is sent back in the same session', async (backend) => {
   const verify = ['grep -q right made.txt || { echo it is wrong; exit 1; }'];
   const { running, id } = await run(backend, 'well', {}, { verify });
 
@@ -318,7 +318,7 @@ test.each(talkers)('work of %s that does not pass its checks is sent back in the
   expect(second?.prompt).not.toContain('You are an engineer');
 });
 
-test('a command, which has no session, is told all of it again with what the check said', async () => {
+test('a command, which has no session, gets the whole prompt again with the output of the check', async () => {
   const verify = ['grep -q right made.txt || { echo it is wrong; exit 1; }'];
   const { running, id } = await run('command', 'well', {}, { verify });
 

@@ -73,7 +73,7 @@ test.each<[string, readonly Result[]]>([
   expect(costsOf(runs)).toEqual([0.0045, 0.0045, 0.0045]);
 });
 
-test('a version that changes between two runs changes nothing in what was counted', () => {
+test('another version of the assistant between two runs does not change the counts', () => {
   const runs: readonly Result[] = [
     { total: 0.0045, input: 1_000 },
     { total: 0.0045, input: 1_000 },

@@ -151,7 +151,7 @@ test.each(['', 'null', '[]', '{"type":', '{"type":"assistant","message":7}', '{"
   },
 );
 
-test('claude goes on in a session with what is left of the money, and reads the settings of the user alone', () => {
+test("claude resumes a session with the rest of the budget, and reads only the user's settings", () => {
   const argv = createClaude({ args: ['--allowedTools', 'Bash'] }).argv({
     ...start,
     session: '1111-4',
@@ -164,7 +164,7 @@ test('claude goes on in a session with what is left of the money, and reads the 
   );
 });
 
-test('a session of codex that goes on stays in its sandbox, with the arguments of the user', () => {
+test("a resumed session of codex keeps its sandbox and the user's arguments", () => {
   const argv = createCodex({ path: '/opt/codex', args: ['-c', 'x=1'] }).argv({ ...start, session: '01a1' });
 
   expect(argv).toEqual(expect.arrayContaining(['--sandbox', 'workspace-write', '-c', 'x=1']));
@@ -176,7 +176,7 @@ test.each([
   [['--sandbox', 'read-only'], 1],
   [['--sandbox=read-only'], 0],
   [['--dangerously-bypass-approvals-and-sandbox'], 0],
-])('where the user chooses the sandbox of codex, it is named once: %j', (args, count) => {
+])('a sandbox of codex that the user chooses is passed once: %j', (args, count) => {
   expect(
     createCodex({ args })
       .argv(start)
@@ -184,7 +184,7 @@ test.each([
   ).toHaveLength(count);
 });
 
-test('the model that a caller names is never an option', () => {
+test('a model name of a caller never becomes an option', () => {
   const model = '--dangerously-skip-permissions';
   const argvs = [createCodex(), createClaude(), createCommand(['my-agent', '{model}', '{task_id}'])].map((assistant) =>
     assistant.argv({ ...start, model }),
@@ -194,7 +194,7 @@ test('the model that a caller names is never an option', () => {
   expect(argvs[2]).toEqual(['my-agent', 'dangerously-skip-permissions', 'bd-a1']);
 });
 
-test('lines end at a line feed alone, however they come, and one that is too long is left out', () => {
+test('only a line feed ends a line, and a line that is too long is left out', () => {
   const [seen, dropped]: [string[], number[]] = [[], []];
   const lines = createLineSplitter({
     longest: 10,

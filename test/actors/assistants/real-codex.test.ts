@@ -41,7 +41,7 @@ const homeFor = (baseURL: string) => {
   return { CODEX_HOME: home, CODEX_API_KEY: key };
 };
 
-test('the real codex does a task with our scripted model, is sent back, and goes on in its session', async ({
+test('the real codex completes a task with our scripted model, and resumes its session when its work is sent back', async ({
   skip,
 }) => {
   if (!isLong) return skip('npm run test:long runs the real codex');
@@ -74,7 +74,7 @@ test('the real codex does a task with our scripted model, is sent back, and goes
   expect(view.usage).toMatchObject({ model_calls: 4, turns: 4, input_tokens: 44, output_tokens: 28 });
 }, 300_000);
 
-test('cancel leaves nothing alive of the real codex and of the command in its sandbox', async ({ skip }) => {
+test('cancel ends every process of the real codex and of the command in its sandbox', async ({ skip }) => {
   if (!isLong) return skip('npm run test:long runs the real codex');
   const codex = await realCodex();
   if ('reason' in codex) return skip(codex.reason);
@@ -98,7 +98,7 @@ test('cancel leaves nothing alive of the real codex and of the command in its sa
   expect(processesWith(mark)).toEqual([]);
 }, 300_000);
 
-test('the real codex is ended at its limit of tokens while it works', async ({ skip }) => {
+test('the real codex is stopped at its token limit while it works', async ({ skip }) => {
   if (!isLong) return skip('npm run test:long runs the real codex');
   const codex = await realCodex();
   if ('reason' in codex) return skip(codex.reason);

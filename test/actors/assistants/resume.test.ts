@@ -43,7 +43,7 @@ const untilAsked = ({ service }: Running, id: string) =>
 test.each([
   ['repeat', /go on with the task\.$/],
   ['the file is there already', /A person says: the file is there already$/],
-])('after a crash a person is asked; with %j the assistant goes on in its session', async (text, prompt) => {
+])('after a crash a person is asked; with %j the assistant resumes its session', async (text, prompt) => {
   const { first, id, setting } = await begin('hang');
   await untilKnown(first, id);
   const next = await startSystem(await crash(first, setting));
@@ -66,7 +66,7 @@ test.each([
   expect(second?.prompt).toMatch(prompt);
 });
 
-test('with the policy repeat it goes on in its session by itself', async () => {
+test('with the policy repeat it resumes its session without a question', async () => {
   const { first, id, setting } = await begin('hang', { onInterrupted: 'repeat' });
   await untilKnown(first, id);
   const next = await startSystem(await crash(first, setting));
@@ -75,7 +75,7 @@ test('with the policy repeat it goes on in its session by itself', async () => {
   expect(runsIn(next.root)[1]?.argv).toContain('session-1');
 });
 
-test('with the policy fail it fails by name', async () => {
+test('with the policy fail the attempt fails and names the assistant', async () => {
   const { first, id, setting } = await begin('hang', { onInterrupted: 'fail' });
   await untilKnown(first, id);
   const next = await startSystem(await crash(first, setting));
@@ -87,7 +87,7 @@ test('with the policy fail it fails by name', async () => {
   expect(runsIn(next.root)).toHaveLength(1);
 });
 
-test('after a stop in good order nobody is asked', async () => {
+test('after an orderly stop nobody is asked', async () => {
   const { first, id, setting } = await begin('hang');
   await untilKnown(first, id);
   await first.stop();
@@ -97,7 +97,7 @@ test('after a stop in good order nobody is asked', async () => {
   expect(runsIn(next.root)[1]?.argv).toContain('session-1');
 });
 
-test('a command that was stopped is not begun again without a word, for it has no session', async () => {
+test('a command that was stopped is not started again without a question, since it has no session', async () => {
   const setting: Setting = { assistants: fakeAssistants(), options: { backend: 'command' } };
   const first = await startSystem(setting);
   const { task_id: id } = await first.service.create({ description: 'play: hang' });
@@ -110,7 +110,7 @@ test('a command that was stopped is not begun again without a word, for it has n
   expect(runsIn(next.root)).toHaveLength(1);
 });
 
-test('what an assistant of an earlier server left running is ended before it goes on', async () => {
+test('processes that an assistant of an earlier server left are ended before it resumes', async () => {
   const { first, id, setting } = await begin('hang', { onInterrupted: 'repeat' });
   await untilKnown(first, id);
   const image = await crash(first, setting);
@@ -127,7 +127,7 @@ test('what an assistant of an earlier server left running is ended before it goe
   expect(runsIn(next.root)[1]?.env['ATS_ATTEMPT']).toBe(env.ATS_ATTEMPT);
 }, 20_000);
 
-test('a result that was durable when the server ended is not asked for again', async () => {
+test('a result that was durable before a crash is not requested again', async () => {
   const { first, id, setting } = await begin('hang', { onInterrupted: 'repeat' });
   await untilKnown(first, id);
   const image = await crash(first, setting);

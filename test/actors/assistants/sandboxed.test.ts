@@ -77,7 +77,7 @@ const runProgram = async (lines: readonly string[], setting: Setting = {}, home 
   return { running, view, home };
 };
 
-test.skipIf(!ok)(`what an agent planted does not reach the token when a later command obeys it${reason}`, async () => {
+test.skipIf(!ok)(`a file that an agent planted does not give a later command the token${reason}`, async () => {
   const state = folderOutside();
   writeFileSync(join(state, 'token'), 'the token of the server');
   const plugin = `
@@ -116,7 +116,7 @@ writeFileSync('tried.json', JSON.stringify(tried));
   expect(readdirSync(state)).toEqual(['token']);
 });
 
-test.skipIf(!ok)(`an assistant sees nothing of the home but what is its own${reason}`, async () => {
+test.skipIf(!ok)(`an assistant sees only its own files of the home folder${reason}`, async () => {
   const { running, home } = await runProgram([
     'ls -A "$HOME" > seen.txt; echo x > "$HOME/new" && echo wrote >> seen.txt',
   ]);
@@ -172,7 +172,7 @@ test.skipIf(!ok).each([
   },
 );
 
-test('without bubblewrap an assistant is refused, and the refusal says what would help', async () => {
+test('without bubblewrap an assistant is refused, and the refusal says what to install', async () => {
   const none = createBubblewrap({ readPaths: [], network: false, bwrap: '/nowhere/bwrap' });
   const { view, running } = await runProgram(['touch it-ran'], { sandbox: none });
 
@@ -185,7 +185,7 @@ test('without bubblewrap an assistant is refused, and the refusal says what woul
   expect(existsSync(join(running.root, 'it-ran'))).toBe(false);
 });
 
-test('by the user’s word an assistant runs outside of the sandbox', async () => {
+test('an assistant runs outside the sandbox if the user configures it', async () => {
   const program = createCommand([programThat(['ls -A "$HOME" > seen.txt'])]);
   const assistants = fakeAssistants({ command: program, sandboxed: false });
   const { running } = await runProgram([], { assistants });
@@ -193,17 +193,14 @@ test('by the user’s word an assistant runs outside of the sandbox', async () =
   expect(readFileSync(join(running.root, 'seen.txt'), 'utf8')).toContain('.ssh');
 });
 
-test.skipIf(!ok)(
-  `an assistant reaches the network; its commands are in the process table of nobody else${reason}`,
-  async () => {
-    const { running } = await runProgram([
-      'readlink /proc/self/ns/net > net.txt; ls -d /proc/[0-9]* | wc -l > processes.txt',
-    ]);
+test.skipIf(!ok)(`an assistant reaches the network; its commands see no other processes${reason}`, async () => {
+  const { running } = await runProgram([
+    'readlink /proc/self/ns/net > net.txt; ls -d /proc/[0-9]* | wc -l > processes.txt',
+  ]);
 
-    expect(readFileSync(join(running.root, 'net.txt'), 'utf8').trim()).toBe(readlinkSync('/proc/self/ns/net'));
-    expect(Number(readFileSync(join(running.root, 'processes.txt'), 'utf8'))).toBeLessThan(10);
-  },
-);
+  expect(readFileSync(join(running.root, 'net.txt'), 'utf8').trim()).toBe(readlinkSync('/proc/self/ns/net'));
+  expect(Number(readFileSync(join(running.root, 'processes.txt'), 'utf8'))).toBeLessThan(10);
+});
 
 test.skipIf(!ok)(`no variable of the server reaches an assistant in the sandbox${reason}`, async () => {
   process.env['LEAKED_TOKEN'] = 'from the server';

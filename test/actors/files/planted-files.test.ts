@@ -121,7 +121,7 @@ test.each([
   ['a task folder', 'tasks/task-bd-a'],
   ['the folder of logs', 'tasks/task-bd-a/logs'],
   ['the folder of earlier attempts', 'tasks/task-bd-a/attempts'],
-])('results write, read and remove nothing through %s that is a link', async (_, place) => {
+])('results are not written, read or removed through %s that is a link', async (_, place) => {
   const { beads, outside, results, untouched } = setUp();
   const link = join(beads, place);
   mkdirSync(join(link, '..'), { recursive: true });
@@ -154,7 +154,7 @@ test('a results file that is a link is not read, and is replaced', async () => {
   expect(untouched()).toEqual(before);
 });
 
-test('what killed writers left is removed by the next one', async () => {
+test('the next writer removes what killed writers left', async () => {
   const { beads, tracker, results, ledger } = setUp();
   const folder = join(beads, 'tasks', 'task-bd-a');
   mkdirSync(folder, { recursive: true });

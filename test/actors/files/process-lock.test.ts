@@ -41,7 +41,7 @@ const startWriters = (folder: string) => {
   return { acked: () => titlesIn(acked), killHolder, stop };
 };
 
-test('many processes that are killed as they write never hold the lock together, and lose nothing', async () => {
+test('many writers that are killed never hold the lock together, and lose nothing', async () => {
   const folder = temporaryFolder();
   const writers = startWriters(folder);
 
@@ -63,7 +63,7 @@ test('many processes that are killed as they write never hold the lock together,
   expect(kept).toEqual(expect.arrayContaining([...acked]));
 }, 60_000);
 
-test('a lock that stays held ends the wait, also when the clock is set back', async () => {
+test('the wait for a held lock ends in time, also when the clock is set back', async () => {
   const lock = join(temporaryFolder(), 'lock');
   const held = takeLock(lock);
   vi.useFakeTimers({ toFake: ['Date'] });

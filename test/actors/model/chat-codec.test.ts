@@ -78,7 +78,7 @@ describe('a request', () => {
 });
 
 describe('an answer', () => {
-  test('is put together by the index of each call, in order, its arguments left as text', () => {
+  test('is assembled by the index of each call, in order, with its arguments as text', () => {
     const { calls } = assembled(
       delta({ tool_calls: [part(1, { id: 'b', name: 'write', arguments: '{"a' })] }),
       delta({ tool_calls: [part(0, { id: 'a', name: 'read', arguments: '{}' })] }),
@@ -104,7 +104,7 @@ describe('an answer', () => {
     expect(assembled(delta({ tool_calls: [whole('a', 'read'), whole('b', 'write')] })).calls()).toEqual(expected);
   });
 
-  test('goes on with a call whose pieces have no index, or an id of their own each', () => {
+  test('continues a call whose pieces have no index, or a new id each', () => {
     const { index: _, ...begun } = part(0, { id: 'a', name: 'read', arguments: '{"path":' });
     const { index: __, ...rest } = part(0, { arguments: '"x"}' });
     const expected = [{ id: 'a', tool: 'read', arguments: '{"path":"x"}' }];
@@ -118,7 +118,7 @@ describe('an answer', () => {
     ).toEqual(expected);
   });
 
-  test('takes arguments that are an object, and a usage inside the choice', () => {
+  test('accepts arguments as an object, and usage inside the choice', () => {
     const call = { index: 0, id: 'a', function: { name: 'read', arguments: { path: 'x' } } };
     const usage = { prompt_tokens: 5, completion_tokens: 3, total_tokens: 8 };
     const last = wire({ choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls', usage }] });
@@ -157,7 +157,7 @@ describe('an answer', () => {
     expect(text()).toBe('yes');
   });
 
-  test('is unfinished until a reason comes, and an empty reason is none', () => {
+  test('is unfinished until a reason comes, and an empty reason does not count', () => {
     const assembly = assembled(wire({ choices: [{ index: 0, delta: { content: 'x' }, finish_reason: '' }] }));
 
     expect(assembly.finishReason()).toBeNull();
@@ -166,7 +166,7 @@ describe('an answer', () => {
     expect(assembly.finishReason()).toBe('stop');
   });
 
-  test('bears a chunk without choices, without delta, and with usage', () => {
+  test('accepts a chunk without choices, without delta, and with usage', () => {
     const { usage, chunks } = assembled(
       wire({}),
       wire({ choices: [{ index: 0, finish_reason: 'stop' }] }),
@@ -177,7 +177,7 @@ describe('an answer', () => {
     expect(chunks()).toBe(3);
   });
 
-  test('counts only what is a count', () => {
+  test('counts only whole numbers that are not negative', () => {
     const { usage } = assembled(wire({ choices: [], usage: { prompt_tokens: -1, completion_tokens: 1.5 } }));
 
     expect(usage()).toEqual({ inputTokens: 0, outputTokens: 0, cachedTokens: 0 });

@@ -98,7 +98,7 @@ describe.each([
     return create({ apiKey, baseURL });
   });
 
-  test('usage is what the provider counted, or an estimate when it did not count', async () => {
+  test("usage is the provider's count, or an estimate without one", async () => {
     const counted = { prompt_tokens: 5, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 2 } };
     const { model } = await openWith((number) => ({
       kind: 'answer',
@@ -135,13 +135,13 @@ describe.each([
   test.each([
     ['with its usage', {}],
     ['without usage', { usage: null }],
-  ])('an answer that is finished counts, though its socket stays open, %s', async (_, over) => {
+  ])('a finished answer counts although its socket stays open, %s', async (_, over) => {
     const { model } = await openWith(() => ({ kind: 'answer', text: 'done', hold: true, ...over }));
 
     expect((await ask(model)).at(-1)).toMatchObject({ type: 'answered', text: 'done', truncated: false });
   });
 
-  test('a finished answer stays one when a limit passes while its usage is awaited', async () => {
+  test('a finished answer counts when a limit passes during the wait for usage', async () => {
     const { model } = await openWith(
       () => ({ kind: 'answer', text: 'done', hold: true, usage: null }),
       limits['timeout_idle'],
@@ -161,7 +161,7 @@ describe.each([
     expect(requests.map((request) => request.path)).toEqual([`/proxy/openai/v1${path}`]);
   });
 
-  test('the model is named after the host, without what else the base URL holds', () => {
+  test('the model is named after the host alone, not the rest of the base URL', () => {
     expect(create({ apiKey, baseURL: 'https://api.openai.com/v1' }).name).toBe('api.openai.com');
     expect(create({ apiKey, baseURL: 'http://me:secret@proxy:4000/v1' }).name).toBe('proxy:4000');
   });
@@ -177,7 +177,7 @@ describe.each([
     expect(target.requests).toEqual([]);
   });
 
-  test.each(faults)('%s is a failure by name and never an answer', async (_, given, kind, retryable) => {
+  test.each(faults)('%s is a named failure and never an answer', async (_, given, kind, retryable) => {
     const { model, requests } = await openWith(() => given, limits[kind]);
 
     const last = (await ask(model)).at(-1);
@@ -187,7 +187,7 @@ describe.each([
     expect(requests).toHaveLength(1);
   });
 
-  test('a provider that is not there is a failure', async () => {
+  test('an unreachable provider is a failure', async () => {
     const model = create({ apiKey, baseURL: 'http://127.0.0.1:9/v1' });
 
     expect((await ask(model)).at(-1)).toMatchObject({ type: 'failed', failure: { facts: { kind: 'network' } } });
@@ -209,7 +209,7 @@ describe.each([
     expect(last).toMatchObject({ type: 'failed', failure: { facts: { kind: 'cancelled' }, retryable: false } });
   });
 
-  test('an answer that never ends is stopped when its turn is over', async () => {
+  test('an endless answer is stopped at the limit of the turn', async () => {
     const { model } = await openWith(() => ({ kind: 'comments_only' }), { turnMs: 200 });
 
     expect((await ask(model)).at(-1)).toMatchObject({
@@ -223,7 +223,7 @@ describe.each([
     expect((await ask(model)).at(-1)).toMatchObject({ failure: { facts: { status: 429, retry_after_ms: 6_000 } } });
   });
 
-  test('a long page of a proxy does not become a long message', async () => {
+  test('a long error page of a proxy does not become a long message', async () => {
     const { model } = await openWith(() => status(502, 'x'.repeat(100_000)));
 
     const last = (await ask(model)).at(-1);
@@ -243,7 +243,7 @@ describe.each([
     });
   });
 
-  test('a key that no header can hold is no fault of the network, and is not told', async () => {
+  test('a key that no header can hold is not a network fault, and is not shown', async () => {
     const { baseURL } = await startModelServer(() => ({ kind: 'answer', text: 'ok' }));
 
     const last = (await ask(create({ apiKey: '“smart-quoted-key”', baseURL }))).at(-1);

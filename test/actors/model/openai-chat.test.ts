@@ -12,7 +12,7 @@ const openWith = async (answer: Answer) => {
   return { ...server, model: createOpenAiChatModel({ apiKey, baseURL: server.baseURL }) };
 };
 
-test('the request carries model, conversation, tools and key as the wire format says', async () => {
+test('the request has model, conversation, tools and key in the wire format', async () => {
   const { model, requests } = await openWith({ kind: 'answer', text: 'ok' });
   const request = aRequest({
     messages: [
@@ -60,7 +60,7 @@ test('stop with tool calls counts as tool calls', async () => {
   expect((await ask(model)).at(-1)).toMatchObject({ type: 'answered', calls: [{ tool: 'read' }] });
 });
 
-test('the token limit goes into the field that is asked for', async () => {
+test('the token limit goes into the configured field', async () => {
   const { baseURL, requests } = await startModelServer(() => ({ kind: 'answer', text: 'ok' }));
 
   await ask(

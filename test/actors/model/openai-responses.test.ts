@@ -10,7 +10,7 @@ const openWith = async (answer: Answer) => {
   return { ...server, model: createOpenAiResponsesModel({ apiKey, baseURL: server.baseURL }) };
 };
 
-test('the request carries model, conversation, tools and key as the wire format says, and nothing to keep', async () => {
+test('the request has model, conversation, tools and key in the wire format, and nothing is stored', async () => {
   const { model, requests } = await openWith({ kind: 'answer', text: 'ok' });
   const request = aRequest({
     messages: [

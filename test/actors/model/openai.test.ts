@@ -43,7 +43,7 @@ const openAuto = async (chat: Answer, responses: Answer) => {
 };
 
 test.each([404, 405, 501])(
-  'auto asks in the other protocol where the server answers %s, once for all',
+  'auto switches to the other protocol for good when the server answers %s',
   async (status) => {
     const { model, asked } = await openAuto({ ...nowhere, status }, well);
 
@@ -76,7 +76,7 @@ test.each<[string, Answer, Answer, RegExp, number]>([
   expect(asked()).toHaveLength(calls);
 });
 
-test('a protocol that the user named is the only one', async () => {
+test('a configured protocol is the only one tried', async () => {
   const server = await startModelServer(() => nowhere);
   const model = createOpenAiModel({ protocol: 'chat', apiKey: 'sk-test-key-0123456789', baseURL: server.baseURL });
 

@@ -33,7 +33,7 @@ describe('a request', () => {
     expect(body.input).toEqual([{ type: 'function_call', call_id: 'c1', name: 'read', arguments: '{}' }]);
   });
 
-  test('begins as the one before it did, when the conversation goes on', () => {
+  test('starts with the same items as the previous request', () => {
     const messages = [
       { role: 'user', text: 'Do it.' },
       { role: 'assistant', text: 'I look.', calls: [] },
@@ -48,7 +48,7 @@ describe('a request', () => {
 });
 
 describe('an answer', () => {
-  test('is put together by the index of each item, in order, its arguments left as text', () => {
+  test('is assembled by the index of each item, in order, with its arguments as text', () => {
     const { calls } = assembled(
       item('added', 2, call('b', 'write')),
       item('added', 1, call('a', 'read')),
@@ -67,20 +67,20 @@ describe('an answer', () => {
     ['its arguments', [wire('response.function_call_arguments.done', { output_index: 1, arguments: '{"a":1}' })]],
     ['the item', [item('done', 1, call('a', 'read', '{"a":1}'))]],
     ['both, though the item comes without', [piece(1, ':1}'), item('done', 1, call('', ''))]],
-  ])('takes a call from its whole when %s is done', (_, events) => {
+  ])('takes a whole call when %s is done', (_, events) => {
     const { calls } = assembled(item('added', 1, call('a', 'read')), piece(1, '{"a"'), ...events);
 
     expect(calls()).toEqual([{ id: 'a', tool: 'read', arguments: '{"a":1}' }]);
   });
 
-  test('takes a text whose pieces were not sent from its item, and only then', () => {
+  test('takes a text from its item only when no pieces were sent', () => {
     const whole = item('done', 0, message({ type: 'output_text', text: 'yes' }));
 
     expect(createResponseAssembly().add(whole)).toEqual({ text: 'yes', progress: true });
     expect(assembled(text('ye'), text('s'), whole).text()).toBe('yes');
   });
 
-  test('says a refusal as text', () => {
+  test('shows a refusal as text', () => {
     const refused = wire('response.refusal.delta', { output_index: 0, delta: 'I cannot.' });
 
     expect(createResponseAssembly().add(refused)).toEqual({ text: 'I cannot.', progress: true });
@@ -117,11 +117,11 @@ describe('an answer', () => {
     ['incomplete', {}, 'incomplete'],
     ['completed', { incomplete_details: { reason: 'max_output_tokens' } }, 'length'],
     ['in_progress', {}, null],
-  ])('that is %s with %j ends by %s', (name, response, reason) => {
+  ])('that is %s with %j ends with %s', (name, response, reason) => {
     expect(assembled(last(name, response)).finishReason()).toBe(reason);
   });
 
-  test('counts only what is a count', () => {
+  test('counts only whole numbers that are not negative', () => {
     const usage = (given: object) => assembled(last('completed', { usage: given })).usage();
 
     expect(usage({ input_tokens: 5, output_tokens: 3, input_tokens_details: { cached_tokens: 2 } })).toEqual({
@@ -144,7 +144,7 @@ describe('an answer', () => {
     expect(() => createResponseAssembly().add(event)).toThrow(expect.objectContaining({ code: 'server_error' }));
   });
 
-  test('throws at a failure without a reason too', () => {
+  test('throws for a failure without a reason too', () => {
     expect(() => createResponseAssembly().add(last('failed'))).toThrow();
   });
 });

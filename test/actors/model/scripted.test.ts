@@ -47,13 +47,13 @@ test.each([
     [user, answered, result(false, 'exit 1')],
     'bad: exit 1',
   ],
-])('it chooses by %s', async (_, asker, messages, text) => {
+])('it selects a script by %s', async (_, asker, messages, text) => {
   const request = aRequest({ asker: { taskId: 'bd-a', attempt: 1, ...asker }, messages });
 
   expect((await ask(createScriptedModel(script), request)).at(-1)).toMatchObject({ text });
 });
 
-test('without a script it looks around and says that no model was called', async () => {
+test('without a script it lists files and says that no model was called', async () => {
   const model = createScriptedModel(parseScript({ scripts: [] }));
 
   const first = (await ask(model)).at(-1);
@@ -63,7 +63,7 @@ test('without a script it looks around and says that no model was called', async
   expect(JSON.stringify(second)).toContain('no language model was called');
 });
 
-test('the last output is put into arguments, however deep, by its last 600 characters', async () => {
+test('the last 600 characters of the last output are inserted into arguments at any depth', async () => {
   const edits = [{ newText: 'was: {{last_output}}' }];
   const model = createScriptedModel(
     parseScript({ scripts: [{ turns: [{}, { calls: [{ tool: 'edit', arguments: { edits, count: 1 } }] }] }] }),
@@ -76,7 +76,7 @@ test('the last output is put into arguments, however deep, by its last 600 chara
   expect(JSON.parse(call?.arguments ?? '')).toEqual({ edits: [{ newText: `was: ${'b'.repeat(600)}` }], count: 1 });
 });
 
-test('a script that is over finishes as done, at no cost', async () => {
+test('a script that has ended finishes as done, at no cost', async () => {
   const model = createScriptedModel(parseScript({ scripts: [{ turns: [{ say: 'one' }] }] }));
 
   expect((await ask(model, aRequest({ messages: [user, answered, result(true, '')] }))).at(-1)).toMatchObject({
@@ -85,7 +85,7 @@ test('a script that is over finishes as done, at no cost', async () => {
   });
 });
 
-test('a turn that pretends to think can be cancelled', async () => {
+test('a delayed turn can be cancelled', async () => {
   const model = createScriptedModel(parseScript({ turn_ms: 600_000, scripts: [] }));
   const stop = new AbortController();
   setImmediate(() => stop.abort());
@@ -95,7 +95,7 @@ test('a turn that pretends to think can be cancelled', async () => {
   ]);
 });
 
-test('the name scripted chooses the scripted model, every other the provider, when it can be called', () => {
+test('the name scripted selects the scripted model, every other name the provider, if it has a key', () => {
   const scripted = createScriptedModel(script);
   const remote = { ...scripted, name: 'provider' };
 
@@ -105,7 +105,7 @@ test('the name scripted chooses the scripted model, every other the provider, wh
   expect(selectModel({ scripted, remote: null }, 'some-model')).toBeNull();
 });
 
-test('a script that is none is refused with the path of what is wrong', () => {
+test('an invalid script is refused with the path of each bad field', () => {
   expect(() => parseScript({ scripts: [{ turns: [{ calls: [{ tool: 7 }] }] }] })).toThrow(
     /scripts\.0\.turns\.0\.calls\.0\.tool/,
   );

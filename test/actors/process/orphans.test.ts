@@ -18,7 +18,7 @@ const beginsAnew = async (mark: string) => {
 };
 
 test.runIf(process.platform === 'linux')(
-  'a process that is in the midst of execve is found and ended',
+  'a process during execve is found and ended',
   { timeout: 120_000 },
   async () => {
     const counts: number[] = [];
@@ -35,7 +35,7 @@ test.runIf(process.platform === 'linux')(
   },
 );
 
-test('one that is about to end by itself is not ended, where there is patience', async () => {
+test('a process that ends within the patience is not ended by us', async () => {
   const begin = async (mark: string) => {
     const child = spawn('sleep', ['0.3'], {
       env: { ...childEnvironment(process.env), [variable]: mark },
@@ -53,7 +53,7 @@ test('one that is about to end by itself is not ended, where there is patience',
   expect([patient.child.signalCode, hasty.child.signalCode]).toEqual([null, 'SIGTERM']);
 });
 
-test('one that has another mark is left alone', async () => {
+test('a process with another mark is left alone', async () => {
   const child = spawn('sleep', ['300'], {
     env: { ...childEnvironment(process.env), [variable]: 'other' },
     stdio: 'ignore',

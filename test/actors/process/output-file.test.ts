@@ -16,7 +16,7 @@ const open = (folder: string, more: Partial<Parameters<typeof createOutputFile>[
     ...more,
   });
 
-test('what is short leaves no file', () => {
+test('short output leaves no file', () => {
   const folder = temporaryFolder();
   const log = open(folder);
 
@@ -26,7 +26,7 @@ test('what is short leaves no file', () => {
   expect(existsSync(join(folder, 'logs'))).toBe(false);
 });
 
-test('what is longer is kept whole, for nobody else, with its secrets taken out also where they came in pieces', () => {
+test('longer output is kept whole and private, with its secrets removed even when they came in pieces', () => {
   const log = open(temporaryFolder());
 
   for (const piece of ['the key is hun', 'ter2, no', ' more\nä', 'nd the end']) log.push(piece);
@@ -37,7 +37,7 @@ test('what is longer is kept whole, for nobody else, with its secrets taken out 
   expect(statSync(path).mode & 0o777).toBe(0o600);
 });
 
-test('a secret on a line without end is taken out wherever the line is cut', () => {
+test('a secret on an endless line is removed wherever the line is cut', () => {
   const log = open(temporaryFolder());
 
   for (let piece = 0; piece < 40; piece += 1) log.push(`${'x'.repeat(8_189)}hunter2`);
@@ -48,7 +48,7 @@ test('a secret on a line without end is taken out wherever the line is cut', () 
   expect(text.split('***')).toHaveLength(41);
 });
 
-test('it is no part of the project that git sees', () => {
+test('git does not see the file in the project', () => {
   const folder = temporaryFolder();
   const log = open(folder);
   log.push('more than ten bytes');
@@ -57,7 +57,7 @@ test('it is no part of the project that git sees', () => {
   expect(readFileSync(join(folder, 'logs', '.gitignore'), 'utf8')).toBe('*\n');
 });
 
-test.runIf(process.platform === 'linux')('a pipe in its place stops nobody', async () => {
+test.runIf(process.platform === 'linux')('a pipe in its place blocks nothing', async () => {
   const folder = temporaryFolder();
   await execa('mkfifo', [join(folder, '1-2.1.log')]);
   const log = open(folder, { folder });
@@ -67,7 +67,7 @@ test.runIf(process.platform === 'linux')('a pipe in its place stops nobody', asy
   expect(log.close()).toBeNull();
 });
 
-test('a flood is kept up to 4 MiB, and says so', () => {
+test('a flood is kept up to 4 MiB, with a note', () => {
   const log = open(temporaryFolder());
 
   for (let piece = 0; piece < 10; piece += 1) log.push('x'.repeat(1024 * 1024));
@@ -78,7 +78,7 @@ test('a flood is kept up to 4 MiB, and says so', () => {
   expect(readFileSync(path, 'utf8').endsWith('x\n[further output is not saved]\n')).toBe(true);
 });
 
-test('the logs of one attempt have a limit together, those of another one of their own', () => {
+test('the logs of one attempt share a limit, those of another attempt have their own', () => {
   const folder = temporaryFolder();
   const flood = (prefix: string, name: string) => {
     const log = open(folder, { prefix, name });

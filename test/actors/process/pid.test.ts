@@ -4,7 +4,7 @@ import { execa, execaSync } from 'execa';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { isAlive } from '../../../src/actors/process/pid.ts';
 
-test('a process that has ended and was not collected is not alive', async () => {
+test('a zombie is not alive', async () => {
   const parent = execa('sh', ['-c', 'sleep 600 & echo $!; exec sleep 600'], { reject: false });
   onTestFinished(() => void parent.kill('SIGKILL'));
   const [line] = await once(parent.stdout, 'data');

@@ -19,7 +19,7 @@ const stubbornTree = `trap '' TERM; sleep 300 & echo $!; sh -c 'trap "" TERM; ec
 const pidsIn = (output: string): readonly number[] => (output.match(/^\d+$/gm) ?? []).map(Number);
 
 describe('a command', () => {
-  test('answers its exit code and both streams', async () => {
+  test('returns its exit code and both streams', async () => {
     const bench = await createWorkbench();
 
     const result = await runCommand(commandIn(bench, 'echo out; echo err >&2; exit 3'));
@@ -50,7 +50,7 @@ describe('a command', () => {
     expect(seen).toContain('stderr:err\n');
   });
 
-  test('has no input to wait for', async () => {
+  test('has an empty standard input', async () => {
     const bench = await createWorkbench();
 
     expect((await runCommand(commandIn(bench, 'cat; echo end'))).output).toBe('end\n');
@@ -69,7 +69,7 @@ describe('a command', () => {
     expect(result.output).toMatch(message);
   });
 
-  test('that a signal ends answers 128 + n, as a shell does', async () => {
+  test('that a signal ends returns 128 + n, as in a shell', async () => {
     const bench = await createWorkbench();
 
     expect((await runCommand(commandIn(bench, 'kill -SEGV $$'))).exitCode).toBe(139);
@@ -153,7 +153,7 @@ test.each([
   expect(await Promise.all(pidsIn(result.output).map(isAlive))).toEqual([false]);
 });
 
-test('a command that runs beside another one is left alone by its end', async () => {
+test('the end of a command leaves a concurrent one alone', async () => {
   const bench = await createWorkbench();
   const long = runCommand(commandIn(bench, 'sleep 0.5; echo whole'));
 

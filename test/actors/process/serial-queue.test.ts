@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { createSerialQueue, QueueFullError } from '../../../src/actors/process/serial-queue.ts';
 
-test('works run one after the other, in the order in which they came, whatever becomes of them', async () => {
+test('works run one after the other in order of arrival, also after a failure', async () => {
   const queue = createSerialQueue();
   const seen: string[] = [];
   const work = (name: string, ms: number) => async () => {
@@ -30,7 +30,7 @@ test('works run one after the other, in the order in which they came, whatever b
   ]);
 });
 
-test('who is aborted while it waits is let go at once and never begins; who comes after it does', async () => {
+test('work that is aborted while it waits rejects at once and never begins; later work does', async () => {
   const queue = createSerialQueue();
   const abort = new AbortController();
   let [begun, waited] = [false, 0];
@@ -51,7 +51,7 @@ test('who is aborted while it waits is let go at once and never begins; who come
   expect([begun, waited]).toEqual([false, 1]);
 });
 
-test('who is aborted before it comes does not begin, and an abort later does not end the work', async () => {
+test('work that is aborted before it is queued does not begin, and a later abort does not end running work', async () => {
   const queue = createSerialQueue();
   const abort = new AbortController();
   const running = queue(() => delay(20, 'ran'), { signal: abort.signal });
@@ -77,7 +77,7 @@ const setUp = (limit = 10) => {
   return { queue, order, work };
 };
 
-test('who waits passes the watch, but not for ever', async () => {
+test('interactive work goes before background work, but not for ever', async () => {
   const { queue, order, work } = setUp(20);
 
   await Promise.all([
@@ -89,7 +89,7 @@ test('who waits passes the watch, but not for ever', async () => {
   expect(order).toEqual(['first', 'a', 'b', 'c', 'd', 'watch', 'e', 'f']);
 });
 
-test('work that fails fails alone', async () => {
+test('work that fails does not affect other work', async () => {
   const { queue, work } = setUp();
 
   const failed = queue(() => Promise.reject(new Error('broke')));
@@ -99,7 +99,7 @@ test('work that fails fails alone', async () => {
   expect(await next).toBe('next');
 });
 
-test('a full queue says so, and takes work again when it has room', async () => {
+test('a full queue refuses work, and accepts it again when it has room', async () => {
   const { queue, work } = setUp(2);
   const running = ['now', 'one', 'two'].map((name) => queue(work(name)));
 

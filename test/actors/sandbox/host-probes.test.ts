@@ -7,14 +7,14 @@ const sandbox = createBubblewrap({ readPaths: [], network: false });
 const { ok, detail } = sandbox.check();
 
 describe.skipIf(!ok)(`on the host after a command${ok ? '' : ` (skipped: ${detail})`}`, () => {
-  test('git, and who works there next, obey nothing that the command left', async () => {
+  test('neither git nor the next attempt runs what the command left', async () => {
     const probes = await runHostProbes(sandbox);
 
     expect(probes.filter(({ held }) => !held)).toEqual([]);
     expect(probes).toHaveLength(4);
   });
 
-  test('the probes find out when the mark is made, and a link read', async () => {
+  test('the probes detect a created mark and a followed link', async () => {
     const toothless: Sandbox = {
       ...sandbox,
       confine: ({ argv, root, env }) => ({
@@ -32,7 +32,7 @@ describe.skipIf(!ok)(`on the host after a command${ok ? '' : ` (skipped: ${detai
     ]);
   });
 
-  test('a probe whose command could not be run says nothing', async () => {
+  test('a probe whose command could not run proves nothing', async () => {
     const broken: Sandbox = {
       ...sandbox,
       confine: (wanted) => sandbox.confine({ ...wanted, argv: ['/bin/false'] }),

@@ -37,7 +37,7 @@ describe('a protected path', () => {
     ['.github', shown('.github')],
     ['packages/a/.npmrc', shown('.npmrc')],
     ['docs/AGENTS.md', shown('AGENTS.md')],
-  ])('%s is known at its depth', (path, protection) => {
+  ])('%s is protected at its depth', (path, protection) => {
     expect(protectionOf(path)).toEqual(protection);
   });
 
@@ -73,7 +73,7 @@ describe('a protected path', () => {
     'claude/a',
     'code-workspace',
     '.venv/bin/python',
-  ])('%j is not one', (path) => {
+  ])('%j is not protected', (path) => {
     expect(protectionOf(path)).toBeNull();
   });
 });

@@ -70,8 +70,8 @@ const run = async (
 const indexOf = (folder: string | null): Readonly<Record<string, string>> =>
   JSON.parse(readFileSync(join(folder ?? '', 'index.json'), 'utf8')).moved;
 
-describe.skipIf(!ok)(`what a command makes that other programs would obey${reason}`, () => {
-  test('is moved to a private folder outside of the project, at every depth, with a list of what was where', async () => {
+describe.skipIf(!ok)(`a protected path that a command makes${reason}`, () => {
+  test('is moved to a private folder outside the project, from every depth, with an index of its old places', async () => {
     const scene = makeScene();
 
     const result = await run(scene, 'mkdir -p .claude a/b/.git; echo evil > .claude/x; echo evil > a/b/.git/config');
@@ -97,7 +97,7 @@ describe.skipIf(!ok)(`what a command makes that other programs would obey${reaso
     expect(existsSync(join(scene.root, '.envrc'))).toBe(false);
   });
 
-  test('is moved as a link where it is one: nothing outside is moved', async () => {
+  test('is moved as a link where it is a link: nothing outside moves', async () => {
     const scene = makeScene();
     put(scene.outside, { 'workflows/ci.yml': 'mine', 'x/.vscode/tasks.json': 'mine' });
 
@@ -142,7 +142,7 @@ describe.skipIf(!ok)(`what a command makes that other programs would obey${reaso
     expect(existsSync(join(scene.root, deep))).toBe(false);
   });
 
-  test('is found whatever its name is made of', async () => {
+  test('is found whatever bytes its name has', async () => {
     const scene = makeScene();
 
     const script = `mkdir .GIT; mkdir "$(printf 'a\\377')"; mkdir "$(printf 'a\\377')/.git"; mkdir "$(printf 'n\\nl')"; mkdir "$(printf 'n\\nl')/.mcp.json"`;
@@ -152,7 +152,7 @@ describe.skipIf(!ok)(`what a command makes that other programs would obey${reaso
   });
 });
 
-describe.skipIf(!ok)(`what other programs obey and is there already${reason}`, () => {
+describe.skipIf(!ok)(`an existing protected path${reason}`, () => {
   const files = {
     '.git/HEAD': 'ref: refs/heads/main',
     '.git/config': 'mine',
@@ -191,7 +191,7 @@ describe.skipIf(!ok)(`what other programs obey and is there already${reason}`, (
     for (const [path, text] of Object.entries(files)) expect(readFileSync(join(scene.root, path), 'utf8')).toBe(text);
   });
 
-  test('stays where its folder is moved, and what takes its place is moved away', async () => {
+  test('stays in its moved folder, and its replacement is moved away', async () => {
     const scene = makeScene(files);
 
     const result = await run(scene, 'mv packages/a packages/b; mkdir -p packages/a/.vscode');
@@ -200,7 +200,7 @@ describe.skipIf(!ok)(`what other programs obey and is there already${reason}`, (
     expect(readFileSync(join(scene.root, 'packages/b/.vscode/tasks.json'), 'utf8')).toBe('mine');
   });
 
-  test('a link of the user stays, and one that was changed is moved away', async () => {
+  test("the user's link stays, and a changed link is moved away", async () => {
     const scene = makeScene(files);
     symlinkSync('editor', join(scene.root, '.zed'));
     symlinkSync('src', join(scene.root, '.idea'));
@@ -211,7 +211,7 @@ describe.skipIf(!ok)(`what other programs obey and is there already${reason}`, (
     expect(lstatSync(join(scene.root, '.zed')).isSymbolicLink()).toBe(true);
   });
 
-  test('what a protected link leads to is held as the link is: through further links, and where nothing is yet', async () => {
+  test('the target of a protected link is held like the link: through further links, and where nothing exists yet', async () => {
     const scene = makeScene({ ...files, 'tools/hooks/readme': 'mine' });
     for (const [target, link] of [
       ['a', '.zed'],
@@ -235,7 +235,7 @@ describe.skipIf(!ok)(`what other programs obey and is there already${reason}`, (
     ]);
   });
 
-  test('a protected link that a command makes takes no folder of the user with it', async () => {
+  test('moving a protected link that a command made moves no folder of the user', async () => {
     const scene = makeScene(files);
     symlinkSync('a', join(scene.root, '.zed'));
     symlinkSync('editor', join(scene.root, 'a'));
@@ -246,7 +246,7 @@ describe.skipIf(!ok)(`what other programs obey and is there already${reason}`, (
     expect(readFileSync(join(scene.root, 'src/a.txt'), 'utf8')).toBe('as it was');
   });
 
-  test('a folder of the user that nobody may list stays as it is', async () => {
+  test('a folder of the user that cannot be listed stays as it is', async () => {
     const scene = makeScene(files);
     mkdirSync(join(scene.root, 'closed'));
     chmodSync(join(scene.root, 'closed'), 0o300);
@@ -255,7 +255,7 @@ describe.skipIf(!ok)(`what other programs obey and is there already${reason}`, (
     expect(statSync(join(scene.root, 'closed')).mode & 0o777).toBe(0o300);
   });
 
-  test('what the user makes between two commands is known to the second', async () => {
+  test("the second command's scan knows what the user made before it", async () => {
     const scene = makeScene(files);
     await run(scene, 'true');
     put(scene.root, { 'src/.envrc': 'mine' });
@@ -267,7 +267,7 @@ describe.skipIf(!ok)(`what other programs obey and is there already${reason}`, (
   });
 });
 
-test('more folders than are looked through go as a whole, and the folder can be looked through again', async () => {
+test('new folders beyond the scan limit are moved as a whole, and the project can be scanned again', async () => {
   const { root, quarantine } = makeScene({ 'kept/b.txt': 'b' });
   const { guard } = createSharedFolders(quarantine, 50);
   const before = await guard(root);
@@ -290,7 +290,7 @@ test('more folders than are looked through go as a whole, and the folder can be 
   expect(await guard(root)).not.toHaveProperty('refusal');
 });
 
-test('where the folders are nearly as many as are looked through, all new ones go, however many', async () => {
+test('near the scan limit all new folders are moved, however many', async () => {
   const { root, quarantine } = makeScene();
   for (let number = 0; number < 47; number += 1) mkdirSync(join(root, 'kept', String(number)), { recursive: true });
   const { guard } = createSharedFolders(quarantine, 50);
@@ -304,8 +304,8 @@ test('where the folders are nearly as many as are looked through, all new ones g
   expect(await guard(root)).not.toHaveProperty('refusal');
 });
 
-describe.skipIf(!ok)(`a quarantine that something is wrong with${reason}`, () => {
-  test('that has old folders which cannot be removed by their path still takes what a command makes', async () => {
+describe.skipIf(!ok)(`a faulty quarantine${reason}`, () => {
+  test('with old folders that cannot be removed by path still accepts new ones', async () => {
     const scene = makeScene();
     for (let number = 0; number < 120; number += 1)
       mkdirSync(join(scene.quarantine, String(number)), { recursive: true });
@@ -321,7 +321,7 @@ describe.skipIf(!ok)(`a quarantine that something is wrong with${reason}`, () =>
     expect(readdirSync(scene.quarantine)).toHaveLength(100);
   });
 
-  test('lets no further command run until what is left is gone; then a person may go on', async () => {
+  test('refuses further commands until a person has removed what is left', async () => {
     const scene = makeScene();
     writeFileSync(scene.quarantine, '');
     const sandbox = createBubblewrap({ readPaths: [], network: false, quarantine: scene.quarantine });
@@ -339,7 +339,7 @@ describe.skipIf(!ok)(`a quarantine that something is wrong with${reason}`, () =>
     expect((await run(scene, 'true', undefined, sandbox)).quarantined).toEqual([]);
   });
 
-  test('fails the attempt, which names what is left', async () => {
+  test('fails the attempt, and the failure names what is left', async () => {
     const scene = makeScene();
     writeFileSync(scene.quarantine, '');
     const sandbox = createBubblewrap({ readPaths: [], network: false, quarantine: scene.quarantine });
@@ -354,7 +354,7 @@ describe.skipIf(!ok)(`a quarantine that something is wrong with${reason}`, () =>
   });
 });
 
-test.skipIf(!ok)('in a folder of its own a command cannot make or change the tracker', async () => {
+test.skipIf(!ok)('in its own folder a command cannot create or change the tracker', async () => {
   const scene = makeScene();
   const git = { dir: join(scene.outside, 'git'), at: join(scene.root, '.git') };
   mkdirSync(git.dir);

@@ -70,7 +70,7 @@ const commandLines = (): readonly string[] =>
     .map((pid) => textOf(`/proc/${pid}/cmdline`));
 
 describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
-  test('may open its outputs by name', async () => {
+  test('can open its outputs by name', async () => {
     const { exitCode, output } = await runIn(makeWorkspace(), 'echo one > /dev/stdout; echo two > /dev/stderr');
 
     expect([exitCode, output.split('\n').sort()]).toEqual([0, ['', 'one', 'two']]);
@@ -109,7 +109,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect(readFileSync(join(root, 'src/b.txt'), 'utf8')).toBe('new\n');
   });
 
-  test('cannot break out in any way that we know of', async () => {
+  test('cannot break out in any known way', async () => {
     process.env['AGENT_PROBE'] = 'probe-canary';
     onTestFinished(() => void delete process.env['AGENT_PROBE']);
 
@@ -123,7 +123,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     ['ptrace', '0, 0, 0, 0'],
     ['keyctl', '0, -3, 1'],
     ['unshare', '0'],
-  ])('is refused the system call %s, which the kernel itself would carry out', async (name, args) => {
+  ])('is refused the system call %s, which the kernel alone would allow', async (name, args) => {
     const call = `perl -e 'my $r = syscall(${refusedCallNumber(name)}, ${args}); print $r < 0 ? "refused $!{EPERM}" : "done"'`;
 
     expect((await runIn(makeWorkspace(), call, createNoSandbox())).output).toBe('done');
@@ -146,7 +146,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect(output.trim()).toBe(says);
   });
 
-  test('cannot do what the two that need the network or the disk would show', async () => {
+  test('cannot do what the two probes that need the network or the disk show', async () => {
     const root = makeWorkspace();
     const net = "node -e \"require('net').connect(80, '1.1.1.1').on('error', () => process.exit(9))\"";
 
@@ -163,7 +163,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     'a file among devices': 'head -c 1 /dev/zero > /dev/x',
   };
 
-  test.each(Object.entries(greedy))('ends when it takes memory without end: %s', async (_, script) => {
+  test.each(Object.entries(greedy))('ends when it allocates memory without end: %s', async (_, script) => {
     const sandbox = createBubblewrap({ readPaths: [], network: false, memoryBytes: 512 * 1024 ** 2 });
     const before = process.memoryUsage().rss;
 
@@ -185,11 +185,11 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect(result).toMatchObject({ exitCode: 0, output: expect.stringMatching(/^\d+\.\d+\.\d+\nfine\n$/) });
   });
 
-  test('is what the kernel ends first when memory is short', async () => {
+  test('is the first process that the kernel kills when memory is short', async () => {
     expect((await runIn(makeWorkspace(), 'cat /proc/self/oom_score_adj')).output).toBe('1000\n');
   });
 
-  test('has the memory that the user says, or no limit', async () => {
+  test('has the configured memory limit, or none', async () => {
     const limit = (memoryBytes: number | null) => createBubblewrap({ readPaths: [], network: false, memoryBytes });
 
     expect((await runIn(makeWorkspace(), 'ulimit -d', limit(256 * 1024 ** 2))).output).toBe('262144\n');
@@ -198,7 +198,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect(limit(null).describe()).toMatch(/^bubblewrap, network off, no memory limit/);
   });
 
-  test('leaves nothing behind, however it was started', async () => {
+  test('leaves no process behind, however it was started', async () => {
     const root = makeWorkspace();
     const mark = `sandbox-${process.pid}-${Math.random()}`;
 
@@ -207,7 +207,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect(commandLines().filter((line) => line.startsWith(mark))).toEqual([]);
   });
 
-  test('reads what the user names, and reaches the network where the user allows it', async () => {
+  test('reads the configured paths, and reaches the network where the configuration allows it', async () => {
     const root = makeWorkspace();
     const other = temporaryFolder();
     writeFileSync(join(other, 'library'), 'shared');
@@ -226,7 +226,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
   test.each([
     [true, false],
     [false, true],
-  ])('network %s of a role counts for its commands and checks, whatever the others have', async (network, others) => {
+  ])('network %s of a role applies to its commands and checks alone', async (network, others) => {
     const server = createServer((_request, response) => response.end('hello'));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void server.close());
@@ -244,7 +244,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect(readFileSync(join(running.root, 'code'), 'utf8').trim()).toBe(network ? '0' : '9');
   });
 
-  test('a caller closes the network, and opens it only where the configuration leaves it to callers', async () => {
+  test('a caller can close the network, and open it only where the configuration lets callers', async () => {
     const look = { calls: [{ tool: 'bash', arguments: { command: 'readlink /proc/self/ns/net > net' } }] };
     const sandbox = createBubblewrap({ readPaths: [], network: false });
     const isOpen = async (setting: object, options: object): Promise<boolean> => {
@@ -264,7 +264,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     });
   });
 
-  test('a retry has the network of the attempt before only while that is allowed', async () => {
+  test('a retry keeps the network of the attempt before only while that is allowed', async () => {
     const look = { calls: [{ tool: 'bash', arguments: { command: 'readlink /proc/self/ns/net >> net' } }] };
     const turns = [look, finish('no luck', 'failed')];
     const sandbox = createBubblewrap({ readPaths: [], network: false });
@@ -287,7 +287,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     });
   });
 
-  test('commits go by the name of the user, whose home it does not see', async () => {
+  test("commits have the user's name, although the home is invisible", async () => {
     const root = temporaryFolder();
     const home = temporaryFolder();
     writeFileSync(
@@ -355,7 +355,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect(confined).toEqual({ refusal: expect.stringContaining('NUL byte') });
   });
 
-  test('an agent works in it from its first command to its checks', async () => {
+  test('an agent works in it from the first command to the checks', async () => {
     const bash = (command: string) => ({ calls: [{ tool: 'bash', arguments: { command } }] });
     const sandbox = createBubblewrap({ readPaths: [], network: false });
     const running = await startSystem({ turns: [bash('echo $PPID > parent; touch ../escaped'), finish()], sandbox });
@@ -370,7 +370,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
   });
 });
 
-test('a pipe in the place of the settings of git is not read', async () => {
+test("a pipe in place of git's settings is not read", async () => {
   const root = temporaryFolder();
   mkdirSync(join(root, '.git'));
   await execa('mkfifo', [join(root, '.git/config')]);
@@ -387,7 +387,7 @@ test('a pipe in the place of the settings of git is not read', async () => {
   expect(gitIdentity(root)).toMatchObject({ GIT_AUTHOR_NAME: 'Amy' });
 });
 
-test('a probe that could not be run says nothing of the sandbox', async () => {
+test('a probe that could not run says nothing about the sandbox', async () => {
   const broken: Sandbox = {
     ...createNoSandbox(),
     confine: ({ root }) => ({ argv: ['/bin/false'], cwd: root, env: {} }),
@@ -399,7 +399,7 @@ test('a probe that could not be run says nothing of the sandbox', async () => {
   expect(probes.length).toBeGreaterThan(29);
 });
 
-test('the probes find out what holds nothing', async () => {
+test('the probes detect a sandbox that confines nothing', async () => {
   // Only what harms nobody: as root, most of them would really be done.
   const escaped: string[] = [];
   const toothless: Sandbox = {
@@ -418,7 +418,7 @@ test('the probes find out what holds nothing', async () => {
   expect(escaped.length).toBeGreaterThan(10);
 }, 60_000);
 
-test('without a sandbox commands and checks are refused with what to install, and nothing is run', async () => {
+test('without a sandbox commands and checks are refused with what to install, and nothing runs', async () => {
   const sandbox = createBubblewrap({ readPaths: [], network: false, bwrap: '/nowhere/bwrap' });
   const turns = [{ calls: [{ tool: 'bash', arguments: { command: 'touch ran' } }] }, finish()];
   const running = await startSystem({ turns, sandbox });

@@ -6,7 +6,7 @@ import { createWorkbench } from '../agent/workbench.ts';
 const bash = (command: string, timeout_seconds = 20) => ({ command, timeout_seconds });
 
 describe('bash', () => {
-  test('answers output and exit code, in the workspace root', async () => {
+  test('runs in the workspace root, and returns output and exit code', async () => {
     const { root, context, emitted } = await createWorkbench();
 
     expect(await bashTool.run(bash('pwd'), context)).toEqual({ ok: true, text: `${root}\n[exit code 0]` });
@@ -29,7 +29,7 @@ describe('bash', () => {
     });
   });
 
-  test('an abort ends it', async () => {
+  test('an abort ends the command', async () => {
     const { context, abort } = await createWorkbench();
 
     const running = bashTool.run(bash('echo begun; sleep 300'), { ...context, emit: () => abort.abort() });
@@ -37,7 +37,7 @@ describe('bash', () => {
     expect(await running).toEqual({ ok: false, text: 'begun\n[cancelled; all its processes were ended]' });
   });
 
-  test('says that it ended what was left in the background', async () => {
+  test('says that it ended background processes', async () => {
     const { context } = await createWorkbench();
 
     expect(await bashTool.run(bash('sleep 300 &'), context)).toEqual({
@@ -46,7 +46,7 @@ describe('bash', () => {
     });
   });
 
-  test('a command may open its outputs by name', async () => {
+  test('a command can open its outputs by name', async () => {
     const { context } = await createWorkbench();
     const command =
       'echo one > /dev/stdout; echo two > /dev/stderr; echo three | tee /dev/stderr | wc -l; echo four >> /proc/self/fd/2';
@@ -83,7 +83,7 @@ describe('bash', () => {
     expect(emitted.at(-1)).toMatch(/further output is not streamed/);
   });
 
-  test('sees no secret of our environment', async () => {
+  test("sees no secret of the server's environment", async () => {
     vi.stubEnv('OPENAI_API_KEY', 'canary');
     vi.stubEnv('AGENT_SERVER_TOKEN', 'canary');
     const { context } = await createWorkbench();

@@ -114,7 +114,7 @@ describe('held names', () => {
     },
   );
 
-  test.each(['.gitignore', 'src/git/config', '.beads-notes', 'claude/a'])('%s is not one of them', async (path) => {
+  test.each(['.gitignore', 'src/git/config', '.beads-notes', 'claude/a'])('%s is not protected', async (path) => {
     const { root } = await createWorkbench();
 
     expect(await locate(root, path, 'write')).toMatchObject({ ok: true });

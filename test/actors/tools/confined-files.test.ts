@@ -8,7 +8,7 @@ import { isLong } from '../../support/long.ts';
 import { createWorkbench } from '../agent/workbench.ts';
 
 describe('reading', () => {
-  test('answers the bytes of a file', async () => {
+  test('returns the bytes of a file', async () => {
     const { root, put } = await createWorkbench();
     await put('src/a.ts', 'text');
 
@@ -135,7 +135,7 @@ const swapper = `
   }`;
 
 test.runIf(process.platform === 'linux')(
-  'no race with a swapped folder leads out',
+  'a folder that is swapped during the call never leads out',
   async () => {
     const { root, outside, put } = await createWorkbench();
     await put('swap/file', 'inside');

@@ -151,7 +151,7 @@ describe('edit answers a unified diff', () => {
     ]);
   });
 
-  test('that git can take back', async () => {
+  test('that git can reverse', async () => {
     const { put, get, context, root } = await createWorkbench();
     await put('file', lines);
     const edits = [

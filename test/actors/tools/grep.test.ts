@@ -8,7 +8,7 @@ import { createWorkbench, type Workbench } from '../agent/workbench.ts';
 const grep = ({ context }: Workbench, args: object) => grepTool.run(grepTool.schema.parse(args), context);
 
 describe('grep', () => {
-  test('answers path, line and text, without .git and node_modules', async () => {
+  test('returns path, line and text, without .git and node_modules', async () => {
     const bench = await createWorkbench();
     for (const path of ['src/a.ts', '.git/b', 'node_modules/c/d.js', 'e/node_modules/f.js'])
       await bench.put(path, 'one\nneedle here\n');
@@ -26,7 +26,7 @@ describe('grep', () => {
     expect(some.text.split('\n').sort()).toEqual(['a.ts:1:needle', 'b.tsx:1:needle']);
   });
 
-  test('finding nothing is an answer', async () => {
+  test('finding nothing is a result', async () => {
     const bench = await createWorkbench();
 
     expect(await grep(bench, { pattern: 'x' })).toEqual({ ok: true, text: 'no matches' });
@@ -42,14 +42,14 @@ describe('grep', () => {
     expect(await grep(bench, args)).toEqual({ ok: false, text: expect.stringMatching(message) });
   });
 
-  test('a pattern or a path that looks like an option is none', async () => {
+  test('a pattern or path that looks like an option is not one', async () => {
     const bench = await createWorkbench();
     await bench.put('-r', 'x --include=y\n');
 
     expect(await grep(bench, { pattern: '--include=y', path: '-r' })).toEqual({ ok: true, text: '-r:1:x --include=y' });
   });
 
-  test('a hostile pattern does not stop us', async () => {
+  test('a hostile pattern does not block the server', async () => {
     const bench = await createWorkbench();
     await bench.put('a', `${'a'.repeat(5_000)}!\n`);
 

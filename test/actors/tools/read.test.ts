@@ -11,7 +11,7 @@ const readFrom = async (content: string | Buffer, args: object = {}) => {
 };
 
 describe('read', () => {
-  test('answers a small file as it is', async () => {
+  test('returns a small file as it is', async () => {
     expect(await readFrom('a\nb\n')).toEqual({ ok: true, text: 'a\nb' });
   });
 
@@ -19,7 +19,7 @@ describe('read', () => {
     expect(await readFrom('\uFEFFa\r\nb\r\n')).toEqual({ ok: true, text: 'a\nb' });
   });
 
-  test('answers a part and says how to continue', async () => {
+  test('returns a part and says how to continue', async () => {
     expect(await readFrom(numbered(5), { offset: 2, limit: 2 })).toEqual({
       ok: true,
       text: 'line 2\nline 3\n[lines 2-3 of 5; continue with offset 4]',

@@ -26,7 +26,7 @@ test('write refuses protected names and says so', async () => {
 });
 
 test.each(['.github/workflows/ci.yml', 'packages/a/.npmrc', 'AGENTS.md'])(
-  'write makes %s, and says that a person sees it before it is obeyed',
+  'write creates %s, and says that a person reviews it before it takes effect',
   async (path) => {
     const { context, get } = await createWorkbench();
 
@@ -37,7 +37,7 @@ test.each(['.github/workflows/ci.yml', 'packages/a/.npmrc', 'AGENTS.md'])(
   },
 );
 
-test("write refuses them in the project's own folder, where nobody sees them first", async () => {
+test("write refuses reviewed names in the project's own folder, where nobody reviews them first", async () => {
   const { context, files } = await createWorkbench();
 
   const result = await writeTool.run({ path: 'a/.npmrc', content: 'x' }, context);

@@ -141,7 +141,7 @@ test.each(['ff', 'squash'] as const)(
   },
 );
 
-test('work that the user brought into the branch in another way is merged', async () => {
+test('work that the user merged in another way counts as merged', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   await workOn(workspace, (root) => put(root, { 'b.txt': 'b\n' }));
@@ -153,7 +153,7 @@ test('work that the user brought into the branch in another way is merged', asyn
   expect(await merge(workspace, 'bd-a2')).toMatchObject({ status: 'merged' });
 });
 
-test("work that is not complete is in nobody else's folder, also when that is known only later", async () => {
+test('incomplete work is in no other folder, also when it became incomplete later', async () => {
   const workspace = await worktreesOf(makeRepository(), temporaryFolder());
   const evil = (root: string): void => put(root, { 'evil.sh': 'evil\n' });
   await workOn(workspace, evil, { isComplete: false });
@@ -176,7 +176,7 @@ test("work that is not complete is in nobody else's folder, also when that is kn
 test.each([
   ['a project with git', makeRepository],
   ['a project without git', temporaryFolder],
-])('two works that make a repository together, at the top and below: %s', async (_, make) => {
+])('work of two attempts that together would form a repository: %s', async (_, make) => {
   const project = make();
   const workspace = await worktreesOf(project, temporaryFolder());
   for (const [at, folder] of ['', 'docs/'].entries()) {

@@ -17,20 +17,17 @@ const linkInCommit = (link: string): { readonly top: string; readonly outside: s
   return { top, outside };
 };
 
-test.each([['app'], ['packages/app']])(
-  'a project whose commit has a link at %s opens no folder outside',
-  async (link) => {
-    const { top, outside } = linkInCommit(link);
-    const project = join(top, 'packages' === dirname(link) ? `${link}/one` : link);
-    mkdirSync(project, { recursive: true });
-    const workspace = await worktreesOf(project, temporaryFolder());
+test.each([['app'], ['packages/app']])('a commit with a link at %s opens no folder outside', async (link) => {
+  const { top, outside } = linkInCommit(link);
+  const project = join(top, 'packages' === dirname(link) ? `${link}/one` : link);
+  mkdirSync(project, { recursive: true });
+  const workspace = await worktreesOf(project, temporaryFolder());
 
-    await expect(workspace.open(anAttempt())).rejects.toThrow(/packages\/app\/one is not a folder|app is not a folder/);
+  await expect(workspace.open(anAttempt())).rejects.toThrow(/packages\/app\/one is not a folder|app is not a folder/);
 
-    expect(readdirSync(outside)).toEqual([]);
-    expect(gitIn(top, 'branch', '--list', 'agent/*')).toBe('');
-  },
-);
+  expect(readdirSync(outside)).toEqual([]);
+  expect(gitIn(top, 'branch', '--list', 'agent/*')).toBe('');
+});
 
 test('a worktree whose project folder became a link is not opened again', async () => {
   const [top, outside] = [makeRepository(), temporaryFolder()];
@@ -50,7 +47,7 @@ test('a worktree whose project folder became a link is not opened again', async 
   await expect((await worktreesOf(project, state)).open(anAttempt())).rejects.toThrow('is not a folder');
 });
 
-test('what is copied into a worktree goes through no link, of the work before or of the project', async () => {
+test('a copy into a worktree follows no link, of earlier work or of the project', async () => {
   const [project, outside] = [makeRepository(), temporaryFolder()];
   commitIn(project, '.gitignore', 'cache/\nlinked\n');
   mkdirSync(join(project, 'packages', 'app', 'cache'), { recursive: true });
@@ -92,7 +89,7 @@ test('no other repository of the user is opened by a git dir in the project, nor
   expect(existsSync((await opened(borrowing)).root)).toBe(true);
 });
 
-test('a path that is longer than the system takes is left out and told, whatever ignore rules there are', async () => {
+test('a path that is too long for the system is left out and named, whatever ignore rules there are', async () => {
   const project = makeRepository();
   commitIn(project, '.gitignore', 'x\n');
   const workspace = await worktreesOf(project, temporaryFolder());
@@ -106,7 +103,7 @@ test('a path that is longer than the system takes is left out and told, whatever
   expect(saved).toMatchObject({ files: 1, notes: [`${'m'.repeat(100)}… was not saved: its path is too long`] });
 });
 
-test('a worktree that cannot be removed is saved all the same, and the next sweep removes it', async () => {
+test('a worktree that cannot be removed is saved, and the next sweep removes it', async () => {
   const [project, state] = [makeRepository(), temporaryFolder()];
   const workspace = await worktreesOf(project, state);
   const { root } = await workspace.open(anAttempt());

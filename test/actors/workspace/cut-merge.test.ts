@@ -128,7 +128,7 @@ test.each([
   ['the server and git', true, 0.1],
   ['the server and git, later', true, 0.8],
   ['the server, and git goes on', false, 0.2],
-])('kill -9 during a merge leaves all of it or nothing when the next server has started: %s', async (_, both, part) => {
+])('after kill -9 during a merge the next server leaves all of it or nothing: %s', async (_, both, part) => {
   const { project, state, head } = projectWithWork();
   const { child, pid, gits } = await mergeUntil(project, state, fileAt(part));
   // As a git leaves it that is killed while it writes.
@@ -151,7 +151,7 @@ test.each([
   expect(isWhole(project, 'new')).toBe(true);
 });
 
-test('what the user changed after the crash stays, and is named', async () => {
+test('a file that the user changed after the crash stays, and is named', async () => {
   const { project, state } = projectWithWork();
   const { child, pid, gits } = await mergeUntil(project, state, fileAt(0.5));
   killAll([pid, ...gits]);
@@ -169,7 +169,7 @@ test('what the user changed after the crash stays, and is named', async () => {
   expect(gitIn(project, 'status', '--porcelain')).toBe(` M ${nameOf(0)}`);
 });
 
-test('a git that is killed during a merge leaves nothing of it', async () => {
+test('a merge whose git is killed leaves nothing behind', async () => {
   const { project, state } = projectWithWork();
   const { child, gits } = await mergeUntil(project, state, fileAt(0.3));
   const printed = once(child.stdout, 'data');
@@ -180,7 +180,7 @@ test('a git that is killed during a merge leaves nothing of it', async () => {
   expect(isWhole(project, 'old')).toBe(true);
 });
 
-test('a merge that the disk has no room for leaves nothing of it, and is made when there is room', async (context) => {
+test('a merge on a full disk leaves nothing behind, and succeeds when there is room', async (context) => {
   const project = temporaryFolder();
   const disk = mountSmallDisk(join(project, 'f'), '12m', async () => {});
   if (disk === null) return context.skip('needs the right to mount a small file system');
@@ -198,7 +198,7 @@ test('a merge that the disk has no room for leaves nothing of it, and is made wh
   expect([gitIn(project, 'status', '--porcelain'), isWhole(project, 'new')]).toEqual(['', true]);
 });
 
-test('an index that could not be written when the branch was moved is written before the next merge', async () => {
+test('an index that could not be written after the branch moved is written before the next merge', async () => {
   const { project, state } = projectWithWork();
   mkdirSync(join(project, '.git', 'index.agent-server', 'in-the-way'), { recursive: true });
   const workspace = await worktreesOf(project, state);
@@ -211,7 +211,7 @@ test('an index that could not be written when the branch was moved is written be
   expect(gitIn(project, 'status', '--porcelain')).toBe('');
 });
 
-test('a merge that could not be taken back at once is taken back when there is room', async (context) => {
+test('a merge that could not be undone at once is undone when there is room', async (context) => {
   const state = temporaryFolder();
   const disk = mountSmallDisk(state, '20m', async () => {});
   if (disk === null) return context.skip('needs the right to mount a small file system');

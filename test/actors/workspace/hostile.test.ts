@@ -12,7 +12,7 @@ const id = 'bd-a1' as TaskId;
 const treeOf = (project: string, branch = 'agent/bd-a1/1'): readonly string[] =>
   gitIn(project, 'ls-tree', '-r', '--name-only', branch).split('\n');
 
-test('what git refuses, and what is no file, is named and not saved; the rest is', async () => {
+test('names that git refuses and entries that are no files are named and not saved; the rest is saved', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   const { root } = await workspace.open(anAttempt());
@@ -34,7 +34,7 @@ test('what git refuses, and what is no file, is named and not saved; the rest is
   ]);
 });
 
-test('an empty folder with a protected name, as the sandbox leaves one, is saved and named nowhere', async () => {
+test('an empty folder with a protected name, as the sandbox leaves one, is neither saved nor named', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   const { root } = await workspace.open(anAttempt());
@@ -51,7 +51,7 @@ test('an empty folder with a protected name, as the sandbox leaves one, is saved
   expect(treeOf(project)).toEqual(['a.txt', 'b.txt']);
 });
 
-test('what a link with a protected name leads to is protected as the link is, also where nothing is yet', async () => {
+test('the target of a link with a protected name is protected like the link, also where nothing exists yet', async () => {
   const project = makeRepository();
   mkdirSync(join(project, 'editor'));
   mkdirSync(join(project, 'tools/hooks'), { recursive: true });
@@ -86,7 +86,7 @@ test('what a link with a protected name leads to is protected as the link is, al
   expect((await workspace.diff(id, 1))?.guarded).toEqual(['ci/x.yml']);
 });
 
-test('settings that programs obey are on the branch, and in no other folder until a person merged them', async () => {
+test('protected settings are on the branch, and in no other folder until a person merged them', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   const first = await workspace.open(anAttempt(1, 'bd-b'));
@@ -105,26 +105,32 @@ test('settings that programs obey are on the branch, and in no other folder unti
   expect(treeOf(project)).toEqual(['.npmrc', 'a.txt', 'b.txt', 'c.txt']);
 });
 
-test.each(['of the repository', 'of the user'])('a hook in a folder that settings %s name is shown', async (whose) => {
-  const project = makeRepository();
-  const home = temporaryFolder();
-  vi.stubEnv('HOME', home);
-  onTestFinished(() => void vi.unstubAllEnvs());
-  const file = whose === 'of the user' ? '--global' : '--local';
-  gitIn(project, 'config', file, 'core.hooksPath', 'tools/hooks');
-  const workspace = await worktreesOf(project, temporaryFolder());
-  const first = await workspace.open(anAttempt(1, 'bd-b'));
-  mkdirSync(join(first.root, 'tools/hooks'), { recursive: true });
-  for (const name of ['tools/hooks/pre-commit', 'tools/a.txt']) writeFileSync(join(first.root, name), 'x\n');
-  await workspace.save(anAttempt(1, 'bd-b'), 'x');
+test.each(['of the repository', 'of the user'])(
+  'a hook in a folder that the settings %s name is shown',
+  async (whose) => {
+    const project = makeRepository();
+    const home = temporaryFolder();
+    vi.stubEnv('HOME', home);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const file = whose === 'of the user' ? '--global' : '--local';
+    gitIn(project, 'config', file, 'core.hooksPath', 'tools/hooks');
+    const workspace = await worktreesOf(project, temporaryFolder());
+    const first = await workspace.open(anAttempt(1, 'bd-b'));
+    mkdirSync(join(first.root, 'tools/hooks'), { recursive: true });
+    for (const name of ['tools/hooks/pre-commit', 'tools/a.txt']) writeFileSync(join(first.root, name), 'x\n');
+    await workspace.save(anAttempt(1, 'bd-b'), 'x');
 
-  const { root } = await workspace.open(anAttempt(), ['bd-b' as TaskId]);
+    const { root } = await workspace.open(anAttempt(), ['bd-b' as TaskId]);
 
-  expect((await workspace.diff('bd-b' as TaskId, 1))?.guarded).toEqual(['tools/hooks/pre-commit']);
-  expect(['tools/hooks/pre-commit', 'tools/a.txt'].map((name) => existsSync(join(root, name)))).toEqual([false, true]);
-});
+    expect((await workspace.diff('bd-b' as TaskId, 1))?.guarded).toEqual(['tools/hooks/pre-commit']);
+    expect(['tools/hooks/pre-commit', 'tools/a.txt'].map((name) => existsSync(join(root, name)))).toEqual([
+      false,
+      true,
+    ]);
+  },
+);
 
-test('a link that leads out of the project is not merged, nor is what the user deleted', async () => {
+test('a link that leads out of the project is not merged, nor a file that the user deleted', async () => {
   const project = makeRepository();
   commitIn(project, 'b.txt', 'b\n');
   const workspace = await worktreesOf(project, temporaryFolder());
@@ -147,7 +153,7 @@ test('a link that leads out of the project is not merged, nor is what the user d
   expect(existsSync(join(project, '.git', 'HEAD.lock'))).toBe(false);
 });
 
-test('text with CR LF is kept as the user has text', async () => {
+test("text with CR LF is saved with the user's line ends", async () => {
   const project = makeRepository();
   commitIn(project, '.gitattributes', '*.txt text\n');
   const workspace = await worktreesOf(project, temporaryFolder());
@@ -176,7 +182,7 @@ test.each([
   expect(workspace.describe()).toMatch(/^runs are refused: /);
 });
 
-test('a repository that an agent makes in the folder of a submodule is not entered', async () => {
+test("a repository that an agent creates in a submodule's folder is not entered", async () => {
   const [project, other] = [makeRepository(), makeRepository()];
   gitIn(project, '-c', 'protocol.file.allow=always', 'submodule', '--quiet', 'add', other, 'sub');
   gitIn(project, 'commit', '--quiet', '-m', 'add a submodule');
@@ -196,7 +202,7 @@ test('a repository that an agent makes in the folder of a submodule is not enter
   expect(treeOf(project)).toEqual(['.gitmodules', 'a.txt', 'b.txt', 'sub']);
 });
 
-test('a folder that becomes a repository by work of two attempts is not merged', async () => {
+test('a folder that the work of two attempts turns into a repository is not merged', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   const parts = { 'bd-b1': ['HEAD'], 'bd-b2': ['objects/x', 'refs/x'] };
@@ -218,7 +224,7 @@ test('a folder that becomes a repository by work of two attempts is not merged',
   expect(existsSync(join(project, 'lib', 'refs'))).toBe(false);
 });
 
-test('a file that is too large is left out of the work by name', async () => {
+test('a file that is too large is left out and named', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   const { root } = await workspace.open(anAttempt());
@@ -231,7 +237,7 @@ test('a file that is too large is left out of the work by name', async () => {
   expect(saved).toMatchObject({ files: 1, notes: ['sparse was not saved: it has more than 100 MiB'] });
 });
 
-test.runIf(isLong)('files that are too much together are left out of the work by name', async () => {
+test.runIf(isLong)('files that are too large together are left out and named', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   const { root } = await workspace.open(anAttempt());
@@ -246,7 +252,7 @@ test.runIf(isLong)('files that are too much together are left out of the work by
   expect(saved?.notes).toHaveLength(7);
 });
 
-test('a name that git leaves out without failing is told', async () => {
+test('a name that git leaves out without failing is noted', async () => {
   const workspace = await worktreesOf(makeRepository(), temporaryFolder());
   const { root } = await workspace.open(anAttempt());
   symlinkSync('a.txt', join(root, 'GITMOD~1'));
@@ -260,7 +266,7 @@ test('a name that git leaves out without failing is told', async () => {
 const isTried = isLong || process.env['AGENT_TEST_SECURITY'] !== undefined;
 
 test.runIf(isTried)(
-  'rules that take git for ever are given up, and nobody else waits for them',
+  'ignore rules that take git for ever are abandoned, and delay nobody else',
   async () => {
     const project = makeRepository();
     const workspace = await worktreesOf(project, temporaryFolder());

@@ -73,7 +73,7 @@ test.each([
   ['with SHA-256', madeWithSha256],
   ['that is a worktree beside others', linkedWorktree],
   ['that is a submodule', submodule],
-] as const)('a project %s is worked on, shown and merged', async (_, make) => {
+] as const)('work on a project %s is saved, shown and merged', async (_, make) => {
   const project = make();
   const workspace = await worktreesOf(project, temporaryFolder());
   const { root } = await workspace.open(anAttempt());
@@ -110,7 +110,7 @@ const asNobody = `
 `;
 
 test.skipIf(process.getuid?.() !== 0)(
-  'an ordinary user saves and merges, and folders of mode 000 go with the worktree',
+  'an ordinary user saves and merges, and folders of mode 000 are removed with the worktree',
   () => {
     const [project, state] = [makeRepository(), join(temporaryFolder(), 'state')];
     const script = join(state, '..', 'driver.mjs');

@@ -15,7 +15,7 @@ const untilEmpty = async (folder: string): Promise<void> => {
   while (readdirSync(folder).length > 0) await delay(10);
 };
 
-test('folders that nobody may enter, links and five hundred levels do not stop the removal of a worktree', async () => {
+test('locked folders, links and five hundred levels do not prevent the removal of a worktree', async () => {
   const project = makeRepository();
   const state = temporaryFolder();
   const outside = temporaryFolder();
@@ -38,7 +38,7 @@ test('folders that nobody may enter, links and five hundred levels do not stop t
   expect(readdirSync(outside)).toEqual(['mine']);
 });
 
-test('what a crash left is removed by the next server: folders of ours, and the lock of a branch', async () => {
+test('the next server removes what a crash left: folders of ours, and the lock of a branch', async () => {
   const project = makeRepository();
   const state = temporaryFolder();
   const pid = deadPid();
@@ -54,7 +54,7 @@ test('what a crash left is removed by the next server: folders of ours, and the 
   gitIn(project, 'switch', '--quiet', '-c', 'other');
 });
 
-test('a lock of HEAD that is not ours, or whose holder lives, stays', async () => {
+test('a lock of HEAD that is not ours, or whose process runs, stays', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   for (const text of ['', `agent-server ${process.ppid}`]) {
@@ -64,7 +64,7 @@ test('a lock of HEAD that is not ours, or whose holder lives, stays', async () =
   }
 });
 
-test('what could not be saved of an attempt is told when nothing else was changed', async () => {
+test('files that could not be saved are named even when nothing else was changed', async () => {
   const workspace = await worktreesOf(makeRepository(), temporaryFolder());
   const { root } = await workspace.open(anAttempt());
   execFileSync('mkfifo', [join(root, 'pipe')]);

@@ -28,7 +28,7 @@ describe.each([
   ['no repository', makeFolder, 'this project is no git repository'],
   ['no commit', makeEmptyRepository, 'this repository has no commit yet'],
 ])('a project with %s', (_, make, why) => {
-  test('is worked on in a copy, and shown and merged as with git', async () => {
+  test('has its work saved in a copy, and shown and merged as with git', async () => {
     const project = make();
     const workspace = await worktreesOf(project, temporaryFolder());
     const before = readdirSync(project);
@@ -52,7 +52,7 @@ describe.each([
   });
 });
 
-test('what the user changed in the same lines is a conflict, and elsewhere is kept', async () => {
+test("the user's change in the same lines is a conflict, and elsewhere it is kept", async () => {
   const project = makeFolder();
   const workspace = await worktreesOf(project, temporaryFolder());
   for (const [task, file] of [
@@ -75,7 +75,7 @@ test('what the user changed in the same lines is a conflict, and elsewhere is ke
   expect(readFileSync(join(project, 'c.txt'), 'utf8')).toBe('theirs\n');
 });
 
-test('a copy has what is not ignored: rules of .gitignore, and what tools make', async () => {
+test('a copy has everything but ignored files and what tools make', async () => {
   const project = makeFolder();
   writeFileSync(join(project, '.gitignore'), '*.log\n');
   for (const path of ['node_modules/x', '.beads', 'src/__pycache__'])
@@ -90,7 +90,7 @@ test('a copy has what is not ignored: rules of .gitignore, and what tools make',
   expect(files.sort()).toEqual(['.gitignore', 'a.txt', 'src', 'src/b.txt', 'src/c.txt']);
 });
 
-test('a repository that an agent plants is not in its work, nor in the project', async () => {
+test('a repository that an agent plants is in neither its work nor the project', async () => {
   const project = makeFolder();
   const workspace = await worktreesOf(project, temporaryFolder(), [], { sandboxed: true });
   const { root } = await workspace.open(anAttempt());
@@ -110,7 +110,7 @@ test('a repository that an agent plants is not in its work, nor in the project',
   expect(names.map((name) => existsSync(join(project, name)))).toEqual([false, false, false, false, true]);
 });
 
-test('many attempts are opened, looked at and saved at once', async () => {
+test('many attempts are opened, diffed and saved at once', async () => {
   const project = temporaryFolder();
   writeFileSync(join(project, 'a.txt'), 'a\n');
   const workspace = await worktreesOf(project, temporaryFolder());

@@ -38,7 +38,7 @@ test('an attempt works on a branch of its own; the project folder and its branch
   expect(gitIn(project, 'worktree', 'list').split('\n')).toHaveLength(1);
 });
 
-test('saving again gives the same, and an attempt that is over is not opened again', async () => {
+test('saving again gives the same result, and an ended attempt is not opened again', async () => {
   const workspace = await worktreesOf(makeRepository(), temporaryFolder());
   const { saved } = await workOn(workspace, 'b.txt', 'new\n');
 
@@ -46,7 +46,7 @@ test('saving again gives the same, and an attempt that is over is not opened aga
   await expect(workspace.open(anAttempt())).rejects.toThrow('attempt 1 of bd-a1 is over; its work is on agent/bd-a1/1');
 });
 
-test('work whose folder somebody removed is said to be lost', async () => {
+test('work whose folder somebody removed is reported as lost', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   const { root } = await workspace.open(anAttempt());
@@ -70,7 +70,7 @@ test('an attempt that changed nothing leaves no branch', async () => {
   expect(await workspace.diff(id, null)).toEqual({ attempt: 1, patch: '', guarded: [] });
 });
 
-test('a branch that is there already is never moved', async () => {
+test('an existing branch is never moved', async () => {
   const project = makeRepository();
   gitIn(project, 'branch', 'agent/bd-a1/1');
   const before = gitIn(project, 'rev-parse', 'agent/bd-a1/1');
@@ -81,7 +81,7 @@ test('a branch that is there already is never moved', async () => {
   expect(gitIn(project, 'rev-parse', 'agent/bd-a1/1')).toBe(before);
 });
 
-test('another process opens the same folder, with what was not saved', async () => {
+test('another process opens the same folder with its unsaved changes', async () => {
   const [project, folder] = [makeRepository(), temporaryFolder()];
   const { root } = await (await worktreesOf(project, folder)).open(anAttempt());
   writeFileSync(join(root, 'b.txt'), 'half');
@@ -92,7 +92,7 @@ test('another process opens the same folder, with what was not saved', async () 
   expect(readFileSync(join(again.root, 'b.txt'), 'utf8')).toBe('half');
 });
 
-test('what other programs would obey, and the tracker, is not committed', async () => {
+test('protected settings and the tracker are not committed', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   const { root } = await workspace.open(anAttempt());
@@ -108,7 +108,7 @@ test('what other programs would obey, and the tracker, is not committed', async 
   expect(gitIn(project, 'ls-tree', '-r', '--name-only', 'agent/bd-a1/1')).toBe('a.txt\nb.txt');
 });
 
-test('the patch of an attempt is there while it works and when it is over', async () => {
+test('the patch of an attempt is available while it runs and after its end', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   const { root } = await workspace.open(anAttempt());
@@ -124,7 +124,7 @@ test('the patch of an attempt is there while it works and when it is over', asyn
   expect(await workspace.diff('bd-none' as TaskId, null)).toBeNull();
 });
 
-test('a task begins with the work of those it depends on, also when it is not merged, and is told so', async () => {
+test('a task begins with the work of its dependencies, also when that is not merged, with a note', async () => {
   const workspace = await worktreesOf(makeRepository(), temporaryFolder());
   await workOn(workspace, 'b.txt', 'of b\n', 'bd-b');
   await workOn(workspace, 'c.txt', 'of c\n', 'bd-c');
@@ -143,7 +143,7 @@ test('a task begins with the work of those it depends on, also when it is not me
   expect(saved).toMatchObject({ files: 1, insertions: 1 });
 });
 
-test('work that contradicts is named, not forced', async () => {
+test('conflicting work of a dependency is named and left out', async () => {
   const workspace = await worktreesOf(makeRepository(), temporaryFolder());
   await workOn(workspace, 'a.txt', 'of b\n', 'bd-b');
   await workOn(workspace, 'a.txt', 'of c\n', 'bd-c');
@@ -159,7 +159,7 @@ test('work that contradicts is named, not forced', async () => {
   expect(conflicts).toEqual([{ taskId: 'bd-c', branch: 'agent/bd-c/1', files: ['a.txt'] }]);
 });
 
-test('files that git does not know are copied where the user says so', async () => {
+test('files that git does not track are copied where the user configures it', async () => {
   const project = makeRepository();
   writeFileSync(join(project, '.gitignore'), 'node_modules\n');
   mkdirSync(join(project, 'node_modules', 'x'), { recursive: true });
@@ -186,7 +186,7 @@ test.each(['ff', 'squash'] as const)('%s: merged work is in the project folder, 
   expect(await workspace.merge(id, 1, mode, 'Change it')).toEqual({ status: 'nothing' });
 });
 
-test('a branch that has moved on takes the work as one commit, and is not fast-forwarded', async () => {
+test('a branch that has moved on accepts a squash, and no fast-forward', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   await workOn(workspace, 'b.txt', 'new\n');
@@ -200,7 +200,7 @@ test('a branch that has moved on takes the work as one commit, and is not fast-f
   expect(gitIn(project, 'log', '--format=%s')).toBe('Change it\nchange c.txt\nchange a.txt');
 });
 
-test('a repository that another git works on is said by name, with the file that holds it', async () => {
+test('a repository that another git has locked is refused with the name of the lock file', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   await workOn(workspace, 'b.txt', 'new\n');
@@ -218,7 +218,7 @@ const abortedSoon = (): AbortSignal => {
   return abort.signal;
 };
 
-test('a merge that is given up never moves the branch afterwards', async () => {
+test('an aborted merge never moves the branch afterwards', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   await workOn(workspace, 'b.txt', 'new\n');
@@ -230,7 +230,7 @@ test('a merge that is given up never moves the branch afterwards', async () => {
   expect(await workspace.merge(id, 1, 'ff', 'x')).toMatchObject({ status: 'merged' });
 });
 
-test('opening that is given up leaves no worktree, no branch and no record', async () => {
+test('an aborted open leaves no worktree, no branch and no record', async () => {
   const [project, folder] = [makeRepository(), temporaryFolder()];
   const workspace = await worktreesOf(project, folder);
 
@@ -257,7 +257,7 @@ test('a conflict changes nothing and names the files', async () => {
   expect([gitIn(project, 'rev-parse', 'HEAD'), gitIn(project, 'status', '--porcelain')]).toEqual([head, '']);
 });
 
-test('changes of the user that are not committed are never overwritten', async () => {
+test('uncommitted changes of the user are never overwritten', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   await workOn(workspace, 'a.txt', 'theirs\n');
@@ -293,7 +293,7 @@ test('no hook, filter, driver or monitor that a repository names is run', async 
   expect(existsSync(trap)).toBe(false);
 });
 
-test('a rewritten pointer to the repository leads nowhere', async () => {
+test('a rewritten .git file of the worktree has no effect', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   const { root } = await workspace.open(anAttempt());
@@ -310,7 +310,7 @@ test('a rewritten pointer to the repository leads nowhere', async () => {
   expect([existsSync(trap), existsSync(root)]).toEqual([false, false]);
 });
 
-test('what a command without a sandbox committed elsewhere is kept under the branch that was promised', async () => {
+test("a commit that an unsandboxed command made elsewhere is saved on the attempt's branch", async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   const { root } = await workspace.open(anAttempt());
@@ -323,7 +323,7 @@ test('what a command without a sandbox committed elsewhere is kept under the bra
   expect(gitIn(project, 'show', 'agent/bd-a1/1:b.txt')).toBe('new');
 });
 
-test('work that cannot be saved stays where it is', async () => {
+test('work that cannot be saved stays in its folder', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   const { root } = await workspace.open(anAttempt());
@@ -338,7 +338,7 @@ test('work that cannot be saved stays where it is', async () => {
   expect(await workspace.save(anAttempt(), 'x')).toMatchObject({ files: 1 });
 });
 
-test('links and odd names are kept as they are', async () => {
+test('links and odd names are saved as they are', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   const { root } = await workspace.open(anAttempt());
@@ -349,7 +349,7 @@ test('links and odd names are kept as they are', async () => {
   expect(gitIn(project, 'cat-file', '-p', 'agent/bd-a1/1:link')).toBe('/etc/passwd');
 });
 
-test('a project below the top of its repository is worked on below the top of the worktree', async () => {
+test('a project below the top of its repository has its folder below the top of the worktree', async () => {
   const repository = makeRepository();
   const project = join(repository, 'packages', 'one');
   mkdirSync(project, { recursive: true });
