@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
 import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
-import { setTimeout as delay } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import { execa } from 'execa';
 import { messageOf } from '../../machines/message-of.ts';
 import { type Bounds, createHeadTailBuffer } from './head-tail-buffer.ts';
@@ -122,6 +122,8 @@ const listen = (stream: Readable, take: (text: string) => void): void => {
 
 const drain = async (outputs: readonly Readable[], closed: Promise<unknown>): Promise<void> => {
   await Promise.race([closed, delay(drainMs, undefined, { ref: false })]);
+  // On a busy machine the time may pass before the loop reads what the pipes hold; its next turn reads it.
+  await nextTurn();
   for (const output of outputs) output.destroy();
 };
 

@@ -1,4 +1,7 @@
-import { describe, expect, test } from 'vitest';
+import { execFileSync, spawn } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test, vi } from 'vitest';
 import { type Command, childEnvironment, runCommand } from '../../../src/actors/process/run-command.ts';
 import { createWorkbench, isAlive, type Workbench } from '../agent/workbench.ts';
 
@@ -196,6 +199,37 @@ test('a flood is read with pauses, so that it does not take a whole core', async
 
   const mebibytesPerSecond = truncatedBytes / 1024 ** 2 / ((performance.now() - began) / 1_000);
   expect(mebibytesPerSecond).toBeLessThan(200);
+});
+
+/** Waits without a turn of the event loop. */
+const standStillUntil = (isSo: () => boolean): void => {
+  for (const deadline = performance.now() + 20_000; !isSo(); )
+    if (performance.now() > deadline) throw new Error('it does not come about');
+};
+
+const hasEnded = (pid: number | undefined): boolean => / Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+
+test('output that comes while the event loop stands still is not lost', async () => {
+  const bench = await createWorkbench();
+  const [go, pidFile] = [join(bench.root, 'go'), join(bench.root, 'pid')];
+  execFileSync('mkfifo', [go]);
+  const running = runCommand(commandIn(bench, 'echo $$ > pid; read line < go; echo whole'));
+  await vi.waitFor(() => expect(readFileSync(pidFile, 'utf8')).not.toBe(''));
+  const pid = Number(readFileSync(pidFile, 'utf8'));
+  const first = spawn('echo', ['first']);
+  const last = spawn('true');
+  // In one turn of the loop: the output of the first, then all that ended, the command before the last.
+  first.stdout.once('data', () => {
+    writeFileSync(go, 'go\n');
+    standStillUntil(() => hasEnded(pid));
+  });
+  last.once('exit', () => {
+    const until = performance.now() + 1_000;
+    standStillUntil(() => performance.now() > until);
+  });
+  standStillUntil(() => hasEnded(first.pid) && hasEnded(last.pid));
+
+  expect((await running).output).toBe('whole\n');
 });
 
 test('the environment of children is an allow-list', () => {
