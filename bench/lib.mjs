@@ -114,6 +114,7 @@ export const openSystem = async (
   await system.start();
   const close = async () => {
     await system.stop();
+    await ledger.exchange.stop();
     store.close();
     rmSync(folder, { recursive: true });
   };

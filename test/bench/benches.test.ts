@@ -8,11 +8,12 @@ test.each([
   ['turn', 'our own of it, without the tool, of 5 ms'],
   ['parallel', 'three agents on one repository / one alone'],
   ['sandbox', 'a command in the sandbox'],
+  ['ledger', 'page of 50 ready tasks'],
 ])('the bench %s runs', { timeout: 60_000 }, (name, row) => {
   const file = fileURLToPath(new URL(`../../bench/${name}.mjs`, import.meta.url));
 
   const { status, stdout, stderr } = spawnSync(process.execPath, [file], {
-    env: { ...process.env, RUNS: '1' },
+    env: { ...process.env, RUNS: '1', TASKS: '2000' },
     encoding: 'utf8',
   });
 

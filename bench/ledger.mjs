@@ -1,0 +1,98 @@
+// The tasks of a project without bd: many against a thousand, in one run.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { listTasks } from '../dist/actors/engine/list-tasks.js';
+import { viewSaved } from '../dist/actors/journal/snapshots.js';
+import { createLedger } from '../dist/actors/ledger/ledger.js';
+import { openDatabase } from '../dist/actors/store/database.js';
+import { createSqliteStore } from '../dist/actors/store/sqlite.js';
+import { createEmbeddedTracker } from '../dist/actors/tracker/embedded.js';
+import { report } from './lib.mjs';
+
+const few = 1_000;
+const many = Number(process.env.TASKS ?? 100_000);
+const rounds = Number(process.env.RUNS ?? 20);
+
+const idOf = (n) => `bd-${n.toString(36).padStart(5, '0')}`;
+const lineOf = (n) => {
+  const at = new Date(Date.UTC(2026, 0, 1) + n * 1_000).toISOString();
+  const dependency = { issue_id: idOf(n), depends_on_id: idOf(n - 1), type: 'blocks', created_at: at, created_by: 'x' };
+  return JSON.stringify({
+    id: idOf(n),
+    title: `task ${n}`,
+    description: 'what to do '.repeat(10),
+    status: n % 10 === 0 ? 'closed' : 'open',
+    priority: 2,
+    issue_type: 'task',
+    created_at: at,
+    updated_at: at,
+    ...(n % 3 === 1 ? { dependencies: [dependency] } : {}),
+  });
+};
+
+const open = (count) => {
+  const root = mkdtempSync(join(tmpdir(), 'agent-bench-'));
+  mkdirSync(join(root, '.beads'));
+  const lines = Array.from({ length: count }, (_, n) => `${lineOf(n)}\n`);
+  writeFileSync(join(root, '.beads', 'issues.jsonl'), lines.join(''));
+  const db = openDatabase({ file: join(root, 'journal.db') });
+  const store = createSqliteStore({ file: db.file }, db);
+  const commit = (also) => void store.commit({ entries: [], also });
+  const ledger = createLedger({ db, projectRoot: root, clock: Date.now, commit, log: () => {} });
+  const random = (max) => Math.floor(Math.random() * max);
+  const tracker = createEmbeddedTracker({ clock: Date.now, random }, ledger);
+  const views = { tracker, store, viewOf: (tracked) => viewSaved(store, tracked) };
+  const close = () => {
+    db.close();
+    rmSync(root, { recursive: true });
+  };
+  return { count, ledger, tracker, views, close };
+};
+
+/** Median milliseconds of one call. */
+const timeOf = async (call, times = rounds) => {
+  const all = [];
+  for (let n = 0; n < times; n += 1) {
+    const began = performance.now();
+    await call(n);
+    all.push(performance.now() - began);
+  }
+  return all.sort((one, other) => one - other)[Math.floor(all.length / 2)];
+};
+const newTask = { title: 'x', description: 'y', priority: 2, labels: [], dependencies: [] };
+
+const figuresOf = async ({ count, ledger, tracker, views }) => {
+  const imported = await timeOf(() => ledger.exchange.refresh(), 1);
+  const created = await timeOf(() => tracker.create(newTask));
+  const claimed = await timeOf((n) => tracker.claim(idOf(n * 3 + 32)));
+  const found = await timeOf(() => tracker.find(idOf(3)));
+  const page = await timeOf(() => listTasks(views, { status: 'queued', limit: 50 }));
+  const listed = await timeOf(async () => {
+    for (let cursor; ; ) {
+      const { next_cursor } = await listTasks(views, cursor === undefined ? {} : { cursor });
+      if (next_cursor === undefined) return;
+      cursor = next_cursor;
+    }
+  }, 1);
+  const written = await timeOf(() => ledger.exchange.flush(), 1);
+  return { imported, created, claimed, found, page, listed: listed / count, written };
+};
+
+const systems = [open(few), open(many)];
+const [small, large] = [await figuresOf(systems[0]), await figuresOf(systems[1])];
+const row = (what, key, goal) =>
+  report(what, { ours: large[key], limit: small[key], ratio: large[key] / small[key], goal });
+row(`create among ${many} / among ${few}`, 'created', 1.5);
+row('claim', 'claimed', 1.5);
+row('status', 'found', 1.5);
+row('page of 50 ready tasks', 'page', 1.5);
+row('listing all, for each task', 'listed', 1.3);
+report('first import, of the five seconds it may take', {
+  ours: large.imported,
+  limit: 5_000,
+  ratio: large.imported / 5_000,
+  goal: 1,
+});
+report('export / the pause of a second', { ours: large.written, limit: 1_000, ratio: large.written / 1_000 });
+for (const { close } of systems) close();
