@@ -113,7 +113,7 @@ describe.skipIf(!ok)(`in the sandbox${ok ? '' : ` (skipped: ${detail})`}`, () =>
       });
 
       expect(await running.service.status(id)).toMatchObject({ status: 'complete' });
-      expect(slowestOf(health, 0.99)).toBeLessThan(600);
+      expect(slowestOf(health, 0.99)).toBeLessThan(isLong ? 600 : 3_000);
     },
     60_000,
   );
