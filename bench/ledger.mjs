@@ -2,6 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { listTasks } from '../dist/actors/engine/list-tasks.js';
 import { viewSaved } from '../dist/actors/journal/snapshots.js';
 import { createLedger } from '../dist/actors/ledger/ledger.js';
@@ -75,8 +76,20 @@ const figuresOf = async ({ count, ledger, tracker, views }) => {
       cursor = next_cursor;
     }
   }, 1);
+  const delay = monitorEventLoopDelay({ resolution: 1 });
+  delay.enable();
   const written = await timeOf(() => ledger.exchange.flush(), 1);
-  return { imported, created, claimed, found, page, listed: listed / count, written };
+  delay.disable();
+  return {
+    imported,
+    created,
+    claimed,
+    found,
+    page,
+    listed: listed / count,
+    written,
+    paused: delay.percentile(99) / 1e6,
+  };
 };
 
 const systems = [open(few), open(many)];
@@ -95,4 +108,10 @@ report('first import, of the five seconds it may take', {
   goal: 1,
 });
 report('export / the pause of a second', { ours: large.written, limit: 1_000, ratio: large.written / 1_000 });
+report('p99 of the event loop meanwhile, of 50 ms', {
+  ours: large.paused,
+  limit: 50,
+  ratio: large.paused / 50,
+  goal: 1,
+});
 for (const { close } of systems) close();

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsync, openSync, readdirSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
 /**
@@ -9,13 +10,27 @@ import { promisify } from 'node:util';
  */
 const syncFile = promisify(fsync);
 
-const synced = async (path: string, flags: string, mode: number, write: (file: number) => void): Promise<void> => {
+const synced = async (
+  path: string,
+  flags: string,
+  mode: number,
+  write: (file: number) => void | Promise<void>,
+): Promise<void> => {
   const file = openSync(path, flags, mode);
   try {
-    write(file);
+    await write(file);
     await syncFile(file);
   } finally {
     closeSync(file);
+  }
+};
+
+/** Pieces are written in turns of the event loop of their own. */
+const writeAll = async (file: number, content: string | readonly string[]): Promise<void> => {
+  if (typeof content === 'string') return writeFileSync(file, content);
+  for (const piece of content) {
+    writeFileSync(file, piece);
+    await nextTurn();
   }
 };
 
@@ -41,13 +56,13 @@ export const removeLeftovers = (folder: string): void => {
  */
 export const writeFileAtomically = async (
   path: string,
-  content: string,
+  content: string | readonly string[],
   { mode = 0o600, beforeRename }: { mode?: number; beforeRename?: (temporary: string) => void } = {},
 ): Promise<void> => {
   const folder = dirname(path);
   const temporary = join(folder, `.~${basename(path)}.${randomBytes(6).toString('hex')}`);
   try {
-    await synced(temporary, 'wx', mode, (file) => writeFileSync(file, content));
+    await synced(temporary, 'wx', mode, (file) => writeAll(file, content));
     beforeRename?.(temporary);
     renameSync(temporary, path);
   } catch (error) {

@@ -21,7 +21,7 @@ export interface FileDifference {
 }
 
 /** Reads the file and changes nothing. @throws UnsafeFileError */
-export const compareFile = (db: Database, projectRoot: string): FileDifference => {
+export const compareFile = async (db: Database, projectRoot: string): Promise<FileDifference> => {
   const file = issuesFileOf(projectRoot);
   const held = db.prepare('select coalesce(base, line) as held from tasks where id = ?');
   const others: string[] = [];
@@ -31,7 +31,7 @@ export const compareFile = (db: Database, projectRoot: string): FileDifference =
 
   const stamp = stampOf(file);
   if (stamp === missing) return { stamp, others, broken, changed, vanished: [] };
-  readLines(file, (text, line) => {
+  await readLines(file, (text, line) => {
     const parsed = parseLine(text);
     if (parsed.kind === 'broken') return void broken.push({ line, problem: parsed.problem });
     if (parsed.kind === 'other') return void others.push(text);

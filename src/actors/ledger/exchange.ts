@@ -125,7 +125,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
 
   const bringIn = async (): Promise<void> => {
     for (let tries = 0; tries < triesAtMost && !isKnown(); tries += 1) {
-      const difference = compareFile(db, projectRoot);
+      const difference = await compareFile(db, projectRoot);
       const { stamp, broken } = difference;
       if (stampOf(file) !== stamp) continue;
       const [first] = broken;

@@ -1,6 +1,7 @@
 import { closeSync, fstatSync, lstatSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openRegular, UnsafeFileError } from '../files/regular-file.ts';
 
 export const issuesBytesAtMost = 256 * 1024 * 1024;
@@ -16,10 +17,11 @@ export const stampOf = (file: string): string => {
   return found === undefined ? missing : `${found.mtimeNs}/${found.size}/${found.ino}`;
 };
 
-const pieceBytes = 1024 * 1024;
+/** So much is read in one turn of the event loop: with what is done with its lines, some milliseconds. */
+const pieceBytes = 128 * 1024;
 
 /** Calls `take` with each line that is not empty, and its number from 1. @throws UnsafeFileError */
-export const readLines = (file: string, take: (line: string, number: number) => void): void => {
+export const readLines = async (file: string, take: (line: string, number: number) => void): Promise<void> => {
   const opened = openRegular(file);
   try {
     const { size } = fstatSync(opened);
@@ -37,6 +39,7 @@ export const readLines = (file: string, take: (line: string, number: number) => 
       const lines = (rest + decoder.write(piece.subarray(0, got))).split('\n');
       rest = lines.pop() ?? '';
       for (const line of lines) takeLine(line);
+      await nextTurn();
     }
     takeLine(rest + decoder.end());
   } finally {

@@ -1,4 +1,5 @@
 import { dirname, join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { removeLeftovers, writeFileAtomically } from '../files/atomic-write.ts';
 import { makeRealFolder } from '../files/real-folder.ts';
 import type { Database } from '../store/database.ts';
@@ -26,6 +27,9 @@ export interface WriteRequest {
   readonly isOurs: () => boolean;
 }
 
+/** Rows that are read in one turn of the event loop. */
+const rowsAtOnce = 500;
+
 /**
  * Writes all tasks in bd's form, sorted by id, so that a change is a small difference in git.
  * @throws FileMovedError, UnsafeFileError, and what the disk says
@@ -33,15 +37,23 @@ export interface WriteRequest {
 export const writeIssuesFile = async (db: Database, request: WriteRequest): Promise<Written> => {
   const { projectRoot, others, expected, isOurs } = request;
   const file = issuesFileOf(projectRoot);
-  const rows = db.prepare('select id, line, base from tasks order by id').all();
   const fresh = new Map<string, string>();
-  for (const { id, line, base } of rows) if (base !== null) fresh.set(String(id), String(line));
-  const text = [...others, ...rows.map(({ line }) => String(line))].map((line) => `${line}\n`).join('');
+  const pieces = [others.map((line) => `${line}\n`).join('')];
+  // A task that changes while the next ones are read is written by the next export.
+  const next = db.prepare('select id, line, base from tasks where id > ? order by id limit ?');
+  for (let after = '', isLast = false; !isLast; ) {
+    const rows = next.all(after, rowsAtOnce);
+    for (const { id, line, base } of rows) if (base !== null) fresh.set(String(id), String(line));
+    pieces.push(rows.map(({ line }) => `${line}\n`).join(''));
+    after = String(rows.at(-1)?.['id'] ?? after);
+    isLast = rows.length < rowsAtOnce;
+    await nextTurn();
+  }
 
   makeRealFolder(projectRoot, dirname(file));
   removeLeftovers(dirname(file));
   let stamp = '';
-  await writeFileAtomically(file, text, {
+  await writeFileAtomically(file, pieces, {
     mode: 0o600,
     beforeRename: (temporary) => {
       if (!isOurs() || stampOf(file) !== expected) throw new FileMovedError(`${file} was changed by another program`);
