@@ -24,7 +24,7 @@ test('without --server it prints usage', async () => {
   expect(ended.out).toContain('agent-server --server');
 });
 
-test('the banner says what Spec 1.8 names', async () => {
+test('the banner names the address, the routes, the features, the sandbox and the tracker', async () => {
   const { start, collect, serverFile } = openProject();
   const child = start('agent-server', ['--server', '--port', '0', '--max-concurrent', '5']);
   const ended = collect(child);
@@ -49,7 +49,7 @@ test('the banner says what Spec 1.8 names', async () => {
     expect(out).toContain(part);
 });
 
-test('health, metrics and discovery answer as the contract says', async () => {
+test('health, metrics and discovery have the documented form', async () => {
   const { start, serverFile, stateDir } = openProject();
   start('agent-server', ['--server']);
   await until(() => serverFile() !== null);
@@ -99,7 +99,7 @@ test('a second server of one project refuses to start and names the first', asyn
   expect(second.err).toContain(`already served by the server at ${serverFile().url} (pid ${serverFile().pid})`);
 });
 
-test('a second server of one project refuses to start also with a state folder of its own', async () => {
+test('a second server of one project with another state folder refuses to start', async () => {
   const { root, start, serverFile, agentWith } = openProject();
   start('agent-server', ['--server']);
   await until(() => serverFile() !== null);
@@ -125,7 +125,7 @@ test('a server with a state folder of its own is refused while one runs with the
   expect(second.err).toContain(`${root} is already served by the server at ${first.url} (pid ${first.pid})`);
 });
 
-test('after kill -9 the next server takes over at once, and nothing is lost', async () => {
+test('after kill -9 the next server starts at once, and nothing is lost', async () => {
   const { start, serverFile, stopServer, agent } = openProject();
   const id = (await agent('create', 'Do it')).out.trim();
   start('agent-server', ['--server']);
@@ -149,7 +149,7 @@ const isRunning = (pid: number): boolean => {
   }
 };
 
-test('a task that a dead server left behind is shown with a note, and asks at the next start how to go on', async () => {
+test('a task of a dead server is shown with a note, and asks a person at the next start', async () => {
   const { agent, configFile, stateDir, root, stopServer } = openProject();
   const script = join(stateDir, '..', 'script.json');
   const calls = [{ tool: 'bash', arguments: { command: 'echo $$ > pid; exec sleep 600' } }];
@@ -214,7 +214,7 @@ test('SIGTERM with --drain-timeout lets a running agent finish first; a second o
   await agent('cancel', hasty.id);
 });
 
-test('a --drain-timeout that is no time is refused', async () => {
+test('an invalid --drain-timeout is refused', async () => {
   const { server } = openProject();
 
   expect(await server('--server', '--drain-timeout', 'soon')).toMatchObject({
@@ -223,7 +223,7 @@ test('a --drain-timeout that is no time is refused', async () => {
   });
 });
 
-test('SIGTERM ends the server with 0, and what it ran with it', async () => {
+test('SIGTERM ends the server with 0, and ends the processes that it ran', async () => {
   const { agent, configFile, stateDir, root, stopServer, serverFile } = openProject();
   const script = join(stateDir, '..', 'script.json');
   const calls = [{ tool: 'bash', arguments: { command: 'echo $$ > pid; exec sleep 600' } }];
@@ -239,7 +239,7 @@ test('SIGTERM ends the server with 0, and what it ran with it', async () => {
   expect(isAlive(Number(readFileSync(join(root, 'pid'), 'utf8')))).toBe(false);
 });
 
-test('a port in use is said with what to do, and the project is free again', async () => {
+test("a port in use is reported with what to do, and the project's lock is released", async () => {
   const { server, serverFile } = openProject();
   const other = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => other.once('listening', resolve));
@@ -291,7 +291,7 @@ test.each<[string, string | null, string]>([
   expect(ended.err).toContain(`agent-server: ${configFile}: api.script: ${script}: `);
 });
 
-test('a script is found beside the configuration file, from whatever folder the server is started', async () => {
+test('a script is found relative to the configuration file, whatever the working folder', async () => {
   const { agent, configFile } = openProject({ api: { backend: 'scripted', script: './played.json' } });
   const turn = { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'as it stands beside' } }] };
   writeFileSync(join(configFile, '..', 'played.json'), JSON.stringify({ scripts: [{ turns: [turn] }] }));
@@ -300,7 +300,7 @@ test('a script is found beside the configuration file, from whatever folder the 
   expect(await agent('engineer', id)).toMatchObject({ code: 0, out: expect.stringContaining('as it stands beside') });
 });
 
-test('a configuration file that is not there is refused with 78', async () => {
+test('a missing configuration file is refused with 78', async () => {
   const { server } = openProject();
 
   expect(await server('--server', '--config', '/nowhere.json')).toMatchObject({
@@ -388,7 +388,7 @@ test('the provider key reaches no child process, log or journal', async () => {
   for (const text of [results, journal, log]) expect(text).not.toContain(key);
 });
 
-test('the helper script starts the server, hands signals on, and ends as it does', async () => {
+test('the helper script starts the server, forwards signals, and has its exit code', async () => {
   const { root, stateDir, configFile, serverFile } = openProject();
   const script = fileURLToPath(new URL('../../scripts/start-server.mjs', import.meta.url));
   const env = { ...process.env, AGENT_STATE_DIR: stateDir, HOME: temporaryFolder() };

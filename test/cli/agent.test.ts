@@ -74,7 +74,7 @@ test('tasks are created, shown, listed and closed without a server', async () =>
   expect(existsSync(join(root, '.beads', 'issues.jsonl'))).toBe(true);
 });
 
-test('a run starts the server by itself, shows its progress, and ends with 0', async () => {
+test('a run starts a server, shows its progress, and ends with 0', async () => {
   const { agent, program, serverFile, stateDir } = scripted([finish('done', 'All is well.')]);
   const id = (await agent('create', 'Do it')).out.trim();
 
@@ -107,7 +107,7 @@ test('--json gives one frame per line, ending with stream_closed', async () => {
   expect(frames.every(({ task_id }) => task_id === id)).toBe(true);
 });
 
-test('--async returns at once, and the work goes on without the client', async () => {
+test('--async returns at once, and the work continues without the client', async () => {
   const { agent, root } = scripted([finish('done', 'in the background')]);
   const id = (await agent('create', 'Do it')).out.trim();
 
@@ -247,7 +247,7 @@ test('two runs at once start one server', async () => {
   expect(runs.map(({ code }) => code)).toEqual([0, 0]);
 });
 
-test('a stranger on the port of the server gets no token', async () => {
+test("another program on the server's port gets no token", async () => {
   const { agent, stateDir } = openProject();
   const id = (await agent('create', 'Do it')).out.trim();
   const heard: string[] = [];
@@ -358,7 +358,7 @@ test('the server is started, asked and stopped by the CLI, and its token replace
   expect((await agent('server', 'status')).code).toBe(6);
 });
 
-test('init makes a project, and twice is once', async () => {
+test('init sets up a project, and repeating it changes nothing', async () => {
   const { agent, root } = openProject();
 
   const first = await agent('init');
@@ -369,7 +369,7 @@ test('init makes a project, and twice is once', async () => {
   expect((await agent('list', '--json')).out).toBe('[]\n');
 });
 
-test('a long list comes out whole through a pipe, and a reader that leaves early is no error', async () => {
+test('a long list is written whole to a pipe, and a reader that stops early is no error', async () => {
   const { shell, root, start, collect } = openProject();
   mkdirSync(join(root, '.beads'));
   const line = (n: number) =>
@@ -419,7 +419,7 @@ test.each([
     'the proxy',
     (baseURL: string) => ({ env: {}, api: { mode: 'proxy', proxy: { type: 'generic', base_url: baseURL } } }),
   ],
-])('a run calls the provider by %s with the key, and no other', async (_, by) => {
+])('a run calls the provider by %s with the key, and no other address', async (_, by) => {
   const provider = await startModelServer((_request, number) =>
     number === 1
       ? {
@@ -450,7 +450,7 @@ test.each([
   ).not.toContain('sk-canary');
 });
 
-test('a shell completes the commands with what completion prints', async () => {
+test('the script of completion completes the commands in a shell', async () => {
   const { shell, agent } = openProject();
   const bash = await shell(`bash -c 'eval "$($AGENT completion bash 2>/dev/null)"; complete -p agent'`);
   const fish = await agent('completion', 'fish');
@@ -465,7 +465,7 @@ test('a shell completes the commands with what completion prints', async () => {
   expect(other).toMatchObject({ code: 2, err: expect.stringContaining('bash') });
 });
 
-test('a question is shown while a run is watched, and answered from elsewhere', async () => {
+test('a watched run shows a question, and another terminal answers it', async () => {
   const ask = { calls: [{ tool: 'ask', arguments: { question: 'red or blue?' } }] };
   const { agent } = scripted([ask, finish('done', 'so blue')]);
   const id = (await agent('create', 'choose')).out.trim();
@@ -487,7 +487,7 @@ test('a question is shown while a run is watched, and answered from elsewhere', 
   expect(out).toContain('so blue');
 });
 
-test('create --run creates and runs in one word', async () => {
+test('create --run creates and runs a task', async () => {
   const { agent } = scripted([finish('done', 'at once')]);
 
   const ran = await agent('create', 'Do it now', '--role', 'engineer', '--run');
@@ -512,7 +512,7 @@ test.each([
   expect(await agent(...words)).toMatchObject({ code: 2, out: '', err: expect.stringContaining(message) });
 });
 
-test('from a folder inside and with --project from elsewhere it is the same project', async () => {
+test('a folder inside the project and --project from elsewhere mean the same project', async () => {
   const { shell, root } = scripted([finish('done', 'from afar')]);
   const id = (await shell('mkdir -p deep/er && cd deep/er && $AGENT create "Do it"')).out.trim();
 
@@ -525,7 +525,7 @@ test('from a folder inside and with --project from elsewhere it is the same proj
   expect(existsSync(join(root, 'deep', 'er', '.beads'))).toBe(false);
 });
 
-test('a run whose server dies is not said to have gone well', async () => {
+test('a run whose server dies does not end with 0', async () => {
   const { agent, root, stopServer } = scripted([hang]);
   const id = (await agent('create', 'Do it')).out.trim();
   const run = agent('engineer', id);
@@ -539,7 +539,7 @@ test('a run whose server dies is not said to have gone well', async () => {
   process.kill(Number(readFileSync(join(root, 'pid'), 'utf8')), 'SIGKILL');
 });
 
-test('a state folder that is shared by mistake never leads one project to the tasks of another', async () => {
+test('a state folder that two projects share never mixes their tasks', async () => {
   const { agent, server, root, stateDir, stopServer } = openProject();
   const other = temporaryFolder();
   await agent('server', 'start');

@@ -14,7 +14,7 @@ const pathWith = (...names: readonly ('codex' | 'claude')[]): string => {
 
 const passed = { pass_environment: ['FAKE_LOGGED_IN'] };
 
-test('without a key, a codex that is logged in does the work, and everybody says so', async () => {
+test('without a key, a codex that is logged in does the work, and banner, doctor and run say so', async () => {
   const project = openProject({ ...plain, api: passed });
   const env = { PATH: pathWith('codex', 'claude'), FAKE_LOGGED_IN: 'codex,claude' };
   const before = await project.agentWith(env, 'doctor');
@@ -31,7 +31,7 @@ test('without a key, a codex that is logged in does the work, and everybody says
   expect(runsIn(project.root)).toHaveLength(1);
 });
 
-test('a codex that is not logged in is no credential, and the refusal says what would be one', async () => {
+test('a codex that is not logged in is no credential, and the refusal names what is', async () => {
   const project = openProject({ ...plain, api: passed });
   const env = { PATH: pathWith('codex', 'claude'), FAKE_LOGGED_IN: '' };
   const id = (await project.agentWith(env, 'create', 'play: well')).out.trim().split(/\s+/)[0] ?? '';
@@ -56,7 +56,7 @@ test('a proxy gets every call: no assistant is taken instead unless it is named'
   expect(named.out).toMatch(/ok +model +codex, by api\.backend/);
 });
 
-test('where a sandbox is required, one that is let out is taken by itself only if it has a sandbox', async () => {
+test('where a sandbox is required, only an assistant with its own sandbox is chosen automatically', async () => {
   const env = { FAKE_LOGGED_IN: 'codex,claude' };
   const doctorOf = async (sandbox: object, ...names: readonly ('codex' | 'claude')[]) => {
     const project = openProject({ ...plain, api: passed, sandbox: { mode: 'required', ...sandbox } });
@@ -87,7 +87,7 @@ test('doctor names the backend of each role that has one, and what is wrong with
   expect(code).toBe(1);
 });
 
-test('no credential and no setting of the server reaches a command that is the backend', async () => {
+test('no credential and no setting of the server reaches a command backend', async () => {
   const project = openProject({ ...plain, api: { backend: 'command', command: [fakeProgram('command')] } });
   const env = { OPENAI_API_KEY: 'sk-one-two-three', ANTHROPIC_API_KEY: 'sk-ant-four', AGENT_SECRET: 'five' };
   const id = (await project.agentWith(env, 'create', 'play: well')).out.trim().split(/\s+/)[0] ?? '';

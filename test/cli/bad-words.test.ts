@@ -5,7 +5,7 @@ import { openProject } from '../support/cli.ts';
 
 /** Words that are easily got wrong, and what is said of them. */
 
-test('text that begins with a dash goes after --, and who does not know is told', async () => {
+test('text that begins with a dash goes after --, and the error says so', async () => {
   const { agent } = openProject();
 
   const made = await agent('create', '--priority', '1', '--', '- a bullet');
@@ -24,7 +24,7 @@ test.each([
   expect(await openProject().agent(...words)).toMatchObject({ code: 2, err: expect.stringContaining(message) });
 });
 
-test('output that cannot be written is said without a stack', async () => {
+test('output that cannot be written is an error without a stack', async () => {
   const { shell } = openProject();
 
   const { code, err } = await shell('$AGENT list --json > /dev/full');
@@ -34,7 +34,7 @@ test('output that cannot be written is said without a stack', async () => {
   expect(err).not.toMatch(/\n\s+at /);
 });
 
-test('a relative configuration file is found also from a folder below the project', async () => {
+test('a relative configuration file is found from a folder below the project', async () => {
   const { root, shell } = openProject();
   mkdirSync(join(root, 'below'));
   writeFileSync(join(root, 'below', 'own.json'), JSON.stringify({ api: { backend: 'scripted' } }));
@@ -45,7 +45,7 @@ test('a relative configuration file is found also from a folder below the projec
   expect([started.code, named.code]).toEqual([0, 0]);
 });
 
-test('a key that is set after the server started is said to be no help before its next start', async () => {
+test('a note says that a key set after the start needs a restart of the server', async () => {
   const { agent, agentWith } = openProject({});
   const id = (await agent('create', 'no key')).out.trim();
 

@@ -18,7 +18,7 @@ test.each([
   expect(closest(word, commands)).toBe(meant);
 });
 
-test('the distance is a metric of one for each change', () => {
+test('the distance counts one per change', () => {
   fc.assert(
     fc.property(fc.string({ maxLength: 8 }), fc.string({ maxLength: 8 }), (one, other) => {
       expect(editDistance(one, other)).toBe(editDistance(other, one));

@@ -10,7 +10,7 @@ const load = (config: object) => {
   return loadConfig({ config: file }, {}).config;
 };
 
-test('a person may take any time by default, and an answer that counts after a time needs one', () => {
+test('a person may take any time by default, and a default answer needs a time limit', () => {
   const answered = { default_answer: 'go on' };
 
   expect(load({}).agent.answer_timeout_seconds).toBe(0);

@@ -77,7 +77,7 @@ test.each<[string, object, NodeJS.ProcessEnv, string]>([
   expect(() => load(config, env)).toThrow(new RegExp(`${message}.*$`));
 });
 
-test('what belongs together may come from file and variable', () => {
+test('values that belong together may come from file and variable', () => {
   const proxy = { base_url: 'https://proxy.example' };
 
   expect(load({ api: { proxy } }, { API_MODE: 'proxy' }).config.api).toMatchObject({ mode: 'proxy', proxy });
@@ -96,7 +96,7 @@ test.each<[string, object, string]>([
   expect(() => settingsFrom(load(config), '/')).toThrow(message);
 });
 
-test('doctor finds what would keep the server from starting', async () => {
+test('doctor finds what would prevent the server from starting', async () => {
   const project = openProject({ roles: { tester: { prompt_file: 'none.md' } } });
 
   const [doctor, server] = [await project.agent('doctor'), await project.server('--server')];
@@ -105,7 +105,7 @@ test('doctor finds what would keep the server from starting', async () => {
     expect(ended).toMatchObject({ code: 78, err: expect.stringContaining('roles.tester.prompt_file: ') });
 });
 
-test('the file stands over the defaults, the environment over the file, flags over the environment', () => {
+test('the file overrides the defaults, the environment the file, flags the environment', () => {
   const file = { server: { port: 1, host: '::1', max_concurrent_agents: 7 }, logging: { level: 'warn' } };
   const env = { SERVER_PORT: '2', LOG_LEVEL: 'error', API_MODE: 'direct' };
 
@@ -124,7 +124,7 @@ test.each([
   [{}, { maxConcurrent: 5 }, 5],
   [{ max_concurrent_agents: 2 }, { maxConcurrent: 5 }, 5],
   [{ max_concurrent_agents: 3, worker_pool_size: 1 }, { maxConcurrent: 5 }, 1],
-])('one machine runs the smaller of the cap and its pool: %j with flags %j is %d', (server, flags, cap) => {
+])('the smaller of cap and pool applies: %j with flags %j is %d', (server, flags, cap) => {
   expect(settingsFrom(load({ server }, {}, flags), '/').cap).toBe(cap);
 });
 
@@ -134,13 +134,13 @@ test('a variable sets the same cap as the flag, and the pool of this machine sta
   expect([cap({}), cap({ worker_pool_size: 1 })]).toEqual([5, 1]);
 });
 
-test('a pool that nobody set is as large as the cap', () => {
+test('a pool that is not set equals the cap', () => {
   const { config } = load({ server: { max_concurrent_agents: 8 } });
 
   expect([config.server.worker_pool_size, load({}).config.server.worker_pool_size]).toEqual([8, 3]);
 });
 
-test('who edits a copy of the shipped file has as many agents as max_concurrent_agents says', () => {
+test('max_concurrent_agents in a copy of the shipped file sets the number of agents', () => {
   const shipped = JSON.parse(readFileSync(new URL('../../configs/agent-server.json', import.meta.url), 'utf8'));
 
   const edited = load({ ...shipped, server: { ...shipped.server, max_concurrent_agents: 6 } });
@@ -148,7 +148,7 @@ test('who edits a copy of the shipped file has as many agents as max_concurrent_
   expect(settingsFrom(edited, '/').cap).toBe(6);
 });
 
-test('a role has its own tools, model, limits, prompt and places; the others have the built-in ones', () => {
+test('a role has its own tools, model, limits, prompt and concurrency; the others keep the built-in ones', () => {
   const file = fileWith({
     agent: { timeout_seconds: 60, require_approval: ['bash'] },
     roles: {
@@ -237,7 +237,7 @@ const until = async (holds: () => boolean | Promise<boolean>): Promise<void> => 
   while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 20));
 };
 
-test('SIGHUP takes a new configuration while agents run, and keeps a bad file out', async () => {
+test('SIGHUP applies a new configuration while agents run, and rejects a bad file', async () => {
   const project = openProject({ server: { port: 0, max_concurrent_agents: 1 }, api: { backend: 'scripted' } });
   await project.agent('server', 'start');
   const { pid, url } = project.serverFile();
@@ -270,7 +270,7 @@ test('SIGHUP takes a new configuration while agents run, and keeps a bad file ou
   expect(await cap()).toBe(4);
 });
 
-test('the project’s own files change neither the model nor where it is called', async () => {
+test('the project’s files change neither the model nor its address', async () => {
   const project = openProject({});
   const planted = { api: { base_url: 'http://127.0.0.1:9', backend: 'scripted' }, server: { auth: 'none' } };
   mkdirSync(join(project.root, 'configs'));

@@ -3,7 +3,7 @@ import { openProject } from '../support/cli.ts';
 
 const noModel = () => openProject({});
 
-test('create --run takes the flags of a run', async () => {
+test('create --run accepts the flags of a run', async () => {
   const { agent } = noModel();
 
   const ran = await agent(
@@ -25,7 +25,7 @@ test('create --run takes the flags of a run', async () => {
 test.each([
   [['--model', 'scripted'], '--model'],
   [['--role', 'engineer', '--timeout', '5', '--no-network'], '--timeout, --network'],
-])('the flags of a run are refused where nothing is run: %j', async (flags, named) => {
+])('the flags of a run are refused without a run: %j', async (flags, named) => {
   const { agent } = noModel();
 
   const ended = await agent('create', 'Do it', ...flags);
@@ -38,7 +38,7 @@ test.each([
   expect((await agent('list', '--json')).out).toBe('[]\n');
 });
 
-test('nothing is created for options that no run takes', async () => {
+test('invalid run options create no task', async () => {
   const { agent } = noModel();
 
   const ended = await agent('create', 'Do it', '--role', 'engineer', '--run', '--max-turns', '0');

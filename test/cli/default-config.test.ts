@@ -34,7 +34,7 @@ const doctor = async ({ run }: ReturnType<typeof install>) => {
   return { config, said: checks.find(({ check }: { check: string }) => check === 'config').detail };
 };
 
-test('the shipped file says the built-in defaults, and leaves the port open to another', () => {
+test('the shipped file has the built-in defaults, and its port is not a choice', () => {
   expect(loadConfig({}, {})).toEqual({
     config: configSchema.parse({}),
     file: shipped,
@@ -49,11 +49,11 @@ test('the shipped file names only keys with their default values', () => {
   expect(defaults).toMatchObject(JSON.parse(readFileSync(shipped, 'utf8')));
 });
 
-test('the port of a file that is named is chosen', () => {
+test('the port of a named file is a choice', () => {
   expect(loadConfig({ config: shipped }, {})).toMatchObject({ fileChosen: true, portChosen: true });
 });
 
-test('a change in the default file counts where no file is named, and doctor says so', async () => {
+test('a change in the default file applies when no file is named, and doctor says so', async () => {
   const installed = install();
   writeFileSync(installed.defaultFile, JSON.stringify({ server: { max_concurrent_agents: 7 } }));
 
@@ -63,7 +63,7 @@ test('a change in the default file counts where no file is named, and doctor say
   expect(said).toBe(`${installed.defaultFile} (the default file)`);
 });
 
-test('a port that was written into the default file is chosen: no other is taken instead', async () => {
+test('a port that was changed in the default file is a choice: no other replaces it', async () => {
   const { run, defaultFile } = install();
   const taken = createServer().listen(0, '127.0.0.1');
   onTestFinished(() => void taken.close());
@@ -76,7 +76,7 @@ test('a port that was written into the default file is chosen: no other is taken
   expect([exitCode, stderr]).toEqual([6, expect.stringContaining(`port ${port} is already in use`)]);
 });
 
-test('without a default file the built-in defaults count', async () => {
+test('without a default file the built-in defaults apply', async () => {
   const installed = install();
   rmSync(installed.defaultFile);
 
@@ -86,7 +86,7 @@ test('without a default file the built-in defaults count', async () => {
   expect(said).toBe('built-in defaults (no file)');
 });
 
-test('a default file that is wrong is refused with 78, by file and key', async () => {
+test('an invalid default file is refused with 78, naming file and key', async () => {
   const { run, defaultFile } = install();
   writeFileSync(defaultFile, JSON.stringify({ server: { port: 70_000 } }));
 

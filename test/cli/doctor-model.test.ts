@@ -42,7 +42,7 @@ const doctor = async (paths: Paths, api: object = {}, ...flags: readonly string[
   return { ...ended, requests: provider.requests };
 };
 
-test('a good server: both protocols are tried, and the one in use, the window and usage are said', async () => {
+test('a good server: both protocols are tried, and doctor reports the one in use, the window and usage', async () => {
   const { code, out, requests } = await doctor({
     models: serves({ owned_by: 'vllm', max_model_len: 32_768 }),
     chat: note,
@@ -90,7 +90,7 @@ test('as JSON for programs', async () => {
   expect(code).toBe(0);
 });
 
-test('a wrong key is said once, and no other protocol is tried with it', async () => {
+test('a wrong key is reported once, and no other protocol is tried', async () => {
   const refused = json(401, { error: { message: `Incorrect API key provided: ${key}` } });
   const { code, out, requests } = await doctor({ models: refused, chat: refused, responses: refused });
 
@@ -143,7 +143,7 @@ test.each<[string, string, Answer, RegExp]>([
   expect(code).toBe(1);
 });
 
-test('without usage it works, and says that tokens are estimates; Ollama cuts silently', async () => {
+test("without usage the model works, with a note about estimates and Ollama's silent cut", async () => {
   const { code, out } = await doctor({
     models: serves({ owned_by: 'library' }),
     chat: { ...note, usage: null } as Answer,
@@ -154,7 +154,7 @@ test('without usage it works, and says that tokens are estimates; Ollama cuts si
   expect(code).toBe(0);
 });
 
-test('a server of chat alone is fine by default, and a problem where responses are asked for', async () => {
+test('a server with chat alone is fine by default, and a problem when responses is configured', async () => {
   const paths = { models: serves({}), chat: note };
 
   const [auto, named] = [await doctor(paths), await doctor(paths, { protocol: 'responses' })];
@@ -166,14 +166,14 @@ test('a server of chat alone is fine by default, and a problem where responses a
   expect(named.out).toMatch(/problem +protocol +set api\.protocol to chat/);
 });
 
-test('a protocol that was named and does is the only one that is tried', async () => {
+test('a configured protocol that works is the only one tried', async () => {
   const { code, requests } = await doctor({ models: serves({}), chat: note, responses: note }, { protocol: 'chat' });
 
   expect(code).toBe(0);
   expect(requests.map(({ path }) => path)).toEqual(['/v1/models', '/v1/chat/completions', '/v1/chat/completions']);
 });
 
-test('a window that is set larger than the one of the server is a problem', async () => {
+test("a configured window larger than the server's is a problem", async () => {
   const props = json(200, { default_generation_settings: { n_ctx: 4_096 } });
   const { code, out } = await doctor(
     { models: serves({ owned_by: 'llamacpp' }), chat: note, props },
@@ -184,7 +184,7 @@ test('a window that is set larger than the one of the server is a problem', asyn
   expect(code).toBe(1);
 });
 
-test('an answer that does not stream, and a server that is not there, are said as such', async () => {
+test('an answer that does not stream, and an unreachable server, are reported as such', async () => {
   const project = openProject({ api: { base_url: 'http://127.0.0.1:9/v1', provider_model: model } });
 
   const [page, away] = [
@@ -197,7 +197,7 @@ test('an answer that does not stream, and a server that is not there, are said a
   expect([page.code, away.code]).toEqual([1, 1]);
 });
 
-test('where there is no model to try it says why', async () => {
+test('without a model to test, doctor says why', async () => {
   const [noKey, scripted] = [
     await openProject({ api: { provider_model: model } }).agent('doctor', '--model', '--json'),
     await openProject().agentWith({ OPENAI_API_KEY: key }, 'doctor', '--model'),
@@ -248,7 +248,7 @@ test.each<[string, Asked, RegExp]>([
   expect(code).toBe(1);
 });
 
-test('with what it said to set, nothing is left to say', async () => {
+test('with the suggested settings, doctor finds no problem', async () => {
   const chat: Asked = (body) => ('stream_options' in body ? misunderstood('stream_options') : note);
 
   const { code, out } = await doctor({ models: serves({}), chat }, { compat: { stream_options: false } }, '--json');
@@ -257,7 +257,7 @@ test('with what it said to set, nothing is left to say', async () => {
   expect(JSON.parse(out).probes[0].needs).toEqual({});
 });
 
-test('with auto, a server of responses alone is fine', async () => {
+test('with auto, a server with responses alone is fine', async () => {
   const { code, out } = await doctor({ models: serves({}), responses: note });
 
   expect(out).toMatch(/ok +protocol +responses, since the server lacks chat/);

@@ -197,7 +197,7 @@ test.each(Object.entries(provoked))('%s', async (name, [rpc, exit, provoke]) => 
   expect(`${ended.err}${JSON.stringify(answer)}`).not.toMatch(/\n\s+at |node_modules/);
 });
 
-test('what fails before a method has its HTTP status, its name, and no stack', async () => {
+test('an error before a method has its HTTP status, its name, and no stack', async () => {
   const project = open();
   await project.agent('server', 'start');
   const post = (body: string, headers: Record<string, string> = {}) =>
@@ -250,7 +250,7 @@ test.each([
   ['loop_detected', 'repeats', []],
   ['model_failed', 'gives up', []],
   ['verify_failed', 'done', ['--verify', 'exit 3']],
-])('an attempt that ends with %s ends the CLI with 1, and the task says why', async (code, title, flags) => {
+])('an attempt that ends with %s makes the CLI exit with 1, and the task says why', async (code, title, flags) => {
   const project = open();
   const id = await created(project, title);
 
@@ -264,7 +264,7 @@ test.each([
   expect((await call(project, 'status', { task_id: id })).result).toMatchObject({ status: 'failed', error: { code } });
 });
 
-test('an answer that was cut at its token limit ends the CLI with 1, and nothing of it is carried out', async () => {
+test('an answer cut at its token limit makes the CLI exit with 1, and none of its calls runs', async () => {
   const call = { name: 'bash', arguments: '{"command":"touch cut"}' };
   const { baseURL } = await startModelServer(() => ({ kind: 'answer', calls: [call], finish: 'length' }));
   const project = openProject({ api: { base_url: baseURL } });
@@ -281,7 +281,7 @@ test('an answer that was cut at its token limit ends the CLI with 1, and nothing
 const mounted = (folder: string, ...options: readonly string[]): boolean =>
   spawnSync('mount', ['-t', 'tmpfs', '-o', options.join(','), 'tmpfs', folder]).status === 0;
 
-test('a state folder that cannot be written is said by name, and nothing is left behind', async () => {
+test('a state folder that cannot be written is named in the error, and nothing is left behind', async () => {
   const project = open();
   const file = join(temporaryFolder(), 'a-file');
   writeFileSync(file, '');
@@ -316,7 +316,7 @@ test('a state folder on a read-only file system is said by name', async (context
   });
 });
 
-test('a full state folder is said by name, what was acknowledged stays, and space brings it back', async (context) => {
+test('a full state folder is named in the error, acknowledged tasks stay, and free space restores service', async (context) => {
   const project = open();
   mkdirSync(project.stateDir, { mode: 0o700 });
   if (!mounted(project.stateDir, 'size=1m', 'mode=0700')) context.skip('needs the right to mount a small file system');

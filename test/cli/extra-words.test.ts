@@ -31,7 +31,7 @@ test.each<[readonly string[], string, string]>([
   expect(existsSync(join(root, '.beads', 'issues.jsonl')) || existsSync(stateDir)).toBe(false);
 });
 
-test('a running server changes nothing about words too many, and dependencies may be written in three ways', async () => {
+test('extra words are refused with a running server too, and dependencies can be written in three ways', async () => {
   const { agent } = openProject();
   const [one, two] = [(await agent('create', 'one')).out.trim(), (await agent('create', 'two')).out.trim()];
   await agent('server', 'start');

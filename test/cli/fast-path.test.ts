@@ -9,7 +9,7 @@ test.each([
   [['list', '--json', '--status', 'queued'], { command: 'list', json: true, status: 'queued' }],
   [['show', 'bd-a1'], { command: 'show', json: false, taskId: 'bd-a1' }],
   [['show', '--json', 'bd-a1'], { command: 'show', json: true, taskId: 'bd-a1' }],
-])('%j is taken', (words, look) => {
+])('%j takes the fast path', (words, look) => {
   expect(parseLook(words)).toEqual(look);
 });
 
@@ -29,7 +29,7 @@ test.each([
   expect(parseLook(words)).toBeNull();
 });
 
-test('both ways say the same, byte for byte', async () => {
+test('both paths print the same bytes', async () => {
   const project = openProject();
   const [one, two] = [await project.agent('create', 'one'), await project.agent('create', 'two\nlines')];
   await project.agent('dep', 'add', two.out.trim(), one.out.trim());

@@ -3,7 +3,7 @@ import { openProject } from '../support/cli.ts';
 
 /** `--json`: one JSON value on stdout, an object with `error` where a command is refused (CONTRACT 7). */
 
-test('stop says in one value what became of the server', async () => {
+test('stop prints one value with the end of the server', async () => {
   const { agent, serverFile } = openProject();
 
   const none = await agent('server', 'stop', '--json');
@@ -15,7 +15,7 @@ test('stop says in one value what became of the server', async () => {
   expect([stopped.code, JSON.parse(stopped.out)]).toEqual([0, { running: false, stopped: true, pid }]);
 });
 
-test('every command that works on files alone answers with one value', async () => {
+test('every command that needs no server prints one value', async () => {
   const { agent } = openProject();
   const id = JSON.parse((await agent('create', 'one', '--json')).out).task_id;
   const other = JSON.parse((await agent('create', 'two', '--json')).out).task_id;
@@ -54,7 +54,7 @@ test.each([
   [['list', '--project', '/nowhere/at/all']],
   [['completion', 'bash']],
   [['completion', 'tcsh']],
-])('a wrong use is refused with 2, an error object and the same words on stderr: %j', async (words) => {
+])('wrong usage is refused with 2, an error object and the same text on stderr: %j', async (words) => {
   const { agent } = openProject();
 
   const { code, out, err } = await agent(...words, '--json');

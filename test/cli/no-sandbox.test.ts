@@ -48,6 +48,6 @@ test.skipIf(!can).each([
 test.skipIf(!can).each([
   ['bubblewrap', withoutBubblewrap],
   ['/proc', withoutProc],
-])('without %s a run goes by the settings that the refusal names', async (_, through) => {
+])('without %s a run works with the settings that the refusal names', async (_, through) => {
   expect(await runOf(unheld, through)).toMatchObject({ code: 0, out: expect.stringContaining('complete') });
 });

@@ -3,7 +3,7 @@ import { openProject } from '../support/cli.ts';
 
 /** CONTRACT 7: task commands that need no agent work without a server. */
 
-test('a closed task is reopened in the files, and the next server goes on from there', async () => {
+test('a closed task is reopened in the files, and the next server continues from there', async () => {
   const { agent, serverFile } = openProject();
   const id = (await agent('create', 'one')).out.trim();
   await agent('close', id);
@@ -42,7 +42,7 @@ test('a task that an attempt completed is reopened in the files, and runs again 
   expect(shown).toMatchObject({ status: 'complete', attempt: 2 });
 });
 
-test('wait needs no server for tasks that are over, and none for ids that do not exist', async () => {
+test('wait needs no server for ended tasks and missing ids', async () => {
   const { agent, serverFile } = openProject();
   const [over, open] = [(await agent('create', 'one')).out.trim(), (await agent('create', 'two')).out.trim()];
   await agent('close', over);

@@ -29,7 +29,7 @@ const idleSocket = (url: string): Socket => {
   return socket;
 };
 
-test('300 idle sockets keep nobody out of a server that may open 256 files', async () => {
+test('300 idle sockets keep nobody out of a server with a limit of 256 files', async () => {
   const project = openProject();
   const url = await serve(project, ['/bin/sh', '-c', 'ulimit -n 256; exec "$@"', 'sh']);
 
@@ -60,7 +60,7 @@ const listeningOf = (pid: number): readonly string[] => {
   );
 };
 
-test('the server listens at its port on 127.0.0.1 and ::1, and nowhere else', async () => {
+test('the server listens on 127.0.0.1 and ::1, and on no other address', async () => {
   const project = openProject();
   const url = await serve(project);
   const port = Number(new URL(url).port).toString(16).toUpperCase().padStart(4, '0');
@@ -75,7 +75,7 @@ test('the server listens at its port on 127.0.0.1 and ::1, and nowhere else', as
 const isTried = isLong || process.env['AGENT_TEST_SECURITY'] !== undefined;
 
 test.runIf(isTried)(
-  'requests that never end are closed, and nobody waits for them',
+  'endless requests are closed, and delay nobody',
   async () => {
     const url = await serve(openProject());
     const began = performance.now();
@@ -110,7 +110,7 @@ test.runIf(isTried)(
   60_000,
 );
 
-test('a token file that vanishes or opens up is said in /health, and the server goes on with its token', async () => {
+test('a token file that is missing or readable by others shows in /health, and the server keeps its token', async () => {
   const project = openProject();
   const url = await serve(project);
   const file = join(project.stateDir, 'token');
@@ -138,7 +138,7 @@ test('a token file that vanishes or opens up is said in /health, and the server 
   expect(mended).toEqual(well);
 });
 
-test('a rotated token is taken out of texts from then on, and the old one still is', () => {
+test('both the rotated and the old token are removed from texts', () => {
   const file = join(temporaryFolder(), 'token');
   const tokens = createTokenSource(file);
   const redact = createRedactor(tokens.all);
@@ -175,7 +175,7 @@ const withRemote = async (url: string) => {
   return root;
 };
 
-test('a credential in the address of a remote is found, also in a header, and taken out of texts', async () => {
+test("a credential in a remote's address or header is found, and removed from texts", async () => {
   const root = await withRemote('https://bob:tok%40en-12345@example.org/x.git');
   const redact = createRedactor(remoteSecrets(root));
   const header = 'AUTHORIZATION: basic c2VjcmV0LWhlYWRlcg==';
@@ -198,7 +198,7 @@ test.each([
   expect(remoteCredentials(await withRemote(url))).toEqual([]);
 });
 
-test('doctor warns of a credential in the address of a remote, and does not show it', async () => {
+test("doctor warns of a credential in a remote's address, and does not show it", async () => {
   const project = openProject();
   rmSync(join(project.root, '.git'), { recursive: true });
   await execa('git', ['init', '-q', project.root]);

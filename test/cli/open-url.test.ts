@@ -5,7 +5,7 @@ import { openProject } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 import { hostileUrls } from './handler/hostile-urls.ts';
 
-test('what is no link of ours ends with 2 and one line, and touches nothing', async () => {
+test('an invalid link ends with 2 and one line, and changes nothing', async () => {
   const { agent, stateDir, root } = openProject();
   const urls = hostileUrls.filter((url) => !url.includes('\0'));
   const words = [...urls.map((url) => ['--', url]), [], ['agent://task/bd-a1b2'], ['--', 'agent://task/bd-a1', 'x']];
@@ -53,7 +53,7 @@ const banner = async (project: ReturnType<typeof openProject>, env: NodeJS.Proce
 const why = process.platform === 'linux' ? '' : ' (skipped: desktop entries are read on Linux only)';
 
 test.skipIf(why !== '')(
-  `the first start registers agent:// links, the second does not again, and where there is no desktop it says so${why}`,
+  `the first start registers agent:// links, the second does not; without a desktop a note says so${why}`,
   async () => {
     const home = temporaryFolder();
     const desktop = { HOME: home, DISPLAY: ':0', XDG_DATA_HOME: '', XDG_CONFIG_HOME: '', SUDO_UID: '', SUDO_USER: '' };

@@ -23,7 +23,7 @@ test.each([
   ['an empty folder', (git: string) => mkdirSync(git)],
   ['a file that points nowhere', (git: string) => writeFileSync(git, 'gitdir: /nowhere\n')],
   ['a folder without objects', (git: string) => [mkdirSync(git), writeFileSync(join(git, 'HEAD'), 'ref: x\n')]],
-])('a .git that is %s makes no project of the folder above', (_, plant) => {
+])('a .git that is %s does not make the folder above a project', (_, plant) => {
   const { mine, deep } = setUp();
   plant(join(mine, '.git'));
 
@@ -69,7 +69,7 @@ test.each([
 });
 
 test.skipIf(!isRoot)(
-  'what a group of other users may write stops the search, and what belongs to others is no project',
+  "a folder that other users may write stops the search, and another user's folder is no project",
   async () => {
     const { shared, mine, deep } = setUp();
     await repository(shared);
@@ -91,7 +91,7 @@ test.skipIf(!isRoot)(
   },
 );
 
-test('the private group of the user is nobody else', async () => {
+test("the user's private group counts as the user", async () => {
   const { mine, deep } = setUp();
   await repository(mine);
   chmodSync(mine, 0o775);

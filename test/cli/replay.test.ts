@@ -27,7 +27,7 @@ test('a run can be replayed, with and without a server, whole and up to a point'
   });
 });
 
-test('a journal that was changed is found out', async () => {
+test('a changed journal is detected', async () => {
   const { agent, stopServer, stateDir } = openProject();
   const id = (await agent('create', 'Do it')).out.trim();
   await agent('engineer', id);
@@ -43,7 +43,7 @@ test('a journal that was changed is found out', async () => {
   expect(err).toMatch(/at \d+ the task comes to .* by xstate\.error\.actor\.claim/);
 });
 
-test.each(['-1', '1.5', 'x'])('a place %s in the journal is refused', async (at) => {
+test.each(['-1', '1.5', 'x'])('an invalid --at %s is refused', async (at) => {
   const { agent } = openProject();
   const id = (await agent('create', 'Do it')).out.trim();
 

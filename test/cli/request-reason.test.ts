@@ -6,7 +6,7 @@ import { openProject } from '../support/cli.ts';
 /** The lines of the logs that a server wrote about what people asked. */
 const asked = (logs: string): readonly string[] => logs.match(/a person asked to .*/g) ?? [];
 
-test('why a task was reopened and retried stands in its logs, and show and explain say it', {
+test('the reason of a reopen and a retry is in the logs, in show and in explain', {
   timeout: 60_000,
 }, async () => {
   const { agent } = openProject();
@@ -32,7 +32,7 @@ test('why a task was reopened and retried stands in its logs, and show and expla
   ]);
 });
 
-test('why a task is reopened without a server stands in the tracker, and not as why it was closed', {
+test('the reason of a reopen without a server is in the tracker, not as the reason of the close', {
   timeout: 60_000,
 }, async () => {
   const { agent, root } = openProject();

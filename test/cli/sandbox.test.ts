@@ -6,7 +6,7 @@ import { openProject } from '../support/cli.ts';
 
 const { ok } = createBubblewrap({ readPaths: [], network: false }).check();
 
-test('banner and doctor say what holds commands, or that nothing does', async () => {
+test('banner and doctor name the sandbox, or its absence', async () => {
   const project = openProject({ api: { backend: 'scripted' }, sandbox: { mode: 'auto' } });
   const off = openProject();
 
@@ -24,7 +24,7 @@ test('banner and doctor say what holds commands, or that nothing does', async ()
   expect(banner).toMatch(/sandbox +off: commands run as you, unconfined/);
 });
 
-test('a sandbox that is required and cannot be keeps the server from starting', async () => {
+test('a required sandbox that does not work prevents the start of the server', async () => {
   const { server, agent } = openProject({ sandbox: { mode: 'required' } });
   if (ok) {
     expect((await agent('server', 'start')).code).toBe(0);
@@ -36,7 +36,7 @@ test('a sandbox that is required and cannot be keeps the server from starting', 
   });
 });
 
-test('doctor --sandbox prints each probe, and has nothing to try where there is none', async () => {
+test('doctor --sandbox prints each probe, and says so where there is no sandbox', async () => {
   const held = await openProject({ sandbox: { mode: 'auto' } }).agent('doctor', '--sandbox');
   const off = await openProject().agent('doctor', '--sandbox', '--json');
 
@@ -78,7 +78,7 @@ test.each([{ mode: 'none' }, { read_paths: ['src'] }, { netwrk: true }, { memory
   },
 );
 
-test('--network is refused where the configuration does not leave it to callers', async () => {
+test('--network is refused unless the configuration allows it', async () => {
   const project = openProject({ api: { backend: 'scripted' } });
   const id = (await project.agent('create', 'a task')).out.trim();
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 
-test('the status of a server is said in a few lines, with its log, which outlives it', async () => {
+test('the status of a server takes a few lines, with its log, which remains after the stop', async () => {
   const { agent, serverFile, stateDir, root, stopServer } = openProject();
   const never = await agent('server', 'status');
   await agent('server', 'start');

@@ -22,7 +22,7 @@ const open = (workspace: object = {}, files = [{ path: 'b.txt', content: 'new\n'
   return project;
 };
 
-test('what an attempt changed is shown as a patch that git takes, and merged on demand, also without a server', {
+test("an attempt's changes are shown as a patch that git accepts, and merged on demand, also without a server", {
   timeout: 60_000,
 }, async () => {
   const { agent, root, stopServer } = open();
@@ -47,7 +47,7 @@ test('what an attempt changed is shown as a patch that git takes, and merged on 
   expect(JSON.parse(again.out)).toEqual({ task_id: id, attempt: 1, status: 'nothing' });
 });
 
-test('diff names first what other programs run, and git still takes the patch', { timeout: 60_000 }, async () => {
+test('diff names protected files first, and git still accepts the patch', { timeout: 60_000 }, async () => {
   const { agent, root, stopServer } = open(
     {},
     ['b.txt', '.github/workflows/ci.yml', 'pkg/.npmrc', '-- a\n/.env'].map((path) => ({ path, content: 'new\n' })),
@@ -72,7 +72,7 @@ test('diff names first what other programs run, and git still takes the patch', 
   expect(gitIn(root, 'status', '--porcelain', '--untracked-files=all').split('\n')).toContain('?? pkg/.npmrc');
 });
 
-test('a merge that something is in the way of changes nothing, says what, and ends with exit code 4', {
+test('a merge with an obstacle changes nothing, names it, and exits with 4', {
   timeout: 60_000,
 }, async () => {
   const { agent, root } = open();
@@ -106,7 +106,7 @@ test.each([['../x'], ['/etc'], ['.git/config'], ['']])('workspace.copy refuses %
   expect([code, err]).toEqual([78, expect.stringContaining('workspace.copy.0')]);
 });
 
-test('the work of a failed attempt is merged only by force, with a server and without, also when the task was closed by hand', {
+test('the work of a failed attempt is merged only with --force, with and without a server, also after a close by hand', {
   timeout: 60_000,
 }, async () => {
   const { agent, root, stopServer } = open({}, [{ path: 'b.txt', content: 'new\n' }], 'failed');

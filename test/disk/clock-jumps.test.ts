@@ -76,7 +76,7 @@ const timesIn = (stateDir: string): readonly number[] => {
 };
 
 test(
-  'with the clock set forth and back deadlines fire in their time, and nothing is lost or spins',
+  'with the clock set forward and back deadlines fire in time, and nothing is lost or loops',
   async (context) => {
     const clock = createFakeClock();
     if (clock === null) return context.skip(needs);
@@ -135,7 +135,7 @@ test(
   60_000 + (isLong ? 24 : 0) * 15_000,
 );
 
-test('a clock that was set back while no server ran keeps no task beyond its time', async (context) => {
+test('a clock that was set back while no server ran extends no deadline', async (context) => {
   const clock = createFakeClock();
   if (clock === null) return context.skip(needs);
   const project = await openTasks();

@@ -11,7 +11,7 @@ const fullMs = isLong ? 45_000 : 300;
 const needsMount = 'needs the right to mount a small file system';
 
 test(
-  'a state folder that is full while tasks run costs nothing, and room is all that it needs',
+  'a state folder that fills up while tasks run loses nothing, and recovers with free space',
   async (context) => {
     const project = openWork();
     const disk = mountSmallDisk(project.stateDir, '16m', project.stopServer);
@@ -56,7 +56,7 @@ test(
 );
 
 test(
-  'a full .beads costs nothing, is said by name, and what was done is told when there is room',
+  'a full .beads loses nothing, is named in the error, and is updated when there is space',
   async (context) => {
     const project = openWork();
     const folder = join(project.root, '.beads');
@@ -104,7 +104,7 @@ test(
   60_000 + fullMs,
 );
 
-test('a server that has no room to start says so by name, and starts when there is room', async (context) => {
+test('a server without disk space names the folder, and starts when there is space', async (context) => {
   const project = openWork();
   const disk = mountSmallDisk(project.stateDir, '4k', project.stopServer);
   if (disk === null) return context.skip(needsMount);

@@ -7,7 +7,7 @@ import { mountSmallDisk } from './support/small-disk.ts';
 
 const needsMount = 'needs the right to mount a small file system';
 
-test('a .beads that becomes read-only under a server is said by name, and what waits goes on when it is not', async (context) => {
+test('a .beads that becomes read-only is named in the error, and waiting tasks continue when it is writable', async (context) => {
   const project = openWork();
   const folder = join(project.root, '.beads');
   const disk = mountSmallDisk(folder, '1m', project.stopServer);
@@ -45,7 +45,7 @@ test('a .beads that becomes read-only under a server is said by name, and what w
   process.stdout.write(`read-only .beads: 2 tasks ended after it, ${entries} entries without a gap\n`);
 }, 40_000);
 
-test('a state folder that is read-only is still read, keeps a server from starting, and is taken up when it is not', async (context) => {
+test('a read-only state folder can be read, prevents the start of a server, and is used again when writable', async (context) => {
   const project = openWork();
   const disk = mountSmallDisk(project.stateDir, '16m', project.stopServer);
   if (disk === null) return context.skip(needsMount);

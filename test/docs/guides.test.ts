@@ -38,7 +38,7 @@ const parse = async (line: string): Promise<void> => {
 };
 
 describe.each(guides)('%s', (page) => {
-  test('shows only commands and flags that there are', async () => {
+  test('shows only commands and flags that exist', async () => {
     for (const line of commandsOf(page)) await parse(line);
   });
 

@@ -27,7 +27,7 @@ const problemOf = (page: string, link: string): string | null => {
   return anchorsOf(target).includes(anchor) ? null : `${page}: ${link} names no heading of ${target}`;
 };
 
-test('every relative link of the docs leads to a file and a heading', () => {
+test('every relative link of the docs leads to an existing file and heading', () => {
   const links = pages.flatMap((page) =>
     [...withoutCode(textOf(page)).matchAll(/\]\(([^)\s]+)\)/g)]
       .map(([, link = '']) => link)

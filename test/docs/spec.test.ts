@@ -18,7 +18,7 @@ const filesIn = (cell: string): readonly string[] =>
 const exists = (file: string, folder: string): boolean =>
   existsSync(`${root}${folder}${file}`) || existsSync(root + file);
 
-test('every clause has its code and its test, or says that it is not there', () => {
+test('every clause names its code and its test, or says that they are missing', () => {
   expect(rows.length).toBeGreaterThan(70);
   for (const [clause, code = '', shown = '', ...more] of rows) {
     expect(clause).not.toBe('');
@@ -28,7 +28,7 @@ test('every clause has its code and its test, or says that it is not there', () 
   }
 });
 
-test('every file that is named is there', () => {
+test('every named file exists', () => {
   const missing = rows.flatMap(([, code = '', shown = '']) => [
     ...filesIn(code).filter((file) => !exists(file, 'src/')),
     ...filesIn(shown).filter((file) => !exists(file, 'test/')),

@@ -24,14 +24,14 @@ const check = (name: string, parts: readonly string[], summary: string) => {
   return { status, last: stdout.trim().split('\n').at(-1) };
 };
 
-test('there are at least twelve, of every kind', () => {
+test('there are at least twelve evals, of every kind', () => {
   expect(suite.length).toBeGreaterThanOrEqual(12);
   expect(new Set(suite.map(({ task }) => task.kind))).toEqual(
     new Set(['fix', 'feature', 'test', 'review', 'refactor', 'docs']),
   );
 });
 
-test('none can run without limits', () => {
+test('no eval runs without limits', () => {
   for (const { task } of suite) {
     expect(task.max_turns).toBeLessThanOrEqual(50);
     expect(task.max_tokens_total).toBeLessThanOrEqual(500_000);
@@ -39,14 +39,14 @@ test('none can run without limits', () => {
   }
 });
 
-test.each(names)('the checker of %s fails on the project as it is', { timeout: 60_000 }, (name) => {
+test.each(names)('the checker of %s fails on the unchanged project', { timeout: 60_000 }, (name) => {
   const { status, last } = check(name, ['project', 'change'], 'I looked at everything, and it is fine.');
 
   expect(status).toBe(1);
   expect(last).toMatch(/^(not )?ok - /);
 });
 
-test.each(names)('the checker of %s is content with the reference', { timeout: 60_000 }, (name) => {
+test.each(names)('the checker of %s passes with the reference solution', { timeout: 60_000 }, (name) => {
   const summary = readFileSync(join(evalsFolder, name, 'reference', 'summary.md'), 'utf8');
 
   const { status, last } = check(name, ['project', 'change', 'reference/files'], summary);

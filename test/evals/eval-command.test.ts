@@ -55,7 +55,7 @@ test('an agent that does nothing solves none', { timeout }, async () => {
   }
 });
 
-test('the table has a line for each and one for all', { timeout }, async () => {
+test('the table has a line per eval and a total', { timeout }, async () => {
   const { code, out } = await run(['--only', 'review-clean-change', '--repeat', '2']);
 
   expect(code).toBe(0);
@@ -80,7 +80,7 @@ const runOverHttp = async (script: object, ...args: readonly string[]) => {
   return { code, ...JSON.parse(out), requests: provider.requests };
 };
 
-test('a model of a provider is asked over HTTP, and costs what its price says', { timeout }, async () => {
+test("a provider's model is called over HTTP, and its cost follows its price", { timeout }, async () => {
   const { code, note, rows, requests } = await runOverHttp(solvingScript(readSuite()), '--only', 'fix-last-page');
 
   const [{ ok, input_tokens, output_tokens, cost_usd }] = rows;
@@ -89,7 +89,7 @@ test('a model of a provider is asked over HTTP, and costs what its price says', 
   expect(cost_usd).toBeCloseTo((input_tokens + output_tokens) / 10_000, 6);
 });
 
-test('when the money is spent nothing more is asked', { timeout }, async () => {
+test('no model call follows when the budget is spent', { timeout }, async () => {
   const args = ['--only', 'fix-last-page', '--repeat', '3', '--max-cost-usd', '0.01'];
 
   const { code, rows, requests } = await runOverHttp(solvingScript(readSuite()), ...args);

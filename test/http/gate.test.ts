@@ -91,7 +91,7 @@ test.each([
   ['cross-site in capitals', { 'sec-fetch-site': 'Cross-Site' }, 403],
   ['same-site', { 'sec-fetch-site': 'same-site' }, 403],
   ['same-origin', { 'sec-fetch-site': 'same-origin' }, 200],
-])('a browser request from %s is answered as it should be', async (_, headers, status) => {
+])('a browser request from %s gets the expected status', async (_, headers, status) => {
   const { port } = await startServer();
 
   for (const path of ['/metrics', '/health']) {
@@ -110,7 +110,7 @@ test.each([
   ['/health', 200],
   ['/health/ready', 200],
   ['/', 404],
-])('an address that a person typed gets %s only when it is no route of the API', async (path, status) => {
+])('a typed address gets %s only when it is not a route of the API', async (path, status) => {
   const { port } = await startServer();
 
   const answer = await send(port, {
@@ -219,7 +219,7 @@ test.each(['/health?x=', '/stream/', '/nowhere/'])(
   },
 );
 
-test('every answer carries the headers that keep browsers honest', async () => {
+test('every answer has the security headers for browsers', async () => {
   const { port } = await startServer();
 
   const { headers } = await send(port, { path: '/health' });
@@ -233,7 +233,7 @@ test('every answer carries the headers that keep browsers honest', async () => {
   });
 });
 
-test('the server proves who it is before anybody sends it a token', async () => {
+test('the server proves its identity before a client sends the token', async () => {
   const { port } = await startServer();
   const expected = createHmac('sha256', token).update(`abc 127.0.0.1:${port}`).digest('base64url');
 
@@ -242,7 +242,7 @@ test('the server proves who it is before anybody sends it a token', async () => 
   expect(answer.proof).toBe(expected);
 });
 
-test('the twenty-first request with a wrong token in a minute is throttled; who has the token is not', async () => {
+test('the twenty-first request with a wrong token in a minute is throttled; one with the right token is not', async () => {
   const { port, logged } = await startServer();
   const wrong = () => send(port, { headers: { authorization: 'Bearer wrong' } });
   const first: number[] = [];
@@ -272,7 +272,7 @@ test.each([
     'invalid_request',
   ],
   ['no Host', 'GET /health HTTP/1.1\r\nConnection: close\r\n\r\n', 403, 'forbidden'],
-])('%s is answered in the form of every other error', async (_, bytes, status, code) => {
+])('%s gets an error in the usual form', async (_, bytes, status, code) => {
   const { port } = await startServer();
 
   const { line, headers, body } = await answerTo(port, bytes);

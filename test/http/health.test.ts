@@ -4,7 +4,7 @@ import { createJournal } from '../../src/actors/journal/journal.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { addHealthRoutes } from '../../src/http/health.ts';
 
-test('GET /health says what could not be written, and writes nothing itself', async () => {
+test('GET /health reports failed writes, and writes nothing itself', async () => {
   const store = createSqliteStore({ file: ':memory:' });
   const journal = createJournal(store, { onError: () => {}, onListenerError: () => {} });
   const commit = vi.spyOn(store, 'commit').mockImplementation(() => {

@@ -29,7 +29,7 @@ const connectInspector = async (base: string) => {
 
 type Seen = Readonly<Record<string, unknown>> & { readonly type: string };
 
-test('the official inspector sees the machines of a task, from their definitions to the end', async () => {
+test("the official inspector sees a task's machines from their definitions to the end", async () => {
   const server = await startServer({ inspect: true, turns: [finish()] });
   const { task_id } = (await server.call('create', { description: 'a task' })).result;
   const receiver = await connectInspector(server.base);
@@ -69,7 +69,7 @@ test('the official inspector sees the machines of a task, from their definitions
     });
 });
 
-test('the stream wants the token, holds no secret, and is there only when it was asked for', async () => {
+test('the inspection stream needs the token, contains no secret, and exists only with --inspect', async () => {
   const server = await startServer({ inspect: true, turns: [finish('the password is hunter2')] });
   const { task_id } = (await server.call('create', { description: 'a task' })).result;
   const refused = await fetch(`${server.base}/inspect`);

@@ -150,7 +150,7 @@ test.each([
   ['400,000 levels', '['.repeat(400_000), 400, -32600, 'invalid_request'],
   ['an empty batch', '[]', 400, -32600, 'invalid_request'],
   ['21 requests', JSON.stringify(Array.from({ length: 21 }, () => rpc('list'))), 400, -32600, 'invalid_request'],
-])('%s is answered as JSON-RPC says', async (_, body, status, code, name) => {
+])('%s gets the answer that JSON-RPC specifies', async (_, body, status, code, name) => {
   const { post } = await startServer();
 
   const answer = await post(body);
@@ -158,7 +158,7 @@ test.each([
   expect(answer).toMatchObject({ status, body: { jsonrpc: '2.0', error: { code, data: { code: name } } } });
 });
 
-test('whatever a body holds is answered, never as a fault of the server, and the server goes on', async () => {
+test('any body gets an answer, never an internal error, and the server keeps running', async () => {
   const { post, base } = await startServer();
   const method = fc.constantFrom(...servedMethods.filter((name) => name !== 'discovery'), 'constructor', '__proto__');
   const key = fc.constantFrom('task_id', 'task', 'role', 'description', 'options', 'limit', 'attempt', '__proto__');
@@ -181,7 +181,7 @@ test('whatever a body holds is answered, never as a fault of the server, and the
   expect((await fetch(`${base}/health`)).status).toBe(200);
 }, 30_000);
 
-test('a notification is carried out and answered with nothing', async () => {
+test('a notification is executed and gets no answer', async () => {
   const { post, tracker } = await startServer();
 
   const answer = await post({ jsonrpc: '2.0', method: 'create', params: { description: 'quietly' } });
@@ -190,7 +190,7 @@ test('a notification is carried out and answered with nothing', async () => {
   expect(await tracker.list()).toHaveLength(1);
 });
 
-test('a batch answers call by call, a batch of one as an array, broken ones by name', async () => {
+test('a batch gets an answer per call, a batch of one gets an array, and broken calls get named errors', async () => {
   const { post } = await startServer();
 
   const one = await post([rpc('list', {}, 'a')]);
@@ -204,7 +204,7 @@ test('a batch answers call by call, a batch of one as an array, broken ones by n
   ]);
 });
 
-test('a request id answers as the first time and starts nothing', async () => {
+test('a repeated request id gets the first answer and starts nothing', async () => {
   const { call, store } = await startServer({ turns: [finish()] });
   const { result: task } = await call('create', { description: 'once' });
   const params = { task_id: task.task_id, role: 'engineer', request_id: 'r-1' };
@@ -217,7 +217,7 @@ test('a request id answers as the first time and starts nothing', async () => {
   expect(begun).toHaveLength(1);
 });
 
-test('a task that somebody else holds is not cancelled', async () => {
+test('a task with another holder is not cancelled', async () => {
   const { call, root, ledger } = await startServer({ turns: [finish()] });
   const { result: task } = await call('create', { description: 'theirs' });
   const amy = somebodyElse(root, 'amy', ledger);
@@ -229,7 +229,7 @@ test('a task that somebody else holds is not cancelled', async () => {
   expect((await call('status', { task_id: task.task_id })).result.status).toBe('started');
 });
 
-test('a label that says how an attempt ended is not given to a new task', async () => {
+test('a new task cannot have a label that marks the end of an attempt', async () => {
   const { call } = await startServer();
 
   const { error } = await call('create', { description: 'new', labels: ['ours', 'agent-failed'] });
@@ -238,7 +238,7 @@ test('a label that says how an attempt ended is not given to a new task', async 
   expect((await call('list', {})).result.tasks).toEqual([]);
 });
 
-test('a request with free text that was refused finds its task when it comes again', async () => {
+test('a repeated free-text request after a refusal finds its task', async () => {
   const { call, system } = await startServer({ turns: [finish()], options: { queueLimit: 0 } });
   const params = { task: 'Do it once', role: 'engineer', request_id: 'r-2' };
 
@@ -252,7 +252,7 @@ test('a request with free text that was refused finds its task when it comes aga
   expect(refused.map(({ error }) => error.data.task_id)).toEqual([result.task_id, result.task_id]);
 });
 
-test('a full queue is an answer with 200 that says when to ask again', async () => {
+test('a full queue is an error with status 200 and a time to retry', async () => {
   const { base, headers } = await startServer({ options: { queueLimit: 0 } });
   const call = { jsonrpc: '2.0', id: 1, method: 'execute', params: { task: 'Do it', role: 'engineer' } };
   const ask = (body: object) => fetch(`${base}/a2a/execute`, { method: 'POST', headers, body: JSON.stringify(body) });
@@ -278,7 +278,7 @@ test('an internal error shows no details', async () => {
   expect(JSON.stringify(logged.map(({ facts }) => String(facts['error'])))).toContain('secret detail');
 });
 
-test('explain evaluates the guards on what is true now, and changes nothing', async () => {
+test('explain evaluates the guards on present facts, and changes nothing', async () => {
   const { call, store } = await startServer({ turns: [finish()] });
   const { result: first } = await call('create', { description: 'first' });
   const { result: second } = await call('create', { description: 'second', dependencies: [first.task_id] });
@@ -310,7 +310,7 @@ test('explain evaluates the guards on what is true now, and changes nothing', as
   );
 });
 
-test('explain names what is allowed now of a task that somebody closed and opened in the tracker', async () => {
+test('explain names the allowed commands of a task that was closed and opened in the tracker', async () => {
   const { call, root, ledger } = await startServer({ turns: [finish()] });
   const { result: task } = await call('create', { description: 'by hand' });
   const amy = somebodyElse(root, 'amy', ledger);

@@ -39,7 +39,7 @@ test('a cancelled task is counted as cancelled, and not as failed', async () => 
   });
 });
 
-test('the counters are what can be counted in the journal, and the mean is of what completed', async () => {
+test("the counters equal the journal's events, and the mean covers completed tasks", async () => {
   const slow = { calls: [{ tool: 'bash', arguments: { command: 'sleep 0.3' } }] };
   const server = await startServer({ turns: [slow, finish()], options: { cap: 1 } });
   const [done, doomed] = [await begin(server), await begin(server, 'reviewer')];
@@ -72,7 +72,7 @@ test('the counters are what can be counted in the journal, and the mean is of wh
   expect(counted['uptime_seconds']).toBeLessThan(60);
 });
 
-test('health is asked, not assumed: a tracker that cannot be used degrades it, by name', async () => {
+test('health checks the tracker, and an unavailable one degrades it by name', async () => {
   const server = await startServer();
   const health = async () => (await (await fetch(`${server.base}/health`)).json()) as object;
   await server.call('create', { description: 'a task' });

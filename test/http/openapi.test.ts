@@ -29,7 +29,7 @@ const problems = async ({ base, headers }: Server) => {
   };
 };
 
-test('real requests and answers of every method are what the description says', async () => {
+test('real requests and answers of every method match the description', async () => {
   const ask = { calls: [{ tool: 'ask', arguments: { question: 'red or blue?' } }] };
   const server = await startServer({ turns: [ask, finish('so blue')] });
   const { of } = await problems(server);
@@ -79,7 +79,7 @@ test.each([
   ['an unknown method', { jsonrpc: '2.0', id: 1, method: 'fly' }],
   ['no request', {}],
   ['no JSON', '{'],
-])('the answer to %s is what the description says', async (_, request) => {
+])('the answer to %s matches the description', async (_, request) => {
   const server = await startServer();
   const { of } = await problems(server);
 
@@ -146,6 +146,6 @@ test('too many requests and too many streams are described', async () => {
   for (const response of held) await response.body?.cancel();
 });
 
-test('the description says which server it is of', () => {
+test('the description names its server', () => {
   expect(openApiDocument('agent-task-server', '2.1.0')).toMatchObject({ openapi: '3.1.0', info: { version: '2.1.0' } });
 });

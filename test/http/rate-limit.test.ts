@@ -5,7 +5,7 @@ import { startServer } from '../support/running.ts';
 const granted = (mayAsk: () => boolean, asked: number): number =>
   Array.from({ length: asked }, mayAsk).filter(Boolean).length;
 
-test('twice the rate may come at once, then the rate, and an idle hour saves up no more than that', () => {
+test('a burst may have twice the rate, then the rate applies, and an idle hour saves no more', () => {
   let now = 0;
   const mayAsk = createRateLimit(
     () => 50,
@@ -21,7 +21,7 @@ test('twice the rate may come at once, then the rate, and an idle hour saves up 
   expect([atOnce, aSecondLater, anHourLater]).toEqual([100, 50, 100]);
 });
 
-test('a smaller rate counts from the next request', () => {
+test('a smaller rate applies from the next request', () => {
   let rate = 50;
   const mayAsk = createRateLimit(
     () => rate,
@@ -34,7 +34,7 @@ test('a smaller rate counts from the next request', () => {
   expect(granted(mayAsk, 200)).toBe(2);
 });
 
-test('requests over the rate are refused with when to come back; a wrong token uses nothing up, health is not counted', async () => {
+test('requests over the rate are refused with a time to retry; wrong tokens and health checks do not count', async () => {
   const { base, headers } = await startServer({ requestsPerSecond: 1 });
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'list', params: {} });
   const ask = (authorization: string) =>

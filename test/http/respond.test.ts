@@ -24,7 +24,7 @@ const untilAsked = async (server: Server, id: string, event: string) => {
   return frames.at(-1)?.body.data as { input_id: string };
 };
 
-test('an agent that asks waits for the answer and goes on with it', async () => {
+test('an agent that asks waits for the answer and continues with it', async () => {
   const server = await startServer({ turns: [question, finish('so blue')] });
   const id = await running(server);
   const asked = await untilAsked(server, id, 'input_required');
@@ -65,7 +65,7 @@ const hearing = (turns: readonly Turn[], heard: string[]): Model => ({
   },
 });
 
-test('what the person says reaches the model', async () => {
+test("a person's answer reaches the model", async () => {
   const heard: string[] = [];
   const server = await startServer({ model: hearing([question, finish('ok')], heard) });
   const id = await running(server);
@@ -80,7 +80,7 @@ test('what the person says reaches the model', async () => {
 test.each([
   ['allow', 'complete', true],
   ['deny', 'complete', false],
-] as const)('a call that needs leave is made only when a person says so: %s', async (decision, status, made) => {
+] as const)('a call that needs approval runs only when a person allows it: %s', async (decision, status, made) => {
   const server = await startServer({
     turns: [command('echo made > made.txt'), finish()],
     role: { approvals: ['bash'] },
@@ -103,7 +103,7 @@ test.each([
 test.each([
   ['a question', question, { question: 'red or blue?' }],
   ['a request for leave', command('touch made'), { question: expect.stringContaining('May it?') }],
-])('%s that nobody answers fails the attempt in time, says so, and nothing is done', async (_, asking, facts) => {
+])('%s that nobody answers fails the attempt in time with a reason, and nothing runs', async (_, asking, facts) => {
   const server = await startServer({
     turns: [asking, finish()],
     options: { answerMs: 50 },
@@ -117,7 +117,7 @@ test.each([
   expect(existsSync(join(server.root, 'made'))).toBe(false);
 });
 
-test('calls for which nobody gives leave in time are not made, and the agent goes on', async () => {
+test('calls that nobody approves in time are not made, and the agent continues', async () => {
   const server = await startServer({
     turns: [command('touch made'), finish('without')],
     options: { answerMs: 50, defaultDecision: 'deny' },
@@ -135,7 +135,7 @@ test('calls for which nobody gives leave in time are not made, and the agent goe
   expect(existsSync(join(server.root, 'made'))).toBe(false);
 });
 
-test('what counts as the answer when nobody gives one reaches the model, which is told so', async () => {
+test('the default answer reaches the model, marked as such', async () => {
   const heard: string[] = [];
   const turns = [question, finish('by myself')];
   const server = await startServer({
@@ -151,7 +151,7 @@ test('what counts as the answer when nobody gives one reaches the model, which i
   expect(heard.at(-1)).toBe('Nobody answered in time. This counts as the answer:\n\nDecide by yourself.');
 });
 
-test('an answer to an attempt that is over does not reach the next one, which asks the same', async () => {
+test('an answer to an ended attempt does not reach the next one with the same question', async () => {
   const server = await startServer({ turns: [question, finish('so it is')] });
   const id = await running(server);
   await untilAsked(server, id, 'input_required');
@@ -204,7 +204,7 @@ test.each([
   expect((await server.call('status', { task_id: id })).result.phase).toBe('awaiting_input');
 });
 
-test('an answer to a task that waits for nobody names its state', async () => {
+test('an answer to a task without a question names its state', async () => {
   const server = await startServer({ turns: [hang] });
   const queued = (await server.call('create', { description: 'idle' })).result.task_id;
   const busy = await running(server);

@@ -91,7 +91,7 @@ test('snapshots are forwarded after every transition, with state value, tags and
   });
 });
 
-test('cut at every frame and resumed by Last-Event-ID, nothing is missing and nothing comes twice', async () => {
+test('a stream cut at every frame and resumed by Last-Event-ID misses and repeats nothing', async () => {
   const server = await startServer({ turns: [tool, finish()] });
   const id = await newTask(server);
   await server.call('execute', { task_id: id, role: 'engineer' });
@@ -109,7 +109,7 @@ test('cut at every frame and resumed by Last-Event-ID, nothing is missing and no
   expect(byQuery.flatMap(({ id: seq }) => (seq === null ? [] : [seq]))).toEqual(whole.slice(4));
 });
 
-test('early and late readers of a running task all see it end', async () => {
+test('early and late readers of a running task all see its end', async () => {
   const server = await startServer({ turns: [tool, tool, finish()] });
   const id = await newTask(server);
   const url = `${server.base}/stream/${id}`;
@@ -134,7 +134,7 @@ test('a stream without an id starts with the latest snapshot of a running task',
   await server.call('cancel', { task_id: id });
 });
 
-test('a task that the journal does not know starts with a snapshot that can be resumed from', async () => {
+test('the stream of a task without journal entries starts with a snapshot that can be resumed from', async () => {
   const server = await startServer({ turns: [finish()] });
   const [other, id] = [await newTask(server), await newTask(server)];
   await server.call('execute', { task_id: other, role: 'engineer' });
@@ -157,7 +157,7 @@ test('a task that the journal does not know starts with a snapshot that can be r
   );
 });
 
-test('the stream of a task that was closed before we knew it shows it and ends', async () => {
+test('the stream of a task that was closed elsewhere shows it and ends', async () => {
   const server = await startServer();
   const id = await newTask(server);
   await server.tracker.close(id as TaskId, 'by hand');
@@ -207,7 +207,7 @@ test.each([
   ['?after=abc', {}, 'after: expected a frame id'],
   ['?after=1', { 'last-event-id': 'abc' }, 'Last-Event-ID: expected a frame id'],
   ['?after=999999', {}, 'after: this server has not sent that frame'],
-])('of %s with %j the bad one is named', async (query, extra, message) => {
+])('the bad one of %s with %j is named', async (query, extra, message) => {
   const server = await startServer();
 
   const response = await fetch(`${server.base}/stream${query}`, { headers: { ...server.headers, ...extra } });
@@ -215,7 +215,7 @@ test.each([
   expect(((await response.json()) as { error: { message: string } }).error.message).toMatch(new RegExp(`^${message}`));
 });
 
-test('the stream of a run that somebody else makes needless ends, also when the tracker is asked before it is watched', async () => {
+test('the stream of a task that somebody else closes ends, also when the tracker is read before the watch', async () => {
   const { call, base, headers, root, ledger } = await startServer({ turns: [hang], options: { cap: 1 } });
   const amy = somebodyElse(root, 'amy', ledger);
   const [busy, waiting] = [
@@ -233,7 +233,7 @@ test('the stream of a run that somebody else makes needless ends, also when the 
   expect((await call('explain', { task_id: waiting })).result.state).toBe('complete');
 });
 
-test('a reader joins a busy journal without gap or duplicate, whenever it comes', async () => {
+test('a reader joins a busy journal at any time without gap or duplicate', async () => {
   const server = await startServer();
   const id = await newTask(server);
   const { journal } = server.system;
@@ -256,7 +256,7 @@ test('a reader joins a busy journal without gap or duplicate, whenever it comes'
     );
 });
 
-test('a reader that falls behind gets a gap with where to resume, and misses nothing', async () => {
+test('a reader that falls behind gets a gap with the id to resume from, and misses nothing', async () => {
   const server = await startServer();
   const id = await newTask(server);
   const socket = connect(server.port, '127.0.0.1');
@@ -292,7 +292,7 @@ test('a reader that falls behind gets a gap with where to resume, and misses not
   expect([...seen, ...after]).toEqual(Array.from({ length: 200 }, (_, index) => index + 1));
 });
 
-test('a server that stops ends its streams, and says so', async () => {
+test('a server that stops ends its streams with a comment', async () => {
   const server = await startServer();
   const id = await newTask(server);
   const response = await fetch(`${server.base}/stream/${id}`, { headers: server.headers });
@@ -303,7 +303,7 @@ test('a server that stops ends its streams, and says so', async () => {
   expect(await text).toMatch(/: the server stops; reconnect with Last-Event-ID\n\n$/);
 });
 
-test('GET /stream carries every task', async () => {
+test('GET /stream has the frames of every task', async () => {
   const server = await startServer({ turns: [finish()] });
   const [one, two] = [await newTask(server), await newTask(server)];
   let ends = 0;
@@ -320,7 +320,7 @@ test('GET /stream carries every task', async () => {
   expect(new Set(seen.slice(1).map(({ body }) => body.task_id))).toEqual(new Set([one, two]));
 });
 
-test('GET /stream without an id starts with the latest snapshot of each task at work, and misses nothing after it', async () => {
+test('GET /stream without an id starts with the latest snapshot of each running task, and misses nothing after it', async () => {
   const server = await startServer({ turns: [hang], options: { cap: 1 } });
   const [over, busy, waiting, untouched] = [
     await newTask(server),
@@ -348,7 +348,7 @@ test('GET /stream without an id starts with the latest snapshot of each task at 
   await server.call('cancel', { task_id: busy });
 });
 
-test('the ninth stream of a task and the eleventh of all are refused, and a place is free again after one', async () => {
+test('the ninth stream of a task and the eleventh of all are refused, until another one closes', async () => {
   const server = await startServer();
   const [one, other] = [await newTask(server), await newTask(server)];
   const open = (id: string) => fetch(`${server.base}/stream/${id}`, { headers: server.headers });
@@ -368,7 +368,7 @@ test('the ninth stream of a task and the eleventh of all are refused, and a plac
   for (const response of [...held.slice(1), again]) await response.body?.cancel();
 });
 
-test('streams of every task are bound by the limit in all alone, and a place is free again after one', async () => {
+test('streams of all tasks count against the total limit only, until one closes', async () => {
   const server = await startServer();
   const open = () => fetch(`${server.base}/stream`, { headers: server.headers });
   const held = await Promise.all(Array.from({ length: 10 }, open));
@@ -399,7 +399,7 @@ test('a comment keeps an idle stream alive', async () => {
   expect(text).toContain('\n:\n\n');
 });
 
-test('a reader that takes nothing is let go, and another gets everything', async () => {
+test('a reader that reads nothing is disconnected, and another one gets everything', async () => {
   const server = await startServer({ heartbeatMs: 60 });
   const id = await newTask(server);
   const socket = connect(server.port, '127.0.0.1');

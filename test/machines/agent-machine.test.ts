@@ -660,7 +660,7 @@ describe('edges', () => {
     expect(next.context).toMatchObject(expected ?? {});
   });
 
-  test('every edge of the chart is among them', () => {
+  test('every edge of the chart has a case', () => {
     const exercised = new Set(rows.map((row) => edgeOf(agentMachine, row)));
 
     expect(edgesOf(agentMachine).filter((edge) => !exercised.has(edge))).toEqual([]);
@@ -682,7 +682,7 @@ test.each([
     'thinking',
     null,
   ],
-])('with %s the agent goes on or ends', (_, given, to, code) => {
+])('with %s the agent continues or ends', (_, given, to, code) => {
   const next = step(agentMachine, 'acting', { ...fresh, ...given }, done('act', acted(null)));
 
   expect(pathOf(next)).toBe(to);
@@ -720,14 +720,14 @@ test.each([
     'compacting',
     null,
   ],
-])('with %s the agent thinks on, compacts or ends', (_, given, to, code) => {
+])('with %s the agent thinks, compacts or ends', (_, given, to, code) => {
   const next = step(agentMachine, 'acting', { ...fresh, ...given }, done('act', acted(null)));
 
   expect(pathOf(next)).toBe(to);
   expect(next.context.failure?.code ?? null).toBe(code);
 });
 
-test('three turns of nothing but malformed calls end it with the last problem; a good call begins the count anew', () => {
+test('three turns with only malformed calls end the attempt with the last problem; a good call resets the count', () => {
   const end = (before: object, malformed: string | null) =>
     step(agentMachine, 'acting', { ...fresh, ...before }, done('act', { ...acted(null), malformed }));
   const second = end({ strikes: 1 }, 'no such tool');
@@ -743,7 +743,7 @@ test('three turns of nothing but malformed calls end it with the last problem; a
   expect(end(second.context, null).context).toMatchObject({ strikes: 0, problem: null, failure: null });
 });
 
-test('the compaction is told for which turn it is, and what the model can read', () => {
+test('the compaction gets its turn and the size of the context window', () => {
   const compacting = step(agentMachine, 'acting', { ...fresh, conversationTokens: 900 }, done('act', acted(null)));
 
   expect(compacting.children['compact']?.getSnapshot().input).toMatchObject({ turn: 1, contextWindow: 1_000 });
@@ -756,13 +756,13 @@ test.each([
   ['no limit of tokens', { inputTokens: 999 }, { maxTokensTotal: null }, 'delegating'],
   ['no limit of cost', { costUsd: 9 }, { maxCostUsd: null }, 'delegating'],
   ['no token left', { inputTokens: 95 }, {}, 'failed'],
-])('with %s an assistant goes on or is ended', (_, spending, own, to) => {
+])('with %s an assistant continues or is ended', (_, spending, own, to) => {
   const next = step(agentMachine, 'delegating', { ...fresh, limits: { ...limits, ...own } }, reports(spending));
 
   expect(pathOf(next)).toBe(to);
 });
 
-test('an assistant is told what of the money is left', () => {
+test('an assistant gets the rest of the budget', () => {
   const of = (usage: object, maxCostUsd: number | null) =>
     step(
       agentMachine,
@@ -775,7 +775,7 @@ test('an assistant is told what of the money is left', () => {
 });
 
 test.each(['awaitingInput', 'awaitingApproval', 'awaitingDecision', 'preparing'])(
-  'a wait without limit is not ended by time: %s',
+  'a wait without limit never expires: %s',
   (from) => {
     const wait = { ...asked('input', 'input-1', 'as you like'), deadlineAt: null, resumeAt: 'awaitingInput' };
 
@@ -786,7 +786,7 @@ test.each(['awaitingInput', 'awaitingApproval', 'awaitingDecision', 'preparing']
   },
 );
 
-test('work that an attempt does not have is known from its preparation, and stays known', () => {
+test('missing work is known from the preparation of an attempt, and stays known', () => {
   const conflict = { taskId: 'bd-a2' as TaskId, branch: 'agent/bd-a2/1', files: ['a.txt'] };
   const prepared = (conflicts: readonly object[]) => done('prepare', { question: null, failure: null, conflicts });
 
@@ -799,13 +799,13 @@ test('work that an attempt does not have is known from its preparation, and stay
   expect(JSON.parse(JSON.stringify(none.context))).not.toHaveProperty('conflicts');
 });
 
-test('the wall limit does not end it a millisecond early', () => {
+test('the time limit does not end the attempt a millisecond early', () => {
   const next = step(agentMachine, 'thinking', fresh, { type: 'DEADLINE', at: at - 1 } as never);
 
   expect(pathOf(next)).toBe('thinking');
 });
 
-test('its output is the outcome of the attempt', () => {
+test('the output of the machine is the outcome of the attempt', () => {
   const well = step(agentMachine, 'acting', fresh, done('act', acted('done')));
   const badly = step(agentMachine, 'thinking', { ...fresh, modelTries: 2 }, done('think', { kind: 'failed', failure }));
 
@@ -837,7 +837,7 @@ test.each([
   expect(pathOf(step(agentMachine, from, { ...fresh, ...given }, event as never))).toBe(from);
 });
 
-test('a denial is told to the calls that needed leave, and only once', () => {
+test('a denial reaches the calls that needed approval, once', () => {
   const returning = step(
     agentMachine,
     'awaitingApproval',

@@ -28,55 +28,52 @@ const explore = <Snapshot>(
   return seen.size;
 };
 
-test.each([1, 2, 3])(
-  'four tasks and %s slots: in no state that can be reached is a slot given twice or wasted',
-  (cap) => {
-    type Snapshot = SnapshotFrom<typeof supervisorMachine>;
-    const ids = ['bd-a', 'bd-b', 'bd-c', 'bd-d'] as TaskId[];
-    const keyOf = ({ value, context }: Snapshot): string =>
-      JSON.stringify([
-        value,
-        context.waiting.map(({ taskId }) => taskId),
-        context.holding.map(({ taskId, lent }) => [taskId, lent]),
-        context.returning,
-      ]);
-    const next = (snapshot: Snapshot) => {
-      const { holding } = snapshot.context;
-      const events = ids.flatMap((taskId, index) => [
-        ...(holding.some((holder) => holder.taskId === taskId)
-          ? ['slot.lent', 'slot.wanted'].filter(() => index < 2).map((type) => ({ type, taskId }))
-          : [
-              {
-                type: 'slot.requested',
-                request: { taskId, role: 'engineer', priority: index % 2, submittedAt: index, admitted: false },
-              },
-            ]),
-        { type: 'slot.returned', taskId },
-      ]);
-      return [...events, { type: 'queue.opened' }, { type: 'drain' }].map(
-        (event) => [JSON.stringify(event), transition(supervisorMachine, snapshot, event as never)[0]] as const,
-      );
-    };
-    const first = createActor(supervisorMachine, { input: { cap, roleCaps: {}, queueLimit: 3 } }).getSnapshot();
+test.each([1, 2, 3])('four tasks and %s slots: no reachable state grants a slot twice or wastes one', (cap) => {
+  type Snapshot = SnapshotFrom<typeof supervisorMachine>;
+  const ids = ['bd-a', 'bd-b', 'bd-c', 'bd-d'] as TaskId[];
+  const keyOf = ({ value, context }: Snapshot): string =>
+    JSON.stringify([
+      value,
+      context.waiting.map(({ taskId }) => taskId),
+      context.holding.map(({ taskId, lent }) => [taskId, lent]),
+      context.returning,
+    ]);
+  const next = (snapshot: Snapshot) => {
+    const { holding } = snapshot.context;
+    const events = ids.flatMap((taskId, index) => [
+      ...(holding.some((holder) => holder.taskId === taskId)
+        ? ['slot.lent', 'slot.wanted'].filter(() => index < 2).map((type) => ({ type, taskId }))
+        : [
+            {
+              type: 'slot.requested',
+              request: { taskId, role: 'engineer', priority: index % 2, submittedAt: index, admitted: false },
+            },
+          ]),
+      { type: 'slot.returned', taskId },
+    ]);
+    return [...events, { type: 'queue.opened' }, { type: 'drain' }].map(
+      (event) => [JSON.stringify(event), transition(supervisorMachine, snapshot, event as never)[0]] as const,
+    );
+  };
+  const first = createActor(supervisorMachine, { input: { cap, roleCaps: {}, queueLimit: 3 } }).getSnapshot();
 
-    const count = explore(first, keyOf, next, ({ value, context }, by) => {
-      const { holding, waiting, returning } = context;
-      const everyone = [...holding, ...waiting].map(({ taskId }) => taskId);
-      const busy = atWork(context).length;
-      expect(busy, by).toBeLessThanOrEqual(cap);
-      expect(new Set(everyone).size, by).toBe(everyone.length);
-      expect(value !== 'open' || busy === cap || waiting.length === 0, by).toBe(true);
-      expect(value === 'restoring' || busy === cap || returning.length === 0, by).toBe(true);
-      for (const taskId of returning) expect(holding, by).toContainEqual({ taskId, role: 'engineer', lent: true });
-      const order = waiting.map(({ priority, submittedAt }) => priority * 10 + submittedAt);
-      expect(order, by).toEqual(order.toSorted((one, other) => one - other));
-    });
+  const count = explore(first, keyOf, next, ({ value, context }, by) => {
+    const { holding, waiting, returning } = context;
+    const everyone = [...holding, ...waiting].map(({ taskId }) => taskId);
+    const busy = atWork(context).length;
+    expect(busy, by).toBeLessThanOrEqual(cap);
+    expect(new Set(everyone).size, by).toBe(everyone.length);
+    expect(value !== 'open' || busy === cap || waiting.length === 0, by).toBe(true);
+    expect(value === 'restoring' || busy === cap || returning.length === 0, by).toBe(true);
+    for (const taskId of returning) expect(holding, by).toContainEqual({ taskId, role: 'engineer', lent: true });
+    const order = waiting.map(({ priority, submittedAt }) => priority * 10 + submittedAt);
+    expect(order, by).toEqual(order.toSorted((one, other) => one - other));
+  });
 
-    expect(count).toBeGreaterThan(50);
-  },
-);
+  expect(count).toBeGreaterThan(50);
+});
 
-test('one task: in no state that can be reached is it stuck, started without an attempt, or over without an end', () => {
+test('one task: no reachable state is stuck, started without an attempt, or ended without a result', () => {
   type Snapshot = SnapshotFrom<typeof taskMachine>;
   const taskId = 'bd-a' as TaskId;
   const at = 1_000_000;

@@ -95,13 +95,13 @@ const shouldBe: Readonly<Record<OnRestart, (given: ReturnType<typeof restarted>)
   never: () => true,
 };
 
-test('the tables have every state of the machines, and no other', () => {
+test('the restart tables have every state of the machines, and no other', () => {
   expect(Object.keys(taskRestart).toSorted()).toEqual(leavesOf(taskMachine).toSorted());
   expect(Object.keys(agentRestart).toSorted()).toEqual(leavesOf(agentMachine).toSorted());
 });
 
 test.each(Object.entries(taskRestart))(
-  'a task that was left %s does after a restart what the table says: %s',
+  'a task that was %s does after a restart what the table says: %s',
   (state, does) => {
     const node = nodesOf(taskMachine.root).find(({ path }) => path.join('.') === state);
     if (does === 'never') expect(node?.always).not.toEqual([]);
@@ -114,7 +114,7 @@ test.each(Object.entries(taskRestart))(
   },
 );
 
-test('an agent that was preparing again resumes where it was before that', () => {
+test('an agent that was interrupted again during preparation resumes at its earlier state', () => {
   const { preparing } = agentRestart;
   if (typeof preparing !== 'function') throw new Error('where it goes on depends on its context');
 

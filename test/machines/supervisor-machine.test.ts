@@ -53,7 +53,7 @@ test('a repeated request keeps its position and is granted once', () => {
   expect(granted()).toEqual(['bd-a']);
 });
 
-test('a full queue refuses the next request, but none that was in it before', () => {
+test('a full queue refuses the next request, but none that was queued before', () => {
   const { send, facts, granted, actor } = start(1);
   send({ type: 'caps.changed', cap: 1, roleCaps: {}, queueLimit: 1 });
   for (const id of ['bd-a', 'bd-b', 'bd-c', 'bd-b', 'bd-a']) send(request(id));
@@ -65,7 +65,7 @@ test('a full queue refuses the next request, but none that was in it before', ()
   expect(granted(), 'who asks again is told again').toEqual(['bd-a', 'bd-a']);
 });
 
-test('while tasks are restored nobody gets a slot, then the first in order does', () => {
+test('no task gets a slot during the restore, then the first in order does', () => {
   const actor = createActor(supervisorMachine, { input: { cap: 1, roleCaps: {}, queueLimit: 1 } });
   const granted: string[] = [];
   actor.on('slot.granted', ({ taskId }) => void granted.push(taskId));
@@ -90,7 +90,7 @@ test('a task that leaves the queue gets no slot', () => {
   expect(granted()).toEqual(['bd-a', 'bd-c']);
 });
 
-test('a role at its own cap lets others pass', () => {
+test('a role at its own cap does not delay other roles', () => {
   const { send, granted } = start(3, { tester: 1 });
   for (const [id, role] of [
     ['bd-a', 'tester'],
@@ -106,7 +106,7 @@ test('a role at its own cap lets others pass', () => {
   expect(granted()).toEqual(['bd-a', 'bd-c', 'bd-b']);
 });
 
-test('a raised cap is used at once, a lowered one takes nothing away', () => {
+test('a raised cap applies at once, a lowered one revokes no slot', () => {
   const { send, granted, actor } = start(1);
   for (const id of ['bd-a', 'bd-b', 'bd-c', 'bd-d']) send(request(id));
 
@@ -128,7 +128,7 @@ test('a slot that is retaken after a restart counts, also above the cap', () => 
   expect(actor.getSnapshot().context.holding).toHaveLength(1);
 });
 
-test('a draining server grants nothing more', () => {
+test('a draining server grants no slot', () => {
   const { send, granted, actor } = start(1);
   for (const event of [request('bd-a'), request('bd-b'), { type: 'drain' } as const, request('bd-c'), giveBack('bd-a')])
     send(event);
@@ -168,7 +168,7 @@ const ended = ({ actor }: ReturnType<typeof start>, id: string) =>
     actor.on('agent.ended', (fact) => fact.key === key(id) && resolve(fact));
   });
 
-test('an agent is spawned for a holder, reaped when it ends, and its outcome told', async () => {
+test('an agent is spawned for a task with a slot, removed at its end, and its outcome sent', async () => {
   const supervisor = start(
     2,
     {},
@@ -184,7 +184,7 @@ test('an agent is spawned for a holder, reaped when it ends, and its outcome tol
   expect(supervisor.actor.getSnapshot().context.holding).toHaveLength(1);
 });
 
-test('an agent for a task that holds no slot is refused', async () => {
+test('an agent for a task without a slot is refused', async () => {
   const supervisor = start(
     1,
     {},
@@ -199,7 +199,7 @@ test('an agent for a task that holds no slot is refused', async () => {
   });
 });
 
-test('a dismissed agent is gone and says nothing, its siblings live', () => {
+test('a dismissed agent stops without an event, and its siblings live', () => {
   const supervisor = start(
     2,
     {},
@@ -238,7 +238,7 @@ test('the supervisor outlives an agent that throws', async () => {
   expect(supervisor.granted()).toEqual(['bd-a', 'bd-b']);
 });
 
-test('in any order of events nobody is granted above the cap, and a free slot is never left while somebody waits', () => {
+test('in any order of events the cap holds, and no slot stays free while a task waits', () => {
   const ids = ['bd-a', 'bd-b', 'bd-c', 'bd-d', 'bd-e'];
   const event: fc.Arbitrary<SupervisorEvent> = fc.oneof(
     fc.tuple(fc.constantFrom(...ids), fc.integer({ min: 0, max: 4 }), fc.nat(50)).map((args) => request(...args)),
@@ -307,7 +307,7 @@ const failed = (over: object): AttemptOutcome => ({
 const fine: AttemptOutcome = { status: 'done', summary: '', artifacts: [], usage: noUsage };
 const times = (count: number, outcome: AttemptOutcome) => Array.from({ length: count }, () => outcome);
 
-test('when attempt after attempt fails alike the queue is paused, tried with one, and opened by a success', async () => {
+test('after several equal failures the queue pauses, tests with one task, and opens after a success', async () => {
   const { actor, pauses, granted, ask, settle } = startWith([...times(streakAtMost + 3, down), ...times(99, fine)]);
   ask(30);
   await settle();
@@ -352,7 +352,7 @@ test.each<[string, AttemptOutcome]>([
   expect(granted).toHaveLength(20);
 });
 
-test('failures of different kinds are not one streak, and a paused queue can be drained', async () => {
+test('failures of different kinds do not pause the queue, and a paused queue can be drained', async () => {
   const mixed = Array.from({ length: 20 }, (_, n) => failed({ facts: { kind: `kind-${n}` } }));
   const open = startWith([...mixed, ...times(9, fine)]);
   open.ask(20);

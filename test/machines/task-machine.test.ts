@@ -713,7 +713,7 @@ describe('edges', () => {
     expect(next.context).toMatchObject(expected ?? {});
   });
 
-  test('every edge of the chart is among them', () => {
+  test('every edge of the chart has a case', () => {
     const exercised = new Set(rows.map((row) => edgeOf(taskMachine, row)));
 
     expect(edgesOf(taskMachine).filter((edge) => !exercised.has(edge))).toEqual([]);
@@ -741,7 +741,7 @@ test.each([
   expect(next.context.refusal).toEqual(expectedRefusal);
 });
 
-test('existence is asked before dependencies, then who holds it, then the credential', () => {
+test('the checks are existence, dependencies, holder and credential, in this order', () => {
   const worst = { exists: false, unmet: ['bd-b'], holder: 'amy', missingCredential: 'KEY' };
   const ready = { ...worst, exists: true, unmet: [] };
   const codes = [worst, { ...worst, exists: true }, ready, { ...ready, holder: null }].map(
@@ -757,7 +757,7 @@ const pending = nodesOf(taskMachine.root).filter(({ tags, states, path }) => {
 });
 
 test.each(pending.map(({ path }) => path.join('.')))(
-  '%s is left at its deadline, and not a millisecond before',
+  '%s ends at its deadline, and not a millisecond before',
   (from) => {
     const context = { ...resting, ...running, deadlineAt: at };
 
@@ -770,7 +770,7 @@ test.each(pending.map(({ path }) => path.join('.')))(
 );
 
 test.each(rows.filter(({ from, to }) => from !== to && pending.some(({ path }) => path.join('.') === to)))(
-  '$from: $says, with a deadline to leave by',
+  '$from: $says, with a deadline',
   ({ from, event, given }) => {
     const next = step(taskMachine, from, { ...resting, ...given }, event);
 
@@ -782,7 +782,7 @@ test.each([
   ['may pass and has a retry left', failure(true), 1, null],
   ['may pass and has none left', failure(true), 0, 'agent-failed'],
   ['cannot pass', failure(false), 2, 'agent-failed'],
-])('a failure that %s is told to the tracker with the label %s', (_, given, retriesLeft, label) => {
+])('a failure that %s reaches the tracker with the label %s', (_, given, retriesLeft, label) => {
   const context = { ...resting, ...running, retriesLeft };
   const next = step(taskMachine, 'started.working', context, done('work', { ...badly, failure: given }));
 
@@ -810,7 +810,7 @@ test.each([
   [1_000, 2_000],
   [3_600_000, 3_600_000],
   [10 ** 12, 86_400_000],
-])('a provider that wants to be left alone for %d ms is, for at least %d ms', (wanted, least) => {
+])('a provider that asks for a pause of %d ms gets at least %d ms', (wanted, least) => {
   const context = { ...resting, ...running, failure: { ...failure(true), facts: { retry_after_ms: wanted } } };
 
   const { deadlineAt } = step(taskMachine, 'started.failing', context, done('release')).context;

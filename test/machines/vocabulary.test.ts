@@ -44,7 +44,7 @@ test.each([
   'bd/a-1',
   `bd-${'x'.repeat(200)}`,
   '$(id)-1',
-])('%j is no id', (text) => {
+])('%j is not an id', (text) => {
   expect(parseTaskId(text)).toBeNull();
 });
 
@@ -79,7 +79,7 @@ const facts: { readonly [Code in ErrorCode]: readonly [ErrorFacts[Code], string]
   internal: [{ detail: null }, 'internal error; the server log has the details'],
 };
 
-test.each(Object.entries(facts))('%s is said in its own words', (code, [given, message]) => {
+test.each(Object.entries(facts))('%s has its own message', (code, [given, message]) => {
   const thrown = ServiceError.from(refusal(code as ErrorCode, given as never));
 
   expect(thrown.message.startsWith(message)).toBe(true);
@@ -168,7 +168,7 @@ const tracked = (over: Partial<TrackedTask> = {}): TrackedTask => ({
 const viewOf = (value: unknown, context: object = {}, over: Partial<TrackedTask> = {}) =>
   toView({ tracked: tracked(over), task: snapshotIn(value, context), agent: null, changedAt: 0 });
 
-test('a task that was never run is seen from the tracker alone', () => {
+test('the view of a task without a run comes from the tracker alone', () => {
   const view = toView({
     tracked: tracked({ unmet: ['bd-b' as TaskId], ready: false, labels: ['role:tester'] }),
     task: null,
@@ -195,11 +195,11 @@ test.each([
   [{ started: 'verifying' }, 'started', 'verifying'],
   [{ started: 'recording' }, 'started', 'closing'],
   [{ started: 'cancelling' }, 'started', 'cancelling'],
-])('in %j the machine says %s, %s, whatever the tracker says', (value, status, phase) => {
+])('in %j the machine determines %s, %s, whatever the tracker says', (value, status, phase) => {
   expect(viewOf(value, { attempt: 1 }, { status: 'closed' })).toMatchObject({ status, phase });
 });
 
-test('what is over is seen as the tracker says, with result or error', () => {
+test('the view of an ended task follows the tracker, with result or error', () => {
   const outcome = { status: 'done', summary: 'all good', artifacts: [], usage: {} };
   const failure = { code: 'timed_out', message: 'late', facts: { limit: 1 }, retryable: false };
 
@@ -228,7 +228,7 @@ test('a refusal is shown while the task rests', () => {
   expect(view.error).toMatchObject({ code: 'queue_full', facts: { limit: 3 } });
 });
 
-test('an actor that nobody provided rejects with its name', async () => {
+test('an actor that was not provided rejects with its name', async () => {
   const actor = createActor(declareActor<void, void>('claim'));
   actor.subscribe({ error: () => {} });
   const ended = toPromise(actor);
@@ -243,7 +243,7 @@ const machines: readonly (readonly [string, AnyStateMachine])[] = [
   ['supervisor', supervisorMachine],
 ];
 
-test.each(machines)('every work of the %s has a name, and both its ends are handled', (_, machine) => {
+test.each(machines)('every invoke of the %s has a name, and handles success and error', (_, machine) => {
   for (const node of nodesOf(machine.root))
     for (const { id: work } of node.invoke) {
       const events = [...node.transitions.keys()];
@@ -252,11 +252,11 @@ test.each(machines)('every work of the %s has a name, and both its ends are hand
     }
 });
 
-test.each(machines)('no state of the %s waits by a timer that a restart would lose', (_, machine) => {
+test.each(machines)('no state of the %s uses a timer that a restart would lose', (_, machine) => {
   for (const node of nodesOf(machine.root)) expect(Object.keys(node.config.after ?? {})).toEqual([]);
 });
 
-test.each(machines)('every state of the %s says what it means, or decides at once', (_, machine) => {
+test.each(machines)('every state of the %s has a description, or decides at once', (_, machine) => {
   for (const node of nodesOf(machine.root)) {
     if (node === (machine.root as never) || Object.keys(node.states).length > 0) continue;
     expect([node.id, typeof node.meta?.['says'] === 'string' || (node.always?.length ?? 0) > 0]).toEqual([

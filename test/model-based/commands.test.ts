@@ -63,7 +63,7 @@ const runsInOne = 100;
 const seeds = Array.from({ length: Math.ceil(runs / runsInOne) }, (_, number) => seed + number * lanes);
 
 test.each(path === undefined ? seeds : [seed])(
-  'whatever is asked in whatever order, the service answers as a small model of it says (seed %s)',
+  'any commands in any order get the answers of a small model (seed %s)',
   async (first) => {
     counts.clear();
     const numRuns = Math.ceil(Math.min(runs, runsInOne) / lanes);

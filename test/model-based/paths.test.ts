@@ -38,7 +38,7 @@ const walkWorld = <Snapshot extends AnyMachineSnapshot, Memory>(name: string, wo
 const limitMs = isLong ? 540_000 : 120_000;
 
 test(
-  'every path of a task keeps the rules, and together they take every edge of its chart',
+  'every path of a task keeps the rules, and together they cover every edge of its chart',
   () => {
     const { paths, missed } = walkWorld('task', taskWorld);
 
@@ -49,7 +49,7 @@ test(
 );
 
 test(
-  'every path of the supervisor keeps the rules, and together they take every edge of its chart',
+  'every path of the supervisor keeps the rules, and together they cover every edge of its chart',
   () => {
     const { paths, missed } = walkWorld('supervisor', supervisorWorld);
 
@@ -60,7 +60,7 @@ test(
 );
 
 test(
-  'every path of an agent keeps the rules, and together they take every edge of its chart',
+  'every path of an agent keeps the rules, and together they cover every edge of its chart',
   () => {
     const { paths, missed } = walkWorld('agent', agentWorld);
 

@@ -66,7 +66,7 @@ const played = async (model: Model) => {
   };
 };
 
-test.each(protocols)('a script is played over %s as the built-in model plays it', async (protocol) => {
+test.each(protocols)('the model server plays a script over %s as the built-in model does', async (protocol) => {
   const { model, provider } = await overHttp(protocol);
 
   const near = await played(createScriptedModel(script));
@@ -93,22 +93,18 @@ const injected: readonly Answer[] = [
   ...(['nested', 'flat', 'failed'] as const).map((as) => ({ kind: 'error_event' as const, as })),
 ];
 
-test.each(protocols)(
-  'a script goes on over %s after every fault in its middle',
-  { timeout: 60_000 },
-  async (protocol) => {
-    const ends = await Promise.all(
-      injected.map(async (fault) => {
-        const { model, provider } = await overHttp(protocol, { 2: fault });
-        const { status, result, usage } = await played(model);
-        return { fault, status, result, turns: usage.turns, calls: provider.requests.length };
-      }),
-    );
+test.each(protocols)('a script continues over %s after every fault', { timeout: 60_000 }, async (protocol) => {
+  const ends = await Promise.all(
+    injected.map(async (fault) => {
+      const { model, provider } = await overHttp(protocol, { 2: fault });
+      const { status, result, usage } = await played(model);
+      return { fault, status, result, turns: usage.turns, calls: provider.requests.length };
+    }),
+  );
 
-    const result = 'it said: mended\n[exit code 0]\n\nPlayed by the scripted model: no language model was called.';
-    expect(ends).toEqual(injected.map((fault) => ({ fault, status: 'complete', result, turns: 3, calls: 4 })));
-  },
-);
+  const result = 'it said: mended\n[exit code 0]\n\nPlayed by the scripted model: no language model was called.';
+  expect(ends).toEqual(injected.map((fault) => ({ fault, status: 'complete', result, turns: 3, calls: 4 })));
+});
 
 test.each(roles)('the role %s is read from its prompt', async (role: Role) => {
   const turns = (text: string) => [{ say: text, calls: [] }];

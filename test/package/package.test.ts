@@ -17,7 +17,7 @@ interface Packed {
   readonly files: readonly { readonly path: string }[];
 }
 
-test('the package holds one file for each source, the configuration, the examples and what people read, and no more', () => {
+test('the package has one file per source, the configuration, the examples and the documents, and no more', () => {
   const [packed] = JSON.parse(run(root, 'npm', 'pack', '--dry-run', '--json', '--ignore-scripts')) as readonly Packed[];
 
   const built = filesBelow('src').map((path) => path.replace(/^src\//, 'dist/').replace(/\.ts$/, '.js'));
@@ -27,7 +27,7 @@ test('the package holds one file for each source, the configuration, the example
   expect(packed?.size).toBeLessThan(1_500_000);
 });
 
-test('a build removes what has no source any more, and nothing else', () => {
+test('a build removes files without a source, and nothing else', () => {
   const folder = temporaryFolder();
   for (const path of ['src/cli', 'scripts', 'dist/cli', 'dist/gone'])
     mkdirSync(join(folder, path), { recursive: true });

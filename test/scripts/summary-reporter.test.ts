@@ -12,6 +12,6 @@ test('the ten slowest files are named with their time and their share of all', (
   expect(lines[2]).toBe('   1.0 s   4%  test/0.test.ts');
 });
 
-test('a run of no files has no slow ones', () => {
+test('a run without files has no slow ones', () => {
   expect(slowestFiles([])).toBe('slowest files, of 0.0 s in 0 files:');
 });

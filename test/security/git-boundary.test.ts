@@ -143,17 +143,17 @@ const titled = (vectors: Vectors) => Object.entries(isLong ? vectors : together(
 const limit = 60_000;
 
 describe.skipIf(!canRecord)(`git starts no other program${canRecord ? '' : ' (skipped: needs strace)'}`, () => {
-  test.each(titled(hostileConfiguration))('where the settings name programs: %s', (_, vector) => judge(vector), limit);
-  test.each(titled(nestedRepositories))('where agents make repositories: %s', (_, vector) => judge(vector), limit);
-  test.each(titled(oddTrees))('where agents leave odd files: %s', (_, vector) => judge(vector), limit);
+  test.each(titled(hostileConfiguration))('when the settings name programs: %s', (_, vector) => judge(vector), limit);
+  test.each(titled(nestedRepositories))('when agents make repositories: %s', (_, vector) => judge(vector), limit);
+  test.each(titled(oddTrees))('when agents leave odd files: %s', (_, vector) => judge(vector), limit);
   test.each(Object.entries({ ...conversions, ...swapped }))(
-    'and saves what is there: %s',
+    'and the work is saved: %s',
     (_, vector) => judge(vector),
     limit,
   );
-  test.each(Object.entries(hostileGitDirs))('in a git dir that is refused: %s', (_, vector) => judge(vector), limit);
+  test.each(Object.entries(hostileGitDirs))('when the git dir is refused: %s', (_, vector) => judge(vector), limit);
   test.each(Object.entries({ ...hostileLogs, ...hostileFilters, ...filtersByName, ...linksAway }))(
-    'where the merge is refused or done: %s',
+    'when the merge is refused or done: %s',
     (_, vector) => judge(vector),
     limit,
   );

@@ -19,7 +19,7 @@ test('each item of the acceptance list from A1 to A28 is a road, and each road h
   expect(new Set(ids).size).toBe(ids.length);
 });
 
-test('each road names tests that are there, or says why there is none', () => {
+test('each road names existing tests, or says why it has none', () => {
   for (const { id, tests, later } of roads)
     expect([id, tests === undefined ? typeof later : tests.length > 0]).toEqual([
       id,

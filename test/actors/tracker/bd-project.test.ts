@@ -50,7 +50,7 @@ const untilPhase = ({ service }: Running, id: string, phase: string) =>
 
 const execute = ({ service }: Running, task: string) => service.execute({ task, role: 'engineer', options: {} });
 
-test('a task of bd is run and closed there', async () => {
+test('a run of a bd task claims and closes it in bd', async () => {
   const { bd, root, running, id } = await open();
 
   await execute(running, id);
@@ -113,7 +113,7 @@ test.each<[string, Fault, string]>([
   expect(await running.service.status(id)).not.toHaveProperty('error');
 });
 
-test('a run that is asked for while bd cannot be asked is refused by name, and nothing begins', async () => {
+test('a run while bd is unavailable is refused by name, and nothing starts', async () => {
   const { bd, root, running, id } = await open();
   await running.stop();
   bd.fail({ ...down, on: 'show', times: 1_000 });
@@ -131,7 +131,7 @@ test('a run that is asked for while bd cannot be asked is refused by name, and n
   expect(await inBd(bd, root, id)).toMatchObject({ status: 'open' });
 });
 
-test('what was done while bd was away altogether is recorded, and told when it is back', async () => {
+test('changes during an outage of bd are recorded, and reach bd when it is back', async () => {
   const waits = { tool: 'bash', arguments: { command: 'until [ -e go ]; do sleep 0.05; done' } };
   const { bd, root, running, id } = await open({ turns: [{ calls: [waits] }, finish('all of it')] });
   await execute(running, id);
@@ -149,7 +149,7 @@ test('what was done while bd was away altogether is recorded, and told when it i
   expect(readFileSync(join(root, view.results_path as string), 'utf8')).toContain('all of it');
 });
 
-test('a failed attempt gives its task back when bd is there again, also after a restart', async () => {
+test('a failed attempt releases its task when bd is back, also after a restart', async () => {
   const waits = { tool: 'bash', arguments: { command: 'until [ -e go ]; do sleep 0.05; done' } };
   const { bd, root, running, id } = await open({ turns: [{ calls: [waits] }, finish('could not', 'failed')] });
   await execute(running, id);
@@ -166,7 +166,7 @@ test('a failed attempt gives its task back when bd is there again, also after a 
   expect(await inBd(bd, root, id)).toMatchObject({ status: 'open', labels: ['agent-failed'] });
 });
 
-test('an attempt whose task a person closes stands down, and what it did is kept', async () => {
+test('an attempt whose task a person closes stops, and its work is kept', async () => {
   const { bd, root, running, id } = await open({ turns: [hang] });
   await execute(running, id);
   await untilPhase(running, id, 'acting');
@@ -181,7 +181,7 @@ test('an attempt whose task a person closes stands down, and what it did is kept
   expect(await inBd(bd, root, id)).toMatchObject({ status: 'closed', close_reason: 'done by hand' });
 });
 
-test('an attempt whose task somebody takes yields, and says who has it', async () => {
+test('an attempt whose task somebody takes stops, and names the holder', async () => {
   const { bd, root, running, id } = await open({ turns: [hang] });
   await execute(running, id);
   await untilPhase(running, id, 'acting');
@@ -202,7 +202,7 @@ test('an attempt whose task somebody takes yields, and says who has it', async (
   expect(await inBd(bd, root, id)).toMatchObject({ status: 'in_progress', assignee: 'amy' });
 });
 
-test('a task that somebody holds is refused by name, and a bad id is never asked for', async () => {
+test('a task with another holder is refused by name, and a bad id never reaches bd', async () => {
   const { bd, root, running, id } = await open();
   await bdIn(bd, root, 'update', '--claim', '--actor=amy', '--', id);
   await vi.waitFor(async () => expect((await running.service.status(id)).status).toBe('started'));
@@ -215,7 +215,7 @@ test('a task that somebody holds is refused by name, and a bad id is never asked
   for (const bad of ['--help', '..', 'bd-..', 'null', 'bd', '-x-y']) expect(asked).not.toContain(bad);
 });
 
-test('what people do with bd outside shows in the list and on the stream within five seconds', async () => {
+test('changes that people make with bd show in the list and on the stream within five seconds', async () => {
   const bd = makeBd('A-direct');
   const root = await makeBdProject(bd);
   const running = await startServer({ root, tracker: trackerOf(bd) });
@@ -245,7 +245,7 @@ test('what people do with bd outside shows in the list and on the stream within 
   await reading;
 });
 
-test('a task that an earlier service left started is opened again, one that it never ran is left alone', async () => {
+test('a task that an earlier server left started is opened again, one that it never ran is left alone', async () => {
   const { bd, root, running, id } = await open();
   await execute(running, id);
   await untilStatus(running, id, 'complete');
@@ -264,7 +264,7 @@ test('a task that an earlier service left started is opened again, one that it n
   ]);
 });
 
-test('a project that becomes bd’s while the service runs is handed over with all its tasks', async () => {
+test('a project that moves to bd while the server runs is handed over with all its tasks', async () => {
   const bd = makeBd('A-direct');
   const running = await startSystem({ turns: [finish()], tracker: trackerOf(bd) });
   const { service, root, tracker } = running;
@@ -287,7 +287,7 @@ test('a project that becomes bd’s while the service runs is handed over with a
   expect(running.ledger.exchange.problem()).toContain('bd import -i .beads/not-in-bd.jsonl');
 });
 
-test('a project of bd whose bd is gone is not written to', async () => {
+test('a project of bd whose bd is missing is not written to', async () => {
   const { root, running } = await open();
   await running.stop();
   const gone = makeBd('A-direct');

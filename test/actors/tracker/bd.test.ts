@@ -45,7 +45,7 @@ const commandsOf = (bd: FakeBd, from = 0): string[] =>
     .map(({ argv }) => argv.filter((word) => !word.startsWith('-')).join(' '));
 
 describe('a bd that fails', () => {
-  test('that is locked is called again until it is free', async () => {
+  test('that is locked is retried until it is free', async () => {
     const { bd, tracker } = await open();
     const { id } = await tracker.create(aTask());
     bd.fail({ kind: 'lock', on: 'update', times: 3 });
@@ -53,7 +53,7 @@ describe('a bd that fails', () => {
     expect(await tracker.claim(id)).toEqual({ refusal: null });
   });
 
-  test('that panics and is stale is called again, also to create, when nothing was written', async () => {
+  test('that panics or is stale is retried, also to create, when nothing was written', async () => {
     const { bd, tracker } = await open();
     bd.fail({ kind: 'stale', on: 'create', times: 2 }, { kind: 'panic', on: 'show', times: 1 });
 
@@ -62,7 +62,7 @@ describe('a bd that fails', () => {
     expect((await tracker.list()).map(({ title }) => title)).toEqual(['once']);
   });
 
-  test('that stays stale is read all the same where it has the flag, and is not written to', async () => {
+  test('that stays stale is read with its flag, and is not written to', async () => {
     const { bd, tracker } = await open();
     const { id } = await tracker.create(aTask());
     bd.fail({ kind: 'stale', on: 'list', times: 99 }, { kind: 'stale', on: 'update', times: 99 });
@@ -74,7 +74,7 @@ describe('a bd that fails', () => {
     expect((await failure(late.tracker.list())).message).toContain('out of sync');
   }, 30_000);
 
-  test('that is killed between effect and answer has claimed, and is asked what is true', async () => {
+  test('that is killed after a claim, before its answer, is asked for the present state', async () => {
     const { bd, tracker } = await open();
     const { id } = await tracker.create(aTask());
     bd.fail({ kind: 'killed after the effect', on: 'update', times: 1 });
@@ -84,7 +84,7 @@ describe('a bd that fails', () => {
   });
 
   test.each(['killed after the effect', 'silent after the effect'])(
-    'that is %s of a create is not asked again: who asked is told what to look for',
+    'that is %s of a create is not retried: the caller learns what to look for',
     async (kind) => {
       const { bd, tracker } = await open('A-direct', { ...defaultBdLimits, writeMs: 800 });
       bd.fail({ kind, on: 'create', times: 9 });
@@ -98,7 +98,7 @@ describe('a bd that fails', () => {
     },
   );
 
-  test('that hangs, also at SIGTERM, is given up within its limit', async () => {
+  test('that hangs, also at SIGTERM, is ended within its limit', async () => {
     const { bd, tracker } = await open('A-direct', { ...defaultBdLimits, readMs: 1_500 });
     bd.fail({ kind: 'hang', on: 'list', stubborn: true, times: 1 });
 
@@ -108,7 +108,7 @@ describe('a bd that fails', () => {
     expect(await tracker.list()).toEqual([]);
   }, 15_000);
 
-  test('that warns on stdout and prints much is read', async () => {
+  test('that prints warnings and much output is read', async () => {
     const { bd, tracker } = await open();
     await tracker.create(aTask());
     bd.fail({ kind: 'warning on stdout', on: 'list' }, { kind: 'huge', on: 'ready', bytes: 20_000_000 });
@@ -116,7 +116,7 @@ describe('a bd that fails', () => {
     expect(await tracker.list()).toMatchObject([{ ready: true }]);
   });
 
-  test('that could not read the project’s file is not believed when it lists nothing', async () => {
+  test('that could not read the project’s file and lists nothing is an error', async () => {
     const { bd, tracker } = await open();
     bd.fail({ kind: 'says', on: 'list', stdout: '[]\n', stderr: 'Auto-import skipped: parse error at line 3: bad\n' });
 
@@ -180,7 +180,7 @@ describe('a bd that fails', () => {
     expect((await failure(tracker.list())).code).toBe('tracker_unavailable');
   });
 
-  test('that is gone is said to be, and found again when it is back', async () => {
+  test('that disappears is reported, and found again when it is back', async () => {
     const { bd, root } = await open();
     const { tracker } = openAt(root, join(temporaryFolder(), 'bd'));
 
@@ -189,7 +189,7 @@ describe('a bd that fails', () => {
     expect(await openAt(root, bd.path).tracker.check()).toMatchObject({ ok: true, detail: 'bd 0.49.6' });
   });
 
-  test('rows that cannot be read are left out by name, and no others', async () => {
+  test('rows that cannot be read are left out and named', async () => {
     const { bd, tracker, logged } = await open();
     const good = { id: 'bd-a1', title: 'a', status: 'hooked', created_at: '2026-11-20T10:00:00Z', issue_type: 'gate' };
     const rows = JSON.stringify([good, { id: '../x', title: 'b', created_at: 'x' }, { id: 'bd-a2' }]);
@@ -199,7 +199,7 @@ describe('a bd that fails', () => {
     expect(logged.join('\n')).toMatch(/is not an issue id[\s\S]*title/);
   });
 
-  test('older than 0.42 is used by status and said to be old', async () => {
+  test('older than 0.42 is used by status and reported as old', async () => {
     const { tracker, bd } = await open('old');
     const { id } = await tracker.create(aTask());
 
@@ -211,8 +211,8 @@ describe('a bd that fails', () => {
   });
 });
 
-describe('what is asked of bd', () => {
-  test('a reason or a note that no argument can hold is cut, not lost', async () => {
+describe('calls of bd', () => {
+  test('a reason or note that is too long for an argument is cut', async () => {
     const { tracker } = await open();
     const { id } = await tracker.create(aTask());
 
@@ -221,7 +221,7 @@ describe('what is asked of bd', () => {
     expect(await tracker.close(id, `nul\0${'x'.repeat(200_000)}`)).toEqual({ refusal: null });
   });
 
-  test('bd start is tried once for a bd, and the answer remembered', async () => {
+  test('bd start is tried once per bd, and the answer remembered', async () => {
     const { bd, tracker } = await open();
     const tasks = [await tracker.create(aTask()), await tracker.create(aTask())];
 
@@ -240,7 +240,7 @@ describe('what is asked of bd', () => {
     expect(await tracker.find(id)).toMatchObject({ status: 'in_progress', assignee: 'agent-server' });
   });
 
-  test('a look and a claim are at most four calls, also the first time', async () => {
+  test('a lookup and a claim take at most four calls, also the first time', async () => {
     const { bd, root, tracker } = await open();
     const { id } = await tracker.create(aTask());
     const other = openAt(root, bd.path).tracker;
@@ -253,7 +253,7 @@ describe('what is asked of bd', () => {
     expect(commandsOf(bd, before)).toEqual([`show ${id}`, 'blocked', `start ${id}`, `update ${id}`]);
   });
 
-  test('a list is two calls, shared by all who ask at once', async () => {
+  test('a list takes two calls, shared by concurrent callers', async () => {
     const { bd, tracker } = await open();
     const before = bd.calls().length;
 
@@ -262,7 +262,7 @@ describe('what is asked of bd', () => {
     expect(commandsOf(bd, before)).toEqual(['list', 'ready']);
   });
 
-  test('what was read is asked for again after its moment also when the clock was set back', async () => {
+  test('the cache expires also when the clock is set back', async () => {
     const { bd, tracker } = await open();
     const { id } = await tracker.create(aTask());
     await tracker.find(id);
@@ -279,7 +279,7 @@ describe('what is asked of bd', () => {
     );
   });
 
-  test('two calls are never made at once', async () => {
+  test('two calls never run at once', async () => {
     const { bd, root, tracker } = await open();
     bd.fail({ kind: 'slow', ms: 100, times: 6 });
     const began = Date.now();
@@ -295,7 +295,7 @@ describe('what is asked of bd', () => {
     expect(readFileSync(join(root, '.beads', 'beads.db'), 'utf8')).toContain('A task');
   });
 
-  test('the environment holds no key, no other project, and what keeps bd quiet', async () => {
+  test('the environment has no key, no other project, and the settings that keep bd quiet', async () => {
     const { bd, root } = await open();
     const leaky = {
       ...process.env,
@@ -314,7 +314,7 @@ describe('what is asked of bd', () => {
     for (const name of ['OPENAI_API_KEY', 'BEADS_DIR', 'CLAUDE_CODE', 'NODE_OPTIONS']) expect(env).not.toContain(name);
   });
 
-  test('blockers that hang from a parent, or lie outside, keep a task back', async () => {
+  test('blockers of a parent, or outside the tracker, block a task', async () => {
     const { root, tracker } = await open();
     const [parent, child, blocker] = [
       await tracker.create(aTask({ title: 'epic' })),
@@ -348,7 +348,7 @@ describe('what is asked of bd', () => {
     expect((await tracker.claim(blocker.id)).refusal?.code).toBe('dependencies_unmet');
   });
 
-  test('a task that somebody else holds is refused by name and left alone', async () => {
+  test('a task with another holder is refused by name and left alone', async () => {
     const { bd, root, tracker } = await open();
     const { id } = await tracker.create(aTask());
     await bdIn(bd, root, 'update', '--claim', '--actor=amy', '--json', '--', id);
@@ -362,7 +362,7 @@ describe('what is asked of bd', () => {
     expect(await tracker.find(id)).toMatchObject({ status: 'in_progress', assignee: 'amy', labels: [] });
   });
 
-  test('of a claim that races with another only one wins, whatever the exit code', async () => {
+  test('of two concurrent claims only one wins, whatever the exit code', async () => {
     const { bd, root, tracker } = await open('D');
     const { id } = await tracker.create(aTask());
 
@@ -388,7 +388,7 @@ const hostile = fc.oneof(
   ),
 );
 
-test('hostile titles and descriptions come back as they were or are refused by name, and never as an argument', async () => {
+test('hostile titles and descriptions are stored unchanged or refused by name, and never become an option', async () => {
   const { bd, tracker } = await open();
   const property = fc.asyncProperty(hostile, hostile, async (title, description) => {
     const created = await tracker.create(aTask({ title, description })).catch((error: unknown) => error);

@@ -23,11 +23,11 @@ test('the list of hostile links is as long as promised', () => {
   expect(hostileUrls.length).toBeGreaterThanOrEqual(60);
 });
 
-test.each(hostileUrls)('%j is no link', (text) => {
+test.each(hostileUrls)('%j is not a valid link', (text) => {
   expect(parseAgentUrl(text)).toBeNull();
 });
 
-test('a link is as long as an id may be, and no longer', () => {
+test('a link may be as long as an id, and no longer', () => {
   expect(parseAgentUrl(`agent://task/bd-${'a'.repeat(125)}`)).not.toBeNull();
   expect(parseAgentUrl(`agent://task/bd-${'a'.repeat(126)}`)).toBeNull();
 });
@@ -63,7 +63,7 @@ const nearMisses = fc.oneof(
     .map(([link, at, more]) => link.slice(0, at % (link.length + 1)) + more + link.slice(at % (link.length + 1))),
 );
 
-test('whatever is accepted matches the grammar, and says what stands there', () => {
+test('every accepted link matches the grammar and has the parts of its text', () => {
   fc.assert(
     fc.property(nearMisses, (text) => {
       const link = parseAgentUrl(text);

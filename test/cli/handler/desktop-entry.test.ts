@@ -41,7 +41,7 @@ test.each([
   expect(desktopEntry({ node: '/n', script })).toContain(`\nExec="/n" ${written} open-url -- %u\n`);
 });
 
-test('any path without control characters arrives as one word', () => {
+test('any path without control characters becomes one word', () => {
   const path = fc
     .array(fc.oneof(fc.constantFrom(...' "\'`$\\%u=;n'), fc.string({ unit: 'grapheme', maxLength: 3 })), {
       maxLength: 12,
@@ -71,11 +71,11 @@ test.each([
   ['[Added Associations]\nx-scheme-handler/agent=a.desktop\n', null],
   ['[Default Applications]\n[Added Associations]\nx-scheme-handler/agent=a.desktop\n', null],
   ['[Default Applications]\nx-scheme-handler/agent=a.desktop\nx-scheme-handler/agent=b.desktop\n', 'b.desktop'],
-])('of %j the default is %j', (text, id) => {
+])('the default of %j is %j', (text, id) => {
   expect(defaultHandler(text)).toBe(id);
 });
 
-test('who else claims the scheme is read of the cache', () => {
+test('another claimant of the scheme is read from the cache', () => {
   expect(otherClaimant(`[MIME Cache]\nx-scheme-handler/agent=${ours};b.desktop;\n`)).toBe('b.desktop');
   expect(otherClaimant(`[MIME Cache]\nx-scheme-handler/agent=${ours};\n`)).toBeNull();
 });
@@ -104,7 +104,7 @@ test.each([
     '[Default Applications]\r\ntext/html=f.desktop\r\n',
     `[Default Applications]\r\nx-scheme-handler/agent=${ours};\ntext/html=f.desktop\r\n`,
   ],
-])('of %j setting the default makes %j', (before, after) => {
+])('setting the default turns %j into %j', (before, after) => {
   expect(withOurDefault(before)).toBe(after);
 });
 
@@ -114,11 +114,11 @@ test.each([
   '[Default Applications]\nx-scheme-handler/agent=b.desktop\n',
   '[Added Associations]\nx-scheme-handler/agent=agent-task-server.desktop;\n',
   '[Default Applications]\ntext/html=agent-task-server.desktop;\n',
-])('of %j there is nothing to remove', (text) => {
+])('%j has nothing to remove', (text) => {
   expect(withoutOurDefault(text)).toBe(text);
 });
 
-test('setting makes us the default, twice changes nothing more, and removing gives every line back', () => {
+test('setting makes us the default, repeating it changes nothing, and removing restores every line', () => {
   const line = fc.oneof(
     fc.constantFrom(
       '[Default Applications]',

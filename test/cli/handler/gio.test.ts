@@ -41,7 +41,7 @@ const glibUser = () => {
   return { environment: { ...environment, node, script }, run, recorded, home };
 };
 
-test.skipIf(gio === undefined)(`GLib takes our entry for the default, and forgets it again${why}`, async () => {
+test.skipIf(gio === undefined)(`GLib uses our entry as the default until it is removed${why}`, async () => {
   const { environment, run } = glibUser();
 
   await registerHandler(environment);

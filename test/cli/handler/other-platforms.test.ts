@@ -29,7 +29,7 @@ test('the AppleScript quotes the paths and the link', () => {
   );
 });
 
-test('the plist claims the scheme and escapes what it records', () => {
+test('the plist claims the scheme and escapes the recorded script', () => {
   const plist = infoPlist('a & "b" < c');
 
   expect(plist).toContain('<key>CFBundleURLSchemes</key><array><string>agent</string></array>');
@@ -53,7 +53,7 @@ const mac = (home: string, script: string, opener: string | null = null, broken 
   return { app, calls, environment, state };
 };
 
-test('macOS: the app is built and announced once, and goes again', async () => {
+test('macOS: the app is built and announced once, and can be removed', async () => {
   const home = temporaryFolder();
   const { app, calls, environment } = mac(home, '/a.js');
 
@@ -79,7 +79,7 @@ test('macOS: another app stays the default without force', async () => {
 });
 
 test.each(['osascript', 'osacompile', 'lsregister'])(
-  'macOS: when %s fails, nothing half made stays',
+  'macOS: when %s fails, nothing half done stays',
   async (broken) => {
     const { app, environment } = mac(temporaryFolder(), '/a.js', null, broken);
 
@@ -161,7 +161,7 @@ test.each([
   expect(calls).toHaveLength(steps);
 });
 
-test('Windows: what cannot be written or started is a line, not a crash', async () => {
+test('Windows: a failed write or start is reported in one line', async () => {
   expect((await registerHandler(windows(null, 'add').environment)).line).toBe(
     `not registered: ${reg} failed: Command failed; access denied`,
   );

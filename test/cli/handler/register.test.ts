@@ -97,7 +97,7 @@ test.each([
   ['data/applications/mimeapps.list', '[Default Applications]'],
   ['system-data/applications/mimeapps.list', '[Default Applications]'],
   ['system-data/applications/mimeinfo.cache', '[MIME Cache]'],
-])('a program that opens the links because of %s is not replaced either', async (path, section) => {
+])('a program that opens the links because of %s is not replaced', async (path, section) => {
   const { environment, put, text } = linuxUser();
   const env = { ...environment.env, XDG_CURRENT_DESKTOP: 'ubuntu:GNOME' };
   put(path, `${section}\nx-scheme-handler/agent=other.desktop;\n`);
@@ -106,7 +106,7 @@ test.each([
   expect(text(listPath)).toBeNull();
 });
 
-test('with force, a list that is stronger than ours is named', async () => {
+test('with force, a list that takes precedence over ours is named', async () => {
   const { environment, put, home } = linuxUser();
   const env = { ...environment.env, XDG_CURRENT_DESKTOP: 'GNOME' };
   put('config/gnome-mimeapps.list', theirs);
@@ -132,7 +132,7 @@ test.each([
   expect(text(listPath)).toBe(ours);
 });
 
-test('without a desktop nothing is registered, but what is there can be removed', async () => {
+test('without a desktop nothing is registered, but an existing entry can be removed', async () => {
   const { environment, text } = linuxUser();
   const { DISPLAY: _, ...env } = environment.env;
 
@@ -147,7 +147,7 @@ test('without a desktop nothing is registered, but what is there can be removed'
   expect((await unregisterHandler({ ...environment, env })).status).toBe('removed');
 });
 
-test('unregistering leaves no file of ours, says what it did, and then has nothing to do', async () => {
+test('unregistering removes our files and says so; a second time it has nothing to do', async () => {
   const { environment, home } = linuxUser();
   await registerHandler(environment);
 
@@ -163,7 +163,7 @@ test('unregistering leaves no file of ours, says what it did, and then has nothi
   });
 });
 
-test('a linked list stays a link, and keeps its mode', async () => {
+test('a linked list stays a link and keeps its mode', async () => {
   const { environment, put, text, home } = linuxUser();
   put('dotfiles/mimeapps.list', '# mine\n');
   chmodSync(join(home, 'dotfiles/mimeapps.list'), 0o600);
@@ -185,7 +185,7 @@ test('a list that is not UTF-8 is left as it is', async () => {
   expect(statSync(join(home, listPath)).size).toBe(3);
 });
 
-test('what stands in the way is the reason, in one line', async () => {
+test('an obstacle is reported in one line', async () => {
   const { environment, put, home } = linuxUser();
   put('data', 'a file where the folder should be');
 

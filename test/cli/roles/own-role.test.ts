@@ -18,7 +18,7 @@ const settingsWith = (config: object, roleFile: string | Buffer, more: Readonly<
 
 const named = { roles: { tester: { file: 'tester.yml' } } };
 
-test('shipped file < what holds for every role < the user’s file < the keys of the role', () => {
+test('shipped file < settings of every role < the user’s file < the keys of the role', () => {
   const config = {
     agent: { timeout_seconds: 60, max_turns: 40, require_approval: ['bash'] },
     roles: { tester: { file: 'tester.yml', max_turns: 7 } },
@@ -38,7 +38,7 @@ test('shipped file < what holds for every role < the user’s file < the keys of
   expect(roles.engineer).toMatchObject({ timeoutMs: 60_000, maxTurns: null, model: null });
 });
 
-test('a file says all that a role is, its prompt in a file beside it', () => {
+test('a role file sets every part of a role, its prompt in a second file', () => {
   const file = `
 name: tester
 description: breaks things
@@ -75,7 +75,7 @@ prompt_file: words.md
   });
 });
 
-test('who brings another prompt does not get the criteria of the shipped one', () => {
+test('another prompt drops the criteria of the shipped role', () => {
   const own = settingsWith({ roles: { tester: { prompt_file: 'words.md' } } }, '', { 'words.md': 'You draw.' });
 
   expect(own.roles.tester).toMatchObject({ prompt: 'You draw.', criteria: [] });
@@ -95,6 +95,6 @@ test.each<[string, string | Buffer, string]>([
   expect(() => settingsWith(named, file)).toThrow(message);
 });
 
-test('a role file that is not there is refused by its key', () => {
+test('a missing role file is refused by its key', () => {
   expect(() => settingsWith({ roles: { tester: { file: 'none.yml' } } }, '')).toThrow('roles.tester.file: ');
 });

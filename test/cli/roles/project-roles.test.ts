@@ -24,7 +24,7 @@ const resolve = (
 
 const rolesWithout = (config: object = confined) => resolve({}, config).settings.roles;
 
-test('a project takes tools and limits away, and adds approvals, checks, criteria and notes', () => {
+test('a project removes tools, lowers limits, and adds approvals, checks, criteria and notes', () => {
   const file = `
 name: tester
 tools: [finish, read, read]
@@ -127,7 +127,7 @@ test.each<[string, string, object, string]>([
   expect(settings.roles).toEqual(rolesWithout(config));
 });
 
-test('a good part of a file that wants too much does not count either', () => {
+test('a file that wants too much is ignored as a whole', () => {
   const { settings } = resolve({ 'tester.yml': 'tools: [finish]\nlimits: { max_turns: 999 }' });
 
   expect(settings.roles).toEqual(rolesWithout());
@@ -188,7 +188,7 @@ test.each<[string, (roles: string) => void, string]>([
   expect(settings.roles).toEqual(rolesWithout());
 });
 
-test('a folder of roles that lies elsewhere is not looked into', () => {
+test('a linked folder of roles is not read', () => {
   const root = temporaryFolder();
   const elsewhere = temporaryFolder();
   writeFileSync(join(elsewhere, 'tester.yml'), 'tools: [finish]');
@@ -203,7 +203,7 @@ test('a folder of roles that lies elsewhere is not looked into', () => {
   ]);
 });
 
-test('a file of no role is named, and another is nobody’s business', () => {
+test('a file that is no role is named when it is YAML, and ignored otherwise', () => {
   const { projectRoles } = resolve({ 'janitor.yml': 'tools: []', 'tester.yaml': '', 'README.md': 'hello' });
 
   expect(projectRoles.map(({ path }) => path).toSorted()).toEqual([
@@ -213,7 +213,7 @@ test('a file of no role is named, and another is nobody’s business', () => {
   expect(projectRoles[0]?.ignored).toMatch(/is not the file of a role; those are engineer\.yml/);
 });
 
-test('whatever a project writes, a role never gets more', () => {
+test('no project file ever gives a role more', () => {
   const tools = fc.subarray(['finish', 'read', 'bash', 'write']);
   const limits = fc.record(
     {

@@ -12,7 +12,7 @@ const openWith = (config: object = {}) => {
   return { ...project, write };
 };
 
-test('agent roles tells programs what counts for each role and where it comes from, without a server', async () => {
+test("agent roles --json prints each role's values and their sources, without a server", async () => {
   const project = openWith({ roles: { tester: { file: 'tester.yml', max_turns: 9 } } });
   const own = join(project.configFile, '..', 'tester.yml');
   writeFileSync(own, 'tools: [read, bash, finish]\nverify: [npm test]\n');
@@ -48,7 +48,7 @@ test('agent roles tells programs what counts for each role and where it comes fr
   expect(ignored).toMatchObject([{ path: '.agent/roles/janitor.yml' }]);
 });
 
-test('agent roles tells people, and doctor says what the project narrows and what is ignored', async () => {
+test('agent roles and doctor show what the project narrows and what is ignored', async () => {
   const project = openWith({ roles: { engineer: { network: true }, tester: { network: true } } });
   project.write('tester.yml', 'network: false\ntools: [read, finish]\nnotes: |\n  Be kind.\n');
   project.write('reviewer.yml', 'limits: { max_turns: 1000 }\n');
@@ -69,7 +69,7 @@ test('agent roles tells people, and doctor says what the project narrows and wha
   expect(doctor.out).toMatch(/note +roles +\.agent\/roles\/reviewer\.yml is ignored: limits\.max_turns/);
 });
 
-test('a server starts under a bad file of the project, says so, and takes role files again on SIGHUP', async () => {
+test('a server starts with a bad project file, warns, and reads role files again on SIGHUP', async () => {
   const project = openWith({ roles: { tester: { file: 'tester.yml' } } });
   const own = join(project.configFile, '..', 'tester.yml');
   writeFileSync(own, 'limits: { timeout_seconds: 500 }\n');

@@ -24,7 +24,7 @@ test.each(roles)('%s has a purpose, a limit, tools that exist, criteria and a pr
   expect(profile.projectNotes).toBeNull();
 });
 
-test('only those who build may edit and run commands; a reviewer writes nothing', () => {
+test('only roles that build may edit and run commands; a reviewer writes nothing', () => {
   const may = (tool: string) => roles.filter((role) => shippedRoles()[role].tools.includes(tool));
 
   expect(may('edit')).toEqual(['engineer', 'tester']);

@@ -5,25 +5,28 @@ import type { TaskId } from '../../../src/machines/task.ts';
 
 const wish = { taskId: 'bd-a1' as TaskId, attempt: 2, isLive: false, end: 'complete', force: false };
 
-test('the work of an attempt that is complete is merged', () => {
+test('the work of a complete attempt is merged', () => {
   expect(refusesMerge(wish)).toBeNull();
 });
 
-test.each(['failed', 'cancelled', 'closed by hand', null])('that of one that is %s only by force', (end) => {
-  const refused = refusesMerge({ ...wish, end });
+test.each(['failed', 'cancelled', 'closed by hand', null])(
+  'the work of an attempt that is %s is merged only with --force',
+  (end) => {
+    const refused = refusesMerge({ ...wish, end });
 
-  expect(refused?.code).toBe('event_not_allowed');
-  expect(refused === null ? '' : describeRefusal(refused)).toBe(
-    `task bd-a1 is ${end ?? 'not complete'} (attempt 2): merge is not allowed now; allowed: diff, retry, merge --force`,
-  );
-  expect(refusesMerge({ ...wish, end, force: true })).toBeNull();
-});
+    expect(refused?.code).toBe('event_not_allowed');
+    expect(refused === null ? '' : describeRefusal(refused)).toBe(
+      `task bd-a1 is ${end ?? 'not complete'} (attempt 2): merge is not allowed now; allowed: diff, retry, merge --force`,
+    );
+    expect(refusesMerge({ ...wish, end, force: true })).toBeNull();
+  },
+);
 
-test('that of one at work is not merged by force either', () => {
+test('the work of a running attempt is not merged even with --force', () => {
   expect(refusesMerge({ ...wish, isLive: true, force: true })?.code).toBe('event_not_allowed');
 });
 
-test('the frame that ends an attempt says how, that of another attempt nothing', () => {
+test('the end of an attempt is read from its own frames only', () => {
   const frame = (type: string, data: object = {}) => ({ type, attempt: 2, data });
 
   expect(['completed', 'failed', 'cancelled', 'log'].map((type) => endOfAttempt(frame(type), 2))).toEqual([
