@@ -138,7 +138,7 @@ const rows: readonly Row[] = [
       'returning',
     ] as const
   ).map((resumeAt) => ({
-    says: 'an agent that an earlier process began goes on there',
+    says: 'an agent of an earlier process resumes at its saved state',
     from: 'preparing',
     event: done('prepare', ready),
     given: { ...inTime, resumeAt, usage: turn, ...asked('input', 'input-1') },
@@ -146,7 +146,7 @@ const rows: readonly Row[] = [
     expected: { resumeAt: null, usage: turn, deadlineAt: at + 1, ...asked('input', 'input-1') },
   })),
   {
-    says: 'a limit of time that passed meanwhile ends it',
+    says: 'a time limit that passed during the restart ends it',
     from: 'preparing',
     event: done('prepare', { ...ready, question: 'what now?' }),
     given: { resumeAt: 'acting' },
@@ -154,7 +154,7 @@ const rows: readonly Row[] = [
     expected: why('timed_out'),
   },
   {
-    says: 'a call that nobody knows the end of is asked about',
+    says: 'a call with an unknown outcome leads to a question',
     from: 'preparing',
     event: done('prepare', { ...ready, question: 'what now?' }),
     given: { deadlineAt: at + 7, resumeAt: 'acting', usage: turn },
@@ -167,14 +167,14 @@ const rows: readonly Row[] = [
     },
   },
   {
-    says: 'by policy it ends the attempt',
+    says: 'with the policy fail, such a call ends the attempt',
     from: 'preparing',
     event: done('prepare', { ...ready, failure }),
     to: 'failed',
     expected: { failure },
   },
   {
-    says: 'what a person says of it waits for a slot',
+    says: 'the decision on a call waits for a slot',
     from: 'awaitingDecision',
     event: respond('unclear-1', 'repeat'),
     given: { ...asked('input', 'unclear-1'), resumeAt: 'acting' },
@@ -182,7 +182,7 @@ const rows: readonly Row[] = [
     expected: { ...waitsForSlot('acting'), decision: 'repeat', resumeAt: null },
   },
   {
-    says: 'what a person says of an assistant waits for a slot',
+    says: 'the decision on an assistant waits for a slot',
     from: 'awaitingDecision',
     event: respond('unclear-1', 'repeat'),
     given: { ...asked('input', 'unclear-1'), resumeAt: 'delegating', backend: 'codex' },
@@ -190,7 +190,7 @@ const rows: readonly Row[] = [
     expected: { ...waitsForSlot('delegating'), decision: 'repeat', resumeAt: null },
   },
   {
-    says: 'a prepared task of an assistant is handed to it',
+    says: 'an assistant starts on its prepared task',
     from: 'preparing',
     event: done('prepare', ready),
     given: { ...inTime, backend: 'codex' },
@@ -198,7 +198,7 @@ const rows: readonly Row[] = [
     target: 'considering',
   },
   {
-    says: 'what an assistant reports is counted while it works',
+    says: 'the reported usage of an assistant is counted while it works',
     from: 'delegating',
     event: reports(),
     given: { usage: { ...turn, tool_calls: 1, cost_usd: 0.1 } },
@@ -239,7 +239,7 @@ const rows: readonly Row[] = [
     expected: { failure: { facts: { limit: 'max_cost_usd', cost_usd: 0.5 } } },
   },
   {
-    says: 'the result of an assistant ends it well',
+    says: 'the result of an assistant ends it as done',
     from: 'delegating',
     event: done('delegate', delegated()),
     given: { answer: asking, decision: 'repeat' },
@@ -252,21 +252,21 @@ const rows: readonly Row[] = [
     },
   },
   {
-    says: 'the failure of an assistant ends it, with what it spent',
+    says: 'the failure of an assistant ends it, with its usage',
     from: 'delegating',
     event: done('delegate', { kind: 'failed', failure, spent: spent({ costUsd: null }) }),
     to: 'failed',
     expected: { failure, finish: null, usage: { turns: 1, tool_calls: 2 } },
   },
   {
-    says: 'an assistant that could not be run ends it',
+    says: 'an assistant that could not start ends it',
     from: 'delegating',
     event: broken('delegate'),
     to: 'failed',
     expected: why('internal'),
   },
   {
-    says: 'a decision that nobody makes ends it',
+    says: 'a decision that never comes ends it',
     from: 'awaitingDecision',
     event: late,
     given: asked('input', 'unclear-1'),
@@ -281,14 +281,14 @@ const rows: readonly Row[] = [
     expected: why('internal'),
   },
   {
-    says: 'tool calls are carried out',
+    says: 'tool calls are executed',
     from: 'thinking',
     event: done('think', thought('calls', ['read', 'find'])),
     to: 'acting',
     expected: { usage: turn, calls: callsOf('read', 'find') },
   },
   {
-    says: 'a model call that may pass is made again after a pause',
+    says: 'a temporary failure of a model call leads to a retry after a pause',
     from: 'thinking',
     event: done('think', { kind: 'failed', failure }),
     given: { deadlineAt: at + 60_000, answer: asking },
@@ -296,21 +296,21 @@ const rows: readonly Row[] = [
     expected: { modelTries: 1, limitAt: at + 60_000, answer: asking, usage: { ...noUsage, model_calls: 1 } },
   },
   {
-    says: 'a model call that cannot pass ends it',
+    says: 'a lasting failure of a model call ends it',
     from: 'thinking',
     event: done('think', { kind: 'failed', failure: { ...failure, retryable: false } }),
     to: 'failed',
     expected: why('model_failed'),
   },
   {
-    says: 'a provider that wants to be left alone for long ends it',
+    says: 'a provider that asks for a long pause ends it',
     from: 'thinking',
     event: done('think', { kind: 'failed', failure: { ...failure, facts: { retry_after_ms: 3_600_000 } } }),
     to: 'failed',
     expected: why('model_failed'),
   },
   {
-    says: 'a conversation that the provider calls too long is compacted',
+    says: 'a conversation that the provider refuses as too long is compacted',
     from: 'thinking',
     event: done('think', { kind: 'failed', failure: overflow }),
     given: { answer: asking },
@@ -318,7 +318,7 @@ const rows: readonly Row[] = [
     expected: { overflowed: true, answer: asking, usage: { ...noUsage, model_calls: 1 } },
   },
   {
-    says: 'one that is called too long again, although it was compacted for this turn, ends it',
+    says: 'a second refusal after the compaction of this turn ends it',
     from: 'thinking',
     event: done('think', { kind: 'failed', failure: overflow }),
     given: { usage: turn, compactedFor: 2 },
@@ -339,7 +339,7 @@ const rows: readonly Row[] = [
     to: 'compacting',
   },
   {
-    says: 'a compacted conversation is thought about; what it cost is counted, but is no turn',
+    says: 'a compacted conversation goes to the model; the cost of the summary is counted, but no turn',
     from: 'compacting',
     event: done('compact', compacted()),
     given: { usage: { ...turn, cost_usd: 0.1 }, overflowed: true, conversationTokens: 900, modelTries: 1 },
@@ -362,7 +362,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    says: 'a summary that failed in a way that may pass is asked for again after a pause',
+    says: 'a temporary failure of the summary leads to a retry after a pause',
     from: 'compacting',
     event: done('compact', { kind: 'failed', failure, spent: spent({ toolCalls: 0 }) }),
     given: { deadlineAt: at + 60_000, conversationTokens: 900 },
@@ -370,7 +370,7 @@ const rows: readonly Row[] = [
     expected: { modelTries: 1, limitAt: at + 60_000, conversationTokens: 900, usage: { turns: 0, model_calls: 1 } },
   },
   {
-    says: 'a summary that cannot be had ends it',
+    says: 'a lasting failure of the summary ends it',
     from: 'compacting',
     event: done('compact', { kind: 'failed', failure: overflow, spent: spent() }),
     to: 'failed',
@@ -384,7 +384,7 @@ const rows: readonly Row[] = [
     expected: why('internal'),
   },
   {
-    says: 'after the pause the summary is asked for again',
+    says: 'after the pause the summary is requested again',
     from: 'pausing',
     event: late,
     given: { limitAt: at + 60_000, conversationTokens: 800 },
@@ -392,7 +392,7 @@ const rows: readonly Row[] = [
     expected: { deadlineAt: at + 60_000, limitAt: null },
   },
   {
-    says: 'after the pause it thinks on, with what is left of its time',
+    says: 'after the pause it thinks again, with the rest of its time',
     from: 'pausing',
     event: late,
     given: { limitAt: at + 60_000, modelTries: 1 },
@@ -400,7 +400,7 @@ const rows: readonly Row[] = [
     expected: { deadlineAt: at + 60_000, limitAt: null, modelTries: 1 },
   },
   {
-    says: 'a pause that its time does not allow ends it',
+    says: 'a pause beyond the time limit ends it',
     from: 'pausing',
     event: late,
     given: { limitAt: at },
@@ -416,7 +416,7 @@ const rows: readonly Row[] = [
     expected: { failure, usage: { ...noUsage, model_calls: 1 } },
   },
   {
-    says: 'an answer that was cut is never success: the model is told',
+    says: 'an answer that was cut is never success: the model gets a note',
     from: 'thinking',
     event: done('think', thought('truncated', ['bash'])),
     given: { nudges: 1 },
@@ -433,7 +433,7 @@ const rows: readonly Row[] = [
     expected: { ...why('output_truncated'), usage: turn },
   },
   {
-    says: 'an answer that is whole again makes up for those that were cut',
+    says: 'a whole answer resets the count of cut ones',
     from: 'thinking',
     event: done('think', thought('answer')),
     given: { cuts: 2 },
@@ -442,7 +442,7 @@ const rows: readonly Row[] = [
     expected: { cuts: 0, nudges: 1 },
   },
   {
-    says: 'an answer without a call is asked to go on',
+    says: 'after an answer without a call the model gets a reminder',
     from: 'thinking',
     event: done('think', thought('answer')),
     to: 'thinking',
@@ -474,14 +474,14 @@ const rows: readonly Row[] = [
     expected: { nudges: 0, cuts: 0, usage: { ...noUsage, tool_calls: 2 } },
   },
   {
-    says: 'finish ends it well',
+    says: 'finish ends it as done',
     from: 'acting',
     event: done('act', acted('done')),
     to: 'done',
     expected: { failure: null, finish: { summary: 'so it is' } },
   },
   {
-    says: 'finish with failed ends it with the reason of the agent',
+    says: "finish with failed ends it with the agent's reason",
     from: 'acting',
     event: done('act', acted('failed')),
     to: 'failed',
@@ -495,7 +495,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    says: 'a call that needs leave waits for a person',
+    says: 'a call that needs approval waits for a person',
     from: 'thinking',
     event: done('think', thought('calls', ['read', 'bash'])),
     given: { deadlineAt: at + 7_000 },
@@ -508,7 +508,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    says: 'leave waits for a slot',
+    says: 'after the approval it waits for a slot',
     from: 'awaitingApproval',
     event: respond('approval-1', null, 'allow'),
     given: asked('approval', 'approval-1'),
@@ -516,7 +516,7 @@ const rows: readonly Row[] = [
     expected: { ...waitsForSlot('acting'), answer: { text: null, allowed: true } },
   },
   {
-    says: 'nobody gives leave in time',
+    says: 'an approval that never comes ends it',
     from: 'awaitingApproval',
     event: late,
     given: asked('approval', 'approval-1'),
@@ -524,7 +524,7 @@ const rows: readonly Row[] = [
     expected: why('timed_out'),
   },
   {
-    says: 'calls for which nobody gives leave are not made, where that counts as an answer',
+    says: 'calls that nobody approves are denied, where that is the default decision',
     from: 'awaitingApproval',
     event: late,
     given: asked('approval', 'approval-1', 'deny'),
@@ -532,7 +532,7 @@ const rows: readonly Row[] = [
     expected: { ...waitsForSlot('acting'), answer: { from: 'nobody', text: null, allowed: false } },
   },
   {
-    says: 'a question that nobody answers is answered by what counts as its answer',
+    says: 'a question that nobody answers gets the default answer',
     from: 'awaitingInput',
     event: late,
     given: asked('input', 'input-1', 'as you like'),
@@ -561,7 +561,7 @@ const rows: readonly Row[] = [
     expected: { failure: { code: 'timed_out', message: 'nobody answered within 1 s' } },
   })),
   {
-    says: 'the wait for a slot of an earlier process that is over ends the attempt by name',
+    says: 'an expired wait for a slot of an earlier process ends the attempt',
     from: 'preparing',
     event: late,
     given: { resumeAt: 'returning' },
@@ -580,7 +580,7 @@ const rows: readonly Row[] = [
     },
   },
   {
-    says: 'a question waits for a person without limit, where there is none',
+    says: 'a question waits without limit when none is set',
     from: 'acting',
     event: done('act', acted(null, 1, 'which one?')),
     given: { deadlineAt: at + 7_000, limits: { ...limits, answerMs: 0 } },
@@ -612,7 +612,7 @@ const rows: readonly Row[] = [
     expected: { failure: { code: 'timed_out', message: 'no slot became free within 24 h after the answer' } },
   },
   {
-    says: 'a slot that cannot be had ends it',
+    says: 'a failed request for the slot ends it',
     from: 'returning',
     event: broken('regain'),
     to: 'failed',
@@ -629,7 +629,7 @@ const rows: readonly Row[] = [
     },
   ]),
   {
-    says: 'nobody answers in time',
+    says: 'an answer that never comes ends it',
     from: 'awaitingInput',
     event: late,
     given: asked('input', 'input-1'),

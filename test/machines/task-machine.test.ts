@@ -124,14 +124,14 @@ const queuedRows: readonly Row[] = [
     to: 'queued.backingOff',
   },
   ...['queued.waitingForSlot', 'queued.backingOff'].map((from) => ({
-    says: 'a task that somebody did meanwhile is complete',
+    says: 'a task that somebody completed in the tracker is complete',
     from,
     event: seen('complete'),
     to: 'complete',
     expected: { completedAt: at },
   })),
   {
-    says: 'what was found lets it ask for a slot',
+    says: 'a successful check leads to a request for a slot',
     from: 'queued.checking',
     event: done('lookUp', found),
     to: 'queued.asking',
@@ -155,7 +155,7 @@ const queuedRows: readonly Row[] = [
   },
   { says: 'a check can be cancelled', from: 'queued.checking', event: cancel, to: 'queued.cancelling' },
   {
-    says: 'a place in the queue lets it wait',
+    says: 'an accepted request waits in the queue',
     from: 'queued.asking',
     event: done('requestSlot', { refusal: null }),
     to: 'queued.waitingForSlot',
@@ -238,15 +238,20 @@ const queuedRows: readonly Row[] = [
   },
   { says: 'a backed-off task can be cancelled', from: 'queued.backingOff', event: cancel, to: 'queued.cancelling' },
   {
-    says: 'what failed before it had a slot is failed',
+    says: 'a failure before the slot is final',
     from: 'queued.releasing',
     event: done('release'),
     to: 'failed',
     expected: { completedAt: at },
   },
-  { says: 'also when the tracker cannot be told', from: 'queued.releasing', event: broken('release'), to: 'failed' },
   {
-    says: 'also when the tracker is late',
+    says: 'a failure before the slot is final when the tracker refuses',
+    from: 'queued.releasing',
+    event: broken('release'),
+    to: 'failed',
+  },
+  {
+    says: 'a failure before the slot is final when the tracker is late',
     from: 'queued.releasing',
     event: late,
     given: { deadlineAt: at },
@@ -397,7 +402,12 @@ const startedRows: readonly Row[] = [
     to: 'started.telling.claiming',
     expected: { refusal: gone, trackerAwaySince: 7, trackerTries: 3, deadlineAt: at + 4_000 },
   },
-  { says: 'the claim again', from: 'started.telling.claiming', event: late, to: 'started.claiming' },
+  {
+    says: 'the claim is repeated when the tracker is back',
+    from: 'started.telling.claiming',
+    event: late,
+    to: 'started.claiming',
+  },
   {
     says: 'a claim that waited too long for the tracker leaves the slot',
     from: 'started.telling.claiming',
@@ -415,16 +425,21 @@ const startedRows: readonly Row[] = [
   },
   ...(['recording', 'merging', 'closing', 'failing', 'cancelling'] as const).flatMap((what): readonly Row[] => [
     {
-      says: 'what the tracker cannot be told is told later',
+      says: 'what the tracker cannot be told now is told later',
       from: `started.${what}`,
       event: isAway(works[what]),
       given: { trackerAwaySince: null, trackerTries: 0 },
       to: `started.telling.${what}`,
       expected: { refusal: gone, trackerAwaySince: at, trackerTries: 1 },
     },
-    { says: 'told again', from: `started.telling.${what}`, event: late, to: `started.${what}` },
     {
-      says: 'what could not be told for a day is given up by name',
+      says: 'the tracker is told again when it is back',
+      from: `started.telling.${what}`,
+      event: late,
+      to: `started.${what}`,
+    },
+    {
+      says: 'after a day the attempt fails with the name of the outage',
       from: `started.telling.${what}`,
       event: late,
       given: { ...longGone, refusal: gone },
@@ -440,14 +455,14 @@ const startedRows: readonly Row[] = [
   },
   ...['started.working', 'started.verifying'].flatMap((from): readonly Row[] => [
     {
-      says: 'an attempt stands down when somebody closes its task',
+      says: 'an attempt stops when somebody closes its task',
       from,
       event: seen('complete'),
       to: 'started.standingDown',
       expected: { reason: expect.stringContaining('closed the task') },
     },
     {
-      says: 'an attempt yields to who took its task',
+      says: 'an attempt stops when somebody takes its task',
       from,
       event: seen('elsewhere', 'amy'),
       to: 'started.yielding',
@@ -463,7 +478,7 @@ const startedRows: readonly Row[] = [
   },
   ...failing('started.standingDown', 'standDown'),
   {
-    says: 'a task that somebody took rests, with the name of who has it',
+    says: 'a task that somebody took rests, with the name of the holder',
     from: 'started.yielding',
     event: done('standDown'),
     given: no,
@@ -473,7 +488,7 @@ const startedRows: readonly Row[] = [
   ...failing('started.yielding', 'standDown'),
   { says: 'a claim can be cancelled', from: 'started.claiming', event: cancel, to: 'started.cancelling' },
   {
-    says: 'while its agent has time, the attempt goes on',
+    says: 'while its agent has time, the attempt continues',
     from: 'started.working',
     event: { ...late, agentHasTime: true },
     to: 'started.working',
@@ -487,7 +502,7 @@ const startedRows: readonly Row[] = [
     expected: { outcome: well },
   },
   {
-    says: 'good work is verified first when that was asked for',
+    says: 'good work is verified first when commands are set',
     from: 'started.working',
     event: done('work', well),
     given: { options: { verify: ['true'] } },
@@ -517,14 +532,14 @@ const startedRows: readonly Row[] = [
     to: 'started.recording',
   },
   {
-    says: 'work that does not pass goes back to its agent',
+    says: 'work that fails its checks goes back to its agent',
     from: 'started.verifying',
     event: done('verify', { failure: { ...failure(false), facts: { output: 'red' } } }),
     to: 'started.working',
     expected: { feedback: { round: 1, text: 'away. Its output ends with:\n\nred' } },
   },
   {
-    says: 'work that does not pass too often fails',
+    says: 'work that fails its checks too often fails',
     from: 'started.verifying',
     event: done('verify', { failure: failure(false) }),
     given: { feedback: { round: roundsAtMost, text: 'red' } },
@@ -551,7 +566,7 @@ const startedRows: readonly Row[] = [
     expected: { refusal: null, trackerAwaySince: null, trackerTries: 0 },
   },
   {
-    says: 'merged, or with a task that says why not, the tracker is closed',
+    says: 'after the merge, or a task that names the conflict, the tracker is closed',
     from: 'started.merging',
     event: done('merge'),
     given: { refusal: gone, trackerAwaySince: 7, trackerTries: 2 },
@@ -588,7 +603,7 @@ const startedRows: readonly Row[] = [
     expected: { refusal: slow },
   },
   {
-    says: 'a failure that cannot pass is final',
+    says: 'a lasting failure is final',
     from: 'started.failing',
     event: done('release'),
     given: { failure: failure(false), retriesLeft: 2 },
@@ -596,7 +611,7 @@ const startedRows: readonly Row[] = [
     expected: { completedAt: at, retriesLeft: 2 },
   },
   {
-    says: 'a failure that may pass is followed by another attempt',
+    says: 'a temporary failure is followed by another attempt',
     from: 'started.failing',
     event: done('release'),
     given: { failure: failure(true), retriesLeft: 1 },
@@ -604,14 +619,14 @@ const startedRows: readonly Row[] = [
     expected: { retriesLeft: 0, deadlineAt: expect.toSatisfy(within(2_000)), attempt: 1 },
   },
   {
-    says: 'a task that cannot be given back is failed',
+    says: 'a task that cannot be released is failed',
     from: 'started.failing',
     event: broken('release'),
     given: { failure: failure(true) },
     to: 'failed',
   },
   {
-    says: 'a task that is given back too late is failed',
+    says: 'a task that is released too late is failed',
     from: 'started.failing',
     event: late,
     given: { failure: failure(true) },
@@ -625,7 +640,7 @@ const startedRows: readonly Row[] = [
     expected: { completedAt: at },
   },
   {
-    says: 'a cancel that cannot be proven is a failure',
+    says: 'a cancel that cannot be confirmed is a failure',
     from: 'started.cancelling',
     event: broken('release'),
     to: 'failed',
@@ -677,7 +692,7 @@ const followed = (from: string): readonly Row[] => [
 ];
 const again = (from: string): readonly Row[] => [
   {
-    says: 'a retry runs with the role that it had',
+    says: 'a retry runs with the earlier role',
     from,
     event: retry(null),
     given: { ...running, failure: failure(false) },
