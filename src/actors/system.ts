@@ -1,5 +1,4 @@
 import { initialTransition } from 'xstate';
-import type { AgentEvent } from '../machines/agent-context.ts';
 import type { agentMachine } from '../machines/agent-machine.ts';
 import type { AttemptKey, Finding, Role, RunOptions, TaskId } from '../machines/task.ts';
 import { holderOf } from '../machines/tracked-task.ts';
@@ -8,6 +7,7 @@ import { createAgentRuns } from './engine/agent-runs.ts';
 import { missingFor } from './engine/backend-choice.ts';
 import type { SlotUse } from './engine/explain.ts';
 import { failDependents } from './engine/fail-dependents.ts';
+import { inspectCommitted } from './engine/inspect-committed.ts';
 import { createInvokedActors } from './engine/invoked.ts';
 import { endQueuePauses, slotUseOf } from './engine/queue-pauses.ts';
 import { createRunRules } from './engine/run-rules.ts';
@@ -21,7 +21,7 @@ import { createTaskCommands, type TaskCommands } from './engine/task-commands.ts
 import { createService, type TaskService } from './engine/task-service.ts';
 import { createVerify } from './engine/verify.ts';
 import { createTrackerWatch } from './engine/watch-tracker.ts';
-import { commitDeadline } from './journal/commit-answer.ts';
+import { transitionDeadline } from './journal/commit-answer.ts';
 import { type Counters, createCounters } from './journal/counters.ts';
 import { durable } from './journal/durable-actor.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
@@ -67,15 +67,15 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     findTask: async (taskId) => commands.knownTask(taskId) ?? tracker.find(taskId),
     slots: () => slots,
     agentRuns: () => agentRuns,
-    tellAgent: (key, event) => tellAgent(key, event),
+    tellAgent: (key, event) => agentActor(key)?.send(event),
   });
   const { environmentOf, sandboxOf, endLeftovers, emit } = agents;
 
-  const inspected = ports.inspect === undefined ? {} : { inspect: ports.inspect };
+  const inspected = ports.inspect === undefined ? {} : { inspect: inspectCommitted(ports.inspect) };
   const agentLogic: typeof agentMachine = durable(agents.machine, {
     now,
     commit: ({ next, cause }) => commands.commitAgent(next, cause, agents.machine.getPersistedSnapshot(next)),
-    ...commitDeadline,
+    ...transitionDeadline,
   });
   /** Runs before any waiting task gets a slot. */
   const retakeSlots = (): void => {
@@ -99,7 +99,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   const queuePauses = endQueuePauses(supervisor, log);
   supervisor.on('agent.gone', ({ key }) => agents.forget(key as AttemptKey));
   const holdsSlot = (taskId: TaskId): boolean => savedSlot(store, taskId) !== null;
-  const tellAgent = (key: string, event: AgentEvent): void => supervisor.snapshot().children[key]?.send(event);
+  const agentActor = (key: string) => supervisor.snapshot().children[key];
   const slots = createSlots(supervisor, holdsSlot);
   const agentRuns = createAgentRuns(supervisor, (input) => {
     const [first] = initialTransition(agents.machine, input);
@@ -123,6 +123,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   const tasks = provideTaskActors({
     tracker,
     store,
+    earlierAgent: (taskId, attempt) => commands.takeOverAgent(taskId, attempt),
     slots,
     agentRuns,
     invoked,
@@ -161,15 +162,15 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     now,
     log,
     inspected,
-    tellAgent,
+    agentActor,
     whenEnded: async (taskId) => {
       await invoked.whenEnded(taskId);
       await agentRuns.whenEnded(taskId);
     },
+    returnSlot: (taskId) => supervisor.send({ type: 'slot.returned', taskId }),
     onCrash: (taskId) => {
       const own = Object.keys(supervisor.snapshot().children).filter((key) => key.startsWith(`${taskId}#`));
       for (const key of own) supervisor.send({ type: 'agent.dismissed', key: key as AttemptKey });
-      if (!holdsSlot(taskId)) supervisor.send({ type: 'slot.returned', taskId });
     },
   });
 
@@ -223,7 +224,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       queuePauses.stop();
       await Promise.all([watched, invoked.settle(stopMs), agentRuns.settle(stopMs)]);
       try {
-        journal.stop();
+        await withTimeout((async () => journal.stop())(), stopMs, 'the last commit');
       } catch (error) {
         log('progress could not be committed', { error });
       }

@@ -30,71 +30,135 @@ export const describeStore = (name: string, open: () => { store: Store; reopen: 
     });
     afterEach(() => opened.close());
 
-    test('a commit answers with its entries in order, numbered without a gap', () => {
-      const first = store.commit({ entries: [line('bd-a'), line('bd-b')] });
-      const second = store.commit({ entries: [line('bd-a')] });
+    test('a commit answers with its entries in order, numbered without a gap', async () => {
+      const first = await store.commit({ entries: [line('bd-a'), line('bd-b')] });
+      const second = await store.commit({ entries: [line('bd-a')] });
 
-      expect([...first, ...second].map(({ seq }) => seq)).toEqual([1, 2, 3]);
+      expect([...first.entries, ...second.entries].map(({ seq }) => seq)).toEqual([1, 2, 3]);
       expect(store.lastSeq()).toBe(3);
     });
 
-    test('a reader gets the entries of one task after a point, up to a limit', () => {
-      store.commit({ entries: [line('bd-a'), line('bd-b'), line('bd-a'), line('bd-a')] });
+    test('a reader gets the entries of one task after a point, up to a limit', async () => {
+      await store.commit({ entries: [line('bd-a'), line('bd-b'), line('bd-a'), line('bd-a')] });
 
       expect(store.read({ taskId: 'bd-a', after: 1, limit: 1 }).map(({ seq }) => seq)).toEqual([3]);
       expect(store.read({ after: 1, limit: 10 }).map(({ seq }) => seq)).toEqual([2, 3, 4]);
     });
 
-    test('an entry comes back as it was written', () => {
+    test('an entry comes back as it was written', async () => {
       const entry: NewEntry = { ...line('bd-a', 'snapshot', { text: 'é "q" \u2028' }), cause: '{"type":"run"}' };
-      store.commit({ entries: [entry] });
+      await store.commit({ entries: [entry] });
 
       expect(store.read({ after: 0, limit: 1 })).toEqual([{ ...entry, seq: 1 }]);
     });
 
-    test('the newest entry of a type is found', () => {
-      store.commit({ entries: [line('bd-a', 'snapshot', 1), line('bd-a', 'snapshot', 2), line('bd-a', 'log')] });
+    test('the newest entry of a type is found', async () => {
+      await store.commit({ entries: [line('bd-a', 'snapshot', 1), line('bd-a', 'snapshot', 2), line('bd-a', 'log')] });
 
       expect(store.latest('bd-a', 'snapshot')?.seq).toBe(2);
       expect(store.latest('bd-a', 'completed')).toBeNull();
     });
 
-    test('the newest entry of a type is found for every pending task, in the order of the journal', () => {
-      for (const id of ['bd-a', 'bd-b', 'bd-none', 'bd-a#1']) store.commit({ actor: actor(id), entries: [] });
-      store.commit({ actor: actor('bd-over', false), entries: [line('bd-over', 'snapshot')] });
-      store.commit({ entries: [line('bd-a', 'snapshot'), line('bd-b', 'snapshot'), line('bd-a', 'snapshot')] });
-      store.commit({ entries: [line('bd-b'), line('bd-none')] });
+    test('the newest entry of a type is found for every pending task, in the order of the journal', async () => {
+      for (const id of ['bd-a', 'bd-b', 'bd-none', 'bd-a#1']) await store.commit({ actor: actor(id), entries: [] });
+      await store.commit({ actor: actor('bd-over', false), entries: [line('bd-over', 'snapshot')] });
+      await store.commit({ entries: [line('bd-a', 'snapshot'), line('bd-b', 'snapshot'), line('bd-a', 'snapshot')] });
+      await store.commit({ entries: [line('bd-b'), line('bd-none')] });
 
       expect(store.latestOfPending('snapshot')).toEqual([3, 4]);
     });
 
-    test('an actor is kept in its last state only', () => {
-      store.commit({ actor: actor('bd-a'), entries: [] });
-      store.commit({ actor: { ...actor('bd-a'), pending: false, snapshot: '{}' }, entries: [] });
+    test('an actor is kept in its last state only', async () => {
+      await store.commit({ actor: actor('bd-a'), entries: [] });
+      await store.commit({ actor: { ...actor('bd-a'), pending: false, snapshot: '{}' }, entries: [] });
 
-      expect(store.actor('bd-a')).toEqual({ ...actor('bd-a'), pending: false, snapshot: '{}' });
+      expect(store.actor('bd-a')).toEqual({ ...actor('bd-a'), pending: false, snapshot: '{}', revision: 2 });
       expect(store.actor('bd-b')).toBeNull();
     });
 
-    test('pending tasks are listed without their agents and without the settled', () => {
-      store.commit({ actor: actor('bd-a'), entries: [] });
-      store.commit({ actor: actor('bd-a#1'), entries: [] });
-      store.commit({ actor: actor('bd-b', false), entries: [] });
+    test('a commit is stale when its actor was saved meanwhile, and nothing of it is saved; others beside it are', async () => {
+      const first = { actor: actor('bd-a'), guard: { revision: 0, attempt: 0 }, entries: [line('bd-a')] };
+      const request = { id: 'r1', taskId: 'bd-a' };
+      const late = { ...first, actor: { ...actor('bd-a'), snapshot: '"late"' }, request };
+      const other = { actor: actor('bd-b'), guard: { revision: 0, attempt: 0 }, entries: [line('bd-b')] };
+      expect((await store.commit(first)).stale).toEqual([]);
+
+      const { entries, stale } = await store.commit(late, other);
+
+      expect([entries.map(({ taskId }) => taskId), stale]).toEqual([['bd-b'], [late]]);
+      expect(store.actor('bd-a')).toEqual({ ...actor('bd-a'), revision: 1 });
+      expect(store.request('r1')).toBeNull();
+      const next = { ...late, guard: { revision: 1, attempt: 0 } };
+      expect((await store.commit(next)).stale).toEqual([]);
+      expect(store.actor('bd-a')).toMatchObject({ revision: 2, snapshot: '"late"' });
+      const unknown = { actor: actor('bd-c'), guard: { revision: 1, attempt: 0 }, entries: [] };
+      expect((await store.commit(unknown)).stale).toEqual([unknown]);
+    });
+
+    test('what continues a stale change is stale, also when the revision fits', async () => {
+      const save = (revision: number, snapshot: string) => ({
+        actor: { ...actor('bd-a'), snapshot },
+        guard: { revision, attempt: 0 },
+        entries: [],
+      });
+      await store.commit(save(0, '"ours"'));
+      await store.commit(save(1, '"theirs"'));
+      const [next, last] = [save(1, '"second"'), save(2, '"third"')];
+
+      const { stale } = await store.commit(next, last);
+
+      expect([stale, store.actor('bd-a')?.snapshot]).toEqual([[next, last], '"theirs"']);
+    });
+
+    test('what an agent of an earlier attempt commits is stale', async () => {
+      const task = (attempt: number) => ({
+        actor: actor('bd-a'),
+        guard: { revision: attempt - 1, attempt },
+        entries: [],
+      });
+      const agent = (attempt: number, revision: number) => ({
+        actor: actor(`bd-a#${attempt}`),
+        guard: { revision, attempt },
+        entries: [line('bd-a')],
+      });
+      await store.commit(task(1), agent(1, 0));
+      await store.commit(task(2), agent(2, 0));
+
+      const { entries, stale } = await store.commit(agent(1, 1), agent(2, 1));
+
+      expect([entries.length, stale]).toEqual([1, [agent(1, 1)]]);
+    });
+
+    test('a new actor takes over the saved one', async () => {
+      await store.commit({ actor: actor('bd-a'), guard: { revision: 0, attempt: 0 }, entries: [] });
+
+      const taken = await store.takeOver('bd-a');
+
+      expect(taken).toMatchObject(actor('bd-a'));
+      const guard = { revision: taken?.revision ?? -1, attempt: 0 };
+      expect((await store.commit({ actor: actor('bd-a'), guard, entries: [] })).stale).toEqual([]);
+      expect(await store.takeOver('bd-b')).toBeNull();
+    });
+
+    test('pending tasks are listed without their agents and without the settled', async () => {
+      await store.commit({ actor: actor('bd-a'), entries: [] });
+      await store.commit({ actor: actor('bd-a#1'), entries: [] });
+      await store.commit({ actor: actor('bd-b', false), entries: [] });
 
       expect(store.tasks('pending').map(({ id }) => id)).toEqual(['bd-a']);
       expect(store.tasks('all').map(({ id }) => id)).toEqual(['bd-a', 'bd-b']);
     });
 
-    test('a change that cannot be written leaves nothing behind', () => {
+    test('a change that cannot be written leaves nothing behind', async () => {
       const broken = { ...line('bd-a'), data: null as unknown as string };
       const change: Change = { actor: actor('bd-a'), entries: [line('bd-a'), broken] };
 
-      expect(() => store.commit(change)).toThrow();
+      await expect((async () => store.commit(change))()).rejects.toThrow();
       expect(store.lastSeq()).toBe(0);
       expect(store.actor('bd-a')).toBeNull();
     });
 
-    test('steps are kept in the order in which they began, with what came of them, until they are forgotten', () => {
+    test('steps are kept in the order in which they began, with what came of them, until they are forgotten', async () => {
       const step = (key: string, result: string | null = null, attempt = 1) => ({
         taskId: 'bd-a',
         attempt,
@@ -103,18 +167,18 @@ export const describeStore = (name: string, open: () => { store: Store; reopen: 
         result,
       });
       for (const each of [step('think:1'), step('act:1:a'), step('act:1:b'), step('think:1', '"x"', 2)])
-        store.commit({ entries: [], step: each });
-      store.commit({ entries: [line('bd-a')], step: step('think:1', '{"ok":true}') });
+        await store.commit({ entries: [], step: each });
+      await store.commit({ entries: [line('bd-a')], step: step('think:1', '{"ok":true}') });
 
       expect(store.steps('bd-a', 1)).toEqual([step('think:1', '{"ok":true}'), step('act:1:a'), step('act:1:b')]);
 
-      store.commit({ entries: [], forgetSteps: { taskId: 'bd-a', attempt: 1 } });
+      await store.commit({ entries: [], forgetSteps: { taskId: 'bd-a', attempt: 1 } });
       expect(store.steps('bd-a', 1)).toEqual([]);
       expect(opened.reopen().steps('bd-a', 2)).toEqual([step('think:1', '"x"', 2)]);
     });
 
-    test('a request is remembered with the change that it caused, its answer later', () => {
-      store.commit({ entries: [line('bd-a')], request: { id: 'r1', taskId: 'bd-a' } });
+    test('a request is remembered with the change that it caused, its answer later', async () => {
+      await store.commit({ entries: [line('bd-a')], request: { id: 'r1', taskId: 'bd-a' } });
       expect(store.request('r1')).toEqual({ taskId: 'bd-a', answer: null });
 
       store.rememberAnswer('r1', '{"ok":true}');
@@ -123,14 +187,14 @@ export const describeStore = (name: string, open: () => { store: Store; reopen: 
       expect(store.request('r2')).toBeNull();
     });
 
-    test('the next process reads what was committed', () => {
-      store.commit({ actor: actor('bd-a'), entries: [line('bd-a')], request: { id: 'r', taskId: 'bd-a' } });
+    test('the next process reads what was committed', async () => {
+      await store.commit({ actor: actor('bd-a'), entries: [line('bd-a')], request: { id: 'r', taskId: 'bd-a' } });
 
       const next = opened.reopen();
 
       expect(next.read({ after: 0, limit: 10 })).toHaveLength(1);
-      expect(next.actor('bd-a')).toEqual(actor('bd-a'));
-      expect(next.commit({ entries: [line('bd-a')] })[0]?.seq).toBe(2);
+      expect(next.actor('bd-a')).toEqual({ ...actor('bd-a'), revision: 1 });
+      expect((await next.commit({ entries: [line('bd-a')] })).entries[0]?.seq).toBe(2);
     });
 
     test('it reports that it works', () => {

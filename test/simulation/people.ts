@@ -46,7 +46,8 @@ export const createPeople = (world: World, serverNow: () => Server | null, maxTa
       (error: unknown) => {
         if (!server.alive) return;
         const known =
-          isServiceError(error) && (error.code !== 'internal' || /disk is full|is stopping/.test(error.message));
+          isServiceError(error) &&
+          (error.code !== 'internal' || /disk is full|is stopping|ask again/.test(error.message));
         if (!known) invariants.violated(`a request ended in ${error instanceof Error ? error.stack : error}`);
       },
     );

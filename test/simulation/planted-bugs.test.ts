@@ -23,7 +23,7 @@ const bugs: Readonly<Record<string, Planted>> = {
   },
   'a request is acknowledged before it is on disk': {
     file: 'src/actors/engine/task-commands.ts',
-    find: '        commitGathered(task);\n',
+    find: '        await commitGathered(task);\n',
     put: '',
     seed: 12,
     says: /I10 a run of .* was acknowledged and is not in the journal/,
@@ -100,9 +100,9 @@ const bugs: Readonly<Record<string, Planted>> = {
   },
   'a change in the tracker while the server is away is never shown': {
     file: 'src/actors/engine/watch-tracker.ts',
-    find: 'before === undefined && !begun ? changedMeanwhile(task) : before !== now;',
-    put: 'before === undefined && !begun ? false : before !== now;',
-    seed: 58,
+    find: 'return latest !== null && shownIn(latest.data).status !== statusInTracker(task);',
+    put: 'return false;',
+    seed: 13,
     says: /I14 .* is shown as/,
   },
   'an interrupted write of the tracker is not made again': {

@@ -34,7 +34,7 @@ const minute = 60_000;
 const patienceMs = 60 * minute;
 
 /** One world, played from its beginning to its end; everything that chance decides follows from the seed. */
-export const simulate = async (seed: number): Promise<Report> => {
+export const simulate = async (seed: number, far = false): Promise<Report> => {
   const random = randomFrom(seed);
   const clock = createClock(start);
   const restoreTime = clock.install();
@@ -60,9 +60,10 @@ export const simulate = async (seed: number): Promise<Report> => {
     random,
     store,
     weather: { trackerAway: false, diskFull: false, providerDown: false, crash, calm: false },
-    invariants: createInvariants(plan, store),
+    invariants: createInvariants(plan, store, far),
     ledger: ledgerWithoutFile(db),
     results: new Map(),
+    far,
   };
   const { invariants, weather } = world;
   let server = null as Server | null;

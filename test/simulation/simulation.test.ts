@@ -41,6 +41,23 @@ test(`${count} simulated worlds from seed ${first}: whatever crashes, is late or
   if (count > 1) expect(Math.min(sum(reports, 'completed'), sum(reports, 'lives') - count)).toBeGreaterThan(count / 2);
 });
 
+const farCount = wanted === undefined ? (isLong ? 10_000 : 40) : 1;
+const farFirst = wanted === undefined && !isLong ? 1 : first;
+
+test(`${farCount} worlds from seed ${farFirst} over a store that answers late, stale, with an error or never`, {
+  timeout: 10 * minutes,
+}, async () => {
+  const reports = await runSeedsEverywhere(folder, farFirst, farCount, 'far');
+
+  process.stdout.write(
+    `far, from ${farFirst}: ${reports.length} worlds, ${sum(reports, 'lives')} servers, ${sum(reports, 'attempts')} attempts, ${sum(reports, 'completed')} completed\n`,
+  );
+  if (wanted !== undefined) writeFileSync(`simulation-far-${wanted}.log`, reports[0]?.log.join('\n') ?? '');
+  expect(reports.filter(({ violations }) => violations.length > 0).map(found)).toEqual([]);
+  expect(reports).toHaveLength(farCount);
+  if (farCount > 1) expect(sum(reports, 'completed')).toBeGreaterThan(farCount / 2);
+});
+
 test('the same seed gives the same journal', { timeout: minutes }, async () => {
   const [once, again] = [await runSeeds(folder, first, first + 4), await runSeeds(folder, first, first + 4)];
 

@@ -5,10 +5,12 @@ import type { Model, ModelEvent, ModelRequest, ToolCall } from '../../src/actors
 import type { Sandbox } from '../../src/actors/sandbox/port.ts';
 import type { Database } from '../../src/actors/store/database.ts';
 import { type Change, type Store, StoreError } from '../../src/actors/store/port.ts';
+import type { SqliteStore } from '../../src/actors/store/sqlite.ts';
 import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
 import type { Tracker } from '../../src/actors/tracker/port.ts';
 import { ServiceError } from '../../src/machines/errors.ts';
 import type { Clock } from './clock.ts';
+import { createFarStore, type Fate } from './far-store.ts';
 import type { Invariants } from './invariants.ts';
 import type { Random } from './random.ts';
 
@@ -28,10 +30,12 @@ export interface World {
   readonly clock: Clock;
   readonly random: Random;
   readonly weather: Weather;
-  readonly store: Store;
+  readonly store: SqliteStore;
   readonly invariants: Invariants;
   readonly ledger: Ledger;
   readonly results: Map<string, string>;
+  /** The store is far away: its answers come late, and not always. */
+  readonly far: boolean;
 }
 
 /** One life of the server; when it is dead, nothing that it does has an effect. */
@@ -72,7 +76,28 @@ const through = <Result>(
   });
 };
 
+const fateOf = ({ weather, random }: World): Fate =>
+  weather.calm || random.chance(0.97)
+    ? 'answered'
+    : random.pick(['failed before', 'failed after', 'stale', 'lost', 'late'] as const);
+
+const farStoreOf = (world: World, life: Life, near: SqliteStore): Store => {
+  const { clock, random } = world;
+  const far = createFarStore(near, {
+    fate: () => fateOf(world),
+    delay: () => random.below(50),
+    after: (ms, run) => void clock.after('server', ms, run),
+    lateMs: 5_000,
+  });
+  return { ...far, commit: (...changes) => (life.alive ? far.commit(...changes) : never()) };
+};
+
 export const storeOf = (world: World, life: Life): Store => {
+  const near = nearStoreOf(world, life);
+  return world.far ? farStoreOf(world, life, near) : near;
+};
+
+const nearStoreOf = (world: World, life: Life): SqliteStore => {
   const { store, weather, random, invariants } = world;
   return {
     ...store,
@@ -83,13 +108,14 @@ export const storeOf = (world: World, life: Life): Store => {
         throw new CrashError();
       }
       if (weather.diskFull) throw new StoreError('the disk is full');
-      const entries = store.commit(...changes);
-      invariants.committed(changes, entries);
+      const committed = store.commit(...changes);
+      const saved = changes.filter((change) => !committed.stale.includes(change));
+      invariants.committed(saved, committed.entries);
       if (random.chance(weather.crash)) {
         life.crash();
         throw new CrashError();
       }
-      return entries;
+      return committed;
     },
   };
 };

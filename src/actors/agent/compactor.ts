@@ -50,7 +50,7 @@ export const createCompactor = (call: ModelCall, ports: Pick<ModelCallPorts, 'pr
     const plan = planCompaction(messages, input.contextWindow);
     if (plan === null) return { failure: nothingToLeaveOut, wasCalled: false, usage: null };
     const heard = session.steps.thought(input.turn) !== null;
-    session.steps.compact(input.turn, heard);
+    await session.steps.compact(input.turn, heard);
     const wasCalled = plan.older.length > 0;
     const asked = wasCalled ? await summarise(session, input, plan, signal) : null;
     if (asked?.type === 'failed') return { failure: asked.failure, wasCalled, usage: null };
@@ -60,7 +60,7 @@ export const createCompactor = (call: ModelCall, ports: Pick<ModelCallPorts, 'pr
     const compaction: Compaction = { summary, from: plan.from, resultBytes: plan.resultBytes };
     if (!isShorter(messages, compaction)) return { failure: notShorter, wasCalled, usage };
     const kept = { compaction, usage };
-    session.steps.compacted(input.turn, heard, kept);
+    await session.steps.compacted(input.turn, heard, kept);
     return kept;
   };
 

@@ -92,19 +92,21 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
     const before = session === null ? noUsage : input.usage;
     const observed = { attempt: input, round, root, assistant, model, before };
     const observer = observeRun(ports.run, observed);
+    let sessionKept = Promise.resolve();
     const onEvent = (event: AssistantEvent): void => {
       observer.onEvent(event);
       if (event.type !== 'session' || !assistant.resumes || event.id === session) return;
       session = event.id;
-      steps.beginRun(round, session);
+      sessionKept = steps.beginRun(round, session);
+      sessionKept.catch(() => {});
     };
 
     const start = { model, session, taskId, role, moneyLeftUsd };
     const env = ports.assistant.environmentOf(input, assistant);
     const silentMs = ports.assistant.silentMs();
     const bounds = { signal, silentMs, onEvent };
-    const run = (): Promise<RunEnd> => {
-      steps.beginRun(round, session);
+    const run = async (): Promise<RunEnd> => {
+      await steps.beginRun(round, session);
       const message = `${assistant.name} ${session === null ? 'begins' : 'goes on'}`;
       emit(input, 'log', { level: 'info', message });
       const sandbox = ports.assistant.sandboxFor(assistant, env);
@@ -113,7 +115,8 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
     const onWait = (): void => emit(input, 'log', folderWaitLog);
     const end = await ports.attempt.workspace.alone(run, { signal, onWait });
     const delegated = observer.end(end);
-    steps.endRun(round, session, end.how === 'stopped' ? null : delegated);
+    await sessionKept;
+    await steps.endRun(round, session, end.how === 'stopped' ? null : delegated);
     return delegated;
   };
 

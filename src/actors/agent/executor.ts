@@ -11,9 +11,9 @@ import { changingTools, readOnlyTools, toolbox } from '../tools/toolbox.ts';
 /** Gets one `start` and one `end` for every call, refused ones too, and the output in between. */
 export interface CallObserver {
   /** `args` are the parsed arguments, or the model's text when that is not JSON. */
-  start(call: ToolCall, args: unknown): void;
+  start(call: ToolCall, args: unknown): void | Promise<void>;
   output(call: ToolCall, chunk: string): void;
-  end(call: ToolCall, result: CallResult): void;
+  end(call: ToolCall, result: CallResult): void | Promise<void>;
 }
 
 export interface ExecutorOptions {
@@ -120,9 +120,9 @@ const prepareCall = (call: ToolCall, allowed: readonly Tool[], denied: ExecutorO
 const failedResult = (text: string): ToolResult => ({ ok: false, text });
 
 /** A fault of an observer must not change what a call does. */
-const ignoringErrors = (notify: () => void): void => {
+const ignoringErrors = async (notify: () => void | Promise<void>): Promise<void> => {
   try {
-    notify();
+    await notify();
   } catch {}
 };
 
@@ -139,7 +139,7 @@ const runTool = (
   if (prepared.tool === null) return Promise.resolve(failedResult(prepared.refusal));
   const own = context(call);
   if (own.signal.aborted) return Promise.resolve(failedResult('cancelled'));
-  const emit = (chunk: string) => ignoringErrors(() => observe.output(call, withoutNul(chunk)));
+  const emit = (chunk: string): void => void ignoringErrors(() => observe.output(call, withoutNul(chunk)));
   const { tool, args } = prepared;
   return tool.run(args, { ...own, emit });
 };
@@ -153,12 +153,12 @@ const runCall = async (
 ): Promise<ToolResult> => {
   const { observe, alone = withoutWaiting } = options;
   let isBegun = false;
-  const begin = (): void => {
+  const begin = async (): Promise<void> => {
     isBegun = true;
-    observe.start(call, prepared.args);
+    await observe.start(call, prepared.args);
   };
   const run = async (): Promise<ToolResult> => {
-    begin();
+    await begin();
     return isOver
       ? failedResult('not executed: an earlier call has finished the task')
       : runTool(call, prepared, options);
@@ -167,7 +167,7 @@ const runCall = async (
     const changes = !isOver && prepared.tool !== null && changingTools.has(prepared.tool.name);
     return await (changes ? alone(run) : run());
   } catch (error) {
-    if (!isBegun) ignoringErrors(begin);
+    if (!isBegun) await ignoringErrors(begin);
     return failedResult(`${call.tool} failed: ${messageOf(error)}`);
   }
 };
@@ -192,7 +192,7 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
       malformed: prepared.tool === null && prepared.malformed,
       question: ok && call.tool === askTool.name ? askArguments.parse(prepared.args).question : null,
     };
-    ignoringErrors(() => observe.end(call, result));
+    await ignoringErrors(() => observe.end(call, result));
     return result;
   };
 

@@ -52,7 +52,7 @@ const firstMessage = async (
   const { id, title, description } = task;
   const text = taskPrompt({ id, title, description, notes, dependencies: await readDependencies(task, ports) });
   for (const conflict of conflicts) ports.emit({ taskId: id, attempt }, 'log', conflictLog(conflict));
-  steps.keepPrompt(text);
+  await steps.keepPrompt(text);
   return text;
 };
 

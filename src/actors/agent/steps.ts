@@ -91,24 +91,24 @@ export interface BegunCall {
  */
 export interface Steps {
   prompt(): string | null;
-  keepPrompt(text: string): void;
+  keepPrompt(text: string): Promise<void>;
   /** The messages before a turn and the answer; null before the model is called. */
   thought(turn: number): { readonly said: readonly string[]; readonly answer: ModelAnswer | null } | null;
-  think(turn: number, said: readonly string[]): void;
-  thinkEnded(turn: number, said: readonly string[], answer: ModelAnswer): void;
+  think(turn: number, said: readonly string[]): Promise<void>;
+  thinkEnded(turn: number, said: readonly string[], answer: ModelAnswer): Promise<void>;
   /** The compaction before a turn; `heard` when it follows the turn's messages. `kept` is null until it is decided. */
   compaction(turn: number): { readonly heard: boolean; readonly kept: KeptCompaction | null } | null;
-  compact(turn: number, heard: boolean): void;
-  compacted(turn: number, heard: boolean, kept: KeptCompaction): void;
+  compact(turn: number, heard: boolean): Promise<void>;
+  compacted(turn: number, heard: boolean, kept: KeptCompaction): Promise<void>;
   /** In the order in which the calls began. */
   calls(turn: number): readonly BegunCall[];
   call(turn: number, callId: string): BegunCall | null;
-  act(turn: number, call: ToolCall): void;
-  actEnded(turn: number, call: ToolCall, result: CallResult): void;
+  act(turn: number, call: ToolCall): Promise<void>;
+  actEnded(turn: number, call: ToolCall, result: CallResult): Promise<void>;
   /** A new round begins each time work is sent back. */
   run(round: number): BegunRun | null;
-  beginRun(round: number, session: string | null): void;
-  endRun(round: number, session: string | null, delegated: Delegated | null): void;
+  beginRun(round: number, session: string | null): Promise<void>;
+  endRun(round: number, session: string | null, delegated: Delegated | null): Promise<void>;
 }
 
 export const createSteps = (
@@ -118,10 +118,10 @@ export const createSteps = (
 ): Steps => {
   const known = new Map(store.steps(taskId, attempt).map(({ key, intent, result }) => [key, { intent, result }]));
 
-  const write = (key: string, intent: unknown, result: unknown = null): void => {
+  const write = async (key: string, intent: unknown, result: unknown = null): Promise<void> => {
     const texts = { intent: JSON.stringify(intent), result: result === null ? null : JSON.stringify(result) };
     // The commit also makes the buffered frames of this step durable.
-    journal.commit({ entries: [], step: { taskId, attempt, key, ...texts } });
+    await journal.commit({ entries: [], step: { taskId, attempt, key, ...texts } });
     known.set(key, texts);
   };
   const intentOf = <Shape>(key: string, schema: z.ZodType<Shape>): Shape | null => {

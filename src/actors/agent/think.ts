@@ -43,12 +43,12 @@ export const createThink = (callModel: ModelCall, { priceFor }: Pick<ModelCallPo
   ): Promise<CallOutcome> => {
     const { turn } = input;
     const { steps, conversation } = session;
-    steps.think(turn, said);
+    await steps.think(turn, said);
     // A compacted conversation is another request: the provider must not answer it as the first.
     const step = `think:${turn}${steps.compaction(turn) === null ? '' : ':compacted'}`;
     const request = { turn, step, messages: conversation.messages };
     const outcome = await callModel(session, input, request, signal);
-    if (outcome.type === 'answered') steps.thinkEnded(turn, said, outcome);
+    if (outcome.type === 'answered') await steps.thinkEnded(turn, said, outcome);
     return outcome;
   };
 

@@ -47,20 +47,20 @@ const createCallObserver = (
   const key = { taskId, attempt };
   const begun = new Set<string>();
   return {
-    start: (call, args) => {
+    start: async (call, args) => {
       const text = JSON.stringify(args ?? call.arguments).slice(0, maxShownLength);
       emit(key, 'tool_start', { call_id: call.id, tool: call.tool, arguments: text });
       // The next server makes a call that does not begin because this one stops.
       if (signal.aborted) return;
-      steps.act(turn, call);
+      await steps.act(turn, call);
       begun.add(call.id);
     },
     output: (call, chunk) => emit(key, 'tool_output', { call_id: call.id, tool: call.tool, chunk }),
-    end: (call, result) => {
+    end: async (call, result) => {
       const { callId, tool, ok, durationMs, text } = result;
       const output = text.slice(0, maxShownLength);
       emit(key, 'tool_end', { call_id: callId, tool, ok, duration_ms: durationMs, output });
-      if (begun.has(call.id)) steps.actEnded(turn, call, result);
+      if (begun.has(call.id)) await steps.actEnded(turn, call, result);
     },
   };
 };

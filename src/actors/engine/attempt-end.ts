@@ -5,6 +5,7 @@ import type { EndLabel } from '../../machines/task-selectors.ts';
 import { type AttemptEnd, describeEnd, describeWork } from '../files/results.ts';
 import { conflictsOf } from '../journal/snapshots.ts';
 import { readToolCallLog } from '../journal/tool-call-log.ts';
+import { StoreError } from '../store/port.ts';
 import type { Fence } from '../tracker/port.ts';
 import type { SavedWork } from '../workspace/port.ts';
 import type { TaskActorPorts } from './task-actor-ports.ts';
@@ -21,12 +22,15 @@ const trackerComment = ({ taskId, attempt, role, outcome, end }: Report): string
 
 const diskProblem = /No space left on device|Read-only file system|Disk quota exceeded/;
 
+const isDiskProblem = (error: Error): boolean =>
+  error instanceof StoreError || 'errno' in error || diskProblem.test(error.message);
+
 /**
- * A full or read-only disk is no fault of the attempt: the chart retries, as in an outage of the
- * tracker.
+ * A full or read-only disk, or a store that is away, is no fault of the attempt: the chart retries,
+ * as in an outage of the tracker.
  */
 export const asDiskProblem = (error: unknown): never => {
-  if (!(error instanceof Error && ('errno' in error || diskProblem.test(error.message)))) throw error;
+  if (!(error instanceof Error && isDiskProblem(error))) throw error;
   const detail = `the results cannot be written: ${error.message}`;
   throw new ServiceError(
     'tracker_unavailable',
@@ -52,6 +56,8 @@ export interface AttemptEnds {
   keepWork(taskId: TaskId, attempt: number): Promise<void>;
   /** Writes results where possible: a failure here does not keep the task from its end. */
   reportEnd(taskId: TaskId, attempt: number, label: EndLabel, signal: AbortSignal): Promise<void>;
+  /** Commits gathered progress, so that later entries follow it. @throws tracker_unavailable, to try again */
+  commitProgress(): Promise<void>;
   /** Logs in the journal what was saved and what was left out. */
   logSavedWork(attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, work: SavedWork | null): Promise<void>;
   /** Throws when the state was left, or when a later attempt exists. @throws stale_attempt */
@@ -69,13 +75,21 @@ export const createAttemptEnds = (ports: TaskActorPorts): AttemptEnds => {
       if (live_attempt > attempt) throw new ServiceError('stale_attempt', { task_id: taskId, attempt, live_attempt });
     };
 
+  const commitProgress = async (): Promise<void> => {
+    try {
+      await ports.flush();
+    } catch (error) {
+      asDiskProblem(error);
+    }
+  };
+
   const writeReport: AttemptEnds['writeReport'] = async (report, signal) => {
     const { taskId, attempt, role, options, outcome, end } = report;
     // The tracker may lack the task for a while: its file may come from another git branch.
     const task = (await ports.refresh(taskId).catch(() => null)) ?? ports.knownTask(taskId);
     if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
     signal.throwIfAborted();
-    ports.flush();
+    await commitProgress();
     const work = await ports.workspace.save({ taskId, attempt, role, options }, task.title, end.status === 'complete');
     signal.throwIfAborted();
     const model = ports.modelOf(options, role);
@@ -108,6 +122,7 @@ export const createAttemptEnds = (ports: TaskActorPorts): AttemptEnds => {
 
   return {
     fenceOf,
+    commitProgress,
     logSavedWork: tellOf,
     writeReport,
     keepWork: async (taskId, attempt) => {

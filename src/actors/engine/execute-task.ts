@@ -60,7 +60,7 @@ export const createExecute = (ports: ExecutePorts): ((request: ExecuteRequest) =
   /** A repeated request finds the task that it created. */
   const create = async (description: string, requestId: string | undefined): Promise<TaskId> => {
     const taskId = (await queries.create({ description })).task_id as TaskId;
-    if (requestId !== undefined) store.commit({ entries: [], request: { id: requestId, taskId } });
+    if (requestId !== undefined) await store.commit({ entries: [], request: { id: requestId, taskId } });
     return taskId;
   };
 

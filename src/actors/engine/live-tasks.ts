@@ -14,11 +14,16 @@ export interface LiveTask {
   /** Snapshot of the agent, if it runs in this process. */
   running: AgentSnapshot | null;
   shown: PreviousView | null;
+  /** Revisions of the saved task and of the saved agent of its attempt. */
+  revision: number;
+  agentRevision: number;
+  /** Resolves when the commits that are underway have ended; null when none is. */
+  committing: Promise<void> | null;
   /** Set when it is given up: the answer for those who still wait. */
   fault: unknown;
 }
 
-/** Live tasks by id. A task that is neither pending nor in use is removed. */
+/** Live tasks by id. A task that is neither pending nor in use, and commits nothing, is removed. */
 export interface LiveTasks {
   get(taskId: TaskId): LiveTask | null;
   add(taskId: TaskId, task: LiveTask): void;
@@ -36,7 +41,8 @@ export const createLiveTasks = (stopActor: (actor: LiveTask['actor']) => void): 
   const uses = new Map<TaskId, number>();
 
   const removeIfIdle = (taskId: TaskId, task: LiveTask): void => {
-    if (live.get(taskId) !== task || uses.has(taskId) || task.actor.getSnapshot().hasTag('pending')) return;
+    if (live.get(taskId) !== task || uses.has(taskId) || task.committing !== null) return;
+    if (task.actor.getSnapshot().hasTag('pending')) return;
     live.delete(taskId);
     stopActor(task.actor);
   };

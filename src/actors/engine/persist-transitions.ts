@@ -2,23 +2,24 @@ import type { EventObject } from 'xstate';
 import type { AgentSnapshot } from '../../machines/agent-machine.ts';
 import { attemptKey, type TaskId } from '../../machines/task.ts';
 import type { TaskSnapshot } from '../../machines/task-machine.ts';
-import type { CommitAnswer } from '../journal/commit-answer.ts';
+import { type CommitAnswer, staleCommit } from '../journal/commit-answer.ts';
 import type { PendingTransition } from '../journal/durable-actor.ts';
 import { agentChange, taskChange } from '../journal/entries.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { RestingViews } from '../journal/snapshots.ts';
-import { toView } from '../journal/task-view.ts';
+import { type TaskView, toView } from '../journal/task-view.ts';
 import { previousViewOf } from '../journal/transition-frames.ts';
+import type { Change } from '../store/port.ts';
 import type { LiveTask } from './live-tasks.ts';
 import { agentOfAttempt } from './task-views.ts';
 
-type Timed = EventObject & { readonly at?: number };
+type Answer = CommitAnswer | Promise<CommitAnswer>;
 
 /** Commits transitions of tasks and agents with their frames, and sets their deadlines. */
 export interface TransitionRecorder {
-  task(transition: PendingTransition<TaskSnapshot>, persisted: unknown): CommitAnswer;
+  task(transition: PendingTransition<TaskSnapshot>, persisted: unknown): Answer;
   /** Also the first snapshot of an agent, before its actor exists. */
-  agent(next: AgentSnapshot, cause: EventObject, persisted: unknown): CommitAnswer;
+  agent(next: AgentSnapshot, cause: EventObject, persisted: unknown): Answer;
 }
 
 export interface RecorderPorts {
@@ -26,8 +27,36 @@ export interface RecorderPorts {
   readonly resting: RestingViews;
   readonly live: (taskId: TaskId) => LiveTask | null;
   readonly setDeadline: (key: string, at: number | null) => void;
+  /** Stops a task whose gathered state lost the race. */
+  readonly discard: (taskId: TaskId, task: LiveTask, error: unknown) => void;
   readonly now: () => number;
 }
+
+const timeOf = (event: EventObject & { readonly at?: number }, now: () => number): number => event.at ?? now();
+
+/**
+ * Runs the commits of a task and its agent one after another: the frames of each compare with the
+ * view before it.
+ */
+const inTurn = (task: LiveTask, commit: () => Answer): Answer => {
+  const answer = task.committing === null ? commit() : task.committing.then(commit);
+  if (!(answer instanceof Promise)) return answer;
+  const ended = answer.then(
+    () => {},
+    () => {},
+  );
+  task.committing = ended;
+  void ended.then(() => {
+    if (task.committing === ended) task.committing = null;
+  });
+  return answer;
+};
+
+const onceOk = (answer: Answer, apply: () => void): Answer => {
+  if (answer instanceof Promise) return answer.then((word) => onceOk(word, apply));
+  if (answer === 'ok') apply();
+  return answer;
+};
 
 export const createTransitionRecorder = (ports: RecorderPorts): TransitionRecorder => {
   const { journal, resting, setDeadline, now } = ports;
@@ -36,43 +65,67 @@ export const createTransitionRecorder = (ports: RecorderPorts): TransitionRecord
     if (task === null) throw new Error(`task ${taskId} changed, but its actor is not registered`);
     return task;
   };
-  return {
-    task: ({ next, cause, previous, requestId }, persisted) => {
-      const { taskId, attempt, deadlineAt } = next.context;
-      const task = requireLive(taskId);
-      const at = (cause as Timed).at ?? now();
-      resting.forget(taskId);
-      const after = toView({ tracked: task.tracked, task: next, agent: agentOfAttempt(task, attempt), changedAt: at });
-      const settledNow = next.hasTag('settled') && !previous.hasTag('settled');
-      const change = taskChange({
-        next,
-        cause,
-        at,
-        before: task.shown,
-        after,
-        persisted,
-        settledNow,
-      });
-      // A quiet state has no effects, and no caller gets an answer before it is committed.
-      const record = next.hasTag('quiet') ? journal.gather : journal.commit;
-      record(requestId === null ? change : { ...change, request: { id: requestId, taskId } });
-      task.shown = previousViewOf(after);
+  /** A task that was given up while its turn came commits nothing more. */
+  const requireSame = (taskId: TaskId, task: LiveTask): void => {
+    if (ports.live(taskId) !== task) throw task.fault ?? staleCommit();
+  };
+  const show = (taskId: TaskId, task: LiveTask, after: TaskView): void => {
+    resting.forget(taskId);
+    task.shown = previousViewOf(after);
+  };
+
+  const commitTask = (task: LiveTask, transition: PendingTransition<TaskSnapshot>, persisted: unknown): Answer => {
+    const { next, cause, previous, requestId } = transition;
+    const { taskId, attempt, deadlineAt } = next.context;
+    requireSame(taskId, task);
+    const at = timeOf(cause, now);
+    const after = toView({ tracked: task.tracked, task: next, agent: agentOfAttempt(task, attempt), changedAt: at });
+    const settledNow = next.hasTag('settled') && !previous.hasTag('settled');
+    const change: Change = {
+      ...taskChange({ next, cause, at, before: task.shown, after, persisted, settledNow }),
+      guard: { revision: task.revision, attempt: next.hasTag('live') ? attempt : 0 },
+      ...(requestId === null ? {} : { request: { id: requestId, taskId } }),
+    };
+    task.revision += 1;
+    const apply = (): void => {
+      show(taskId, task, after);
       setDeadline(taskId, next.hasTag('pending') ? deadlineAt : null);
-      return 'ok';
+    };
+    // A quiet state has no effects, and no caller gets an answer before it is committed.
+    if (!next.hasTag('quiet')) return onceOk(journal.commit(change), apply);
+    journal.gather(change, () => ports.discard(taskId, task, staleCommit()));
+    apply();
+    return 'ok';
+  };
+
+  const commitAgent = (task: LiveTask, next: AgentSnapshot, cause: EventObject, persisted: unknown): Answer => {
+    const { taskId, attempt, deadlineAt } = next.context;
+    requireSame(taskId, task);
+    const at = timeOf(cause, now);
+    const snapshot = task.actor.getSnapshot();
+    const after = toView({ tracked: task.tracked, task: snapshot, agent: next, changedAt: at });
+    const change: Change = {
+      ...agentChange({ next, cause, at, before: task.shown, after, persisted }),
+      guard: { revision: task.agentRevision, attempt },
+    };
+    task.agentRevision += 1;
+    const isActive = next.status === 'active';
+    return onceOk(journal.commit(change), () => {
+      show(taskId, task, after);
+      task.agent = next;
+      task.running = isActive ? next : null;
+      setDeadline(attemptKey(taskId, attempt), isActive ? deadlineAt : null);
+    });
+  };
+
+  return {
+    task: (transition, persisted) => {
+      const task = requireLive(transition.next.context.taskId);
+      return inTurn(task, () => commitTask(task, transition, persisted));
     },
     agent: (next, cause, persisted) => {
-      const { taskId, attempt, deadlineAt } = next.context;
-      const task = requireLive(taskId);
-      const at = (cause as Timed).at ?? now();
-      resting.forget(taskId);
-      const snapshot = task.actor.getSnapshot();
-      const after = toView({ tracked: task.tracked, task: snapshot, agent: next, changedAt: at });
-      journal.commit(agentChange({ next, cause, at, before: task.shown, after, persisted }));
-      task.agent = next;
-      task.running = next.status === 'active' ? next : null;
-      task.shown = previousViewOf(after);
-      setDeadline(attemptKey(taskId, attempt), next.status === 'active' ? deadlineAt : null);
-      return 'ok';
+      const task = requireLive(next.context.taskId);
+      return inTurn(task, () => commitAgent(task, next, cause, persisted));
     },
   };
 };

@@ -29,7 +29,7 @@ export interface SupervisionPorts {
   readonly input: () => SupervisorInput;
   readonly inspected: { readonly inspect?: (event: InspectionEvent) => void };
   /** Stops every task actor. @throws when gathered changes cannot be committed */
-  readonly dropTasks: () => void;
+  readonly dropTasks: () => Promise<void>;
   /** Retakes the committed slots, then restores the tasks. */
   readonly restore: () => Promise<void>;
   readonly now: () => number;
@@ -98,7 +98,7 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
       actor.stop();
       actor = create();
       actor.start();
-      ports.dropTasks();
+      await ports.dropTasks();
       await restoreTasks();
     } catch (error) {
       replaceLater('the tasks could not be taken up', error);

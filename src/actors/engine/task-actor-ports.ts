@@ -3,7 +3,7 @@ import type { AttemptInput, AttemptOutcome, Failure, Finding, Role, RunOptions, 
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { Results } from '../files/results.ts';
 import type { EventType } from '../journal/event-types.ts';
-import type { Store } from '../store/port.ts';
+import type { SavedActor, Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { MergeMode, Workspace } from '../workspace/port.ts';
 import type { AgentRuns } from './agent-runs.ts';
@@ -14,6 +14,8 @@ import type { VerifyCommands } from './verify.ts';
 export interface TaskActorPorts {
   readonly tracker: Tracker;
   readonly store: Store;
+  /** The saved agent of an attempt, which the next actor continues. */
+  readonly earlierAgent: (taskId: TaskId, attempt: number) => Promise<SavedActor | null>;
   readonly slots: Slots;
   readonly agentRuns: AgentRuns;
   readonly invoked: InvokedActors;
@@ -45,6 +47,6 @@ export interface TaskActorPorts {
   /** Ends processes of an attempt that an earlier server left. */
   readonly endLeftovers: (taskId: TaskId, attempt: number) => Promise<void>;
   /** Commits gathered progress, so that later entries follow it. */
-  readonly flush: () => void;
+  readonly flush: () => unknown;
   readonly now: () => number;
 }

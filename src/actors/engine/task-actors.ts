@@ -1,4 +1,4 @@
-import { attemptKey, type TaskId } from '../../machines/task.ts';
+import type { TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
 import { type TaskMachine, taskMachine } from '../../machines/task-machine.ts';
 import { type AttemptEnds, asDiskProblem, createAttemptEnds } from './attempt-end.ts';
@@ -28,13 +28,13 @@ const provideSlotActors = (machine: TaskMachine, { invoked, slots, priorityOf }:
   });
 
 const provideAttemptActors = (machine: TaskMachine, ports: TaskActorPorts, ends: AttemptEnds): TaskMachine => {
-  const { invoked, store, tracker, agentRuns, workspace } = ports;
+  const { invoked, tracker, agentRuns, workspace } = ports;
   return machine.provide({
     actors: {
       runAttempt: invoked.actor(async ({ feedback, ...input }, signal) => {
         const { taskId, attempt, role, options } = input;
         const limits = ports.limits(options, role);
-        const earlier = store.actor(attemptKey(taskId, attempt));
+        const earlier = await ports.earlierAgent(taskId, attempt);
         if (earlier === null)
           return agentRuns.run({ ...input, backend: ports.backendOf(options, role), limits }, signal);
         const found = resumeFrom(earlier, feedback);
@@ -96,7 +96,7 @@ const provideStopActors = (machine: TaskMachine, ports: TaskActorPorts, ends: At
   const stopAttempt = async (taskId: TaskId, attempt: number, signal: AbortSignal): Promise<void> => {
     await agentRuns.stop(taskId, attempt);
     await ports.endLeftovers(taskId, attempt);
-    ports.flush();
+    await ends.commitProgress();
     signal.throwIfAborted();
     await ends.keepWork(taskId, attempt);
     signal.throwIfAborted();

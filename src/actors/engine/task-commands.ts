@@ -1,5 +1,5 @@
-import { type EventObject, waitFor } from 'xstate';
-import type { AgentEvent, Response } from '../../machines/agent-context.ts';
+import { type AnyActorRef, type EventObject, waitFor } from 'xstate';
+import type { Response } from '../../machines/agent-context.ts';
 import type { AgentSnapshot } from '../../machines/agent-machine.ts';
 import { hasTime } from '../../machines/agent-selectors.ts';
 import { isServiceError, ServiceError } from '../../machines/errors.ts';
@@ -8,13 +8,13 @@ import { attemptKey, type TaskId } from '../../machines/task.ts';
 import type { TaskCommand } from '../../machines/task-context.ts';
 import type { TaskMachine, TaskSnapshot } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
-import { type CommitAnswer, commitDeadline } from '../journal/commit-answer.ts';
+import { type CommitAnswer, transitionDeadline } from '../journal/commit-answer.ts';
 import { durable } from '../journal/durable-actor.ts';
 import type { Journal } from '../journal/journal.ts';
-import { sendRequest } from '../journal/requests.ts';
+import { ActorEndedError, sendRequest } from '../journal/requests.ts';
 import { createRestingViews, observationOf, willAskAgain } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
-import { StoreError } from '../store/port.ts';
+import { type SavedActor, StoreError } from '../store/port.ts';
 import { createTimerWheel, type TimerWheel } from './deadlines.ts';
 import type { LiveTask } from './live-tasks.ts';
 import { createTransitionRecorder } from './persist-transitions.ts';
@@ -25,8 +25,8 @@ import { createObserver } from './tracker-sync.ts';
 
 export interface TaskCommandPorts extends Omit<TaskRegistryPorts, 'setDeadline' | 'observation'> {
   readonly journal: Journal;
-  /** Sends an event to an agent, if it is alive. */
-  readonly tellAgent: (key: string, event: AgentEvent) => void;
+  /** The actor of an agent, if it is alive. */
+  readonly agentActor: (key: string) => AnyActorRef | undefined;
 }
 
 /** Commands to task actors. Their states decide; every transition is committed before its effects. */
@@ -46,9 +46,11 @@ export interface TaskCommands extends TaskViews {
   refresh(taskId: TaskId): Promise<TrackedTask | null>;
   /** Starts the actors of all pending tasks. */
   restore(): Promise<void>;
-  commitAgent(next: AgentSnapshot, cause: EventObject, persisted: unknown): CommitAnswer;
+  commitAgent(next: AgentSnapshot, cause: EventObject, persisted: unknown): CommitAnswer | Promise<CommitAnswer>;
+  /** The saved agent of an attempt, for a new actor. */
+  takeOverAgent(taskId: TaskId, attempt: number): Promise<SavedActor | null>;
   /** Stops every task actor; `restore` starts them again. @throws when gathered changes cannot be committed */
-  dropAll(): void;
+  dropAll(): Promise<void>;
   stop(): void;
 }
 
@@ -72,10 +74,13 @@ const answerOf = async (actor: LiveTask['actor']): Promise<TaskSnapshot> => {
 };
 
 /** Deadlines of tasks and agents by key. The task ends an attempt at its limit only when the agent did not. */
-const createDeadlines = ({ now, tellAgent }: TaskCommandPorts, live: (taskId: TaskId) => LiveTask | null): TimerWheel =>
+const createDeadlines = (
+  { now, agentActor }: TaskCommandPorts,
+  live: (taskId: TaskId) => LiveTask | null,
+): TimerWheel =>
   createTimerWheel(now, (key) => {
     const at = now();
-    if (key.includes('#')) return tellAgent(key, { type: 'DEADLINE', at });
+    if (key.includes('#')) return agentActor(key)?.send({ type: 'DEADLINE', at });
     const task = live(key as TaskId);
     if (task === null) return;
     const agent = agentOfAttempt(task, task.actor.getSnapshot().context.attempt);
@@ -86,14 +91,18 @@ const createAsk =
   ({ journal, now }: TaskCommandPorts, registry: TaskRegistry, views: TaskViews): TaskCommands['ask'] =>
   async (taskId, command, requestId) => {
     /** Commits before the answer. When that fails, the actor is restored from the state before. */
-    const commitGathered = (task: LiveTask): void => {
-      if (registry.get(taskId) !== task) throw task.fault;
+    const commitGathered = async (task: LiveTask): Promise<void> => {
+      const requireSame = (): void => {
+        if (registry.get(taskId) !== task) throw task.fault;
+      };
+      requireSame();
       try {
-        journal.flush();
+        await journal.flush();
       } catch (error) {
         registry.discard(taskId, task, error);
         throw error;
       }
+      requireSame();
     };
     try {
       return await registry.use(taskId, async (task) => {
@@ -102,9 +111,12 @@ const createAsk =
           const refusal = refuses(snapshot, task.running, event);
           if (refusal !== null) throw ServiceError.from(refusal);
         };
-        await sendRequest(task.actor, event, { requestId: requestId ?? null, requireAllowed });
+        const request = { requestId: requestId ?? null, requireAllowed, answer: () => {} };
+        await sendRequest(task.actor, event, request).catch((error) => {
+          throw task.fault ?? error;
+        });
         const answer = await answerOf(task.actor);
-        commitGathered(task);
+        await commitGathered(task);
         if (answer.hasTag('refused') && answer.context.refusal !== null)
           throw ServiceError.from(answer.context.refusal);
         return views.viewOf(task.tracked);
@@ -115,7 +127,7 @@ const createAsk =
   };
 
 const createRespond = (
-  { store, now, tellAgent }: TaskCommandPorts,
+  { store, now, agentActor }: TaskCommandPorts,
   registry: TaskRegistry,
   views: TaskViews,
   isRestored: () => boolean,
@@ -135,10 +147,18 @@ const createRespond = (
     await waitForAgent(taskId);
     const task = registry.get(taskId);
     const event = { ...response, at: now() };
-    const refusal = refusesResponse(views.snapshotOf(taskId), task?.running ?? null, attempt, event);
-    if (refusal !== null) throw ServiceError.from(refusal);
-    tellAgent(attemptKey(taskId, attempt), event);
-    return task === null ? null : views.viewOf(task.tracked);
+    const requireAllowed = (agent: AgentSnapshot | null): void => {
+      const refusal = refusesResponse(views.snapshotOf(taskId), agent, attempt, event);
+      if (refusal !== null) throw ServiceError.from(refusal);
+    };
+    requireAllowed(task?.running ?? null);
+    const agent = agentActor(attemptKey(taskId, attempt));
+    if (agent === undefined || task === null) return null;
+    const answer = (): TaskView => views.viewOf(task.tracked);
+    return sendRequest(agent, event, { requestId: null, requireAllowed, answer }).catch((error) => {
+      if (error instanceof ActorEndedError) requireAllowed(null);
+      throw asServiceError(error);
+    });
   };
 };
 
@@ -148,11 +168,18 @@ export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts
   let restored = false;
   const live = (taskId: TaskId): LiveTask | null => registry.get(taskId);
   const deadlines = createDeadlines(ports, live);
-  const recorder = createTransitionRecorder({ journal, resting, live, setDeadline: deadlines.set, now });
+  const recorder = createTransitionRecorder({
+    journal,
+    resting,
+    live,
+    setDeadline: deadlines.set,
+    discard: (taskId, task, error) => registry.discard(taskId, task, error),
+    now,
+  });
   const logic: TaskMachine = durable(machine, {
     now,
     commit: (transition) => recorder.task(transition, machine.getPersistedSnapshot(transition.next)),
-    ...commitDeadline,
+    ...transitionDeadline,
   });
   const registry = createTaskRegistry(logic, {
     ...ports,
@@ -197,8 +224,14 @@ export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts
       restored = true;
     },
     commitAgent: recorder.agent,
-    dropAll: () => {
-      journal.flush();
+    takeOverAgent: async (taskId, attempt) => {
+      const saved = await store.takeOver(attemptKey(taskId, attempt));
+      const task = live(taskId);
+      if (task !== null) task.agentRevision = saved?.revision ?? 0;
+      return saved;
+    },
+    dropAll: async () => {
+      await journal.flush();
       registry.dropAll();
     },
     stop: () => {

@@ -5,7 +5,7 @@ import type { TaskId } from '../../machines/task.ts';
 import type { TaskEvent } from '../../machines/task-context.ts';
 import type { TaskMachine } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
-import { persistedSnapshot, readSaved } from '../journal/snapshots.ts';
+import { persistedSnapshot, readSaved, savedSlot } from '../journal/snapshots.ts';
 import { shownIn, trackedFrom } from '../journal/transition-frames.ts';
 import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
@@ -22,8 +22,10 @@ export interface TaskRegistryPorts {
   readonly inspected: { readonly inspect?: (event: InspectionEvent) => void };
   /** Waits until the work of earlier actors of the task has ended. @throws when that takes too long */
   readonly whenEnded: (taskId: TaskId) => Promise<void>;
-  /** Called when a task actor ended in error: gives back its slot and drops its uncommitted changes. */
+  /** Called when a task actor ended in error: stops its agents and drops its uncommitted changes. */
   readonly onCrash: (taskId: TaskId) => void;
+  /** Gives back the slot of a task that has no live attempt after its actor failed. */
+  readonly returnSlot: (taskId: TaskId) => void;
   readonly setDeadline: (taskId: TaskId, at: number | null) => void;
   /** First event of an actor that starts at rest. */
   readonly observation: (tracked: TrackedTask) => TaskEvent;
@@ -64,18 +66,28 @@ const lastShownOf = ({ store, tracker }: TaskRegistryPorts, taskId: TaskId): Tra
 };
 
 /** An actor from the saved state of its task, not started; also the deadline of that state. */
-const createLiveTask = (
+const createLiveTask = async (
   logic: TaskMachine,
   root: TaskRoot,
   store: Store,
   { taskId, tracked }: { readonly taskId: TaskId; readonly tracked: TrackedTask },
-): { readonly task: LiveTask; readonly isPending: boolean; readonly deadlineAt: number | null } => {
-  const saved = store.actor(taskId);
+): Promise<{ readonly task: LiveTask; readonly isPending: boolean; readonly deadlineAt: number | null }> => {
+  const saved = await store.takeOver(taskId);
   const snapshot = saved === null ? {} : { snapshot: persistedSnapshot(saved) };
   const actor = createActor(logic, { id: taskId, parent: root.parent, input: { taskId }, ...snapshot });
   const rows = saved === null ? null : readSaved(store, saved);
   return {
-    task: { actor, tracked, agent: rows?.agent ?? null, running: null, shown: null, fault: null },
+    task: {
+      actor,
+      tracked,
+      agent: rows?.agent ?? null,
+      running: null,
+      shown: null,
+      revision: saved?.revision ?? 0,
+      agentRevision: 0,
+      committing: null,
+      fault: null,
+    },
     isPending: saved?.pending === true,
     deadlineAt: rows?.task.context.deadlineAt ?? null,
   };
@@ -103,7 +115,13 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
     live.remove(taskId, task);
     task.fault = error;
     ports.onCrash(taskId);
+    releaseSlot(taskId).catch(() => {}); // The restore does it again.
     retries.later(taskId);
+  };
+  /** A commit that is still underway could begin an attempt: it becomes stale first. */
+  const releaseSlot = async (taskId: TaskId): Promise<void> => {
+    await store.takeOver(taskId);
+    if (live.get(taskId) === null && savedSlot(store, taskId) === null) ports.returnSlot(taskId);
   };
 
   const start = async (taskId: TaskId, known: TrackedTask | null): Promise<LiveTask> => {
@@ -111,14 +129,15 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
     const tracked = known ?? (await requireTracked(ports, taskId, wasPending));
     // A failed actor may have left work that is still being stopped; the next actor must not run beside it.
     if (wasPending) await ports.whenEnded(taskId).catch(asInternalError);
+    const { task, isPending, deadlineAt } = await createLiveTask(logic, root, store, { taskId, tracked });
     if (stopped) throw stopping();
-    const { task, isPending, deadlineAt } = createLiveTask(logic, root, store, { taskId, tracked });
     live.add(taskId, task);
     task.actor.subscribe({
-      next: () => queueMicrotask(() => live.removeIfIdle(taskId, task)),
+      next: () => void Promise.resolve(task.committing).then(() => live.removeIfIdle(taskId, task)),
       error: (error) => crashed(taskId, task, error),
     });
     if (isPending) ports.setDeadline(taskId, deadlineAt);
+    if (!task.actor.getSnapshot().hasTag('live')) ports.returnSlot(taskId);
     task.actor.start();
     if (!isPending) task.actor.send(ports.observation(tracked));
     return task;
@@ -160,6 +179,7 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
     restore,
     use,
     discard: (taskId, task, error) => {
+      if (live.get(taskId) !== task) return;
       crashed(taskId, task, error);
       root.stop(task.actor);
     },

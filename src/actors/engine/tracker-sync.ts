@@ -66,7 +66,7 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
     // The list may be older than our last write.
     const fresh = await tracker.find(seen.id);
     if (fresh === null || isPending(seen.id) || !isNews(fresh)) return;
-    journal.commit({ entries: observedEntries(resting.viewOf(fresh), now()) });
+    await journal.commit({ entries: observedEntries(resting.viewOf(fresh), now()) });
   };
 
   /** Tells a task at work that somebody closed or took it. */

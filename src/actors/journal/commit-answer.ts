@@ -14,10 +14,13 @@ export interface CommitDeadline {
   later(run: () => void, ms: number): () => void;
 }
 
-export const commitDeadline: CommitDeadline = {
-  deadlineMs: 10_000,
-  later: (run, ms) => {
-    const timer = setTimeout(run, ms).unref();
-    return () => clearTimeout(timer);
-  },
+const later: CommitDeadline['later'] = (run, ms) => {
+  const timer = setTimeout(run, ms).unref();
+  return () => clearTimeout(timer);
 };
+
+/** For one answer of the store. */
+export const storeDeadline: CommitDeadline = { deadlineMs: 4_000, later };
+
+/** For a transition, which may wait behind another commit. */
+export const transitionDeadline: CommitDeadline = { deadlineMs: 10_000, later };

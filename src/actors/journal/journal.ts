@@ -1,23 +1,30 @@
 import { messageOf } from '../../machines/message-of.ts';
 import type { Change, Entry, NewEntry, Store } from '../store/port.ts';
+import type { CommitAnswer } from './commit-answer.ts';
 import { createCommitListeners } from './commit-listeners.ts';
+import { createStoreQueue, type Waiting } from './store-queue.ts';
 
-/** Commits transitions at once and progress in batches, in the order in which they happened. */
+/**
+ * Commits transitions at once and progress in batches, in the order in which they happened. While
+ * the store has not answered, what comes next waits and is committed together.
+ */
 export interface Journal {
   /** Commits the gathered changes and this one, in one transaction. */
-  commit(change: Change): readonly Entry[];
+  commit(change: Change): CommitAnswer | Promise<CommitAnswer>;
   /**
    * Buffers a change for up to 10 ms and commits it with the next one. For changes without effects.
+   * `onStale` is called when the store refuses it.
    */
-  gather(change: Change): void;
+  gather(change: Change, onStale?: () => void): void;
   /** Drops gathered states of a failed actor. */
   discard(actorId: string): void;
   append(entry: NewEntry): void;
-  flush(): void;
+  /** Commits the gathered changes. */
+  flush(): CommitAnswer | Promise<CommitAnswer>;
   /** Why gathered changes cannot be committed now, or null. The journal tries again by itself. */
   problem(): string | null;
   /** Commits the gathered changes, and never retries. */
-  stop(): void;
+  stop(): CommitAnswer | Promise<CommitAnswer>;
   /** Calls the listener after every commit. @returns removes it */
   onCommit(listener: (entries: readonly Entry[]) => void): () => void;
 }
@@ -35,77 +42,78 @@ export interface JournalOptions {
 const textBytes = ({ entries }: Change): number => entries.reduce((sum, { data }) => sum + data.length, 0);
 
 /** Bounds the gathered changes: drops the oldest progress, never a state. */
-const withinLimit = (gathered: readonly Change[]): Change[] => {
-  let bytes = gathered.reduce((sum, change) => sum + textBytes(change), 0);
-  return gathered.filter((change) => {
+const withinLimit = (gathered: readonly Waiting[]): readonly Waiting[] => {
+  let bytes = gathered.reduce((sum, { change }) => sum + textBytes(change), 0);
+  return gathered.filter(({ change }) => {
     const isKept = change.actor !== undefined || bytes <= waitingBytesAtMost;
     if (!isKept) bytes -= textBytes(change);
     return isKept;
   });
 };
 
+/** Adds the entries that a lost answer, or another process, left between two commits. */
+const createEntryOrder = (store: Pick<Store, 'read' | 'lastSeq'>) => {
+  let last = store.lastSeq();
+  return (entries: readonly Entry[]): readonly Entry[] => {
+    const [first] = entries;
+    if (first === undefined) return entries;
+    const missed = first.seq - last - 1;
+    const all = missed > 0 ? [...store.read({ after: last, limit: missed }), ...entries] : entries;
+    last = entries.at(-1)?.seq ?? last;
+    return all;
+  };
+};
+
 export const createJournal = (store: Store, { onError, onListenerError }: JournalOptions): Journal => {
   const listeners = createCommitListeners(onListenerError);
-  let gathered: Change[] = [];
+  const inOrder = createEntryOrder(store);
   let timer: NodeJS.Timeout | null = null;
   let failures = 0;
   let problem: string | null = null;
   let stopped = false;
-  const commit = (change: Change): readonly Entry[] => {
-    const entries = write(change);
-    gathered = [];
-    failures = 0;
-    problem = null;
-    listeners.notify(entries);
-    return entries;
-  };
-  const write = (change: Change): readonly Entry[] => {
-    try {
-      return store.commit(...gathered, change);
-    } catch (error) {
+  const queue = createStoreQueue(store, {
+    saved: (entries) => {
+      failures = 0;
+      problem = null;
+      listeners.notify(inOrder(entries));
+    },
+    failed: (error, gathered) => {
       failures += 1;
       problem = messageOf(error);
-      gathered = withinLimit(gathered);
-      if (gathered.length > 0) flushLater();
-      throw error;
-    }
-  };
-  const flush = (): void => {
+      const kept = withinLimit(gathered);
+      if (kept.length > 0) flushLater();
+      return kept;
+    },
+  });
+  const flush: Journal['flush'] = () => {
     if (timer !== null) clearTimeout(timer);
     timer = null;
-    if (gathered.length > 0) commit({ entries: [] });
+    return queue.isEmpty() ? 'ok' : queue.commit({ entries: [] });
   };
   const flushLater = (): void => {
     if (stopped) return;
     timer ??= setTimeout(
       () => {
         timer = null;
-        try {
-          flush();
-        } catch (error) {
-          onError(error);
-        }
+        (async () => flush())().catch(onError);
       },
       Math.min(gatherMs * 2 ** failures, longestRetryPauseMs),
     );
   };
-
-  const gather = (change: Change): void => {
-    gathered.push(change);
+  const gather: Journal['gather'] = (change, onStale) => {
+    queue.gather(change, onStale);
     flushLater();
   };
 
   return {
-    commit,
+    commit: queue.commit,
     flush,
     gather,
-    discard: (actorId) => {
-      gathered = gathered.filter(({ actor }) => actor?.id !== actorId);
-    },
-    problem: () => (gathered.length === 0 ? null : problem),
+    discard: queue.discard,
+    problem: () => (queue.hasGathered() ? problem : null),
     stop: () => {
       stopped = true;
-      flush();
+      return flush();
     },
     append: (entry) => gather({ entries: [entry] }),
     onCommit: listeners.add,

@@ -19,10 +19,17 @@ export const takeRequest = (event: EventObject): EventRequest | undefined => {
   return request;
 };
 
-export interface SendOptions<Snapshot> {
+export interface SendOptions<Snapshot, Answer> {
   readonly requestId: string | null;
   /** @throws the refusal of the event; called at its turn */
   readonly requireAllowed: (snapshot: Snapshot) => void;
+  /** Read when the transition of the event is shown. */
+  readonly answer: () => Answer;
+}
+
+/** The actor ended before the turn of the event. */
+export class ActorEndedError extends Error {
+  override readonly name = 'ActorEndedError';
 }
 
 /**
@@ -30,20 +37,20 @@ export interface SendOptions<Snapshot> {
  * shown. Rejects when it is refused, or when the actor ends first: then nothing of it happened, or
  * the store knows.
  */
-export const sendRequest = <Snapshot>(
+export const sendRequest = <Snapshot, Answer>(
   actor: AnyActorRef,
   event: EventObject,
-  { requestId, requireAllowed }: SendOptions<Snapshot>,
-): Promise<void> =>
+  { requestId, requireAllowed, answer }: SendOptions<Snapshot, Answer>,
+): Promise<Answer> =>
   new Promise((resolve, reject) => {
-    if (actor.getSnapshot().status !== 'active') return reject(new Error('the actor has ended'));
+    if (actor.getSnapshot().status !== 'active') return reject(new ActorEndedError('the actor has ended'));
     const settle = (end: () => void): void => {
       subscription.unsubscribe();
       end();
     };
     const subscription = actor.subscribe({
       error: (error) => settle(() => reject(error)),
-      complete: () => settle(() => reject(new Error('the actor was stopped'))),
+      complete: () => settle(() => reject(new ActorEndedError('the actor was stopped'))),
     });
     requests.set(event, {
       id: requestId,
@@ -56,7 +63,7 @@ export const sendRequest = <Snapshot>(
           return true;
         }
       },
-      published: () => settle(resolve),
+      published: () => settle(() => resolve(answer())),
     });
     actor.send(event);
   });

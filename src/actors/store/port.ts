@@ -14,7 +14,7 @@ export interface Entry {
 }
 export type NewEntry = Omit<Entry, 'seq'>;
 
-export interface SavedActor {
+export interface ActorState {
   /** `bd-a1b2` for a task, `bd-a1b2#1` for the agent of its first attempt. */
   readonly id: string;
   readonly taskId: string;
@@ -25,6 +25,22 @@ export interface SavedActor {
   readonly changedAt: number;
   /** JSON text of the persisted XState snapshot. */
   readonly snapshot: string;
+}
+
+export interface SavedActor extends ActorState {
+  /** Rises by one with each commit of the actor. */
+  readonly revision: number;
+}
+
+/** The state that a transition started from. */
+export interface Guard {
+  /** Revision of the saved actor; 0 when nothing is saved. */
+  readonly revision: number;
+  /**
+   * Of a task: its live attempt after the change, 0 when none is. Of an agent: its attempt, which
+   * must be the live one.
+   */
+  readonly attempt: number;
 }
 
 /** A model or tool call of an attempt: its intent and its result. */
@@ -41,7 +57,9 @@ export interface Step {
 
 /** Committed in one transaction. */
 export interface Change {
-  readonly actor?: SavedActor;
+  readonly actor?: ActorState;
+  /** When it does not hold, the whole change is stale. */
+  readonly guard?: Guard;
   readonly entries: readonly NewEntry[];
   /** Runs first in the transaction, and gives entries that come before the others. Must not wait. */
   readonly also?: () => readonly NewEntry[];
@@ -59,22 +77,35 @@ export interface ReadOptions {
   readonly limit: number;
 }
 
+export interface Committed {
+  readonly entries: readonly Entry[];
+  /**
+   * Changes whose guard did not hold, and later ones of the same actor: nothing of them is saved.
+   */
+  readonly stale: readonly Change[];
+}
+
 /** The store failed. The message names the cause and may be shown. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
 }
 
 /**
- * Journal, actor states, steps and requests (DESIGN 3.1). A change is durable when `commit`
- * returns.
+ * Journal, actor states, steps and requests (DESIGN 3.1). Commits are carried out in the order in
+ * which they were given.
  */
 export interface Store {
   /**
-   * Commits the changes in their order, all or none.
-   * @returns the entries with their seq
-   * @throws StoreError
+   * Commits the changes in their order, all that are not stale or none. They are durable when it
+   * answers; it may answer later. After an error they may be saved or not.
+   * @throws StoreError, or rejects with it
    */
-  commit(...changes: readonly Change[]): readonly Entry[];
+  commit(...changes: readonly Change[]): Committed | Promise<Committed>;
+  /**
+   * Reads a saved actor for a new actor. A commit of an earlier one that has not arrived is stale
+   * from now on.
+   */
+  takeOver(id: string): SavedActor | null | Promise<SavedActor | null>;
   read(options: ReadOptions): readonly Entry[];
   latest(taskId: string, type: string): Entry | null;
   /** Seqs of the newest entry of a type of each pending task, rising. */

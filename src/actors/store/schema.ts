@@ -20,7 +20,9 @@ create table if not exists actors (
   version integer not null,
   pending integer not null,
   changed_at integer not null,
-  snapshot text not null
+  snapshot text not null,
+  revision integer not null default 0,
+  live_attempt integer not null default 0
 ) without rowid;
 create index if not exists actors_pending on actors (id) where pending = 1;
 create table if not exists steps (

@@ -1,5 +1,5 @@
-import { type Database, type DatabaseOptions, openDatabase, type Row } from './database.ts';
-import type { Change, Entry, NewEntry, ReadOptions, SavedActor, Step, Store } from './port.ts';
+import { type Database, type DatabaseOptions, openDatabase, type Row, type Statement } from './database.ts';
+import type { Change, Committed, Entry, NewEntry, ReadOptions, SavedActor, Step, Store } from './port.ts';
 
 const text = (row: Row, column: string): string => String(row[column] ?? '');
 
@@ -20,6 +20,7 @@ const actorOf = (row: Row): SavedActor => ({
   pending: Number(row['pending']) === 1,
   changedAt: Number(row['changed_at']),
   snapshot: text(row, 'snapshot'),
+  revision: Number(row['revision'] ?? 0),
 });
 
 const stepOf = (row: Row): Step => ({
@@ -35,13 +36,31 @@ export interface SqliteOptions extends DatabaseOptions {
   readonly redact?: (text: string) => string;
 }
 
+/** A journal of version 2.1 that is only read lacks columns of this statement. */
+const prepareLater = (db: Database, sql: string): (() => Statement) => {
+  let statement: Statement | null = null;
+  return () => {
+    statement ??= db.prepare(sql);
+    return statement;
+  };
+};
+
+/** Without a guard, revision and attempt are null. */
+const saveActorSql = `
+with given (id, task, version, pending, at, snapshot, attempt, revision) as (values (?, ?, ?, ?, ?, ?, ?, ?))
+insert into actors (id, task_id, version, pending, changed_at, snapshot, live_attempt, revision)
+select id, task, version, pending, at, snapshot,
+  coalesce(attempt, (select live_attempt from actors where id = given.id), 0), 1 from given
+where given.revision is null
+  or (given.revision = coalesce((select revision from actors where id = given.id), 0)
+    and (given.id = given.task or given.attempt = (select live_attempt from actors where id = given.task)))
+on conflict (id) do update set version = excluded.version, pending = excluded.pending,
+  changed_at = excluded.changed_at, snapshot = excluded.snapshot, revision = revision + 1,
+  live_attempt = excluded.live_attempt`;
+
 const prepare = (db: Database) => ({
   addEntry: db.prepare('insert into journal (task_id, attempt, type, at, data, cause) values (?, ?, ?, ?, ?, ?)'),
-  saveActor: db.prepare(
-    `insert into actors (id, task_id, version, pending, changed_at, snapshot) values (?, ?, ?, ?, ?, ?)
-     on conflict (id) do update set version = excluded.version, pending = excluded.pending,
-       changed_at = excluded.changed_at, snapshot = excluded.snapshot`,
-  ),
+  saveActor: prepareLater(db, saveActorSql),
   saveStep: db.prepare(
     `insert into steps (task_id, attempt, key, intent, result) values (?, ?, ?, ?, ?)
      on conflict (task_id, attempt, key) do update set intent = excluded.intent, result = excluded.result`,
@@ -64,8 +83,14 @@ const prepare = (db: Database) => ({
   answer: db.prepare('update requests set answer = ? where id = ?'),
 });
 
+/** Answers at once: no commit is ever underway. */
+export interface SqliteStore extends Store {
+  commit(...changes: readonly Change[]): Committed;
+  takeOver(id: string): SavedActor | null;
+}
+
 /** Journal, actor states, steps and requests in the project's database. @throws StoreError */
-export const createSqliteStore = (options: SqliteOptions, database: Database = openDatabase(options)): Store => {
+export const createSqliteStore = (options: SqliteOptions, database: Database = openDatabase(options)): SqliteStore => {
   const sql = prepare(database);
   const redact = options.redact ?? ((given: string) => given);
 
@@ -75,11 +100,17 @@ export const createSqliteStore = (options: SqliteOptions, database: Database = o
     const { rowid } = sql.addEntry.run(entry.taskId, entry.attempt, entry.type, entry.at, data, cause);
     return { ...entry, data, cause, seq: rowid };
   };
-  const apply = ({ actor, entries, also, step, forgetSteps, request }: Change): readonly Entry[] => {
+  /** @returns null when the change is stale */
+  const apply = ({ actor, guard, entries, also, step, forgetSteps, request }: Change): readonly Entry[] | null => {
     const first = also?.() ?? [];
     if (actor !== undefined) {
       const { id, taskId, version, pending, changedAt, snapshot } = actor;
-      sql.saveActor.run(id, taskId, version, pending ? 1 : 0, changedAt, redact(snapshot));
+      const isPending = pending ? 1 : 0;
+      const { attempt = null, revision = null } = guard ?? {};
+      const { changes } = sql
+        .saveActor()
+        .run(id, taskId, version, isPending, changedAt, redact(snapshot), attempt, revision);
+      if (changes === 0) return null;
     }
     if (step !== undefined) {
       const { taskId, attempt, key, intent, result } = step;
@@ -89,15 +120,30 @@ export const createSqliteStore = (options: SqliteOptions, database: Database = o
     if (request !== undefined) sql.addRequest.run(request.id, request.taskId);
     return [...first, ...entries].map(add);
   };
+  const write = (changes: readonly Change[]): Committed => {
+    const stale: Change[] = [];
+    const entries = changes.flatMap((change) => {
+      // A later change of the actor continues the stale one, whatever the revision is now.
+      const { actor } = change;
+      const follows = actor !== undefined && stale.some((other) => other.actor?.id === actor.id);
+      const added = follows ? null : apply(change);
+      if (added === null) stale.push(change);
+      return added ?? [];
+    });
+    return { entries, stale };
+  };
+
+  const savedActor = (id: string): SavedActor | null => sql.actor.all(id).map(actorOf)[0] ?? null;
 
   return {
-    commit: (...changes) => database.write(() => changes.flatMap(apply)),
+    commit: (...changes) => database.write(() => write(changes)),
+    takeOver: savedActor,
     read: ({ taskId, after, limit }: ReadOptions) =>
       (taskId === undefined ? sql.readAll.all(after, limit) : sql.readTask.all(taskId, after, limit)).map(entryOf),
     latest: (taskId, type) => sql.latest.all(taskId, type).map(entryOf)[0] ?? null,
     latestOfPending: (type) => sql.latestOfPending.all(type).map((row) => Number(row['latest'])),
     lastSeq: () => Number(sql.lastSeq.first()?.['seq'] ?? 0),
-    actor: (id) => sql.actor.all(id).map(actorOf)[0] ?? null,
+    actor: savedActor,
     steps: (taskId, attempt) => sql.steps.all(taskId, attempt).map(stepOf),
     tasks: (filter) => (filter === 'all' ? sql.tasks : sql.pending).all().map(actorOf),
     request: (id) => {

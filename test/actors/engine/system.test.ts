@@ -556,7 +556,7 @@ test('a run whose acceptance cannot be written is refused, and does not begin la
 
   await expect(run).rejects.toMatchObject({ code: 'internal', message: expect.stringContaining('no space') });
   running.store.commit = commit;
-  running.system.journal.flush();
+  await running.system.journal.flush();
   expect(running.store.actor(id)?.pending ?? false).toBe(false);
   expect(running.system.slotUse().waiting).toBe(0);
   expect(await running.service.status(id)).toMatchObject({ status: 'queued', phase: 'waiting_for_run', attempt: 0 });

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { createActor, fromPromise, setup } from 'xstate';
-import { commitDeadline } from '../../../src/actors/journal/commit-answer.ts';
+import { transitionDeadline } from '../../../src/actors/journal/commit-answer.ts';
 import { durable } from '../../../src/actors/journal/durable-actor.ts';
 
 interface Seen {
@@ -45,7 +45,7 @@ const setUp = (work: (signal: AbortSignal) => Promise<string>, onCommit: (seen: 
         order.push(`committed ${JSON.stringify(next.value)}`);
         return 'ok';
       },
-      ...commitDeadline,
+      ...transitionDeadline,
     },
   );
   return { logic, order, seen };

@@ -1,6 +1,6 @@
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createJournal } from '../../../src/actors/journal/journal.ts';
-import type { Entry, NewEntry } from '../../../src/actors/store/port.ts';
+import type { Entry, NewEntry, Store } from '../../../src/actors/store/port.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 
 const line = (taskId: string, n: number): NewEntry => ({
@@ -23,9 +23,11 @@ test('gathered progress stands before the transition that follows it, in one com
   journal.append(line('bd-a', 1));
   journal.append(line('bd-a', 2));
 
-  const committed = journal.commit({ entries: [line('bd-a', 3)] });
+  const heard = vi.fn();
+  journal.onCommit((entries) => heard(entries.map(({ data }) => data)));
+  expect(journal.commit({ entries: [line('bd-a', 3)] })).toBe('ok');
 
-  expect(committed.map(({ data }) => data)).toEqual(['1', '2', '3']);
+  expect(heard.mock.calls).toEqual([[['1', '2', '3']]]);
   expect(store.lastSeq()).toBe(3);
 });
 
@@ -71,7 +73,8 @@ test('a gathered change is committed with the next one, or by itself after a mom
   journal.gather({ actor: actor(true), entries: [line('bd-a', 1)] });
   expect(store.actor('bd-a')).toBeNull();
 
-  expect(journal.commit({ actor: actor(false), entries: [line('bd-a', 2)] }).map(({ seq }) => seq)).toEqual([1, 2]);
+  expect(journal.commit({ actor: actor(false), entries: [line('bd-a', 2)] })).toBe('ok');
+  expect(store.lastSeq()).toBe(2);
   expect(store.actor('bd-a')?.pending).toBe(false);
 
   const failing = vi.spyOn(store, 'commit').mockImplementation(() => {
@@ -82,7 +85,7 @@ test('a gathered change is committed with the next one, or by itself after a mom
   for (let n = 0; n < 20; n += 1) journal.append(large);
   await new Promise((resolve) => onError.mockImplementation(resolve));
   failing.mockRestore();
-  journal.flush();
+  expect(journal.flush()).toBe('ok');
   expect(store.actor('bd-a')?.pending).toBe(true);
   expect(store.lastSeq()).toBe(2 + 1 + 15);
 });
@@ -94,7 +97,7 @@ test('the gathered states of a failed actor are dropped, its progress is kept', 
   journal.append(line('bd-a', 2));
 
   journal.discard('bd-a');
-  journal.flush();
+  expect(journal.flush()).toBe('ok');
 
   expect(store.actor('bd-a')).toBeNull();
   expect(store.read({ after: 0, limit: 9 }).map(({ data }) => data)).toEqual(['2']);
@@ -108,7 +111,7 @@ test('what a listener throws is reported; the commit stands, and the other liste
   });
   journal.onCommit((entries) => heard.push(...entries.map(({ data }) => data)));
 
-  expect(journal.commit({ entries: [line('bd-a', 1)] })).toHaveLength(1);
+  expect(journal.commit({ entries: [line('bd-a', 1)] })).toBe('ok');
 
   expect(onListenerError).toHaveBeenCalledWith(new Error('a listener broke'));
   expect([heard, store.lastSeq()]).toEqual([['1'], 1]);
@@ -118,11 +121,105 @@ test('a listener that commits is called for it after the commit before', () => {
   const { journal } = setUp();
   const heard: string[] = [];
   journal.onCommit(([first]) => {
-    if (first?.data === '1') journal.commit({ entries: [line('bd-a', 2)] });
+    if (first?.data === '1') void journal.commit({ entries: [line('bd-a', 2)] });
   });
   journal.onCommit((entries) => heard.push(...entries.map(({ data }) => data)));
 
-  journal.commit({ entries: [line('bd-a', 1)] });
+  void journal.commit({ entries: [line('bd-a', 1)] });
 
   expect(heard).toEqual(['1', '2']);
+});
+
+/** A store whose commits are carried out and answered when the test says so. */
+const setUpLate = () => {
+  const near = createSqliteStore({ file: ':memory:' });
+  const sent: { answer: () => void; fail: (error: Error, written: boolean) => void; size: number }[] = [];
+  const commit: Store['commit'] = (...changes) =>
+    new Promise((resolve, reject) => {
+      sent.push({
+        size: changes.length,
+        answer: () => resolve(near.commit(...changes)),
+        fail: (error, written) => {
+          if (written) near.commit(...changes);
+          reject(error);
+        },
+      });
+    });
+  const [onError, onListenerError] = [vi.fn(), vi.fn()];
+  const journal = createJournal({ ...near, commit }, { onError, onListenerError });
+  const heard: number[] = [];
+  journal.onCommit((entries) => heard.push(...entries.map(({ seq }) => seq)));
+  return { near, sent, journal, heard };
+};
+
+test('while the store has not answered, what comes next waits and shares one transaction', async () => {
+  const { sent, journal, heard } = setUpLate();
+  const first = journal.commit({ entries: [line('bd-a', 1)] });
+  const others = [2, 3].map((n) => journal.commit({ entries: [line('bd-b', n)] }));
+  journal.append(line('bd-a', 4));
+  expect(sent.map(({ size }) => size)).toEqual([1]);
+
+  sent[0]?.answer();
+  expect(await first).toBe('ok');
+  expect(sent.map(({ size }) => size)).toEqual([1, 3]);
+  sent[1]?.answer();
+
+  expect(await Promise.all(others)).toEqual(['ok', 'ok']);
+  expect(heard).toEqual([1, 2, 3, 4]);
+});
+
+test('entries that were written although the commit failed are shown in their order with the next commit', async () => {
+  const { sent, journal, heard } = setUpLate();
+  const first = journal.commit({ entries: [line('bd-a', 1)] });
+  sent[0]?.fail(new Error('the connection broke'), true);
+  await expect(first).rejects.toThrow('the connection broke');
+
+  const second = journal.commit({ entries: [line('bd-a', 2)] });
+  sent[1]?.answer();
+  await second;
+
+  expect(heard).toEqual([1, 2]);
+});
+
+test('when a gathered state is stale, what its actor committed after it is stale, and it is told', async () => {
+  const { near, sent, journal } = setUpLate();
+  const state = (snapshot: string) => ({
+    id: 'bd-a',
+    taskId: 'bd-a',
+    version: 1,
+    pending: true,
+    changedAt: 1,
+    snapshot,
+  });
+  const guarded = (revision: number, snapshot: string) => ({
+    actor: state(snapshot),
+    guard: { revision, attempt: 0 },
+    entries: [],
+  });
+  near.commit(guarded(0, '"theirs"'));
+  const onStale = vi.fn();
+  journal.gather(guarded(0, '"ours"'), onStale);
+  const other = journal.commit({ entries: [line('bd-b', 1)] });
+  const next = journal.commit(guarded(1, '"ours, next"'));
+
+  sent[0]?.answer();
+
+  expect([await other, await next]).toEqual(['ok', 'stale']);
+  expect(onStale).toHaveBeenCalledTimes(1);
+  expect([near.actor('bd-a')?.snapshot, sent.length]).toEqual(['"theirs"', 1]);
+});
+
+test('a commit that is not answered in 4 s has failed, and the next one goes', async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const { sent, journal } = setUpLate();
+  const first = journal.commit({ entries: [line('bd-a', 1)] });
+  const refused = expect(first).rejects.toThrow('the store did not answer in time');
+  const second = journal.commit({ entries: [line('bd-a', 2)] });
+
+  await vi.advanceTimersByTimeAsync(4_000);
+  sent[1]?.answer();
+
+  await refused;
+  expect(await second).toBe('ok');
 });

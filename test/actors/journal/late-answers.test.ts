@@ -213,7 +213,7 @@ test('an actor does not keep more than 1,000 waiting events', async () => {
   expect(onError).toHaveBeenCalledWith(new StoreError('too many events wait for the store; ask again'));
 });
 
-const allowed = { requestId: null, requireAllowed: () => {} };
+const allowed = { requestId: null, requireAllowed: () => {}, answer: () => {} };
 
 test('a request is answered when its own transition is shown, not when one before it is', async () => {
   const { machine } = setUpChart();
@@ -244,6 +244,7 @@ test('whether a request is allowed is decided at its turn', async () => {
       requireAllowed: (snapshot: { readonly value: unknown }) => {
         if (snapshot.value !== 'resting') throw new Error(`it is ${snapshot.value}`);
       },
+      answer: () => {},
     },
   );
   const onRefused = vi.fn();

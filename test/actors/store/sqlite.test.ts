@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import Database from 'libsql';
 import { expect, test } from 'vitest';
 import { takeLock } from '../../../src/actors/files/process-lock.ts';
 import type { Store } from '../../../src/actors/store/port.ts';
@@ -36,7 +37,9 @@ test('secrets are taken out of everything that is written', () => {
   const redact = (text: string) => text.replaceAll('sk-secret', '[secret]');
   const store = createSqliteStore({ file: ':memory:', redact });
 
-  const [entry] = store.commit({
+  const {
+    entries: [entry],
+  } = store.commit({
     entries: [{ ...note('{"text":"key sk-secret"}'), cause: '"sk-secret"' }],
     actor: { id: 'bd-a', taskId: 'bd-a', version: 1, pending: true, changedAt: 1, snapshot: '"sk-secret"' },
   });
@@ -75,4 +78,42 @@ test('a project is locked by one holder at a time, and free again after it', () 
 
   expect(second).not.toBeNull();
   second?.release();
+});
+
+test('a journal of version 2.1 gets its guards when it is opened, with the live attempt of each task', () => {
+  const file = join(temporaryFolder(), 'journal.db');
+  const old = new Database(file);
+  old.exec(`create table actors (id text primary key, task_id text not null, version integer not null,
+    pending integer not null, changed_at integer not null, snapshot text not null) without rowid`);
+  const add = old.prepare('insert into actors values (?, ?, 1, 1, 5, ?)');
+  add.run('bd-a', 'bd-a', '{"value":{"started":"working"},"context":{"attempt":2}}');
+  add.run('bd-a#2', 'bd-a', '{"value":"thinking","context":{"attempt":2}}');
+  add.run('bd-b', 'bd-b', '{"value":{"queued":"backingOff"},"context":{"attempt":1}}');
+  old.close();
+
+  const store = createSqliteStore({ file });
+
+  expect(['bd-a', 'bd-a#2', 'bd-b'].map((id) => store.actor(id)?.revision)).toEqual([1, 1, 1]);
+  const agent = (id: string, taskId: string, attempt: number, revision: number) => ({
+    actor: { id, taskId, version: 1, pending: true, changedAt: 6, snapshot: '{}' },
+    guard: { revision, attempt },
+    entries: [],
+  });
+  const [live, over] = [agent('bd-a#2', 'bd-a', 2, 1), agent('bd-b#1', 'bd-b', 1, 0)];
+  expect(store.commit(live, over).stale).toEqual([over]);
+  store.close();
+});
+
+test('a journal of version 2.1 can be read by a reader', () => {
+  const file = join(temporaryFolder(), 'journal.db');
+  createSqliteStore({ file }).close();
+  const old = new Database(file);
+  old.exec('alter table actors drop column revision; alter table actors drop column live_attempt');
+  old.prepare('insert into actors values (?, ?, 1, 1, 5, ?)').run('bd-a', 'bd-a', '{}');
+  old.close();
+
+  const reader = createSqliteStore({ file, readonly: true });
+
+  expect(reader.actor('bd-a')).toMatchObject({ id: 'bd-a', revision: 0 });
+  reader.close();
 });

@@ -53,7 +53,9 @@ const line = { taskId: 'bd-next', attempt: 0, type: 'log', at: 1, data: '{}', ca
 
 const nextCommit = (file: string): readonly string[] => {
   const store = createSqliteStore({ file });
-  const [entry] = store.commit({ entries: [line] });
+  const {
+    entries: [entry],
+  } = store.commit({ entries: [line] });
   store.close();
   const again = createSqliteStore({ file });
   const kept = again.latest('bd-next', 'log')?.seq === entry?.seq;

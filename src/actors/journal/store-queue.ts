@@ -1,0 +1,133 @@
+import type { Change, Committed, Entry, Store } from '../store/port.ts';
+import { type CommitAnswer, lateCommit, storeDeadline } from './commit-answer.ts';
+
+/** A change on its way to the store. Without a caller it is gathered, and kept until it is saved. */
+export interface Waiting {
+  readonly change: Change;
+  readonly caller: Reply | null;
+  readonly onStale: (() => void) | undefined;
+}
+
+/**
+ * Changes in the order in which they happened. One transaction at a time is underway; what comes
+ * meanwhile is the next one. So the order is kept, and many callers share a transaction.
+ */
+export interface StoreQueue {
+  /** With all that waits before it, in one transaction. */
+  commit(change: Change): CommitAnswer | Promise<CommitAnswer>;
+  gather(change: Change, onStale?: () => void): void;
+  /** Drops gathered states of an actor. */
+  discard(actorId: string): void;
+  hasGathered(): boolean;
+  /** True when nothing waits and nothing is underway. */
+  isEmpty(): boolean;
+}
+
+export interface StoreQueueListener {
+  saved(entries: readonly Entry[]): void;
+  /** @returns the gathered changes to keep */
+  failed(error: unknown, gathered: readonly Waiting[]): readonly Waiting[];
+}
+
+interface Reply {
+  resolve(answer: CommitAnswer): void;
+  reject(error: unknown): void;
+  /** What the reply is by now, or a promise of it. */
+  read(): CommitAnswer | Promise<CommitAnswer>;
+}
+
+const createReply = (): Reply => {
+  let settle: { readonly resolve: (answer: CommitAnswer) => void; readonly reject: (error: unknown) => void } | null =
+    null;
+  let known: (() => CommitAnswer) | null = null;
+  return {
+    resolve: (answer) => {
+      known = () => answer;
+      settle?.resolve(answer);
+    },
+    reject: (error) => {
+      known = () => {
+        throw error;
+      };
+      settle?.reject(error);
+    },
+    read: () =>
+      known?.() ??
+      new Promise((resolve, reject) => {
+        settle = { resolve, reject };
+      }),
+  };
+};
+
+export const createStoreQueue = (store: Pick<Store, 'commit'>, listener: StoreQueueListener): StoreQueue => {
+  let waiting: Waiting[] = [];
+  let isUnderway = false;
+
+  const saved = (batch: readonly Waiting[], { entries, stale }: Committed): void => {
+    listener.saved(entries);
+    // What an actor did after a stale change is stale, too.
+    const ids = new Set(stale.flatMap(({ actor }) => actor?.id ?? []));
+    const isStale = ({ change }: Waiting): boolean => change.actor !== undefined && ids.has(change.actor.id);
+    const answered = ids.size === 0 ? batch : [...batch, ...waiting.filter(isStale)];
+    if (ids.size > 0) waiting = waiting.filter((each) => !isStale(each));
+    for (const each of answered) {
+      if (!isStale(each)) each.caller?.resolve('ok');
+      else {
+        each.caller?.resolve('stale');
+        each.onStale?.();
+      }
+    }
+  };
+  const failed = (batch: readonly Waiting[], error: unknown): void => {
+    const gathered = [...batch, ...waiting].filter(({ caller }) => caller === null);
+    const kept = new Set(listener.failed(error, gathered));
+    waiting = [
+      ...batch.filter((each) => kept.has(each)),
+      ...waiting.filter((each) => each.caller !== null || kept.has(each)),
+    ];
+    for (const { caller } of batch) caller?.reject(error);
+  };
+  const follow = (batch: readonly Waiting[], answer: Promise<Committed>): void => {
+    isUnderway = true;
+    const end = (act: () => void): void => {
+      cancel();
+      if (!isOpen) return;
+      isOpen = false;
+      isUnderway = false;
+      act();
+      if (!isUnderway && waiting.some(({ caller }) => caller !== null)) send();
+    };
+    let isOpen = true;
+    const cancel = storeDeadline.later(() => end(() => failed(batch, lateCommit())), storeDeadline.deadlineMs);
+    answer.then(
+      (committed) => end(() => saved(batch, committed)),
+      (error: unknown) => end(() => failed(batch, error)),
+    );
+  };
+  const send = (): void => {
+    const batch = waiting;
+    waiting = [];
+    try {
+      const answer = store.commit(...batch.map(({ change }) => change));
+      if (answer instanceof Promise) follow(batch, answer);
+      else saved(batch, answer);
+    } catch (error) {
+      failed(batch, error);
+    }
+  };
+
+  return {
+    commit: (change) => {
+      const caller = createReply();
+      waiting.push({ change, caller, onStale: undefined });
+      if (!isUnderway) send();
+      return caller.read();
+    },
+    gather: (change, onStale) => void waiting.push({ change, caller: null, onStale }),
+    discard: (actorId) => {
+      waiting = waiting.filter(({ change, caller }) => caller !== null || change.actor?.id !== actorId);
+    },
+    hasGathered: () => waiting.some(({ caller }) => caller === null),
+    isEmpty: () => waiting.length === 0 && !isUnderway,
+  };
+};

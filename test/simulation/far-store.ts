@@ -1,0 +1,82 @@
+import { type Change, type Committed, type SavedActor, type Store, StoreError } from '../../src/actors/store/port.ts';
+import type { SqliteStore } from '../../src/actors/store/sqlite.ts';
+
+/** What befalls a commit on its way to the rows and back. */
+export type Fate = 'answered' | 'failed before' | 'failed after' | 'stale' | 'lost' | 'late';
+
+export interface FarStorePorts {
+  readonly fate: () => Fate;
+  /** The next delay (ms). */
+  readonly delay: () => number;
+  readonly after: (ms: number, run: () => void) => void;
+  /** Longer than anybody waits for an answer (ms). */
+  readonly lateMs: number;
+}
+
+const failure = (): StoreError => new StoreError('the far store failed; ask again');
+
+/** The same rows, far away: every commit travels there and back, in order, and not each one arrives. */
+export const createFarStore = (near: SqliteStore, { fate, delay, after, lateMs }: FarStorePorts): Store => {
+  let travelling = Promise.resolve();
+  const pause = (ms: number): Promise<void> => new Promise((resolve) => after(ms, resolve));
+  /** Runs on the side of the rows, in the order of the calls. */
+  const there = <Result>(act: () => Result): Promise<Result> => {
+    const result = travelling.then(() => pause(delay())).then(act);
+    travelling = result.then(
+      () => {},
+      () => {},
+    );
+    return result;
+  };
+  const back = async <Result>(result: Promise<Result>): Promise<Result> => {
+    try {
+      return await result;
+    } finally {
+      await pause(delay());
+    }
+  };
+  /** As if another server had saved the actor meanwhile. */
+  const raise = (id: string): void => {
+    const saved = near.actor(id);
+    if (saved === null) return;
+    const { revision: _, ...state } = saved;
+    near.commit({ actor: state, entries: [] });
+  };
+  const isGuarded = ({ guard }: Change): boolean => guard !== undefined;
+
+  const commits: Readonly<Record<Fate, (changes: readonly Change[]) => Promise<Committed>>> = {
+    answered: (changes) => back(there(() => near.commit(...changes))),
+    'failed before': async () => {
+      await back(there(() => {}));
+      throw failure();
+    },
+    'failed after': async (changes) => {
+      await back(there(() => near.commit(...changes)));
+      throw failure();
+    },
+    stale: (changes) =>
+      back(
+        there(() => {
+          for (const { actor } of changes) if (actor !== undefined) raise(actor.id);
+          return near.commit(...changes);
+        }),
+      ),
+    lost: () => new Promise(() => {}),
+    late: async (changes) => {
+      await pause(lateMs + delay());
+      // Progress has no guard: it would be recorded twice.
+      return near.commit(...changes.filter(isGuarded));
+    },
+  };
+  return {
+    ...near,
+    commit: (...changes) => commits[fate()](changes),
+    takeOver: (id): Promise<SavedActor | null> =>
+      back(
+        there(() => {
+          raise(id);
+          return near.actor(id);
+        }),
+      ),
+  };
+};
