@@ -55,15 +55,19 @@ export const listTasks = async (ports: ListPorts, request: ListRequest): Promise
     status === undefined || (view.status === status && (!isQueued || view.ready));
   const found: TaskView[] = [];
   let place = await placeOf(ports, cursor);
-  const pending = status === undefined ? [] : await pendingTasks(ports);
+  // Asked for together with the first page: bd lists all tasks for either.
+  const looking = status === undefined ? [] : pendingTasks(ports);
 
   for (let isLast = false; !isLast && found.length <= limit; ) {
     const size = limit + 1 - found.length;
-    const rows = await tracker.page({
-      ...(status === undefined ? {} : { status, unblocked: isQueued }),
-      ...(place === null ? {} : { after: place }),
-      limit: size,
-    });
+    const [rows, pending] = await Promise.all([
+      tracker.page({
+        ...(status === undefined ? {} : { status, unblocked: isQueued }),
+        ...(place === null ? {} : { after: place }),
+        limit: size,
+      }),
+      looking,
+    ]);
     isLast = rows.length < size;
     const end = isLast ? null : (rows.at(-1) ?? null);
     const more = pending.filter((task) => isAfter(task, place) && (end === null || inOrder(task, end) <= 0));

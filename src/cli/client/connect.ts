@@ -31,6 +31,7 @@ interface Files {
   readonly methods: ReturnType<OfflineMethods>;
   /** Writes what changed to the project's file. */
   finish(): Promise<void>;
+  close(): void;
 }
 
 /** Writing a larger file is left to the next server or command (CONTRACT 9). */
@@ -59,6 +60,7 @@ const openFiles = async ({ project, config, env, io }: ConnectOptions, kept: boo
   );
   return {
     methods: createOfflineMethods(createOfflineService(tracker, store, Date.now)),
+    close: store.close,
     finish: async () => {
       if (!isUsed || !kept || ledger.table.count() > manyTasks) return;
       await ledger.exchange.flush().catch((error: unknown) => {
@@ -73,13 +75,17 @@ const offlineClient = (options: ConnectOptions): Client => ({
   call: async (method, params) => {
     try {
       const { hasTasks } = await import('./open-tasks.ts');
-      const { methods, finish } = await openFiles(options, method === 'create' || hasTasks(options.project));
-      const run = methods[method];
-      if (run === undefined)
-        throw new CallError('server_needed', `${method} needs a running server; leave out --no-start`);
-      const answer = await run(params);
-      await finish();
-      return answer;
+      const files = await openFiles(options, method === 'create' || hasTasks(options.project));
+      try {
+        const run = files.methods[method];
+        if (run === undefined)
+          throw new CallError('server_needed', `${method} needs a running server; leave out --no-start`);
+        const answer = await run(params);
+        await files.finish();
+        return answer;
+      } finally {
+        files.close();
+      }
     } catch (error) {
       if (isServiceError(error)) throw new CallError(error.code, error.message, { ...error.facts }, error);
       throw error;

@@ -35,7 +35,8 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
     actor,
     find: reads.find,
     list: (urgency = 'interactive') => reads.list(urgency),
-    findMany: async (ids) => (await reads.list('interactive')).filter(({ id }) => ids.includes(id)),
+    findMany: async (ids) =>
+      ids.length === 0 ? [] : (await reads.list('interactive')).filter(({ id }) => ids.includes(id)),
     page: async (request) => pageOf(await reads.list('interactive'), request),
     changes: async () => ({ tasks: await reads.list('background'), mark: 0, extent: 'all' }),
     create: createCreate(calls, reads, by),
