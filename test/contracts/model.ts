@@ -18,7 +18,7 @@ export const ask = async (model: Model, request = aRequest(), signal = new Abort
   return events;
 };
 
-/** For this one, the model of `describeModel` says "I wrote it." and calls nothing. */
+/** For "Another task", the model of `describeModel` says "I wrote it." and calls nothing. */
 const otherRequest = aRequest({
   asker: { taskId: 'bd-b', role: 'engineer', title: 'Another task', attempt: 1 },
   messages: [{ role: 'user', text: 'Do another.' }],
@@ -33,8 +33,9 @@ const cancelledEnd = {
 };
 
 /**
- * What every model does. `open` gives one that says "I read it." and calls `read` with `{"path":"x"}`, and for "Another
- * task", whose user says "Do another.", says "I wrote it." and calls nothing.
+ * The contract of every model. `open` gives one that says "I read it." and calls `read` with
+ * `{"path":"x"}`; for "Another task", whose user says "Do another.", it says "I wrote it." and
+ * calls nothing.
  */
 export const describeModel = (name: string, open: () => Promise<Model>) =>
   describe(`${name} model`, () => {

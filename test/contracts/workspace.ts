@@ -12,7 +12,7 @@ export const anAttempt = (attempt = 1, id = 'bd-a1'): AttemptInput => ({
   options: {},
 });
 
-/** What every workspace does. `open` makes one for a project of its own. */
+/** The contract of every workspace. `open` makes one for a new project. */
 export const describeWorkspace = (name: string, open: () => Promise<Workspace>) =>
   describe(`${name} workspace`, () => {
     let workspace: Workspace;

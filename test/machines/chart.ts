@@ -1,6 +1,6 @@
 import { type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type StateNode, transition } from 'xstate';
 
-/** What a test of one edge says: from here, by this event, to there. */
+/** One edge: the state, the event, and the target. */
 export interface Row {
   readonly says: string;
   readonly from: string;
@@ -16,7 +16,7 @@ type Node = StateNode<never, never>;
 
 export const at = 1_000_000;
 
-/** The end of an invoked work. */
+/** The end of an invoked actor. */
 export const done = (id: string, output: unknown = undefined): EventObject =>
   ({ type: `xstate.done.actor.${id}`, output, actorId: id, at }) as EventObject;
 export const broken = (id: string, message = 'it broke'): EventObject =>
@@ -53,7 +53,7 @@ export const nodesOf = (node: AnyStateMachine['root'] | Node): readonly Node[] =
 
 const name = (node: Node): string => node.path.join('.') || '(root)';
 
-/** Every edge of a chart that an event takes, as `from | event | target`. */
+/** Every edge of a chart with an event, as `from | event | target`. */
 export const edgesOf = (machine: AnyStateMachine): readonly string[] =>
   nodesOf(machine.root).flatMap((node) =>
     [...node.transitions].flatMap(([type, list]) =>
@@ -63,7 +63,9 @@ export const edgesOf = (machine: AnyStateMachine): readonly string[] =>
     ),
   );
 
-/** The edge that a row takes: of the state itself or of the nearest parent that has one for the event. */
+/**
+ * The edge that a row takes: of the state itself or of the nearest parent with one for the event.
+ */
 export const edgeOf = (machine: AnyStateMachine, { from, event, to, target = to }: Row): string => {
   const edges = new Set(edgesOf(machine));
   for (let path = from; ; path = path.includes('.') ? path.slice(0, path.lastIndexOf('.')) : '(root)') {

@@ -10,7 +10,7 @@ import { childEnvironment } from '../../src/actors/process/run-command.ts';
 export const fakeProgram = (name: 'codex' | 'claude' | 'command'): string =>
   fileURLToPath(new URL(`./fake-assistants/${name}.mjs`, import.meta.url));
 
-/** Fakes of the assistants, or the programs that a test brings. */
+/** Fake assistants, or the programs of a test. */
 export const fakeAssistants = (more: Partial<AssistantsOptions> = {}): Assistants =>
   createAssistants({
     codex: createCodex({ path: fakeProgram('codex') }),
@@ -32,7 +32,7 @@ export interface FakeRun {
   readonly id: string;
 }
 
-/** How the fakes were started in a workspace, oldest first. */
+/** The starts of the fakes in a workspace, oldest first. */
 export const runsIn = (root: string): readonly FakeRun[] => {
   try {
     return readFileSync(join(root, 'runs.jsonl'), 'utf8')
@@ -44,7 +44,7 @@ export const runsIn = (root: string): readonly FakeRun[] => {
   }
 };
 
-/** Nobody but our own loop. */
+/** Only our own loop. */
 export const noAssistants: Assistants = {
   of: () => null,
   problem: (name) => `${name} is not configured`,

@@ -10,7 +10,7 @@ const script = fileURLToPath(new URL('./fake-bd/fake-bd.sh', import.meta.url));
 export type Family = 'A-direct' | 'A-daemon' | '0.59.0' | 'C' | 'D' | 'wrapper' | 'old';
 export const families: readonly Family[] = ['A-direct', 'A-daemon', '0.59.0', 'C', 'D', 'wrapper', 'old'];
 
-/** What the fake does instead of answering, for the next `times` calls that begin with `on`. */
+/** The fault of the fake for the next `times` calls that begin with `on`. */
 export interface Fault {
   readonly kind: string;
   readonly on?: string;
@@ -27,7 +27,7 @@ export interface FakeBd {
   fail(...faults: Fault[]): void;
 }
 
-/** An executable `bd` that answers as a real one of this family did. */
+/** An executable `bd` that answers like a real one of this family. */
 export const makeBd = (family: Family): FakeBd => {
   const bin = temporaryFolder();
   const [path, calls, faults] = [join(bin, 'bd'), join(bin, 'calls.jsonl'), join(bin, 'faults.json')];
@@ -49,7 +49,7 @@ export const makeBd = (family: Family): FakeBd => {
   };
 };
 
-/** A script as `bd`, for those that are no bd at all. */
+/** A script as `bd`, for broken ones. */
 export const makeBroken = (script: string): string => {
   const path = join(temporaryFolder(), 'bd');
   writeFileSync(path, script);
@@ -57,7 +57,7 @@ export const makeBroken = (script: string): string => {
   return path;
 };
 
-/** What a person does with bd outside of the service. */
+/** A call of bd by a person, outside the service. */
 export const bdIn = async (bd: FakeBd, cwd: string, ...args: string[]): Promise<string> => {
   const { stdout } = await execa(bd.path, args, { cwd, reject: false });
   return stdout;

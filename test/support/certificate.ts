@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import { execaSync } from 'execa';
 import { temporaryFolder } from './temporary.ts';
 
-/** Empty, or for the title of a test why it is skipped. */
+/** Empty, or the reason why a test is skipped, for its title. */
 export const withoutOpenssl =
   execaSync('openssl', ['version'], { reject: false }).exitCode === 0
     ? ''
     : ' (skipped: there is no openssl to make a certificate)';
 
-/** A certificate that signed itself, for `name`; `path` is where it is, for NODE_EXTRA_CA_CERTS. */
+/** A self-signed certificate for `name`; `path` is for NODE_EXTRA_CA_CERTS. */
 export const makeCertificate = (name = 'IP:127.0.0.1') => {
   const folder = temporaryFolder();
   const [key, path] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];

@@ -9,7 +9,7 @@ import { temporaryFolder } from './temporary.ts';
 
 const bin = (name: string): string => join(inject('programs'), `${name}.js`);
 
-/** What a test's own configuration begins with: any port, and commands as they are outside of a sandbox. */
+/** The start of a test's configuration: any port, and commands outside a sandbox. */
 export const plain = { server: { port: 0 }, sandbox: { mode: 'off' }, workspace: { mode: 'shared' } } as const;
 
 export interface Ended {
@@ -36,7 +36,7 @@ const gone = async (pid: number): Promise<void> => {
   while (isAlive(pid)) await new Promise((resolve) => setTimeout(resolve, 20));
 };
 
-/** Runs `agent` in this process, which takes a tenth of the time of one of its own. */
+/** Runs `agent` in this process, in a tenth of the time. */
 const runHere = async (words: readonly string[], cwd: string, given: NodeJS.ProcessEnv): Promise<Ended> => {
   const { runAgent }: typeof import('../../src/cli/run-agent.ts') = await import(bin('run-agent'));
   const env = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
@@ -46,17 +46,18 @@ const runHere = async (words: readonly string[], cwd: string, given: NodeJS.Proc
   return { code, out: out.join(''), err: err.join('') };
 };
 
-/** A project of its own with the real binaries; whatever server was started is stopped after the test. */
+/** A new project with the real binaries; its server is stopped after the test. */
 export const openProject = (config: object = { api: { backend: 'scripted' } }) => {
   const root = temporaryFolder();
   const stateDir = join(temporaryFolder(), 'state');
   const configFile = join(temporaryFolder(), 'config.json');
-  // Tests look for processes by their ids, which are others inside of a sandbox; `sandbox.test.ts` has its own.
+  // Tests look for processes by their ids, which differ inside a sandbox; `sandbox.test.ts` tests
+  // that.
   writeFileSync(configFile, JSON.stringify({ ...plain, ...config }));
   const { OPENAI_API_KEY: _, XDG_STATE_HOME: __, DISPLAY: ___, WAYLAND_DISPLAY: ____, ...inherited } = process.env;
-  // A home of its own: a server that starts registers agent:// links there, not for who runs the tests.
+  // Its own home: a server registers agent:// links there, not for the user of the tests.
   const env = { ...inherited, HOME: temporaryFolder(), AGENT_STATE_DIR: stateDir, AGENT_SERVER_CONFIG: configFile };
-  // As much of a repository as makes the folder a project.
+  // The minimum of a repository that makes the folder a project.
   for (const folder of ['objects', 'refs']) mkdirSync(join(root, '.git', folder), { recursive: true });
   writeFileSync(join(root, '.git', 'HEAD'), 'ref: refs/heads/main\n');
 

@@ -26,7 +26,7 @@ export const makeRepository = (): string => {
   return folder;
 };
 
-/** Worktrees whose commands nothing holds, unless the options say so. */
+/** Worktrees whose commands are not confined, unless the options say so. */
 export const worktreesOf = (
   projectRoot: string,
   folder: string,

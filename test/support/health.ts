@@ -1,7 +1,7 @@
-/** How long each answer of /health took, in ms, asked again and again while something else is done. */
+/** The duration of each answer of /health in ms, measured repeatedly during other work. */
 export const whileHealthIsAsked = async (base: string, work: () => Promise<unknown>): Promise<readonly number[]> => {
   const took: number[] = [];
-  // The first answer of a process is that of code that was never run.
+  // The first answer of a process runs code for the first time.
   await fetch(`${base}/health`);
   let isOver = false;
   const asking = async (): Promise<void> => {
@@ -17,6 +17,6 @@ export const whileHealthIsAsked = async (base: string, work: () => Promise<unkno
   return took;
 };
 
-/** What that part of them stayed below. */
+/** The bound of this share of them. */
 export const slowestOf = (took: readonly number[], part: number): number =>
   took.toSorted((a, b) => a - b)[Math.ceil(took.length * part) - 1] ?? Number.POSITIVE_INFINITY;

@@ -1,2 +1,2 @@
-/** Whether the long form of the suites was asked for: `npm run test:long`. */
+/** True in the long form of the suites: `npm run test:long`. */
 export const isLong = process.env['AGENT_TEST_LONG'] === '1';

@@ -4,7 +4,7 @@ import { createModelServer } from '../model-server/server.mjs';
 
 export type { Answer, ModelServer, SeenRequest } from '../model-server/answer.ts';
 
-/** `createModelServer` for one test: it closes when the test is over. */
+/** `createModelServer` for one test: it closes after the test. */
 export const startModelServer = async (
   answer: ModelServerOptions['answer'],
   options: Omit<ModelServerOptions, 'answer'> = {},

@@ -8,7 +8,7 @@ const read = (pid: string, file: string): string => {
   }
 };
 
-/** The command lines of the processes whose environment held this when they began; empty of those that have ended. */
+/** The command lines of the running processes whose environment had this at their start. */
 export const processesWith = (variable: RegExp): readonly string[] =>
   readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && variable.test(`\0${read(name, 'environ')}`))

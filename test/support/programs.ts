@@ -33,7 +33,7 @@ const dayMs = 86_400_000;
 const names = ['agent.js', 'agent-server.js', 'run-agent.js'];
 const driver = join(root, 'test', 'security', 'support', 'workspace-driver.mjs');
 
-/** The programs find each other in the bundle, and what is beside the sources where it was. */
+/** The programs find each other in the bundle, and other files at their old place. */
 const keepPlaces = {
   name: 'keep-places',
   transform: (code: string, id: string): string | null =>
@@ -55,7 +55,7 @@ const bundleInto = async (folder: string): Promise<void> => {
   });
   await bundle.write({ dir: folder, entryFileNames: '[name].js', chunkFileNames: '[name]-[hash].js', minify: true });
   await bundle.close();
-  // Else Node would compile each file once more to find out what it is.
+  // Otherwise Node would compile each file once more to detect its type.
   writeFileSync(join(folder, 'package.json'), '{"type":"module"}\n');
 };
 
@@ -72,7 +72,10 @@ const removeOld = (): void => {
     if (Date.now() - statSync(join(cache, name)).mtimeMs > dayMs) rmSync(join(cache, name), { recursive: true });
 };
 
-/** The programs in few files: they start in half the time, and the tests start them a thousand times. */
+/**
+ * The programs in few files: they start in half the time, and the tests start them a thousand
+ * times.
+ */
 const bundled = async (): Promise<string> => {
   const folder = join(cache, String(builtAt()));
   if (existsSync(folder)) return folder;

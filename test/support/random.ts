@@ -7,5 +7,5 @@ export const randomFrom = (start: number): (() => number) => {
   };
 };
 
-/** Of this run; a run is made again with AGENT_TEST_SEED. */
+/** The seed of this run; AGENT_TEST_SEED repeats it. */
 export const seed = Number(process.env['AGENT_TEST_SEED'] ?? Date.now() % 1_000_000);

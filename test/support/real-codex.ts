@@ -6,8 +6,8 @@ import { execa } from 'execa';
 const version = '0.169.0';
 
 /**
- * The program of `AGENT_TEST_CODEX`, else the one of the npm registry, which is installed once into a temporary folder; or
- * why there is none.
+ * The program of `AGENT_TEST_CODEX`, else the npm package, installed once into a temporary folder;
+ * or the reason why there is none.
  */
 export const realCodex = async (): Promise<{ readonly path: string } | { readonly reason: string }> => {
   const given = process.env['AGENT_TEST_CODEX'];

@@ -36,9 +36,9 @@ export interface Turn {
 export interface Setting {
   readonly turns?: readonly Turn[];
   readonly options?: Partial<Settings>;
-  /** What every role is given beside its built-in profile. */
+  /** Changes of every role's built-in profile. */
   readonly role?: Partial<RoleSettings>;
-  /** A project that exists already, for a second life of its server. */
+  /** An existing project, for a second server. */
   readonly root?: string;
   readonly stateDir?: string;
   readonly model?: Model | null;
@@ -47,13 +47,13 @@ export interface Setting {
   /** Whether the test changes what was saved, so that it is not what the journal leads to. */
   readonly tampered?: boolean;
   readonly sandbox?: Sandbox;
-  /** Variables beside those of every child process. */
+  /** More variables of every child process. */
   readonly environment?: Readonly<Record<string, string>>;
   /** Another workspace than the project's own folder. */
   readonly workspace?: (projectRoot: string, stateDir: string) => Promise<Workspace>;
-  /** Programs that can do the work instead of our own loop; none unless a test brings some. */
+  /** Assistants for the test; none by default. */
   readonly assistants?: Assistants;
-  /** It is there while the tasks of an earlier server are still being brought back. */
+  /** Available while the tasks of an earlier server are being restored. */
   readonly restoring?: boolean;
   readonly heartbeatMs?: number;
   readonly inspect?: boolean;
@@ -163,7 +163,7 @@ export const startSystem = async (setting: Setting = {}) => {
 };
 export type Running = Awaited<ReturnType<typeof startSystem>>;
 
-/** Resolves with the view when the task has a status; the test's own time limit is the deadline. */
+/** Resolves with the view when the task has a status; the test's time limit is the deadline. */
 export const untilStatus = ({ system, service }: Running, taskId: string, ...statuses: readonly string[]) =>
   new Promise<TaskView>((resolve, reject) => {
     const look = async (): Promise<void> => {
@@ -178,7 +178,7 @@ export const untilStatus = ({ system, service }: Running, taskId: string, ...sta
 
 export const token = 'test-token-test-token-test-token-test-token';
 
-/** The HTTP face of a running system, listening on a loopback port. */
+/** The HTTP server of a running system, on a loopback port. */
 export const startServer = async (setting: Setting = {}) => {
   const running = await startSystem(setting);
   let names: readonly string[] = [];

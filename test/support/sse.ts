@@ -12,7 +12,7 @@ export interface SeenFrame {
   };
 }
 
-/** Frames of a stream over a real socket, until it ends or `enough` says so. */
+/** Frames of a stream over a real socket, until its end or `enough`. */
 export const readFrames = async (
   url: string,
   headers: Readonly<Record<string, string>>,

@@ -4,7 +4,7 @@ import ts from 'typescript';
 
 const root = join(import.meta.dirname, '..', '..');
 
-/** A change of one file of ours, as text. */
+/** A text replacement in one of our files. */
 export interface Patch {
   readonly file: string;
   readonly find: string;
@@ -34,7 +34,10 @@ export const transpileInto = (folder: string): void => {
       if (name.endsWith('.ts') && !name.endsWith('.test.ts')) transpile(join(part, name), folder, (text) => text);
 };
 
-/** Puts a copy of such a folder, with one change, into an empty one. @throws when the text is not there exactly once */
+/**
+ * Copies such a folder into an empty one, with one change. @throws when the text does not occur
+ * exactly once
+ */
 export const copyPatched = (from: string, to: string, { file, find, put }: Patch): void => {
   cpSync(from, to, { recursive: true, verbatimSymlinks: true });
   transpile(file, to, (text) => {

@@ -13,7 +13,7 @@ export const call = (id: string, tool: string, args: unknown): ToolCall => ({
 
 export const finish = (id: string): ToolCall => call(id, 'finish', { status: 'done', summary: 'all done' });
 
-/** An executor of a role in a workspace of its own, and the calls that its observer saw. */
+/** An executor of a role in its own workspace, and the calls that its observer saw. */
 export const createToolRunner = async (role: Role = 'engineer') => {
   const bench = await createWorkbench();
   const observed: string[] = [];

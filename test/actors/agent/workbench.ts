@@ -63,7 +63,7 @@ export const createWorkbench = async (): Promise<Workbench> => {
   };
 };
 
-/** Whether the process runs; one that ended but was not collected yet does not. */
+/** False for a zombie. */
 export const isAlive = async (pid: number): Promise<boolean> => {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null);
   if (process.platform !== 'linux') return groupRuns(pid);

@@ -1,6 +1,6 @@
 const longId = `bd-${'a'.repeat(260)}`;
 
-/** Nothing of this may be taken for a link (rule U3, A15). */
+/** None of these is a valid link. */
 export const hostileUrls: readonly string[] = [
   '',
   'agent:',

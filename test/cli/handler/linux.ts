@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import type { HandlerEnvironment } from '../../../src/cli/handler/registration.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-/** A user with a desktop, whose files are all in one temporary folder. */
+/** A user with a desktop, with all files in one temporary folder. */
 export const linuxUser = () => {
   const home = temporaryFolder();
   const env = {

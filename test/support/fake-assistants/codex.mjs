@@ -13,8 +13,8 @@ let calls = 0;
 let keep = () => {};
 let thread = '';
 /**
- * Where the real one writes down what its thread has used: each call of its model when it has answered, and the whole when the
- * tools that it asked for have ended.
+ * The real one records its usage there: each model call at its answer, and the total when the tools
+ * have ended.
  */
 const note = (line) => {
   const home = process.env.CODEX_HOME;

@@ -1,4 +1,4 @@
-// What a fake bd answers when nothing is wrong with it; its tasks are in a file below `.beads`.
+// The answers of a healthy fake bd; its tasks are in a file below `.beads`.
 import {
   appendFileSync,
   existsSync,
@@ -39,14 +39,14 @@ const save = (data, state) => {
   renameSync(`${data}.new`, data);
 };
 
-/** Text comes by stdin when one of these asks for it. */
+/** Options that read text from stdin. */
 export const takesInput = (argv) => argv.includes('--body-file=-') || argv.includes('--description=-');
 
 /** `env`: the names of its variables. */
 export const recordCall = ({ calls }, argv, env, pid) =>
   appendFileSync(calls, `${JSON.stringify({ argv, env, pid })}\n`);
 
-/** `envelope`: whether the environment asks for it. @returns code, stdout and stderr */
+/** `envelope`: true when the environment asks for it. @returns code, stdout and stderr */
 export const answer = ({ family: name, argv, cwd, input, envelope }) => {
   const family = families[name];
   const folder = join(cwd, '.beads');

@@ -60,7 +60,7 @@ const parse = (argv, family) => {
   return { name, options, rest };
 };
 
-/** Rises with every write, as times in nanoseconds do. */
+/** Rises with every write, like a time in nanoseconds. */
 const now = (state) => {
   state.tick = Math.max((state.tick ?? 0) + 1, Date.now());
   return new Date(state.tick).toISOString();
@@ -69,7 +69,7 @@ const now = (state) => {
 const isDone = (issue) => issue !== undefined && ['closed', 'pinned'].includes(issue.status);
 const gates = ['blocks', 'conditional-blocks', 'waits-for'];
 
-/** What `bd blocked` says: blockers of the issue and of the parents that it hangs from. */
+/** The output of `bd blocked`: blockers of the issue and of its parents. */
 const blockersOf = (issue, issues) => {
   const own = issue.dependencies.filter(({ type }) => gates.includes(type)).map(({ depends_on_id }) => depends_on_id);
   const open = own.filter((id) => id.startsWith('external:') || !isDone(issues[id]));

@@ -1,5 +1,5 @@
-// A bd for tests: one family of facts/beads, with faults on demand.
-// Called as: node fake-bd.mjs '{"family","calls","faults"}' <arguments of bd>
+// A bd for tests: one family of versions, with faults on demand. Called as: node fake-bd.mjs
+// '{"family","calls","faults"}' <arguments of bd>
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { answer, recordCall, takesInput } from './answer.mjs';
 
@@ -10,7 +10,7 @@ const wait = (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0
 const out = (text) => writeFileSync(1, text);
 const err = (text) => writeFileSync(2, text);
 
-/** The next fault that was asked for and fits this call; each counts down in its file. */
+/** The next fault that fits this call; each counts down in its file. */
 const takeFault = () => {
   if (!existsSync(faults)) return null;
   const planned = JSON.parse(readFileSync(faults, 'utf8'));
@@ -28,7 +28,7 @@ const end = (code) => process.exit(code);
 recordCall({ calls }, argv, Object.keys(process.env), process.pid);
 
 const planned = takeFault();
-/** What `--allow-stale` is for. */
+/** The failure that `--allow-stale` avoids. */
 const fault = planned?.kind === 'stale' && argv.includes('--allow-stale') ? null : planned;
 if (fault?.kind === 'hang') {
   if (fault.stubborn) process.on('SIGTERM', () => {});

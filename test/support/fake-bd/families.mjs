@@ -1,4 +1,4 @@
-// What tells the families of facts/beads apart, each as a real bd of that version answered or as its source says.
+// The differences between families of bd versions, each from a real bd's answer or its source.
 const eraA = {
   version: 'bd version 0.49.6 (dev)',
   database: 'beads.db',

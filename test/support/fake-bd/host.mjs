@@ -1,4 +1,4 @@
-// Answers for fake bds that are shell scripts: Node would take most of the time of every call to start.
+// Answers for fake bds that are shell scripts: starting Node would take most of the time of a call.
 import { createServer } from 'node:net';
 import { answer, recordCall } from './answer.mjs';
 
@@ -23,7 +23,7 @@ const serveOne = (socket) => {
   socket.on('error', () => {});
 };
 
-/** @returns its port and how to end it */
+/** @returns its port, and a function that ends it */
 export const startBdHost = () =>
   new Promise((resolve) => {
     const server = createServer(serveOne);
