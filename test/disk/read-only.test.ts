@@ -71,7 +71,8 @@ test('a read-only state folder can be read, prevents the start of a server, and 
   const { ended, goOn } = await project.serve();
   goOn();
 
-  for (const { code, out } of read) expect([code, out]).toEqual([0, expect.stringContaining('started')]);
+  for (const { code, out, err } of read)
+    expect({ code, out, err }).toMatchObject({ code: 0, out: expect.stringContaining('started') });
   expect(made).toMatchObject({ code: 6, out: '' });
   const why = expect.stringContaining(`the state folder ${project.stateDir} cannot be used (EROFS`);
   for (const { code, err } of refused) expect([code, err]).toEqual([6, why]);

@@ -4,9 +4,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { messageOf } from '../../machines/message-of.ts';
 import { withLock } from '../files/process-lock.ts';
 import { isRealFolder } from '../files/real-folder.ts';
+import { UnsafeFileError } from '../files/regular-file.ts';
 import { createSerialQueue } from '../process/serial-queue.ts';
 import type { Database } from '../store/database.ts';
-import { StoreError } from '../store/port.ts';
 import { type BrokenLine, compareFile, type FileDifference } from './compare-file.ts';
 import { createExchangeState } from './exchange-state.ts';
 import { issueOf } from './issue-line.ts';
@@ -211,8 +211,9 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
       isRealFolder(projectRoot, join(projectRoot, '.beads'));
       if (isKnown()) return;
       await alone(bringIn).catch((error: unknown) => {
-        if (!(error instanceof StoreError)) throw error;
-        failure = error.message;
+        if (error instanceof UnsafeFileError) throw error;
+        // What the tables hold can be read all the same.
+        failure = `.beads/issues.jsonl cannot be imported: ${messageOf(error)}`;
       });
     },
     changed: () => later(table.size <= manyTasks ? soonMs : Math.max(slowMs, share * lastMs)),

@@ -225,6 +225,25 @@ test('a project of version 2.1.0 is taken over once, with a copy of its file', a
   expect(readdirSync(join(root, '.beads'))).toEqual(['issues.jsonl']);
 });
 
+test('a file that cannot be imported keeps nobody from the tasks that are there', async () => {
+  const clone = cloneAt(temporaryFolder());
+  const { id } = await clone.tracker.create(aTask({ title: 'ours' }));
+  mkdirSync(join(clone.stateDir, 'journal.db.first-import.jsonl'));
+  mkdirSync(join(clone.root, '.beads'));
+  writeFileSync(
+    clone.file,
+    '{"id":"bd-theirs","title":"theirs","created_at":"2026-01-01","updated_at":"2026-01-01"}\n',
+  );
+
+  expect(await statesOf(clone.tracker)).toEqual({ ours: 'open' });
+  expect(await clone.tracker.unreadable()).toContain('.beads/issues.jsonl cannot be imported: E');
+  rmSync(join(clone.stateDir, 'journal.db.first-import.jsonl'), { recursive: true });
+  expect(await statesOf(clone.tracker)).toEqual({ ours: 'open', theirs: 'open' });
+  await clone.save();
+  expect(clone.lines().map((line) => JSON.parse(line).id)).toEqual(['bd-theirs', id].sort());
+  expect(await clone.tracker.unreadable()).toBeNull();
+});
+
 test('a state folder that is lost is made again from the file', async () => {
   const { amy, ids } = await twoClones('one', 'two');
   await amy.tracker.close(ids[0] as TaskId, 'done');
