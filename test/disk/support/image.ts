@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { differenceFrom } from '../../../src/actors/journal/replay.ts';
 import { openDatabase } from '../../../src/actors/store/database.ts';
@@ -112,18 +112,10 @@ const checkTracker = async (
 /** What is wrong with an image, when the real store and the real tracker open it and go on with it. */
 export const problemsOf = async (folder: string, promised: Promised, truth: Truth): Promise<readonly string[]> => {
   const state = join(folder, 'top', 'state');
-  const journal = existsSync(state)
-    ? checkJournal(existsSync(state) ? join(state, 'journal.db') : ':memory:', promised, truth)
-    : promised.shown > 0
-      ? ['the state folder is gone']
-      : [];
-  return [
-    ...journal,
-    ...(await checkTracker(
-      join(folder, 'project'),
-      existsSync(state) ? join(state, 'journal.db') : ':memory:',
-      promised,
-      truth,
-    )),
-  ];
+  const file = join(state, 'journal.db');
+  const isThere = existsSync(state);
+  const lost = promised.shown > 0 ? ['the state folder is gone'] : [];
+  const journal = isThere ? checkJournal(file, promised, truth) : lost;
+  mkdirSync(state, { recursive: true });
+  return [...journal, ...(await checkTracker(join(folder, 'project'), file, promised, truth))];
 };
