@@ -5,11 +5,7 @@ import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { listTasks } from '../dist/actors/engine/list-tasks.js';
 import { viewSaved } from '../dist/actors/journal/snapshots.js';
-import { createLedger } from '../dist/actors/ledger/ledger.js';
-import { openDatabase } from '../dist/actors/store/database.js';
-import { createSqliteStore } from '../dist/actors/store/sqlite.js';
-import { createEmbeddedTracker } from '../dist/actors/tracker/embedded.js';
-import { report } from './lib.mjs';
+import { openTasks, report } from './lib.mjs';
 
 const few = 1_000;
 const many = Number(process.env.TASKS ?? 100_000);
@@ -37,12 +33,7 @@ const open = (count) => {
   mkdirSync(join(root, '.beads'));
   const lines = Array.from({ length: count }, (_, n) => `${lineOf(n)}\n`);
   writeFileSync(join(root, '.beads', 'issues.jsonl'), lines.join(''));
-  const db = openDatabase({ file: join(root, 'journal.db') });
-  const store = createSqliteStore({ file: db.file }, db);
-  const commit = (also) => void store.commit({ entries: [], also });
-  const ledger = createLedger({ db, projectRoot: root, clock: Date.now, commit, log: () => {} });
-  const random = (max) => Math.floor(Math.random() * max);
-  const tracker = createEmbeddedTracker({ clock: Date.now, random }, ledger);
+  const { db, store, ledger, tracker } = openTasks(root);
   const views = { tracker, store, viewOf: (tracked) => viewSaved(store, tracked) };
   const close = () => {
     db.close();

@@ -47,6 +47,16 @@ const roles = Object.fromEntries(
 );
 const finish = { say: '', calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'nothing' } }] };
 
+/** The tasks of a project, with their database in the project itself. */
+export const openTasks = (folder) => {
+  const db = openDatabase({ file: join(folder, 'journal.db') });
+  const store = createSqliteStore({ file: db.file }, db);
+  const commit = (also) => void store.commit({ entries: [], also });
+  const ledger = createLedger({ db, projectRoot: folder, clock: Date.now, commit, log: () => {} });
+  const random = (max) => Math.floor(Math.random() * max);
+  return { db, store, ledger, tracker: createEmbeddedTracker({ clock: Date.now, random }, ledger) };
+};
+
 /**
  * The real system; its agent answers `finish` at once, unless `scripts` say otherwise. `workspace` is given the project and
  * a folder for the worktrees, and makes another one than the project's own folder.
@@ -56,12 +66,7 @@ export const openSystem = async (
   { scripts = [{ turns: [finish] }], turnMs = 0, workspace, wrap = (model) => model } = {},
 ) => {
   const folder = mkdtempSync(join(tmpdir(), 'agent-bench-'));
-  const db = openDatabase({ file: join(folder, 'journal.db') });
-  const store = createSqliteStore({ file: db.file }, db);
-  const commit = (also) => void store.commit({ entries: [], also });
-  const ledger = createLedger({ db, projectRoot: folder, clock: Date.now, commit, log: () => {} });
-  const random = (max) => Math.floor(Math.random() * max);
-  const tracker = createEmbeddedTracker({ clock: Date.now, random }, ledger);
+  const { store, ledger, tracker } = openTasks(folder);
   const model = wrap(createScriptedModel({ turn_ms: turnMs, scripts }));
   const system = createSystem(
     {

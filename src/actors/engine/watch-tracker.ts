@@ -65,7 +65,7 @@ const releaseForgotten = async (
 /** Reports tasks that changed. A task that could not be observed comes again. */
 const createComparison = (ports: WatchPorts, isStopped: IsStopped) => {
   const { store, observe } = ports;
-  /** Of a tracker that lists all tasks: how each was seen last. */
+  /** The last look at each task, for a tracker that lists all. */
   const known = new Map<TaskId, string>();
   /** Tasks at work that changed in the tracker; observed again when they are at rest. */
   const waiting = new Set<TaskId>();

@@ -32,7 +32,7 @@ export interface StoreQueueListener {
 interface Reply {
   resolve(answer: CommitAnswer): void;
   reject(error: unknown): void;
-  /** What the reply is by now, or a promise of it. */
+  /** The reply if it is known by now, else a promise of it. */
   read(): CommitAnswer | Promise<CommitAnswer>;
 }
 

@@ -7,9 +7,9 @@ export interface BrokenLine {
   readonly problem: string;
 }
 
-/** What the file holds, and the tables do not know that it does. */
+/** The content of the file against what the tables know of it. */
 export interface FileDifference {
-  /** Of the file as it was read. */
+  /** Stamp of the content that was read. */
   readonly stamp: string;
   /** Lines that are no tasks, word for word. */
   readonly others: readonly string[];
@@ -32,6 +32,7 @@ export const compareFile = async (db: Database, projectRoot: string): Promise<Fi
   const stamp = stampOf(file);
   if (stamp === missing) return { stamp, others, broken, changed, vanished: [] };
   await readLines(file, (text, line) => {
+    if (text === null) return void broken.push({ line, problem: 'it is too long' });
     const parsed = parseLine(text);
     if (parsed.kind === 'broken') return void broken.push({ line, problem: parsed.problem });
     if (parsed.kind === 'other') return void others.push(text);

@@ -5,7 +5,7 @@ import { holderOf } from '../../machines/tracked-task.ts';
 import { endLabels, type Issue, type IssueTable, isGating, isListed, pathBetween } from './issue.ts';
 import { blockingDependency } from './new-issue.ts';
 
-/** Who changes a task, and when. */
+/** The author and the time of a change. */
 export interface Editor {
   readonly actor: string;
   /** RFC 3339; later than the last change of the task. */

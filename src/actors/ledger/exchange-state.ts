@@ -6,15 +6,15 @@ export interface WaitingImport {
   readonly problem: string;
 }
 
-/** What is known of the file: kept in the database, so that all processes of a project know the same. */
+/** Kept in the database, so that all processes of a project know the same of the file. */
 export interface ExchangeState {
-  /** Of the content that the tables have taken or given; null before the first. */
+  /** Stamp of the content that the tables took or gave last; null before the first. */
   stamp(): string | null;
   others(): readonly string[];
   waiting(): WaitingImport | null;
   took(stamp: string, others: readonly string[]): void;
   wait(waiting: WaitingImport): void;
-  /** Whether a task is not in the file as it is in the tables. */
+  /** True when the file lacks a change of the tables. */
   isBehind(): boolean;
   /** The file holds these lines now, by id. Inside a transaction. */
   wrote(lines: readonly (readonly [id: string, line: string])[]): void;

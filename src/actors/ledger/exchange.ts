@@ -1,6 +1,6 @@
 import { copyFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import { messageOf } from '../../machines/message-of.ts';
 import { withLock } from '../files/process-lock.ts';
 import { isRealFolder } from '../files/real-folder.ts';
@@ -47,6 +47,8 @@ const manyTasks = 10_000;
 const slowMs = 1_000;
 const share = 10;
 const retryMs = 5_000;
+/** A file in which lines are missing must stay as it is for so long before its tasks are removed. */
+const stillMs = 500;
 const triesAtMost = 5;
 /** Tasks in one transaction of an import: a few milliseconds. */
 const chunk = 200;
@@ -76,10 +78,15 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
   const alone = <Result>(work: () => Promise<Result>): Promise<Result> =>
     queue(() => (db.file === ':memory:' ? work() : withLock(`${db.file}.exchange`, work)));
 
-  /** A file that is missing says nothing: it is written again, for nobody deletes all tasks like that. */
-  const isKnown = (): boolean => {
-    const stamp = stampOf(file);
-    return stamp === missing || stamp === state.stamp() || stamp === state.waiting()?.stamp;
+  /** A file that is missing or empty says nothing: it is written again, for nobody deletes all tasks like that. */
+  const knows = (stamp: string): boolean =>
+    stamp === missing || stamp === state.stamp() || stamp === state.waiting()?.stamp;
+  const isKnown = (): boolean => knows(stampOf(file));
+
+  /** A program that is still writing has not removed what it has not written yet. */
+  const isFinished = async ({ stamp, vanished }: FileDifference): Promise<boolean> => {
+    if (vanished.length > 0) await delay(stillMs);
+    return stampOf(file) === stamp;
   };
 
   const take = async ({ broken, changed, vanished }: FileDifference): Promise<void> => {
@@ -127,7 +134,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
     for (let tries = 0; tries < triesAtMost && !isKnown(); tries += 1) {
       const difference = await compareFile(db, projectRoot);
       const { stamp, broken } = difference;
-      if (stampOf(file) !== stamp) continue;
+      if (!(await isFinished(difference))) continue;
       const [first] = broken;
       // What can be read of a project's first file is shown; later ones wait until they can be read whole.
       if (state.stamp() === null) await takeFirst(difference);
@@ -141,6 +148,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
 
   const writeOnce = async (): Promise<void> => {
     const expected = stampOf(file);
+    if (!knows(expected)) throw new FileMovedError(`${file} is being changed by another program`);
     if (state.waiting()?.stamp === expected) return;
     const isThere = expected !== missing || table.size === 0;
     if (isThere && !state.isBehind()) return;

@@ -1,7 +1,7 @@
 import { messageOf } from '../../machines/message-of.ts';
 import { fileIssueSchema, type Issue } from './issue.ts';
 
-/** What a line of the file is. `other`: the `_schema` header, or a `_type` that is no task; kept word for word. */
+/** `other`: the `_schema` header, or a `_type` that is no task; kept word for word. */
 export type ParsedLine =
   | { readonly kind: 'issue'; readonly issue: Issue }
   | { readonly kind: 'other' }
@@ -18,6 +18,14 @@ export const issueOf = (line: string): Issue => {
   return { ...value, status: value.status ?? 'open', priority: value.priority ?? 2 };
 };
 
+const levelsAtMost = 100;
+
+/** Deeper values could be read, but not written again. */
+const isDeeperThan = (value: unknown, levels: number): boolean =>
+  typeof value === 'object' &&
+  value !== null &&
+  (levels === 0 || Object.values(value).some((each) => isDeeperThan(each, levels - 1)));
+
 const conflictMarker = /^(<<<<<<<|=======|>>>>>>>|\|\|\|\|\|\|\|)/;
 
 export const parseLine = (line: string): ParsedLine => {
@@ -29,6 +37,7 @@ export const parseLine = (line: string): ParsedLine => {
     return { kind: 'broken', problem: messageOf(error) };
   }
   if (isOther(value)) return { kind: 'other' };
+  if (isDeeperThan(value, levelsAtMost)) return { kind: 'broken', problem: 'it is nested too deeply' };
   const parsed = fileIssueSchema.safeParse(value);
   if (parsed.success) return { kind: 'issue', issue: issueOf(line) };
   const problems = parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);

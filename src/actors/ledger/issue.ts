@@ -34,7 +34,7 @@ const gating: ReadonlySet<string> = new Set(['blocks', 'conditional-blocks', 'wa
 /** A dependency without a type blocks. */
 export const isGating = ({ type = 'blocks' }: { readonly type?: string | undefined }): boolean => gating.has(type);
 const doneStatuses: ReadonlySet<string> = new Set(['closed', 'pinned', 'tombstone']);
-/** Whether a task with this status blocks nobody. */
+/** A task with such a status blocks nobody. */
 export const isDone = (status: string): boolean => doneStatuses.has(status);
 
 /** The ids that the issue depends on, by the types that block only. */

@@ -13,7 +13,7 @@ const timeOf = ({ updated_at }: Issue): number => Date.parse(updated_at) || 0;
 const elementsOf = (value: unknown): ReadonlyMap<string | undefined, unknown> =>
   new Map((Array.isArray(value) ? value : []).map((element) => [textOf(element), element]));
 
-/** What is in both, and what one of them added; undefined when nothing is left. */
+/** Keeps elements that both have or one added; undefined when nothing is left. */
 const mergeSets = (base: unknown, ours: unknown, theirs: unknown): unknown => {
   const [was, mine, yours] = [elementsOf(base), elementsOf(ours), elementsOf(theirs)];
   const isKept = (key: string | undefined): boolean => (mine.has(key) && yours.has(key)) || !was.has(key);

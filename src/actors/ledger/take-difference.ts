@@ -4,7 +4,7 @@ import { issueOf } from './issue-line.ts';
 import { changedKeys, mergeIssue } from './merge-issue.ts';
 import type { TaskTable } from './task-table.ts';
 
-/** What an import did to one task. */
+/** The effect of an import on one task. */
 export interface ImportedChange {
   readonly taskId: string;
   readonly what: 'added' | 'changed' | 'removed';
@@ -23,7 +23,7 @@ export interface Imports {
 export const createImports = (db: Database, table: TaskTable): Imports => {
   const stored = db.prepare('select line, base from tasks where id = ?');
   const pending = db.prepare('select 1 as one from actors where id = ? and pending = 1');
-  /** Whether an attempt of ours works on a task: it is claimed, and its actor must run after a restart. */
+  /** An attempt of ours works on a task that is claimed and whose actor must run after a restart. */
   const isLive = ({ id, status }: Issue): boolean => status === 'in_progress' && pending.first(id) !== null;
 
   const merged = (line: string, theirs: Issue, ourLine: string, base: string | null): Issue => {

@@ -16,7 +16,7 @@ export interface PageRequest {
 
 /** The tasks of a project without bd. Writes belong into `Database.write`. */
 export interface TaskTable extends IssueTable {
-  /** How many there are, without deleted ones. */
+  /** Number of tasks, without deleted ones. */
   count(): number;
   tracked(id: string): TrackedTask | null;
   /** Tasks in the order of their creation. */
@@ -93,18 +93,10 @@ export const createTaskTable = (db: Database): TaskTable => {
     return trackedFrom(issueOf(text(row, 'line')), unmet);
   };
 
-  const sameIds = (some: readonly string[], others: readonly string[]): boolean =>
-    some.length === others.length && some.every((id) => others.includes(id));
-
   const saveDependencies = (issue: Issue): void => {
     const ids = blockers(issue);
-    if (
-      sameIds(
-        sql.dependsOn.all(issue.id).map((row) => text(row, 'depends_on')),
-        ids,
-      )
-    )
-      return;
+    const before = new Set(sql.dependsOn.all(issue.id).map((row) => text(row, 'depends_on')));
+    if (before.size === ids.length && ids.every((id) => before.has(id))) return;
     sql.undepend.run(issue.id);
     for (const id of ids) sql.depend.run(issue.id, id);
     sql.recount.run(issue.id);

@@ -11,7 +11,7 @@ export class FileMovedError extends Error {
 }
 
 export interface Written {
-  /** Of the file as it was written. */
+  /** Stamp of the written file. */
   readonly stamp: string;
   /** The lines that were new in it, by id. */
   readonly fresh: ReadonlyMap<string, string>;

@@ -43,12 +43,14 @@ const everyTask = Number.MAX_SAFE_INTEGER;
 const touched = (issue: Issue, now: number): string =>
   new Date(Math.max(now, (Date.parse(issue.updated_at) || 0) + 1)).toISOString();
 
+/** A fault of the disk or of the file; others, such as the refusal of a fence, stay as they are. */
 const asUnavailable = (error: unknown): never => {
-  if (error instanceof ServiceError) throw error;
+  const isDisk = error instanceof StoreError || (error instanceof Error && 'errno' in error);
+  if (!isDisk && !(error instanceof UnsafeFileError)) throw error;
   const [detail, remedy] =
     error instanceof UnsafeFileError
       ? [error.problem, error.remedy]
-      : [messageOf(error), 'check that the disk is not full and that the state folder can be written'];
+      : [error.message, 'check that the disk is not full and that the state folder can be written'];
   throw new ServiceError('tracker_unavailable', { detail, remedy }, { cause: error });
 };
 

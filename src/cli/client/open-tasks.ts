@@ -13,7 +13,7 @@ export interface OpenedTasks {
   readonly store: Store;
 }
 
-/** Whether a project has anything that a command could read. */
+/** True when a command could read something. */
 export const hasTasks = (project: Project): boolean =>
   existsSync(taskFiles(project).journal) || existsSync(issuesFileOf(project.root));
 

@@ -105,7 +105,7 @@ test('a task whose line is away while it runs goes on, and its line comes back',
   await vi.waitFor(async () => expect((await service.status(id)).phase).toBe('acting'), patience);
   await ledger.exchange.flush();
 
-  writeFileSync(file, '');
+  writeFileSync(file, '\n');
   expect(await service.status(id)).toMatchObject({ status: 'started', phase: 'acting' });
   writeFileSync(join(root, 'go'), '');
 

@@ -156,8 +156,8 @@ test('git checkout of an older commit brings its tasks back, and of a newer one 
 });
 
 test('a line that an editor removes removes the task, unless it changed here or an attempt works on it', async () => {
-  const { amy, ids } = await twoClones('gone', 'changed', 'at work');
-  const [gone, changed, atWork] = ids as [TaskId, TaskId, TaskId];
+  const { amy, ids } = await twoClones('gone', 'changed', 'at work', 'stays');
+  const [gone, changed, atWork, stays] = ids as [TaskId, TaskId, TaskId, TaskId];
   await amy.tracker.claim(atWork);
   await amy.save();
   const store = createSqliteStore({ file: amy.db.file }, amy.db);
@@ -165,14 +165,15 @@ test('a line that an editor removes removes the task, unless it changed here or 
   store.commit({ entries: [], actor });
 
   await amy.tracker.close(changed, 'done');
-  writeFileSync(amy.file, '');
+  const left = amy.lines().filter((line) => line.includes(stays));
+  writeFileSync(amy.file, `${left.join('\n')}\n`);
 
-  expect(await statesOf(amy.tracker)).toEqual({ changed: 'closed', 'at work': 'in_progress' });
+  expect(await statesOf(amy.tracker)).toEqual({ changed: 'closed', 'at work': 'in_progress', stays: 'open' });
   expect(store.read({ taskId: gone, after: 0, limit: 9 })).toMatchObject([
     { type: 'tracker_imported', data: '{"change":"removed","fields":[]}' },
   ]);
   await amy.save();
-  expect(amy.lines()).toHaveLength(2);
+  expect(amy.lines()).toHaveLength(3);
 });
 
 test('a change of the file never takes a task away that an attempt works on', async () => {
@@ -196,11 +197,14 @@ test('a change of the file never takes a task away that an attempt works on', as
   });
 });
 
-test('a file that somebody deletes is written again', async () => {
+test.each([
+  ['deletes', (file: string) => rmSync(file)],
+  ['empties', (file: string) => writeFileSync(file, '')],
+])('a file that somebody %s is written again', async (_, spoil) => {
   const { amy } = await twoClones('one', 'two');
   const before = readFileSync(amy.file, 'utf8');
 
-  rmSync(amy.file);
+  spoil(amy.file);
 
   expect(await amy.tracker.list()).toHaveLength(2);
   await amy.save();

@@ -1,0 +1,104 @@
+import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import type { TaskId } from '../../../src/machines/task.ts';
+import { aTask } from '../../contracts/tracker.ts';
+import { embeddedAt, ledgerAt } from '../../support/ledger.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+/** Files that a careless program or a hostile repository leaves as `.beads/issues.jsonl`. */
+
+const openProject = () => {
+  const root = temporaryFolder();
+  const file = join(root, '.beads', 'issues.jsonl');
+  const ledger = ledgerAt(root);
+  mkdirSync(join(root, '.beads'));
+  return { file, ledger, tracker: embeddedAt(root, {}, ledger), save: ledger.exchange.flush };
+};
+
+const line = (id: string, more = ''): string =>
+  `{"id":"${id}","title":"${id}","created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"${more}}`;
+
+test('a program that empties the file and writes it anew in parts removes no task', async () => {
+  const { file, ledger, tracker } = openProject();
+  for (let n = 0; n < 20; n += 1) await tracker.create(aTask({ title: `task ${n}` }));
+  await ledger.exchange.flush();
+  const lines = readFileSync(file, 'utf8').split('\n');
+  const lists: ReturnType<typeof tracker.list>[] = [];
+
+  for (const pauseMs of [1, 100]) {
+    const opened = openSync(file, 'w');
+    for (const part of [lines.slice(0, 10).join('\n'), '\n', lines.slice(10).join('\n')]) {
+      lists.push(tracker.list());
+      await delay(pauseMs);
+      writeSync(opened, part);
+    }
+    closeSync(opened);
+  }
+  lists.push(tracker.list());
+
+  const counts = (await Promise.all(lists)).map(({ length }) => length);
+  expect(counts).toEqual(counts.map(() => 20));
+  const removed = ledger.db.prepare("select count(*) as count from journal where data like '%removed%'");
+  expect(removed.first()).toEqual({ count: 0 });
+});
+
+test('an export replaces no content that was not taken in', async () => {
+  const { file, tracker, save } = openProject();
+  await tracker.create(aTask({ title: 'ours' }));
+  await save();
+  const before = readFileSync(file, 'utf8');
+  await tracker.create(aTask({ title: 'ours too' }));
+
+  // It never stands still: each look finds it changed again.
+  let n = 0;
+  const write = (): void => {
+    n += 1;
+    writeFileSync(file, `${line(`bd-their${n}`)}\n`);
+  };
+  write();
+  const writing = setInterval(write, 20);
+  const saved = await save().then(
+    () => 'saved',
+    () => 'not now',
+  );
+  clearInterval(writing);
+  const left = readFileSync(file, 'utf8');
+
+  expect([saved, left]).toEqual(['not now', `${line(`bd-their${n}`)}\n`]);
+  writeFileSync(file, before);
+  await save();
+  expect((await tracker.list()).map(({ title }) => title)).toEqual(['ours', 'ours too']);
+}, 20_000);
+
+test.each([
+  ['nested too deeply', line('bd-a', `,"metadata":${'['.repeat(50_000)}${']'.repeat(50_000)}`)],
+  ['too long', line('bd-a', `,"description":"${'x'.repeat(17 * 1024 * 1024)}"`)],
+])('a line that is %s is named, and holds up nothing else', async (problem, bad) => {
+  const { file, ledger, tracker } = openProject();
+  writeFileSync(file, `${line('bd-b')}\n${bad}\n${line('bd-c')}\n`);
+
+  const ids = (await tracker.list()).map(({ id }) => id);
+  const claimed = await tracker.claim('bd-c' as TaskId);
+
+  expect(ids).toEqual(['bd-b', 'bd-c']);
+  expect(claimed).toEqual({ refusal: null });
+  expect(ledger.exchange.problem()).toMatch(new RegExp(`line 2 cannot be read: .*${problem}`));
+});
+
+test('a byte order mark and line ends of Windows are no part of a task', async () => {
+  const { file, ledger, tracker, save } = openProject();
+  writeFileSync(file, `\ufeff${line('bd-a')}\r\n${line('bd-b')}\r\n`);
+
+  const ids = (await tracker.list()).map(({ id }) => id);
+  await tracker.claim('bd-b' as TaskId);
+  await save();
+
+  expect(ids).toEqual(['bd-a', 'bd-b']);
+  expect(ledger.exchange.problem()).toBeNull();
+  expect(readFileSync(file, 'utf8').split('\n').slice(0, -1)).toEqual([
+    line('bd-a'),
+    expect.stringContaining('"status":"in_progress"'),
+  ]);
+});
