@@ -15,7 +15,8 @@ export const missing = 'missing';
 /** Tells two contents of the file apart without reading them; a file keeps it when it is renamed. */
 export const stampOf = (file: string): string => {
   const found = lstatSync(file, { throwIfNoEntry: false, bigint: true });
-  return found === undefined || found.size === 0n ? missing : `${found.mtimeNs}/${found.size}/${found.ino}`;
+  if (found === undefined || (found.isFile() && found.size === 0n)) return missing;
+  return `${found.mtimeNs}/${found.size}/${found.ino}`;
 };
 
 /** Read in one turn of the event loop: with what is done with its lines, some milliseconds. */
