@@ -38,7 +38,7 @@ const odd: Readonly<Record<string, (root: string) => unknown>> = {
   },
 };
 
-describe('A22 what is no ordinary file is an answer at once', () => {
+describe('A22 a file that is not regular is refused at once', () => {
   test.each(Object.entries(odd))('%s', async (_, make) => {
     const { root, context } = await createWorkbench();
     await make(root);
@@ -72,7 +72,7 @@ const hostile = {
   'braces of a file name': { tool: 'grep', arguments: { pattern: 'a', glob: '{a,b}'.repeat(20_000) } },
 } as const;
 
-test.each(Object.entries(hostile))('A27 a hostile pattern keeps nobody waiting: %s', async (_, call) => {
+test.each(Object.entries(hostile))('A27 a hostile pattern does not block the server: %s', async (_, call) => {
   const running = await startServer({ turns: [{ calls: [call] }, finish()] });
   writeFileSync(join(running.root, 'a'.repeat(200)), `${'a'.repeat(5_000)}!\n`);
   const { task_id: id } = await running.service.create({ description: 'a task' });
@@ -88,7 +88,7 @@ test.each(Object.entries(hostile))('A27 a hostile pattern keeps nobody waiting: 
 
 const sandbox = createBubblewrap({ readPaths: [], network: false, memoryBytes: 256 * 1024 ** 2 });
 const { ok } = sandbox.check();
-test.skipIf(!ok)(`A27 a pattern has no more memory than a command${ok ? '' : ' (skipped: no sandbox)'}`, async () => {
+test.skipIf(!ok)(`A27 a pattern gets no more memory than a command${ok ? '' : ' (skipped: no sandbox)'}`, async () => {
   const { context, put } = await createWorkbench();
   await put('file', `${'a'.repeat(5_000)}!\n`);
   const { pattern } = hostile['repetitions that multiply'].arguments;
@@ -101,7 +101,7 @@ test.skipIf(!ok)(`A27 a pattern has no more memory than a command${ok ? '' : ' (
   expect(greedy).toEqual({ ok: false, text: expect.stringMatching(/memory exhausted|13[79]/i) });
 });
 
-test('A22 eight FIFOs read at once hold up neither the server nor its end', async () => {
+test('A22 eight FIFOs read at once block neither the server nor its shutdown', async () => {
   const names = Array.from({ length: 8 }, (_, n) => `fifo${n}`);
   const calls = names.map((path) => ({ tool: 'read', arguments: { path } }));
   const running = await startServer({ turns: [{ calls }, finish()] });
@@ -117,7 +117,7 @@ test('A22 eight FIFOs read at once hold up neither the server nor its end', asyn
   expect(slowestOf(health, 0.99)).toBeLessThan(isLong ? 300 : 3_000);
 });
 
-test('A22 a server ends by SIGTERM while FIFOs are read', async () => {
+test('A22 a server stops on SIGTERM while FIFOs are read', async () => {
   const project = openProject();
   const names = Array.from({ length: 8 }, (_, n) => `fifo${n}`);
   const script = join(dirname(project.configFile), 'script.json');

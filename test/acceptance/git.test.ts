@@ -104,7 +104,7 @@ const plant = (): Plan => {
 };
 
 test.each(Object.entries(vectors))(
-  'A23 nothing that a repository names is run in a whole task: %s',
+  'A23 a whole task runs no program that the repository names: %s',
   async (_, vector) => {
     const plan = plant();
     const sprung = join(plan.trap, '..', 'sprung');

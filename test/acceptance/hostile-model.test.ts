@@ -59,7 +59,7 @@ const bigAnswers = [
 ] as const;
 
 test.each(bigAnswers)(
-  '10 MB of arguments over %s, where an answer may have %s tokens: %s, and nobody else waits for it',
+  '10 MB of arguments over %s with a limit of %s tokens: %s, and no other task is delayed',
   async (protocol, maxTokens, end) => {
     const content = 'x'.repeat(10 * 1024 * 1024);
     const big: Answer = { kind: 'answer', calls: [call('write', { path: 'big', content })] };
@@ -96,7 +96,7 @@ const text = 'x'.repeat(64 * 1024);
 test.each([
   ['chat', { choices: [{ index: 0, delta: { content: text } }] }],
   ['responses', { type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: text }],
-] as const)('an answer without end is ended, by name, over %s', async (protocol, event) => {
+] as const)('an endless answer is stopped and the failure names it, over %s', async (protocol, event) => {
   const model = createOpenAiModel({ protocol, apiKey: 'sk-test-0123456789', baseURL: await startFlood(event) });
   const server = await startServer({ model });
   const { task_id: id } = await server.service.create({ description: 'a task' });
@@ -108,7 +108,7 @@ test.each([
   expect(usage.model_calls).toBe(1);
 });
 
-test('a thousand calls in one answer are made in order, each answered once', async () => {
+test('a thousand calls in one answer run in order, with one result each', async () => {
   const calls = Array.from({ length: 1_000 }, (_, n) => call('read', { path: `../../../etc/passwd${n}` }, `call_${n}`));
   const { view, results } = await open({}, { kind: 'answer', calls });
 
@@ -117,7 +117,7 @@ test('a thousand calls in one answer are made in order, each answered once', asy
   expect(results.filter(({ tool, ok }) => tool === 'read' && ok)).toEqual([]);
 });
 
-test('paths that lead out, tools that are not there and bad JSON are answered, and nothing is done', async () => {
+test('paths that lead out, unknown tools and bad JSON get an error, and nothing runs', async () => {
   const { view, results, root } = await open(
     {},
     {

@@ -50,7 +50,7 @@ const planted = (evil: string, trap: string): Readonly<Record<string, string>> =
   };
 };
 
-test('A28 no setting is taken from a repository, and nobody is asked at an address that it names', async () => {
+test('A28 a repository sets no setting and no address of a provider', async () => {
   const evil = await startModelServer(() => ({ kind: 'answer', text: 'caught' }));
   const trap = join(temporaryFolder(), 'sprung');
   const calls = [

@@ -55,7 +55,7 @@ describe.skipIf(!ok)(`commands of a server${ok ? '' : ` (skipped: ${detail})`}`,
   };
   const untilNone = async (mark: string): Promise<number> => until(() => countOf(mark) === 0);
 
-  test('A24 of four processes none is left 2 s after the task is cancelled', async () => {
+  test('A24 none of four processes runs 2 s after the task is cancelled', async () => {
     const mark = `cancelled-${process.pid}-${Date.now()}`;
     const running = await startSystem({ turns: [plantTree(mark), finish()], sandbox });
     const { task_id: id } = await running.service.create({ description: 'a task' });
@@ -67,7 +67,7 @@ describe.skipIf(!ok)(`commands of a server${ok ? '' : ` (skipped: ${detail})`}`,
     expect(took).toBeLessThan(6_000);
   });
 
-  test('A24 of four processes none is left 2 s after the server is killed', async () => {
+  test('A24 none of four processes runs 2 s after the server is killed', async () => {
     const mark = `killed-${process.pid}-${Date.now()}`;
     const { pid } = await run([plantTree(mark), finish()]);
     await until(() => countOf(mark, 'first') === 4);
@@ -77,7 +77,7 @@ describe.skipIf(!ok)(`commands of a server${ok ? '' : ` (skipped: ${detail})`}`,
     expect(await untilNone(mark)).toBeLessThan(6_000);
   });
 
-  test('A25 endless output ends with its time, is cut, and is not kept in memory', async () => {
+  test('A25 endless output ends at the timeout, is cut, and does not grow the memory', async () => {
     const seconds = isLong ? 10 : 1;
     const wait = (name: string) => bash(`until test -e ${name}; do sleep 0.05; done`);
     // The first flood fills the young part of V8's heap, which the process then keeps.

@@ -27,7 +27,7 @@ const say = async (command: string, timeout_seconds = 20) => {
 describe.skipIf(!ok)(`in the sandbox${ok ? '' : ` (skipped: ${detail})`}`, () => {
   // As who runs the tests they are tried in actors/sandbox.test.ts.
   test.runIf(isRoot)(
-    'A18 each probe of doctor holds for another user than root too',
+    'A18 each probe of doctor holds for an ordinary user too',
     async () => {
       const project = openProject({ api: { backend: 'scripted' }, sandbox: { mode: 'auto' } });
       const { root, configFile, stateDir } = project;
@@ -47,14 +47,14 @@ describe.skipIf(!ok)(`in the sandbox${ok ? '' : ` (skipped: ${detail})`}`, () =>
     60_000,
   );
 
-  test('A18 letters for the terminal of somebody else are refused by the filter, not for want of a terminal', async () => {
+  test('A18 the filter refuses letters for another terminal, also where there is a terminal', async () => {
     const put = `perl -e 'my $x = "x"; ioctl(STDIN, 0x5412, $x); print $!{EPERM} ? "refused" : "tried"'`;
 
     expect(refusedCallNumber('ptrace')).not.toBe(-1);
     expect((await say(put)).text).toMatch(/^refused/);
   });
 
-  test('A18 keys in the home of the user, and another project, are not there', async () => {
+  test("A18 keys in the user's home and other projects are invisible", async () => {
     const home = temporaryFolder();
     const project = temporaryFolder();
     mkdirSync(join(home, '.ssh'));
@@ -71,7 +71,7 @@ describe.skipIf(!ok)(`in the sandbox${ok ? '' : ` (skipped: ${detail})`}`, () =>
     expect(text.match(/No such file/g)?.length).toBeGreaterThanOrEqual(3);
   });
 
-  test('A19 no key of the server is in an environment that a command can read', async () => {
+  test('A19 a command can read no key of the server in any environment', async () => {
     for (const name of ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'AGENT_SERVER_TOKEN', 'AWS_SECRET_ACCESS_KEY'])
       vi.stubEnv(name, 'sk-canary');
     onTestFinished(() => void vi.unstubAllEnvs());
@@ -87,7 +87,7 @@ describe.skipIf(!ok)(`in the sandbox${ok ? '' : ` (skipped: ${detail})`}`, () =>
     'behind a hole of one file': 'dd if=/dev/zero of=big bs=1 count=1 seek=5000000000',
     'into a temporary file': 'head -c 5000000000 /dev/zero > /tmp/big',
   };
-  test.each(Object.entries(large))('A26 five GB written %s end at a limit', async (_, command) => {
+  test.each(Object.entries(large))('A26 writing five GB %s stops at a limit', async (_, command) => {
     const { ok, root } = await say(command, 60);
 
     expect(ok).toBe(false);
