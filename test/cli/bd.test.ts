@@ -18,7 +18,7 @@ const open = (family: Family = 'A-direct') => {
   return { ...project, bd, env, agent, commands };
 };
 
-test('init sets the project up in bd, takes the tasks over, and says what bd wrote', async () => {
+test('init sets the project up in bd, imports the tasks, and lists what bd wrote', async () => {
   const { root, agent, agentWith, commands } = open('D');
   await agentWith({ PATH: process.env['PATH'] }, 'create', 'made before');
 
@@ -36,7 +36,7 @@ test('init sets the project up in bd, takes the tasks over, and says what bd wro
   expect(existsSync(join(root, '.beads', 'embeddeddolt'))).toBe(true);
 });
 
-test('init keeps to our own file when that is wanted, or when bd is missing or broken', async () => {
+test('init uses our own file on request, or when bd is missing or broken', async () => {
   const { root, agent, agentWith } = open();
 
   const wanted = await agent('init', '--tracker', 'embedded');
@@ -60,7 +60,7 @@ test('init leaves the tracker of a running server alone', async () => {
   expect([code, err]).toEqual([2, expect.stringContaining("stop it first with 'agent server stop'")]);
 });
 
-test('bd is never set up, nor asked to read, by anything but init', async () => {
+test('only init sets bd up or imports into it', async () => {
   const { root, bd, agent, commands } = open();
 
   await agent('create', 'one');
@@ -73,7 +73,7 @@ test('bd is never set up, nor asked to read, by anything but init', async () => 
   expect(bd.calls().length).toBeGreaterThan(0);
 });
 
-test('without a server a list is two calls of bd, and tasks are made, shown, closed and joined by it', async () => {
+test('without a server a list takes two calls of bd, and bd creates, shows, closes and links tasks', async () => {
   const { agent, commands, bd, root } = open();
   await agent('init');
   const first = (await agent('create', 'first', '--priority', '1', '--label', 'x')).out.trim();
@@ -97,7 +97,7 @@ test('without a server a list is two calls of bd, and tasks are made, shown, clo
   ]);
 });
 
-test('a run by a role claims, works and closes in bd, and doctor and health say that bd is used', async () => {
+test('a run claims and closes its task in bd, and doctor and health name bd', async () => {
   const { agent, bd, root, serverFile } = open('C');
   await agent('init');
 
@@ -155,7 +155,7 @@ test('tracker.mode bd asks for init first, and tracker.bd_path names another pro
   expect((await project.agent('list')).out).toContain('ours');
 });
 
-test('a name of one’s own claims in bd', async () => {
+test('a configured name claims in bd', async () => {
   const bd = makeBd('A-direct');
   const project = openProject({ api: { backend: 'scripted' }, tracker: { bd_path: bd.path, actor: 'laptop-1' } });
   await project.agent('init');
@@ -174,7 +174,7 @@ test('a tracker.bd_path that is not absolute is refused by name', async () => {
   expect([code, err]).toEqual([78, expect.stringContaining('tracker.bd_path: must be an absolute path')]);
 });
 
-test('what our file holds goes to bd and comes back with nothing lost', async () => {
+test('tasks move from our file to bd and back without loss', async () => {
   const { root, agent, agentWith, bd } = open();
   const file = join(root, '.beads', 'issues.jsonl');
   const kept = [

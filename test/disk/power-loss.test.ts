@@ -31,7 +31,7 @@ const promisedBy = ({ created, executed, shown }: Promised, said: string): Promi
 };
 
 test(
-  'images of a disk whose power failed hold all that was acknowledged',
+  'disk images after a power failure have everything that was acknowledged',
   async (context) => {
     const canRecord = spawnSync('strace', ['-f', '--seccomp-bpf', '-e', 'trace=fsync', 'true']).status === 0;
     if (!canRecord) context.skip('needs strace, and the right to trace');
