@@ -17,7 +17,7 @@ import { slowestOf, whileHealthIsAsked } from '../support/health.ts';
 import { isLong } from '../support/long.ts';
 import { finish, startServer, untilStatus } from '../support/running.ts';
 
-/** What is no file for reading, and how it is made in a folder. */
+/** Entries that are not regular files, and how to create each. */
 const odd: Readonly<Record<string, (root: string) => unknown>> = {
   'a FIFO': (root) => execa('mkfifo', [join(root, 'odd')]),
   'a socket': async (root) => {
@@ -61,7 +61,10 @@ describe('A22 a file that is not regular is refused at once', () => {
   });
 });
 
-/** Every pattern would keep a naive matcher, or our own expansion of braces and stars, busy for longer than a test. */
+/**
+ * Every pattern would keep a naive matcher, or our own expansion of braces and stars, busy for
+ * longer than a test.
+ */
 const hostile = {
   'nested repetitions': { tool: 'grep', arguments: { pattern: '^(a+)+$' } },
   'a reference back': { tool: 'grep', arguments: { pattern: '^(a*)*(a*)*\\1\\2b$' } },

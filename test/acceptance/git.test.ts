@@ -9,7 +9,7 @@ import { bash, finish, startSystem, untilStatus } from '../support/running.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 interface Plan {
-  /** A program that marks each time it is run by somebody. */
+  /** A program that leaves a mark each time somebody runs it. */
   readonly trap: string;
   readonly project: string;
   /** Another repository, whose settings run the trap. */
@@ -17,9 +17,9 @@ interface Plan {
 }
 
 interface Vector {
-  /** What the repository holds before anybody works on it. */
+  /** The files of the repository before any attempt. */
   readonly before?: (plan: Plan) => unknown;
-  /** What the agent does in its folder, with nothing around it. */
+  /** Runs the agent's commands in its folder, outside the sandbox. */
   readonly agent?: (plan: Plan) => string;
 }
 
@@ -30,7 +30,7 @@ const set = (...pairs: readonly (readonly [string, string?])[]): Vector => ({
   },
 });
 
-/** What our own calls of git set otherwise. */
+/** The settings that our own git calls override. */
 const overruled: Readonly<Record<string, Vector>> = {
   'core.fsmonitor': set(['core.fsmonitor']),
   'core.hooksPath': {

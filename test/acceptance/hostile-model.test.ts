@@ -9,7 +9,7 @@ import { isLong } from '../support/long.ts';
 import { type Answer, startModelServer } from '../support/model-server.ts';
 import { startServer, untilStatus } from '../support/running.ts';
 
-/** A model, or who stands in its place, that means harm: its limits hold, the server answers meanwhile, nothing gets out. */
+/** A hostile model: its limits hold, the server answers meanwhile, and nothing gets out. */
 
 const call = (name: string, args: object | string, id = `call_${name}`) => ({
   id,

@@ -6,7 +6,7 @@ import { gitIn } from '../support/git.ts';
 import { startModelServer } from '../support/model-server.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
-/** What a repository brings to make us call somebody else, or run commands without a sandbox. */
+/** Files of a repository that try to redirect calls or to turn the sandbox off. */
 const planted = (evil: string, trap: string): Readonly<Record<string, string>> => {
   const variables = {
     OPENAI_BASE_URL: `${evil}/v1`,

@@ -17,7 +17,7 @@ const textOf = (path: string): string => {
   }
 };
 
-/** How many processes run with this in their command line, or first in it; those in sandboxes are seen from outside. */
+/** Counts the processes with this text in their command line, including those in sandboxes. */
 const countOf = (mark: string, where: 'anywhere' | 'first' = 'anywhere'): number => {
   const lines = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -31,7 +31,7 @@ const until = async (what: () => boolean): Promise<number> => {
   return performance.now() - began;
 };
 
-/** A server whose commands are in the sandbox, and a run of these turns that goes on in the background. */
+/** A server whose commands run in the sandbox, and a background run of these turns. */
 const run = async (turns: readonly Turn[]) => {
   const project = openProject();
   const script = join(dirname(project.configFile), 'script.json');
@@ -45,7 +45,10 @@ const run = async (turns: readonly Turn[]) => {
 };
 
 describe.skipIf(!ok)(`commands of a server${ok ? '' : ` (skipped: ${detail})`}`, () => {
-  /** Itself, one in the background, one that left the session, one that nobody is the parent of; all deaf to SIGTERM. */
+  /**
+   * A shell, a background process, one that left the session, and one without a parent; all ignore
+   * SIGTERM.
+   */
   const plantTree = (mark: string): Turn => {
     const sleep = `trap "" TERM; exec -a ${mark} sleep 600`;
     return bash(

@@ -17,7 +17,7 @@ const sandbox = createBubblewrap({ readPaths: [], network: false });
 const { ok, detail } = sandbox.check();
 const isRoot = process.getuid?.() === 0;
 
-/** What a command in the sandbox says through the bash tool. */
+/** The output of a command in the sandbox, through the bash tool. */
 const say = async (command: string, timeout_seconds = 20) => {
   const { context, root } = await createWorkbench();
   const env = childEnvironment(process.env);
@@ -25,7 +25,7 @@ const say = async (command: string, timeout_seconds = 20) => {
 };
 
 describe.skipIf(!ok)(`in the sandbox${ok ? '' : ` (skipped: ${detail})`}`, () => {
-  // As who runs the tests they are tried in actors/sandbox.test.ts.
+  // Under the user of the test run they are tested in actors/sandbox.test.ts.
   test.runIf(isRoot)(
     'A18 each probe of doctor holds for an ordinary user too',
     async () => {

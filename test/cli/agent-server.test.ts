@@ -139,7 +139,7 @@ test('after kill -9 the next server starts at once, and nothing is lost', async 
   expect(serverFile().pid).not.toBe(pid);
 });
 
-/** A process that ended and that nobody collected is not running. */
+/** A zombie does not count as running. */
 const isRunning = (pid: number): boolean => {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -194,7 +194,7 @@ test('SIGTERM with --drain-timeout lets a running agent finish first; a second o
     await agent('--async', 'engineer', id);
     await until(() => existsSync(join(root, 'at-work')));
     server.kill('SIGTERM');
-    // Two signals that come at once are one to the kernel.
+    // The kernel merges two simultaneous signals into one.
     const { url } = serverFile();
     while ((await fetch(`${url}/health`)).status !== 503);
     return { id, server, ended };

@@ -5,7 +5,7 @@ import { fakeProgram, runsIn } from '../support/assistants.ts';
 import { openProject, plain } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
-/** A PATH on which the fakes are found by the names of the real ones. */
+/** A PATH on which the fakes have the names of the real programs. */
 const pathWith = (...names: readonly ('codex' | 'claude')[]): string => {
   const folder = temporaryFolder();
   for (const name of names) symlinkSync(fakeProgram(name), join(folder, name));

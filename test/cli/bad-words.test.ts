@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 
-/** Words that are easily got wrong, and what is said of them. */
+/** Words that people often get wrong, and the message for each. */
 
 test('text that begins with a dash goes after --, and the error says so', async () => {
   const { agent } = openProject();

@@ -190,7 +190,8 @@ test('tasks move from our file to bd and back without loss', async () => {
 
   const adopted = await agent('init');
   await agent('close', 'bd-c3d4', '--reason', 'Completed in bd, truly');
-  // The way back that docs/guides/trackers.md describes: bd's export in the place of the file, its own files out of the way.
+  // The way back of docs/guides/trackers.md: bd's export replaces the file, bd's own files are
+  // moved away.
   writeFileSync(file, await bdIn(bd, root, 'export'));
   for (const name of ['beads.db', 'config.yaml', 'metadata.json']) rmSync(join(root, '.beads', name));
   const back = JSON.parse((await agentWith({ PATH: process.env['PATH'] }, 'list', '--json')).out);

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 import { commitIn, gitIn } from '../support/git.ts';
 
-/** More than is copied before somebody has typed a cancel. */
+/** More than the server copies before a person can type a cancel. */
 const manyFiles = 30_000;
 
 const foldersIn = (folder: string): readonly string[] =>

@@ -12,7 +12,7 @@ import { temporaryFolder } from '../support/temporary.ts';
 const here = fileURLToPath(new URL('../..', import.meta.url));
 const shipped = join(here, 'configs', 'agent-server.json');
 
-/** The program installed in a folder of its own, where its default file can be changed. */
+/** The program installed in its own folder, with a default file that tests can change. */
 const install = () => {
   const folder = temporaryFolder();
   for (const part of ['dist', 'configs', 'package.json'])

@@ -2,7 +2,10 @@ import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 import { type Answer, type SeenRequest, startModelServer } from '../support/model-server.ts';
 
-/** `agent doctor --model` against a server that answers as real ones do; the real binary, over real sockets. */
+/**
+ * `agent doctor --model` against a server that answers like real ones; the real binary, over real
+ * sockets.
+ */
 
 const key = 'sk-canary-0123456789abcdef';
 const model = 'qwen3-coder';

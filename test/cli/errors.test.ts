@@ -15,7 +15,7 @@ import { openProject } from '../support/cli.ts';
 import { startModelServer } from '../support/model-server.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
-/** CONTRACT 4 from outside: each name by HTTP, with its codes, and by CLI, with its exit code. */
+/** Every error over HTTP, with its codes, and by CLI, with its exit code. */
 
 const turn = (tool: string, args: object) => ({ calls: [{ tool, arguments: args }] });
 const finish = (status = 'done') => turn('finish', { status, summary: 'so it is' });

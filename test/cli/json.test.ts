@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 
-/** `--json`: one JSON value on stdout, an object with `error` where a command is refused (CONTRACT 7). */
+/** `--json`: one JSON value on stdout, an object with `error` where a command is refused. */
 
 test('stop prints one value with the end of the server', async () => {
   const { agent, serverFile } = openProject();

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 import { commitIn, gitIn } from '../support/git.ts';
 
-/** A machine without bubblewrap, and one without /proc, as bubblewrap can show them to a program. */
+/** A machine without bubblewrap, and one without /proc, as bubblewrap can simulate them. */
 
 const bwrap = '/usr/bin/bwrap';
 const shown = [bwrap, '--dev-bind', '/', '/'];

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 
-/** CONTRACT 7: task commands that need no agent work without a server. */
+/** Task commands that need no agent work without a server. */
 
 test('a closed task is reopened in the files, and the next server continues from there', async () => {
   const { agent, serverFile } = openProject();

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 
-/** The lines of the logs that a server wrote about what people asked. */
+/** The log lines that a server wrote about people's requests. */
 const asked = (logs: string): readonly string[] => logs.match(/a person asked to .*/g) ?? [];
 
 test('the reason of a reopen and a retry is in the logs, in show and in explain', {

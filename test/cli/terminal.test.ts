@@ -7,7 +7,7 @@ const osc = '\u001b]52;c;ZXZpbA==\u0007';
 const hostile = `x${osc}\u009b31m\u202e\u2066\u200f\u061c\u007f`;
 const controls = /[^\P{Cc}\n\t]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
 
-/** A tracker file of somebody else, with such characters wherever text may stand. */
+/** A tracker file of somebody else, with such characters in every text. */
 const setUp = () => {
   const project = openProject();
   const at = '2026-11-20T10:00:00.000Z';

@@ -11,7 +11,7 @@ interface Sent {
   readonly body?: string;
 }
 
-/** A request as written, over a real socket: fetch would mend or refuse most of these. */
+/** A request as written, over a real socket: fetch would repair or refuse most of these. */
 const send = (port: number, { method = 'GET', path = '/metrics', headers = {}, body }: Sent) =>
   new Promise<{ status: number; headers: object; text: string }>((resolve, reject) => {
     const asked = request({ host: '127.0.0.1', port, method, path, headers, agent: false }, (response) => {
@@ -24,7 +24,7 @@ const send = (port: number, { method = 'GET', path = '/metrics', headers = {}, b
     asked.once('error', reject).end(body);
   });
 
-/** What raw bytes are answered with. */
+/** The answer to raw bytes. */
 const answerTo = (port: number, bytes: string) =>
   new Promise<{ line: string; headers: string; body: unknown }>((resolve, reject) => {
     let text = '';
@@ -40,7 +40,7 @@ const answerTo = (port: number, bytes: string) =>
     socket.once('error', reject);
   });
 
-/** The status line that raw bytes are answered with. */
+/** The status line of the answer to raw bytes. */
 const raw = (port: number, text: string) =>
   new Promise<string>((resolve, reject) => {
     const socket = connect(port, '127.0.0.1', () => socket.write(text));

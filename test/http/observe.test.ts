@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { finish, hang, startServer, untilStatus } from '../support/running.ts';
 
-/** What the server says of itself. */
+/** The server's counters and health. */
 
 type Server = Awaited<ReturnType<typeof startServer>>;
 

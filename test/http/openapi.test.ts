@@ -6,14 +6,14 @@ import { describedMethods } from '../../src/http/openapi-rpc.ts';
 import { finish, hang, startServer, untilStatus } from '../support/running.ts';
 import { readFrames } from '../support/sse.ts';
 
-/** What is served is what `GET /openapi.json` says, as a strict validator reads it. */
+/** The server matches `GET /openapi.json`, checked by a strict validator. */
 
 const servedMethods = Object.keys(createMethods({} as never, () => null)).sort();
 const pascal = (name: string): string => name.replace(/(^|_)([a-z])/g, (_, __, letter: string) => letter.toUpperCase());
 type Server = Awaited<ReturnType<typeof startServer>>;
 type Described = Readonly<Record<string, Readonly<Record<string, { responses: Readonly<Record<string, unknown>> }>>>>;
 
-/** What keeps a value from being what the document calls `name`, or []. */
+/** The reasons why a value is not what the document calls `name`; [] when it is. */
 const problems = async ({ base, headers }: Server) => {
   const document = (await (await fetch(`${base}/openapi.json`, { headers })).json()) as { paths: Described };
   const ajv = new Ajv2020({ strict: false, validateFormats: false });

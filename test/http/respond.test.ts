@@ -48,7 +48,7 @@ test('an agent that asks waits for the answer and continues with it', async () =
   expect(done.result).toBe('so blue');
 });
 
-/** A model that plays these turns and keeps what was said to it last. */
+/** A model that plays these turns and records its last input. */
 const hearing = (turns: readonly Turn[], heard: string[]): Model => ({
   name: 'hearing',
   disclaimer: null,

@@ -795,7 +795,7 @@ test('missing work is known from the preparation of an attempt, and stays known'
   const none = step(agentMachine, 'preparing', fresh, prepared([]));
 
   expect([found.context.conflicts, late.context.conflicts]).toEqual([[conflict], [conflict]]);
-  // A state of an earlier server, which knows of none, is the same.
+  // A state of an earlier server without the key is the same.
   expect(JSON.parse(JSON.stringify(none.context))).not.toHaveProperty('conflicts');
 });
 

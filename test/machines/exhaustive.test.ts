@@ -8,7 +8,7 @@ import { type AttemptOutcome, noUsage, type TaskId } from '../../src/machines/ta
 import { taskMachine } from '../../src/machines/task-machine.ts';
 import { broken, done, nodesOf, pathOf } from './chart.ts';
 
-/** Every state that can be reached by these events, each looked at once, with how it was reached. */
+/** Every state that these events reach, each visited once, with its path. */
 const explore = <Snapshot>(
   first: Snapshot,
   keyOf: (snapshot: Snapshot) => string,
@@ -119,7 +119,7 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
     broken(id),
     { ...broken(id), error: away } as EventObject,
   ];
-  /** On time, and after the last patience with the tracker. */
+  /** On time, and after the longest tracker outage. */
   const deadlines = ({ context }: Snapshot): readonly EventObject[] =>
     [0, 10 ** 9].flatMap((late) =>
       [true, false].map(
@@ -150,7 +150,7 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
   const first = createActor(taskMachine, { input: { taskId } }).getSnapshot();
   const visited = new Set<string>();
 
-  // It is checked so often that expect would take most of the time.
+  // Checked so often that expect would take most of the time.
   const count = explore(first, keyOf, next, (snapshot, by, before) => {
     const { context } = snapshot;
     visited.add(pathOf(snapshot));
@@ -163,7 +163,7 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
       const began = context.attempt - before.context.attempt;
       assert.equal(began, !before.hasTag('live') && snapshot.hasTag('live') ? 1 : 0, by);
     }
-    // Whatever happens, somebody or its deadline can move it on.
+    // In every state some command or the deadline leads on.
     assert.ok(
       events(snapshot).some((event) => snapshot.can(event as never)),
       by,

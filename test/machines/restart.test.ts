@@ -14,7 +14,7 @@ const leavesOf = (machine: typeof taskMachine | typeof agentMachine): readonly s
 
 const context = createActor(taskMachine, { input: { taskId: 'bd-a' as TaskId } }).getSnapshot().context;
 
-/** What really happens when an actor is made from a task that was saved in a state. */
+/** Creates a real actor from a saved task and reports what it does. */
 const restarted = (state: string): { works: readonly string[]; ends: string; pending: boolean } => {
   const works: string[] = [];
   const begins = (name: string) =>
@@ -25,7 +25,7 @@ const restarted = (state: string): { works: readonly string[]; ends: string; pen
   const names = Object.keys(taskMachine.implementations.actors) as never[];
   const machine = taskMachine.provide({ actors: Object.fromEntries(names.map((name) => [name, begins(name)])) });
   const saved = step(machine, state, { ...context, attempt: 1, deadlineAt: 1 }, { type: 'nothing' });
-  // As XState saves it: with the works that were going on.
+  // As XState saves it: with its running invokes.
   const inside = nodesOf(machine.root).filter(({ path }) => `${state}.`.startsWith(`${path.join('.')}.`));
   const snapshot = { status: 'active', input: {} };
   const children = inside.flatMap(({ invoke }) =>

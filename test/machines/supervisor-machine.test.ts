@@ -325,7 +325,7 @@ test('after several equal failures the queue pauses, tests with one task, and op
     await settle();
     expect(actor.getSnapshot().value === 'open' || granted.length === last + 1).toBe(true);
   }
-  // Each probe that fails doubles the pause.
+  // Each failed probe doubles the pause.
   expect(pauses).toEqual(pauses.map((_, index) => 30_000 * 2 ** index));
   expect(pauses.length).toBeGreaterThan(1);
   await settle();

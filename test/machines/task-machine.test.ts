@@ -56,13 +56,13 @@ const badly: AttemptOutcome = { status: 'failed', failure: failure(false), usage
 const away = refusal('tracker_unavailable', { detail: 'it broke', remedy: 'repair it, then try again' });
 const slow = refusal('tracker_unavailable', { detail: 'it did not answer in time', remedy: 'try again' });
 const gone = refusal('tracker_unavailable', { detail: 'the database is locked', remedy: 'try again' });
-/** The error of a slot as the chart gets it: the tracker itself cannot be used now. */
+/** The error of a slot as the chart gets it: the tracker is unavailable. */
 const isAway = (id: string) => ({
   ...broken(id),
   error: { name: 'ServiceError', message: 'away', code: gone.code, facts: gone.facts },
 });
 const longGone = { trackerAwaySince: at - longestTrackerOutageMs, trackerTries: 20 };
-/** The pause, and up to a quarter more. */
+/** The pause, plus up to a quarter. */
 const within = (ms: number) => (deadlineAt: number) => deadlineAt >= at + ms && deadlineAt <= at + ms * 1.25;
 const broke = { code: 'internal', message: 'it broke', retryable: false };
 

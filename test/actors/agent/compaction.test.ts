@@ -4,7 +4,7 @@ import { applyCompaction, boundedSummary, isShorter, planCompaction } from '../.
 import type { Message } from '../../../src/actors/model/port.ts';
 
 const user = (text: string): Message => ({ role: 'user', text });
-/** What may be said before an answer, the answer, and the results of its calls. */
+/** A turn: messages before an answer, the answer, and the results of its calls. */
 const turnOf = (said: readonly string[], lengths: readonly number[], number: number): readonly Message[] => {
   const calls = lengths.map((_, index) => ({ id: `call_${number}_${index}`, tool: 'read', arguments: '{}' }));
   return [
@@ -57,12 +57,12 @@ test('a compaction never separates a call from its result', () => {
       expect(resultsIn(after)).toEqual(callsIn(after));
       expect(resultsIn(plan.older)).toEqual(callsIn(plan.older));
       expect(after[0]).toEqual(messages[0]);
-      // What is kept is the end of what was, in order and, where it has room, to the letter.
+      // The kept part is the end of the conversation, in order and, where it fits, unchanged.
       const kept = messages.slice(plan.from);
       const ending = after.slice(after.length - kept.length);
       if (plan.resultBytes === null) expect(ending).toEqual(kept);
       else expect(ending.map(without)).toEqual(kept.map(without));
-      // Nothing gets lost between what is summarised and what is kept.
+      // Nothing is lost between the summarised and the kept part.
       if (plan.older.length > 0) expect([...plan.older, ...kept]).toEqual(messages);
       else expect(plan.from).toBe(1);
     }),

@@ -12,7 +12,7 @@ import { temporaryFolder } from '../../support/temporary.ts';
 type Name = 'codex' | 'claude' | 'command';
 const talkers = ['codex', 'claude'] as const;
 
-/** As the user’s machine has it. */
+/** The environment of the user's machine. */
 const bubblewrap = createBubblewrap({ readPaths: [], network: false });
 const sandbox = bubblewrap.check().ok ? bubblewrap : createNoSandbox();
 
@@ -37,7 +37,7 @@ const framesOf = ({ store }: Running, id: string, type: string) =>
 
 const isAlive = (pid: number): boolean => {
   try {
-    // What has ended but was not collected does not run.
+    // A zombie does not count as running.
     return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.[0] !== 'Z';
   } catch {
     return false;

@@ -29,7 +29,7 @@ const watch = (home: string, events: AssistantEvent[]) =>
     onEvent: (event) => events.push(event),
   });
 
-/** Puts the pipe and the file in each other's place without end. */
+/** Swaps the pipe and the file without end. */
 const swapping = `my ($file, $pipe, $at) = @ARGV; $| = 1; my $n = 0;
 while (1) { for ($pipe, $file) { link($_, "$at.new"); rename("$at.new", $at); } print "x" if $n++ == 0; }`;
 
@@ -41,7 +41,7 @@ test('a session file that becomes a pipe while it is opened blocks nothing', asy
   const swapper = spawn('perl', ['-e', swapping, plain, pipe, file], { stdio: ['ignore', 'pipe', 'ignore'] });
   onTestFinished(() => {
     swapper.kill('SIGKILL');
-    // Whoever still waits for a writer goes on.
+    // Unblocks a reader that still waits for a writer.
     closeSync(openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK));
   });
   await once(swapper.stdout, 'data');

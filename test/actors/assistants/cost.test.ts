@@ -5,9 +5,9 @@ import { noUsage } from '../../../src/machines/task.ts';
 
 interface Result {
   readonly total: number;
-  /** What `modelUsage` covers. */
+  /** The scope of `modelUsage`. */
   readonly input: number;
-  /** What newer versions say is new. */
+  /** The usage since the last result, in newer versions. */
   readonly since?: number;
 }
 
@@ -27,7 +27,7 @@ const resultOf = ({ total, input, since }: Result) => {
   };
 };
 
-/** What runs of one session cost, one after the other, each with what the runs before it are known to have used. */
+/** The cost of several runs of one session, in order, each with the usage of the earlier ones. */
 const costsOf = (runs: readonly Result[]): readonly number[] => {
   let before = { ...noUsage };
   return runs.map((each) => {

@@ -15,7 +15,7 @@ const command = (cmd: string, number: number): Answer => ({
   calls: [{ id: `call_${number}`, name: 'exec_command', arguments: JSON.stringify({ cmd }) }],
 });
 
-/** What the model says, call by call: two runs, for the work of the first one does not pass its check. */
+/** The model's answers, call by call: two runs, since the work of the first fails its check. */
 const said: readonly Answer[] = [
   command(
     'echo wrong > made.txt; env; (: >> /proc/sys/kernel/core_pattern) && echo kernel is open; touch ~/new && echo home is open',
@@ -30,7 +30,10 @@ const key = 'sk-a-key-that-no-command-may-see';
 
 const sandbox = createBubblewrap({ readPaths: [], network: false });
 
-/** A home of its own that names our provider; codex makes its helpers only outside of the folder for temporary files. */
+/**
+ * Its own home, which names our provider; codex creates its helpers only outside the temporary
+ * folder.
+ */
 const homeFor = (baseURL: string) => {
   const home = realpathSync(mkdtempSync('/var/tmp/agent-test-'));
   onTestFinished(() => rmSync(home, { recursive: true, force: true }));
@@ -70,7 +73,7 @@ test('the real codex completes a task with our scripted model, and resumes its s
   expect(asked.join()).not.toContain(key);
   expect(asked.join()).not.toMatch(/(kernel|home) is open\\n/);
   expect(provider.requests[0]?.headers['authorization']).toBe(`Bearer ${key}`);
-  // 11 tokens in and 7 out for each call, as the provider says.
+  // The provider reports 11 tokens in and 7 out per call.
   expect(view.usage).toMatchObject({ model_calls: 4, turns: 4, input_tokens: 44, output_tokens: 28 });
 }, 300_000);
 

@@ -17,11 +17,11 @@ const begin = async (play: string, options: Setting['options'] = {}) => {
   return { first, id, setting };
 };
 
-/** Until its session is durable. */
+/** Waits until its session is durable. */
 const untilKnown = ({ store }: Running, id: string) =>
   vi.waitFor(() => expect(store.steps(id, 1).find(({ key }) => key === 'run:0')?.intent).toContain('session-1'));
 
-/** What a power cut leaves: the files as they are at this moment. */
+/** Copies the files as they are now, like a power cut. */
 const crash = async (running: Running, setting: Setting): Promise<Setting> => {
   const [root, stateDir] = [temporaryFolder(), temporaryFolder()];
   cpSync(running.root, root, { recursive: true });

@@ -23,14 +23,14 @@ const sandbox = createBubblewrap({ readPaths: [], network: false });
 const { ok, detail } = sandbox.check();
 const reason = ok ? '' : ` (skipped: ${detail})`;
 
-/** Not among the temporary files, which a sandbox hides anyway. */
+/** Not in the temporary folder, which a sandbox hides anyway. */
 const folderOutside = (): string => {
   const folder = realpathSync(mkdtempSync('/var/tmp/agent-test-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 };
 
-/** A home with what an assistant has there, and with what is nobody's business. */
+/** A home with an assistant's files and with private files. */
 const makeHome = () => {
   const home = folderOutside();
   for (const folder of ['.codex/sessions', '.codex/log', '.claude/projects', '.claude/todos', '.ssh'])
@@ -42,7 +42,7 @@ const makeHome = () => {
   return home;
 };
 
-/** A program of the user that does what a file of the project says, as many tools do. */
+/** A program of the user that runs what a file of the project says, as many tools do. */
 const obeyingProgram = (): string => {
   const program = join(folderOutside(), 'obeying.mjs');
   const text = `#!/usr/bin/env node
@@ -56,7 +56,7 @@ console.log('it obeyed');
   return program;
 };
 
-/** Runs as an assistant, and writes what each of these words came to into the workspace. */
+/** Runs as an assistant, and writes the result of each of these commands into the workspace. */
 const programThat = (lines: readonly string[]): string => {
   const program = join(folderOutside(), 'program.sh');
   writeFileSync(program, ['#!/bin/bash', 'cat > /dev/null', ...lines, 'echo done', ''].join('\n'), { mode: 0o755 });

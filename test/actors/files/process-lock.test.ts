@@ -15,14 +15,14 @@ const titlesIn = (file: string): readonly string[] =>
     .split('\n')
     .filter((line) => line !== '');
 
-/** Six processes that take the lock and create tasks; another takes the place of one that is killed. */
+/** Six processes that take the lock and create tasks; a killed one is replaced. */
 const startWriters = (folder: string) => {
   const [holder, acked] = [join(folder, 'holder'), join(folder, 'acked')];
   for (const file of [holder, acked]) writeFileSync(file, '');
   const args = [path('hold-lock.mjs'), path('../../../dist/actors'), join(folder, 'lock'), holder, acked, folder];
   const start = (): ChildProcess => spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
   const writers = Array.from({ length: 6 }, start);
-  /** Whoever holds the lock at this moment, so that the others find it held by nobody. */
+  /** The present holder of the lock, killed so that the others find it free. */
   const killHolder = async (): Promise<void> => {
     const writer = await vi.waitUntil(() => writers.find(({ pid }) => String(pid) === readFileSync(holder, 'utf8')), {
       timeout: 20_000,

@@ -4,7 +4,7 @@ import { createChatAssembly, encodeChatRequest } from '../../../src/actors/model
 import { type Compat, defaultCompat } from '../../../src/actors/model/compat.ts';
 import { aRequest } from '../../contracts/model.ts';
 
-/** A chunk as it comes from the wire, where the SDK's type promises more than providers keep. */
+/** A chunk as it comes from the wire: the SDK's type promises more than providers send. */
 const wire = (chunk: object): ChatCompletionChunk => JSON.parse(JSON.stringify(chunk));
 const delta = (value: object, finish: string | null = null) =>
   wire({ choices: [{ index: 0, delta: value, finish_reason: finish }] });

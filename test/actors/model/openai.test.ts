@@ -22,7 +22,7 @@ test.each([
 });
 
 const nowhere: Answer = { kind: 'status', status: 404, body: '404 page not found' };
-/** As a gateway says it that has codes of its own. */
+/** An error of a gateway with its own codes. */
 const nowhereByCode: Answer = {
   kind: 'status',
   status: 404,
@@ -35,7 +35,7 @@ const unknownModel: Answer = {
 };
 const well: Answer = { kind: 'answer', text: 'well' };
 
-/** A server by what it answers to chat completions and to responses, and a model that finds out. */
+/** A server by its answers to chat completions and responses, and a model that chooses. */
 const openAuto = async (chat: Answer, responses: Answer) => {
   const server = await startModelServer(({ path }) => (path.endsWith('/responses') ? responses : chat));
   const model = createOpenAiModel({ protocol: 'auto', apiKey: 'sk-test-key-0123456789', baseURL: server.baseURL });

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { createResponseAssembly, encodeResponseRequest } from '../../../src/actors/model/responses-codec.ts';
 import { aRequest } from '../../contracts/model.ts';
 
-/** An event as it comes from the wire, where the SDK's type promises more than gateways keep. */
+/** An event as it comes from the wire: the SDK's type promises more than gateways send. */
 const wire = (type: string, fields: object = {}): ResponseStreamEvent =>
   JSON.parse(JSON.stringify({ type, ...fields }));
 const text = (delta: string) => wire('response.output_text.delta', { output_index: 0, delta });

@@ -7,7 +7,7 @@ import { childEnvironment } from '../../../src/actors/process/run-command.ts';
 
 const variable = 'ATS_MARKED_TEST';
 
-/** Begins anew without end, so that it is nearly always in the midst of execve. */
+/** Restarts itself without end, so that it is nearly always during execve. */
 const beginsAnew = async (mark: string) => {
   const child = spawn('sh', ['-c', 'exec sh -c "$0" "$0"', 'exec sh -c "$0" "$0"'], {
     env: { ...childEnvironment(process.env), [variable]: mark },

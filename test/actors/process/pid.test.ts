@@ -9,7 +9,7 @@ test('a zombie is not alive', async () => {
   onTestFinished(() => void parent.kill('SIGKILL'));
   const [line] = await once(parent.stdout, 'data');
   const [pid, child] = [parent.pid ?? 0, Number(line)];
-  // A shell would collect it.
+  // A shell would reap it.
   await vi.waitFor(() => expect(readFileSync(`/proc/${pid}/cmdline`, 'utf8')).toMatch(/^sleep/));
   expect(isAlive(child)).toBe(true);
 

@@ -33,7 +33,7 @@ const put = (root: string, files: Readonly<Record<string, string>>): void => {
   }
 };
 
-/** A project of the user, a folder beside it that is none of the agent's business, and the state folder. */
+/** A project of the user, a folder beside it that agents must not see, and the state folder. */
 const makeScene = (files: Readonly<Record<string, string>> = {}) => {
   const folder = temporaryFolder();
   const [root, outside, state] = ['project', 'outside', 'state'].map((name) => join(folder, name)) as [

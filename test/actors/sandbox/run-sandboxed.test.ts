@@ -20,10 +20,10 @@ import { temporaryFolder } from '../../support/temporary.ts';
 const { ok, detail } = createBubblewrap({ readPaths: [], network: false }).check();
 const reason = ok ? '' : ` (skipped: ${detail})`;
 
-/** The name space of the network that this process, and so the server of a test, is in. */
+/** The network namespace of this process, and so of the test's server. */
 const ourNetwork = ok ? readlinkSync('/proc/self/ns/net') : '';
 
-/** A repository with settings, hooks and tools' files, as an agent finds it. */
+/** A repository with settings, hooks and files of tools, as an agent finds it. */
 const makeWorkspace = () => {
   const root = temporaryFolder();
   for (const folder of ['.git/hooks', '.git/info', '.beads', '.vscode', '.github/workflows', 'src'])
@@ -400,7 +400,7 @@ test('a probe that could not run says nothing about the sandbox', async () => {
 });
 
 test('the probes detect a sandbox that confines nothing', async () => {
-  // Only what harms nobody: as root, most of them would really be done.
+  // Only harmless probes: as root, most of the others would succeed.
   const escaped: string[] = [];
   const toothless: Sandbox = {
     ...createNoSandbox(),

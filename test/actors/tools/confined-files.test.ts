@@ -145,7 +145,7 @@ test.runIf(process.platform === 'linux')(
     await new Promise((resolve) => racing.stdout.once('data', resolve));
 
     const seen: string[] = [];
-    // The long form is that of A21: 30,000 of each.
+    // The long form, as on the acceptance list: 30,000 of each.
     const [rounds, writesAtOnce] = isLong ? [3_750, 8] : [500, 1];
     // On a busy machine the swapper may be stopped in the middle for long.
     for (let round = 0; round < rounds || (round < 20_000 && !seen.includes('inside')); round += 1) {

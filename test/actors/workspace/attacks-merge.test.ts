@@ -29,7 +29,7 @@ interface Work {
   readonly isComplete?: boolean;
 }
 
-/** An attempt that does something in its folder, and is over. */
+/** An attempt that changes its folder, and ends. */
 const workOn = async (
   workspace: Workspace,
   change: (root: string) => void,
@@ -44,7 +44,7 @@ const workOn = async (
 const merge = (workspace: Workspace, task = 'bd-a1', mode: 'ff' | 'squash' = 'squash') =>
   workspace.merge(task as TaskId, 1, mode, 'Change it');
 
-/** A project with files that git knows, and files of the user that it ignores. */
+/** A project with tracked files, and ignored files of the user. */
 const projectWith = (ignored: Readonly<Record<string, string>>): string => {
   const project = makeRepository();
   put(project, { '.gitignore': 'local.db\nnode_modules/\ndata\n', 'd/x.txt': 'x\n' });

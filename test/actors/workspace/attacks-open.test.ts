@@ -6,7 +6,7 @@ import { anAttempt } from '../../contracts/workspace.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-/** A repository whose commit has a link to a folder outside where the disk has a folder. */
+/** A repository whose commit has a link to the outside where the disk has a folder. */
 const linkInCommit = (link: string): { readonly top: string; readonly outside: string } => {
   const [top, outside] = [makeRepository(), temporaryFolder()];
   mkdirSync(dirname(join(top, link)), { recursive: true });

@@ -23,7 +23,7 @@ import { gitIn, worktreesOf } from '../../support/git.ts';
 import { processesWith } from '../../support/processes.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-/** Merges that do not come to their end: a killed process, a killed git, a full disk. */
+/** Interrupted merges: a killed process, a killed git, a full disk. */
 
 const files = 400;
 const nameOf = (number: number): string => `f/${number % 50}/${number}.txt`;

@@ -8,7 +8,7 @@ import { anAttempt } from '../../contracts/workspace.ts';
 import { gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-/** The id of a process that is over. */
+/** The id of a process that has ended. */
 const deadPid = (): number => spawnSync('/bin/true').pid;
 
 const untilEmpty = async (folder: string): Promise<void> => {

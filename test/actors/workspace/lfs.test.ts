@@ -7,7 +7,7 @@ import { anAttempt } from '../../contracts/workspace.ts';
 import { gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-/** The real git-lfs, as a user of it has it. */
+/** The real git-lfs, as a user installs it. */
 
 const hasLfs = spawnSync('git-lfs', ['version']).status === 0;
 const task = 'bd-a1' as TaskId;

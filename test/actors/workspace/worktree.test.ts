@@ -11,7 +11,7 @@ const id = 'bd-a1' as TaskId;
 
 describeWorkspace('worktree', () => worktreesOf(makeRepository(), temporaryFolder()));
 
-/** An attempt that changes a file, and is over. */
+/** An attempt that changes a file, and ends. */
 const workOn = async (workspace: Workspace, file: string, text: string, taskId = 'bd-a1', after: TaskId[] = []) => {
   const attempt = anAttempt(1, taskId);
   const { root, notes } = await workspace.open(attempt, after);
@@ -211,7 +211,7 @@ test('a repository that another git has locked is refused with the name of the l
   expect(merged).toMatchObject({ status: 'conflict', why: expect.stringContaining('index.lock') });
 });
 
-/** A signal that is aborted as soon as what was begun with it waits for its first command. */
+/** A signal that aborts as soon as the work waits for its first command. */
 const abortedSoon = (): AbortSignal => {
   const abort = new AbortController();
   setImmediate(() => abort.abort(new Error('too late')));

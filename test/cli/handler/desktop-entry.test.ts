@@ -8,7 +8,7 @@ import {
   withoutOurDefault,
 } from '../../../src/cli/handler/desktop-entry.ts';
 
-/** Reads an Exec line the way the specification has it: string escapes, then quotes, then field codes. */
+/** Reads an Exec line as the specification says: string escapes, then quotes, then field codes. */
 const argvOf = (entry: string, url: string): readonly string[] => {
   const value = /^Exec=(.*)$/m.exec(entry)?.[1] ?? '';
   const unescaped = value.replace(/\\(.)/g, (_, character: string) => character);

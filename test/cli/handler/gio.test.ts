@@ -9,7 +9,10 @@ const onPath = (process.env['PATH'] ?? '').split(delimiter).map((folder) => join
 const gio = onPath.find((path) => existsSync(path));
 const why = gio === undefined ? ' (skipped: there is no gio on PATH)' : '';
 
-/** A user whose desktop is GLib, with a program that writes down its arguments, and a terminal that only runs it. */
+/**
+ * A user with a GLib desktop, a program that records its arguments, and a terminal that only runs
+ * it.
+ */
 const glibUser = () => {
   const { home, env, environment, put } = linuxUser();
   const folder = join(home, 'a b"c\'d`e$f\\g;h');

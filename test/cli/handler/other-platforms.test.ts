@@ -36,7 +36,7 @@ test('the plist claims the scheme and escapes the recorded script', () => {
   expect(plist).toContain('<string>a &amp; &quot;b&quot; &lt; c</string>');
 });
 
-/** A Mac that knows who opens the links, and whose compiler makes a bundle. */
+/** A Mac with a default for the links and a compiler that makes a bundle. */
 const mac = (home: string, script: string, opener: string | null = null, broken = '') => {
   const app = macosApp({ home, node: '/n', script });
   const state = { opener: opener ?? '' };

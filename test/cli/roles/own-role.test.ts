@@ -6,7 +6,7 @@ import { settingsFrom } from '../../../src/cli/config/settings.ts';
 import { shippedRoles } from '../../../src/cli/roles/shipped-roles.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-/** Settings of a configuration beside which a role file lies. */
+/** A configuration with a role file beside it. */
 const settingsWith = (config: object, roleFile: string | Buffer, more: Readonly<Record<string, string>> = {}) => {
   const folder = temporaryFolder();
   const file = join(folder, 'config.json');

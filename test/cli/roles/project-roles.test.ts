@@ -9,7 +9,7 @@ import { temporaryFolder } from '../../support/temporary.ts';
 
 const confined = { sandbox: { mode: 'auto' } };
 
-/** What a configuration and the project's files of roles come to. */
+/** The settings that result from a configuration and the project's role files. */
 const resolve = (
   files: Readonly<Record<string, string | Buffer>>,
   config: object = confined,
