@@ -1,4 +1,5 @@
-// Prints the shape of src: sizes, docstrings, names. `npm run measure`; `-- --names` lists the names declared in more than one file.
+// Prints the shape of src. `npm run measure -- --functions --ports --casts --names` also lists
+// functions over 50 lines, interfaces of more than 8 functions, casts, and names declared in more than one file.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import ts from 'typescript';
@@ -10,6 +11,7 @@ const files = readdirSync('src', { recursive: true, withFileTypes: true })
 
 const lineCounts = [];
 const functions = [];
+const ports = [];
 const casts = [];
 const docstrings = [];
 const looseFiles = new Map();
@@ -22,6 +24,18 @@ const isFunction = (node) =>
   ts.isFunctionExpression(node) ||
   ts.isArrowFunction(node) ||
   ts.isMethodDeclaration(node);
+
+/** The name that a function is declared, assigned or passed under. */
+const nameOf = (node) => {
+  const named = [node, node.parent].find(({ name }) => name !== undefined);
+  if (named !== undefined) return named.name.getText();
+  return ts.isCallExpression(node.parent)
+    ? `argument of ${node.parent.expression.getText().split('\n')[0]}`
+    : 'anonymous';
+};
+const isMethod = (member) =>
+  ts.isMethodSignature(member) ||
+  (ts.isPropertySignature(member) && member.type !== undefined && ts.isFunctionTypeNode(member.type));
 
 for (const file of files) {
   const text = readFileSync(file, 'utf8');
@@ -42,14 +56,20 @@ for (const file of files) {
   const visit = (node) => {
     if (isFunction(node)) {
       const [from, to] = [lineOf(node.getStart()), lineOf(node.getEnd())];
-      functions.push({ where: `${file}:${from}`, lines: to - from + 1 });
+      functions.push({ name: nameOf(node), where: `${file}:${from}`, lines: to - from + 1 });
     }
-    if (ts.isAsExpression(node) && node.type.getText() !== 'const') casts.push(`${file}:${lineOf(node.getStart())}`);
+    if (ts.isInterfaceDeclaration(node)) {
+      const members = node.members.filter(isMethod).length;
+      ports.push({ name: node.name.text, where: `${file}:${lineOf(node.getStart())}`, members });
+    }
+    if (ts.isAsExpression(node) && node.type.getText() !== 'const')
+      casts.push(`${file}:${lineOf(node.getStart())} ${node.getText().split('\n')[0]}`);
     ts.forEachChild(node, visit);
   };
   visit(source);
 }
 
+const largePorts = ports.filter(({ members }) => members > 8).sort((a, b) => b.members - a.members);
 const byLines = (a, b) => b.lines - a.lines;
 lineCounts.sort(byLines);
 functions.sort(byLines);
@@ -63,6 +83,7 @@ const rows = [
   ['largest file', `${lineCounts[0]?.lines} lines, ${lineCounts[0]?.file}`],
   ['longest function', `${functions[0]?.lines} lines, ${functions[0]?.where}`],
   ['functions over 80 lines', String(functions.filter(({ lines }) => lines > 80).length)],
+  ['interfaces of more than 8 functions', String(largePorts.length)],
   ['docstrings per 1,000 lines', ((docstrings.length / total) * 1_000).toFixed(0)],
   ['of them opened by a relative clause', `${((relative / docstrings.length) * 100).toFixed(0)} %`],
   ['loose files in src/actors, src/cli', `${looseFiles.get('src/actors')}, ${looseFiles.get('src/cli')}`],
@@ -71,7 +92,14 @@ const rows = [
   ['top-level names in more than one file', String(shared.length)],
 ];
 for (const [name, value] of rows) console.log(`${name.padEnd(38)} ${value}`);
-if (process.argv.includes('--names'))
-  for (const [name, where] of shared) console.log(`${name}: ${[...where].join(', ')}`);
-if (process.argv.includes('--functions'))
-  for (const { lines, where } of functions.filter((one) => one.lines > 50)) console.log(`${lines} ${where}`);
+
+const lists = {
+  '--functions': functions
+    .filter(({ lines }) => lines > 50)
+    .map(({ name, lines, where }) => `${lines} lines: ${name}, ${where}`),
+  '--ports': largePorts.map(({ name, members, where }) => `${members} functions: ${name}, ${where}`),
+  '--casts': casts,
+  '--names': shared.map(([name, where]) => `${name}: ${[...where].join(', ')}`),
+};
+for (const [option, list] of Object.entries(lists))
+  if (process.argv.includes(option)) console.log(`\n${option}\n${list.join('\n')}`);
