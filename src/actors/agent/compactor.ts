@@ -13,7 +13,7 @@ import {
 } from './compaction.ts';
 import type { ModelCall, ModelCallPorts } from './model-call.ts';
 import type { Session } from './session.ts';
-import type { KeptCompaction } from './steps.ts';
+import type { KeptCompaction } from './turn-steps.ts';
 
 /** `usage` is null when the model was not called or did not answer. */
 type CompactionOutcome =

@@ -2,7 +2,7 @@ import type { Message, ToolCall } from '../model/port.ts';
 import { keepHeadAndTail } from '../process/head-tail-buffer.ts';
 import type { CallResult } from '../tools/port.ts';
 import { applyCompaction, type Compaction } from './compaction.ts';
-import type { ModelAnswer } from './steps.ts';
+import type { ModelAnswer } from './turn-steps.ts';
 
 /** Append-only until it is compacted. */
 export interface Conversation {

@@ -10,7 +10,7 @@ import { observeRun, type RunObserverPorts } from './assistant-run.ts';
 import { type AttemptPorts, folderWaitLog, openAttempt } from './first-message.ts';
 import { interruptedFailure } from './interrupted-calls.ts';
 import type { RoleProfile } from './roles.ts';
-import type { Steps } from './steps.ts';
+import type { BegunRun, RunSteps } from './run-steps.ts';
 
 export interface AssistantPorts {
   readonly find: (name: AssistantName) => Assistant;
@@ -40,7 +40,7 @@ export interface Delegation {
   delegate(input: DelegateInput, signal: AbortSignal): Promise<Delegated>;
 }
 
-const sessionOf = (steps: Steps, round: number): string | null => {
+const sessionOf = (steps: RunSteps, round: number): string | null => {
   for (let at = round; at >= 0; at -= 1) {
     const session = steps.run(at)?.session ?? null;
     if (session !== null) return session;
@@ -51,7 +51,7 @@ const sessionOf = (steps: Steps, round: number): string | null => {
 /** Applies the policy for a run whose progress is unknown; a run that was stopped in good order goes on. */
 const prepareInterruptedRun = (
   { name, resumes }: Assistant,
-  begun: ReturnType<Steps['run']>,
+  begun: BegunRun | null,
   policy: OnInterrupted,
 ): Omit<Prepared, 'conflicts'> => {
   const isClear = begun === null || (begun.end !== null && (begun.end.delegated !== null || resumes));

@@ -4,7 +4,7 @@ import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { OpenWorkspace, Workspace } from '../workspace/port.ts';
 import { taskPrompt } from './prompt.ts';
-import type { Steps } from './steps.ts';
+import type { PromptStep, Steps } from './steps.ts';
 
 export interface AttemptPorts {
   readonly workspace: Workspace;
@@ -42,7 +42,7 @@ const conflictLog = ({ taskId, branch, files }: StartConflict) => ({
 /** Written once, with a log entry for each conflict. */
 const firstMessage = async (
   task: TrackedTask,
-  steps: Steps,
+  steps: PromptStep,
   { notes, conflicts }: OpenWorkspace,
   attempt: number,
   ports: AttemptPorts,

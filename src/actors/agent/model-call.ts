@@ -5,7 +5,7 @@ import type { Message, Model, ModelEvent, ModelRequest, ModelUsage } from '../mo
 import { createTextGatherer } from '../process/text-gatherer.ts';
 import { toolSpecs } from './executor.ts';
 import type { Session } from './session.ts';
-import type { ModelAnswer } from './steps.ts';
+import type { ModelAnswer } from './turn-steps.ts';
 
 export interface ModelCallPorts {
   readonly chooseModel: (attempt: AttemptInput) => {

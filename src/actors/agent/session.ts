@@ -5,7 +5,8 @@ import type { OpenWorkspace } from '../workspace/port.ts';
 import { type Conversation, createConversation } from './conversation.ts';
 import { systemPrompt } from './prompt.ts';
 import type { RoleProfile } from './roles.ts';
-import type { BegunCall, Steps } from './steps.ts';
+import type { TurnSteps } from './steps.ts';
+import type { BegunCall } from './turn-steps.ts';
 
 export interface Session {
   readonly task: TrackedTask;
@@ -13,25 +14,25 @@ export interface Session {
   readonly workspace: OpenWorkspace;
   readonly system: string;
   readonly conversation: Conversation;
-  readonly steps: Steps;
+  readonly steps: TurnSteps;
 }
 
 interface SessionInput {
   readonly task: TrackedTask;
   readonly profile: RoleProfile;
   readonly workspace: OpenWorkspace;
-  readonly steps: Steps;
+  readonly steps: TurnSteps;
   readonly turns: number;
   readonly resumeAt: Resume['at'];
 }
 
-const replayMessages = (conversation: Conversation, steps: Steps, turn: number): void => {
+const replayMessages = (conversation: Conversation, steps: TurnSteps, turn: number): void => {
   const thought = steps.thought(turn);
   if (thought !== null) conversation.addMessages(turn, thought.said);
 };
 
 /** Replays the messages and the compaction before a turn, in their original order. */
-const replayTurnStart = (conversation: Conversation, steps: Steps, turn: number): void => {
+const replayTurnStart = (conversation: Conversation, steps: TurnSteps, turn: number): void => {
   const compaction = steps.compaction(turn);
   const kept = compaction?.kept?.compaction;
   if (kept !== undefined && compaction?.heard === false) conversation.compact(kept);

@@ -4,8 +4,8 @@ import { costOf } from '../engine/settings.ts';
 import type { ToolCall } from '../model/port.ts';
 import type { CallOutcome, ModelCall, ModelCallPorts } from './model-call.ts';
 import type { Session } from './session.ts';
-import type { ModelAnswer } from './steps.ts';
 import { maxShownLength } from './tool-calls.ts';
+import type { ModelAnswer } from './turn-steps.ts';
 
 const nudgeTexts = {
   silent: 'You answered without calling a tool. Go on with the task, or call finish when you are done.',

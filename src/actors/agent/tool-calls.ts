@@ -14,7 +14,7 @@ import { type CallObserver, createExecutor } from './executor.ts';
 import { folderWaitLog } from './first-message.ts';
 import { isRepeat, unknownOutcome } from './interrupted-calls.ts';
 import type { Session } from './session.ts';
-import type { Steps } from './steps.ts';
+import type { ToolCallSteps } from './turn-steps.ts';
 
 export interface ToolCallPorts {
   readonly workspace: Pick<Workspace, 'mode' | 'alone'>;
@@ -41,7 +41,7 @@ const malformedIn = (results: readonly CallResult[]): string | null =>
 const createCallObserver = (
   emit: ToolCallPorts['emit'],
   { turn, taskId, attempt }: ActInput,
-  steps: Steps,
+  steps: ToolCallSteps,
   signal: AbortSignal,
 ): CallObserver => {
   const key = { taskId, attempt };
@@ -67,7 +67,7 @@ const createCallObserver = (
 
 /** A person's decision replaces a lost result. */
 const createRecall =
-  (onInterrupted: ToolCallPorts['onInterrupted'], { turn, decision }: ActInput, steps: Steps) =>
+  (onInterrupted: ToolCallPorts['onInterrupted'], { turn, decision }: ActInput, steps: ToolCallSteps) =>
   (call: ToolCall): CallResult | null => {
     const begun = steps.call(turn, call.id);
     if (begun === null || begun.result !== null) return begun?.result ?? null;

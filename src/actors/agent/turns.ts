@@ -8,9 +8,9 @@ import { interruptedFailure, questionAbout } from './interrupted-calls.ts';
 import { createModelCall, type ModelCallPorts } from './model-call.ts';
 import type { RoleProfile } from './roles.ts';
 import { createSession, type Session, unclearCalls } from './session.ts';
-import type { BegunCall } from './steps.ts';
 import { createThink } from './think.ts';
 import { createToolCalls, maxShownLength, type ToolCallPorts } from './tool-calls.ts';
+import type { BegunCall } from './turn-steps.ts';
 
 export interface TurnPorts {
   readonly attempt: AttemptPorts;

@@ -1,0 +1,37 @@
+import type { z } from 'zod';
+import type { TaskId } from '../../machines/task.ts';
+import type { Journal } from '../journal/journal.ts';
+import type { Store } from '../store/port.ts';
+
+/** The steps of one attempt by key. The intent is written before the call, again with the result after it. */
+export interface StepLog {
+  keys(): readonly string[];
+  intentOf<Shape>(key: string, schema: z.ZodType<Shape>): Shape | null;
+  resultOf<Shape>(key: string, schema: z.ZodType<Shape>): Shape | null;
+  write(key: string, intent: unknown, result?: unknown): Promise<void>;
+}
+
+export const createStepLog = (
+  store: Pick<Store, 'steps'>,
+  journal: Pick<Journal, 'commit'>,
+  { taskId, attempt }: { readonly taskId: TaskId; readonly attempt: number },
+): StepLog => {
+  const known = new Map(store.steps(taskId, attempt).map(({ key, intent, result }) => [key, { intent, result }]));
+  return {
+    keys: () => [...known.keys()],
+    intentOf: (key, schema) => {
+      const step = known.get(key);
+      return step === undefined ? null : schema.parse(JSON.parse(step.intent));
+    },
+    resultOf: (key, schema) => {
+      const text = known.get(key)?.result ?? null;
+      return text === null ? null : schema.parse(JSON.parse(text));
+    },
+    write: async (key, intent, result = null) => {
+      const texts = { intent: JSON.stringify(intent), result: result === null ? null : JSON.stringify(result) };
+      // The commit also makes the buffered frames of this step durable.
+      await journal.commit({ entries: [], step: { taskId, attempt, key, ...texts } });
+      known.set(key, texts);
+    },
+  };
+};

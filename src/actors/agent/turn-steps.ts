@@ -1,0 +1,107 @@
+import { z } from 'zod';
+import type { ModelEvent, ModelUsage, ToolCall } from '../model/port.ts';
+import { reasoningSchema } from '../model/reasoning.ts';
+import type { CallResult } from '../tools/port.ts';
+import type { Compaction } from './compaction.ts';
+import type { StepLog } from './step-log.ts';
+
+export type ModelAnswer = Extract<ModelEvent, { type: 'answered' }>;
+
+const toolCallSchema = z.object({ id: z.string(), tool: z.string(), arguments: z.string() });
+const thinkSchema = z.object({ said: z.array(z.string()) });
+const modelUsageSchema = z.object({ inputTokens: z.number(), outputTokens: z.number(), cachedTokens: z.number() });
+const answeredSchema = z.object({
+  type: z.literal('answered'),
+  text: z.string(),
+  calls: z.array(toolCallSchema),
+  truncated: z.boolean(),
+  usage: modelUsageSchema,
+  reasoning: reasoningSchema.optional(),
+});
+const compactSchema = z.object({ heard: z.boolean() });
+const keptSchema = z.object({
+  compaction: z.object({ summary: z.string().nullable(), from: z.int(), resultBytes: z.int().nullable() }),
+  usage: modelUsageSchema.nullable(),
+});
+const toolStepSchema = z.object({ call: toolCallSchema });
+const callResultSchema = z.object({
+  callId: z.string(),
+  tool: z.string(),
+  ok: z.boolean(),
+  text: z.string(),
+  durationMs: z.number(),
+  finish: z
+    .object({ status: z.enum(['done', 'failed']), summary: z.string(), artifacts: z.array(z.string()) })
+    .nullable(),
+  question: z.string().nullable(),
+  malformed: z.boolean().default(false),
+});
+
+/** `usage` is the usage of the summary; null when the model was not called. */
+export interface KeptCompaction {
+  readonly compaction: Compaction;
+  readonly usage: ModelUsage | null;
+}
+
+/** A tool call that began; without a result its outcome is unknown. */
+export interface BegunCall {
+  readonly call: ToolCall;
+  readonly result: CallResult | null;
+}
+
+/** The model calls of the built-in loop, one for each turn. */
+export interface ThinkSteps {
+  /** The messages before a turn and the answer; null before the model is called. */
+  thought(turn: number): { readonly said: readonly string[]; readonly answer: ModelAnswer | null } | null;
+  think(turn: number, said: readonly string[]): Promise<void>;
+  thinkEnded(turn: number, said: readonly string[], answer: ModelAnswer): Promise<void>;
+}
+
+export interface CompactionSteps {
+  /** The compaction before a turn; `heard` when it follows the turn's messages. `kept` is null until it is decided. */
+  compaction(turn: number): { readonly heard: boolean; readonly kept: KeptCompaction | null } | null;
+  compact(turn: number, heard: boolean): Promise<void>;
+  compacted(turn: number, heard: boolean, kept: KeptCompaction): Promise<void>;
+}
+
+export interface ToolCallSteps {
+  /** In the order in which the calls began. */
+  calls(turn: number): readonly BegunCall[];
+  call(turn: number, callId: string): BegunCall | null;
+  act(turn: number, call: ToolCall): Promise<void>;
+  actEnded(turn: number, call: ToolCall, result: CallResult): Promise<void>;
+}
+
+export const createThinkSteps = ({ intentOf, resultOf, write }: StepLog): ThinkSteps => ({
+  thought: (turn) => {
+    const intent = intentOf(`think:${turn}`, thinkSchema);
+    return intent === null ? null : { said: intent.said, answer: resultOf(`think:${turn}`, answeredSchema) };
+  },
+  think: (turn, said) => write(`think:${turn}`, { said }),
+  thinkEnded: (turn, said, answer) => write(`think:${turn}`, { said }, answer),
+});
+
+export const createCompactionSteps = ({ intentOf, resultOf, write }: StepLog): CompactionSteps => ({
+  compaction: (turn) => {
+    const intent = intentOf(`compact:${turn}`, compactSchema);
+    return intent === null ? null : { heard: intent.heard, kept: resultOf(`compact:${turn}`, keptSchema) };
+  },
+  compact: (turn, heard) => write(`compact:${turn}`, { heard }),
+  compacted: (turn, heard, kept) => write(`compact:${turn}`, { heard }, kept),
+});
+
+export const createToolCallSteps = ({ keys, intentOf, resultOf, write }: StepLog): ToolCallSteps => {
+  const callAt = (key: string): BegunCall | null => {
+    const intent = intentOf(key, toolStepSchema);
+    return intent === null ? null : { call: intent.call, result: resultOf(key, callResultSchema) };
+  };
+  return {
+    calls: (turn) =>
+      keys()
+        .filter((key) => key.startsWith(`act:${turn}:`))
+        .flatMap((key) => callAt(key) ?? []),
+    call: (turn, callId) => callAt(`act:${turn}:${callId}`),
+    act: (turn, call) => write(`act:${turn}:${call.id}`, { call }),
+    actEnded: (turn, call, result) => write(`act:${turn}:${call.id}`, { call }, result),
+  };
+};
