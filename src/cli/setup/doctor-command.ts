@@ -40,10 +40,9 @@ const checkTracker = async ({ project, env }: CommandContext, config: Config): P
   try {
     await chosen.list();
     const { ok, detail } = await chosen.check();
-    return { check: 'tracker', status: ok ? 'ok' : 'problem', detail: `${chosen.name}: ${detail}` };
+    return { check: 'tracker', status: ok ? 'ok' : 'problem', detail };
   } catch (error) {
-    const words = messageOf(error);
-    return { check: 'tracker', status: 'problem', detail: `${chosen.name}: ${words}` };
+    return { check: 'tracker', status: 'problem', detail: messageOf(error) };
   }
 };
 
