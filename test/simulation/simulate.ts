@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { differenceFrom } from '../../src/actors/journal/replay.ts';
 import { shownIn } from '../../src/actors/journal/transition-frames.ts';
+import { checkJournal } from '../../src/actors/store/check-journal.ts';
 import { openDatabase } from '../../src/actors/store/database.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import type { TaskId } from '../../src/machines/task.ts';
@@ -151,6 +152,8 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
   }
 
   function judge(): void {
+    for (const { taskId, seq, problem } of checkJournal(db).faults)
+      invariants.violated(`the journal: entry ${seq} of ${taskId} ${problem}`);
     for (const { taskId, snapshot } of store.tasks('pending'))
       invariants.violated(
         `stuck: ${taskId} is still ${JSON.stringify(JSON.parse(snapshot).value)} an hour after all is calm`,

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import Sqlite from 'libsql';
 import { messageOf } from '../../machines/message-of.ts';
 import { createWriteCheck } from '../files/free-space.ts';
-import { addGuardColumns } from './guard-columns.ts';
+import { addColumns } from './add-columns.ts';
 import { StoreError } from './port.ts';
 import { schema } from './schema.ts';
 
@@ -52,7 +52,7 @@ const tryToOpen = ({ file, readonly = false }: DatabaseOptions): Sqlite.Database
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
   db.exec(schema);
-  addGuardColumns(db);
+  addColumns(db);
   if (file !== ':memory:') chmodSync(file, 0o600);
   return db;
 };

@@ -1,7 +1,8 @@
 /**
  * All tables of a project. `tasks.line` is the task in bd's form, word for word as the file has it when nobody changed
  * it; `tasks.base` is the line that the file held last, null when that is `line`, empty when the file never held the
- * task. `tasks.unmet` counts the blockers that are not done.
+ * task. `tasks.unmet` counts the blockers that are not done. `journal.previous` is the hash of the task's previous
+ * entry, null for entries of version 2.1; `histories.last_hash` is that of its last one.
  */
 export const schema = `
 create table if not exists journal (
@@ -11,9 +12,15 @@ create table if not exists journal (
   type text not null,
   at integer not null,
   data text not null,
-  cause text
+  cause text,
+  previous text,
+  hash text
 );
 create index if not exists journal_by_task on journal (task_id, seq);
+create table if not exists histories (
+  task_id text primary key,
+  last_hash text not null
+) without rowid;
 create table if not exists actors (
   id text primary key,
   task_id text not null,

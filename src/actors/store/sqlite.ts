@@ -1,17 +1,8 @@
 import { type Database, type DatabaseOptions, openDatabase, type Row, type Statement } from './database.ts';
-import type { Change, Committed, Entry, NewEntry, ReadOptions, SavedActor, Step, Store } from './port.ts';
+import { type AddEntry, createJournalRows, entryOf } from './journal-rows.ts';
+import type { Change, Committed, Entry, ReadOptions, SavedActor, Step, Store } from './port.ts';
 
 const text = (row: Row, column: string): string => String(row[column] ?? '');
-
-const entryOf = (row: Row): Entry => ({
-  seq: Number(row['seq']),
-  taskId: text(row, 'task_id'),
-  attempt: Number(row['attempt']),
-  type: text(row, 'type'),
-  at: Number(row['at']),
-  data: text(row, 'data'),
-  cause: row['cause'] === null ? null : text(row, 'cause'),
-});
 
 const actorOf = (row: Row): SavedActor => ({
   id: text(row, 'id'),
@@ -59,7 +50,6 @@ on conflict (id) do update set version = excluded.version, pending = excluded.pe
   live_attempt = excluded.live_attempt`;
 
 const prepare = (db: Database) => ({
-  addEntry: db.prepare('insert into journal (task_id, attempt, type, at, data, cause) values (?, ?, ?, ?, ?, ?)'),
   saveActor: prepareLater(db, saveActorSql),
   saveStep: db.prepare(
     `insert into steps (task_id, attempt, key, intent, result) values (?, ?, ?, ?, ?)
@@ -75,7 +65,7 @@ const prepare = (db: Database) => ({
     `select (select seq from journal where task_id = actors.id and type = ? order by seq desc limit 1) as latest
      from actors where pending = 1 and id = task_id and latest is not null order by latest`,
   ),
-  lastSeq: db.prepare('select coalesce(max(seq), 0) as seq from journal'),
+  lastSeq: db.prepare("select seq from sqlite_sequence where name = 'journal'"),
   actor: db.prepare('select * from actors where id = ?'),
   tasks: db.prepare('select * from actors where id = task_id'),
   pending: db.prepare('select * from actors where pending = 1 and id = task_id'),
@@ -93,15 +83,17 @@ export interface SqliteStore extends Store {
 export const createSqliteStore = (options: SqliteOptions, database: Database = openDatabase(options)): SqliteStore => {
   const sql = prepare(database);
   const redact = options.redact ?? ((given: string) => given);
-
-  const add = (entry: NewEntry): Entry => {
-    const data = redact(entry.data);
-    const cause = entry.cause === null ? null : redact(entry.cause);
-    const { rowid } = sql.addEntry.run(entry.taskId, entry.attempt, entry.type, entry.at, data, cause);
-    return { ...entry, data, cause, seq: rowid };
+  let rows: (() => AddEntry) | null = null;
+  const beginEntries = (): AddEntry => {
+    rows ??= createJournalRows(database, redact);
+    return rows();
   };
+
   /** @returns null when the change is stale */
-  const apply = ({ actor, guard, entries, also, step, forgetSteps, request }: Change): readonly Entry[] | null => {
+  const apply = (
+    { actor, guard, entries, also, step, forgetSteps, request }: Change,
+    add: AddEntry,
+  ): readonly Entry[] | null => {
     const first = also?.() ?? [];
     if (actor !== undefined) {
       const { id, taskId, version, pending, changedAt, snapshot } = actor;
@@ -121,12 +113,13 @@ export const createSqliteStore = (options: SqliteOptions, database: Database = o
     return [...first, ...entries].map(add);
   };
   const write = (changes: readonly Change[]): Committed => {
+    const add = beginEntries();
     const stale: Change[] = [];
     const entries = changes.flatMap((change) => {
       // A later change of the actor continues the stale one, whatever the revision is now.
       const { actor } = change;
       const follows = actor !== undefined && stale.some((other) => other.actor?.id === actor.id);
-      const added = follows ? null : apply(change);
+      const added = follows ? null : apply(change, add);
       if (added === null) stale.push(change);
       return added ?? [];
     });

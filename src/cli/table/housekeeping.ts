@@ -21,7 +21,7 @@ export const setupCommands: readonly Command[] = [
     run: async (context, { tracker, config }) =>
       (await import('../setup/init-command.ts')).init(context, tracker, config),
   }),
-  defineCommand<Common & { readonly sandbox: boolean; readonly model: boolean }>({
+  defineCommand<Common & { readonly sandbox: boolean; readonly model: boolean; readonly journal: boolean }>({
     command: 'doctor',
     describe: 'Check the setup and print the effective configuration',
     builder: (parser) =>
@@ -36,9 +36,15 @@ export const setupCommands: readonly Command[] = [
           default: false,
           describe: 'Send the model a small real request over each protocol, and report the answer',
         })
+        .option('journal', {
+          type: 'boolean',
+          default: false,
+          describe: 'Check that no entry of the journal was changed, removed or added by another program',
+        })
         .example('agent doctor --json', 'attach this to a bug report')
         .example('agent doctor --model', 'check whether agents can work with your own model server'),
-    run: async (context, { config, sandbox, model }) => {
+    run: async (context, { config, sandbox, model, journal }) => {
+      if (journal) return (await import('../setup/check-journal-command.ts')).checkJournalCommand(context);
       if (model) return (await import('../setup/model-probe-command.ts')).probeModelCommand(context, config);
       const { doctor, probeSandbox } = await import('../setup/doctor-command.ts');
       return sandbox ? probeSandbox(context, config) : doctor(context, config);

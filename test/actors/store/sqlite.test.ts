@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import Database from 'libsql';
 import { expect, test } from 'vitest';
 import { takeLock } from '../../../src/actors/files/process-lock.ts';
+import { checkJournal } from '../../../src/actors/store/check-journal.ts';
+import { openDatabase } from '../../../src/actors/store/database.ts';
 import type { Store } from '../../../src/actors/store/port.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import { describeStore } from '../../contracts/store.ts';
@@ -101,6 +103,26 @@ test('a journal of version 2.1 gets its guards when it is opened, with the live 
   });
   const [live, over] = [agent('bd-a#2', 'bd-a', 2, 1), agent('bd-b#1', 'bd-b', 1, 0)];
   expect(store.commit(live, over).stale).toEqual([over]);
+  store.close();
+});
+
+test('a journal of version 2.1 goes on with hashes', () => {
+  const file = join(temporaryFolder(), 'journal.db');
+  const old = new Database(file);
+  old.exec(`create table journal (seq integer primary key autoincrement, task_id text not null,
+    attempt integer not null, type text not null, at integer not null, data text not null, cause text);
+    insert into journal (task_id, attempt, type, at, data) values ('bd-a', 1, 'log', 1, '{}')`);
+  old.close();
+  const before = openDatabase({ file, readonly: true });
+  expect(checkJournal(before)).toEqual({ tasks: 1, entries: 1, withoutHash: 1, faults: [] });
+  before.close();
+
+  const db = openDatabase({ file });
+  const store = createSqliteStore({ file }, db);
+  store.commit({ entries: [note('{"text":"new"}')] });
+
+  expect(store.read({ after: 0, limit: 9 }).map(({ data }) => data)).toEqual(['{}', '{"text":"new"}']);
+  expect(checkJournal(db)).toEqual({ tasks: 1, entries: 2, withoutHash: 1, faults: [] });
   store.close();
 });
 

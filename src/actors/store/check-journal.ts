@@ -1,0 +1,69 @@
+import type { Database, Row } from './database.ts';
+import { hashOfEntry } from './hash-chain.ts';
+import { entryOf } from './journal-rows.ts';
+
+export interface JournalFault {
+  readonly taskId: string;
+  readonly seq: number;
+  readonly problem: string;
+}
+
+export interface JournalCheck {
+  readonly tasks: number;
+  readonly entries: number;
+  /** Entries of version 2.1, which have no hash. */
+  readonly withoutHash: number;
+  readonly faults: readonly JournalFault[];
+}
+
+const rowsPerRead = 1_000;
+
+const changed = 'was changed after it was written';
+const added = 'was added to the journal by another program';
+const moved = 'does not follow the entry before it: entries were removed, added or swapped';
+const cut = 'is not the last entry that was written: later ones were removed';
+
+const problemOf = (row: Row, expected: string, hasHashes: boolean): string | null => {
+  if (row['hash'] == null) return hasHashes ? added : null;
+  const previous = String(row['previous']);
+  if (hashOfEntry(previous, entryOf(row)) !== row['hash']) return changed;
+  return previous === expected ? null : moved;
+};
+
+/** Finds entries that are not as they were written. It reads one task at a time, so a server may write meanwhile. */
+export const checkJournal = (db: Database): JournalCheck => {
+  const isOlder = db.prepare("select 1 from sqlite_schema where name = 'histories'").first() === null;
+  if (isOlder) {
+    const counts = db.prepare('select count(*) as entries, count(distinct task_id) as tasks from journal').first();
+    const entries = Number(counts?.['entries']);
+    return { tasks: Number(counts?.['tasks']), entries, withoutHash: entries, faults: [] };
+  }
+  const read = db.prepare('select * from journal where task_id = ? and seq > ? order by seq limit ?');
+  const history = db.prepare('select last_hash from histories where task_id = ?');
+  const faults: JournalFault[] = [];
+  let entries = 0;
+  let withoutHash = 0;
+
+  const checkTask = (taskId: string): void => {
+    let seq = 0;
+    let expected = '';
+    let hasHashes = false;
+    for (let rows = read.all(taskId, seq, rowsPerRead); rows.length > 0; rows = read.all(taskId, seq, rowsPerRead))
+      for (const row of rows) {
+        seq = Number(row['seq']);
+        entries += 1;
+        const problem = problemOf(row, expected, hasHashes);
+        if (problem !== null) faults.push({ taskId, seq, problem });
+        if (row['hash'] == null) {
+          withoutHash += 1;
+          continue;
+        }
+        hasHashes = true;
+        expected = String(row['hash']);
+      }
+    if (expected !== String(history.first(taskId)?.['last_hash'] ?? '')) faults.push({ taskId, seq, problem: cut });
+  };
+  const tasks = db.prepare('select task_id from journal union select task_id from histories').all();
+  for (const { task_id } of tasks) db.read(() => checkTask(String(task_id)));
+  return { tasks: tasks.length, entries, withoutHash, faults };
+};

@@ -1,0 +1,11 @@
+import { createHash } from 'node:crypto';
+import type { Entry } from './port.ts';
+
+/**
+ * SHA-256 (hex) of an entry and of the hash of the task's previous entry, which is empty for the
+ * first: who changes, removes, adds or swaps an entry must change all that follow it.
+ */
+export const hashOfEntry = (previous: string, { seq, taskId, attempt, type, at, data, cause }: Entry): string =>
+  createHash('sha256')
+    .update(JSON.stringify([previous, seq, taskId, attempt, type, at, data, cause]))
+    .digest('hex');

@@ -1,0 +1,42 @@
+import { existsSync } from 'node:fs';
+import { checkJournal, type JournalCheck } from '../../actors/store/check-journal.ts';
+import { openDatabase } from '../../actors/store/database.ts';
+import { taskFiles } from '../config/project.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+
+const nothing: JournalCheck = { tasks: 0, entries: 0, withoutHash: 0, faults: [] };
+
+const readJournal = (file: string): JournalCheck => {
+  if (!existsSync(file)) return nothing;
+  const db = openDatabase({ file, readonly: true });
+  try {
+    return checkJournal(db);
+  } finally {
+    db.close();
+  }
+};
+
+const counted = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
+
+/** Exit code 1 if an entry is not as it was written. @throws StoreError */
+export const checkJournalCommand = ({ project, io, json }: CommandContext): number => {
+  const file = taskFiles(project).journal;
+  const { tasks, entries, withoutHash, faults } = readJournal(file);
+  if (json)
+    io.json({
+      file,
+      tasks,
+      entries,
+      without_hash: withoutHash,
+      faults: faults.map(({ taskId: task_id, seq, problem }) => ({ task_id, seq, problem })),
+    });
+  else {
+    for (const { taskId, seq, problem } of faults) io.out(`${taskId}  entry ${seq} ${problem}`);
+    const of = `${counted(entries, 'entry', 'entries')} of ${counted(tasks, 'task', 'tasks')}`;
+    io.out(faults.length === 0 ? `${of}: as they were written` : `${of}: ${counted(faults.length, 'fault', 'faults')}`);
+    if (withoutHash > 0)
+      io.out(`${counted(withoutHash, 'entry is', 'entries are')} of version 2.1, which kept no hashes`);
+  }
+  return faults.length === 0 ? exitCodes.done : exitCodes.failed;
+};
