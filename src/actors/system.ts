@@ -22,11 +22,11 @@ import { createService, type TaskService } from './engine/task-service.ts';
 import { createVerify } from './engine/verify.ts';
 import { createTrackerWatch } from './engine/watch-tracker.ts';
 import { transitionDeadline } from './journal/commit-answer.ts';
-import { type Counters, createCounters } from './journal/counters.ts';
 import { durable } from './journal/durable-actor.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
 import { mayContinue, savedSlot } from './journal/snapshots.ts';
 import { withTimeout } from './process/with-timeout.ts';
+import type { Counters } from './store/port.ts';
 
 export interface System {
   readonly service: TaskService;
@@ -199,7 +199,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       ...createRunRules(() => settings, backends, now),
     }),
     journal,
-    counters: createCounters(store, journal),
+    counters: store.counters,
     slotUse,
     check: supervisor.check,
     settings: () => settings,

@@ -1,5 +1,5 @@
 import type { SlotUse } from '../actors/engine/explain.ts';
-import type { Counters } from '../actors/journal/counters.ts';
+import type { Counters } from '../actors/store/port.ts';
 
 /** Times in seconds. */
 export const metricsDocument = (tally: Counters, load: SlotUse, uptimeSeconds: number) => ({

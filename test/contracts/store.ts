@@ -187,6 +187,23 @@ export const describeStore = (name: string, open: () => { store: Store; reopen: 
       expect(store.request('r2')).toBeNull();
     });
 
+    test('what was counted stays, and what is stale is not counted', async () => {
+      const ended = line('bd-a', 'completed', { execution_seconds: 1.5 });
+      const called = line('bd-a', 'api_call_complete', { ok: false, input_tokens: 3, output_tokens: 2 });
+      const began = line('bd-a', 'snapshot', { machine: 'agent', value: 'preparing', tags: [] });
+      const save = { actor: actor('bd-a'), guard: { revision: 0, attempt: 0 } };
+      await store.commit({ ...save, entries: [began, called] }, { entries: [ended, line('bd-b', 'failed', {})] });
+
+      await store.commit({ ...save, entries: [ended] });
+
+      const counted = {
+        ...{ spawned: 1, completed: 1, failed: 1, cancelled: 0, callsTotal: 1, callsFailed: 1 },
+        ...{ inputTokens: 3, outputTokens: 2, executed: 1, executionSeconds: 1.5 },
+      };
+      expect(store.counters()).toEqual(counted);
+      expect(opened.reopen().counters()).toEqual(counted);
+    });
+
     test('the next process reads what was committed', async () => {
       await store.commit({ actor: actor('bd-a'), entries: [line('bd-a')], request: { id: 'r', taskId: 'bd-a' } });
 

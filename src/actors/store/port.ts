@@ -85,6 +85,21 @@ export interface Committed {
   readonly stale: readonly Change[];
 }
 
+/** Sums over all entries that were ever committed. */
+export interface Counters {
+  readonly spawned: number;
+  readonly completed: number;
+  readonly failed: number;
+  readonly cancelled: number;
+  readonly callsTotal: number;
+  readonly callsFailed: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** Completed tasks that an agent worked on, and the sum of their times. */
+  readonly executed: number;
+  readonly executionSeconds: number;
+}
+
 /** The store failed. The message names the cause and may be shown. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
@@ -118,6 +133,7 @@ export interface Store {
   tasks(filter: 'all' | 'pending'): readonly SavedActor[];
   /** The task of a request, and its answer if there is one. */
   request(id: string): { readonly taskId: string; readonly answer: string | null } | null;
+  counters(): Counters;
   rememberAnswer(requestId: string, answer: string): void;
   /** One sentence on whether it can be written. Never throws. */
   check(): { readonly ok: boolean; readonly detail: string };

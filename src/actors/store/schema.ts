@@ -21,6 +21,10 @@ create table if not exists histories (
   task_id text primary key,
   last_hash text not null
 ) without rowid;
+create table if not exists counters (
+  name text primary key,
+  value real not null
+) without rowid;
 create table if not exists actors (
   id text primary key,
   task_id text not null,

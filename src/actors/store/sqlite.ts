@@ -1,4 +1,5 @@
-import { type Database, type DatabaseOptions, openDatabase, type Row, type Statement } from './database.ts';
+import { createCounterRows } from './counters.ts';
+import { type Database, type DatabaseOptions, openDatabase, type Row } from './database.ts';
 import { type AddEntry, createJournalRows, entryOf } from './journal-rows.ts';
 import type { Change, Committed, Entry, ReadOptions, SavedActor, Step, Store } from './port.ts';
 
@@ -27,12 +28,12 @@ export interface SqliteOptions extends DatabaseOptions {
   readonly redact?: (text: string) => string;
 }
 
-/** A journal of version 2.1 that is only read lacks columns of this statement. */
-const prepareLater = (db: Database, sql: string): (() => Statement) => {
-  let statement: Statement | null = null;
+/** A journal of version 2.1 that is only read lacks tables and columns of some statements. */
+const later = <Result>(prepare: () => Result): (() => Result) => {
+  let prepared: { readonly result: Result } | null = null;
   return () => {
-    statement ??= db.prepare(sql);
-    return statement;
+    prepared ??= { result: prepare() };
+    return prepared.result;
   };
 };
 
@@ -50,7 +51,7 @@ on conflict (id) do update set version = excluded.version, pending = excluded.pe
   live_attempt = excluded.live_attempt`;
 
 const prepare = (db: Database) => ({
-  saveActor: prepareLater(db, saveActorSql),
+  saveActor: later(() => db.prepare(saveActorSql)),
   saveStep: db.prepare(
     `insert into steps (task_id, attempt, key, intent, result) values (?, ?, ?, ?, ?)
      on conflict (task_id, attempt, key) do update set intent = excluded.intent, result = excluded.result`,
@@ -83,11 +84,8 @@ export interface SqliteStore extends Store {
 export const createSqliteStore = (options: SqliteOptions, database: Database = openDatabase(options)): SqliteStore => {
   const sql = prepare(database);
   const redact = options.redact ?? ((given: string) => given);
-  let rows: (() => AddEntry) | null = null;
-  const beginEntries = (): AddEntry => {
-    rows ??= createJournalRows(database, redact);
-    return rows();
-  };
+  const journalRows = later(() => createJournalRows(database, redact));
+  const counterRows = later(() => createCounterRows(database));
 
   /** @returns null when the change is stale */
   const apply = (
@@ -113,7 +111,8 @@ export const createSqliteStore = (options: SqliteOptions, database: Database = o
     return [...first, ...entries].map(add);
   };
   const write = (changes: readonly Change[]): Committed => {
-    const add = beginEntries();
+    counterRows().begin();
+    const add = journalRows()();
     const stale: Change[] = [];
     const entries = changes.flatMap((change) => {
       // A later change of the actor continues the stale one, whatever the revision is now.
@@ -123,6 +122,7 @@ export const createSqliteStore = (options: SqliteOptions, database: Database = o
       if (added === null) stale.push(change);
       return added ?? [];
     });
+    counterRows().add(entries);
     return { entries, stale };
   };
 
@@ -144,6 +144,7 @@ export const createSqliteStore = (options: SqliteOptions, database: Database = o
       if (row === null) return null;
       return { taskId: text(row, 'task_id'), answer: row['answer'] === null ? null : text(row, 'answer') };
     },
+    counters: () => counterRows().read(),
     rememberAnswer: (requestId, answer) => void sql.answer.run(redact(answer), requestId),
     check: database.check,
     close: database.close,

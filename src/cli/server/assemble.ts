@@ -60,6 +60,8 @@ export const assemble = (parts: Parts) => {
   const { project, env, current, redact, logger, inspection, sandbox, workspace, environment } = parts;
   const db = openDatabase({ file: taskFiles(project).journal });
   const store = createSqliteStore({ file: db.file, redact }, db);
+  // A journal of version 2.1 is counted now, while nobody waits.
+  store.counters();
   // Until the journal is there nobody listens to it.
   let commit: Commit = (also) => void store.commit({ entries: [], also });
   const ledger = createLedger({

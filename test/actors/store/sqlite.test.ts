@@ -126,6 +126,26 @@ test('a journal of version 2.1 goes on with hashes', () => {
   store.close();
 });
 
+test('a journal of version 2.1 is counted once; then nobody reads it to count', () => {
+  const file = join(temporaryFolder(), 'journal.db');
+  const db = openDatabase({ file });
+  const store = createSqliteStore({ file }, db);
+  const ended = { ...note('{"execution_seconds":2}'), type: 'completed' };
+  const began = { ...note('{"machine":"agent","value":"preparing","tags":[]}'), type: 'snapshot' };
+  const later = { ...note('{"machine":"agent","value":"thinking","tags":[]}'), type: 'snapshot' };
+  store.commit({ entries: [began, later, ended] });
+  db.prepare('delete from counters').run();
+
+  const broken = { ...note('{}'), data: null as unknown as string };
+  expect(() => store.commit({ entries: [ended, broken] })).toThrow();
+  store.commit({ entries: [ended] });
+  db.prepare('delete from journal').run();
+  store.commit({ entries: [ended] });
+
+  expect(store.counters()).toMatchObject({ spawned: 1, completed: 3, executed: 3, executionSeconds: 6 });
+  store.close();
+});
+
 test('a journal of version 2.1 can be read by a reader', () => {
   const file = join(temporaryFolder(), 'journal.db');
   createSqliteStore({ file }).close();

@@ -1,21 +1,6 @@
 import { z } from 'zod';
-import type { Entry, Store } from '../store/port.ts';
-import { entriesOf } from './entries-of.ts';
-import type { Journal } from './journal.ts';
-
-export interface Counters {
-  readonly spawned: number;
-  readonly completed: number;
-  readonly failed: number;
-  readonly cancelled: number;
-  readonly callsTotal: number;
-  readonly callsFailed: number;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  /** Completed tasks that an agent worked on, and the sum of their times. */
-  readonly executed: number;
-  readonly executionSeconds: number;
-}
+import type { Database } from './database.ts';
+import type { Counters, Entry } from './port.ts';
 
 const zeroCounters: Counters = {
   spawned: 0,
@@ -80,7 +65,7 @@ const folds: Readonly<Record<string, (counters: Counters, data: unknown) => Coun
 
 const agentBegins = '{"machine":"agent","value":"preparing",';
 
-export const count = (counters: Counters, { type, data }: Pick<Entry, 'type' | 'data'>): Counters => {
+const count = (counters: Counters, { type, data }: Pick<Entry, 'type' | 'data'>): Counters => {
   // Most entries are snapshots, and large; the start of the text is enough.
   if (type === 'snapshot')
     return data.startsWith(agentBegins) ? { ...counters, spawned: counters.spawned + 1 } : counters;
@@ -88,11 +73,53 @@ export const count = (counters: Counters, { type, data }: Pick<Entry, 'type' | '
   return fold === undefined ? counters : fold(counters, JSON.parse(data));
 };
 
-export const createCounters = (store: Store, journal: Journal): (() => Counters) => {
-  let counters = zeroCounters;
-  for (const entry of entriesOf(store)) counters = count(counters, entry);
-  journal.onCommit((entries) => {
-    counters = entries.reduce(count, counters);
-  });
-  return () => counters;
+export interface CounterRows {
+  /** Inside a transaction, before its entries are written. A database of version 2.1 is counted once. */
+  begin(): void;
+  add(entries: readonly Entry[]): void;
+  read(): Counters;
+}
+
+const rowsPerRead = 1_000;
+
+export const createCounterRows = (db: Database): CounterRows => {
+  const any = db.prepare('select 1 as one from counters limit 1');
+  const all = db.prepare('select name, value from counters');
+  const add = db.prepare(
+    `insert into counters (name, value) values (?, ?)
+     on conflict (name) do update set value = value + excluded.value`,
+  );
+  const counted = db.prepare(
+    `select seq, type, data from journal where seq > ? and (
+       type in (${Object.keys(folds)
+         .map((type) => `'${type}'`)
+         .join(', ')})
+       or (type = 'snapshot' and data like '${agentBegins}%'))
+     order by seq limit ?`,
+  );
+
+  const countJournal = (): Counters => {
+    let counters = zeroCounters;
+    for (let after = 0; ; ) {
+      const rows = counted.all(after, rowsPerRead);
+      for (const { type, data } of rows) counters = count(counters, { type: String(type), data: String(data) });
+      const last = rows.at(-1);
+      if (last === undefined) return counters;
+      after = Number(last['seq']);
+    }
+  };
+  const begin = (): void => {
+    if (any.first() === null) for (const [name, value] of Object.entries(countJournal())) add.run(name, value);
+  };
+  return {
+    begin,
+    add: (entries) => {
+      const sums: Counters = entries.reduce(count, zeroCounters);
+      for (const [name, value] of Object.entries(sums)) if (value !== 0) add.run(name, value);
+    },
+    read: () => {
+      if (any.first() === null) db.write(begin);
+      return { ...zeroCounters, ...Object.fromEntries(all.all().map(({ name, value }) => [name, Number(value)])) };
+    },
+  };
 };
