@@ -6,14 +6,14 @@ import type { Invocation } from './invocation.ts';
 import type { Io } from './output/io.ts';
 import { listTasks, showTask } from './tasks/look-commands.ts';
 
-type Look =
+type LookCommand =
   | { readonly command: 'list'; readonly json: boolean; readonly status: string | undefined }
   | { readonly command: 'show'; readonly json: boolean; readonly taskId: string };
 
 /**
  * The plainest forms of `list` and `show`; null for everything else, which the real parser handles.
  */
-export const parseLook = (words: readonly string[]): Look | null => {
+export const parseLook = (words: readonly string[]): LookCommand | null => {
   const [command, ...given] = words;
   if (given[given.indexOf('--status') + 1] === '--json' && given.includes('--status')) return null;
   const json = given.includes('--json');

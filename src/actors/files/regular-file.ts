@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readFile, readFileSync } from 'node:fs';
 import { promisify } from 'node:util';
+import { hasCode } from './error-code.ts';
 
 /** A path of ours in a project holds a link, a pipe or a folder. */
 export class UnsafeFileError extends Error {
@@ -13,9 +14,6 @@ export class UnsafeFileError extends Error {
     this.remedy = remedy;
   }
 }
-
-const hasCode = (error: unknown, ...codes: readonly string[]): boolean =>
-  error instanceof Error && 'code' in error && codes.includes(String(error.code));
 
 const linkError = (path: string): UnsafeFileError =>
   new UnsafeFileError(`${path} is a symbolic link`, 'put the file itself there, or remove the link');

@@ -5,7 +5,7 @@ import type {
 } from 'openai/resources/chat/completions';
 import type { CompletionUsage } from 'openai/resources/completions';
 import { type Compat, maxTokensFieldAt } from './compat.ts';
-import { type Assembly, inOrder, validCount } from './openai-assembly.ts';
+import { type Assembly, callsInOrder, validCount } from './openai-assembly.ts';
 import type { Message, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 import { type ReasoningField, reasoningFields, thoughtsFor } from './reasoning.ts';
 import { type TextCalls, textCallsIn } from './text-calls.ts';
@@ -145,7 +145,7 @@ export const createChatAssembly = ({ textToolCalls }: Pick<Compat, 'textToolCall
     chunks: () => chunks,
     finishReason: () => finishReason,
     text: () => printed()?.text ?? text,
-    calls: () => inOrder(new Map(printed()?.calls.entries() ?? calls)),
+    calls: () => callsInOrder(new Map(printed()?.calls.entries() ?? calls)),
     usage: () => usage,
     thinking: () => (thought === null ? null : { protocol: 'chat', ...thought }),
   };

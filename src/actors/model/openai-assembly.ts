@@ -26,7 +26,7 @@ const withOwnIds = (calls: readonly ToolCall[]): readonly ToolCall[] => {
   });
 };
 
-export const inOrder = (calls: ReadonlyMap<number, ToolCall>): readonly ToolCall[] =>
+export const callsInOrder = (calls: ReadonlyMap<number, ToolCall>): readonly ToolCall[] =>
   withOwnIds([...calls].sort(([one], [other]) => one - other).map(([, call]) => call));
 
 export const validCount = (value: number | undefined): number =>

@@ -11,7 +11,7 @@ import type {
   ResponseStreamEvent,
   ResponseUsage,
 } from 'openai/resources/responses/responses';
-import { type Assembly, inOrder, validCount } from './openai-assembly.ts';
+import { type Assembly, callsInOrder, validCount } from './openai-assembly.ts';
 import type { Message, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 import { type Thoughts, thoughtsFor } from './reasoning.ts';
 
@@ -111,7 +111,7 @@ const createCalls = () => {
         arguments: given.arguments || call.arguments,
       });
     },
-    list: (): readonly ToolCall[] => inOrder(calls),
+    list: (): readonly ToolCall[] => callsInOrder(calls),
     countBefore: (place: number): number => [...calls.keys()].filter((index) => index < place).length,
   };
 };

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { hasCode } from '../files/error-code.ts';
 
 const threadsField = 17;
 
@@ -23,6 +24,6 @@ export const isAlive = (pid: number): boolean => {
     process.kill(pid, 0);
     return !hasEnded(pid);
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM' && !hasEnded(pid);
+    return hasCode(error, 'EPERM') && !hasEnded(pid);
   }
 };

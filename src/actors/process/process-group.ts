@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { hasCode } from '../files/error-code.ts';
 
 const groupPollMs = 20;
 const killAfterMs = 2_000;
@@ -12,7 +13,7 @@ export const signalGroup = (group: number, signal: NodeJS.Signals | 0): boolean 
     process.kill(-group, signal);
     return true;
   } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+    return hasCode(error, 'EPERM');
   }
 };
 

@@ -61,10 +61,10 @@ export const copyTree = async (
   }
 };
 
-export const removeTree = async (folder: number, name: string): Promise<void> => {
+export const removeTreeIn = async (folder: number, name: string): Promise<void> => {
   if (look(folder, name)?.isDirectory() !== true) return unlinkSync(within(folder, name));
   await withFolder(folder, name, async (inner, names) => {
-    for (const each of names) await removeTree(inner, each);
+    for (const each of names) await removeTreeIn(inner, each);
   });
   rmdirSync(within(folder, name));
 };

@@ -13,7 +13,7 @@ export interface LinkPlace {
 
 const mostSteps = 1_000;
 
-const lookAt = (path: string): Stats | null => {
+const statOf = (path: string): Stats | null => {
   try {
     return lstatSync(path);
   } catch {
@@ -37,7 +37,7 @@ export const linkPlaces = (top: string, link: string): readonly string[] => {
     const [name = '', ...rest] = left;
     const next = join(at, name);
     left = rest;
-    if (name === '..' || lookAt(next)?.isSymbolicLink() !== true) {
+    if (name === '..' || statOf(next)?.isSymbolicLink() !== true) {
       at = name === '..' ? dirname(at) : next;
       continue;
     }
@@ -58,7 +58,7 @@ export const placesOfLinks = (top: string, links: Iterable<string>): readonly Li
   });
 
 export const linksIn = (folder: string): readonly string[] =>
-  lookAt(folder)?.isDirectory() === true
+  statOf(folder)?.isDirectory() === true
     ? readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isSymbolicLink() ? [entry.name] : []))
     : [];
 

@@ -110,7 +110,7 @@ const openBelowAndClose = (top: number, path: string): number => {
   }
 };
 
-export const entryOf = (root: string, path: string): ProtectedEntry | null => {
+export const protectedEntryAt = (root: string, path: string): ProtectedEntry | null => {
   const [parts, name] = [path.split('/').slice(0, -1), path.split('/').at(-1) ?? ''];
   const latin1 = (text: string): string => Buffer.from(text).toString('latin1');
   try {
@@ -128,7 +128,7 @@ export const entryOf = (root: string, path: string): ProtectedEntry | null => {
   }
 };
 
-interface Look {
+interface ScanRun {
   readonly maxFolders: number;
   readonly before: Scan | null;
   readonly closed: Set<string>;
@@ -138,13 +138,19 @@ interface Look {
   looked: number;
 }
 
-interface Place {
+interface ScanPlace {
   readonly path: string;
   readonly depth: number;
   readonly isInNew: boolean;
 }
 
-const add = ({ entries }: Pick<Look, 'entries'>, parent: number, path: string, name: string, holder: string): void => {
+const add = (
+  { entries }: Pick<ScanRun, 'entries'>,
+  parent: number,
+  path: string,
+  name: string,
+  holder: string,
+): void => {
   const stat = look(parent, name);
   if (stat === null) return;
   const kind = entryKind(stat);
@@ -152,12 +158,12 @@ const add = ({ entries }: Pick<Look, 'entries'>, parent: number, path: string, n
   entries.push({ path, holder, kind, id: idOf(stat), target });
 };
 
-const isFull = ({ folders, maxFolders }: Look): boolean => folders.size >= maxFolders;
+const isFull = ({ folders, maxFolders }: ScanRun): boolean => folders.size >= maxFolders;
 
-const visitChild = async (
-  run: Look,
+const scanChild = async (
+  run: ScanRun,
   parent: number,
-  { path, depth, isInNew }: Place,
+  { path, depth, isInNew }: ScanPlace,
   name: string,
   before: ScannedFolder | null,
 ): Promise<ScannedFolder | null> => {
@@ -183,16 +189,16 @@ const visitChild = async (
     return null;
   }
   try {
-    return await visit(run, folder, { path, depth, isInNew: isNew }, before);
+    return await scanFolder(run, folder, { path, depth, isInNew: isNew }, before);
   } finally {
     closeSync(folder);
   }
 };
 
-const visit = async (
-  run: Look,
+const scanFolder = async (
+  run: ScanRun,
   folder: number,
-  { path, depth, isInNew }: Place,
+  { path, depth, isInNew }: ScanPlace,
   before: ScannedFolder | null,
 ): Promise<ScannedFolder> => {
   const stat = fstatSync(folder);
@@ -206,7 +212,7 @@ const visit = async (
     if (run.before === null && isFull(run)) return now;
     if (run.looked % sliceFolders === sliceFolders - 1) await nextTurn();
     const place = { path: below(name), depth: depth + 1, isInNew };
-    now.folders.set(name, await visitChild(run, folder, place, name, child));
+    now.folders.set(name, await scanChild(run, folder, place, name, child));
   }
   return now;
 };
@@ -220,12 +226,12 @@ export const createScanner = (root: string, maxFolders: number): ((before: Scan 
   let known: ScannedFolder | null = null;
 
   return async (before) => {
-    const run: Look = {
+    const run: ScanRun = {
       ...{ maxFolders, before, closed: new Set(), folders: new Set(), entries: [], newFolders: [], looked: 0 },
     };
     const folder = openFolder(root);
     try {
-      known = await visit(run, folder, { path: '', depth: 0, isInNew: false }, known);
+      known = await scanFolder(run, folder, { path: '', depth: 0, isInNew: false }, known);
     } finally {
       closeSync(folder);
     }

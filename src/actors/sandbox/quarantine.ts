@@ -2,9 +2,10 @@ import { closeSync, renameSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../machines/message-of.ts';
+import { hasCode } from '../files/error-code.ts';
 import { look, openFolder, openFolderIn, within } from '../workspace/handles.ts';
-import { removeTree as removeFolder } from '../workspace/removal.ts';
-import { type CopyBudget, copyTree, makeChangeable, removeTree } from './copy-tree.ts';
+import { removeTree } from '../workspace/removal.ts';
+import { type CopyBudget, copyTree, makeChangeable, removeTreeIn } from './copy-tree.ts';
 
 /** Protected paths that a command made and that were moved away. */
 export interface Quarantined {
@@ -22,7 +23,6 @@ const keptFolders = 100;
 const fullBudget = (): CopyBudget => ({ bytes: 1024 ** 3, entries: 100_000 });
 const latin1Of = (text: string): string => Buffer.from(text).toString('latin1');
 const utf8Of = (latin1: string): string => Buffer.from(latin1, 'latin1').toString();
-const codeOf = (error: unknown): unknown => (error instanceof Error && 'code' in error ? error.code : null);
 
 /** Opens the parent folder part by part; a link on the way is an error. */
 const openParent = (root: number, path: string): number => {
@@ -57,9 +57,9 @@ const moveFrom = async (
   try {
     renameSync(within(parent, name), within(into.handle, as));
   } catch (error) {
-    if (codeOf(error) !== 'EXDEV') throw error;
+    if (!hasCode(error, 'EXDEV')) throw error;
     await copyTree(parent, name, `${latin1Of(into.path)}/${as}`, left);
-    await removeTree(parent, name);
+    await removeTreeIn(parent, name);
   }
 };
 
@@ -70,7 +70,7 @@ const removeOldFolders = async (folder: string): Promise<void> => {
     names.map(async (name) => ({ name, at: (await stat(join(folder, name)).catch(() => null))?.mtimeMs ?? 0 })),
   );
   const old = ages.sort((a, b) => b.at - a.at).slice(keptFolders);
-  for (const { name } of old) await removeFolder(join(folder, name)).catch(() => {});
+  for (const { name } of old) await removeTree(join(folder, name)).catch(() => {});
 };
 
 const makeQuarantineFolder = async (folder: string): Promise<string> => {

@@ -2,7 +2,7 @@ import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../machines/message-of.ts';
 import { linkPlaces } from './link-places.ts';
-import { createScanner, entryOf, type ProtectedEntry, type Scan } from './protected-scan.ts';
+import { createScanner, type ProtectedEntry, protectedEntryAt, type Scan } from './protected-scan.ts';
 import { moveToQuarantine, nothingQuarantined, type Quarantined } from './quarantine.ts';
 
 /** Protects a folder that agents share with the user, around one command. */
@@ -42,7 +42,7 @@ const isNotUtf8 = (path: string): boolean => {
 };
 const pathText = (path: string): string => Buffer.from(path, 'latin1').toString();
 
-const isSame = (one: ProtectedEntry | undefined, { kind, id, target }: ProtectedEntry): boolean =>
+const isSameEntry = (one: ProtectedEntry | undefined, { kind, id, target }: ProtectedEntry): boolean =>
   one?.kind === kind && (kind === 'link' ? one.target === target : one.id === id);
 
 /**
@@ -50,13 +50,13 @@ const isSame = (one: ProtectedEntry | undefined, { kind, id, target }: Protected
  * link from before the command: up to the first entry that the command made.
  */
 const entriesBehind = (root: string, link: ProtectedEntry, before: ReadonlyMap<string, ProtectedEntry> | null) => {
-  if (link.kind !== 'link' || (before !== null && !isSame(before.get(link.path), link))) return [];
+  if (link.kind !== 'link' || (before !== null && !isSameEntry(before.get(link.path), link))) return [];
   const found: ProtectedEntry[] = [];
   for (const path of linkPlaces(root, pathText(link.path))) {
-    const entry = entryOf(root, path);
+    const entry = protectedEntryAt(root, path);
     if (entry === null) break;
     found.push(entry);
-    if (before !== null && !isSame(before.get(entry.path), entry)) break;
+    if (before !== null && !isSameEntry(before.get(entry.path), entry)) break;
   }
   return found;
 };

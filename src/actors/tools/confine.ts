@@ -1,5 +1,6 @@
 import { lstat, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { codeOf } from '../files/error-code.ts';
 import { linksIn, placesOfLinks } from '../sandbox/link-places.ts';
 import { type Protection, protectionOf } from '../sandbox/protected-paths.ts';
 
@@ -36,9 +37,6 @@ const reasonsByCode: Readonly<Record<string, string>> = {
   ENXIO: 'is not a regular file',
 };
 
-export const systemErrorCode = (error: unknown): string | null =>
-  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null;
-
 export const refusePath = (path: string, reason: string): { readonly ok: false; readonly text: string } => ({
   ok: false,
   text: `${path.replaceAll('\0', '\\0')} ${reason}`,
@@ -46,7 +44,7 @@ export const refusePath = (path: string, reason: string): { readonly ok: false; 
 
 /** `path` is as the model gave it. */
 export const refuseForError = (path: string, error: unknown): { readonly ok: false; readonly text: string } => {
-  const code = systemErrorCode(error);
+  const code = codeOf(error);
   return refusePath(path, (code && reasonsByCode[code]) ?? `cannot be used (${code ?? String(error)})`);
 };
 
@@ -69,7 +67,7 @@ const realpathOfExisting = async (path: string): Promise<string> => {
   try {
     return await realpath(path);
   } catch (error) {
-    if (systemErrorCode(error) !== 'ENOENT' || path === dirname(path)) throw error;
+    if (codeOf(error) !== 'ENOENT' || path === dirname(path)) throw error;
     if (await isLink(path)) throw Object.assign(new Error('symlink to nowhere'), { code: 'ELOOP' });
     return join(await realpathOfExisting(dirname(path)), basename(path));
   }

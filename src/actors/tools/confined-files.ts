@@ -2,15 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import {
-  type Access,
-  type Checked,
-  type InsidePath,
-  locate,
-  refuseForError,
-  refusePath,
-  systemErrorCode,
-} from './confine.ts';
+import { hasCode } from '../files/error-code.ts';
+import { type Access, type Checked, type InsidePath, locate, refuseForError, refusePath } from './confine.ts';
 
 export const maxFileBytes = 10 * 1024 * 1024;
 
@@ -34,7 +27,7 @@ const ensureFolder = async (path: string): Promise<void> => {
   try {
     await mkdir(path);
   } catch (error) {
-    if (systemErrorCode(error) !== 'EEXIST') throw error;
+    if (!hasCode(error, 'EEXIST')) throw error;
   }
 };
 
@@ -111,12 +104,12 @@ interface Existing {
   readonly mode: number;
 }
 
-const lookAt = async (entry: string): Promise<Existing | null> => {
+const existingAt = async (entry: string): Promise<Existing | null> => {
   try {
     const stat = await lstat(entry);
     return { isFile: stat.isFile(), mode: stat.mode & 0o777 };
   } catch (error) {
-    if (systemErrorCode(error) === 'ENOENT') return null;
+    if (hasCode(error, 'ENOENT')) return null;
     throw error;
   }
 };
@@ -145,7 +138,7 @@ const replaceFile = async (folder: Folder, name: string, data: string | Buffer, 
   await folder.handle.sync();
 };
 
-export interface Written {
+export interface WrittenFile {
   readonly created: boolean;
   readonly note: string;
 }
@@ -161,12 +154,12 @@ export const writeInside = async (
   path: string,
   data: string | Buffer,
   access: Exclude<Access, 'read'> = 'write',
-): Promise<Checked<Written>> => {
+): Promise<Checked<WrittenFile>> => {
   const located = await locate(root, path, access);
   if (!located.ok) return located;
   try {
     return await inFolderOf({ root, place: located.value, create: true }, async (folder, name) => {
-      const before = await lookAt(pathInFolder(folder, name));
+      const before = await existingAt(pathInFolder(folder, name));
       if (before?.isFile === false) return refusePath(path, 'is not a regular file');
       await replaceFile(folder, name, data, before?.mode ?? null);
       return { ok: true, value: { created: before === null, note: protectionNote(located.value) } };

@@ -6,13 +6,13 @@ import type { GitDirs } from './git-dirs.ts';
 import { isPresent } from './plain.ts';
 import { plainFolder } from './plain-folder.ts';
 import type { Removals } from './removals.ts';
-import { type Change, indexRecords } from './snapshot-job.ts';
+import { type IndexChange, indexRecords } from './snapshot-job.ts';
 import type { AttemptPlaces } from './work-records.ts';
 
 export interface NewFolder {
   readonly start: string;
   readonly branch: string;
-  readonly instead: readonly Change[];
+  readonly instead: readonly IndexChange[];
   readonly projectRoot: string;
   /** Paths to copy that git does not track, relative to the project. */
   readonly copies: readonly string[];

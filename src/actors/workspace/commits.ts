@@ -114,9 +114,12 @@ export const moveBranch = async (
   return git(['update-ref', '--no-deref', ...change]);
 };
 
+/** The mode of a file that a side does not have. */
+export const noFile = '000000';
+
 export interface FileChange {
   readonly path: string;
-  /** Octal file modes; 000000 for no file. */
+  /** Octal file modes, or `noFile`. */
   readonly from: string;
   readonly to: string;
   readonly fromOid: string;

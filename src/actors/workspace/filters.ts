@@ -20,7 +20,7 @@ const bwrap = '/usr/bin/bwrap';
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** With bubblewrap: no network, and only its own store is writable. */
-const held = (command: string, writable: readonly string[]): string => {
+const confined = (command: string, writable: readonly string[]): string => {
   if (!existsSync(bwrap)) return command;
   const binds = writable.flatMap((path) => ['--bind', quoted(path), quoted(path)]);
   return [
@@ -43,8 +43,8 @@ export const filterFlags = async (dirs: GitDirs, allowed: readonly string[]): Pr
   if (!(await lstat(link).catch(() => null))) await symlink(store, link);
   return names.flatMap((name) =>
     [
-      `filter.${name}.clean=${held(commands[name].clean, [store, dirs.userGitDir])}`,
-      `filter.${name}.smudge=${held(commands[name].smudge, [store, dirs.userGitDir])}`,
+      `filter.${name}.clean=${confined(commands[name].clean, [store, dirs.userGitDir])}`,
+      `filter.${name}.smudge=${confined(commands[name].smudge, [store, dirs.userGitDir])}`,
       `filter.${name}.required=true`,
     ].flatMap((setting) => ['-c', setting]),
   );

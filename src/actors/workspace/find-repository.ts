@@ -5,9 +5,9 @@ import { hookFolders } from './hooks-folder.ts';
 import { objectStore } from './object-store.ts';
 import { isPlain, isPresent, plainText, requirePlainEntries } from './plain.ts';
 import type { Repository } from './repository.ts';
-import { carriedOf, formatOf, readSettings, refuseUnsupported } from './repository-config.ts';
+import { carriedOf, formatOf, readGitSettings, refuseUnsupported } from './repository-config.ts';
 
-interface Place {
+interface RepositoryDirs {
   readonly gitDir: string;
   readonly commonDir: string;
 }
@@ -22,10 +22,10 @@ const topOf = async (folder: string): Promise<string | null> => {
 const pointer = /^gitdir: ([^\n]+)\n?$/;
 
 /**
- * The place of a linked working tree (git worktree) or submodule. Accepted only when the other side
+ * The directories of a linked working tree (git worktree) or submodule. Accepted only when the other side
  * names this very folder and lies where git puts it.
  */
-const linkedPlace = async (top: string, text: string): Promise<Place> => {
+const linkedDirs = async (top: string, text: string): Promise<RepositoryDirs> => {
   const [, target] = pointer.exec(text) ?? [];
   const file = join(top, '.git');
   if (target === undefined) throw new GitError(`${file} is neither a repository nor a pointer to one`);
@@ -45,7 +45,7 @@ const linkedPlace = async (top: string, text: string): Promise<Place> => {
   );
 };
 
-const placeOf = async (top: string): Promise<Place | null> => {
+const repositoryDirsOf = async (top: string): Promise<RepositoryDirs | null> => {
   const path = join(top, '.git');
   const stat = await lstat(path);
   if (stat.isDirectory()) {
@@ -55,7 +55,7 @@ const placeOf = async (top: string): Promise<Place | null> => {
     return { gitDir: path, commonDir: path };
   }
   const text = await plainText(path);
-  return text === '' || text === null ? null : linkedPlace(top, text);
+  return text === '' || text === null ? null : linkedDirs(top, text);
 };
 
 const requireOwner = async (path: string): Promise<void> => {
@@ -66,7 +66,7 @@ const requireOwner = async (path: string): Promise<void> => {
     );
 };
 
-const requirePlainParts = async ({ gitDir, commonDir }: Place): Promise<void> => {
+const requirePlainParts = async ({ gitDir, commonDir }: RepositoryDirs): Promise<void> => {
   const inCommon = ['config', 'packed-refs', 'shallow'].map((name) => isPlain(join(commonDir, name), 'file'));
   const own = ['HEAD', 'index', 'config.worktree'].map((name) => isPlain(join(gitDir, name), 'file'));
   const folders = ['objects', 'refs', 'logs'].map((name) => isPlain(join(commonDir, name), 'folder'));
@@ -83,14 +83,14 @@ export const findRepository = async (program: string, projectRoot: string): Prom
   const project = await realpath(projectRoot);
   const top = await topOf(project);
   if (top === null) return null;
-  const place = await placeOf(top);
-  if (place === null) return null;
-  const { gitDir, commonDir } = place;
+  const dirs = await repositoryDirsOf(top);
+  if (dirs === null) return null;
+  const { gitDir, commonDir } = dirs;
   for (const path of [top, join(top, '.git'), gitDir, commonDir]) await requireOwner(path);
-  await requirePlainParts(place);
+  await requirePlainParts(dirs);
   const [common, own] = await Promise.all([
-    readSettings(program, join(commonDir, 'config')),
-    readSettings(program, join(gitDir, 'config.worktree')),
+    readGitSettings(program, join(commonDir, 'config')),
+    readGitSettings(program, join(gitDir, 'config.worktree')),
   ]);
   const settings = new Map([...common, ...own]);
   await refuseUnsupported(settings, gitDir, top);

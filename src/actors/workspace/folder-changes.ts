@@ -1,5 +1,6 @@
 import { closeSync } from 'node:fs';
 import { join } from 'node:path';
+import { hasCode } from '../files/error-code.ts';
 import { type Blob, blobOf, contentOf, keepBlob, nameOf, readBlob } from './blobs.ts';
 import { createGit, type Git } from './git.ts';
 import { openBelow, openFolder, readLinkIn, withFile } from './handles.ts';
@@ -9,7 +10,7 @@ import { type Form, formsOf, hasLineEnds, withoutReturns } from './kept-forms.ts
 import { asPointer } from './large-files.ts';
 import { shownName } from './names.ts';
 import { unlockWay } from './removal.ts';
-import type { Change, SnapshotJob } from './snapshot-job.ts';
+import type { IndexChange, SnapshotJob } from './snapshot-job.ts';
 import { type Candidate, isGone, walk } from './walk.ts';
 
 export interface Reading {
@@ -43,7 +44,7 @@ interface Found {
 }
 
 const createKeeper = ({ objects, format, largeFiles }: SnapshotJob, note: (text: string) => void) => {
-  const changes: Change[] = [];
+  const changes: IndexChange[] = [];
   const inOtherForm = new Map<string, Pick<Found, 'mode' | 'before'>>();
   const oidOf = ({ mode, blob, before }: Found): string | null => {
     const oid = nameOf(blob, format);
@@ -111,7 +112,7 @@ const keepInOtherForm = async (
 export const findChanges = async (
   job: SnapshotJob,
   { index, git, note, checkpoint, signal }: Reading,
-): Promise<readonly Change[]> => {
+): Promise<readonly IndexChange[]> => {
   const keeper = createKeeper(job, note);
   let bytesLeft = saveMiB * mebibyte;
 
@@ -128,9 +129,9 @@ export const findChanges = async (
         if (blob !== null) keeper.take({ path, mode: modeOf(candidate), blob, before }, held);
       }
     } catch (error) {
-      const { code, syscall } = error as NodeJS.ErrnoException;
       if (isGone(error)) return;
-      if (syscall !== 'open' || (code !== 'EACCES' && code !== 'EPERM')) throw error;
+      const isShut = hasCode(error, 'EACCES', 'EPERM') && 'syscall' in error && error.syscall === 'open';
+      if (!isShut) throw error;
       leaveOut('it cannot be read');
     }
   };

@@ -83,7 +83,7 @@ const logsOf = async ({ gitDir, commonDir }: Repository): Promise<readonly (read
   return [...(hasRefs ? [['logs/refs', refs] as const] : []), ...(hasHead ? [['logs/HEAD', head] as const] : [])];
 };
 
-const build = async (dir: string, commonDir: string, { files, links }: DirContent): Promise<void> => {
+const buildGitDir = async (dir: string, commonDir: string, { files, links }: DirContent): Promise<void> => {
   await mkdir(join(dir, 'info'), { recursive: true, mode: 0o700 });
   await mkdir(join(dir, 'logs'));
   const shared = ['objects', 'refs', 'packed-refs'].map((name) => [name, join(commonDir, name)] as const);
@@ -102,7 +102,7 @@ export const readHead = async (gitDir: string): Promise<string> => {
 
 const saysSomething = (rules: string): boolean => /^[^#\r\n]/m.test(rules);
 
-const contentOf = async (repository: Repository, head: string) => {
+const gitDirContent = async (repository: Repository, head: string) => {
   const { commonDir } = repository;
   const textOf = async (...path: readonly string[]): Promise<string> =>
     (await plainText(join(commonDir, ...path))) ?? '';
@@ -132,11 +132,11 @@ export const withGitDirs = async <Result>(
   work: (dirs: GitDirs) => Promise<Result>,
 ): Promise<Result> => {
   const head = await readHead(repository.gitDir);
-  const { strict, user, ...rules } = await contentOf(repository, head);
+  const { strict, user, ...rules } = await gitDirContent(repository, head);
   const key = JSON.stringify([folder, repository.commonDir, strict, user]);
   const made = await takeUse(folder, key, async (dir) => {
-    await build(join(dir, 'git'), repository.commonDir, strict);
-    await build(join(dir, 'user-git'), repository.commonDir, user);
+    await buildGitDir(join(dir, 'git'), repository.commonDir, strict);
+    await buildGitDir(join(dir, 'user-git'), repository.commonDir, user);
   });
   const [gitDir, userGitDir] = [join(made.dir, 'git'), join(made.dir, 'user-git')];
   try {

@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import { type FileChange, findObjects } from './commits.ts';
+import { type FileChange, findObjects, noFile } from './commits.ts';
 import { required } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { foldersOf, looksLikeGit, shownName } from './names.ts';
@@ -20,7 +20,6 @@ export interface Stopped {
   readonly files: readonly string[];
 }
 
-const nothing = '000000';
 const link = '120000';
 const gitlink = '160000';
 export const stop = (why: string, files: readonly string[] = []): Stopped => ({ why, files });
@@ -53,7 +52,7 @@ const newRepositories = async (
   { head, target }: { readonly head: string; readonly target: string },
   changes: readonly FileChange[],
 ): Promise<readonly string[]> => {
-  const added = new Set(changes.filter(({ from }) => from === nothing).map(({ path }) => path));
+  const added = new Set(changes.filter(({ from }) => from === noFile).map(({ path }) => path));
   const parts = [...added, ...foldersOf(added)].map((path) => path.replace(/\/$/, ''));
   const isPart = (path: string): boolean => repositoryParts.some((part) => part === posix.basename(path));
   const folders = [...new Set(parts.filter(isPart).map((path) => path.slice(0, path.lastIndexOf('/') + 1)))];
@@ -109,7 +108,7 @@ export const findObstacle = async (
   if (taken.length > 0) return stop('the project folder has files of yours at the same paths', taken.map(shownName));
   const absent: FileChange[] = [];
   for (const change of changes)
-    if (change.from !== nothing && change.to !== nothing && !(await isPresent(atTop(dirs, change.path))))
+    if (change.from !== noFile && change.to !== noFile && !(await isPresent(atTop(dirs, change.path))))
       absent.push(change);
   if (absent.length > 0) return stop('you deleted files that the work changed', shown(absent));
   return null;

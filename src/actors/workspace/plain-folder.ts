@@ -1,4 +1,5 @@
 import { closeSync, mkdirSync, realpathSync } from 'node:fs';
+import { hasCode } from '../files/error-code.ts';
 import { handlePath, openBelow, openFolder, openFolderIn, within } from './handles.ts';
 import { isGone } from './walk.ts';
 
@@ -9,7 +10,7 @@ const makeBelow = (folder: number, path: string): number => {
     try {
       mkdirSync(within(open, part), { mode: 0o755 });
     } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) {
+      if (!hasCode(error, 'EEXIST')) {
         closeSync(open);
         throw error;
       }

@@ -1,16 +1,17 @@
 import { lstat, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isMissing } from '../files/error-code.ts';
 import { GitError } from './git.ts';
 
-export type Kind = 'file' | 'folder';
+export type PlainKind = 'file' | 'folder';
 
-const kindOf = async (path: string): Promise<Kind | 'other' | null> => {
+const kindOf = async (path: string): Promise<PlainKind | 'other' | null> => {
   try {
     const stat = await lstat(path);
     if (stat.isFile()) return 'file';
     return stat.isDirectory() ? 'folder' : 'other';
   } catch (error) {
-    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return null;
+    if (isMissing(error)) return null;
     throw error;
   }
 };
@@ -26,7 +27,7 @@ const notPlain = (path: string): GitError =>
   new GitError(`${path} is not a plain file or folder; nothing was read or written there`);
 
 /** @throws GitError when something of another kind is there, such as a link or a pipe */
-export const isPlain = async (path: string, kind: Kind): Promise<boolean> => {
+export const isPlain = async (path: string, kind: PlainKind): Promise<boolean> => {
   const found = await kindOf(path);
   if (found !== null && found !== kind) throw notPlain(path);
   return found === kind;

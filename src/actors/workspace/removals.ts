@@ -3,12 +3,10 @@ import { mkdirSync, renameSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { messageOf } from '../../machines/message-of.ts';
+import { hasCode } from '../files/error-code.ts';
 import { isPresent } from './plain.ts';
 import { unlock } from './removal.ts';
 import { removeInThread } from './snapshots.ts';
-
-const hasCode = (error: unknown, ...codes: readonly string[]): boolean =>
-  error instanceof Error && 'code' in error && codes.includes(String(error.code));
 
 /** Moves folders out of the way at once and removes them in a thread, so that nobody waits. */
 export const createRemovals = (folder: string) => {

@@ -4,13 +4,13 @@ import type { ObjectFormat } from './blobs.ts';
 import { createGit, GitError, required } from './git.ts';
 import { plainText } from './plain.ts';
 
-export type Settings = ReadonlyMap<string, string>;
+export type GitSettings = ReadonlyMap<string, string>;
 
-const known = new Map<string, Settings>();
+const known = new Map<string, GitSettings>();
 const mostKnown = 20;
 
 /** Reads a configuration file as data, without includes. The last value of a key counts. */
-export const readSettings = async (program: string, file: string): Promise<Settings> => {
+export const readGitSettings = async (program: string, file: string): Promise<GitSettings> => {
   const input = (await plainText(file)) ?? '';
   if (input === '') return new Map();
   const before = known.get(input);
@@ -32,7 +32,7 @@ export const readSettings = async (program: string, file: string): Promise<Setti
 const carriedKeys = ['autocrlf', 'eol', 'filemode', 'symlinks', 'ignorecase', 'precomposeunicode'];
 const carriedValue = /^(true|false|input|lf|crlf|native)$/i;
 
-export const carriedOf = (settings: Settings): readonly (readonly [string, string])[] =>
+export const carriedOf = (settings: GitSettings): readonly (readonly [string, string])[] =>
   carriedKeys.flatMap((key) => {
     const value = settings.get(`core.${key}`);
     return value !== undefined && carriedValue.test(value) ? [[`core.${key}`, value] as const] : [];
@@ -46,14 +46,14 @@ const knownExtensions = new Set([
   'extensions.compatobjectformat',
 ]);
 
-export const formatOf = (settings: Settings): ObjectFormat => {
+export const formatOf = (settings: GitSettings): ObjectFormat => {
   const format = settings.get('extensions.objectformat') ?? 'sha1';
   if (format === 'sha1' || format === 'sha256') return format;
   throw new GitError(`this repository uses the object format ${format}, which is not supported`);
 };
 
 /** @throws GitError with a way out for settings that agents cannot work with */
-export const refuseUnsupported = async (settings: Settings, gitDir: string, top: string): Promise<void> => {
+export const refuseUnsupported = async (settings: GitSettings, gitDir: string, top: string): Promise<void> => {
   const keys = [...settings.keys()];
   if (
     keys.some((key) => /^remote\..*\.(promisor|partialclonefilter)$/.test(key)) ||

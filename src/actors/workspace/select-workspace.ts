@@ -23,13 +23,13 @@ export interface WorkspaceOptions {
   readonly sandbox?: () => { readonly ok: boolean; readonly detail: string };
 }
 
-const wayOut = 'to run agents as you, in your own folder, set sandbox.mode: off and workspace.mode: shared';
+const unconfinedAdvice = 'to run agents as you, in your own folder, set sandbox.mode: off and workspace.mode: shared';
 
-const refusalOf = ({ mode, sandboxed = true, sandbox }: WorkspaceOptions): string | null => {
+const confinementProblem = ({ mode, sandboxed = true, sandbox }: WorkspaceOptions): string | null => {
   const held = sandboxed ? sandbox?.() : undefined;
-  if (held?.ok === false) return `agents cannot be confined on this machine: ${held.detail}; ${wayOut}`;
+  if (held?.ok === false) return `agents cannot be confined on this machine: ${held.detail}; ${unconfinedAdvice}`;
   if (mode === 'worktree' && !hasHandles())
-    return `agents cannot be confined on this machine: it has no /proc/self/fd; ${wayOut}`;
+    return `agents cannot be confined on this machine: it has no /proc/self/fd; ${unconfinedAdvice}`;
   return null;
 };
 
@@ -59,7 +59,7 @@ const refusing = (workspace: Workspace, refusal: () => string | null): Workspace
 /** A worktree for each attempt, or, if the user says so, the project's folder for all. */
 export const chooseWorkspace = async (options: WorkspaceOptions): Promise<Workspace> => {
   const { mode, projectRoot, folder, copies, environment, filters = [], sandboxed = true } = options;
-  const refusal = (): string | null => refusalOf(options);
+  const refusal = (): string | null => confinementProblem(options);
   if (mode === 'shared') return refusing(createSharedWorkspace({ projectRoot, sandboxed }), refusal);
   const program = findGit(environment['PATH'] ?? '');
   const description = await describe(program, options);

@@ -29,10 +29,10 @@ export interface SnapshotJob {
   /** Places (latin1) that are held because a link with a held name leads there. */
   readonly heldPlaces: readonly string[];
   /** Changes of the start commit that the folder began without. */
-  readonly carried: readonly Change[];
+  readonly carried: readonly IndexChange[];
 }
 
-export interface Change {
+export interface IndexChange {
   readonly path: string;
   readonly to: { readonly mode: string; readonly oid: string } | null;
 }
@@ -42,7 +42,7 @@ export interface Snapshot {
   readonly notes: readonly string[];
 }
 
-export const indexRecords = (changes: readonly Change[], format: ObjectFormat): Buffer => {
+export const indexRecords = (changes: readonly IndexChange[], format: ObjectFormat): Buffer => {
   const zeros = '0'.repeat(format === 'sha256' ? 64 : 40);
   const lines = changes.map(({ path, to }) => `${to === null ? `0 ${zeros}` : `${to.mode} ${to.oid}`}\t${path}\0`);
   return Buffer.from(lines.join(''), 'latin1');

@@ -42,7 +42,7 @@ const remove = async ({ id, remove: path }: AskedToRemove): Promise<Told> => {
   return { id, removed: true };
 };
 
-const failureOf = (id: number, error: unknown): Told => ({
+const failedAnswer = (id: number, error: unknown): Told => ({
   id,
   failure: { message: messageOf(error), isGit: error instanceof GitError },
 });
@@ -51,5 +51,5 @@ parentPort?.on('message', (asked: Asked | AskedToRemove | { readonly abort: numb
   if ('abort' in asked) return running.get(asked.abort)?.abort();
   const { id } = asked;
   const answer = 'remove' in asked ? remove(asked) : run(asked);
-  void answer.catch((error: unknown) => failureOf(id, error)).then((told) => parentPort?.postMessage(told));
+  void answer.catch((error: unknown) => failedAnswer(id, error)).then((told) => parentPort?.postMessage(told));
 });

@@ -5,14 +5,14 @@ import { findChanges } from './folder-changes.ts';
 import { createGit, type Git, GitError, required, requiredLine } from './git.ts';
 import { readIndex } from './index-file.ts';
 import { shownName } from './names.ts';
-import { type Change, indexRecords, type Snapshot, type SnapshotJob } from './snapshot-job.ts';
+import { type IndexChange, indexRecords, type Snapshot, type SnapshotJob } from './snapshot-job.ts';
 
 const mostNotes = 50;
 const atMostMs = 120_000;
 
 const putInto = async (
   git: Git,
-  changes: readonly Change[],
+  changes: readonly IndexChange[],
   format: ObjectFormat,
   refused: (path: string) => void,
 ): Promise<void> => {

@@ -17,16 +17,16 @@ const idleMs = 10_000;
 /** Several, so that a large folder delays no other one. */
 const mostThreads = 4;
 
-type Answer = Exclude<Told, { readonly failure: unknown }>;
+type WorkerAnswer = Exclude<Told, { readonly failure: unknown }>;
 
-interface Waiting {
-  readonly resolve: (answer: Answer) => void;
+interface Asker {
+  readonly resolve: (answer: WorkerAnswer) => void;
   readonly reject: (error: Error) => void;
 }
 
 interface Thread {
   readonly worker: Worker;
-  readonly waiting: Map<number, Waiting>;
+  readonly waiting: Map<number, Asker>;
   idle?: NodeJS.Timeout;
 }
 
@@ -35,7 +35,7 @@ let lastId = 0;
 
 const startThread = (): Thread => {
   const worker = new Worker(workerFile(), { execArgv: [] });
-  const waiting = new Map<number, Waiting>();
+  const waiting = new Map<number, Asker>();
   const own: Thread = { worker, waiting };
   const forget = (): void => {
     threads = threads.filter((thread) => thread !== own);
@@ -74,11 +74,11 @@ const takeThread = (): Thread => {
 
 const ask = (
   asked: (id: number) => Asked | AskedToRemove,
-): { readonly id: number; readonly worker: Worker; readonly answer: Promise<Answer> } => {
+): { readonly id: number; readonly worker: Worker; readonly answer: Promise<WorkerAnswer> } => {
   const { worker, waiting } = takeThread();
   lastId += 1;
   const id = lastId;
-  const answer = new Promise<Answer>((resolve, reject) => {
+  const answer = new Promise<WorkerAnswer>((resolve, reject) => {
     waiting.set(id, { resolve, reject });
     worker.ref();
     worker.postMessage(asked(id));

@@ -1,12 +1,12 @@
 import type { StartConflict } from '../../machines/agent-context.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
-import { changesBetween, commitTree, contains, mergeTrees } from './commits.ts';
+import { changesBetween, commitTree, contains, mergeTrees, noFile } from './commits.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { textOf } from './names.ts';
 import { obeyedIn } from './obeyed-places.ts';
 import { repositoryMade, type Stopped, stop } from './obstacles.ts';
-import type { Change } from './snapshot-job.ts';
+import type { IndexChange } from './snapshot-job.ts';
 import type { RepositoryAtHead } from './stores.ts';
 import type { WorkRecord, WorkRecords } from './work-records.ts';
 
@@ -25,7 +25,7 @@ const included = ({ task_id, attempt, commit, includes }: Work): WorkRecord['inc
   { task_id, attempt, commit },
 ];
 
-const mergeWork = async (
+const mergeIntoStart = async (
   dirs: GitDirs,
   commit: string,
   work: Work,
@@ -46,7 +46,7 @@ const addWork = async (
   work: Work,
   signal: AbortSignal | undefined,
 ): Promise<string | Stopped> => {
-  const target = await mergeWork(dirs, commit, work, signal);
+  const target = await mergeIntoStart(dirs, commit, work, signal);
   if (typeof target !== 'string') return target;
   const changes = await changesBetween(dirs, head, target, signal);
   return (await repositoryMade(dirs, { head, target }, changes)) ?? target;
@@ -90,12 +90,10 @@ export const startOf = async (
 
 export interface Withheld {
   /** The paths as the user's own branch has them: the folder begins with these. */
-  readonly instead: readonly Change[];
+  readonly instead: readonly IndexChange[];
   /** The same paths as the start commit has them. */
-  readonly withheld: readonly Change[];
+  readonly withheld: readonly IndexChange[];
 }
-
-const none = '000000';
 
 /**
  * Changes to protected paths that no person has merged. Earlier work may have made them, so no
@@ -105,9 +103,9 @@ export const findWithheld = async ({ dirs, head }: RepositoryAtHead, start: stri
   if (start === head) return { instead: [], withheld: [] };
   const isObeyed = await obeyedIn(dirs, head);
   const changes = (await changesBetween(dirs, head, start)).filter(({ path }) => isObeyed(textOf(path)));
-  const side = (path: string, mode: string, oid: string): Change => ({
+  const side = (path: string, mode: string, oid: string): IndexChange => ({
     path,
-    to: mode === none ? null : { mode, oid },
+    to: mode === noFile ? null : { mode, oid },
   });
   return {
     instead: changes.map(({ path, from, fromOid }) => side(path, from, fromOid)),

@@ -1,24 +1,19 @@
 import type { Stats } from 'node:fs';
 import { copyFile, lstat, mkdir, readFile, readlink, rm, rmdir, symlink, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { changesBetween, type FileChange } from './commits.ts';
+import { isMissing } from '../files/error-code.ts';
+import { changesBetween, type FileChange, noFile } from './commits.ts';
 import { required } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { foldersOf, shownName } from './names.ts';
 import type { UpdatePlaces, UpdateRecord } from './update-record.ts';
 import { atTop } from './users-files.ts';
 
-const nothing = '000000';
-const absent = ['ENOENT', 'ENOTDIR'];
-
-const hasCode = (error: unknown, codes: readonly string[]): boolean =>
-  error instanceof Error && 'code' in error && codes.includes(String(error.code));
-
 const below = (folder: string, path: string): Buffer => Buffer.from(`${folder}/${path}`, 'latin1');
 
 const statOf = async (path: Buffer): Promise<Stats | null> =>
   lstat(path).catch((error: unknown) => {
-    if (hasCode(error, absent)) return null;
+    if (isMissing(error)) return null;
     throw error;
   });
 
@@ -97,7 +92,7 @@ export const undoUpdate = async (
   const [before, after] = [join(places.folder, 'before'), join(places.folder, 'after')];
   const changes = await changesBetween(dirs, head, target);
   const pathsWith = (mode: (change: FileChange) => string): readonly string[] =>
-    changes.filter((change) => mode(change) !== nothing).map(({ path }) => path);
+    changes.filter((change) => mode(change) !== noFile).map(({ path }) => path);
   const [paths, newPaths] = [pathsWith(({ from }) => from), pathsWith(({ to }) => to)];
   await writeOut(dirs, before, head, paths, flags);
   await writeOut(dirs, after, target, newPaths, flags);

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { writeFileAtomically } from '../files/atomic-write.ts';
 import { isPlain } from './plain.ts';
 
-const recordSchema = z.strictObject({
+const updateRecordSchema = z.strictObject({
   kind: z.enum(['project', 'own']),
   /** The content of HEAD, and the commits before and after. */
   head_text: z.string(),
@@ -20,7 +20,7 @@ const recordSchema = z.strictObject({
  * A running update of the user's files. It is on disk before the first file changes, and removed
  * after the last.
  */
-export type UpdateRecord = z.infer<typeof recordSchema>;
+export type UpdateRecord = z.infer<typeof updateRecordSchema>;
 
 export interface UpdatePlaces {
   readonly folder: string;
@@ -39,7 +39,7 @@ const bytesAt = async (file: string): Promise<Buffer | null> => ((await isPlain(
 
 export const readUpdate = async (places: UpdatePlaces): Promise<UpdateRecord | null> => {
   const text = await readFile(fileOf(places), 'utf8').catch(() => null);
-  return text === null ? null : recordSchema.parse(JSON.parse(text));
+  return text === null ? null : updateRecordSchema.parse(JSON.parse(text));
 };
 
 const hashOf = (bytes: Buffer | null): string | null =>

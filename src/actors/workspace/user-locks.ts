@@ -15,16 +15,16 @@ export const requirePlainLogs = async ({ repository }: GitDirs, branch: string):
       throw new GitError(`${path} is not a plain file or folder; nothing was read or written there`);
 };
 
-const ours = /^agent-server (\d+)$/;
+const lockText = /^agent-server (\d+)$/;
 
 /** The locks of this process: an old lock may name the same process id. */
-const held = new Set<string>();
+const ownLocks = new Set<string>();
 
 /** True for a lock of ours whose process is gone. */
 const isDead = async (file: string): Promise<boolean> => {
   const isFile = await isPlain(file, 'file').catch(() => false);
-  const holder = isFile ? ours.exec(await readFile(file, 'utf8'))?.[1] : undefined;
-  if (holder === undefined || held.has(file)) return false;
+  const holder = isFile ? lockText.exec(await readFile(file, 'utf8'))?.[1] : undefined;
+  if (holder === undefined || ownLocks.has(file)) return false;
   return Number(holder) === process.pid || !isAlive(Number(holder));
 };
 
@@ -46,12 +46,12 @@ const whileLocked = async <Result>(file: string, work: () => Promise<Result>): P
   } catch (error) {
     throw new GitError(`${file} is locked by another git process; try again when it has finished`, { cause: error });
   }
-  held.add(file);
+  ownLocks.add(file);
   try {
     return await work();
   } finally {
     await unlink(file).catch(() => {});
-    held.delete(file);
+    ownLocks.delete(file);
   }
 };
 

@@ -1,22 +1,22 @@
 import { lstat, readdir } from 'node:fs/promises';
-import type { FileChange } from './commits.ts';
+import { isMissing } from '../files/error-code.ts';
+import { type FileChange, noFile } from './commits.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { foldersOf } from './names.ts';
 
-const nothing = '000000';
 /** The most entries that a merge checks in a folder that the work replaces. */
 const entriesAtMost = 100_000;
 
-type Kind = 'folder' | 'other' | null;
+type Occupant = 'folder' | 'other' | null;
 
 export const atTop = ({ repository }: GitDirs, path: string): Buffer =>
   Buffer.from(`${repository.top}/${path}`, 'latin1');
 
-const kindAt = async (dirs: GitDirs, path: string): Promise<Kind> => {
+const kindAt = async (dirs: GitDirs, path: string): Promise<Occupant> => {
   try {
     return (await lstat(atTop(dirs, path))).isDirectory() ? 'folder' : 'other';
   } catch (error) {
-    if (error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return null;
+    if (isMissing(error)) return null;
     throw error;
   }
 };
@@ -41,7 +41,7 @@ const keptIn = async (dirs: GitDirs, top: string, removed: ReadonlySet<string>):
 
 /** The user's files, ignored ones included, that a merge would overwrite. */
 export const findUsersFiles = async (dirs: GitDirs, changes: readonly FileChange[]): Promise<readonly string[]> => {
-  const removed = new Set(changes.filter(({ to }) => to === nothing).map(({ path }) => path));
+  const removed = new Set(changes.filter(({ to }) => to === noFile).map(({ path }) => path));
   const emptied = foldersOf(removed);
   const found = new Set<string>();
   for (const folder of foldersOf(changes.map(({ path }) => path))) {
@@ -49,7 +49,7 @@ export const findUsersFiles = async (dirs: GitDirs, changes: readonly FileChange
     if (!removed.has(path) && (await kindAt(dirs, path)) === 'other') found.add(path);
   }
   for (const { path, from } of changes) {
-    if (from !== nothing || (await kindAt(dirs, path)) === null) continue;
+    if (from !== noFile || (await kindAt(dirs, path)) === null) continue;
     const kept = emptied.has(`${path}/`) ? await keptIn(dirs, path, removed) : path;
     if (kept !== null) found.add(kept);
   }

@@ -18,7 +18,7 @@ export interface Use {
 const keptMs = 10_000;
 const mostKept = 4;
 /** The folders of this process: an old folder may name the same process id. */
-const ours = new Set<string>();
+const ownFolders = new Set<string>();
 let kept: readonly Kept[] = [];
 let idle: NodeJS.Timeout | undefined;
 
@@ -26,7 +26,7 @@ const forget = (some: readonly Kept[]): void => {
   kept = kept.filter((each) => !some.includes(each));
   for (const { dir } of some) {
     rmSync(dir, { recursive: true, force: true });
-    ours.delete(dir);
+    ownFolders.delete(dir);
   }
 };
 process.once('exit', () => forget(kept));
@@ -40,7 +40,7 @@ export const takeUse = async (folder: string, key: string, make: (dir: string) =
   kept = kept.filter((each) => each !== before);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const dir = before?.dir ?? (await mkdtemp(join(folder, `use-${process.pid}-`)));
-  ours.add(dir);
+  ownFolders.add(dir);
   const own = { key, dir };
   const temporary = join(dir, 'temporary');
   try {
@@ -69,7 +69,7 @@ const madeBy = /^use-(\d+)-/;
 export const removeDeadUses = async (folder: string): Promise<void> => {
   for (const name of await readdir(folder).catch(() => [])) {
     const [, pid] = madeBy.exec(name) ?? [];
-    if (pid === undefined || ours.has(join(folder, name))) continue;
+    if (pid === undefined || ownFolders.has(join(folder, name))) continue;
     if (Number(pid) === process.pid || !isAlive(Number(pid))) await rm(join(folder, name), { recursive: true });
   }
 };

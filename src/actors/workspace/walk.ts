@@ -1,4 +1,5 @@
 import { closeSync, type Stats } from 'node:fs';
+import { hasCode } from '../files/error-code.ts';
 import { isAtPlace } from '../sandbox/link-places.ts';
 import { isEmptyFolder, look, namesIn, openBelow, openFolderIn } from './handles.ts';
 import { type Index, type IndexEntry, noteOf } from './index-file.ts';
@@ -70,12 +71,10 @@ const isBareRepository = (names: readonly string[]): boolean =>
   names.includes('HEAD') && ((names.includes('objects') && names.includes('refs')) || names.includes('commondir'));
 
 /** It was removed, or something else is in its place. */
-export const isGone = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && ['ENOENT', 'ENOTDIR', 'ELOOP', 'EINVAL'].includes(String(error.code));
+export const isGone = (error: unknown): boolean => hasCode(error, 'ENOENT', 'ENOTDIR', 'ELOOP', 'EINVAL');
 
 /** Its mode forbids access, or it is a socket. */
-export const isShut = (error: unknown): boolean =>
-  error instanceof Error && 'code' in error && ['EACCES', 'EPERM', 'ENXIO'].includes(String(error.code));
+export const isShut = (error: unknown): boolean => hasCode(error, 'EACCES', 'EPERM', 'ENXIO');
 
 const takeFile = (walk: Walk, folder: number, parent: string, name: string, stat: Stats, held: boolean): void => {
   const path = parent + name;

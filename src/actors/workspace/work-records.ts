@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { writeFileAtomically } from '../files/atomic-write.ts';
 
-const recordSchema = z.strictObject({
+const workRecordSchema = z.strictObject({
   task_id: z.string(),
   attempt: z.int().positive(),
   role: z.string(),
@@ -44,7 +44,7 @@ const recordSchema = z.strictObject({
 });
 
 /** Stays when the worktree is gone. */
-export type WorkRecord = z.infer<typeof recordSchema>;
+export type WorkRecord = z.infer<typeof workRecordSchema>;
 
 export interface AttemptPlaces {
   readonly top: string;
@@ -67,7 +67,7 @@ export const createWorkRecords = (folder: string): WorkRecords => {
   const readFrom = async (name: string): Promise<WorkRecord | null> => {
     const text = await readFile(join(folder, name), 'utf8').catch(() => null);
     if (text === null) return null;
-    const parsed = recordSchema.safeParse(JSON.parse(text));
+    const parsed = workRecordSchema.safeParse(JSON.parse(text));
     if (!parsed.success) throw new Error(`${join(folder, name)} is not a record of a worktree; remove it`);
     return parsed.data;
   };

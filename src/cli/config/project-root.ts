@@ -10,7 +10,7 @@ export const isOwn = (found: Stats): boolean => uid === undefined || found.uid =
 const othersMayWrite = ({ mode, gid }: Stats): boolean =>
   uid !== undefined && ((mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid));
 
-const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+export const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 
 const isGitDir = (path: string): boolean =>

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { homeOf } from './home.ts';
-import { isOwn, nearestRoot } from './project-root.ts';
+import { isFolder, isOwn, nearestRoot } from './project-root.ts';
 
 export interface Project {
   /** Absolute, symlinks resolved. */
@@ -16,8 +16,6 @@ export interface Project {
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
-
-const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
 const stateHome = (env: NodeJS.ProcessEnv): string => {
   const given = env['XDG_STATE_HOME'];

@@ -4,7 +4,7 @@ import { type BdCalls, createBdCalls, defaultBdLimits } from '../../actors/track
 import { createTracker } from '../../actors/tracker/select-tracker.ts';
 import type { Config } from './config-schema.ts';
 
-type Log = (message: string, facts: Readonly<Record<string, unknown>>) => void;
+export type Log = (message: string, facts: Readonly<Record<string, unknown>>) => void;
 
 export const trackerFor = (
   { tracker: { mode, bd_path, actor } }: Config,

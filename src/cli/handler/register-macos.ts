@@ -24,7 +24,10 @@ const plistOf = ({ path, files: [plist], bundleId }: App): string | null => {
   return text;
 };
 
-const build = async (environment: HandlerEnvironment, { path, compile, files, sign, announce }: App): Promise<void> => {
+const buildApp = async (
+  environment: HandlerEnvironment,
+  { path, compile, files, sign, announce }: App,
+): Promise<void> => {
   rmSync(path, { recursive: true, force: true });
   mkdirSync(dirname(path), { recursive: true });
   await mustRun(environment, compile);
@@ -43,7 +46,7 @@ export const registerOnMacos = async (environment: HandlerEnvironment): Promise<
   const before = plistOf(app);
   if (before === app.files[0].content && current === app.path) return alreadyRegistered;
   try {
-    await build(environment, app);
+    await buildApp(environment, app);
     if (other !== null) await mustRun(environment, app.prefer);
   } catch (error) {
     rmSync(app.path, { recursive: true, force: true });

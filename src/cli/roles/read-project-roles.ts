@@ -10,7 +10,8 @@ import {
   realpathSync,
 } from 'node:fs';
 import { isAbsolute, join, relative } from 'node:path';
-import { type Checked, refuseForError, refusePath, systemErrorCode } from '../../actors/tools/confine.ts';
+import { codeOf, hasCode } from '../../actors/files/error-code.ts';
+import { type Checked, refuseForError, refusePath } from '../../actors/tools/confine.ts';
 import { type Role, roles } from '../../machines/task.ts';
 import { parseRole } from './parse-role.ts';
 import { type ProjectRole, projectRole } from './role-schema.ts';
@@ -40,7 +41,7 @@ const resolveInside = (root: string, path: string): Checked<string> | null => {
     const real = realpathSync(join(root, path));
     return isInside(root, real) ? { ok: true, value: real } : refusePath('it', 'leads out of the project');
   } catch (error) {
-    const code = systemErrorCode(error);
+    const code = codeOf(error);
     const isLink = lstatSync(join(root, path), { throwIfNoEntry: false })?.isSymbolicLink() === true;
     return (code === 'ENOENT' && !isLink) || code === 'ENOTDIR' ? null : refuseForError('it', error);
   }
@@ -110,8 +111,6 @@ export const readProjectRoles = (root: string): readonly ProjectRoleFile[] => {
     if (!real.ok) return [{ role: null, path: folder, content: real }];
     return [...roles.flatMap((role) => readRole(root, role)), ...strays(real.value)];
   } catch (error) {
-    return systemErrorCode(error) === 'ENOTDIR'
-      ? []
-      : [{ role: null, path: folder, content: refuseForError('it', error) }];
+    return hasCode(error, 'ENOTDIR') ? [] : [{ role: null, path: folder, content: refuseForError('it', error) }];
   }
 };

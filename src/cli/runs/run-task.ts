@@ -84,7 +84,7 @@ export const followRun = async (client: Client, request: RunRequest, io: Io): Pr
       const frame = next.value;
       showFrame(frame, request.json, io);
       if (frame.attempt >= attempt || frame.type === 'cancelled') code = settled[frame.type] ?? code;
-      if (isRefusal(frame)) break;
+      if (isLateRefusal(frame)) break;
     }
   } finally {
     interrupt.stop();
@@ -100,7 +100,7 @@ export const followRun = async (client: Client, request: RunRequest, io: Io): Pr
 };
 
 /** An accepted run can still be refused later, for example when somebody else took the task. */
-const isRefusal = ({ type, data }: Frame): boolean =>
+const isLateRefusal = ({ type, data }: Frame): boolean =>
   type === 'status_update' &&
   data['status'] !== 'failed' &&
   data['phase'] !== 'waiting_for_tracker' &&

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { FastifyInstance } from 'fastify';
+import { hasCode } from '../../actors/files/error-code.ts';
 import { createConnectionLimit } from './limit-connections.ts';
 
 export class PortInUseError extends Error {
@@ -16,15 +16,19 @@ export interface Listening {
   readonly close: () => void;
 }
 
-const listenErrorCode = (error: unknown): string =>
-  typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
+/** @throws when the server does not listen on a port */
+const portOf = (server: Server): number => {
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('the server listens on no port');
+  return address.port;
+};
 
 const listenOnIpv6 = (server: Server, port: number): Promise<number> =>
   new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen({ port, host: '::1', ipv6Only: true }, () => {
       server.off('error', reject);
-      resolve((server.address() as AddressInfo).port);
+      resolve(portOf(server));
     });
   });
 
@@ -46,7 +50,7 @@ const openSecond = async (
   try {
     return { port: await listenOnIpv6(server, port), server };
   } catch (error) {
-    if (!['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EINVAL'].includes(listenErrorCode(error))) throw error;
+    if (!hasCode(error, 'EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EINVAL')) throw error;
     return { port, server: null };
   }
 };
@@ -60,10 +64,10 @@ const bindBoth = async (app: FastifyInstance, port: number, watch: (server: Serv
       await app.listen({ host: '127.0.0.1', port: second.port });
     } catch (error) {
       if (second.server !== null) closeServer(second.server);
-      if (port === 0 && attempt < tries && listenErrorCode(error) === 'EADDRINUSE') continue;
+      if (port === 0 && attempt < tries && hasCode(error, 'EADDRINUSE')) continue;
       throw error;
     }
-    const { port: bound } = app.server.address() as AddressInfo;
+    const bound = portOf(app.server);
     const { server } = second;
     if (server === null)
       return { port: bound, note: 'this machine has no IPv6 loopback; only 127.0.0.1 is served', close: () => {} };
@@ -92,7 +96,7 @@ const bind = async (app: FastifyInstance, host: string, port: number, streams: n
   watch(app.server);
   if (host === 'localhost') return bindBoth(app, port, watch);
   await app.listen({ host, port });
-  return { port: (app.server.address() as AddressInfo).port, note: null, close: () => {} };
+  return { port: portOf(app.server), note: null, close: () => {} };
 };
 
 /**
@@ -106,7 +110,7 @@ export const listenOnLoopback = (
   streams: number,
 ): Promise<Listening> => {
   return bind(app, host, port, streams).catch((error: unknown) => {
-    if (listenErrorCode(error) === 'EADDRINUSE')
+    if (hasCode(error, 'EADDRINUSE'))
       throw new PortInUseError(`port ${port} is already in use; choose another with --port <other>, or free it`, {
         cause: error,
       });

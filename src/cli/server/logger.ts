@@ -1,9 +1,8 @@
 import pino from 'pino';
 import type { Config } from '../config/config-schema.ts';
+import type { Log } from '../config/tracker.ts';
 import { print, printJson } from '../output/io.ts';
 import { escapeControls, oneLine } from '../output/safe-text.ts';
-
-export type Log = (message: string, facts: Readonly<Record<string, unknown>>) => void;
 
 export interface Logger {
   readonly log: Log;

@@ -3,7 +3,7 @@ import type { TaskView } from '../../actors/journal/task-view.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine } from '../output/safe-text.ts';
 import type { CommandContext } from './commands.ts';
-import { everyTask } from './look-commands.ts';
+import { fetchEveryTask } from './look-commands.ts';
 
 export const changeDependency = async (
   { connection, io, json }: CommandContext,
@@ -46,7 +46,7 @@ const lines = ({ task_id, title, status, depends_on }: Branch, depth = 0): reado
 export const dependencyTree = async ({ connection, io, json }: CommandContext, taskId: string): Promise<number> => {
   const client = await connection.files();
   const { task_id } = (await client.call('status', { task_id: requireId(taskId) })) as TaskView;
-  const tasks = new Map((await everyTask(client, io, undefined)).map((task) => [task.task_id, task]));
+  const tasks = new Map((await fetchEveryTask(client, io, undefined)).map((task) => [task.task_id, task]));
   const branch = branchOf(task_id, tasks);
   if (json) io.json(branch);
   else io.out(lines(branch).join('\n'));

@@ -19,7 +19,11 @@ const warnStranded = (client: Client, tasks: readonly TaskView[], io: Io): void 
   io.err(`note: no server runs, so ${ids} makes no progress until the next one starts`);
 };
 
-export const everyTask = async (client: Client, io: Io, status: string | undefined): Promise<readonly TaskView[]> => {
+export const fetchEveryTask = async (
+  client: Client,
+  io: Io,
+  status: string | undefined,
+): Promise<readonly TaskView[]> => {
   const tasks: TaskView[] = [];
   for (let cursor: string | null = null; ; ) {
     const params = { ...(status === undefined ? {} : { status }), ...(cursor === null ? {} : { cursor }) };
@@ -36,7 +40,7 @@ export const everyTask = async (client: Client, io: Io, status: string | undefin
 const ourStatuses: readonly string[] = ['queued', 'started', 'complete', 'failed', 'cancelled'];
 
 export const listTasks = async (client: Client, io: Io, json: boolean, status: string | undefined): Promise<number> => {
-  const tasks = await everyTask(client, io, status);
+  const tasks = await fetchEveryTask(client, io, status);
   if (tasks.length === 0 && status !== undefined && !ourStatuses.includes(status))
     throw new UsageError(`no task has the status ${status}; the statuses are ${ourStatuses.join(', ')}`);
   warnStranded(client, tasks, io);

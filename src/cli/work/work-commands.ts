@@ -79,7 +79,7 @@ const endOfAttemptIn = async (
 };
 
 /** Advice for a conflict, unless its reason already says what to do. */
-const wayOut = ({ branch, why, files }: Extract<Merged, { status: 'conflict' }>, squash: boolean): string => {
+const conflictAdvice = ({ branch, why, files }: Extract<Merged, { status: 'conflict' }>, squash: boolean): string => {
   if (why.includes('merge it first')) return '';
   if (squash || files.length > 0) return `\nresolve it by hand: git merge ${branch}`;
   return why.includes('moved on') ? '\ntry --squash' : '';
@@ -108,7 +108,7 @@ export const mergeWork = async (
   if (json) io.json({ task_id: taskId, attempt: number, ...merged });
   if (merged.status === 'conflict') {
     const files = merged.files.map((file) => `\n  ${file}`).join('');
-    const way = wayOut(merged, squash);
+    const way = conflictAdvice(merged, squash);
     io.err(`agent: not merged: ${merged.why}${files}${way}`);
     return exitCodes.conflict;
   }
