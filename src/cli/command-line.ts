@@ -5,6 +5,7 @@ import { messageOf } from '../machines/message-of.ts';
 import { roles } from '../machines/task.ts';
 import { CallError } from './client/client.ts';
 import { connect } from './client/connect.ts';
+import { textIn } from './client/json.ts';
 import { commandTable } from './command-table.ts';
 import { ConfigError } from './config/config.ts';
 import { findProject, UsageError } from './config/project.ts';
@@ -98,8 +99,9 @@ const withoutCommand =
 const helpAsFlag = ([first, ...rest]: readonly string[]): readonly string[] =>
   first === 'help' ? [...rest, '--help'] : first === undefined ? [] : [first, ...rest];
 
-const baseParser = (): Argv =>
-  yargs()
+const baseParser = (): Argv => {
+  const parser = yargs();
+  parser
     .scriptName('agent')
     .usage('$0 <command> [options]\n\nRuns coding agents on the tasks of this project.')
     .parserConfiguration({ 'greedy-arrays': false, 'parse-positional-numbers': false })
@@ -117,7 +119,9 @@ const baseParser = (): Argv =>
         describe: 'With a role: return at once and work in the background',
       },
       start: { type: 'boolean', default: true, describe: 'Start a server if none runs; --no-start refuses' },
-    }) as unknown as Argv;
+    });
+  return parser;
+};
 
 const parserFor = (invocation: Invocation, io: Io, ended: (code: number) => void): Argv => {
   const parser: Argv = commandTable
@@ -160,7 +164,7 @@ const exitCodeOfName = (name: string): number => {
   return noServer.has(name) ? exitCodes.unavailable : exitCodeOf(name);
 };
 
-const factsOf = (error: unknown): object =>
+const factsOf = (error: unknown): Readonly<Record<string, unknown>> =>
   isServiceError(error) || error instanceof CallError ? { ...error.facts } : {};
 
 const reportError = (error: unknown, { words, env }: Invocation, io: Io): number => {
@@ -170,8 +174,8 @@ const reportError = (error: unknown, { words, env }: Invocation, io: Io): number
   io.live('');
   if (words.includes('--json')) io.json({ error: { ...factsOf(error), code: name, message } });
   io.err(`agent: ${message}`);
-  const { variable } = factsOf(error) as { readonly variable?: string };
-  if (name === 'credential_missing' && variable !== undefined && env[variable])
+  const variable = textIn(factsOf(error), 'variable');
+  if (name === 'credential_missing' && variable !== null && env[variable])
     io.err(`note: ${variable} is set here, but was not where the server was started; end it with: agent server stop`);
   return exitCodeOfName(name);
 };

@@ -5,6 +5,14 @@ export const roles = ['engineer', 'tester', 'reviewer', 'architect', 'product-ma
 export const roleSchema = z.enum(roles);
 export type Role = z.infer<typeof roleSchema>;
 
+export const forEachRole = <Value>(make: (role: Role) => Value): Readonly<Record<Role, Value>> => ({
+  engineer: make('engineer'),
+  tester: make('tester'),
+  reviewer: make('reviewer'),
+  architect: make('architect'),
+  'product-manager': make('product-manager'),
+});
+
 /** The tracker's id of a task, the only ids of the service. */
 export type TaskId = string & { readonly brand: 'TaskId' };
 

@@ -9,10 +9,13 @@ const [opening, closing] = ['<tool_call>', '</tool_call>'];
 const fence = '```';
 const maxEndsTried = 8;
 
-const objectIn = (value: unknown): object | null => {
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const objectIn = (value: unknown): Readonly<Record<string, unknown>> | null => {
   try {
     const parsed: unknown = typeof value === 'string' ? JSON.parse(value) : value;
-    return typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed) ? parsed : null;
+    return isObject(parsed) ? parsed : null;
   } catch {
     return null;
   }
@@ -20,7 +23,7 @@ const objectIn = (value: unknown): object | null => {
 
 /** Parses `{"name": …, "arguments": {…}}`, or `parameters` in place of `arguments`; else null. */
 const callIn = (text: string): ToolCall | null => {
-  const { name, arguments: args, parameters = args, ...more } = (objectIn(text) ?? {}) as Record<string, unknown>;
+  const { name, arguments: args, parameters = args, ...more } = objectIn(text) ?? {};
   const given = objectIn(parameters);
   return typeof name === 'string' && given !== null && Object.keys(more).length === 0
     ? { id: '', tool: name, arguments: JSON.stringify(given) }

@@ -1,6 +1,6 @@
 import type { Price, RoleSettings, Settings } from '../../actors/engine/settings.ts';
 import { isAssistantName } from '../../machines/agent-context.ts';
-import { type Role, roles } from '../../machines/task.ts';
+import { forEachRole, type Role } from '../../machines/task.ts';
 import { applyProjectRoles, type ProjectRoleOutcome } from '../roles/apply-project-roles.ts';
 import { ownRole } from '../roles/own-role.ts';
 import { readProjectRoles } from '../roles/read-project-roles.ts';
@@ -82,7 +82,7 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
   return {
     projectRoot,
     cap: effectiveCap(loaded.config),
-    roles: Object.fromEntries(roles.map((role) => [role, roleFrom(loaded, role)])) as Record<Role, RoleSettings>,
+    roles: forEachRole((role) => roleFrom(loaded, role)),
     backend: api.backend,
     onInterrupted: agent.on_interrupted,
     onDependencyFailure: agent.on_dependency_failure,

@@ -15,7 +15,7 @@ export const exitCodes = {
   interrupted: 130,
 } as const;
 
-const byError = {
+const byError: Readonly<Record<string, number>> = {
   task_not_found: exitCodes.notFound,
   dependencies_unmet: exitCodes.conflict,
   dependency_cycle: exitCodes.conflict,
@@ -29,7 +29,7 @@ const byError = {
   stale_attempt: exitCodes.conflict,
   invalid_params: exitCodes.usage,
   internal: exitCodes.failed,
-} as const satisfies Record<ErrorCode, number>;
+} satisfies Record<ErrorCode, number>;
 
 const byRequest: Readonly<Record<string, number>> = {
   unauthorized: exitCodes.unauthorized,
@@ -42,5 +42,4 @@ const byRequest: Readonly<Record<string, number>> = {
 };
 
 /** An error without a row is a failure. */
-export const exitCodeOf = (code: string): number =>
-  (byError as Readonly<Record<string, number>>)[code] ?? byRequest[code] ?? exitCodes.failed;
+export const exitCodeOf = (code: string): number => byError[code] ?? byRequest[code] ?? exitCodes.failed;

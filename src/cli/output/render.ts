@@ -1,6 +1,7 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { plural } from '../../machines/plural.ts';
 import type { Frame } from '../client/client.ts';
+import { isJson } from '../client/json.ts';
 import { oneLine, stripControls } from './safe-text.ts';
 
 const withSpaces = (text: string): string => text.replaceAll('_', ' ');
@@ -76,8 +77,8 @@ const textOrEmpty = (value: unknown): string => (typeof value === 'string' ? val
 const target = (data: Frame['data']): string => {
   try {
     const args: unknown = JSON.parse(textOrEmpty(data['arguments']));
-    if (typeof args !== 'object' || args === null) return '';
-    const { path, command, pattern, summary } = args as Readonly<Record<string, unknown>>;
+    if (!isJson(args)) return '';
+    const { path, command, pattern, summary } = args;
     return oneLine(textOrEmpty(command ?? path ?? pattern ?? summary), 80);
   } catch {
     return '';
@@ -85,13 +86,16 @@ const target = (data: Frame['data']): string => {
 };
 
 const failureText = (data: Frame['data']): string => {
-  const error = data['error'] as { readonly code?: string; readonly message?: string } | null | undefined;
-  return error == null ? 'failed' : `failed: ${error.code}: ${stripControls(error.message ?? '')}`;
+  const { error } = data;
+  return isJson(error) ? `failed: ${error['code']}: ${stripControls(textOrEmpty(error['message']))}` : 'failed';
 };
 
 const callsText = (data: Frame['data']): string => {
-  const calls = Array.isArray(data['calls']) ? (data['calls'] as readonly { tool: string; arguments: string }[]) : [];
-  return calls.map((call) => oneLine(`${call.tool} ${call.arguments}`, 200)).join(', ');
+  const calls: readonly unknown[] = Array.isArray(data['calls']) ? data['calls'] : [];
+  return calls
+    .filter(isJson)
+    .map((call) => oneLine(`${call['tool']} ${call['arguments']}`, 200))
+    .join(', ');
 };
 
 /** These alternate with every turn; the tool calls show more. */

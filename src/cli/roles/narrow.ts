@@ -41,7 +41,7 @@ const excess = (own: RoleSettings, given: ProjectRole, bounds: readonly Bound[],
 
 const narrowingsOf = (own: RoleSettings, given: ProjectRole, bounds: readonly Bound[]): readonly string[] => {
   const { tools = own.tools, limits, require_approval, verify, success_criteria, notes } = given;
-  const removed = own.tools.filter((tool) => !(tools as readonly string[]).includes(tool));
+  const removed = own.tools.filter((tool) => !tools.some((kept) => kept === tool));
   const lowered = bounds.flatMap(({ key, allowed }) =>
     limits[key] === undefined || limits[key] === allowed ? [] : [`${key} ${limits[key]} (was ${allowed ?? 'open'})`],
   );
@@ -84,7 +84,7 @@ export const narrow = (
   const { tools, limits, require_approval, verify } = given;
   const role: RoleSettings = {
     ...own,
-    tools: own.tools.filter((tool) => tools === undefined || (tools as readonly string[]).includes(tool)),
+    tools: own.tools.filter((tool) => tools === undefined || tools.some((kept) => kept === tool)),
     timeoutMs: limits.timeout_seconds === undefined ? own.timeoutMs : limits.timeout_seconds * 1_000,
     maxTurns: limits.max_turns ?? own.maxTurns,
     maxTokensTotal: limits.max_tokens_total ?? own.maxTokensTotal,

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { RoleProfile } from '../../actors/agent/roles.ts';
-import { type Role, roles } from '../../machines/task.ts';
+import { forEachRole, type Role } from '../../machines/task.ts';
 import { ConfigError } from '../config/config.ts';
 import { parseRole } from './parse-role.ts';
 import { shippedRole } from './role-schema.ts';
@@ -28,6 +28,6 @@ const profileFrom = (role: Role): RoleProfile => {
 let cachedRoles: Readonly<Record<Role, RoleProfile>> | null = null;
 
 export const shippedRoles = (): Readonly<Record<Role, RoleProfile>> => {
-  cachedRoles ??= Object.fromEntries(roles.map((role) => [role, profileFrom(role)])) as Record<Role, RoleProfile>;
+  cachedRoles ??= forEachRole(profileFrom);
   return cachedRoles;
 };

@@ -1,6 +1,6 @@
 import { requireId } from '../../actors/engine/task-id.ts';
-import type { TaskView } from '../../actors/journal/task-view.ts';
 import { CallError } from '../client/client.ts';
+import { callForTask, readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { renderTask } from '../output/render.ts';
 import type { CommandContext } from '../tasks/commands.ts';
@@ -23,7 +23,7 @@ export const respond = async ({ connection, io, json }: CommandContext, args: Re
   const taskId = requireId(args.task_id);
   const decision = decisionOf(args);
   const client = await connection.server();
-  const task = (await client.call('status', { task_id: taskId })) as TaskView;
+  const task = await readTask(client, taskId);
   if (task.awaiting === undefined)
     throw new CallError('event_not_allowed', `task ${taskId} is ${task.phase}: it has no open question`, {
       task_id: taskId,
@@ -37,13 +37,13 @@ export const respond = async ({ connection, io, json }: CommandContext, args: Re
     io.err(`agent: ${message}`);
     return exitCodes.usage;
   }
-  const after = (await client.call('respond', {
+  const after = await callForTask(client, 'respond', {
     task_id: taskId,
     attempt: args.attempt ?? task.attempt,
     input_id: task.awaiting.input_id,
     ...(args.answer === undefined ? {} : { text: args.answer }),
     ...(decision === undefined ? {} : { decision }),
-  })) as TaskView;
+  });
   if (json) io.json(after);
   else io.out(`${taskId} ${after.status} (${after.phase.replaceAll('_', ' ')})`);
   return exitCodes.done;

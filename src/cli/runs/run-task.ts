@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { CallError, type Client, type Frame } from '../client/client.ts';
+import { readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { renderFrame } from '../output/render.ts';
@@ -91,7 +92,7 @@ export const followRun = async (client: Client, request: RunRequest, io: Io): Pr
     abort.abort();
     io.live('');
   }
-  const task = (await client.call('status', { task_id })) as TaskView;
+  const task = await readTask(client, task_id);
   if (!request.json) io.out(summary(task));
   if (interrupt.interrupted()) return exitCodes.interrupted;
   if (code !== null) return code;

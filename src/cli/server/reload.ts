@@ -1,3 +1,4 @@
+import { isJson } from '../client/json.ts';
 import type { Config } from '../config/config-schema.ts';
 
 /** The server reads these keys only when it starts. */
@@ -17,7 +18,7 @@ const fixed = [
 ] as const;
 
 const valueAt = (config: Config, path: string): unknown =>
-  path.split('.').reduce<unknown>((value, key) => (value as Readonly<Record<string, unknown>>)[key], config);
+  path.split('.').reduce<unknown>((value, key) => (isJson(value) ? value[key] : undefined), config);
 
 export const needsRestart = (before: Config, after: Config): readonly string[] =>
   fixed.filter((path) => JSON.stringify(valueAt(before, path)) !== JSON.stringify(valueAt(after, path)));

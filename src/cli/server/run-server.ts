@@ -70,9 +70,10 @@ export const runServer = async ({ project, load, env, inspect, drainMs }: RunSer
       workspace,
       environment,
     };
-    assembled = assemble(parts);
-    const serving = await serve(parts, assembled, lock);
-    return { ...serving, reload: () => reload(parts, assembled as Assembled, () => take(load())) };
+    const running = assemble(parts);
+    assembled = running;
+    const serving = await serve(parts, running, lock);
+    return { ...serving, reload: () => reload(parts, running, () => take(load())) };
   } catch (error) {
     assembled?.store.close();
     lock.release();

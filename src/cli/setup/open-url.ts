@@ -5,6 +5,7 @@ import type { TaskView } from '../../actors/journal/task-view.ts';
 import { CallError } from '../client/client.ts';
 import { serverIn } from '../client/find-server.ts';
 import { createHttpClient } from '../client/http-client.ts';
+import { readTask } from '../client/task-answers.ts';
 import { stateFiles, stateFolders } from '../config/project.ts';
 import { parseAgentUrl } from '../handler/agent-url.ts';
 import { exitCodes } from '../output/exit-codes.ts';
@@ -31,7 +32,7 @@ const findTask = async (taskId: string, env: NodeJS.ProcessEnv): Promise<KnownTa
     const address = await serverIn(stateDir).catch(() => null);
     if (address === null) continue;
     try {
-      const task = (await createHttpClient(address).call('status', { task_id: taskId })) as TaskView;
+      const task = await readTask(createHttpClient(address), taskId);
       return { task, project: readServerFile(stateFiles(stateDir).server)?.project ?? null };
     } catch (error) {
       if (!(error instanceof CallError)) throw error;

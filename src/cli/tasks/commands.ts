@@ -4,6 +4,7 @@ import type { TaskView } from '../../actors/journal/task-view.ts';
 import { optionsSchema, parseParams } from '../../http/wire.ts';
 import { CallError, type Client, type Frame } from '../client/client.ts';
 import type { Connection } from '../client/connect.ts';
+import { callForTask } from '../client/task-answers.ts';
 import type { Project } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
@@ -35,13 +36,13 @@ export interface CreateArgs {
 
 const createTask = async (client: Client, args: CreateArgs): Promise<TaskView> => {
   const labels = [...(args.label ?? []), ...(args.role === undefined ? [] : [`role:${args.role}`])];
-  return (await client.call('create', {
+  return callForTask(client, 'create', {
     description: args.description,
     ...(args.title === undefined ? {} : { title: args.title }),
     ...(args.deps === undefined ? {} : { dependencies: args.deps.flatMap((ids) => ids.split(',')).map(requireId) }),
     ...(args.priority === undefined ? {} : { priority: args.priority }),
     ...(labels.length === 0 ? {} : { labels }),
-  })) as TaskView;
+  });
 };
 
 export const createOnly = async (context: CommandContext, args: CreateArgs): Promise<number> => {
@@ -85,7 +86,7 @@ export const changeWithoutServer = async (
 
 const changeTask = async (context: CommandContext, client: Client, method: string, id: string, reason?: string) => {
   const params = { task_id: requireId(id), ...(reason === undefined ? {} : { reason }) };
-  const task = (await client.call(method, params)) as TaskView;
+  const task = await callForTask(client, method, params);
   if (context.json) return printTask(context, task);
   context.io.out(`${task.task_id} ${task.status}`);
   return exitCodes.done;
@@ -118,12 +119,20 @@ export const runTask = async (context: CommandContext, request: RunRequest, deta
   return exitCodes.done;
 };
 
-const historyAnswerSchema = z.looseObject({ entries: z.array(z.unknown()), next_after: z.number().optional() });
+const frameSchema = z.looseObject({
+  type: z.string(),
+  task_id: z.string(),
+  attempt: z.number(),
+  seq: z.number().nullable(),
+  timestamp: z.string(),
+  data: z.record(z.string(), z.unknown()),
+});
+const historyAnswerSchema = z.looseObject({ entries: z.array(frameSchema), next_after: z.number().optional() });
 
 export async function* history(client: Client, taskId: string): AsyncGenerator<Frame> {
   for (let after = 0; ; ) {
     const page = historyAnswerSchema.parse(await client.call('history', { task_id: taskId, after_seq: after }));
-    yield* page.entries as Frame[];
+    yield* page.entries;
     if (page.next_after === undefined) return;
     after = page.next_after;
   }

@@ -1,5 +1,6 @@
 import { requireId } from '../../actors/engine/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { callForTask, readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine } from '../output/safe-text.ts';
 import type { CommandContext } from './commands.ts';
@@ -13,7 +14,7 @@ export const changeDependency = async (
 ): Promise<number> => {
   const client = await connection.files();
   const params = { task_id: requireId(dependent), depends_on: requireId(prerequisite) };
-  const task = (await client.call(method, params)) as TaskView;
+  const task = await callForTask(client, method, params);
   if (json) io.json(task);
   else io.out(`${task.task_id} depends on ${task.dependencies.join(', ') || 'nothing'}`);
   return exitCodes.done;
@@ -45,7 +46,7 @@ const lines = ({ task_id, title, status, depends_on }: Branch, depth = 0): reado
 
 export const dependencyTree = async ({ connection, io, json }: CommandContext, taskId: string): Promise<number> => {
   const client = await connection.files();
-  const { task_id } = (await client.call('status', { task_id: requireId(taskId) })) as TaskView;
+  const { task_id } = await readTask(client, requireId(taskId));
   const tasks = new Map((await fetchEveryTask(client, io, undefined)).map((task) => [task.task_id, task]));
   const branch = branchOf(task_id, tasks);
   if (json) io.json(branch);

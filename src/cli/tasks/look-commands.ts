@@ -1,6 +1,7 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { Client } from '../client/client.ts';
-import { isJson, textIn } from '../client/json.ts';
+import { textIn } from '../client/json.ts';
+import { readTask, tasksIn } from '../client/task-answers.ts';
 import { UsageError } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
@@ -28,7 +29,7 @@ export const fetchEveryTask = async (
   for (let cursor: string | null = null; ; ) {
     const params = { ...(status === undefined ? {} : { status }), ...(cursor === null ? {} : { cursor }) };
     const page = await client.call('list', params);
-    tasks.push(...((isJson(page) ? page['tasks'] : []) as TaskView[]));
+    tasks.push(...tasksIn(page));
     cursor = textIn(page, 'next_cursor');
     if (cursor !== null) continue;
     const note = textIn(page, 'note');
@@ -51,7 +52,7 @@ export const listTasks = async (client: Client, io: Io, json: boolean, status: s
 };
 
 export const showTask = async (client: Client, io: Io, json: boolean, taskId: string): Promise<number> => {
-  const task = (await client.call('status', { task_id: taskId })) as TaskView;
+  const task = await readTask(client, taskId);
   warnStranded(client, [task], io);
   if (json) io.json(task);
   else io.out(renderTask(task));

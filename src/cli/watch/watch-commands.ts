@@ -3,6 +3,7 @@ import { requireId } from '../../actors/engine/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { Client } from '../client/client.ts';
+import { readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 
@@ -11,9 +12,6 @@ const exitByStatus: Readonly<Record<string, number>> = {
   failed: exitCodes.failed,
   cancelled: exitCodes.cancelled,
 };
-
-const readTask = async (client: Client, taskId: TaskId): Promise<TaskView> =>
-  (await client.call('status', { task_id: taskId })) as TaskView;
 
 const waitForOne = async (client: Client, taskId: TaskId, signal: AbortSignal): Promise<TaskView> => {
   for await (const _ of client.frames(taskId, null, signal)) if (signal.aborted) break;

@@ -4,6 +4,7 @@ import type { Merged } from '../../actors/workspace/port.ts';
 import { describeRefusal } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { CallError } from '../client/client.ts';
+import { readTask } from '../client/task-answers.ts';
 import { loadConfig } from '../config/config.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
@@ -18,7 +19,7 @@ export interface WorkArgs {
 }
 
 const taskOf = async ({ connection }: CommandContext, taskId: TaskId): Promise<TaskView> =>
-  (await (await connection.files()).call('status', { task_id: taskId })) as TaskView;
+  readTask(await connection.files(), taskId);
 
 const openFor = ({ project, env }: CommandContext, config: string | undefined) =>
   workspaceFor(loadConfig({ config }, env).config, project, env);

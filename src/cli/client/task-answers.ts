@@ -1,0 +1,34 @@
+import type { TaskView } from '../../actors/journal/task-view.ts';
+import { CallError, type Client } from './client.ts';
+import { isJson } from './json.ts';
+
+/** Checks the fields that every command reads, without a schema: `list` and `show` load almost nothing (ADR 0005). */
+const isTask = (value: unknown): value is TaskView =>
+  isJson(value) &&
+  ['task_id', 'title', 'status', 'phase'].every((key) => typeof value[key] === 'string') &&
+  Array.isArray(value['dependencies']);
+
+const notTasks = (): CallError =>
+  new CallError('internal', 'the server answered with something that is not a task; is it another version?');
+
+/** For methods that answer with a task. @throws CallError */
+export const callForTask = async (
+  client: Client,
+  method: string,
+  params: Readonly<Record<string, unknown>>,
+): Promise<TaskView> => {
+  const answer = await client.call(method, params);
+  if (!isTask(answer)) throw notTasks();
+  return answer;
+};
+
+/** @throws CallError */
+export const readTask = (client: Client, taskId: string): Promise<TaskView> =>
+  callForTask(client, 'status', { task_id: taskId });
+
+/** The tasks of one page of `list`. @throws CallError */
+export const tasksIn = (page: unknown): readonly TaskView[] => {
+  const tasks: unknown = isJson(page) ? page['tasks'] : null;
+  if (!Array.isArray(tasks) || !tasks.every(isTask)) throw notTasks();
+  return tasks;
+};
