@@ -66,7 +66,7 @@ export const openSystem = async (
   { scripts = [{ turns: [finish] }], turnMs = 0, workspace, wrap = (model) => model } = {},
 ) => {
   const folder = mkdtempSync(join(tmpdir(), 'agent-bench-'));
-  const { store, ledger, tracker } = openTasks(folder);
+  const { db, store, ledger, tracker } = openTasks(folder);
   const model = wrap(createScriptedModel({ turn_ms: turnMs, scripts }));
   const system = createSystem(
     {
@@ -123,7 +123,7 @@ export const openSystem = async (
     store.close();
     rmSync(folder, { recursive: true });
   };
-  return { folder, store, ledger, tracker, system, close };
+  return { folder, db, store, ledger, tracker, system, close };
 };
 
 /** The HTTP face of a system, on a free port; `more` adds routes before it listens. */

@@ -8,6 +8,7 @@ test.each([
   ['turn', 'our own of it, without the tool, of 5 ms'],
   ['parallel', 'three agents on one repository / one alone'],
   ['sandbox', 'a command in the sandbox'],
+  ['journal', 'journal of a turn'],
   ['ledger', 'page of 50 ready tasks'],
 ])('the bench %s runs', { timeout: 60_000 }, (name, row) => {
   const file = fileURLToPath(new URL(`../../bench/${name}.mjs`, import.meta.url));

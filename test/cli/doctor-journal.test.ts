@@ -14,7 +14,8 @@ test('doctor --journal names the entry that somebody changed, while a server run
   const sound = await agent('doctor', '--journal');
 
   const db = new Database(join(stateDir, 'journal.db'));
-  db.prepare("update journal set data = replace(data, 'Do it', 'Do that') where seq = 4").run();
+  const [whole] = db.prepare("select seq from journal where data like '%Do it%'").all() as { seq: number }[];
+  db.prepare("update journal set data = replace(data, 'Do it', 'Do that') where seq = ?").run(whole?.seq);
   db.close();
   const changed = await agent('doctor', '--journal');
   const asJson = await agent('doctor', '--journal', '--json');
@@ -23,8 +24,12 @@ test('doctor --journal names the entry that somebody changed, while a server run
   expect([live.code, JSON.parse(live.out)]).toMatchObject([0, { tasks: 1, without_hash: 0, faults: [] }]);
   expect(sound.out).toMatch(/^\d+ entries of 1 task: as they were written\n$/);
   expect(changed.code).toBe(1);
-  expect(changed.out).toMatch(new RegExp(`^${id}  entry 4 was changed after it was written\n.* 1 fault\n$`));
-  expect(JSON.parse(asJson.out).faults).toEqual([{ task_id: id, seq: 4, problem: 'was changed after it was written' }]);
+  expect(changed.out).toMatch(
+    new RegExp(`^${id}  entry ${whole?.seq} was changed after it was written\n.* 1 fault\n$`),
+  );
+  expect(JSON.parse(asJson.out).faults).toEqual([
+    { task_id: id, seq: whole?.seq, problem: 'was changed after it was written' },
+  ]);
 });
 
 test('doctor --journal refuses a file that is no journal', async () => {

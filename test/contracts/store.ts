@@ -52,6 +52,29 @@ export const describeStore = (name: string, open: () => { store: Store; reopen: 
       expect(store.read({ after: 0, limit: 1 })).toEqual([{ ...entry, seq: 1 }]);
     });
 
+    test('every snapshot comes back whole, however little of the task changed', async () => {
+      const about = (task: object, value = 'thinking') =>
+        line('bd-a', 'snapshot', { machine: 'agent', value, tags: ['live'], task });
+      const long = { task_id: 'bd-a', title: 't', description: 'é "q" \u2028 '.repeat(200), labels: ['x', 'y'] };
+      const snapshots = [
+        about({ ...long, status: 'queued', usage: { turns: 0 } }),
+        about({ ...long, status: 'started', started_at: 'now', usage: { turns: 1 } }),
+        about({ ...long, status: 'started', usage: { turns: 1 }, labels: {} }),
+        about({ ...long, description: 'another one '.repeat(300), status: 'started', usage: {} }),
+        about({ ...long, description: 'another one '.repeat(300), status: 'complete', usage: {} }),
+        about({}),
+        about({ description: null }),
+        line('bd-a', 'snapshot', ['no task']),
+      ];
+      await store.commit({ entries: snapshots.slice(0, 2) });
+      for (const each of snapshots.slice(2)) await store.commit({ entries: [each] });
+
+      expect(store.read({ after: 0, limit: 10 }).map(({ data }) => data)).toEqual(snapshots.map(({ data }) => data));
+      expect(store.read({ after: 4, limit: 1 })[0]?.data).toBe(snapshots[4]?.data);
+      expect(store.latest('bd-a', 'snapshot')?.data).toBe(snapshots.at(-1)?.data);
+      expect(opened.reopen().read({ taskId: 'bd-a', after: 1, limit: 1 })[0]?.data).toBe(snapshots[1]?.data);
+    });
+
     test('the newest entry of a type is found', async () => {
       await store.commit({ entries: [line('bd-a', 'snapshot', 1), line('bd-a', 'snapshot', 2), line('bd-a', 'log')] });
 

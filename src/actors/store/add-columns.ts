@@ -20,7 +20,8 @@ const additions: readonly Addition[] = [
   {
     table: 'journal',
     column: 'hash',
-    sql: `alter table journal add column previous text;
+    sql: `alter table journal add column base integer;
+      alter table journal add column previous text;
       alter table journal add column hash text`,
   },
 ];

@@ -1,6 +1,6 @@
 import type { Database, Row } from './database.ts';
 import { hashOfEntry } from './hash-chain.ts';
-import { entryOf } from './journal-rows.ts';
+import { storedEntryOf } from './stored-entry.ts';
 
 export interface JournalFault {
   readonly taskId: string;
@@ -26,7 +26,7 @@ const cut = 'is not the last entry that was written: later ones were removed';
 const problemOf = (row: Row, expected: string, hasHashes: boolean): string | null => {
   if (row['hash'] == null) return hasHashes ? added : null;
   const previous = String(row['previous']);
-  if (hashOfEntry(previous, entryOf(row)) !== row['hash']) return changed;
+  if (hashOfEntry(previous, storedEntryOf(row)) !== row['hash']) return changed;
   return previous === expected ? null : moved;
 };
 

@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto';
-import type { Entry } from './port.ts';
+import type { StoredEntry } from './stored-entry.ts';
 
 /**
  * SHA-256 (hex) of an entry and of the hash of the task's previous entry, which is empty for the
  * first: who changes, removes, adds or swaps an entry must change all that follow it.
  */
-export const hashOfEntry = (previous: string, { seq, taskId, attempt, type, at, data, cause }: Entry): string =>
+export const hashOfEntry = (
+  previous: string,
+  { seq, taskId, attempt, type, at, data, cause, base }: StoredEntry,
+): string =>
   createHash('sha256')
-    .update(JSON.stringify([previous, seq, taskId, attempt, type, at, data, cause]))
+    .update(JSON.stringify([previous, seq, taskId, attempt, type, at, data, cause, base]))
     .digest('hex');

@@ -2,7 +2,8 @@
  * All tables of a project. `tasks.line` is the task in bd's form, word for word as the file has it when nobody changed
  * it; `tasks.base` is the line that the file held last, null when that is `line`, empty when the file never held the
  * task. `tasks.unmet` counts the blockers that are not done. `journal.previous` is the hash of the task's previous
- * entry, null for entries of version 2.1; `histories.last_hash` is that of its last one.
+ * entry, null for entries of version 2.1; `histories.last_hash` is that of its last one. `journal.base` is the snapshot
+ * whose task has the fields that are `{}` in this one; `histories.base` is the task's last whole snapshot.
  */
 export const schema = `
 create table if not exists journal (
@@ -13,13 +14,15 @@ create table if not exists journal (
   at integer not null,
   data text not null,
   cause text,
+  base integer,
   previous text,
   hash text
 );
 create index if not exists journal_by_task on journal (task_id, seq);
 create table if not exists histories (
   task_id text primary key,
-  last_hash text not null
+  last_hash text not null,
+  base integer
 ) without rowid;
 create table if not exists counters (
   name text primary key,

@@ -1,6 +1,6 @@
 import { createCounterRows } from './counters.ts';
 import { type Database, type DatabaseOptions, openDatabase, type Row } from './database.ts';
-import { type AddEntry, createJournalRows, entryOf } from './journal-rows.ts';
+import { type AddEntry, createEntryReader, createJournalRows } from './journal-rows.ts';
 import type { Change, Committed, Entry, ReadOptions, SavedActor, Step, Store } from './port.ts';
 
 const text = (row: Row, column: string): string => String(row[column] ?? '');
@@ -84,6 +84,7 @@ export interface SqliteStore extends Store {
 export const createSqliteStore = (options: SqliteOptions, database: Database = openDatabase(options)): SqliteStore => {
   const sql = prepare(database);
   const redact = options.redact ?? ((given: string) => given);
+  const entriesOf = createEntryReader(database);
   const journalRows = later(() => createJournalRows(database, redact));
   const counterRows = later(() => createCounterRows(database));
 
@@ -132,8 +133,8 @@ export const createSqliteStore = (options: SqliteOptions, database: Database = o
     commit: (...changes) => database.write(() => write(changes)),
     takeOver: savedActor,
     read: ({ taskId, after, limit }: ReadOptions) =>
-      (taskId === undefined ? sql.readAll.all(after, limit) : sql.readTask.all(taskId, after, limit)).map(entryOf),
-    latest: (taskId, type) => sql.latest.all(taskId, type).map(entryOf)[0] ?? null,
+      entriesOf(taskId === undefined ? sql.readAll.all(after, limit) : sql.readTask.all(taskId, after, limit)),
+    latest: (taskId, type) => entriesOf(sql.latest.all(taskId, type))[0] ?? null,
     latestOfPending: (type) => sql.latestOfPending.all(type).map((row) => Number(row['latest'])),
     lastSeq: () => Number(sql.lastSeq.first()?.['seq'] ?? 0),
     actor: savedActor,

@@ -41,6 +41,7 @@ test.each([
   ['its text', "update journal set data = '{}' where seq = 3", [['bd-a', 3, 'was changed']]],
   ['its time', 'update journal set at = 2 where seq = 1', [['bd-a', 1, 'was changed']]],
   ['its cause', "update journal set cause = '{}' where seq = 4", [['bd-b', 4, 'was changed']]],
+  ['its base', 'update journal set base = 1 where seq = 5', [['bd-a', 5, 'was changed']]],
   ['its attempt', 'update journal set attempt = 9 where seq = 5', [['bd-a', 5, 'was changed']]],
   ['the first is removed', 'delete from journal where seq = 1', [['bd-a', 3, 'does not follow']]],
   ['one in the middle is removed', 'delete from journal where seq = 3', [['bd-a', 5, 'does not follow']]],

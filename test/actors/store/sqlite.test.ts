@@ -106,6 +106,37 @@ test('a journal of version 2.1 gets its guards when it is opened, with the live 
   store.close();
 });
 
+test('a snapshot takes the bytes of what changed; a new text of the task is kept once', () => {
+  const db = openDatabase({ file: ':memory:' });
+  const store = createSqliteStore({ file: db.file }, db);
+  const [first, second] = ['one '.repeat(5_000), 'two '.repeat(5_000)];
+  const snapshot = (turns: number, description: string) => ({
+    ...note(JSON.stringify({ machine: 'agent', value: 'thinking', tags: [], task: { description, turns } })),
+    type: 'snapshot',
+  });
+  for (let turn = 0; turn < 100; turn += 1) store.commit({ entries: [snapshot(turn, turn < 50 ? first : second)] });
+
+  const sizes = db.prepare('select length(data) as size from journal order by seq').all();
+
+  const large = sizes.flatMap(({ size }, index) => (Number(size) > 100 ? [index] : []));
+  expect(large).toEqual([0, 50]);
+  expect(JSON.parse(store.read({ after: 99, limit: 1 })[0]?.data ?? '').task.description).toBe(second);
+});
+
+test('a snapshot whose base is gone is refused by name', () => {
+  const db = openDatabase({ file: ':memory:' });
+  const store = createSqliteStore({ file: db.file }, db);
+  const snapshot = {
+    ...note(JSON.stringify({ machine: 'agent', value: 'x', tags: [], task: { description: 'x'.repeat(2_000) } })),
+    type: 'snapshot',
+  };
+  store.commit({ entries: [snapshot, snapshot] });
+
+  db.prepare('delete from journal where seq = 1').run();
+
+  expect(() => store.read({ after: 0, limit: 9 })).toThrow('entry 2 of the journal needs entry 1, which is gone');
+});
+
 test('a journal of version 2.1 goes on with hashes', () => {
   const file = join(temporaryFolder(), 'journal.db');
   const old = new Database(file);

@@ -1,0 +1,18 @@
+import type { Row } from './database.ts';
+import type { Entry } from './port.ts';
+
+/** An entry as its row has it: `data` lacks the fields that are as in the entry `base`. */
+export interface StoredEntry extends Entry {
+  readonly base: number | null;
+}
+
+export const storedEntryOf = (row: Row): StoredEntry => ({
+  seq: Number(row['seq']),
+  taskId: String(row['task_id']),
+  attempt: Number(row['attempt']),
+  type: String(row['type']),
+  at: Number(row['at']),
+  data: String(row['data']),
+  cause: row['cause'] === null ? null : String(row['cause']),
+  base: row['base'] == null ? null : Number(row['base']),
+});
