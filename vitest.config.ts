@@ -5,6 +5,8 @@ const tests = 'test/**/*.test.ts';
 /** They replace a module or change the folder of the process, which other files would notice. */
 const alone = ['test/actors/tracker/embedded.test.ts', 'test/actors/tools/confined-files.test.ts'];
 const limits = { testTimeout: 60_000, hookTimeout: 60_000, setupFiles: './test/support/patience.ts' };
+/** Node loads the built programs. */
+const server = { deps: { external: [/\/dist\//] } };
 
 export default defineConfig({
   test: {
@@ -22,7 +24,8 @@ export default defineConfig({
           include: [tests],
           exclude: alone,
           isolate: false,
-          globalSetup: './test/support/programs.ts',
+          server,
+          globalSetup: './test/support/bd-host.ts',
         },
       },
       { test: { name: 'alone', include: alone, ...limits } },

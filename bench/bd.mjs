@@ -4,8 +4,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createBdTracker } from '../dist/actors/tracker/bd/bd.js';
-import { createBdCalls, defaultBdLimits } from '../dist/actors/tracker/bd/calls.js';
+import { createBdTracker } from '../build/actors/tracker/bd/bd.js';
+import { createBdCalls, defaultBdLimits } from '../build/actors/tracker/bd/calls.js';
 import { median, report, timed } from './lib.mjs';
 
 const count = Number(process.env.TASKS ?? 5_000);

@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { listTasks } from '../dist/actors/engine/list-tasks.js';
-import { viewSaved } from '../dist/actors/journal/snapshots.js';
+import { listTasks } from '../build/actors/engine/list-tasks.js';
+import { viewSaved } from '../build/actors/journal/snapshots.js';
 import { openTasks, report } from './lib.mjs';
 
 const few = 1_000;

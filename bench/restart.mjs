@@ -36,7 +36,7 @@ await close();
 const { mkdirSync } = await import('node:fs');
 mkdirSync(stateDir, { mode: 0o700 });
 mkdirSync(join(root, '.beads'), { mode: 0o700 });
-const { createSqliteStore } = await import('../dist/actors/store/sqlite.js');
+const { createSqliteStore } = await import('../build/actors/store/sqlite.js');
 const copy = createSqliteStore({ file: join(stateDir, 'journal.db') });
 const issues = [];
 const multiply = (rows, from, count, prefix) => {

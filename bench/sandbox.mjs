@@ -2,10 +2,10 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { childEnvironment } from '../dist/actors/process/run-command.js';
-import { createBubblewrap } from '../dist/actors/sandbox/bubblewrap.js';
-import { createNoSandbox } from '../dist/actors/sandbox/no-sandbox.js';
-import { runSandboxed } from '../dist/actors/sandbox/run-sandboxed.js';
+import { childEnvironment } from '../build/actors/process/run-command.js';
+import { createBubblewrap } from '../build/actors/sandbox/bubblewrap.js';
+import { createNoSandbox } from '../build/actors/sandbox/no-sandbox.js';
+import { runSandboxed } from '../build/actors/sandbox/run-sandboxed.js';
 import { median, report, timed } from './lib.mjs';
 
 const runs = Number(process.env.RUNS ?? 40);

@@ -1,7 +1,7 @@
 // Our own time in a turn: from the end of one answer of the model to the next question, without what the tool takes.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readTool } from '../dist/actors/tools/read.js';
+import { readTool } from '../build/actors/tools/read.js';
 import { cpuMs, median, openSystem, report, timed, until } from './lib.mjs';
 
 const turns = Number(process.env.RUNS ?? 200);

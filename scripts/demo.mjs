@@ -7,14 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { parseScript } from '../dist/actors/model/script.js';
-import { createScriptedModel } from '../dist/actors/model/scripted.js';
-import { createBubblewrap } from '../dist/actors/sandbox/bubblewrap.js';
+import { parseScript } from '../build/actors/model/script.js';
+import { createScriptedModel } from '../build/actors/model/scripted.js';
+import { createBubblewrap } from '../build/actors/sandbox/bubblewrap.js';
 import { play } from '../test/model-server/play.mjs';
 import { createModelServer } from '../test/model-server/server.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const cli = join(process.env.AGENT_TEST_PROGRAMS ?? join(root, 'dist', 'cli'), 'agent.js');
+const cli = join(root, 'dist', 'cli', 'agent.js');
 const folder = mkdtempSync(join(tmpdir(), 'agent-demo-'));
 const project = join(folder, 'basket');
 const state = join(folder, 'state');
@@ -96,7 +96,7 @@ const main = async () => {
   writeFileSync(
     config,
     JSON.stringify({
-      server: { register_protocol_handler: false },
+      server: { port: 0, register_protocol_handler: false },
       sandbox: { mode: held.ok ? 'auto' : 'off' },
       api: { backend: 'builtin', provider_model: 'scripted-over-http' },
     }),

@@ -1,8 +1,8 @@
 // Small real tasks for any configured model: success, turns, tokens, cost and time. See docs/guides/evals.md.
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { createBubblewrap } from '../dist/actors/sandbox/bubblewrap.js';
-import { createNoSandbox } from '../dist/actors/sandbox/no-sandbox.js';
+import { createBubblewrap } from '../build/actors/sandbox/bubblewrap.js';
+import { createNoSandbox } from '../build/actors/sandbox/no-sandbox.js';
 import { runEval } from './evals/run-eval.mjs';
 import { idleScript, readSuite, solvingScript } from './evals/suite.mjs';
 

@@ -1,8 +1,8 @@
 // Writes docs/machines.md from the built machines; with --check, fails when the file has drifted.
-import { agentMachine } from '../dist/machines/agent-machine.js';
-import { agentRestart } from '../dist/machines/restart.js';
-import { supervisorMachine } from '../dist/machines/supervisor-machine.js';
-import { taskMachine } from '../dist/machines/task-machine.js';
+import { agentMachine } from '../build/machines/agent-machine.js';
+import { agentRestart } from '../build/machines/restart.js';
+import { supervisorMachine } from '../build/machines/supervisor-machine.js';
+import { taskMachine } from '../build/machines/task-machine.js';
 import { generate } from './generated.mjs';
 
 const nameOf = (object) => (typeof object === 'string' ? object : object.type);

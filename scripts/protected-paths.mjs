@@ -1,5 +1,5 @@
 // Writes docs/reference/protected-paths.md from the table in the code; with --check, fails when the file has drifted.
-import { protectedPaths } from '../dist/actors/sandbox/protected-paths.js';
+import { protectedPaths } from '../build/actors/sandbox/protected-paths.js';
 import { generate } from './generated.mjs';
 
 const table = (protection) => {

@@ -1,9 +1,9 @@
 // Writes docs/reference and the schema of the configuration from the code that they describe; with --check, fails when
 // one of them has drifted.
 import { z } from 'zod';
-import { configSchema } from '../dist/cli/config/config-schema.js';
-import { serverName, version } from '../dist/cli/version.js';
-import { openApiDocument } from '../dist/http/openapi.js';
+import { configSchema } from '../build/cli/config/config-schema.js';
+import { serverName, version } from '../build/cli/version.js';
+import { openApiDocument } from '../build/http/openapi.js';
 import { generate } from './generated.mjs';
 import { cliPage } from './reference/cli.mjs';
 import { configurationPage } from './reference/configuration.mjs';

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { childEnvironment } from '../../dist/actors/process/run-command.js';
-import { runSandboxed } from '../../dist/actors/sandbox/run-sandboxed.js';
+import { childEnvironment } from '../../build/actors/process/run-command.js';
+import { runSandboxed } from '../../build/actors/sandbox/run-sandboxed.js';
 import { evalsFolder } from './suite.mjs';
 
 const limitMs = 120_000;

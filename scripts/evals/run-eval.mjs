@@ -6,8 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { checkWork } from './check-work.mjs';
 import { makeProject } from './suite.mjs';
 
-const programs = process.env.AGENT_TEST_PROGRAMS ?? fileURLToPath(new URL('../../dist/cli', import.meta.url));
-const cli = join(programs, 'agent.js');
+const cli = fileURLToPath(new URL('../../dist/cli/agent.js', import.meta.url));
 /** Beyond the limit of the attempt: the start of the server, the end of the attempt, the stop. */
 const spareMs = 60_000;
 

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { commandTable } from '../../dist/cli/command-table.js';
-import { exitCodes } from '../../dist/cli/output/exit-codes.js';
-import { roles } from '../../dist/machines/task.js';
+import { commandTable } from '../../build/cli/command-table.js';
+import { exitCodes } from '../../build/cli/output/exit-codes.js';
+import { roles } from '../../build/machines/task.js';
 import { code, described, page, table } from './markdown.mjs';
 
 /** Replaces the parser: records what a command declares. */

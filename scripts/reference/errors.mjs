@@ -1,7 +1,7 @@
-import { exitCodeOf } from '../../dist/cli/output/exit-codes.js';
-import { envelopeErrors, errorStatuses, refusalStatuses } from '../../dist/http/error-table.js';
-import { describeRefusal, refusal } from '../../dist/machines/errors.js';
-import { failureCodes } from '../../dist/machines/task.js';
+import { exitCodeOf } from '../../build/cli/output/exit-codes.js';
+import { envelopeErrors, errorStatuses, refusalStatuses } from '../../build/http/error-table.js';
+import { describeRefusal, refusal } from '../../build/machines/errors.js';
+import { failureCodes } from '../../build/machines/task.js';
 import { code, described, page, table } from './markdown.mjs';
 
 /** Sample facts of each error; the real code makes the message from them. */

@@ -1,4 +1,4 @@
-import { eventTypes } from '../../dist/actors/journal/event-types.js';
+import { eventTypes } from '../../build/actors/journal/event-types.js';
 import { described } from './markdown.mjs';
 
 const tokens = {

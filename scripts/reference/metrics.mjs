@@ -1,4 +1,4 @@
-import { metricsText } from '../../dist/http/metrics-text.js';
+import { metricsText } from '../../build/http/metrics-text.js';
 import { code, page, table } from './markdown.mjs';
 
 /** Reads the names, types and meanings from the server's answer. */

@@ -12,6 +12,7 @@ const exit = { usage: 2, failed: 1, config: 78 } as const;
 
 const parser = yargs(hideBin(process.argv))
   .scriptName('agent-server')
+  .locale('en')
   .usage('$0 --server [options]\n\nRuns agents on the tasks of one project. Serves this machine only.')
   .options({
     server: { type: 'boolean', describe: 'Run as a server' },

@@ -103,6 +103,7 @@ const baseParser = (): Argv => {
   const parser = yargs();
   parser
     .scriptName('agent')
+    .locale('en')
     .usage('$0 <command> [options]\n\nRuns coding agents on the tasks of this project.')
     .parserConfiguration({ 'greedy-arrays': false, 'parse-positional-numbers': false })
     .options({

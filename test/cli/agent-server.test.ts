@@ -5,10 +5,10 @@ import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, inject, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { isAlive } from '../../src/actors/process/pid.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
-import { openProject, plain } from '../support/cli.ts';
+import { bin, openProject, plain } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const until = async (what: () => boolean): Promise<void> => {
@@ -404,9 +404,8 @@ test('the helper script starts the server, forwards signals, and has its exit co
 
 test('idle connections take no descriptor that a request needs', async () => {
   const { root, stateDir, configFile, serverFile } = openProject();
-  const server = join(inject('programs'), 'agent-server.js');
   const env = { ...process.env, AGENT_STATE_DIR: stateDir, AGENT_SERVER_CONFIG: configFile, HOME: temporaryFolder() };
-  const line = `ulimit -n 256; exec ${process.execPath} ${server} --server`;
+  const line = `ulimit -n 256; exec ${process.execPath} ${bin('agent-server')} --server`;
   const child = spawn('/bin/sh', ['-c', line], { cwd: root, env, stdio: 'ignore' });
   await until(() => serverFile() !== null);
   const { port } = new URL(serverFile().url);

@@ -288,6 +288,18 @@ test('agent alone, help, -h and --help print the same help on stdout, help <comm
   expect(await agent('version')).toEqual(await agent('--version'));
 });
 
+test.each(['agent', 'agent-server'] as const)(
+  '%s speaks English whatever the language of the terminal',
+  async (name) => {
+    const { start, collect } = openProject();
+
+    const { out } = await collect(start(name, ['--help'], { LC_ALL: 'de_DE.UTF-8' }));
+
+    expect(out).toContain('Options:');
+    expect(out).toContain('[boolean]');
+  },
+);
+
 test('every command has help with an example', async () => {
   const { agent } = openProject();
   const help = (await agent('--help')).out;

@@ -1,34 +1,16 @@
 import { once } from 'node:events';
-import { cpSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/cli/config/config.ts';
 import { configSchema } from '../../src/cli/config/config-schema.ts';
-import { temporaryFolder } from '../support/temporary.ts';
+import { install } from '../support/installed.ts';
 
 const here = fileURLToPath(new URL('../..', import.meta.url));
 const shipped = join(here, 'configs', 'agent-server.json');
 
-/** The program installed in its own folder, with a default file that tests can change. */
-const install = () => {
-  const folder = temporaryFolder();
-  for (const part of ['dist', 'configs', 'package.json'])
-    cpSync(join(here, part), join(folder, part), { recursive: true });
-  symlinkSync(join(here, 'node_modules'), join(folder, 'node_modules'));
-  const { AGENT_SERVER_CONFIG: _, OPENAI_API_KEY: __, ...inherited } = process.env;
-  const env = { ...inherited, HOME: temporaryFolder(), AGENT_STATE_DIR: join(temporaryFolder(), 'state') };
-  const cwd = temporaryFolder();
-  return {
-    defaultFile: join(folder, 'configs', 'agent-server.json'),
-    run: async (program: 'agent' | 'agent-server', ...args: readonly string[]) => {
-      const script = join(folder, 'dist', 'cli', `${program}.js`);
-      return execa(process.execPath, [script, ...args], { cwd, env, extendEnv: false, reject: false });
-    },
-  };
-};
 const doctor = async ({ run }: ReturnType<typeof install>) => {
   const { checks, config } = JSON.parse((await run('agent', 'doctor', '--json')).stdout);
   return { config, said: checks.find(({ check }: { check: string }) => check === 'config').detail };

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, inject, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -20,13 +20,12 @@ test('the README shows what the demo prints', { timeout: 120_000 }, () => {
     /```\n(\$ agent engineer[\s\S]*?)\n```/.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? [];
   const folder = temporaryFolder();
 
-  const { status, stdout } = spawnSync(process.execPath, [join(root, 'scripts', 'demo.mjs')], {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [join(root, 'scripts', 'demo.mjs')], {
     env: {
       ...process.env,
       TMPDIR: folder,
       OPENAI_BASE_URL: 'http://127.0.0.1:9',
       API_MODE: 'proxy',
-      AGENT_TEST_PROGRAMS: inject('programs'),
     },
     encoding: 'utf8',
   });
@@ -34,7 +33,7 @@ test('the README shows what the demo prints', { timeout: 120_000 }, () => {
   const lines = settled(stdout);
   const runs = lines.flatMap((line, index) => (line === '$ agent engineer bd-0000' ? [index] : []));
   const wanted = settled(shown);
-  expect(status).toBe(0);
+  expect([status, stderr]).toEqual([0, expect.anything()]);
   expect(lines.slice(runs[1], (runs[1] ?? 0) + wanted.length)).toEqual(wanted);
 
   const [demo = ''] = readdirSync(folder).filter((name) => name.startsWith('agent-demo-'));

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { expect, inject, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { readSuite, solvingScript } from '../../scripts/evals/suite.mjs';
 import { parseScript } from '../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../src/actors/model/scripted.ts';
@@ -28,7 +28,7 @@ interface Row {
 const run = async (args: readonly string[], more: NodeJS.ProcessEnv = {}) => {
   const { OPENAI_API_KEY: _, OPENAI_BASE_URL: __, ...env } = process.env;
   const child = spawn(process.execPath, [command, ...args], {
-    env: { ...env, AGENT_TEST_PROGRAMS: inject('programs'), ...more },
+    env: { ...env, ...more },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);

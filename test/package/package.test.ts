@@ -1,7 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { bundledPackages, licenceTexts, packagesIn } from '../../scripts/licences.mjs';
+import { install } from '../support/installed.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -17,32 +19,95 @@ interface Packed {
   readonly files: readonly { readonly path: string }[];
 }
 
-test('the package has one file per source, the configuration, the examples and the documents, and no more', () => {
+const programs = ['agent', 'agent-server', 'run-agent'].map((name) => `dist/cli/${name}.js`);
+const parts = ['process/run-command', 'workspace/select-workspace', 'workspace/snapshot-worker'];
+/** A package with these files, as a build sees it. */
+const bundledOf = (files: Readonly<Record<string, string>>, license = 'MIT') => {
+  const folder = join(temporaryFolder(), 'node_modules', 'x');
+  mkdirSync(folder, { recursive: true });
+  const about = JSON.stringify({ name: 'x', version: '1.2.3', license });
+  for (const [name, text] of Object.entries({ ...files, 'package.json': about }))
+    writeFileSync(join(folder, name), text);
+  return bundledPackages([join(folder, 'index.js'), join(folder, 'lib', 'more.js'), '/src/cli/agent.ts']);
+};
+
+test('the build publishes the licence and the notice of a package', () => {
+  const text = licenceTexts(bundledOf({ LICENSE: 'Do anything.', NOTICE: 'Made by x.' }));
+
+  expect(text).toContain('x@1.2.3 (MIT)\n\nDo anything.\n\nMade by x.\n');
+  expect(packagesIn(text)).toEqual(['x@1.2.3']);
+});
+
+test.each([
+  ['has no licence text', { NOTICE: 'Made by x.' }, 'MIT'],
+  ['has the licence GPL-3.0', { LICENSE: 'Share.' }, 'GPL-3.0'],
+  ['has the licence UNLICENSED', { LICENSE: 'Do nothing.' }, 'UNLICENSED'],
+])('the build refuses a package that %s', (words, files, license) => {
+  expect(() => licenceTexts(bundledOf(files, license))).toThrow(`x@1.2.3 ${words}`);
+});
+
+const isChunk = (path: string): boolean => /^dist\/chunks\/[\w-]+\.js$/.test(path);
+
+test('the package has the programs, the configuration, the examples and the documents, and no more', () => {
   const [packed] = JSON.parse(run(root, 'npm', 'pack', '--dry-run', '--json', '--ignore-scripts')) as readonly Packed[];
 
-  const built = filesBelow('src').map((path) => path.replace(/^src\//, 'dist/').replace(/\.ts$/, '.js'));
+  const built = [...programs, ...parts.map((name) => `dist/actors/${name}.js`), 'dist/THIRD_PARTY_LICENSES.txt'];
   const read = ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json'];
   const wanted = [...built, ...filesBelow('configs'), ...filesBelow('examples'), ...read];
-  expect(packed?.files.map(({ path }) => path).sort()).toEqual(wanted.sort());
+  const paths = packed?.files.map(({ path }) => path) ?? [];
+  expect(paths.filter((path) => !isChunk(path)).sort()).toEqual(wanted.sort());
+  expect(paths.filter(isChunk).sort()).toEqual([...filesBelow('dist/chunks')].sort());
   expect(packed?.size).toBeLessThan(1_500_000);
 });
 
-test('a build removes files without a source, and nothing else', () => {
+test('an installed program runs a task with nothing but the packages that are installed with it', async () => {
+  const { run: installed, defaultFile } = install();
+  writeFileSync(defaultFile, JSON.stringify({ server: { port: 0 } }));
+
+  const ran = await installed('agent', 'engineer', 'Do it', '--model', 'scripted');
+
+  expect([ran.exitCode, ran.stderr]).toEqual([0, expect.stringContaining('starting a server')]);
+  expect((await installed('agent', 'list', '--json')).stdout).toContain('Do it');
+});
+
+/** The files that a program loads before it runs. */
+const loadedBy = (file: string, known = new Map<string, string>()): ReadonlyMap<string, string> => {
+  const code = readFileSync(file, 'utf8');
+  known.set(file, code);
+  for (const [, path = ''] of code.matchAll(/^(?:import|export)\b[^;]*?"(\.[^"]+)";$/gm))
+    if (!known.has(join(file, '..', path))) loadedBy(join(file, '..', path), known);
+  return known;
+};
+
+test('agent list and agent show load no package', () => {
+  const loaded = loadedBy(join(root, 'dist/cli/agent.js'));
+  const whole = [...loadedBy(join(root, 'dist/cli/agent-server.js')).values()].join('\n');
+
+  const packagesIn = (code: string): readonly string[] => code.match(/^\/\/ node_modules\/.*$/gm) ?? [];
+  expect(loaded.size).toBeGreaterThan(5);
+  expect([...loaded.values()].flatMap(packagesIn)).toEqual([]);
+  expect(packagesIn(whole)).not.toEqual([]);
+});
+
+test('a build leaves no file of an older one, and one module for each source', () => {
   const folder = temporaryFolder();
-  for (const path of ['src/cli', 'scripts', 'dist/cli', 'dist/gone'])
-    mkdirSync(join(folder, path), { recursive: true });
-  cpSync(join(root, 'scripts', 'finish-build.mjs'), join(folder, 'scripts', 'finish-build.mjs'));
-  for (const name of ['agent', 'agent-server']) {
-    writeFileSync(join(folder, 'src/cli', `${name}.ts`), '');
-    writeFileSync(join(folder, 'dist/cli', `${name}.js`), '');
-  }
-  for (const path of ['dist/.tsbuildinfo', 'dist/cli/old.js', 'dist/cli/agent.js.map', 'dist/gone/old.js'])
+  for (const part of ['src', 'scripts', 'package.json'])
+    cpSync(join(root, part), join(folder, part), { recursive: true });
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
+  for (const path of ['dist/chunks/old-1.js', 'build/gone/old.js']) {
+    mkdirSync(join(folder, path, '..'), { recursive: true });
     writeFileSync(join(folder, path), '');
+  }
 
-  run(folder, process.execPath, 'scripts/finish-build.mjs');
+  run(folder, process.execPath, 'scripts/build.mjs');
 
-  expect(readdirSync(join(folder, 'dist'), { recursive: true }).sort()).toEqual(
-    ['.tsbuildinfo', 'cli', 'cli/agent-server.js', 'cli/agent.js'].sort(),
+  const [dist, built] = ['dist', 'build'].map((part) => readdirSync(join(folder, part), { recursive: true }));
+  expect(dist).toContain('cli/agent.js');
+  expect(dist).not.toContain('chunks/old-1.js');
+  expect(built?.sort()).toEqual(
+    readdirSync(join(folder, 'src'), { recursive: true, encoding: 'utf8' })
+      .map((path) => path.replace(/\.ts$/, '.js'))
+      .sort(),
   );
 });
 
@@ -77,7 +142,23 @@ test('the check of the lockfile prints why a package has no integrity', () => {
   expect(said).toContain('x@1.0.0: no integrity: a development tool for other machines');
 });
 
-test('the SBOM names each runtime package of the lockfile with its hash, and no other', () => {
+/** The packages whose code is in the chunks, by the comments of the bundler. */
+const bundled = (): readonly string[] => {
+  const comments = filesBelow('dist/chunks').flatMap(
+    (path) => readFileSync(join(root, path), 'utf8').match(/^\/\/ node_modules\/.*$/gm) ?? [],
+  );
+  return [...new Set(comments.map((comment) => comment.replace(/^.*node_modules\/((@[^/]+\/)?[^/]+)\/.*$/, '$1')))];
+};
+const named: readonly string[] = packagesIn(readFileSync(join(root, 'dist/THIRD_PARTY_LICENSES.txt'), 'utf8'));
+
+test('the licence of each package in the programs is published with them', () => {
+  const names = named.map((id) => id.replace(/@[^@]+$/, ''));
+
+  expect(names).toEqual(expect.arrayContaining(['fastify', 'openai', 'xstate', 'yargs', 'zod']));
+  expect(bundled().filter((name) => !names.includes(name))).toEqual([]);
+});
+
+test('the SBOM names each package that is installed or in the programs with its hash, and no other', () => {
   const file = join(temporaryFolder(), 'sbom.json');
 
   run(root, process.execPath, 'scripts/sbom.mjs', file);
@@ -89,7 +170,11 @@ test('the SBOM names each runtime package of the lockfile with its hash, and no 
   const runtime = Object.entries(packages).filter(([path, { dev }]) => path !== '' && dev !== true);
   const ids = runtime.map(([path, { version }]) => `${path.replace(/^.*node_modules\//, '')}@${version}`);
   const components: readonly Record<string, unknown>[] = bom.components;
-  expect(components.map(({ name, version }) => `${name}@${version}`).sort()).toEqual([...new Set(ids)].sort());
+  expect(components.map(({ name, version }) => `${name}@${version}`).sort()).toEqual(
+    [...new Set([...ids, ...named])].sort(),
+  );
+  expect(components.filter(({ scope }) => scope === 'excluded')).toEqual([]);
+  expect(JSON.stringify(components)).not.toContain('development');
   expect(components.filter(({ purl, hashes, type }) => !purl || !hashes || !type)).toEqual([]);
   expect(bom).toMatchObject({
     bomFormat: 'CycloneDX',

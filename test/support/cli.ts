@@ -1,13 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { inject, onTestFinished } from 'vitest';
+import { onTestFinished } from 'vitest';
 import { isAlive } from '../../src/actors/process/pid.ts';
 import { createIo } from '../../src/cli/output/io.ts';
 import { isLong } from './long.ts';
 import { temporaryFolder } from './temporary.ts';
 
-const bin = (name: string): string => join(inject('programs'), `${name}.js`);
+/** A published program. */
+export const bin = (name: string): string => join(import.meta.dirname, '..', '..', 'dist', 'cli', `${name}.js`);
 
 /** The start of a test's configuration: any port, and commands outside a sandbox. */
 export const plain = { server: { port: 0 }, sandbox: { mode: 'off' }, workspace: { mode: 'shared' } } as const;

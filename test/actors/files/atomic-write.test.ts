@@ -9,7 +9,7 @@ import { temporaryFolder } from '../../support/temporary.ts';
 test('a file that is written repeatedly is whole at every moment, also when its writer is killed', async () => {
   const folder = temporaryFolder();
   const file = join(folder, '00-metadata.json');
-  const module = new URL('../../../dist/actors/files/atomic-write.js', import.meta.url);
+  const module = new URL('../../../build/actors/files/atomic-write.js', import.meta.url);
   const script = `
     const { writeFileAtomically } = await import(${JSON.stringify(module.href)});
     for (let n = 0; ; n += 1)

@@ -19,7 +19,7 @@ const titlesIn = (file: string): readonly string[] =>
 const startWriters = (folder: string) => {
   const [holder, acked] = [join(folder, 'holder'), join(folder, 'acked')];
   for (const file of [holder, acked]) writeFileSync(file, '');
-  const args = [path('hold-lock.mjs'), path('../../../dist/actors'), join(folder, 'lock'), holder, acked, folder];
+  const args = [path('hold-lock.mjs'), path('../../../build/actors'), join(folder, 'lock'), holder, acked, folder];
   const start = (): ChildProcess => spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
   const writers = Array.from({ length: 6 }, start);
   /** The present holder of the lock, killed so that the others find it free. */

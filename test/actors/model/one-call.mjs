@@ -1,5 +1,5 @@
 // A process of its own, because Node reads NODE_EXTRA_CA_CERTS at its start only. Prints the last event of one call.
-import { createOpenAiModel } from '../../../dist/actors/model/openai.js';
+import { createOpenAiModel } from '../../../build/actors/model/openai.js';
 
 const [protocol, baseURL] = process.argv.slice(2);
 const model = createOpenAiModel({ protocol, apiKey: 'sk-test-key-0123456789', baseURL });

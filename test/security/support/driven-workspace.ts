@@ -3,9 +3,8 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { inject, onTestFinished } from 'vitest';
+import { onTestFinished } from 'vitest';
 import type { Merged, OpenWorkspace, SavedWork } from '../../../src/actors/workspace/port.ts';
-import { isLong } from '../../support/long.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 import { type Recorded, readRecording, recorder } from './recording.ts';
 
@@ -24,15 +23,13 @@ export interface DrivenWorkspace {
 export const taskId = 'bd-a1';
 /** What does not answer until then hangs: a pipe that somebody opened, a remote that somebody asked. */
 const answerMs = 30_000;
-/** Bundled it starts in a third of the time. */
-const driver = (): string =>
-  isLong ? join(import.meta.dirname, 'workspace-driver.mjs') : join(inject('programs'), 'workspace-driver.js');
+const driver = join(import.meta.dirname, 'workspace-driver.mjs');
 
 /** The workspace of a project in a process of its own, recorded; `state` is the folder of its worktrees. */
 export const driveWorkspace = (projectRoot: string, state: string): DrivenWorkspace => {
   const [home, logs] = [temporaryFolder(), temporaryFolder()];
   const log = join(logs, 'recording');
-  const [program = '', ...args] = [...recorder(log), process.execPath, driver()];
+  const [program = '', ...args] = [...recorder(log), process.execPath, driver];
   const env = { PATH: '/usr/bin:/bin', HOME: home };
   const child = spawn(program, args, { cwd: '/', env, stdio: ['pipe', 'pipe', 'inherit'], detached: true });
   onTestFinished(() => {

@@ -1,0 +1,80 @@
+// Writes `dist`, the programs as they are published, with the packages that they need; and `build`,
+// one module for each source, for scripts, benches and tests.
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { rolldown } from 'rolldown';
+import { transformSync } from 'rolldown/utils';
+import { bundledPackages, licenceTexts } from './licences.mjs';
+
+const root = fileURLToPath(new URL('../', import.meta.url));
+const target = 'es2023';
+const programs = ['cli/agent', 'cli/agent-server'];
+/** The server starts it as a thread. */
+const thread = 'actors/workspace/snapshot-worker';
+/** Parts that tests load from `dist` often, since it loads faster than `build`. */
+const parts = ['cli/run-agent', 'actors/process/run-command', 'actors/workspace/select-workspace'];
+/** The packages of `dependencies`: native code cannot be bundled. */
+const external = Object.keys(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).dependencies);
+
+/**
+ * A bundler moves modules, and leaves `import.meta.url` as it is. With this each module still finds
+ * its files from where it would be without a bundler.
+ */
+const keepPlaces = {
+  name: 'keep-places',
+  transform: {
+    filter: { id: { exclude: /^\0/ }, code: 'import.meta.url' },
+    handler: (code, id) => {
+      const place = relative(root, id)
+        .replace(/^src\//, 'dist/')
+        .replace(/\.ts$/, '.js');
+      return code.replaceAll('import.meta.url', `import.meta.place(${JSON.stringify(place)})`);
+    },
+  },
+  renderChunk: (code, { fileName }) => {
+    if (!code.includes('import.meta.place(')) return null;
+    const from = dirname(join('dist', fileName));
+    const url = (_, place) => `new URL(${JSON.stringify(relative(from, place))}, import.meta.url).href`;
+    return code.replace(/import\.meta\.place\("([^"]+)"\)/g, url);
+  },
+};
+
+const bundle = async () => {
+  const input = Object.fromEntries([...programs, thread, ...parts].map((name) => [name, `src/${name}.ts`]));
+  const built = await rolldown({
+    ...{ cwd: root, input, external, platform: 'node', transform: { target }, plugins: [keepPlaces] },
+    onLog: (_, { message }) => {
+      throw new Error(message);
+    },
+  });
+  const { output } = await built.generate({ entryFileNames: '[name].js', chunkFileNames: 'chunks/[name]-[hash].js' });
+  await built.close();
+  return output;
+};
+
+const modules = () =>
+  readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => {
+      const options = { target, typescript: { onlyRemoveTypeImports: true, rewriteImportExtensions: 'rewrite' } };
+      const { code, errors } = transformSync(name, readFileSync(join(root, 'src', name), 'utf8'), options);
+      if (errors.length > 0) throw new Error(`src/${name}: ${errors[0].message}`);
+      return { fileName: name.replace(/\.ts$/, '.js'), code };
+    });
+
+const replace = (folder, files) => {
+  rmSync(join(root, folder), { recursive: true, force: true });
+  for (const { fileName, code } of files) {
+    const file = join(root, folder, fileName);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, code);
+  }
+};
+
+const chunks = await bundle();
+const packages = bundledPackages(chunks.flatMap(({ moduleIds }) => moduleIds));
+const licences = { fileName: 'THIRD_PARTY_LICENSES.txt', code: licenceTexts(packages) };
+replace('build', modules());
+replace('dist', [...chunks, licences]);
+for (const name of programs) chmodSync(join(root, 'dist', `${name}.js`), 0o755);
