@@ -3,13 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createResults } from '../build/actors/files/results.js';
-import { createLedger } from '../build/actors/ledger/ledger.js';
+import { openLedger } from '../build/actors/ledger/ledger.js';
 import { createScriptedModel } from '../build/actors/model/scripted.js';
 import { endOrphans } from '../build/actors/process/orphans.js';
 import { childEnvironment } from '../build/actors/process/run-command.js';
 import { createNoSandbox } from '../build/actors/sandbox/no-sandbox.js';
 import { openDatabase } from '../build/actors/store/database.js';
-import { createSqliteStore } from '../build/actors/store/sqlite.js';
 import { createSystem } from '../build/actors/system.js';
 import { createEmbeddedTracker } from '../build/actors/tracker/embedded.js';
 import { createSharedWorkspace } from '../build/actors/workspace/shared.js';
@@ -50,9 +49,7 @@ const finish = { say: '', calls: [{ tool: 'finish', arguments: { status: 'done',
 /** The tasks of a project, with their database in the project itself. */
 export const openTasks = (folder) => {
   const db = openDatabase({ file: join(folder, 'journal.db') });
-  const store = createSqliteStore({ file: db.file }, db);
-  const commit = (also) => void store.commit({ entries: [], also });
-  const ledger = createLedger({ db, projectRoot: folder, clock: Date.now, commit, log: () => {} });
+  const { store, ledger } = openLedger({ db, projectRoot: folder, clock: Date.now, log: () => {} });
   const random = (max) => Math.floor(Math.random() * max);
   return { db, store, ledger, tracker: createEmbeddedTracker({ clock: Date.now, random }, ledger) };
 };

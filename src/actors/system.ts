@@ -9,6 +9,7 @@ import type { SlotUse } from './engine/explain.ts';
 import { failDependents } from './engine/fail-dependents.ts';
 import { inspectCommitted } from './engine/inspect-committed.ts';
 import { createInvokedActors } from './engine/invoked.ts';
+import { createPreparedChanges } from './engine/prepared-changes.ts';
 import { endQueuePauses, slotUseOf } from './engine/queue-pauses.ts';
 import { createRunRules } from './engine/run-rules.ts';
 import { createBackendSelector } from './engine/select-assistant.ts';
@@ -107,6 +108,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     return commands.commitAgent(first, cause, agents.machine.getPersistedSnapshot(first));
   });
   const invoked = createInvokedActors();
+  const prepared = createPreparedChanges();
 
   const slotUse = (): SlotUse => slotUseOf(supervisor.snapshot());
   const lookUp = async (taskId: TaskId, run: RunOptions, role: Role): Promise<Finding> => {
@@ -122,6 +124,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
 
   const tasks = provideTaskActors({
     tracker,
+    prepared,
     store,
     earlierAgent: (taskId, attempt) => commands.takeOverAgent(taskId, attempt),
     slots,
@@ -159,6 +162,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     tracker,
     store,
     journal,
+    prepared,
     now,
     log,
     inspected,

@@ -40,7 +40,7 @@ export const taskSetup = setup({
     >('closeInTracker'),
     reopenInTracker: declareActor<Verdict, TaskOnly>('reopenInTracker'),
     standDown: declareActor<void, AttemptInput & { readonly reason: string | null }>('standDown'),
-    release: declareActor<void, TaskOnly & { readonly attempt: number; readonly label: EndLabel }>('release'),
+    release: declareActor<Verdict, TaskOnly & { readonly attempt: number; readonly label: EndLabel }>('release'),
   },
   guards: {
     ...runGuards,

@@ -55,7 +55,7 @@ export const started = taskSetup.createStateConfig({
   initial: 'claiming',
   states: {
     claiming: {
-      tags: 'phase:preparing',
+      tags: ['quiet', 'phase:preparing'],
       meta: { says: 'marks the task started in the tracker' },
       entry: within(waits.claiming),
       invoke: {

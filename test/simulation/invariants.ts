@@ -1,4 +1,5 @@
 import type { Change, Entry, Store } from '../../src/actors/store/port.ts';
+import type { TrackedTask } from '../../src/machines/tracked-task.ts';
 
 /** As much of a task's saved state as the invariants speak of. */
 interface TaskRow {
@@ -70,8 +71,16 @@ const causeOf = ({ entries }: Change): string => {
   return cause === null ? '' : (JSON.parse(cause) as { type: string }).type;
 };
 
-/** `far`: the server hears of a commit later than the store, and until then goes on in the state before. */
-export const createInvariants = (rules: Rules, store: Pick<Store, 'steps'>, far = false): Invariants => {
+export interface Setting {
+  /** The server hears of a commit later than the store, and until then goes on in the state before. */
+  readonly far: boolean;
+  /** A change of the tracker is in the transaction of its transition. */
+  readonly isInTransaction: boolean;
+  readonly tracked: (taskId: string) => TrackedTask | null;
+}
+
+export const createInvariants = (rules: Rules, store: Pick<Store, 'steps'>, setting: Setting): Invariants => {
+  const { far } = setting;
   const rows = new Map<string, TaskRow>();
   /** Agents that wait for a person, or for a slot after that: they lend theirs. */
   const lending = new Map<string, boolean>();
@@ -112,6 +121,21 @@ export const createInvariants = (rules: Rules, store: Pick<Store, 'steps'>, far 
     require(ends === (isSettled(after) && !isSettled(before) ? 1 : 0), () => `I11 ${ends} last frames: ${moved}`);
     if (ends > 0)
       require((thinking.get(taskId)?.size ?? 0) === 0, () => `I6 it ended while its agent was at work: ${moved}`);
+  };
+
+  /** What a transition says to the tracker is there when the transition is. */
+  const requireSame = (taskId: string, before: TaskRow | null, after: TaskRow, cause: string): void => {
+    const tracked = setting.tracked(taskId);
+    const isHeld = tracked?.status === 'in_progress' && tracked.assignee === 'agent-server';
+    const state = JSON.stringify(after.value);
+    const found = `I14 ${taskId} went by ${cause} to ${state} and is ${tracked?.status} in the tracker`;
+    if (cause === 'xstate.done.actor.claim') require(isHeld || state === '{"queued":"refused"}', () => found);
+    if (cause === 'xstate.done.actor.release') require(!isHeld, () => found);
+    if (cause !== 'xstate.done.actor.close' || after.value !== 'complete') return;
+    require(tracked?.status === 'closed', () => found);
+    if (isLive(before))
+      require(results.get(taskId) === after.context.attempt, () =>
+        `Spec 2.1 ${taskId} is closed before its results are there`);
   };
 
   const countLive = (): void => {
@@ -168,6 +192,8 @@ export const createInvariants = (rules: Rules, store: Pick<Store, 'steps'>, far 
           const after = { ...(JSON.parse(actor.snapshot) as Omit<TaskRow, 'pending'>), pending: actor.pending };
           rows.set(actor.id, after);
           taskMoved(actor.id, before, after, change);
+          const isLast = changes.findLast((each) => each.actor?.id === actor.id) === change;
+          if (setting.isInTransaction && isLast) requireSame(actor.id, before, after, causeOf(change));
         }
       }
       countLive();

@@ -1,11 +1,12 @@
 import type { Results } from '../../src/actors/files/results.ts';
 import type { Ledger } from '../../src/actors/ledger/ledger.ts';
-import { createTaskTable } from '../../src/actors/ledger/task-table.ts';
+import type { OwnTasks } from '../../src/actors/ledger/own-tasks.ts';
 import type { Model, ModelEvent, ModelRequest, ToolCall } from '../../src/actors/model/port.ts';
 import type { Sandbox } from '../../src/actors/sandbox/port.ts';
 import type { Database } from '../../src/actors/store/database.ts';
 import { type Change, type Store, StoreError } from '../../src/actors/store/port.ts';
 import type { SqliteStore } from '../../src/actors/store/sqlite.ts';
+import { carryOut } from '../../src/actors/tracker/carry-out.ts';
 import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
 import type { Tracker } from '../../src/actors/tracker/port.ts';
 import { ServiceError } from '../../src/machines/errors.ts';
@@ -36,6 +37,8 @@ export interface World {
   readonly results: Map<string, string>;
   /** The store is far away: its answers come late, and not always. */
   readonly far: boolean;
+  /** The tracker writes by itself, as bd does; else its changes are committed with the transitions. */
+  readonly trackerWrites: boolean;
 }
 
 /** One life of the server; when it is dead, nothing that it does has an effect. */
@@ -138,7 +141,7 @@ export const trackerOf = (world: World, life: Life): Tracker => {
   const told = (what: 'claim' | 'close', id: string): void => {
     if (life.alive) invariants.told(id, what);
   };
-  return {
+  const tracker: Tracker = {
     ...real,
     list: () => looks(real.list),
     find: (id) => looks(() => real.find(id)),
@@ -157,13 +160,19 @@ export const trackerOf = (world: World, life: Life): Tracker => {
       return writes(() => real.close(id, reason, fence));
     },
     reopen: (id, fence) => writes(() => real.reopen(id, fence)),
+    prepare: async (change, preparation) => {
+      if (!world.trackerWrites) return looks(() => real.prepare(change, preparation));
+      await preparation.committed();
+      return carryOut(tracker, change, preparation.fence);
+    },
   };
+  return tracker;
 };
 
 /** The tables of a project whose file nobody looks at. */
-export const ledgerWithoutFile = (db: Database): Ledger => ({
+export const ledgerWithoutFile = (db: Database, { table }: OwnTasks): Ledger => ({
   db,
-  table: createTaskTable(db),
+  table,
   requireOurs: () => {},
   exchange: {
     refresh: async () => {},

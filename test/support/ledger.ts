@@ -1,36 +1,32 @@
-import { type Commit, createLedger, type Ledger } from '../../src/actors/ledger/ledger.ts';
+import { type Ledger, openLedger } from '../../src/actors/ledger/ledger.ts';
 import { type Database, openDatabase } from '../../src/actors/store/database.ts';
-import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
+import { carryOut } from '../../src/actors/tracker/carry-out.ts';
 import { createEmbeddedTracker, type EmbeddedOptions } from '../../src/actors/tracker/embedded.ts';
 import type { Tracker } from '../../src/actors/tracker/port.ts';
-
-const commitAlone = (db: Database): Commit => {
-  const store = createSqliteStore({ file: db.file }, db);
-  return (also) => void store.commit({ entries: [], also });
-};
 
 export const anyNumber = (max: number): number => Math.floor(Math.random() * max);
 
 /** The tasks of a project in a database; by default in one of their own, as another clone or program would have it. */
-export const ledgerAt = (
-  projectRoot: string,
-  db: Database = openDatabase({ file: ':memory:' }),
-  commit: Commit = commitAlone(db),
-): Ledger => {
-  return createLedger({
-    db,
-    projectRoot,
-    clock: Date.now,
-    commit,
-    log: () => {},
-  });
-};
+export const ledgerAt = (projectRoot: string, db: Database = openDatabase({ file: ':memory:' })): Ledger =>
+  openLedger({ db, projectRoot, clock: Date.now, log: () => {} }).ledger;
 
 export const embeddedAt = (
   projectRoot: string,
   options: Partial<EmbeddedOptions> = {},
   ledger: Ledger = ledgerAt(projectRoot),
 ): Tracker => createEmbeddedTracker({ clock: Date.now, random: anyNumber, ...options }, ledger);
+
+/** A tracker that writes by itself, as bd does, with its own `claim`, `release`, `close` and `reopen`. */
+export const writingItself = (tracker: Tracker): Tracker => {
+  const own: Tracker = {
+    ...tracker,
+    prepare: async (change, { fence, committed }) => {
+      await committed();
+      return carryOut(own, change, fence);
+    },
+  };
+  return own;
+};
 
 /** Somebody else who changes the file of a project, at once, and reads what `ours` wrote to it. */
 export const somebodyElse = (projectRoot: string, actor: string, ours: Ledger): Tracker => {

@@ -7,7 +7,7 @@ import type { RoleSettings, Settings } from '../../src/actors/engine/settings.ts
 import { createResults } from '../../src/actors/files/results.ts';
 import { differenceFrom } from '../../src/actors/journal/replay.ts';
 import type { TaskView } from '../../src/actors/journal/task-view.ts';
-import type { Commit, Ledger } from '../../src/actors/ledger/ledger.ts';
+import { type Ledger, openLedger } from '../../src/actors/ledger/ledger.ts';
 import type { Model } from '../../src/actors/model/port.ts';
 import { parseScript } from '../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../src/actors/model/scripted.ts';
@@ -16,7 +16,6 @@ import { childEnvironment } from '../../src/actors/process/run-command.ts';
 import { createNoSandbox } from '../../src/actors/sandbox/no-sandbox.ts';
 import type { Sandbox } from '../../src/actors/sandbox/port.ts';
 import { openDatabase } from '../../src/actors/store/database.ts';
-import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { createSystem } from '../../src/actors/system.ts';
 import type { Tracker } from '../../src/actors/tracker/port.ts';
 import type { Workspace } from '../../src/actors/workspace/port.ts';
@@ -25,7 +24,7 @@ import { shippedRoles } from '../../src/cli/roles/shipped-roles.ts';
 import { buildServer } from '../../src/http/server.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 import { noAssistants } from './assistants.ts';
-import { embeddedAt, ledgerAt } from './ledger.ts';
+import { embeddedAt } from './ledger.ts';
 import { temporaryFolder } from './temporary.ts';
 
 export interface Turn {
@@ -95,9 +94,7 @@ export const startSystem = async (setting: Setting = {}) => {
   const scripts = setting.turns === undefined ? [] : [{ turns: setting.turns.map((turn) => ({ say: '', ...turn })) }];
   const scripted = createScriptedModel(parseScript({ scripts }));
   const db = openDatabase({ file: join(stateDir, 'journal.db') });
-  const store = createSqliteStore({ file: db.file }, db);
-  let commit: Commit = (also) => void store.commit({ entries: [], also });
-  const ledger = ledgerAt(root, db, (also) => commit(also));
+  const { store, ledger, importThrough } = openLedger({ db, projectRoot: root, clock: Date.now, log: () => {} });
   const tracker = setting.tracker?.(root, ledger) ?? embeddedAt(root, {}, ledger);
   const logged: { message: string; facts: Readonly<Record<string, unknown>> }[] = [];
   const log = (message: string, facts: Readonly<Record<string, unknown>>): void => void logged.push({ message, facts });
@@ -145,7 +142,7 @@ export const startSystem = async (setting: Setting = {}) => {
       ...(inspection === null ? {} : { inspect: inspection.observe }),
     },
   );
-  commit = (also) => void system.journal.commit({ entries: [], also });
+  importThrough(system.journal);
   const starting = system.start();
   if (setting.restoring !== true) await starting;
   let stopped = false;

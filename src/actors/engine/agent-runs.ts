@@ -1,7 +1,8 @@
 import type { AgentStart } from '../../machines/agent-context.ts';
 import { type AttemptKey, type AttemptOutcome, attemptKey, type TaskId } from '../../machines/task.ts';
-import { type CommitAnswer, staleCommit } from '../journal/commit-answer.ts';
+import { staleCommit } from '../journal/commit-answer.ts';
 import { withTimeout } from '../process/with-timeout.ts';
+import type { CommitAnswer } from '../store/port.ts';
 import type { Supervision } from './supervision.ts';
 import { createWaiters } from './waiters.ts';
 

@@ -2,15 +2,16 @@ import type { EventObject } from 'xstate';
 import type { AgentSnapshot } from '../../machines/agent-machine.ts';
 import { attemptKey, type TaskId } from '../../machines/task.ts';
 import type { TaskSnapshot } from '../../machines/task-machine.ts';
-import { type CommitAnswer, staleCommit } from '../journal/commit-answer.ts';
+import { staleCommit } from '../journal/commit-answer.ts';
 import type { PendingTransition } from '../journal/durable-actor.ts';
 import { agentChange, taskChange } from '../journal/entries.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { RestingViews } from '../journal/snapshots.ts';
 import { type TaskView, toView } from '../journal/task-view.ts';
 import { previousViewOf } from '../journal/transition-frames.ts';
-import type { Change } from '../store/port.ts';
+import type { Change, CommitAnswer } from '../store/port.ts';
 import type { LiveTask } from './live-tasks.ts';
+import type { PreparedChanges } from './prepared-changes.ts';
 import { agentOfAttempt } from './task-views.ts';
 
 type Answer = CommitAnswer | Promise<CommitAnswer>;
@@ -24,6 +25,7 @@ export interface TransitionRecorder {
 
 export interface RecorderPorts {
   readonly journal: Journal;
+  readonly prepared: PreparedChanges;
   readonly resting: RestingViews;
   readonly live: (taskId: TaskId) => LiveTask | null;
   readonly setDeadline: (key: string, at: number | null) => void;
@@ -79,12 +81,15 @@ export const createTransitionRecorder = (ports: RecorderPorts): TransitionRecord
     const { taskId, attempt, deadlineAt } = next.context;
     requireSame(taskId, task);
     const at = timeOf(cause, now);
+    const toCommit = ports.prepared.of(cause);
+    if (toCommit !== null) task.tracked = toCommit.tracked;
     const after = toView({ tracked: task.tracked, task: next, agent: agentOfAttempt(task, attempt), changedAt: at });
     const settledNow = next.hasTag('settled') && !previous.hasTag('settled');
     const change: Change = {
       ...taskChange({ next, cause, at, before: task.shown, after, persisted, settledNow }),
       guard: { revision: task.revision, attempt: next.hasTag('live') ? attempt : 0 },
       ...(requestId === null ? {} : { request: { id: requestId, taskId } }),
+      ...(toCommit === null ? {} : { tasks: [toCommit.edit] }),
     };
     task.revision += 1;
     const apply = (): void => {

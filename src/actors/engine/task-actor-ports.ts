@@ -8,11 +8,13 @@ import type { Tracker } from '../tracker/port.ts';
 import type { MergeMode, Workspace } from '../workspace/port.ts';
 import type { AgentRuns } from './agent-runs.ts';
 import type { InvokedActors } from './invoked.ts';
+import type { PreparedChanges } from './prepared-changes.ts';
 import type { Slots } from './slots.ts';
 import type { VerifyCommands } from './verify.ts';
 
 export interface TaskActorPorts {
   readonly tracker: Tracker;
+  readonly prepared: PreparedChanges;
   readonly store: Store;
   /** The saved agent of an attempt, which the next actor continues. */
   readonly earlierAgent: (taskId: TaskId, attempt: number) => Promise<SavedActor | null>;

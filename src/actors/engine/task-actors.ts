@@ -1,6 +1,7 @@
 import type { TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
 import { type TaskMachine, taskMachine } from '../../machines/task-machine.ts';
+import type { Fence, StatusChange } from '../tracker/port.ts';
 import { type AttemptEnds, asDiskProblem, createAttemptEnds } from './attempt-end.ts';
 import { createMergeTask } from './merge-task.ts';
 import { resumeFrom } from './resume.ts';
@@ -11,8 +12,24 @@ export const provideTaskActors = (ports: TaskActorPorts): TaskMachine => {
   const ends = createAttemptEnds(ports);
   const withSlots = provideSlotActors(taskMachine, ports);
   const withAttempts = provideAttemptActors(withSlots, ports, ends);
-  return provideStopActors(provideTrackerActors(withAttempts, ports, ends), ports, ends);
+  const prepare = preparing(ports);
+  return provideStopActors(provideTrackerActors(withAttempts, ports, ends, prepare), ports, ends, prepare);
 };
+
+type Prepare = (change: StatusChange, fence: Fence) => Promise<Verdict>;
+
+/** Tells the tracker of a change, or keeps it for the commit of the transition that follows. */
+const preparing =
+  ({ tracker, prepared, flush, refresh }: TaskActorPorts): Prepare =>
+  async (change, fence) => {
+    const committed = async (): Promise<void> => {
+      await flush();
+      fence();
+    };
+    const answer = await tracker.prepare(change, { fence, committed });
+    if (answer.toCommit === undefined) await refresh(change.id);
+    return prepared.keep(answer);
+  };
 
 const provideSlotActors = (machine: TaskMachine, { invoked, slots, priorityOf }: TaskActorPorts): TaskMachine =>
   machine.provide({
@@ -61,37 +78,39 @@ const provideAttemptActors = (machine: TaskMachine, ports: TaskActorPorts, ends:
   });
 };
 
-const provideTrackerActors = (machine: TaskMachine, ports: TaskActorPorts, ends: AttemptEnds): TaskMachine => {
-  const { invoked, tracker } = ports;
-  const thenRefresh = async (taskId: TaskId, change: Promise<Verdict>): Promise<Verdict> => {
-    const verdict = await change;
-    await ports.refresh(taskId);
-    return verdict;
-  };
+const provideTrackerActors = (
+  machine: TaskMachine,
+  ports: TaskActorPorts,
+  ends: AttemptEnds,
+  prepare: Prepare,
+): TaskMachine => {
+  const { invoked } = ports;
   return machine.provide({
     actors: {
       lookUp: invoked.actor(({ taskId, options, role }) => ports.lookUp(taskId, options, role)),
       claim: invoked.actor((input, signal) =>
-        thenRefresh(input.taskId, tracker.claim(input.taskId, ends.fenceOf(input, signal))),
+        prepare({ kind: 'claim', id: input.taskId }, ends.fenceOf(input, signal)),
       ),
       closeInTracker: invoked.actor(({ taskId, attempt, role, reason }, signal) => {
         const defaultReason =
           role === null ? 'Closed by hand with agent close' : `Completed by agent-server (role: ${role})`;
         const fence = ends.fenceOf({ taskId, attempt }, signal);
-        return thenRefresh(taskId, tracker.close(taskId, reason ?? defaultReason, fence));
+        return prepare({ kind: 'close', id: taskId, reason: reason ?? defaultReason }, fence);
       }),
       reopenInTracker: invoked.actor(({ taskId }, signal) =>
-        thenRefresh(
-          taskId,
-          tracker.reopen(taskId, () => signal.throwIfAborted()),
-        ),
+        prepare({ kind: 'reopen', id: taskId }, () => signal.throwIfAborted()),
       ),
     },
   });
 };
 
-const provideStopActors = (machine: TaskMachine, ports: TaskActorPorts, ends: AttemptEnds): TaskMachine => {
-  const { invoked, tracker, agentRuns } = ports;
+const provideStopActors = (
+  machine: TaskMachine,
+  ports: TaskActorPorts,
+  ends: AttemptEnds,
+  prepare: Prepare,
+): TaskMachine => {
+  const { invoked, agentRuns } = ports;
   /** Stops the attempt, also processes of an earlier server, commits its progress and keeps its changes. */
   const stopAttempt = async (taskId: TaskId, attempt: number, signal: AbortSignal): Promise<void> => {
     await agentRuns.stop(taskId, attempt);
@@ -113,8 +132,7 @@ const provideStopActors = (machine: TaskMachine, ports: TaskActorPorts, ends: At
         await ends.reportEnd(taskId, attempt, label, signal);
         // Attempt 0: the run had no slot, and the attempt of the task is an earlier one.
         const fence = attempt === 0 ? () => signal.throwIfAborted() : ends.fenceOf({ taskId, attempt }, signal);
-        await tracker.release(taskId, label, fence);
-        await ports.refresh(taskId);
+        return prepare({ kind: 'release', id: taskId, label }, fence);
       }),
     },
   });

@@ -8,16 +8,17 @@ import { attemptKey, type TaskId } from '../../machines/task.ts';
 import type { TaskCommand } from '../../machines/task-context.ts';
 import type { TaskMachine, TaskSnapshot } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
-import { type CommitAnswer, transitionDeadline } from '../journal/commit-answer.ts';
+import { transitionDeadline } from '../journal/commit-answer.ts';
 import { durable } from '../journal/durable-actor.ts';
 import type { Journal } from '../journal/journal.ts';
 import { ActorEndedError, sendRequest } from '../journal/requests.ts';
 import { createRestingViews, observationOf, willAskAgain } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
-import { type SavedActor, StoreError } from '../store/port.ts';
+import { type CommitAnswer, type SavedActor, StoreError } from '../store/port.ts';
 import { createTimerWheel, type TimerWheel } from './deadlines.ts';
 import type { LiveTask } from './live-tasks.ts';
 import { createTransitionRecorder } from './persist-transitions.ts';
+import type { PreparedChanges } from './prepared-changes.ts';
 import { restoreTasks } from './restore-tasks.ts';
 import { createTaskRegistry, type TaskRegistry, type TaskRegistryPorts } from './task-registry.ts';
 import { agentOfAttempt, createTaskViews, type TaskViews } from './task-views.ts';
@@ -25,6 +26,7 @@ import { createObserver } from './tracker-sync.ts';
 
 export interface TaskCommandPorts extends Omit<TaskRegistryPorts, 'setDeadline' | 'observation'> {
   readonly journal: Journal;
+  readonly prepared: PreparedChanges;
   /** The actor of an agent, if it is alive. */
   readonly agentActor: (key: string) => AnyActorRef | undefined;
 }
@@ -170,6 +172,7 @@ export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts
   const deadlines = createDeadlines(ports, live);
   const recorder = createTransitionRecorder({
     journal,
+    prepared: ports.prepared,
     resting,
     live,
     setDeadline: deadlines.set,

@@ -1,8 +1,5 @@
 import { StoreError } from '../store/port.ts';
 
-/** `stale`: the saved state is not the one that the transition started from. */
-export type CommitAnswer = 'ok' | 'stale';
-
 export const staleCommit = (): StoreError =>
   new StoreError('the task was changed elsewhere at the same time; ask again');
 export const lateCommit = (): StoreError => new StoreError('the store did not answer in time; ask again');

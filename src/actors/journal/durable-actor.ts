@@ -6,7 +6,8 @@ import type {
   EventObject,
   SnapshotFrom,
 } from 'xstate';
-import { type CommitAnswer, type CommitDeadline, staleCommit } from './commit-answer.ts';
+import type { CommitAnswer } from '../store/port.ts';
+import { type CommitDeadline, staleCommit } from './commit-answer.ts';
 import { childrenOf, stopChildren } from './end-children.ts';
 import { stampEvent } from './event-data.ts';
 import { holdEffects } from './held-effects.ts';

@@ -1,6 +1,5 @@
 import { messageOf } from '../../machines/message-of.ts';
-import type { Change, Entry, NewEntry, Store } from '../store/port.ts';
-import type { CommitAnswer } from './commit-answer.ts';
+import type { Change, CommitAnswer, Entry, NewEntry, Store } from '../store/port.ts';
 import { createCommitListeners } from './commit-listeners.ts';
 import { createStoreQueue, type Waiting } from './store-queue.ts';
 

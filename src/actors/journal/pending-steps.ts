@@ -1,6 +1,6 @@
 import type { AnyActorRef, AnyActorScope, AnyMachineSnapshot, EventObject } from 'xstate';
-import { StoreError } from '../store/port.ts';
-import { type CommitAnswer, type CommitDeadline, lateCommit, staleCommit } from './commit-answer.ts';
+import { type CommitAnswer, StoreError } from '../store/port.ts';
+import { type CommitDeadline, lateCommit, staleCommit } from './commit-answer.ts';
 import { stopChildren } from './end-children.ts';
 import type { HeldEffects } from './held-effects.ts';
 import type { EventRequest } from './requests.ts';

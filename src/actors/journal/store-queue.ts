@@ -1,5 +1,5 @@
-import type { Change, Committed, Entry, Store } from '../store/port.ts';
-import { type CommitAnswer, lateCommit, storeDeadline } from './commit-answer.ts';
+import { type Change, type CommitAnswer, type Committed, type Entry, goesOnFrom, type Store } from '../store/port.ts';
+import { lateCommit, storeDeadline } from './commit-answer.ts';
 
 /** A change on its way to the store. Without a caller it is gathered, and kept until it is saved. */
 export interface Waiting {
@@ -65,17 +65,14 @@ export const createStoreQueue = (store: Pick<Store, 'commit'>, listener: StoreQu
 
   const saved = (batch: readonly Waiting[], { entries, stale }: Committed): void => {
     listener.saved(entries);
-    // What an actor did after a stale change is stale, too.
-    const ids = new Set(stale.flatMap(({ actor }) => actor?.id ?? []));
-    const isStale = ({ change }: Waiting): boolean => change.actor !== undefined && ids.has(change.actor.id);
-    const answered = ids.size === 0 ? batch : [...batch, ...waiting.filter(isStale)];
-    if (ids.size > 0) waiting = waiting.filter((each) => !isStale(each));
-    for (const each of answered) {
-      if (!isStale(each)) each.caller?.resolve('ok');
-      else {
-        each.caller?.resolve('stale');
-        each.onStale?.();
-      }
+    const isLost = ({ change: { actor } }: Waiting): boolean =>
+      actor !== undefined && stale.some((change) => goesOnFrom(change, actor));
+    const lost = new Set(stale.length === 0 ? [] : waiting.filter(isLost));
+    waiting = waiting.filter((each) => !lost.has(each));
+    for (const each of [...batch, ...lost]) {
+      const isStale = lost.has(each) || stale.includes(each.change);
+      each.caller?.resolve(isStale ? 'stale' : 'ok');
+      if (isStale) each.onStale?.();
     }
   };
   const failed = (batch: readonly Waiting[], error: unknown): void => {

@@ -7,11 +7,12 @@ import { isRealFolder } from '../files/real-folder.ts';
 import { UnsafeFileError } from '../files/regular-file.ts';
 import { createSerialQueue } from '../process/serial-queue.ts';
 import type { Database } from '../store/database.ts';
+import type { CommitAnswer } from '../store/port.ts';
 import { type BrokenLine, compareFile, type FileDifference } from './compare-file.ts';
 import { createExchangeState } from './exchange-state.ts';
 import { issueOf } from './issue-line.ts';
 import { issuesFileOf, missing, stampOf } from './issues-file.ts';
-import { createImports, type ImportedChange } from './take-difference.ts';
+import { createImports, type ImportedTask } from './take-difference.ts';
 import type { TaskTable } from './task-table.ts';
 import { FileMovedError, writeIssuesFile, writeNotInBd } from './write-file.ts';
 
@@ -37,8 +38,8 @@ export interface ExchangeOptions {
   readonly projectRoot: string;
   /** False when bd keeps the tasks. */
   readonly isOurs: () => boolean;
-  /** Runs `work` as one transaction, and adds journal entries for the changes that it returns. */
-  readonly record: (work: () => readonly ImportedChange[]) => void;
+  /** Commits imported tasks with their journal entries. */
+  readonly commit: (imported: readonly ImportedTask[]) => CommitAnswer | Promise<CommitAnswer>;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -64,7 +65,7 @@ const sentenceOn = ({ line, problem }: BrokenLine, count: number): string => {
 };
 
 export const createExchange = (options: ExchangeOptions): Exchange => {
-  const { db, table, projectRoot, isOurs, record, log } = options;
+  const { db, table, projectRoot, isOurs, commit, log } = options;
   const file = issuesFileOf(projectRoot);
   const state = createExchangeState(db);
   const imports = createImports(db, table);
@@ -89,16 +90,17 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
     return stampOf(file) === stamp;
   };
 
+  /** A task that changed meanwhile is merged anew. */
+  const takeEach = async (part: readonly string[], merge: (each: string) => ImportedTask | null): Promise<void> => {
+    for (let tries = 1; ; tries += 1) {
+      const imported = part.map(merge).filter((each) => each !== null);
+      if (imported.length === 0 || (await commit(imported)) === 'ok') return nextTurn();
+      if (tries >= triesAtMost) throw new Error('the tasks change all the time; it is tried again');
+    }
+  };
   const take = async ({ broken, changed, vanished }: FileDifference): Promise<void> => {
-    const isNews = (change: ImportedChange | null): change is ImportedChange => change !== null;
-    for (const part of chunksOf(changed)) {
-      record(() => part.map((line) => imports.takeLine(line)).filter(isNews));
-      await nextTurn();
-    }
-    for (const part of chunksOf(broken.length > 0 ? [] : vanished)) {
-      record(() => part.map((id) => imports.takeVanished(id)).filter(isNews));
-      await nextTurn();
-    }
+    for (const part of chunksOf(changed)) await takeEach(part, imports.takeLine);
+    for (const part of chunksOf(broken.length > 0 ? [] : vanished)) await takeEach(part, imports.takeVanished);
   };
 
   const finish = ({ stamp, others, broken }: FileDifference): void => {

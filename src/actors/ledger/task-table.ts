@@ -14,11 +14,23 @@ export interface PageRequest {
   readonly limit: number;
 }
 
+export interface StoredTask {
+  readonly line: string;
+  /** The line that the file held last; empty when it never held the task. */
+  readonly base: string;
+  /** True when it changed here since the file was written. */
+  readonly isAhead: boolean;
+  /** Rises with each change of the task, and when it becomes ready or blocked. */
+  readonly revision: number;
+}
+
 /** The tasks of a project without bd. Writes belong into `Database.write`. */
 export interface TaskTable extends IssueTable {
   /** Number of tasks, without deleted ones. */
   count(): number;
   tracked(id: string): TrackedTask | null;
+  /** A task, deleted or not, with all that its row says of it. */
+  stored(id: string): StoredTask | null;
   /** Tasks in the order of their creation. */
   page(request: PageRequest): readonly TrackedTask[];
   /** Tasks that changed after a revision, in that order, about `limit`; and the revision up to which these are. */
@@ -144,6 +156,13 @@ export const createTaskTable = (db: Database): TaskTable => {
     tracked: (id) => {
       const row = sql.row.first(id);
       return row === null || row['status'] === 'tombstone' ? null : trackedOf(row);
+    },
+    stored: (id) => {
+      const row = sql.row.first(id);
+      if (row === null) return null;
+      const line = text(row, 'line');
+      const isAhead = row['base'] !== null;
+      return { line, base: isAhead ? text(row, 'base') : line, isAhead, revision: Number(row['revision']) };
     },
     page: (request) => rowsOf(request).map(trackedOf),
     changedSince: (revision, limit) =>

@@ -55,14 +55,24 @@ export interface Step {
   readonly result: string | null;
 }
 
+/** A task of a project without bd, as it becomes. */
+export interface TaskEdit {
+  readonly id: string;
+  /** Of the task that it was made from; null for a new one. With another one, the whole change is stale. */
+  readonly revision: number | null;
+  /** The task in bd's form; null removes it. */
+  readonly line: string | null;
+  /** The line that the file holds now; absent: as before. */
+  readonly base?: string;
+}
+
 /** Committed in one transaction. */
 export interface Change {
   readonly actor?: ActorState;
   /** When it does not hold, the whole change is stale. */
   readonly guard?: Guard;
   readonly entries: readonly NewEntry[];
-  /** Runs first in the transaction, and gives entries that come before the others. Must not wait. */
-  readonly also?: () => readonly NewEntry[];
+  readonly tasks?: readonly TaskEdit[];
   readonly step?: Step;
   /** Deletes the steps of this and earlier attempts. */
   readonly forgetSteps?: { readonly taskId: string; readonly attempt: number };
@@ -77,10 +87,13 @@ export interface ReadOptions {
   readonly limit: number;
 }
 
+/** `stale`: what is saved is not what the change started from. */
+export type CommitAnswer = 'ok' | 'stale';
+
 export interface Committed {
   readonly entries: readonly Entry[];
   /**
-   * Changes whose guard did not hold, and later ones of the same actor: nothing of them is saved.
+   * Changes whose guard did not hold, and later ones that go on from them: nothing of them is saved.
    */
   readonly stale: readonly Change[];
 }
@@ -99,6 +112,10 @@ export interface Counters {
   readonly executed: number;
   readonly executionSeconds: number;
 }
+
+/** True when a change of `actor` goes on from another one: of the same actor, or an agent from its task. */
+export const goesOnFrom = (change: Change, actor: ActorState): boolean =>
+  change.actor !== undefined && (change.actor.id === actor.id || change.actor.id === actor.taskId);
 
 /** The store failed. The message names the cause and may be shown. */
 export class StoreError extends Error {

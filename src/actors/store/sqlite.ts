@@ -1,7 +1,17 @@
 import { createCounterRows } from './counters.ts';
 import { type Database, type DatabaseOptions, openDatabase, type Row } from './database.ts';
 import { type AddEntry, createEntryReader, createJournalRows } from './journal-rows.ts';
-import type { Change, Committed, Entry, ReadOptions, SavedActor, Step, Store } from './port.ts';
+import {
+  type Change,
+  type Committed,
+  type Entry,
+  goesOnFrom,
+  type ReadOptions,
+  type SavedActor,
+  type Step,
+  type Store,
+  type TaskEdit,
+} from './port.ts';
 
 const text = (row: Row, column: string): string => String(row[column] ?? '');
 
@@ -23,9 +33,18 @@ const stepOf = (row: Row): Step => ({
   result: row['result'] === null ? null : text(row, 'result'),
 });
 
+/** Carries out the edits of tasks. Called inside the transaction. */
+export interface TaskEdits {
+  /** True while the task is as it was when the edit was made, and the tasks are kept here. */
+  isCurrent(edit: TaskEdit): boolean;
+  write(edit: TaskEdit): void;
+}
+
 export interface SqliteOptions extends DatabaseOptions {
   /** Removes secrets from every text. */
   readonly redact?: (text: string) => string;
+  /** Absent where no change holds one. */
+  readonly tasks?: TaskEdits;
 }
 
 /** A journal of version 2.1 that is only read lacks tables and columns of some statements. */
@@ -74,6 +93,11 @@ const prepare = (db: Database) => ({
   answer: db.prepare('update requests set answer = ? where id = ?'),
 });
 
+const noEdits: TaskEdits = {
+  isCurrent: () => false,
+  write: () => {},
+};
+
 /** Answers at once: no commit is ever underway. */
 export interface SqliteStore extends Store {
   commit(...changes: readonly Change[]): Committed;
@@ -87,13 +111,14 @@ export const createSqliteStore = (options: SqliteOptions, database: Database = o
   const entriesOf = createEntryReader(database);
   const journalRows = later(() => createJournalRows(database, redact));
   const counterRows = later(() => createCounterRows(database));
+  const edits = options.tasks ?? noEdits;
 
   /** @returns null when the change is stale */
   const apply = (
-    { actor, guard, entries, also, step, forgetSteps, request }: Change,
+    { actor, guard, entries, tasks, step, forgetSteps, request }: Change,
     add: AddEntry,
   ): readonly Entry[] | null => {
-    const first = also?.() ?? [];
+    if (tasks?.every((edit) => edits.isCurrent(edit)) === false) return null;
     if (actor !== undefined) {
       const { id, taskId, version, pending, changedAt, snapshot } = actor;
       const isPending = pending ? 1 : 0;
@@ -103,22 +128,23 @@ export const createSqliteStore = (options: SqliteOptions, database: Database = o
         .run(id, taskId, version, isPending, changedAt, redact(snapshot), attempt, revision);
       if (changes === 0) return null;
     }
+    for (const edit of tasks ?? []) edits.write(edit);
     if (step !== undefined) {
       const { taskId, attempt, key, intent, result } = step;
       sql.saveStep.run(taskId, attempt, key, redact(intent), result === null ? null : redact(result));
     }
     if (forgetSteps !== undefined) sql.forgetSteps.run(forgetSteps.taskId, forgetSteps.attempt);
     if (request !== undefined) sql.addRequest.run(request.id, request.taskId);
-    return [...first, ...entries].map(add);
+    return entries.map(add);
   };
   const write = (changes: readonly Change[]): Committed => {
     counterRows().begin();
     const add = journalRows()();
     const stale: Change[] = [];
     const entries = changes.flatMap((change) => {
-      // A later change of the actor continues the stale one, whatever the revision is now.
+      // What goes on from a stale change is stale, whatever the revision is now.
       const { actor } = change;
-      const follows = actor !== undefined && stale.some((other) => other.actor?.id === actor.id);
+      const follows = actor !== undefined && stale.some((other) => goesOnFrom(other, actor));
       const added = follows ? null : apply(change, add);
       if (added === null) stale.push(change);
       return added ?? [];

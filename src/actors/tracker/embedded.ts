@@ -15,11 +15,11 @@ import {
   withDependency,
   withoutDependency,
 } from '../ledger/edits.ts';
-import { type Issue, isListed } from '../ledger/issue.ts';
+import { type Issue, isListed, trackedFrom } from '../ledger/issue.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { createId, createIssue, requireValidTask } from '../ledger/new-issue.ts';
 import { StoreError } from '../store/port.ts';
-import type { Fence, NewTask, TrackedTask, Tracker } from './port.ts';
+import type { Fence, NewTask, StatusChange, TrackedTask, Tracker } from './port.ts';
 
 export interface EmbeddedOptions {
   /** The assignee of every claim. */
@@ -29,6 +29,8 @@ export interface EmbeddedOptions {
   /** A whole number from 0 to below `max`. */
   readonly random: (max: number) => number;
 }
+
+type Change = (issue: Issue, editor: Editor) => Edited;
 
 interface WaitingEdit {
   /** Inside the transaction; what it throws undoes all of it. @returns settles the caller */
@@ -105,18 +107,48 @@ export const createEmbeddedTracker = (options: EmbeddedOptions, ledger: Ledger):
       return batch(edit);
     });
 
-  const edit = (id: TaskId, change: (issue: Issue, editor: Editor) => Edited, fence?: Fence): Promise<Verdict> =>
+  const unmetOf = (id: string): readonly TaskId[] => table.tracked(id)?.unmet ?? [];
+  /** The task as `change` makes it; null when it stays as it is. */
+  const changed = (id: TaskId, change: Change): Verdict & { readonly next: Issue | null } => {
+    const issue = table.get(id);
+    if (issue === undefined || !isListed(issue))
+      return { refusal: refusal('task_not_found', { task_id: id }), next: null };
+    const now = touched(issue, clock());
+    const next = change(issue, { actor, now });
+    if (isRefusal(next)) return { refusal: next, next: null };
+    return { refusal: null, next: next === null ? null : { ...next, updated_at: now } };
+  };
+  const edit = (id: TaskId, change: Change, fence?: Fence): Promise<Verdict> =>
     write(() => {
       fence?.();
-      const issue = table.get(id);
-      if (issue === undefined || !isListed(issue)) return { refusal: refusal('task_not_found', { task_id: id }) };
-      const now = touched(issue, clock());
-      const next = change(issue, { actor, now });
-      if (isRefusal(next)) return { refusal: next };
-      if (next !== null) table.put({ ...next, updated_at: now });
-      return { refusal: null };
+      const { refusal, next } = changed(id, change);
+      if (next !== null) table.put(next);
+      return { refusal };
     });
-  const unmetOf = (id: string): readonly TaskId[] => table.tracked(id)?.unmet ?? [];
+  const editOf = (change: StatusChange): Change => {
+    switch (change.kind) {
+      case 'claim':
+        return (issue, editor) => claimed(issue, unmetOf(issue.id), editor);
+      case 'close':
+        return (issue, editor) => closed(issue, unmetOf(issue.id), change.reason, editor);
+      case 'release':
+        return (issue, editor) => released(issue, change.label, editor);
+      case 'reopen':
+        return reopened;
+    }
+  };
+  const editStatus = (change: StatusChange, fence?: Fence): Promise<Verdict> => edit(change.id, editOf(change), fence);
+  const prepare: Tracker['prepare'] = (change, { fence }) =>
+    fresh(() => {
+      ledger.requireOurs();
+      fence();
+      const { id } = change;
+      const { refusal, next } = changed(id, editOf(change));
+      const stored = table.stored(id);
+      if (next === null || stored === null) return { refusal };
+      const edit = { id, revision: stored.revision, line: JSON.stringify(next) };
+      return { refusal, toCommit: { edit, tracked: trackedFrom(next, unmetOf(id)) } };
+    });
 
   const create = (task: NewTask): TrackedTask => {
     for (const id of task.dependencies)
@@ -144,12 +176,13 @@ export const createEmbeddedTracker = (options: EmbeddedOptions, ledger: Ledger):
       requireValidTask(task);
       return write(() => create(task));
     },
-    claim: (id, fence) => edit(id, (issue, editor) => claimed(issue, unmetOf(id), editor), fence),
+    prepare,
+    claim: (id, fence) => editStatus({ kind: 'claim', id }, fence),
     release: async (id, label, fence) => {
-      await edit(id, (issue, editor) => released(issue, label, editor), fence);
+      await editStatus({ kind: 'release', id, label }, fence);
     },
-    close: (id, reason, fence) => edit(id, (issue, editor) => closed(issue, unmetOf(id), reason, editor), fence),
-    reopen: (id, fence) => edit(id, reopened, fence),
+    close: (id, reason, fence) => editStatus({ kind: 'close', id, reason }, fence),
+    reopen: (id, fence) => editStatus({ kind: 'reopen', id }, fence),
     addDependency: (dependent, prerequisite) =>
       edit(dependent, (issue, editor) => withDependency(issue, prerequisite, table, editor)),
     removeDependency: (dependent, prerequisite) => edit(dependent, (issue) => withoutDependency(issue, prerequisite)),

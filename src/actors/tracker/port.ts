@@ -4,6 +4,7 @@ import type { EndLabel } from '../../machines/task-selectors.ts';
 import type { NewTask, TrackedTask } from '../../machines/tracked-task.ts';
 import type { PageRequest } from '../ledger/task-table.ts';
 import type { Urgency } from '../process/serial-queue.ts';
+import type { TaskEdit } from '../store/port.ts';
 
 export type { NewTask, TrackedTask };
 
@@ -12,6 +13,24 @@ export interface TrackerChanges {
   readonly mark: number;
   /** `all`: all tasks, changed or not. `more`: there are more changes. `end`: there are none. */
   readonly extent: 'all' | 'more' | 'end';
+}
+
+/** A change of a task's status by a transition of its chart. */
+export type StatusChange =
+  | { readonly kind: 'claim'; readonly id: TaskId }
+  | { readonly kind: 'release'; readonly id: TaskId; readonly label: EndLabel }
+  | { readonly kind: 'close'; readonly id: TaskId; readonly reason: string }
+  | { readonly kind: 'reopen'; readonly id: TaskId };
+
+export interface PreparedChange extends Verdict {
+  /** Not written yet: the transition commits it, and the task is `tracked` then. Absent when it is written. */
+  readonly toCommit?: { readonly edit: TaskEdit; readonly tracked: TrackedTask };
+}
+
+export interface Preparation {
+  readonly fence: Fence;
+  /** Resolves when the state that asks is durable, and still holds. A tracker that writes by itself waits for it. */
+  readonly committed: () => Promise<void>;
 }
 
 /**
@@ -45,6 +64,8 @@ export interface Tracker {
    * @throws invalid_params when a field does not fit
    */
   create(task: NewTask): Promise<TrackedTask>;
+  /** Carries out one of the four changes that follow for a transition, or says what its commit must write. */
+  prepare(change: StatusChange, preparation: Preparation): Promise<PreparedChange>;
   /**
    * Marks the task started for the actor of this service (`bd start`): only when it is open, held by nobody else, and
    * its dependencies are complete at this moment. Removes the labels of an earlier end. Claiming what we hold succeeds.

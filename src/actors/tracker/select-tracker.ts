@@ -96,6 +96,7 @@ export const createTracker = (options: TrackerOptions): Tracker => {
     page: (request) => use((tracker) => tracker.page(request)),
     changes: (mark) => use((tracker) => tracker.changes(mark)),
     create: (task) => use((tracker) => tracker.create(task)),
+    prepare: (change, preparation) => use((tracker) => tracker.prepare(change, preparation)),
     claim: (id, fence) => use((tracker) => tracker.claim(id, fence)),
     release: (id, label, fence) => use((tracker) => tracker.release(id, label, fence)),
     close: (id, reason, fence) => use((tracker) => tracker.close(id, reason, fence)),

@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs';
 import { issuesFileOf } from '../../actors/ledger/issues-file.ts';
-import { createLedger, type Ledger } from '../../actors/ledger/ledger.ts';
+import { type Ledger, openLedger } from '../../actors/ledger/ledger.ts';
 import { type Database, openDatabase } from '../../actors/store/database.ts';
 import type { Store } from '../../actors/store/port.ts';
-import { createSqliteStore } from '../../actors/store/sqlite.ts';
 import { type Project, stateFiles, taskFiles } from '../config/project.ts';
 import { keepOwner } from '../server/claim-project.ts';
 import { ensurePrivateFolder, StateFolderError } from '../server/private-files.ts';
@@ -40,13 +39,5 @@ export const openTasks = async (
   { kept, log }: { readonly kept: boolean; readonly log: (message: string, facts: object) => void },
 ): Promise<OpenedTasks> => {
   const db = kept ? await openKept(project) : openDatabase({ file: ':memory:' });
-  const store = createSqliteStore({ file: db.file }, db);
-  const ledger = createLedger({
-    db,
-    projectRoot: project.root,
-    clock: Date.now,
-    commit: (also) => void store.commit({ entries: [], also }),
-    log,
-  });
-  return { ledger, store };
+  return openLedger({ db, projectRoot: project.root, clock: Date.now, log });
 };

@@ -2,13 +2,12 @@ import type { Assistants } from '../../actors/assistants/assistants.ts';
 import type { Inspection } from '../../actors/engine/inspection.ts';
 import { createResults } from '../../actors/files/results.ts';
 import { createSteadyClock } from '../../actors/journal/monotonic-clock.ts';
-import { type Commit, createLedger } from '../../actors/ledger/ledger.ts';
+import { openLedger } from '../../actors/ledger/ledger.ts';
 import type { Model } from '../../actors/model/port.ts';
 import { endOrphans } from '../../actors/process/orphans.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
 import { openDatabase } from '../../actors/store/database.ts';
 import type { Store } from '../../actors/store/port.ts';
-import { createSqliteStore } from '../../actors/store/sqlite.ts';
 import { createSystem } from '../../actors/system.ts';
 import type { Workspace } from '../../actors/workspace/port.ts';
 import type { LoadedConfig } from '../config/config.ts';
@@ -59,18 +58,15 @@ const lastMomentOf = (store: Store): number =>
 export const assemble = (parts: Parts) => {
   const { project, env, current, redact, logger, inspection, sandbox, workspace, environment } = parts;
   const db = openDatabase({ file: taskFiles(project).journal });
-  const store = createSqliteStore({ file: db.file, redact }, db);
-  // A journal of version 2.1 is counted now, while nobody waits.
-  store.counters();
-  // Until the journal is there nobody listens to it.
-  let commit: Commit = (also) => void store.commit({ entries: [], also });
-  const ledger = createLedger({
+  const { store, ledger, importThrough } = openLedger({
     db,
     projectRoot: project.root,
+    redact,
     clock: Date.now,
-    commit: (work) => commit(work),
     log: logger.log,
   });
+  // A journal of version 2.1 is counted now, while nobody waits.
+  store.counters();
   const tracker = trackerFor(current.loaded.config, project.root, env, logger.log, () => ledger);
   const now = createSteadyClock({ wall: Date.now, steady: () => performance.now(), notBefore: lastMomentOf(store) });
   const system = createSystem(current.resolved.settings, {
@@ -87,7 +83,7 @@ export const assemble = (parts: Parts) => {
     log: logger.log,
     ...(inspection === null ? {} : { inspect: inspection.observe }),
   });
-  commit = (also) => void system.journal.commit({ entries: [], also });
+  importThrough(system.journal);
   return { tracker, store, ledger, system };
 };
 

@@ -52,10 +52,10 @@ test('waiting costs nothing: of 20 who wait for one slot each gets it in its tur
   const running = await startSystem({ turns: [finish()], options: { cap: 0 } });
   const ids = await many(running, 20);
   const claimed: string[] = [];
-  const { claim } = running.tracker;
-  running.tracker.claim = (id) => {
-    claimed.push(id);
-    return claim(id);
+  const { prepare } = running.tracker;
+  running.tracker.prepare = (change, preparation) => {
+    if (change.kind === 'claim') claimed.push(change.id);
+    return prepare(change, preparation);
   };
   for (const id of ids) await run(running, id);
   const waiting = await Promise.all(ids.map((id) => running.service.status(id)));
@@ -93,14 +93,14 @@ test('a hundred who wait ask the tracker for nothing: it is looked at as a whole
   for (const id of ids) await run(running, id);
   const asked: string[] = [];
   const { tracker } = running;
-  const counted = { find: tracker.find, changes: tracker.changes, claim: tracker.claim };
+  const counted = { find: tracker.find, changes: tracker.changes, prepare: tracker.prepare };
   tracker.find = (...args) => {
     asked.push('find');
     return counted.find(...args);
   };
-  tracker.claim = (...args) => {
-    asked.push('claim');
-    return counted.claim(...args);
+  tracker.prepare = (...args) => {
+    asked.push('prepare');
+    return counted.prepare(...args);
   };
   const began = Date.now();
   await new Promise<void>((resolve) => {
@@ -149,14 +149,13 @@ test.each([7, 42, 1_999])(
     }
     const closed = new Set<string>();
     const tooEarly: string[] = [];
-    const { claim, close } = tracker;
-    tracker.claim = (id) => {
-      if (!(needs.get(id) ?? []).every((needed) => closed.has(needed))) tooEarly.push(id);
-      return claim(id);
-    };
-    tracker.close = (id, ...args) => {
-      closed.add(id);
-      return close(id, ...args);
+    const { prepare } = tracker;
+    tracker.prepare = (change, preparation) => {
+      const { kind, id } = change;
+      const isEarly = !(needs.get(id) ?? []).every((needed) => closed.has(needed));
+      if (kind === 'claim' && isEarly) tooEarly.push(id);
+      if (kind === 'close') closed.add(id);
+      return prepare(change, preparation);
     };
 
     const ids = [...needs.keys()];

@@ -5,7 +5,7 @@ import type { Tracker } from '../../../src/actors/tracker/port.ts';
 import type { Workspace } from '../../../src/actors/workspace/port.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
-import { embeddedAt } from '../../support/ledger.ts';
+import { embeddedAt, writingItself } from '../../support/ledger.ts';
 import { finish, hang, startSystem, untilStatus } from '../../support/running.ts';
 
 const minute = 60_000;
@@ -27,14 +27,14 @@ test('what an attempt still had to tell the tracker never reopens the task of th
   const told: string[] = [];
   const tracker = (root: string, ledger: Ledger): Tracker => {
     const real = embeddedAt(root, {}, ledger);
-    return {
+    return writingItself({
       ...real,
       release: async (...given) => {
         told.push('begun');
         if (told.length === 1) await slow.opened;
         await real.release(...given).catch(() => told.push('refused'));
       },
-    };
+    });
   };
   const running = await startSystem({ tracker, turns: [hang] });
   const { service } = running;

@@ -12,7 +12,7 @@ import { createSharedWorkspace } from '../../../src/actors/workspace/shared.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import type { Verdict } from '../../../src/machines/task-context.ts';
 import { crash } from '../../support/crash.ts';
-import { embeddedAt } from '../../support/ledger.ts';
+import { embeddedAt, writingItself } from '../../support/ledger.ts';
 import { finish, type Running, type Setting, startSystem, type Turn, untilStatus } from '../../support/running.ts';
 
 const bash = (command: string): Turn => ({ calls: [{ tool: 'bash', arguments: { command } }] });
@@ -37,9 +37,9 @@ const watched = (turns: readonly Turn[], requests: ModelRequest[]): Model => ({
   },
 });
 
-const open = async (turns: readonly Turn[], options: Setting['options'] = {}) => {
+const open = async (turns: readonly Turn[], options: Setting['options'] = {}, more: Setting = {}) => {
   const requests: ModelRequest[] = [];
-  const setting: Setting = { model: watched(turns, requests), options };
+  const setting: Setting = { model: watched(turns, requests), options, ...more };
   const first = await startSystem(setting);
   const { task_id: id } = await first.service.create({ description: 'a task' });
   await first.service.execute({ task: id, role: 'engineer', options: {} });
@@ -404,7 +404,9 @@ test.each([
   ['before the tracker heard of it', false],
   ['after the tracker closed the task', true],
 ])('a crash between the results and the end, %s, closes the task once and does nothing again', async (_, heard) => {
-  const { first, id, requests, setting } = await open([bash('echo once >> log'), finish('all of it')]);
+  const tracker: Setting['tracker'] = (root, ledger) => writingItself(embeddedAt(root, {}, ledger));
+  const turns = [bash('echo once >> log'), finish('all of it')];
+  const { first, id, requests, setting } = await open(turns, {}, { tracker });
   const { close } = first.tracker;
   let letGo = (): void => {};
   const answer = new Promise<Verdict>((resolve) => {

@@ -57,18 +57,11 @@ test('a run goes through check, slot, claim, work, results file and close, in th
   const running = await startSystem({ turns: [finish('the sum is mended')] });
   const id = await newTask(running);
   const seen: string[] = [];
-  const { claim, close } = running.tracker;
-  running.tracker.claim = (...args) => {
-    seen.push('claim');
-    return claim(...args);
-  };
-  running.tracker.close = (...args) => {
-    seen.push(
-      existsSync(join(running.root, '.beads', 'tasks', `task-${id}`, '30-results.md'))
-        ? 'close after results'
-        : 'close',
-    );
-    return close(...args);
+  const { prepare } = running.tracker;
+  running.tracker.prepare = (change, preparation) => {
+    const results = join(running.root, '.beads', 'tasks', `task-${id}`, '30-results.md');
+    seen.push(existsSync(results) ? `${change.kind} after results` : change.kind);
+    return prepare(change, preparation);
   };
 
   await run(running, id);

@@ -4,11 +4,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 const [modules, lock, holder, acked, tracked] = process.argv.slice(2);
 const { withLock } = await import(`${modules}/files/process-lock.js`);
 const { openDatabase } = await import(`${modules}/store/database.js`);
-const { createLedger } = await import(`${modules}/ledger/ledger.js`);
+const { openLedger } = await import(`${modules}/ledger/ledger.js`);
 const { createEmbeddedTracker } = await import(`${modules}/tracker/embedded.js`);
 const db = openDatabase({ file: `${tracked}/journal.db` });
-const commit = (work) => db.write(() => void work());
-const ledger = createLedger({ db, projectRoot: tracked, clock: Date.now, commit, log: () => {} });
+const { ledger } = openLedger({ db, projectRoot: tracked, clock: Date.now, log: () => {} });
 const random = (max) => Math.floor(Math.random() * max);
 const tracker = createEmbeddedTracker({ clock: Date.now, random }, ledger);
 

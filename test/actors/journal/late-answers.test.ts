@@ -1,9 +1,8 @@
 import { expect, test, vi } from 'vitest';
 import { type AnyStateMachine, assign, createActor, type EventObject, emit, fromPromise, sendTo, setup } from 'xstate';
-import type { CommitAnswer } from '../../../src/actors/journal/commit-answer.ts';
 import { durable } from '../../../src/actors/journal/durable-actor.ts';
 import { sendRequest } from '../../../src/actors/journal/requests.ts';
-import { StoreError } from '../../../src/actors/store/port.ts';
+import { type CommitAnswer, StoreError } from '../../../src/actors/store/port.ts';
 
 /** A store that answers when the test says so. */
 const setUpStore = () => {

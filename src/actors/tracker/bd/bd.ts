@@ -1,3 +1,4 @@
+import { carryOut } from '../carry-out.ts';
 import { pageOf } from '../page-of.ts';
 import type { Tracker } from '../port.ts';
 import { asArgument } from './argument.ts';
@@ -29,6 +30,8 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
   const reads = createBdReads(calls, projectRoot, log);
   const writes = createBdWrites(calls, reads, actor);
   const { by } = writes;
+  const claim = createClaim(calls, reads, writes, actor);
+  const changes = createBdStatusChanges(writes, actor);
 
   return {
     name: 'bd',
@@ -40,8 +43,12 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
     page: async (request) => pageOf(await reads.list('interactive'), request),
     changes: async () => ({ tasks: await reads.list('background'), mark: 0, extent: 'all' }),
     create: createCreate(calls, reads, by),
-    claim: createClaim(calls, reads, writes, actor),
-    ...createBdStatusChanges(writes, actor),
+    prepare: async (change, { fence, committed }) => {
+      await committed();
+      return carryOut({ claim, ...changes }, change, fence);
+    },
+    claim,
+    ...changes,
     ...createBdDependencies(reads, writes),
     note: (id, text, fence) =>
       calls.alone('background', async (run) => {

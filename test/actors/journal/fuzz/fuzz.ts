@@ -1,6 +1,6 @@
 import { type ActorRefFrom, type AnyActorRef, createActor, fromTransition } from 'xstate';
-import type { CommitAnswer } from '../../../../src/actors/journal/commit-answer.ts';
 import type { durable } from '../../../../src/actors/journal/durable-actor.ts';
+import type { CommitAnswer } from '../../../../src/actors/store/port.ts';
 import { createClock } from '../../../simulation/clock.ts';
 import { randomFrom } from '../../../simulation/random.ts';
 import { createToyChart, type JobInput } from './toy-chart.ts';

@@ -1,0 +1,35 @@
+import { join } from 'node:path';
+import type { Database } from '../store/database.ts';
+import type { TaskEdits } from '../store/sqlite.ts';
+import { issueOf } from './issue-line.ts';
+import { findBdData } from './ownership.ts';
+import { createTaskTable, type TaskTable } from './task-table.ts';
+
+/** The name in `.beads` that shows that bd keeps the tasks; undefined while they are kept here. */
+export const bdDataOf = (projectRoot: string): string | undefined => findBdData(join(projectRoot, '.beads'));
+
+/** The tables of the tasks, and the edits of them that a change of the store holds. */
+export interface OwnTasks extends TaskEdits {
+  readonly table: TaskTable;
+  /** Calls the listener after each edit. */
+  onEdit(listener: () => void): void;
+}
+
+export const createOwnTasks = (db: Database, projectRoot: string): OwnTasks => {
+  const table = createTaskTable(db);
+  let edited = (): void => {};
+  return {
+    table,
+    onEdit: (listener) => {
+      edited = listener;
+    },
+    isCurrent: ({ id, revision }) =>
+      bdDataOf(projectRoot) === undefined && (table.stored(id)?.revision ?? null) === revision,
+    write: ({ id, line, base }) => {
+      if (line === null) table.remove(id);
+      else if (base === undefined) table.put(issueOf(line));
+      else table.putMerged(issueOf(line), { line, base });
+      edited();
+    },
+  };
+};

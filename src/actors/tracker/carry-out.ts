@@ -1,0 +1,19 @@
+import type { Verdict } from '../../machines/task-context.ts';
+import type { Fence, StatusChange, Tracker } from './port.ts';
+
+type StatusWrites = Pick<Tracker, 'claim' | 'release' | 'close' | 'reopen'>;
+
+/** Writes a change of status at once. */
+export const carryOut = async (tracker: StatusWrites, change: StatusChange, fence: Fence): Promise<Verdict> => {
+  switch (change.kind) {
+    case 'claim':
+      return tracker.claim(change.id, fence);
+    case 'close':
+      return tracker.close(change.id, change.reason, fence);
+    case 'reopen':
+      return tracker.reopen(change.id, fence);
+    case 'release':
+      await tracker.release(change.id, change.label, fence);
+      return { refusal: null };
+  }
+};

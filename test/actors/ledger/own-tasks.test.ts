@@ -1,0 +1,83 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { openLedger } from '../../../src/actors/ledger/ledger.ts';
+import { openDatabase } from '../../../src/actors/store/database.ts';
+import type { Change } from '../../../src/actors/store/port.ts';
+import type { TaskId } from '../../../src/machines/task.ts';
+import { embeddedAt } from '../../support/ledger.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const open = async () => {
+  const root = temporaryFolder();
+  const db = openDatabase({ file: ':memory:' });
+  const { store, ledger } = openLedger({ db, projectRoot: root, clock: Date.now, log: () => {} });
+  const tracker = embeddedAt(root, {}, ledger);
+  const { id } = await tracker.create({ title: 'x', description: '', priority: 2, labels: [], dependencies: [] });
+  const statusOf = async (): Promise<string | undefined> => (await tracker.find(id))?.status;
+  /** The transition that claims the task, and the first one of its agent. */
+  const claim = async (): Promise<readonly [Change, Change]> => {
+    const { toCommit } = await tracker.prepare({ kind: 'claim', id }, { fence: () => {}, committed: async () => {} });
+    if (toCommit === undefined) throw new Error('the claim changes nothing');
+    const saved = { taskId: id, version: 1, pending: true, changedAt: 0, snapshot: '{}' };
+    const entry = { taskId: id, attempt: 1, type: 'log', at: 0, data: '{}', cause: null };
+    return [
+      {
+        actor: { ...saved, id },
+        guard: { revision: 0, attempt: 1 },
+        entries: [entry],
+        tasks: [toCommit.edit],
+        request: { id: 'r1', taskId: id },
+      },
+      { actor: { ...saved, id: `${id}#1` }, guard: { revision: 0, attempt: 1 }, entries: [entry] },
+    ];
+  };
+  return { root, store, tracker, id, statusOf, claim };
+};
+
+test('a claim is written with its transition, and not before', async () => {
+  const { store, id, statusOf, claim } = await open();
+  const changes = await claim();
+  const before = await statusOf();
+
+  const { stale } = store.commit(...changes);
+
+  expect(before).toBe('open');
+  expect(stale).toEqual([]);
+  expect(await statusOf()).toBe('in_progress');
+  expect(store.actor(id)).not.toBeNull();
+});
+
+const meanwhile = {
+  'somebody changed the task': ({ tracker, id }: Awaited<ReturnType<typeof open>>) =>
+    tracker.close(id, 'done by hand').then(() => {}),
+  'somebody wrote a comment on it': ({ tracker, id }) => tracker.note(id as TaskId, 'a word'),
+  'bd took the tasks over': async ({ root }) => {
+    mkdirSync(join(root, '.beads'), { recursive: true });
+    writeFileSync(join(root, '.beads', 'metadata.json'), '{}');
+  },
+} satisfies Record<string, (opened: Awaited<ReturnType<typeof open>>) => Promise<void>>;
+
+test.each(Object.entries(meanwhile))('when %s, nothing of the transition is saved', async (_, change) => {
+  const opened = await open();
+  const { store, id, claim } = opened;
+  const changes = await claim();
+  await change(opened);
+
+  const { entries, stale } = store.commit(...changes);
+
+  expect(stale).toEqual(changes);
+  expect(entries).toEqual([]);
+  expect(store.actor(id)).toBeNull();
+  expect(store.actor(`${id}#1`)).toBeNull();
+  expect(store.request('r1')).toBeNull();
+});
+
+test('two claims that were made from the same task: the second is stale', async () => {
+  const { store, claim } = await open();
+  const [first] = await claim();
+  const [second] = await claim();
+
+  expect(store.commit(first).stale).toEqual([]);
+  expect(store.commit(second).stale).toEqual([second]);
+});
