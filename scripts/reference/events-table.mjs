@@ -108,7 +108,7 @@ const frames = {
 const controls = {
   connected: ['the first frame of a stream', { task_id: 'the task', message: 'what you are connected to' }],
   gap: [
-    'you read too slowly and are disconnected',
+    'you are too far behind, or ask for entries that were removed, and are disconnected',
     { resume_from: 'send it as `Last-Event-ID`', message: 'what to do' },
   ],
 };

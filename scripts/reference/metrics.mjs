@@ -14,7 +14,7 @@ export const metricsPage = () => {
 curl -H "Authorization: Bearer $(agent token)" http://127.0.0.1:8080/metrics
 \`\`\``,
     'The answer is the text format of Prometheus. With `Accept: application/json` it is one JSON object with the same names,\n' +
-      'without `agent_`. Counters are counted from the journal, so a restart does not reset them.',
+      'without `agent_`. Counters are kept in the database, so a restart does not reset them.',
     table(['name', 'type', 'meaning'], rows),
   ]);
 };

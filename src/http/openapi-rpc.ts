@@ -22,7 +22,11 @@ const taskPageSchema = z.strictObject({
   next_cursor: z.string().optional(),
   note: z.string().optional(),
 });
-const entriesSchema = z.strictObject({ entries: z.array(z.looseObject({})), next_after: z.int().optional() });
+const entriesSchema = z.strictObject({
+  entries: z.array(z.looseObject({})),
+  next_after: z.int().optional(),
+  history_removed: taskViewSchema.shape.history_removed,
+});
 const anyObjectSchema = z.looseObject({});
 
 interface DescribedMethod {

@@ -1,6 +1,7 @@
 import type { Journal } from '../actors/journal/journal.ts';
 import { finalStatuses, type TaskView } from '../actors/journal/task-view.ts';
 import type { Store } from '../actors/store/port.ts';
+import { plural } from '../machines/plural.ts';
 import { type Broadcast, createBroadcast } from './broadcast.ts';
 import { createJournalReplay } from './journal-replay.ts';
 import type { SseConnection } from './sse.ts';
@@ -51,6 +52,21 @@ const startWithoutId = (store: Store, connection: SseConnection, view: TaskView,
   return seq;
 };
 
+/** Tells a reader that entries after its id were removed, and ends its stream. @returns false when none were */
+const tellRemoved = (
+  store: Store,
+  connection: SseConnection,
+  subject: { readonly taskId: string | null; readonly attempt: number },
+  after: number | null,
+): boolean => {
+  const removed = after === null ? null : store.removed(subject.taskId);
+  if (after === null || removed === null || after >= removed.seq) return false;
+  const message = `what was before was removed after ${plural(removed.days, 'day')}; reconnect with Last-Event-ID: ${removed.seq}`;
+  connection.write(controlFrame('gap', subject, { resume_from: removed.seq, message }));
+  connection.end();
+  return true;
+};
+
 export const createStreams = (store: Store, journal: Journal, onError: (error: unknown) => void): Streams => {
   const broadcast = createBroadcast(journal);
   const replay = createJournalReplay(store, onError);
@@ -60,6 +76,7 @@ export const createStreams = (store: Store, journal: Journal, onError: (error: u
       const subject = { taskId, attempt: view.attempt };
       const isOver = finalStatuses.has(view.status);
       connection.write(controlFrame('connected', subject, { task_id: taskId, message: `connected to ${taskId}` }));
+      if (tellRemoved(store, connection, subject, after)) return;
       replay({
         connection,
         taskId,
@@ -75,7 +92,9 @@ export const createStreams = (store: Store, journal: Journal, onError: (error: u
     },
     every: (connection, after) => {
       const from = after ?? store.lastSeq();
-      connection.write(controlFrame('connected', { taskId: null, attempt: 0 }, { message: 'connected to every task' }));
+      const subject = { taskId: null, attempt: 0 };
+      connection.write(controlFrame('connected', subject, { message: 'connected to every task' }));
+      if (tellRemoved(store, connection, subject, after)) return;
       replay({
         connection,
         taskId: null,

@@ -1,5 +1,6 @@
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
+import { createHistories } from '../../src/actors/store/histories.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 import { somebodyElse } from '../support/ledger.ts';
 import { finish, hang, startServer, untilStatus } from '../support/running.ts';
@@ -290,6 +291,39 @@ test('a reader that falls behind gets a gap with the id to resume from, and miss
   expect(resumeFrom).toBeLessThan(200);
   const after = rest.flatMap(({ id: seq }) => (seq === null ? [] : [seq]));
   expect([...seen, ...after]).toEqual(Array.from({ length: 200 }, (_, index) => index + 1));
+});
+
+test('a reader of entries that were removed gets a gap with the id to resume from, and then what is kept', async () => {
+  const server = await startServer({ turns: [finish('well done')] });
+  const id = await newTask(server);
+  await server.call('execute', { task_id: id, role: 'engineer' });
+  await untilStatus(server, id, 'complete');
+  const histories = createHistories(server.ledger.db);
+  const last = server.store.lastSeq();
+  expect(histories.mark(id, Date.now() + 1_000, { at: Date.now(), days: 90 })).toBe(true);
+  while (histories.removeSome(id));
+  const other = await newTask(server);
+  await server.call('execute', { task_id: other, role: 'engineer' });
+  await untilStatus(server, other, 'complete');
+
+  for (const path of [`/stream/${id}`, '/stream'])
+    for (const after of [0, last - 1]) {
+      const late = await readFrames(`${server.base}${path}?after=${after}`, server.headers);
+      expect(types(late)).toEqual(['connected', 'gap']);
+      expect(late[1]?.body.data).toMatchObject({ resume_from: last });
+    }
+  const rest = await readFrames(
+    `${server.base}/stream`,
+    { ...server.headers, 'last-event-id': String(last) },
+    (frame) => types([frame]).includes('completed'),
+  );
+  const own = await readFrames(`${server.base}/stream/${id}`, { ...server.headers, 'last-event-id': String(last) });
+  const fresh = await readFrames(`${server.base}/stream/${id}`, server.headers);
+
+  expect(rest[1]?.id).toBe(last + 1);
+  expect(types(own)).toEqual(['connected', 'stream_closed']);
+  expect(types(fresh)).toEqual(['connected', 'snapshot', 'stream_closed']);
+  expect(fresh[1]?.body.data['task']).toMatchObject({ status: 'complete', history_removed: { through_seq: last } });
 });
 
 test('a server that stops ends its streams with a comment', async () => {

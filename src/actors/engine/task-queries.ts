@@ -4,7 +4,7 @@ import type { Verdict } from '../../machines/task-context.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { frameText } from '../journal/event-types.ts';
 import { differenceFrom, entriesUpTo, fold, type ReplayedStep } from '../journal/replay.ts';
-import type { TaskView } from '../journal/task-view.ts';
+import { removedView, type TaskView } from '../journal/task-view.ts';
 import { endLabels } from '../ledger/issue.ts';
 import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
@@ -33,6 +33,15 @@ export interface Replayed {
   readonly context: { readonly task: unknown; readonly agent: unknown };
   /** Difference to the saved state after a full replay; null when there is none. */
   readonly difference: string | null;
+  /** Then there are no steps: without its beginning, a journal leads to no state. */
+  readonly history_removed?: TaskView['history_removed'];
+}
+
+export interface TaskHistory {
+  readonly entries: readonly unknown[];
+  readonly next_after?: number;
+  /** Present when entries after the given seq were removed. */
+  readonly history_removed?: TaskView['history_removed'];
 }
 
 export interface HistoryRequest {
@@ -56,13 +65,13 @@ export interface TaskQueries {
   /** @throws task_not_found */
   replay(request: ReplayRequest): Promise<Replayed>;
   /** Frames of a task, oldest first. */
-  history(request: HistoryRequest): Promise<{ entries: readonly unknown[]; next_after?: number }>;
+  history(request: HistoryRequest): Promise<TaskHistory>;
 }
 
 export interface TaskQueryPorts {
   readonly tracker: Tracker;
   /** Null in a project without runs. */
-  readonly store: Pick<Store, 'read' | 'actor' | 'tasks'> | null;
+  readonly store: Pick<Store, 'read' | 'actor' | 'tasks' | 'removed'> | null;
   readonly viewOf: (tracked: TrackedTask) => TaskView;
   /** A live task as the tracker had it last, for outages. */
   readonly knownTask?: (taskId: TaskId) => TrackedTask | null;
@@ -126,22 +135,26 @@ export const createTaskQueries = ({ tracker, store, viewOf, knownTask }: TaskQue
     list: (request) => listTasks({ tracker, store, viewOf }, request),
     replay: async ({ taskId, at }) => {
       const { id } = await find(taskId);
-      const { steps, task, agent } = fold(id, store === null ? [] : entriesUpTo(store, id, at));
+      const removed = store?.removed(id) ?? null;
+      const { steps, task, agent } = fold(id, store === null || removed !== null ? [] : entriesUpTo(store, id, at));
       return {
         task_id: id,
         steps,
         state: { task: task.value, agent: agent?.value ?? null },
         context: { task: task.context, agent: agent?.context ?? null },
         difference: store === null || at !== null ? null : differenceFrom(store, id),
+        ...(removed === null ? {} : { history_removed: removedView(removed) }),
       };
     },
     history: async ({ taskId, after: seq = 0, limit = pageSize }) => {
       const { id } = await find(taskId);
       const entries = store?.read({ taskId: id, after: seq, limit }) ?? [];
       const last = entries.at(-1);
+      const removed = store?.removed(id) ?? null;
       return {
         entries: entries.map((entry): unknown => JSON.parse(frameText(entry))),
         ...(entries.length === limit && last !== undefined ? { next_after: last.seq } : {}),
+        ...(removed !== null && seq < removed.seq ? { history_removed: removedView(removed) } : {}),
       };
     },
   };

@@ -80,9 +80,10 @@ const comparable = (snapshot: { readonly value: unknown; readonly context: unkno
   JSON.stringify([snapshot.value, snapshot.context]);
 
 /** One sentence on how the saved state differs from the replayed one; null when they are equal. */
-export const differenceFrom = (store: Pick<Store, 'read' | 'actor'>, taskId: TaskId): string | null => {
+export const differenceFrom = (store: Pick<Store, 'read' | 'actor' | 'removed'>, taskId: TaskId): string | null => {
   const saved = store.actor(taskId);
-  if (saved === null) return null;
+  // Without its beginning, a journal leads to no state.
+  if (saved === null || store.removed(taskId) !== null) return null;
   const { steps, task, agent } = fold(taskId, entriesUpTo(store, taskId, null));
   const wrong = steps.find(({ same }) => !same);
   if (wrong !== undefined)

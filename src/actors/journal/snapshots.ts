@@ -6,7 +6,7 @@ import { attemptKey, type Role, type TaskId } from '../../machines/task.ts';
 import type { ObservedStatus } from '../../machines/task-context.ts';
 import { type TaskSnapshot, taskMachine } from '../../machines/task-machine.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
-import type { SavedActor, Store } from '../store/port.ts';
+import type { RemovedHistory, SavedActor, Store } from '../store/port.ts';
 import { type AgentState, type TaskState, type TaskView, toView } from './task-view.ts';
 
 /** Raised when a machine can no longer read older snapshots. */
@@ -31,6 +31,7 @@ export interface SavedTask {
   readonly task: TaskState;
   readonly agent: AgentState | null;
   readonly changedAt: number;
+  readonly removed: RemovedHistory | null;
 }
 
 const agentOf = (saved: SavedActor | null): AgentState | null => {
@@ -49,7 +50,7 @@ export const readSaved = (store: Store, saved: SavedActor): SavedTask => {
   const { value, context } = parse(saved);
   const task: TaskState = taskMachine.resolveState({ value, context } as never);
   const agent = agentOf(store.actor(attemptKey(saved.taskId as TaskId, task.context.attempt)));
-  return { task, agent, changedAt: saved.changedAt };
+  return { task, agent, changedAt: saved.changedAt, removed: store.removed(saved.taskId) };
 };
 
 /** The saved snapshot of a task, or the initial one. */

@@ -4,6 +4,7 @@ import { describeRefusal } from '../../machines/errors.ts';
 import { noUsage, roleSchema } from '../../machines/task.ts';
 import type { TaskContext } from '../../machines/task-context.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
+import type { RemovedHistory } from '../store/port.ts';
 
 const phases = [
   'waiting_for_run',
@@ -75,6 +76,14 @@ export const taskViewSchema = z.strictObject({
   request_reason: z.string().optional().describe('why a person reopened or retried it'),
   awaiting: awaitingSchema.optional().describe('what the attempt waits for a person for'),
   usage: usageSchema.describe('what the latest attempt used'),
+  history_removed: z
+    .strictObject({
+      through_seq: z.int().nonnegative().describe('the last entry that was removed'),
+      at: z.iso.datetime().describe('when'),
+      after_days: z.int().nonnegative().describe('store.retention_days at that time'),
+    })
+    .optional()
+    .describe('that its journal was removed because it was old; absent: it was not'),
   stream_url: z.string().describe('path of its stream'),
 });
 export type TaskView = z.infer<typeof taskViewSchema>;
@@ -95,6 +104,8 @@ export interface ViewParts {
   readonly agent: AgentState | null;
   /** Time of the latest transition (epoch ms), or 0. */
   readonly changedAt: number;
+  /** For a task at rest. */
+  readonly removed?: RemovedHistory | null;
 }
 
 const iso = (at: number): string => new Date(at).toISOString();
@@ -183,6 +194,12 @@ const completedAtOf = ({ task, tracked }: ViewParts, status: string): string | u
   return at === null ? (tracked.closedAt ?? undefined) : iso(at);
 };
 
+export const removedView = ({ seq, at, days }: RemovedHistory): NonNullable<TaskView['history_removed']> => ({
+  through_seq: seq,
+  at: iso(at),
+  after_days: days,
+});
+
 /**
  * Computes the view from the tracker's facts and the states of the machines; no other code does.
  */
@@ -217,6 +234,7 @@ export const toView = (parts: ViewParts): TaskView => {
     ...runFields(parts, status),
     ...(awaiting === undefined ? {} : { awaiting }),
     usage,
+    ...(parts.removed == null ? {} : { history_removed: removedView(parts.removed) }),
     stream_url: `/stream/${encodeURIComponent(tracked.id)}`,
   };
 };

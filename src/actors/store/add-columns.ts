@@ -22,7 +22,8 @@ const additions: readonly Addition[] = [
     column: 'hash',
     sql: `alter table journal add column base integer;
       alter table journal add column previous text;
-      alter table journal add column hash text`,
+      alter table journal add column hash text;
+      insert or ignore into histories (task_id, last_hash) select distinct task_id, '' from journal`,
   },
 ];
 

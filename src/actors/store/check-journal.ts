@@ -39,14 +39,16 @@ export const checkJournal = (db: Database): JournalCheck => {
     return { tasks: Number(counts?.['tasks']), entries, withoutHash: entries, faults: [] };
   }
   const read = db.prepare('select * from journal where task_id = ? and seq > ? order by seq limit ?');
-  const history = db.prepare('select last_hash from histories where task_id = ?');
+  const history = db.prepare('select last_hash, removed_seq, removed_hash from histories where task_id = ?');
   const faults: JournalFault[] = [];
   let entries = 0;
   let withoutHash = 0;
 
   const checkTask = (taskId: string): void => {
-    let seq = 0;
-    let expected = '';
+    const kept = history.first(taskId);
+    // What is being removed may be gone in part.
+    let seq = Number(kept?.['removed_seq'] ?? 0);
+    let expected = String(kept?.['removed_hash'] ?? '');
     let hasHashes = false;
     for (let rows = read.all(taskId, seq, rowsPerRead); rows.length > 0; rows = read.all(taskId, seq, rowsPerRead))
       for (const row of rows) {

@@ -49,6 +49,8 @@ const tryToOpen = ({ file, readonly = false }: DatabaseOptions): Sqlite.Database
     db.prepare('select count(*) from sqlite_schema').all();
     return db;
   }
+  // Only for a new file; pages that become free go back to the file system (`Histories.shrink`).
+  db.pragma('auto_vacuum = incremental');
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
   db.exec(schema);

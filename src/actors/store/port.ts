@@ -98,6 +98,16 @@ export interface Committed {
   readonly stale: readonly Change[];
 }
 
+/** The part of a journal that was removed because it was old. */
+export interface RemovedHistory {
+  /** Its last entry. */
+  readonly seq: number;
+  /** Epoch ms. */
+  readonly at: number;
+  /** How old it had to be. */
+  readonly days: number;
+}
+
 /** Sums over all entries that were ever committed. */
 export interface Counters {
   readonly spawned: number;
@@ -143,6 +153,8 @@ export interface Store {
   /** Seqs of the newest entry of a type of each pending task, rising. */
   latestOfPending(type: string): readonly number[];
   lastSeq(): number;
+  /** Of a task, or the highest of all (null); null when nothing was removed. */
+  removed(taskId: string | null): RemovedHistory | null;
   actor(id: string): SavedActor | null;
   /** In the order in which they began. */
   steps(taskId: string, attempt: number): readonly Step[];

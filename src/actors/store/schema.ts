@@ -3,7 +3,8 @@
  * it; `tasks.base` is the line that the file held last, null when that is `line`, empty when the file never held the
  * task. `tasks.unmet` counts the blockers that are not done. `journal.previous` is the hash of the task's previous
  * entry, null for entries of version 2.1; `histories.last_hash` is that of its last one. `journal.base` is the snapshot
- * whose task has the fields that are `{}` in this one; `histories.base` is the task's last whole snapshot.
+ * whose task has the fields that are `{}` in this one; `histories.base` is the task's last whole snapshot. The entries
+ * up to `histories.removed_seq` were removed when they were `removed_days` old; `removing` while some are still there.
  */
 export const schema = `
 create table if not exists journal (
@@ -22,8 +23,15 @@ create index if not exists journal_by_task on journal (task_id, seq);
 create table if not exists histories (
   task_id text primary key,
   last_hash text not null,
-  base integer
+  base integer,
+  removed_seq integer,
+  removed_hash text,
+  removed_at integer,
+  removed_days integer,
+  removing integer
 ) without rowid;
+create index if not exists histories_removed on histories (removed_seq) where removed_seq is not null;
+create index if not exists histories_removing on histories (task_id) where removing = 1;
 create table if not exists counters (
   name text primary key,
   value real not null
@@ -53,6 +61,7 @@ create table if not exists requests (
   task_id text not null,
   answer text
 ) without rowid;
+create index if not exists requests_by_task on requests (task_id);
 create table if not exists tasks (
   position integer primary key,
   id text not null unique,

@@ -85,6 +85,13 @@ const prepare = (db: Database) => ({
     `select (select seq from journal where task_id = actors.id and type = ? order by seq desc limit 1) as latest
      from actors where pending = 1 and id = task_id and latest is not null order by latest`,
   ),
+  keepsRemoved: later(
+    () => db.prepare("select 1 from pragma_table_info('histories') where name = 'removed_seq'").first() !== null,
+  ),
+  removedOf: later(() => db.prepare('select * from histories where task_id = ? and removed_seq is not null')),
+  lastRemoved: later(() =>
+    db.prepare('select * from histories where removed_seq is not null order by removed_seq desc limit 1'),
+  ),
   lastSeq: db.prepare("select seq from sqlite_sequence where name = 'journal'"),
   actor: db.prepare('select * from actors where id = ?'),
   tasks: db.prepare('select * from actors where id = task_id'),
@@ -163,6 +170,12 @@ export const createSqliteStore = (options: SqliteOptions, database: Database = o
     latest: (taskId, type) => entriesOf(sql.latest.all(taskId, type))[0] ?? null,
     latestOfPending: (type) => sql.latestOfPending.all(type).map((row) => Number(row['latest'])),
     lastSeq: () => Number(sql.lastSeq.first()?.['seq'] ?? 0),
+    removed: (taskId) => {
+      if (!sql.keepsRemoved()) return null;
+      const row = taskId === null ? sql.lastRemoved().first() : sql.removedOf().first(taskId);
+      if (row === null) return null;
+      return { seq: Number(row['removed_seq']), at: Number(row['removed_at']), days: Number(row['removed_days']) };
+    },
     actor: savedActor,
     steps: (taskId, attempt) => sql.steps.all(taskId, attempt).map(stepOf),
     tasks: (filter) => (filter === 'all' ? sql.tasks : sql.pending).all().map(actorOf),

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { writeFileAtomically } from '../files/atomic-write.ts';
@@ -59,6 +59,7 @@ export interface WorkRecords {
   latest(taskId: string): Promise<WorkRecord | null>;
   all(): Promise<readonly WorkRecord[]>;
   write(record: WorkRecord): Promise<void>;
+  remove(taskId: string, attempt: number): Promise<void>;
 }
 
 /** One JSON file per attempt, beside its worktree, in the state folder. */
@@ -90,5 +91,6 @@ export const createWorkRecords = (folder: string): WorkRecords => {
       const file = join(folder, `${nameOf(record.task_id, record.attempt)}.json`);
       await writeFileAtomically(file, `${JSON.stringify(record, null, 2)}\n`);
     },
+    remove: (taskId, attempt) => rm(join(folder, `${nameOf(taskId, attempt)}.json`), { force: true }),
   };
 };

@@ -47,6 +47,8 @@ export async function* followFrames(address: Address, taskId: string, after: num
       for await (const frame of connection(address, path, last, signal)) {
         lostInARow = 0;
         if (frame.seq !== null) last = frame.seq;
+        const { resume_from } = frame.data;
+        if (frame.type === 'gap' && typeof resume_from === 'number') last = resume_from;
         yield frame;
         if (frame.type === 'stream_closed') return;
       }

@@ -244,6 +244,18 @@ export const configSections = z.strictObject({
         .describe('git filters that a merge may run for files whose .gitattributes ask for them; no other runs'),
     })
     .prefault({}),
+  store: z
+    .strictObject({
+      retention_days: z
+        .int()
+        .min(0)
+        .max(36_500)
+        .default(90)
+        .describe(
+          'how many days after the end of a task its journal is kept; work that is not merged keeps it; 0: for ever',
+        ),
+    })
+    .prefault({}),
   logging: z
     .strictObject({
       level: z

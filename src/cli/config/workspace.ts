@@ -1,5 +1,7 @@
 import { childEnvironment } from '../../actors/process/run-command.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
+import { createFinishedWork, type FinishedWork } from '../../actors/workspace/finished-work.ts';
+import { findGit } from '../../actors/workspace/git.ts';
 import type { Workspace } from '../../actors/workspace/port.ts';
 import { chooseWorkspace } from '../../actors/workspace/select-workspace.ts';
 import type { Config } from './config-schema.ts';
@@ -20,4 +22,16 @@ export const workspaceFor = (
     sandboxed: sandbox.mode !== 'off',
     ...(held === undefined ? {} : { sandbox: held.check }),
     environment: childEnvironment(env),
+  });
+
+/** What earlier attempts left, in whichever mode they worked. */
+export const finishedWorkFor = (config: Config, project: Project, env: NodeJS.ProcessEnv): FinishedWork =>
+  createFinishedWork({
+    program: findGit(env['PATH'] ?? '') ?? '/usr/bin/git',
+    projectRoot: project.root,
+    folder: taskFiles(project).worktrees,
+    copies: [],
+    filters: config.workspace.filters,
+    sandboxed: config.sandbox.mode !== 'off',
+    description: '',
   });

@@ -39,6 +39,9 @@ const deadlineText = ({ deadline, default_answer: answer }: NonNullable<TaskView
 
 const indented = (value: string): string => stripControls(value).replaceAll('\n', `\n${' '.repeat(13)}`);
 
+export const removedText = ({ at, after_days }: NonNullable<TaskView['history_removed']>): string =>
+  `removed on ${at.slice(0, 10)}, ${plural(after_days, 'day')} after its end (store.retention_days)`;
+
 export const renderTask = (task: TaskView): string => {
   const rows: readonly (readonly [string, string | undefined])[] = [
     ['status', stateText(task)],
@@ -63,6 +66,7 @@ export const renderTask = (task: TaskView): string => {
     ['reason', task.request_reason],
     ['error', task.error && `${task.error.code}: ${task.error.message}`],
     ['results', task.results_path],
+    ['history', task.history_removed && removedText(task.history_removed)],
   ];
   const lines = rows.flatMap(([name, value]) =>
     value === undefined ? [] : [`  ${name.padEnd(10)} ${indented(value)}`],

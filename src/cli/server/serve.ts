@@ -1,8 +1,11 @@
 import type { FastifyInstance } from 'fastify';
+import { createRetention, scheduleRetention } from '../../actors/engine/retention.ts';
 import type { ProcessLock } from '../../actors/files/process-lock.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
+import { createHistories } from '../../actors/store/histories.ts';
 import { buildServer } from '../../http/server.ts';
 import { stateFiles } from '../config/project.ts';
+import { finishedWorkFor } from '../config/workspace.ts';
 import { registerHandler } from '../handler/register.ts';
 import { thisProgram } from '../handler/this-program.ts';
 import { print } from '../output/io.ts';
@@ -104,6 +107,15 @@ const printBanner = async (
   print('stdout', banner(facts));
 };
 
+const retentionFor = ({ project, env, current }: Parts, { ledger, tracker }: Assembled) =>
+  createRetention({
+    histories: createHistories(ledger.db),
+    tracker,
+    work: finishedWorkFor(current.loaded.config, project, env),
+    days: () => current.loaded.config.store.retention_days,
+    now: Date.now,
+  });
+
 /** Listens, starts the system, writes server.json and prints the banner, in this order. */
 export const serve = async (parts: Parts, assembled: Assembled, lock: ProcessLock): Promise<Serving> => {
   const { project, current, drainMs, logger } = parts;
@@ -116,6 +128,7 @@ export const serve = async (parts: Parts, assembled: Assembled, lock: ProcessLoc
   state.names = hostNames(listening.port);
   const url = `http://${host === '::1' ? '[::1]' : '127.0.0.1'}:${listening.port}`;
   await system.start();
+  const retention = scheduleRetention(retentionFor(parts, assembled), logger.log);
   await writeServerFile(files.server, {
     url,
     pid: process.pid,
@@ -126,7 +139,7 @@ export const serve = async (parts: Parts, assembled: Assembled, lock: ProcessLoc
   await printBanner(parts, assembled, { url, port: listening.port, note: listening.note });
   const stop = async (): Promise<void> => {
     state.draining = true;
-    await system.drain(drainMs);
+    await Promise.all([retention.stop(), system.drain(drainMs)]);
     removeServerFile(files.server, process.pid);
     await system.stop();
     await ledger.exchange

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isFreeText, requireId } from '../../actors/engine/task-id.ts';
-import type { TaskView } from '../../actors/journal/task-view.ts';
+import { type TaskView, taskViewSchema } from '../../actors/journal/task-view.ts';
 import { optionsSchema, parseParams } from '../../http/wire.ts';
 import { CallError, type Client, type Frame } from '../client/client.ts';
 import type { Connection } from '../client/connect.ts';
@@ -8,7 +8,7 @@ import { callForTask } from '../client/task-answers.ts';
 import type { Project } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
-import { renderFrame, renderTask } from '../output/render.ts';
+import { removedText, renderFrame, renderTask } from '../output/render.ts';
 import { followRun, type RunRequest, submit } from '../runs/run-task.ts';
 
 export interface CommandContext {
@@ -127,11 +127,21 @@ const frameSchema = z.looseObject({
   timestamp: z.string(),
   data: z.record(z.string(), z.unknown()),
 });
-const historyAnswerSchema = z.looseObject({ entries: z.array(frameSchema), next_after: z.number().optional() });
+const historyAnswerSchema = z.looseObject({
+  entries: z.array(frameSchema),
+  next_after: z.number().optional(),
+  history_removed: taskViewSchema.shape.history_removed,
+});
 
-export async function* history(client: Client, taskId: string): AsyncGenerator<Frame> {
+/** `onRemoved` is told why the history does not begin with the task. */
+export async function* history(
+  client: Client,
+  taskId: string,
+  onRemoved: (why: string) => void = () => {},
+): AsyncGenerator<Frame> {
   for (let after = 0; ; ) {
     const page = historyAnswerSchema.parse(await client.call('history', { task_id: taskId, after_seq: after }));
+    if (page.history_removed !== undefined) onRemoved(removedText(page.history_removed));
     yield* page.entries;
     if (page.next_after === undefined) return;
     after = page.next_after;
@@ -147,7 +157,7 @@ export const showLogs = async (
   const abort = new AbortController();
   const frames = follow
     ? (await connection.server()).frames(taskId, 0, abort.signal)
-    : history(await connection.files(), taskId);
+    : history(await connection.files(), taskId, (why) => io.err(`note: the history of ${taskId} was ${why}`));
   for await (const frame of frames) {
     const line = renderFrame(frame);
     if (json) io.json(frame);

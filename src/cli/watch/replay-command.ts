@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { requireId } from '../../actors/engine/task-id.ts';
+import { taskViewSchema } from '../../actors/journal/task-view.ts';
 import { UsageError } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
+import { removedText } from '../output/render.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 
 const replayedSchema = z.looseObject({
@@ -18,6 +20,7 @@ const replayedSchema = z.looseObject({
   ),
   context: z.object({ task: z.unknown(), agent: z.unknown() }),
   difference: z.string().nullable(),
+  history_removed: taskViewSchema.shape.history_removed,
 });
 
 /** `{"started":"working"}` gives `started.working`. */
@@ -36,7 +39,7 @@ export const replayTask = async (context: CommandContext, id: string, at: number
     throw new UsageError('--at: expected a number of the journal, as agent logs --json shows it (seq)');
   const client = await connection.files();
   const answer = await client.call('replay', { task_id: taskId, ...(at === undefined ? {} : { at_seq: at }) });
-  const { steps, context: contexts, difference } = replayedSchema.parse(answer);
+  const { steps, context: contexts, difference, history_removed: removed } = replayedSchema.parse(answer);
   const wrong = difference !== null || steps.some(({ same }) => !same);
   if (json) io.json(answer);
   else {
@@ -45,7 +48,8 @@ export const replayTask = async (context: CommandContext, id: string, at: number
       const note = step.same ? '' : '   DIFFERS from the record';
       io.out(`${String(step.seq).padStart(6)}  ${step.at}  ${who}  ${statePath(step.state)}  (${step.event})${note}`);
     }
-    if (steps.length === 0) io.out(`${taskId} has no recorded events`);
+    if (removed !== undefined) io.out(`${taskId} cannot be replayed: its history was ${removedText(removed)}`);
+    else if (steps.length === 0) io.out(`${taskId} has no recorded events`);
     if (at !== undefined) io.out(JSON.stringify(contexts, null, 2));
     if (difference !== null) io.err(`agent: ${difference}`);
   }

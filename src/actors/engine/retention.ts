@@ -1,0 +1,115 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { TaskId } from '../../machines/task.ts';
+import { statusInTracker } from '../../machines/tracked-task.ts';
+import { finalStatuses } from '../journal/task-view.ts';
+import type { Histories } from '../store/histories.ts';
+import type { Tracker } from '../tracker/port.ts';
+import type { AttemptWork, FinishedWork } from '../workspace/finished-work.ts';
+
+export interface RetentionPorts {
+  readonly histories: Histories;
+  readonly tracker: Pick<Tracker, 'findMany'>;
+  /** Tasks with work that is not merged keep their history: `agent merge` needs it. */
+  readonly work: FinishedWork;
+  /** Age of histories that go; 0: none goes. */
+  readonly days: () => number;
+  /** Epoch ms. */
+  readonly now: () => number;
+}
+
+/** Removes what is known of tasks that ended long ago, in short turns of the event loop. */
+export interface Retention {
+  /** Tasks whose history is old enough to go. */
+  old(works: readonly AttemptWork[]): AsyncGenerator<TaskId>;
+  /** @returns false when the task is at work again */
+  remove(taskId: TaskId, works: readonly AttemptWork[], signal?: AbortSignal): Promise<boolean>;
+  /** Removes what is old, and what an interrupted run left. @returns how many tasks lost their history */
+  run(signal: AbortSignal): Promise<number>;
+}
+
+const dayMs = 86_400_000;
+
+/** Others get their turn before the next step. */
+const pause = (): Promise<void> => delay(2);
+
+export const createRetention = ({ histories, tracker, work, days, now }: RetentionPorts): Retention => {
+  const before = (): number => now() - days() * dayMs;
+
+  const isOver = async (taskIds: readonly TaskId[]): Promise<ReadonlySet<string>> => {
+    const tasks = await tracker.findMany(taskIds);
+    const open = new Set<string>(tasks.filter((task) => !finalStatuses.has(statusInTracker(task))).map(({ id }) => id));
+    return new Set(taskIds.filter((id) => !open.has(id)));
+  };
+
+  async function* old(works: readonly AttemptWork[]): AsyncGenerator<TaskId> {
+    if (days() === 0) return;
+    const kept = new Set(works.filter(({ isUnmerged }) => isUnmerged).map(({ taskId }) => taskId));
+    for (let after: string | null = ''; after !== null; await pause()) {
+      const page = histories.page(after);
+      const found = page.taskIds.filter((id) => !kept.has(id) && histories.isOld(id, before())) as TaskId[];
+      const over = found.length === 0 ? new Set<string>() : await isOver(found);
+      yield* found.filter((id) => over.has(id));
+      after = page.next;
+    }
+  }
+  const finish = async (taskId: string, signal?: AbortSignal): Promise<void> => {
+    while (signal?.aborted !== true && histories.removeSome(taskId)) await pause();
+  };
+  /** Records of attempts that left nothing else. Branches and folders go only when a person says so. */
+  const removeRecords = async (taskId: TaskId, works: readonly AttemptWork[]): Promise<void> => {
+    for (const each of works)
+      if (each.taskId === taskId && each.branch === null && each.folder === null && each.stays === null)
+        await work.remove(each);
+  };
+  const remove: Retention['remove'] = async (taskId, works, signal) => {
+    if (!histories.mark(taskId, before(), { at: now(), days: days() })) return false;
+    await removeRecords(taskId, works);
+    await finish(taskId, signal);
+    return true;
+  };
+
+  return {
+    old,
+    remove,
+    run: async (signal) => {
+      let removed = 0;
+      for (const taskId of histories.marked()) await finish(taskId, signal);
+      const works = days() === 0 ? [] : await work.all();
+      for await (const taskId of old(works)) {
+        if (signal.aborted) break;
+        if (await remove(taskId, works, signal)) removed += 1;
+      }
+      while (!signal.aborted && histories.shrink()) await pause();
+      return removed;
+    },
+  };
+};
+
+const runEveryMs = dayMs;
+
+/** Runs now and once a day. */
+export const scheduleRetention = (
+  { run }: Pick<Retention, 'run'>,
+  log: (message: string, facts: Readonly<Record<string, unknown>>) => void,
+): { stop(): Promise<void> } => {
+  const abort = new AbortController();
+  const runOnce = async (): Promise<void> => {
+    try {
+      const tasks = await run(abort.signal);
+      if (tasks > 0) log('histories of old tasks were removed', { tasks });
+    } catch (error) {
+      log('histories of old tasks could not be removed; the server tries again in a day', { error });
+    }
+  };
+  let running = runOnce();
+  const timer = setInterval(() => {
+    running = running.then(runOnce);
+  }, runEveryMs).unref();
+  return {
+    stop: async () => {
+      clearInterval(timer);
+      abort.abort();
+      await running;
+    },
+  };
+};

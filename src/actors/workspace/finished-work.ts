@@ -1,0 +1,189 @@
+import { lstat } from 'node:fs/promises';
+import { messageOf } from '../../machines/message-of.ts';
+import { removeFolder } from './attempt-folder.ts';
+import { changesOf, liveChanges } from './changes.ts';
+import { findCheckedOut } from './checked-out.ts';
+import { commitOf, findObjects, moveBranch } from './commits.ts';
+import { reasonIn, required } from './git.ts';
+import type { GitDirs } from './git-dirs.ts';
+import { isPresent } from './plain.ts';
+import { createWorkParts, type WorkParts, type WorktreeOptions } from './work-parts.ts';
+import type { WorkRecord } from './work-records.ts';
+
+/** What an attempt left in the repository and in the folder of worktrees. */
+export interface AttemptWork {
+  readonly taskId: string;
+  readonly attempt: number;
+  /** Its branch, when that still is there. */
+  readonly branch: string | null;
+  /** Its folder, when that still is there. */
+  readonly folder: string | null;
+  /** True when nobody has its changes, or that is not known. */
+  readonly isUnmerged: boolean;
+  /** Why it must stay; null: all of it can go. */
+  readonly stays: string | null;
+}
+
+export interface FinishedWork {
+  all(): Promise<readonly AttemptWork[]>;
+  /** Removes branch, folder and record, in this order. @returns why it stays, or null */
+  remove(work: AttemptWork): Promise<string | null>;
+}
+
+/** The branches of a repository. */
+interface Branches {
+  readonly tips: ReadonlyMap<string, string>;
+  readonly checkedOut: ReadonlySet<string>;
+  /** Commits of attempts that no other branch has. */
+  readonly unmerged: ReadonlySet<string>;
+}
+
+const refOf = ({ branch }: Pick<WorkRecord, 'branch'>): string => `refs/heads/${branch}`;
+const keyOf = ({ task_id, attempt }: Pick<WorkRecord, 'task_id' | 'attempt'>): string => `${task_id}#${attempt}`;
+
+const isOurs = ({ task_id, attempt, branch }: WorkRecord): boolean => {
+  const own = `agent/${task_id}/${attempt}`;
+  return branch === own || (branch.startsWith(`${own}-`) && /^\d+$/.test(branch.slice(own.length + 1)));
+};
+
+const readTips = async ({ git }: GitDirs): Promise<ReadonlyMap<string, string>> => {
+  const said = await required(
+    'the branches cannot be read',
+    git(['for-each-ref', '--format=%(objectname) %(refname)', 'refs/heads/']),
+  );
+  const lines = said.toString('latin1').split('\n').filter(Boolean);
+  return new Map(lines.map((line) => [line.slice(line.indexOf(' ') + 1), line.slice(0, line.indexOf(' '))]));
+};
+
+/** Those of the commits that are there and in no branch but the records' own. */
+const findUnmerged = async (
+  dirs: GitDirs,
+  records: readonly WorkRecord[],
+  tips: ReadonlyMap<string, string>,
+): Promise<ReadonlySet<string>> => {
+  const commits = [...new Set(records.flatMap(({ commit, merged }) => [commit, merged].filter((id) => id !== null)))];
+  if (commits.length === 0) return new Set();
+  const own = new Set(records.map(refOf));
+  const others = [...tips].flatMap(([name, tip]) => (own.has(name) ? [] : [`^${tip}`]));
+  const found = await findObjects(
+    dirs,
+    commits.map((id) => `${id}^{commit}`),
+  );
+  const head = await findObjects(dirs, ['HEAD^{commit}']);
+  const there = commits.filter((_, at) => found[at] != null);
+  const input = [...there, ...others, ...head.flatMap((id) => (id === null ? [] : [`^${id}`]))].join('\n');
+  const said = await required('the commits cannot be read', dirs.git(['rev-list', '--stdin'], { input: `${input}\n` }));
+  const left = new Set(said.toString().split('\n'));
+  // A commit that is gone is in no branch.
+  return new Set(commits.filter((id) => left.has(id) || !there.includes(id)));
+};
+
+const isSaved = async ({ options, placesOf }: WorkParts, dirs: GitDirs, record: WorkRecord): Promise<boolean> => {
+  const { attempt, base, commit } = record;
+  const now = await liveChanges(dirs, record, placesOf(record.task_id, attempt), options.filters);
+  return now.patch === (commit === null ? '' : (await changesOf(dirs, attempt, base, commit)).patch);
+};
+
+const folderStays = async (parts: WorkParts, dirs: GitDirs, record: WorkRecord): Promise<string | null> => {
+  const folder = parts.placesOf(record.task_id, record.attempt).top;
+  const stat = await lstat(folder).catch(() => null);
+  if (stat === null) return null;
+  if (!stat.isDirectory()) return `${folder} is no folder of ours`;
+  const saved = await isSaved(parts, dirs, record).catch(() => false);
+  return saved ? null : `${folder} has changes that are not saved`;
+};
+
+const branchStays = (record: WorkRecord, { tips, checkedOut, unmerged }: Branches): string | null => {
+  const { branch, commit, merged } = record;
+  const tip = tips.get(refOf(record));
+  if (tip === undefined) return null;
+  if (!isOurs(record) || tip !== commit) return `somebody else moved the branch ${branch}`;
+  if (checkedOut.has(refOf(record))) return `the branch ${branch} is checked out`;
+  const isMerged = !unmerged.has(commit) || (merged !== null && !unmerged.has(merged));
+  return isMerged ? null : 'not merged';
+};
+
+/** Work of the project's own repository, or of ours. */
+const lookAt = async (parts: WorkParts, dirs: GitDirs, records: readonly WorkRecord[]): Promise<AttemptWork[]> => {
+  const tips = await readTips(dirs);
+  const branches: Branches = {
+    tips,
+    checkedOut: await findCheckedOut(dirs.repository),
+    unmerged: await findUnmerged(dirs, records, tips),
+  };
+  const works: AttemptWork[] = [];
+  for (const record of records) {
+    const { task_id: taskId, attempt, branch, closed } = record;
+    const folder = parts.placesOf(taskId, attempt).top;
+    const ofBranch = branchStays(record, branches);
+    const isUnmerged = !closed || ofBranch === 'not merged';
+    const stays = closed ? (ofBranch ?? (await folderStays(parts, dirs, record))) : 'not saved yet';
+    works.push({
+      taskId,
+      attempt,
+      branch: tips.has(refOf(record)) ? branch : null,
+      folder: (await isPresent(folder)) ? folder : null,
+      isUnmerged,
+      stays,
+    });
+  }
+  return works;
+};
+
+/** What a later attempt with unmerged work began with: merging that needs the record. */
+const withIncluded = (works: readonly AttemptWork[], records: readonly WorkRecord[]): readonly AttemptWork[] => {
+  const open = new Set(works.flatMap((work) => (work.isUnmerged ? [`${work.taskId}#${work.attempt}`] : [])));
+  const needed = new Map(
+    records
+      .filter((record) => open.has(keyOf(record)))
+      .flatMap(({ task_id, includes }) => includes.map((included) => [keyOf(included), task_id] as const)),
+  );
+  return works.map((work) => {
+    const by = needed.get(`${work.taskId}#${work.attempt}`);
+    return by === undefined || work.stays !== null ? work : { ...work, stays: `${by} builds on it and is not merged` };
+  });
+};
+
+/** Work of earlier attempts: what is merged or empty can go. Whatever is not certain stays. */
+export const createFinishedWork = (options: WorktreeOptions): FinishedWork => {
+  const parts = createWorkParts(options);
+  const { records, stores, removals, placesOf } = parts;
+  const ofKind = async (kind: WorkRecord['kind'], all: readonly WorkRecord[]): Promise<readonly AttemptWork[]> => {
+    const own = all.filter((record) => record.kind === kind);
+    if (own.length === 0) return [];
+    try {
+      return await stores.use(kind, (dirs) => lookAt(parts, dirs, own));
+    } catch (error) {
+      const stays = messageOf(error);
+      return own.map(({ task_id: taskId, attempt }) => ({
+        ...{ taskId, attempt, branch: null, folder: null, isUnmerged: true, stays },
+      }));
+    }
+  };
+  const removeBranch = async (dirs: GitDirs, record: WorkRecord): Promise<string | null> => {
+    if ((await findCheckedOut(dirs.repository)).has(refOf(record))) return `the branch ${record.branch} is checked out`;
+    const gone = await moveBranch(dirs, record.branch, null, record.commit);
+    if (gone.ok || (await commitOf(dirs, refOf(record))) === null) return null;
+    return `the branch ${record.branch} could not be removed: ${reasonIn(gone.stderr)}`;
+  };
+  const remove = async ({ taskId, attempt, folder, branch }: AttemptWork): Promise<string | null> => {
+    const record = await records.read(taskId, attempt);
+    if (record === null) return null;
+    if (!record.closed) return 'not saved yet';
+    const places = placesOf(taskId, attempt);
+    if (folder !== null && !(await lstat(folder)).isDirectory()) return `${folder} is no folder of ours`;
+    const stays = branch === null ? null : await stores.use(record.kind, (dirs) => removeBranch(dirs, record));
+    if (stays !== null) return stays;
+    await removeFolder(places, removals);
+    await records.remove(taskId, attempt);
+    return null;
+  };
+  return {
+    all: async () => {
+      const all = await records.all();
+      const works = [...(await ofKind('project', all)), ...(await ofKind('own', all))];
+      return withIncluded(works, all);
+    },
+    remove: (work) => remove(work).catch(messageOf),
+  };
+};
