@@ -47,8 +47,8 @@ const roles = Object.fromEntries(
 const finish = { say: '', calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'nothing' } }] };
 
 /** The tasks of a project, with their database in the project itself. */
-export const openTasks = (folder) => {
-  const db = openDatabase({ file: join(folder, 'journal.db') });
+export const openTasks = (folder, file = join(folder, 'journal.db')) => {
+  const db = openDatabase({ file });
   const { store, ledger } = openLedger({ db, projectRoot: folder, clock: Date.now, log: () => {} });
   const random = (max) => Math.floor(Math.random() * max);
   return { db, store, ledger, tracker: createEmbeddedTracker({ clock: Date.now, random }, ledger) };

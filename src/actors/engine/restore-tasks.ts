@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TaskId } from '../../machines/task.ts';
 import { differenceFrom } from '../journal/replay.ts';
 import type { SavedActor, Store } from '../store/port.ts';
@@ -10,22 +11,35 @@ const byLastChange = (store: Store, tasks: readonly SavedActor[]): readonly Save
   return tasks.toSorted((one, other) => (latest.get(one.taskId) ?? 0) - (latest.get(other.taskId) ?? 0));
 };
 
-/** Starts the actors of all pending tasks, in a new process or after the supervisor failed. */
+type Log = (message: string, facts: Readonly<Record<string, unknown>>) => void;
+
+/** Says which saved states are not what their journals make of them. One task in each turn of the event loop. */
+export const compareWithJournals = async (
+  store: Store,
+  ids: readonly TaskId[],
+  log: Log,
+  isStopped: () => boolean,
+): Promise<void> => {
+  for (const taskId of ids) {
+    if (isStopped()) return;
+    const difference = differenceFrom(store, taskId);
+    if (difference !== null) log('the journal and a saved state differ', { task_id: taskId, difference });
+    await nextTurn();
+  }
+};
+
+/** Starts the actors of all pending tasks, in a new process or after the supervisor failed. @returns their ids */
 export const restoreTasks = async (
   { store, tracker }: { readonly store: Store; readonly tracker: Tracker },
   registry: Pick<TaskRegistry, 'restore' | 'lastShown'>,
-  log: (message: string, facts: Readonly<Record<string, unknown>>) => void,
-): Promise<void> => {
+): Promise<readonly TaskId[]> => {
   const pending = byLastChange(store, store.tasks('pending'));
-  if (pending.length === 0) return;
   const ids = pending.map(({ taskId }) => taskId as TaskId);
+  if (ids.length === 0) return ids;
   const found = await tracker.findMany(ids).catch(() => []);
   const listed = new Map(found.map((task) => [task.id as string, task]));
-  for (const { taskId } of pending) {
-    const difference = differenceFrom(store, taskId as TaskId);
-    if (difference !== null) log('the journal and a saved state differ', { task_id: taskId, difference });
-  }
   // One list instead of a call for each task; the last frame where the tracker is away.
   for (const { taskId } of pending)
     await registry.restore(taskId as TaskId, listed.get(taskId) ?? registry.lastShown(taskId as TaskId));
+  return ids;
 };

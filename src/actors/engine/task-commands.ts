@@ -19,7 +19,7 @@ import { createTimerWheel, type TimerWheel } from './deadlines.ts';
 import type { LiveTask } from './live-tasks.ts';
 import { createTransitionRecorder } from './persist-transitions.ts';
 import type { PreparedChanges } from './prepared-changes.ts';
-import { restoreTasks } from './restore-tasks.ts';
+import { compareWithJournals, restoreTasks } from './restore-tasks.ts';
 import { createTaskRegistry, type TaskRegistry, type TaskRegistryPorts } from './task-registry.ts';
 import { agentOfAttempt, createTaskViews, type TaskViews } from './task-views.ts';
 import { createObserver } from './tracker-sync.ts';
@@ -168,6 +168,7 @@ export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts
   const { tracker, store, journal, now } = ports;
   const resting = createRestingViews(store);
   let restored = false;
+  let stopped = false;
   const live = (taskId: TaskId): LiveTask | null => registry.get(taskId);
   const deadlines = createDeadlines(ports, live);
   const recorder = createTransitionRecorder({
@@ -223,8 +224,11 @@ export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts
     },
     restore: async () => {
       restored = false;
-      await restoreTasks({ store, tracker }, registry, ports.log);
+      const ids = await restoreTasks({ store, tracker }, registry);
       restored = true;
+      compareWithJournals(store, ids, ports.log, () => stopped).catch((error: unknown) =>
+        ports.log('the journals could not be compared with the saved states', { error }),
+      );
     },
     commitAgent: recorder.agent,
     takeOverAgent: async (taskId, attempt) => {
@@ -238,6 +242,7 @@ export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts
       registry.dropAll();
     },
     stop: () => {
+      stopped = true;
       deadlines.stop();
       registry.stop();
     },

@@ -25,8 +25,8 @@ const synced = async (
   }
 };
 
-/** Pieces are written in turns of the event loop of their own. */
-const writeAll = async (file: number, content: string | readonly string[]): Promise<void> => {
+/** Pieces are made and written in turns of the event loop of their own. */
+const writeAll = async (file: number, content: string | Iterable<string>): Promise<void> => {
   if (typeof content === 'string') return writeFileSync(file, content);
   for (const piece of content) {
     writeFileSync(file, piece);
@@ -56,7 +56,7 @@ export const removeLeftovers = (folder: string): void => {
  */
 export const writeFileAtomically = async (
   path: string,
-  content: string | readonly string[],
+  content: string | Iterable<string>,
   { mode = 0o600, beforeRename }: { mode?: number; beforeRename?: (temporary: string) => void } = {},
 ): Promise<void> => {
   const folder = dirname(path);

@@ -35,6 +35,9 @@ export interface TaskTable extends IssueTable {
   page(request: PageRequest): readonly TrackedTask[];
   /** Tasks that changed after a revision, in that order, about `limit`; and the revision up to which these are. */
   changedSince(revision: number, limit: number): { readonly tasks: readonly TrackedTask[]; readonly revision: number };
+  /** The revision up to which a server has looked at the changes; 0 at first. Kept for the next server. */
+  lookedUpTo(): number;
+  lookedAt(revision: number): void;
   /** Adds or changes a task that the file does not have like this yet. */
   put(issue: Issue): void;
   /** Takes a task as the file has it: its line there is `base`, and `line` what it is now. */
@@ -82,6 +85,10 @@ const prepare = (db: Database) => ({
   nextRevision: db.prepare(
     `insert into ledger (key, value) values ('revision', '1')
      on conflict (key) do update set value = cast(value as integer) + 1 returning cast(value as integer) as revision`,
+  ),
+  looked: db.prepare("select value from ledger where key = 'looked'"),
+  look: db.prepare(
+    "insert into ledger (key, value) values ('looked', ?) on conflict (key) do update set value = excluded.value",
   ),
   changed: db.prepare("select * from tasks where revision > ? and status <> 'tombstone' order by revision limit ?"),
   atRevision: db.prepare("select * from tasks where revision = ? and status <> 'tombstone'"),
@@ -174,6 +181,8 @@ export const createTaskTable = (db: Database): TaskTable => {
         const rest = rows.length < limit ? [] : sql.atRevision.all(last).filter(({ id }) => !ids.has(id ?? null));
         return { tasks: [...rows, ...rest].map(trackedOf), revision: Number(last) };
       }),
+    lookedUpTo: () => Number(sql.looked.first()?.['value'] ?? 0),
+    lookedAt: (revision) => db.write(() => void sql.look.run(String(revision))),
     put: (issue) => {
       const before = sql.row.first(issue.id);
       const line = JSON.stringify(issue);

@@ -1,5 +1,4 @@
 import { dirname, join } from 'node:path';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { removeLeftovers, writeFileAtomically } from '../files/atomic-write.ts';
 import { makeRealFolder } from '../files/real-folder.ts';
 import type { Database } from '../store/database.ts';
@@ -38,22 +37,23 @@ export const writeIssuesFile = async (db: Database, request: WriteRequest): Prom
   const { projectRoot, others, expected, isOurs } = request;
   const file = issuesFileOf(projectRoot);
   const fresh = new Map<string, string>();
-  const pieces = [others.map((line) => `${line}\n`).join('')];
   // A task that changes while the next ones are read is written by the next export.
   const next = db.prepare('select id, line, base from tasks where id > ? order by id limit ?');
-  for (let after = '', isLast = false; !isLast; ) {
-    const rows = next.all(after, rowsAtOnce);
-    for (const { id, line, base } of rows) if (base !== null) fresh.set(String(id), String(line));
-    pieces.push(rows.map(({ line }) => `${line}\n`).join(''));
-    after = String(rows.at(-1)?.['id'] ?? after);
-    isLast = rows.length < rowsAtOnce;
-    await nextTurn();
+  function* pieces(): Generator<string> {
+    yield others.map((line) => `${line}\n`).join('');
+    for (let after = '', isLast = false; !isLast; ) {
+      const rows = next.all(after, rowsAtOnce);
+      for (const { id, line, base } of rows) if (base !== null) fresh.set(String(id), String(line));
+      yield rows.map(({ line }) => `${line}\n`).join('');
+      after = String(rows.at(-1)?.['id'] ?? after);
+      isLast = rows.length < rowsAtOnce;
+    }
   }
 
   makeRealFolder(projectRoot, dirname(file));
   removeLeftovers(dirname(file));
   let stamp = '';
-  await writeFileAtomically(file, pieces, {
+  await writeFileAtomically(file, pieces(), {
     mode: 0o600,
     beforeRename: (temporary) => {
       if (!isOurs() || stampOf(file) !== expected) throw new FileMovedError(`${file} was changed by another program`);

@@ -169,7 +169,9 @@ export const createEmbeddedTracker = (options: EmbeddedOptions, ledger: Ledger):
     page: (request) => fresh(() => table.page(request)),
     changes: (mark) =>
       fresh(() => {
-        const { tasks, revision } = table.changedSince(mark ?? 0, changesAtOnce);
+        const looked = table.lookedUpTo();
+        if (mark !== null && mark > looked) table.lookedAt(mark);
+        const { tasks, revision } = table.changedSince(mark ?? looked, changesAtOnce);
         return { tasks, mark: revision, extent: tasks.length < changesAtOnce ? 'end' : 'more' };
       }),
     create: async (task) => {

@@ -57,7 +57,7 @@ export interface Tracker {
   findMany(ids: readonly TaskId[]): Promise<readonly TrackedTask[]>;
   /** A part of `list`. `status` is ours where we have a word for the tracker's. */
   page(request: PageRequest): Promise<readonly TrackedTask[]>;
-  /** What changed since a mark of an earlier answer; null: since ever. */
+  /** What changed since a mark of an earlier answer, which is done with; null: since the last one of an earlier server. */
   changes(mark: number | null): Promise<TrackerChanges>;
   /**
    * @throws task_not_found when a dependency does not exist (nothing is created)

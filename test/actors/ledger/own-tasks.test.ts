@@ -81,3 +81,17 @@ test('two claims that were made from the same task: the second is stale', async 
   expect(store.commit(first).stale).toEqual([]);
   expect(store.commit(second).stale).toEqual([second]);
 });
+
+test('a server that starts sees the changes since the last look of an earlier one', async () => {
+  const { tracker, id } = await open();
+  const first = await tracker.changes(null);
+  await tracker.changes(first.mark);
+  await tracker.note(id, 'a word, while no server runs');
+
+  const later = await tracker.changes(null);
+  await tracker.changes(later.mark);
+
+  expect(first.tasks.map((task) => task.id)).toEqual([id]);
+  expect(later.tasks.map((task) => task.id)).toEqual([id]);
+  expect((await tracker.changes(null)).tasks).toEqual([]);
+});
