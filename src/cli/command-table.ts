@@ -11,7 +11,7 @@ import {
   serverChangeCommand,
   showCommand,
 } from './table/tasks.ts';
-import { watchCommands, workCommands } from './table/watching.ts';
+import { pruneCommand, watchCommands, workCommands } from './table/watching.ts';
 
 const completing: Command = defineCommand<Common & { readonly shell: Shell }>({
   command: 'completion <shell>',
@@ -39,6 +39,7 @@ export const commandTable: readonly Command[] = [
   ...watchCommands,
   dependencyCommand,
   ...setupCommands,
+  pruneCommand,
   ...linkCommands,
   completing,
 ];

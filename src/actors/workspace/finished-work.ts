@@ -4,6 +4,7 @@ import { removeFolder } from './attempt-folder.ts';
 import { changesOf, liveChanges } from './changes.ts';
 import { findCheckedOut } from './checked-out.ts';
 import { commitOf, findObjects, moveBranch } from './commits.ts';
+import { sizeOfFolder } from './folder-size.ts';
 import { reasonIn, required } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { isPresent } from './plain.ts';
@@ -28,6 +29,10 @@ export interface FinishedWork {
   all(): Promise<readonly AttemptWork[]>;
   /** Removes branch, folder and record, in this order. @returns why it stays, or null */
   remove(work: AttemptWork): Promise<string | null>;
+  /** Of the files in its folder, in bytes. */
+  sizeOf(work: AttemptWork): Promise<number>;
+  /** Waits until removed folders are gone. @returns what cannot be removed */
+  finish(): Promise<readonly string[]>;
 }
 
 /** The branches of a repository. */
@@ -185,5 +190,7 @@ export const createFinishedWork = (options: WorktreeOptions): FinishedWork => {
       return withIncluded(works, all);
     },
     remove: (work) => remove(work).catch(messageOf),
+    sizeOf: async ({ folder }) => (folder === null ? 0 : sizeOfFolder(folder)),
+    finish: removals.sweep,
   };
 };

@@ -11,11 +11,9 @@ import { removeInThread } from './snapshots.ts';
 /** Moves folders out of the way at once and removes them in a thread, so that nobody waits. */
 export const createRemovals = (folder: string) => {
   const place = join(folder, 'removed');
-  const underWay = new Set<string>();
+  const underWay = new Map<string, Promise<string | null>>();
 
-  const remove = async (name: string): Promise<string | null> => {
-    if (underWay.has(name)) return null;
-    underWay.add(name);
+  const removeNow = async (name: string): Promise<string | null> => {
     try {
       await removeInThread(join(place, name));
       return null;
@@ -24,6 +22,11 @@ export const createRemovals = (folder: string) => {
     } finally {
       underWay.delete(name);
     }
+  };
+  const remove = (name: string): Promise<string | null> => {
+    const removal = underWay.get(name) ?? removeNow(name);
+    underWay.set(name, removal);
+    return removal;
   };
 
   return {
@@ -41,7 +44,7 @@ export const createRemovals = (folder: string) => {
       // The next sweep tries again, and reports what it cannot remove.
       void remove(name);
     },
-    /** Removes what was not removed before. @returns what cannot be removed */
+    /** Removes what was given up and is still there. @returns what cannot be removed */
     sweep: async (): Promise<readonly string[]> => {
       const names = await readdir(place).catch((error: unknown) => {
         if (hasCode(error, 'ENOENT')) return [];

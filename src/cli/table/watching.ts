@@ -35,6 +35,17 @@ export const workCommands: readonly Command[] = [
   }),
 ];
 
+export const pruneCommand: Command = defineCommand<Common & { readonly 'dry-run': boolean }>({
+  command: 'prune',
+  describe: 'Remove branches and worktrees of merged work, and old histories',
+  builder: (parser) =>
+    parser
+      .option('dry-run', { type: 'boolean', default: false, describe: 'Only print what would be removed' })
+      .example('agent prune --dry-run', 'see what would go; work that is not merged always stays'),
+  run: async (context, { config, 'dry-run': dryRun }) =>
+    (await import('../work/prune-command.ts')).prune(context, { config, dryRun }),
+});
+
 export const watchCommands: readonly Command[] = [
   defineCommand<Common & { readonly task_ids: readonly string[]; readonly timeout: number | undefined }>({
     command: 'wait <task_ids..>',

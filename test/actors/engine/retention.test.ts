@@ -38,6 +38,8 @@ const workOf = (unmerged: readonly string[]) => ({
       stays: 'not merged',
     })),
   remove: async () => null,
+  sizeOf: async () => 0,
+  finish: async () => [],
 });
 
 const openWith = (tasks: Readonly<Record<string, Planned>>, unmerged: readonly string[] = [], days = 90) => {

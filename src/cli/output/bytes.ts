@@ -1,0 +1,12 @@
+const units = ['B', 'kB', 'MB', 'GB', 'TB'] as const;
+
+/** `512 B`, `1.2 MB`. */
+export const bytesText = (bytes: number): string => {
+  let value = bytes;
+  let at = 0;
+  while (value >= 999.95 && at < units.length - 1) {
+    value /= 1_000;
+    at += 1;
+  }
+  return `${at === 0 ? value : value.toFixed(1)} ${units[at]}`;
+};

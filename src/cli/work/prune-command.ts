@@ -1,0 +1,143 @@
+import { basename } from 'node:path';
+import { createRetention, type Retention } from '../../actors/engine/retention.ts';
+import { createHistories, type Histories } from '../../actors/store/histories.ts';
+import type { AttemptWork, FinishedWork } from '../../actors/workspace/finished-work.ts';
+import { plural } from '../../machines/plural.ts';
+import { hasTasks, openTasks } from '../client/open-tasks.ts';
+import { loadConfig } from '../config/config.ts';
+import { trackerFor } from '../config/tracker.ts';
+import { finishedWorkFor } from '../config/workspace.ts';
+import { bytesText } from '../output/bytes.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+
+interface Removed {
+  readonly kind: 'branch' | 'worktree' | 'history';
+  readonly task_id: string;
+  readonly name: string;
+  readonly bytes: number;
+}
+
+interface Kept {
+  readonly task_id: string;
+  readonly name: string;
+  readonly why: string;
+}
+
+interface Parts {
+  readonly work: FinishedWork;
+  readonly retention: Retention;
+  readonly histories: Histories;
+  readonly isPending: (taskId: string) => boolean;
+  close(): void;
+}
+
+const open = async ({ project, env, io }: CommandContext, configFile: string | undefined): Promise<Parts> => {
+  const { config } = loadConfig({ config: configFile }, env);
+  const kept = hasTasks(project);
+  const { ledger, store } = await openTasks(project, { kept, log: (message) => io.err(`note: ${message}`) });
+  const [work, histories] = [finishedWorkFor(config, project, env), createHistories(ledger.db)];
+  const tracker = trackerFor(
+    config,
+    project.root,
+    env,
+    () => {},
+    () => ledger,
+  );
+  const days = (): number => config.store.retention_days;
+  return {
+    work,
+    histories,
+    retention: createRetention({ histories, tracker, work, days, now: Date.now }),
+    isPending: (taskId) => store.actor(taskId)?.pending === true,
+    close: store.close,
+  };
+};
+
+const nameOf = ({ branch, folder, taskId, attempt }: AttemptWork): string =>
+  branch ?? (folder === null ? `${taskId}@${attempt}` : basename(folder));
+
+const partsOf = async (work: FinishedWork, each: AttemptWork): Promise<readonly Removed[]> => {
+  const { taskId: task_id, branch, folder } = each;
+  return [
+    ...(branch === null ? [] : [{ kind: 'branch' as const, task_id, name: branch, bytes: 0 }]),
+    ...(folder === null
+      ? []
+      : [{ kind: 'worktree' as const, task_id, name: basename(folder), bytes: await work.sizeOf(each) }]),
+  ];
+};
+
+/** Branches and worktrees of attempts whose work is merged. Those of tasks at work are not even looked at. */
+const pruneWork = async ({ work, isPending }: Parts, works: readonly AttemptWork[], dryRun: boolean) => {
+  const removed: Removed[] = [];
+  const kept: Kept[] = [];
+  for (const each of works) {
+    if (isPending(each.taskId) || (each.branch === null && each.folder === null)) continue;
+    const parts = each.stays === null ? await partsOf(work, each) : [];
+    const why = each.stays ?? (dryRun ? null : await work.remove(each));
+    if (why === null) removed.push(...parts);
+    else kept.push({ task_id: each.taskId, name: nameOf(each), why });
+  }
+  return { removed, kept };
+};
+
+const pruneHistories = async ({ retention, histories }: Parts, works: readonly AttemptWork[], dryRun: boolean) => {
+  const removed: Removed[] = [];
+  for await (const taskId of retention.old(works)) {
+    const bytes = histories.bytesOf(taskId);
+    if (dryRun || (await retention.remove(taskId, works)))
+      removed.push({ kind: 'history', task_id: taskId, name: taskId, bytes });
+  }
+  return removed;
+};
+
+const totalOf = (removed: readonly Removed[]): string => {
+  const count = (kind: Removed['kind'], many?: string): readonly string[] => {
+    const some = removed.filter((each) => each.kind === kind).length;
+    return some === 0 ? [] : [plural(some, kind, many)];
+  };
+  const bytes = removed.reduce((sum, each) => sum + each.bytes, 0);
+  return `${[...count('branch', 'branches'), ...count('worktree'), ...count('history', 'histories')].join(', ')}: ${bytesText(bytes)}`;
+};
+
+const printText = (
+  { io }: CommandContext,
+  {
+    dryRun,
+    removed,
+    kept,
+  }: { readonly dryRun: boolean; readonly removed: readonly Removed[]; readonly kept: readonly Kept[] },
+): void => {
+  for (const { name, why } of kept) io.out(`kept     ${name}: ${why}`);
+  const verb = dryRun ? 'would remove' : 'removed';
+  for (const { kind, name, bytes } of removed)
+    io.out(`${verb}  ${kind.padEnd(8)} ${name}${bytes === 0 ? '' : `  ${bytesText(bytes)}`}`);
+  io.out(removed.length === 0 ? 'there is nothing to remove' : `${verb} ${totalOf(removed)}`);
+  if (kept.some(({ why }) => why === 'not merged'))
+    io.err('note: merge such work with agent merge, or drop it with git branch -D <branch>');
+};
+
+/**
+ * Removes what nobody needs of finished tasks. It works on the project's database and repository, also beside a server.
+ * Exit code 1 if a folder could not be removed.
+ */
+export const prune = async (
+  context: CommandContext,
+  { config, dryRun }: { readonly config: string | undefined; readonly dryRun: boolean },
+): Promise<number> => {
+  const parts = await open(context, config);
+  try {
+    const works = await parts.work.all();
+    const { removed: ofWork, kept } = await pruneWork(parts, works, dryRun);
+    const removed = [...ofWork, ...(await pruneHistories(parts, works, dryRun))];
+    const failures = dryRun ? [] : await parts.work.finish();
+    while (!dryRun && parts.histories.shrink());
+    const bytes = removed.reduce((sum, each) => sum + each.bytes, 0);
+    if (context.json) context.io.json({ dry_run: dryRun, removed, kept, bytes });
+    else printText(context, { dryRun, removed, kept });
+    for (const failure of failures) context.io.err(`agent: ${failure}`);
+    return failures.length === 0 ? exitCodes.done : exitCodes.failed;
+  } finally {
+    parts.close();
+  }
+};
