@@ -41,6 +41,12 @@ export default {
       { path: '^src/actors/agent/' },
       'The engine runs the agent loop. Move what others need to the room that it belongs to.',
     ),
+    error(
+      'the-agent-knows-no-engine',
+      { path: '^src/actors/(agent|tools|journal)/' },
+      { path: '^src/actors/engine/' },
+      'The engine runs the agent, its tools and the journal. Move the shared type to the lower room.',
+    ),
     error('no-cycles', {}, { circular: true }, 'Type imports count. Move the shared type to the lower file.'),
     error('no-tests-in-src', { path: '^src/' }, { path: '^test/' }, 'Test code stays in test/.'),
     {

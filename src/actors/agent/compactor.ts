@@ -1,8 +1,8 @@
 import type { Compacted, Spent } from '../../machines/agent-context.ts';
 import type { CompactInput } from '../../machines/agent-selectors.ts';
 import type { Failure } from '../../machines/task.ts';
-import { costOf } from '../engine/settings.ts';
 import type { ModelUsage } from '../model/port.ts';
+import { costOf } from '../model/price.ts';
 import {
   boundedSummary,
   type Compaction,

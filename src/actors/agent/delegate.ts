@@ -3,12 +3,11 @@ import type { DelegateInput, PrepareInput } from '../../machines/agent-selectors
 import { type AttemptInput, noUsage, type Role } from '../../machines/task.ts';
 import type { Assistant, AssistantEvent } from '../assistants/port.ts';
 import { type RunEnd, runAssistant } from '../assistants/run-assistant.ts';
-import type { OnInterrupted } from '../engine/settings.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import { firstAssistantPrompt, promptForRun } from './assistant-prompt.ts';
 import { observeRun, type RunObserverPorts } from './assistant-run.ts';
 import { type AttemptPorts, folderWaitLog, openAttempt } from './first-message.ts';
-import { interruptedFailure } from './interrupted-calls.ts';
+import { interruptedFailure, type OnInterrupted } from './interrupted-calls.ts';
 import type { RoleProfile } from './roles.ts';
 import type { BegunRun, RunSteps } from './run-steps.ts';
 

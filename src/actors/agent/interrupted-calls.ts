@@ -1,5 +1,8 @@
 import type { Failure } from '../../machines/task.ts';
 
+/** `ask` a person, `repeat` the call, or `fail` the attempt. */
+export type OnInterrupted = 'ask' | 'repeat' | 'fail';
+
 export const interruptedFailure: Failure = {
   code: 'internal',
   message: 'the server stopped while a call was running; its outcome is unknown',

@@ -1,7 +1,7 @@
 import { type AttemptInput, attemptKey, type Failure } from '../../machines/task.ts';
-import { costOf, type Price } from '../engine/settings.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { Message, Model, ModelEvent, ModelRequest, ModelUsage } from '../model/port.ts';
+import { costOf, type Price } from '../model/price.ts';
 import { createTextGatherer } from '../process/text-gatherer.ts';
 import { toolSpecs } from './executor.ts';
 import type { Session } from './session.ts';

@@ -1,7 +1,7 @@
 import type { ShownCall, Thought } from '../../machines/agent-context.ts';
 import type { ThinkInput } from '../../machines/agent-selectors.ts';
-import { costOf } from '../engine/settings.ts';
 import type { ToolCall } from '../model/port.ts';
+import { costOf } from '../model/price.ts';
 import type { CallOutcome, ModelCall, ModelCallPorts } from './model-call.ts';
 import type { Session } from './session.ts';
 import { maxShownLength } from './tool-calls.ts';

@@ -1,7 +1,6 @@
 import type { Acted } from '../../machines/agent-context.ts';
 import type { ActInput } from '../../machines/agent-selectors.ts';
 import type { AttemptInput } from '../../machines/task.ts';
-import type { OnInterrupted } from '../engine/settings.ts';
 import type { Results } from '../files/results.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { ToolCall } from '../model/port.ts';
@@ -12,7 +11,7 @@ import { repeatableTools } from '../tools/toolbox.ts';
 import type { Workspace } from '../workspace/port.ts';
 import { type CallObserver, createExecutor } from './executor.ts';
 import { folderWaitLog } from './first-message.ts';
-import { isRepeat, unknownOutcome } from './interrupted-calls.ts';
+import { isRepeat, type OnInterrupted, unknownOutcome } from './interrupted-calls.ts';
 import type { Session } from './session.ts';
 import type { ToolCallSteps } from './turn-steps.ts';
 

@@ -1,10 +1,9 @@
 import type { Acted, Compacted, Prepared, Thought } from '../../machines/agent-context.ts';
 import type { ActInput, CompactInput, PrepareInput, ThinkInput } from '../../machines/agent-selectors.ts';
 import { type AttemptInput, type AttemptKey, attemptKey, type Role, type TaskId } from '../../machines/task.ts';
-import type { OnInterrupted } from '../engine/settings.ts';
 import { createCompactor } from './compactor.ts';
 import { type AttemptPorts, openAttempt } from './first-message.ts';
-import { interruptedFailure, questionAbout } from './interrupted-calls.ts';
+import { interruptedFailure, type OnInterrupted, questionAbout } from './interrupted-calls.ts';
 import { createModelCall, type ModelCallPorts } from './model-call.ts';
 import type { RoleProfile } from './roles.ts';
 import { createSession, type Session, unclearCalls } from './session.ts';

@@ -17,11 +17,12 @@ import { createSteps } from '../agent/steps.ts';
 import { type AgentTurns, createAgentTurns } from '../agent/turns.ts';
 import { type EventType, entry } from '../journal/event-types.ts';
 import type { Journal } from '../journal/journal.ts';
+import { costOf } from '../model/price.ts';
 import { createNoSandbox } from '../sandbox/no-sandbox.ts';
 import { forAssistant, type Sandbox, withNetwork } from '../sandbox/port.ts';
 import type { AgentRuns } from './agent-runs.ts';
 import type { BackendSelector } from './select-assistant.ts';
-import { costOf, networkFor, type Settings } from './settings.ts';
+import { networkFor, type Settings } from './settings.ts';
 import type { Slots } from './slots.ts';
 import type { SystemPorts } from './system-ports.ts';
 

@@ -2,8 +2,9 @@ import { ServiceError } from '../../machines/errors.ts';
 import type { Role, RunOptions } from '../../machines/task.ts';
 import type { Assistants } from '../assistants/assistants.ts';
 import type { Model } from '../model/port.ts';
+import type { Price } from '../model/price.ts';
 import { type SelectedBackend, selectBackend } from './backend-choice.ts';
-import { modelNameFor, type Price, type Settings } from './settings.ts';
+import { modelNameFor, type Settings } from './settings.ts';
 
 /** Selects the backend of a run by configuration and logins. */
 export interface BackendSelector {

@@ -1,17 +1,11 @@
 import type { AgentLimits, Backend } from '../../machines/agent-context.ts';
 import type { SupervisorInput } from '../../machines/supervisor-context.ts';
 import type { Role, RunOptions } from '../../machines/task.ts';
+import type { OnInterrupted } from '../agent/interrupted-calls.ts';
 import type { RoleProfile } from '../agent/roles.ts';
 import { contextWindowOf } from '../model/context-windows.ts';
-import type { ModelUsage } from '../model/port.ts';
+import type { Price } from '../model/price.ts';
 import type { MergeMode } from '../workspace/port.ts';
-
-/** USD for a million tokens of a model. */
-export interface Price {
-  readonly input: number;
-  readonly cachedInput: number;
-  readonly output: number;
-}
 
 /** `auto`: our loop if there is a key, else an assistant that is logged in. */
 export type BackendChoice = 'auto' | 'scripted' | Backend;
@@ -30,9 +24,6 @@ export interface RoleSettings extends RoleProfile {
   readonly network: boolean;
   readonly concurrency: number | null;
 }
-
-/** `ask` a person, `repeat` the call, or `fail` the attempt. */
-export type OnInterrupted = 'ask' | 'repeat' | 'fail';
 
 /** Values from the configuration; replaced as a whole while the server runs. */
 export interface Settings {
@@ -77,7 +68,6 @@ export interface Settings {
 const maxRepeats = 6;
 const maxNudges = 2;
 const maxStrikes = 3;
-const million = 1_000_000;
 
 export const modelNameFor = ({ roles, defaultModel }: Settings, run: RunOptions, role: Role): string =>
   run.model ?? roles[role].model ?? defaultModel;
@@ -115,13 +105,4 @@ export const limitsFor = (settings: Settings, run: RunOptions, role: Role, now: 
     contextWindow: settings.contextWindow ?? contextWindowOf(modelNameFor(settings, run, role)),
     approvals: own.approvals,
   };
-};
-
-/** USD; null where the price is not configured. */
-export const costOf = (price: Price | undefined, usage: ModelUsage): number | null => {
-  if (price === undefined) return null;
-  const { inputTokens, outputTokens, cachedTokens } = usage;
-  const cached = Math.min(cachedTokens, inputTokens);
-  const total = (inputTokens - cached) * price.input + cached * price.cachedInput + outputTokens * price.output;
-  return total / million;
 };

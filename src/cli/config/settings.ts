@@ -1,4 +1,5 @@
-import type { Price, RoleSettings, Settings } from '../../actors/engine/settings.ts';
+import type { RoleSettings, Settings } from '../../actors/engine/settings.ts';
+import type { Price } from '../../actors/model/price.ts';
 import { isAssistantName } from '../../machines/agent-context.ts';
 import { forEachRole, type Role } from '../../machines/task.ts';
 import { applyProjectRoles, type ProjectRoleOutcome } from '../roles/apply-project-roles.ts';

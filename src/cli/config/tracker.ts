@@ -25,6 +25,5 @@ export const trackerFor = (
     ledger,
   });
 
-/** The configured bd. */
 export const bdFor = ({ tracker: { bd_path } }: Config, projectRoot: string, env: NodeJS.ProcessEnv): BdCalls =>
   createBdCalls({ projectRoot, bdPath: bd_path ?? null, processEnv: env, limits: defaultBdLimits });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { costOf } from '../../../src/actors/engine/settings.ts';
 import type { Model } from '../../../src/actors/model/port.ts';
+import { costOf } from '../../../src/actors/model/price.ts';
 import { startServer, untilStatus } from '../../support/running.ts';
 
 /** Never finishes; every call costs 1,000 tokens in and 100 out. */

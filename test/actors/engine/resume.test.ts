@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
 import Database from 'libsql';
 import { expect, test, vi } from 'vitest';
-import type { OnInterrupted } from '../../../src/actors/engine/settings.ts';
+import type { OnInterrupted } from '../../../src/actors/agent/interrupted-calls.ts';
 import type { Model, ModelEvent, ModelRequest } from '../../../src/actors/model/port.ts';
 import { StoreError } from '../../../src/actors/store/port.ts';
 import { createSharedWorkspace } from '../../../src/actors/workspace/shared.ts';
