@@ -41,10 +41,10 @@ export type Fault =
 
 /**
  * What the scripted provider does with a request. `answer` streams text, calls, finish reason and usage; `finish: null`
- * and `usage: null` leave theirs out. `status` answers without a stream. The rest are faults, in the order of the list
- * in facts/security-reliability 7: `silence` sends nothing at all, `headers_only` no byte after the headers,
- * `comments_only` keep-alives and no answer. `stall`, `reset` (RST), `cut` (clean end) and `half_event` come after a
- * first piece. `bad_json` and `error_event` are pieces of a stream, `html` is a 200 that is none, `empty` has no piece.
+ * and `usage: null` leave theirs out. `status` answers without a stream. The rest are faults: `silence` sends nothing at
+ * all, `headers_only` no byte after the headers, `comments_only` keep-alives and no answer. `stall`, `reset` (RST), `cut`
+ * (clean end) and `half_event` come after a first piece. `bad_json` and `error_event` are pieces of a stream, `html` is a
+ * 200 that is none, `empty` has no piece.
  */
 export type Answer =
   | GivenAnswer

@@ -9,8 +9,9 @@ export interface TaskRoot {
 type StopChild = { readonly type: 'stop'; readonly child: AnyActorRef };
 
 /**
- * Has no child in its own snapshot: a snapshot with many children is slow (facts/runtime 2), and an
- * actor without a parent has a system of its own, which doubles its memory (bench/memory).
+ * Parent of all task actors. They are not in its snapshot: XState copies all children when one is
+ * spawned or stopped. An actor without a parent has a system of its own, which doubles its memory
+ * (bench/memory).
  */
 export const createTaskRoot = (inspected: { readonly inspect?: (event: InspectionEvent) => void }): TaskRoot => {
   const logic = fromTransition((state: null, event: StopChild, { stopChild }) => {

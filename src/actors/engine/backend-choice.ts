@@ -50,7 +50,7 @@ const requestedBackend = ({ settings }: SelectionInput, run: RunOptions, role: R
 };
 
 /**
- * The backend of a run (CONTRACT 8): the one that the role or the configuration names; else our
+ * The backend of a run: the one that the role or the configuration names; else our
  * loop if there is a key; else an assistant that is logged in. Assistants cannot ask for approval,
  * so a role with approvals never gets one by default.
  */

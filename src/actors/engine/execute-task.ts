@@ -15,7 +15,6 @@ export interface ExecuteRequest {
   readonly requestId?: string;
 }
 
-/** Result of `execute` (CONTRACT 3). */
 export interface Execution {
   readonly task_id: string;
   readonly role: Role;

@@ -16,7 +16,6 @@ export interface ExplainedGuard {
 
 type SlotGuard = 'queueHasRoom' | 'slotIsFree';
 
-/** Result of `explain` (CONTRACT 3). */
 export interface Explanation {
   readonly task_id: string;
   readonly state: unknown;

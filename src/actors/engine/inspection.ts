@@ -1,6 +1,6 @@
 import type { AnyActorRef, InspectionEvent } from 'xstate';
 
-/** A message of XState's inspector protocol in the form of @statelyai/inspect (facts/runtime 3). */
+/** A message of XState's inspector protocol, as @statelyai/inspect sends it. */
 export interface InspectionMessage {
   readonly type: '@xstate.actor' | '@xstate.event' | '@xstate.snapshot';
   readonly sessionId: string;

@@ -46,7 +46,7 @@ const placeOf = async ({ tracker }: ListPorts, cursor: string | undefined): Prom
 const pendingTasks = async ({ tracker, store }: ListPorts): Promise<readonly TrackedTask[]> =>
   tracker.findMany((store?.tasks('pending') ?? []).map(({ taskId }) => taskId as TaskId));
 
-/** A page of tasks in the order of their creation; of `queued` those whose dependencies are complete (Spec 4). */
+/** A page of tasks in the order of their creation; of `queued` those whose dependencies are complete. */
 export const listTasks = async (ports: ListPorts, request: ListRequest): Promise<TaskPage> => {
   const { tracker, viewOf } = ports;
   const { status, limit = pageSize, cursor } = request;

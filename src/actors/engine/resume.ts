@@ -32,8 +32,8 @@ const resumeWithFeedback = (context: AgentContext, { round, text }: Feedback): R
 });
 
 /**
- * Continues an agent of an earlier process (DESIGN 3.5): from its saved state, or, when it had
- * ended, with its outcome.
+ * Continues an agent of an earlier process (ADR 0010): from its saved state, or, when it had ended,
+ * with its outcome.
  */
 export const resumeFrom = (
   saved: SavedActor,

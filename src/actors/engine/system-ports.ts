@@ -20,7 +20,7 @@ export interface SystemPorts {
   /** Ends every process with this environment variable. @returns how many */
   readonly endOrphans: (variable: string, value: string) => Promise<number>;
   readonly now: () => number;
-  /** Absent by default: inspection takes time (facts/runtime 3). */
+  /** Absent by default: with an inspector, XState reports every event of every actor. */
   readonly inspect?: (event: InspectionEvent) => void;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }

@@ -15,5 +15,5 @@ export const requireId = (text: string): TaskId => {
   return id;
 };
 
-/** Text with a space is a description; anything else must be an id (CONTRACT 3, `execute`). */
+/** Text with a space is a description; anything else must be an id. */
 export const isFreeText = (task: string): boolean => /\s/.test(task.trim());

@@ -35,7 +35,7 @@ const essence = ({ id: _, createdAt: __, ...rest }: TrackedTask): string => JSON
 
 type IsStopped = () => boolean;
 
-/** Opens tasks that an earlier server left started, while nothing of ours runs (facts/beads 11). */
+/** Opens tasks that an earlier server left started, while nothing of ours runs; never those that somebody else holds. */
 const releaseForgotten = async (
   { tracker, store, log }: WatchPorts,
   tasks: readonly TrackedTask[],

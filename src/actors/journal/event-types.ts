@@ -1,6 +1,6 @@
 import type { Entry, NewEntry } from '../store/port.ts';
 
-/** Types of journal entries (CONTRACT 5). The stream adds `connected` and `gap`. */
+/** Types of journal entries; docs/reference/events.md describes them. The stream adds `connected` and `gap`. */
 export const eventTypes = [
   'snapshot',
   'status_update',
@@ -38,6 +38,6 @@ export const entry = (
   cause: cause === null ? null : JSON.stringify(cause),
 });
 
-/** JSON text of a frame: `{type, task_id, attempt, seq, timestamp, data}` (CONTRACT 5). */
+/** JSON text of a frame: `{type, task_id, attempt, seq, timestamp, data}`. */
 export const frameText = ({ type, taskId, attempt, seq, at, data }: Entry): string =>
   `{"type":${JSON.stringify(type)},"task_id":${JSON.stringify(taskId)},"attempt":${attempt},"seq":${seq},"timestamp":"${new Date(at).toISOString()}","data":${data}}`;

@@ -77,7 +77,7 @@ interface TransitionFrames {
   readonly after: TaskView;
 }
 
-/** Entries of a transition: the status if it changed, then the snapshot (CONTRACT 5). */
+/** Entries of a transition: the status if it changed, then the snapshot. */
 export const transitionEntries = ({
   machine,
   value,
@@ -97,7 +97,7 @@ export const transitionEntries = ({
   ];
 };
 
-/** An entry when a new question is open (CONTRACT 5). */
+/** An entry when a new question is open. */
 export const questionEntries = (view: TaskView, before: PreviousView | null, at: number): NewEntry[] => {
   const { task_id, attempt, awaiting } = view;
   if (awaiting === undefined || awaiting.input_id === before?.inputId) return [];

@@ -85,7 +85,7 @@ export const withoutDependency = (issue: Issue, on: TaskId): Edited => {
 /** As `Tracker.note`. */
 export const withComment = (issue: Issue, text: string, { actor, now }: Editor): Edited => {
   const before = Array.isArray(issue['comments']) ? issue['comments'] : [];
-  // A number: old bd cannot import a comment whose id is text (facts/beads 12).
+  // A number: bd 0.49 cannot import a comment whose id is text.
   const comment = { id: before.length + 1, issue_id: issue.id, author: actor, text, created_at: now };
   return { ...issue, comments: [...before, comment] };
 };

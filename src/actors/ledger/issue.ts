@@ -4,7 +4,7 @@ import type { TrackedTask } from '../../machines/tracked-task.ts';
 
 const issueDependencySchema = z.looseObject({ depends_on_id: z.string(), type: z.string().optional() });
 
-/** A line of `.beads/issues.jsonl` in bd's form; what we do not know stays in it (facts/beads 7 and 12). */
+/** A line of `.beads/issues.jsonl` in bd's form; what we do not know stays in it, for bd and for other programs. */
 export const fileIssueSchema = z.looseObject({
   id: z.string().refine((id) => parseTaskId(id) !== null, 'is not an issue id'),
   title: z.string(),

@@ -6,7 +6,7 @@ import { issuesBytesAtMost } from './issues-file.ts';
 
 /**
  * The name in a `.beads` folder that shows that bd keeps this project's tasks in a database of its
- * own; undefined without one (facts/beads 11). @throws when the folder is there and cannot be
+ * own; undefined without one. @throws when the folder is there and cannot be
  * listed, UnsafeFileError when it is a link
  */
 export const findBdData = (folder: string): string | undefined => folderNames(folder).find(isBdData);

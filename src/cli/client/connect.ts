@@ -34,7 +34,7 @@ interface Files {
   close(): void;
 }
 
-/** Writing a larger file is left to the next server or command (CONTRACT 9). */
+/** Above this many tasks a write takes noticeable time: it is left to the next server or command. */
 const manyTasks = 10_000;
 
 const openFiles = async ({ project, config, env, io }: ConnectOptions, kept: boolean): Promise<Files> => {
