@@ -64,16 +64,19 @@ export interface AttemptEnds {
   fenceOf(attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, signal: AbortSignal): Fence;
 }
 
+const createFence =
+  (ports: TaskActorPorts): AttemptEnds['fenceOf'] =>
+  ({ taskId, attempt }, signal) =>
+  () => {
+    signal.throwIfAborted();
+    const live_attempt = ports.contextOf(taskId)?.attempt ?? attempt;
+    if (live_attempt > attempt) throw new ServiceError('stale_attempt', { task_id: taskId, attempt, live_attempt });
+  };
+
 export const createAttemptEnds = (ports: TaskActorPorts): AttemptEnds => {
   const { tracker, store, results } = ports;
 
-  const fenceOf: AttemptEnds['fenceOf'] =
-    ({ taskId, attempt }, signal) =>
-    () => {
-      signal.throwIfAborted();
-      const live_attempt = ports.contextOf(taskId)?.attempt ?? attempt;
-      if (live_attempt > attempt) throw new ServiceError('stale_attempt', { task_id: taskId, attempt, live_attempt });
-    };
+  const fenceOf = createFence(ports);
 
   const commitProgress = async (): Promise<void> => {
     try {
@@ -111,7 +114,7 @@ export const createAttemptEnds = (ports: TaskActorPorts): AttemptEnds => {
     return work;
   };
 
-  const tellOf: AttemptEnds['logSavedWork'] = async (attempt, saved) => {
+  const logSavedWork: AttemptEnds['logSavedWork'] = async (attempt, saved) => {
     if (saved !== null) {
       const { notes: _, ...work } = saved;
       ports.emit(attempt, 'log', { level: 'info', message: describeWork(work), ...work });
@@ -123,7 +126,7 @@ export const createAttemptEnds = (ports: TaskActorPorts): AttemptEnds => {
   return {
     fenceOf,
     commitProgress,
-    logSavedWork: tellOf,
+    logSavedWork,
     writeReport,
     keepWork: async (taskId, attempt) => {
       const context = ports.contextOf(taskId);
@@ -132,7 +135,7 @@ export const createAttemptEnds = (ports: TaskActorPorts): AttemptEnds => {
       try {
         const title = ports.knownTask(taskId)?.title ?? taskId;
         const work = await ports.workspace.save({ taskId, attempt, role, options }, title, false);
-        await tellOf({ taskId, attempt }, work);
+        await logSavedWork({ taskId, attempt }, work);
       } catch (error) {
         const why = messageOf(error);
         const message = `what was changed stays in its folder: ${why}`;

@@ -10,7 +10,7 @@ import { shownIn, trackedFrom } from '../journal/transition-frames.ts';
 import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import { createTaskRoot, type TaskRoot } from './actor-system.ts';
-import { createLiveTasks, type LiveTask } from './live-tasks.ts';
+import { createLiveTasks, type LiveTask, type LiveTasks } from './live-tasks.ts';
 import { createRestoreRetries } from './restore-retries.ts';
 import { createSharedCalls } from './shared-calls.ts';
 
@@ -102,6 +102,21 @@ const requireTracked = async (ports: TaskRegistryPorts, taskId: TaskId, isPendin
   return tracked;
 };
 
+const createUse =
+  (live: LiveTasks, taskFor: (taskId: TaskId) => Promise<LiveTask>, isStopped: () => boolean): TaskRegistry['use'] =>
+  async (taskId, work) => {
+    const endUse = live.beginUse(taskId);
+    try {
+      const task = await taskFor(taskId);
+      const { status, error } = task.actor.getSnapshot();
+      if (status === 'error') throw error;
+      if (isStopped()) throw stopping();
+      return await work(task);
+    } finally {
+      endUse();
+    }
+  };
+
 export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts): TaskRegistry => {
   const { store } = ports;
   const root = createTaskRoot(ports.inspected);
@@ -159,25 +174,12 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
     }
   };
 
-  const use: TaskRegistry['use'] = async (taskId, work) => {
-    const endUse = live.beginUse(taskId);
-    try {
-      const task = await taskFor(taskId);
-      const { status, error } = task.actor.getSnapshot();
-      if (status === 'error') throw error;
-      if (stopped) throw stopping();
-      return await work(task);
-    } finally {
-      endUse();
-    }
-  };
-
   return {
     get: live.get,
     isStarting: starting.isRunning,
     lastShown: (taskId) => lastShownOf(ports, taskId),
     restore,
-    use,
+    use: createUse(live, taskFor, () => stopped),
     discard: (taskId, task, error) => {
       if (live.get(taskId) !== task) return;
       crashed(taskId, task, error);

@@ -24,6 +24,9 @@ interface KnownAnswer<Value> {
   readonly value: Value;
 }
 
+const isFresh = <Value>(kept: KnownAnswer<Value> | null | undefined): kept is KnownAnswer<Value> =>
+  kept != null && performance.now() - kept.at < reuseMs;
+
 export const createBdReads = (
   calls: BdCalls,
   projectRoot: string,
@@ -36,9 +39,6 @@ export const createBdReads = (
   let blocked: KnownAnswer<ReadonlyMap<string, readonly TaskId[]>> | null = null;
   /** Incremented by each of our writes; older answers are not cached. */
   let epoch = 0;
-
-  const isFresh = <Value>(kept: KnownAnswer<Value> | null | undefined): kept is KnownAnswer<Value> =>
-    kept != null && performance.now() - kept.at < reuseMs;
 
   const keep = (task: TrackedTask, since: number): void => {
     if (since !== epoch) return;

@@ -1,0 +1,118 @@
+import { copyFileSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
+import type { Database } from '../store/database.ts';
+import type { CommitAnswer } from '../store/port.ts';
+import { chunksOf } from './chunks.ts';
+import { type BrokenLine, compareFile, type FileDifference } from './compare-file.ts';
+import type { ExchangeState } from './exchange-state.ts';
+import { issueOf } from './issue-line.ts';
+import { issuesFileOf, missing, stampOf } from './issues-file.ts';
+import { createImports, type ImportedTask } from './take-difference.ts';
+import type { TaskTable } from './task-table.ts';
+
+/** Takes what others changed in `.beads/issues.jsonl`. */
+export interface FileImport {
+  /** True for a content that the tables took, gave or cannot take; also when there is no file. */
+  knows(stamp: string): boolean;
+  /** Takes the file until its content is known; only the process that holds the exchange calls it. */
+  run(): Promise<void>;
+}
+
+export interface FileImportOptions {
+  readonly db: Database;
+  readonly table: TaskTable;
+  readonly projectRoot: string;
+  /** Commits imported tasks with their journal entries. */
+  readonly commit: (imported: readonly ImportedTask[]) => CommitAnswer | Promise<CommitAnswer>;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+}
+
+/** A file in which lines are missing must stay as it is for so long before its tasks are removed. */
+const stillMs = 500;
+const triesAtMost = 5;
+/** Tasks in one transaction of the first import. */
+const manyAtOnce = 2_000;
+
+const sentenceOn = ({ line, problem }: BrokenLine, count: number): string => {
+  const others = count > 1 ? `, and ${count - 1} more` : '';
+  return `.beads/issues.jsonl line ${line}${others} cannot be read: ${problem}`;
+};
+
+/** Adds the tasks of a file to tables that have none. */
+const addAll = async ({ db, table }: FileImportOptions, { changed }: FileDifference): Promise<void> => {
+  for (const part of chunksOf(changed, manyAtOnce)) {
+    db.write(() => {
+      for (const line of part) table.add(issueOf(line), line);
+    });
+    await nextTurn();
+  }
+};
+
+export const createFileImport = (options: FileImportOptions, state: ExchangeState): FileImport => {
+  const { db, table, projectRoot, commit, log } = options;
+  const file = issuesFileOf(projectRoot);
+  const imports = createImports(db, table);
+
+  /** A file that is missing or empty says nothing: it is written again, for nobody deletes all tasks like that. */
+  const knows = (stamp: string): boolean =>
+    stamp === missing || stamp === state.stamp() || stamp === state.waiting()?.stamp;
+
+  /** A program that is still writing has not removed what it has not written yet. */
+  const isFinished = async ({ stamp, vanished }: FileDifference): Promise<boolean> => {
+    if (vanished.length > 0) await delay(stillMs);
+    return stampOf(file) === stamp;
+  };
+
+  /** A task that changed meanwhile is merged anew. */
+  const takeEach = async (part: readonly string[], merge: (each: string) => ImportedTask | null): Promise<void> => {
+    for (let tries = 1; ; tries += 1) {
+      const imported = part.map(merge).filter((each) => each !== null);
+      if (imported.length === 0 || (await commit(imported)) === 'ok') return nextTurn();
+      if (tries >= triesAtMost) throw new Error('the tasks change all the time; it is tried again');
+    }
+  };
+  const take = async ({ broken, changed, vanished }: FileDifference): Promise<void> => {
+    for (const part of chunksOf(changed)) await takeEach(part, imports.takeLine);
+    for (const part of chunksOf(broken.length > 0 ? [] : vanished)) await takeEach(part, imports.takeVanished);
+  };
+
+  const finish = ({ stamp, others, broken }: FileDifference): void => {
+    if (broken.length === 0) state.took(stamp, others);
+  };
+
+  /** The tasks of version 2.1.0, of a clone, or of a project whose state folder is lost. A copy of the file is kept. */
+  const takeFirst = async (difference: FileDifference): Promise<void> => {
+    const copy = `${db.file}.first-import.jsonl`;
+    if (db.file !== ':memory:') copyFileSync(file, copy);
+    if (table.size === 0) await addAll(options, difference);
+    else await take(difference);
+    db.write(() => {
+      // Also of what an import added that was cut off.
+      table.countBlockers();
+      finish(difference);
+    });
+    for (const name of ['.agent.lock', 'issues.jsonl.bak']) rmSync(join(dirname(file), name), { force: true });
+    const { changed } = difference;
+    log(`took ${changed.length} tasks over from .beads/issues.jsonl; a copy of the file is ${copy}`, {});
+  };
+
+  return {
+    knows,
+    run: async () => {
+      for (let tries = 0; tries < triesAtMost && !knows(stampOf(file)); tries += 1) {
+        const difference = await compareFile(db, projectRoot);
+        const { stamp, broken } = difference;
+        if (!(await isFinished(difference))) continue;
+        const [first] = broken;
+        // What can be read of a project's first file is shown; later ones wait until they can be read whole.
+        if (state.stamp() === null) await takeFirst(difference);
+        else if (first === undefined) {
+          await take(difference);
+          finish(difference);
+        }
+        if (first !== undefined) state.wait({ stamp, problem: sentenceOn(first, broken.length) });
+      }
+    },
+  };
+};
