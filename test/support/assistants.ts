@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { type Assistants, type AssistantsOptions, createAssistants } from '../../src/actors/assistants/assistants.ts';
 import { createClaude } from '../../src/actors/assistants/claude.ts';
 import { createCodex } from '../../src/actors/assistants/codex.ts';
-import { createCommand } from '../../src/actors/assistants/command.ts';
+import { createCommandAssistant } from '../../src/actors/assistants/command.ts';
 import { childEnvironment } from '../../src/actors/process/run-command.ts';
 
 export const fakeProgram = (name: 'codex' | 'claude' | 'command'): string =>
@@ -15,7 +15,7 @@ export const fakeAssistants = (more: Partial<AssistantsOptions> = {}): Assistant
   createAssistants({
     codex: createCodex({ path: fakeProgram('codex') }),
     claude: createClaude({ path: fakeProgram('claude') }),
-    command: createCommand([fakeProgram('command'), '--prompt', '{prompt_file}', '--for', '{role}/{task_id}']),
+    command: createCommandAssistant([fakeProgram('command'), '--prompt', '{prompt_file}', '--for', '{role}/{task_id}']),
     candidates: ['codex', 'claude'],
     environment: childEnvironment(process.env),
     secrets: {},

@@ -10,7 +10,7 @@ const fillPlaceholders = (part: string, { promptFile, taskId, role, model }: Ass
     .replaceAll('{model}', model?.replace(/^-+/, '') ?? '');
 
 /** Any program that reads the prompt. After exit code 0 the end of its output is the result. */
-export const createCommand = ([program, ...args]: readonly [string, ...string[]]): Assistant => ({
+export const createCommandAssistant = ([program, ...args]: readonly [string, ...string[]]): Assistant => ({
   name: 'command',
   variables: [],
   reportsCost: false,

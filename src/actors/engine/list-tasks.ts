@@ -27,11 +27,12 @@ export interface ListPorts {
 
 const pageSize = 1_000;
 
-const inOrder = (one: TrackedTask, other: TrackedTask): number => {
+const byCreation = (one: TrackedTask, other: TrackedTask): number => {
   const [first, second] = [`${one.createdAt} ${one.id}`, `${other.createdAt} ${other.id}`];
   return first < second ? -1 : first > second ? 1 : 0;
 };
-const isAfter = (task: TrackedTask, place: TrackedTask | null): boolean => place === null || inOrder(task, place) > 0;
+const isAfter = (task: TrackedTask, place: TrackedTask | null): boolean =>
+  place === null || byCreation(task, place) > 0;
 
 /** @throws invalid_params when the cursor names no task */
 const placeOf = async ({ tracker }: ListPorts, cursor: string | undefined): Promise<TrackedTask | null> => {
@@ -70,8 +71,8 @@ export const listTasks = async (ports: ListPorts, request: ListRequest): Promise
     ]);
     isLast = rows.length < size;
     const end = isLast ? null : (rows.at(-1) ?? null);
-    const more = pending.filter((task) => isAfter(task, place) && (end === null || inOrder(task, end) <= 0));
-    const tasks = [...new Map([...rows, ...more].map((task) => [task.id, task])).values()].sort(inOrder);
+    const more = pending.filter((task) => isAfter(task, place) && (end === null || byCreation(task, end) <= 0));
+    const tasks = [...new Map([...rows, ...more].map((task) => [task.id, task])).values()].sort(byCreation);
     found.push(...tasks.map(viewOf).filter(isWanted));
     place = end;
   }

@@ -6,7 +6,7 @@ import type { TaskEvent } from '../../machines/task-context.ts';
 import type { TaskMachine } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { persistedSnapshot, readSaved, savedSlot } from '../journal/snapshots.ts';
-import { shownIn, trackedFrom } from '../journal/transition-frames.ts';
+import { shownIn, trackedFromView } from '../journal/transition-frames.ts';
 import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import { createTaskRoot, type TaskRoot } from './actor-system.ts';
@@ -62,7 +62,7 @@ const asInternalError = (cause: unknown): never => {
 
 const lastShownOf = ({ store, tracker }: TaskRegistryPorts, taskId: TaskId): TrackedTask | null => {
   const latest = store.latest(taskId, 'snapshot');
-  return latest === null ? null : trackedFrom(shownIn(latest.data), tracker.actor);
+  return latest === null ? null : trackedFromView(shownIn(latest.data), tracker.actor);
 };
 
 /** An actor from the saved state of its task, not started; also the deadline of that state. */

@@ -15,7 +15,7 @@ import {
   createPendingSteps,
   isAnswered,
   nextTurnType,
-  type Step,
+  type PendingStep,
   type StepAnswered,
   type Turn,
 } from './pending-steps.ts';
@@ -52,14 +52,14 @@ type Receive = (snapshot: AnyMachineSnapshot, event: EventObject, scope: AnyActo
 const createTurns = <Machine extends AnyStateMachine>(machine: Machine, port: CommitPort<Machine>) => {
   const pending = createPendingSteps(port);
 
-  const publish = (step: Step, scope: AnyActorScope): AnyMachineSnapshot => {
+  const publish = (step: PendingStep, scope: AnyActorScope): AnyMachineSnapshot => {
     step.effects.release();
     if (step.request !== undefined) scope.defer(step.request.published);
     pending.end(step, scope);
     return step.next;
   };
 
-  const commit = (step: Step, cause: EventObject, previous: AnyMachineSnapshot, scope: AnyActorScope) => {
+  const commit = (step: PendingStep, cause: EventObject, previous: AnyMachineSnapshot, scope: AnyActorScope) => {
     try {
       const requestId = step.request?.id ?? null;
       const answer = port.commit({ next: step.next as never, cause, previous: previous as never, requestId });
@@ -78,7 +78,7 @@ const createTurns = <Machine extends AnyStateMachine>(machine: Machine, port: Co
     const isOver = child !== undefined && childOf(snapshot, event) !== child;
     if (isOver || request?.refused(snapshot) === true)
       return publish({ next: snapshot, effects, request: undefined }, scope);
-    const step: Step = { next: machine.transition(snapshot, event, effects.scope), effects, request };
+    const step: PendingStep = { next: machine.transition(snapshot, event, effects.scope), effects, request };
     const isOk = !changed(snapshot, step.next) || commit(step, event, snapshot, scope) === 'ok';
     return isOk ? publish(step, scope) : snapshot;
   };

@@ -14,7 +14,7 @@ export interface Turn {
 }
 
 /** A transition that is computed and not shown. */
-export interface Step extends Pick<Turn, 'request'> {
+export interface PendingStep extends Pick<Turn, 'request'> {
   readonly next: AnyMachineSnapshot;
   readonly effects: HeldEffects;
 }
@@ -22,7 +22,7 @@ export interface Step extends Pick<Turn, 'request'> {
 /** Sent by an actor to itself. `cause` is the event of the step, for the inspector. */
 export interface StepAnswered extends EventObject {
   readonly type: typeof answeredType;
-  readonly step: Step;
+  readonly step: PendingStep;
   readonly cause: EventObject;
   readonly error: unknown;
 }
@@ -36,19 +36,19 @@ export const isAnswered = (event: EventObject): event is StepAnswered => event.t
 /** The step of each actor that waits for the store, and the events behind it. An actor at rest has none. */
 export interface PendingSteps {
   has(actor: AnyActorRef): boolean;
-  isPending(actor: AnyActorRef, step: Step): boolean;
-  add(answer: Promise<CommitAnswer>, step: Step, cause: EventObject, scope: AnyActorScope): void;
+  isPending(actor: AnyActorRef, step: PendingStep): boolean;
+  add(answer: Promise<CommitAnswer>, step: PendingStep, cause: EventObject, scope: AnyActorScope): void;
   wait(actor: AnyActorRef, turn: Turn): void;
   /** The next event, unless a step is pending. */
   next(actor: AnyActorRef): Turn | undefined;
   /** Ends the step. Events of timers that it cancels go; the next event gets its turn. */
-  end(step: Step, scope: AnyActorScope): void;
+  end(step: PendingStep, scope: AnyActorScope): void;
   /** Drops all of an actor that ends. Children of its step were never started. */
   drop(scope: AnyActorScope): void;
 }
 
 interface Mailbox {
-  pending: Step | null;
+  pending: PendingStep | null;
   turns: Turn[];
 }
 

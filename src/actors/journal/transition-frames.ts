@@ -39,7 +39,7 @@ export const shownIn = (data: string): TaskView => (JSON.parse(data) as { readon
 const asId = (id: string): TaskId => id as TaskId;
 
 /** A task from its last view, for outages of the tracker. */
-export const trackedFrom = (view: TaskView, actor: string): TrackedTask => ({
+export const trackedFromView = (view: TaskView, actor: string): TrackedTask => ({
   id: asId(view.task_id),
   title: view.title,
   description: view.description,

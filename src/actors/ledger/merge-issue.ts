@@ -5,13 +5,13 @@ const stateKeys: readonly string[] = ['status', 'assignee', 'closed_at', 'close_
 /** Lists in which each element can be added and removed by itself. */
 const setKeys: readonly string[] = ['labels', 'dependencies', 'comments'];
 
-const textOf = (value: unknown): string | undefined => JSON.stringify(value);
-const isSame = (one: unknown, other: unknown): boolean => textOf(one) === textOf(other);
+const jsonOf = (value: unknown): string | undefined => JSON.stringify(value);
+const isSame = (one: unknown, other: unknown): boolean => jsonOf(one) === jsonOf(other);
 const partOf = (issue: Issue, keys: readonly string[]): unknown => keys.map((key) => issue[key] ?? null);
-const timeOf = ({ updated_at }: Issue): number => Date.parse(updated_at) || 0;
+const updatedAt = ({ updated_at }: Issue): number => Date.parse(updated_at) || 0;
 
 const elementsOf = (value: unknown): ReadonlyMap<string | undefined, unknown> =>
-  new Map((Array.isArray(value) ? value : []).map((element) => [textOf(element), element]));
+  new Map((Array.isArray(value) ? value : []).map((element) => [jsonOf(element), element]));
 
 /** Keeps elements that both have or one added; undefined when nothing is left. */
 const mergeSets = (base: unknown, ours: unknown, theirs: unknown): unknown => {
@@ -35,7 +35,7 @@ export interface Versions {
  * changed, from the side with the newer `updated_at`. Keys keep the order of `theirs`. (ADR 0045)
  */
 export const mergeIssue = ({ base, ours, theirs, isLive }: Versions): Issue => {
-  const newer = timeOf(theirs) > timeOf(ours) ? theirs : ours;
+  const newer = updatedAt(theirs) > updatedAt(ours) ? theirs : ours;
   const sideOf = (keys: readonly string[]): Issue => {
     if (base === null) return newer;
     if (isSame(partOf(theirs, keys), partOf(base, keys))) return ours;

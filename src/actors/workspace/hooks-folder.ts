@@ -17,7 +17,7 @@ const readUsers = async (program: string, file: string): Promise<GitSettings> =>
 };
 
 /** Relative to the top; null when it lies elsewhere. */
-const pathInside = (top: string, folder: string): string | null => {
+const relativeInside = (top: string, folder: string): string | null => {
   const path = relative(top, folder);
   return path === '..' || path.startsWith('../') ? null : path;
 };
@@ -32,7 +32,7 @@ export const hookFolders = async (program: string, top: string, settings: GitSet
   if (named === undefined || named === '') return [];
   const folder = resolve(top, named.replace(/^~(?=\/)/, homedir()));
   const real = await realpath(folder).catch(() => folder);
-  return [...new Set([folder, real].flatMap((each) => pathInside(top, each) ?? []))];
+  return [...new Set([folder, real].flatMap((each) => relativeInside(top, each) ?? []))];
 };
 
 /**

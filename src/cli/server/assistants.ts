@@ -1,7 +1,7 @@
 import { type Assistants, createAssistants, type LoginAssistant } from '../../actors/assistants/assistants.ts';
 import { createClaude } from '../../actors/assistants/claude.ts';
 import { createCodex } from '../../actors/assistants/codex.ts';
-import { createCommand } from '../../actors/assistants/command.ts';
+import { createCommandAssistant } from '../../actors/assistants/command.ts';
 import type { Config } from '../config/config-schema.ts';
 
 const credentialVariables = [createCodex(), createClaude()].flatMap(({ variables }) => variables);
@@ -51,7 +51,7 @@ export const assistantsFor = (
   return createAssistants({
     codex: createCodex({ ...at(api.codex_path), args: api.codex_args }),
     claude: createClaude({ ...at(api.claude_path), args: api.claude_args }),
-    command: program === undefined ? null : createCommand([program, ...args]),
+    command: program === undefined ? null : createCommandAssistant([program, ...args]),
     candidates: candidatesOf({ api, sandbox }),
     environment,
     secrets: { ...credentials, ...Object.fromEntries(more) },

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createClaude } from '../../../src/actors/assistants/claude.ts';
 import { createCodex } from '../../../src/actors/assistants/codex.ts';
-import { createCommand } from '../../../src/actors/assistants/command.ts';
+import { createCommandAssistant } from '../../../src/actors/assistants/command.ts';
 import { createLineSplitter } from '../../../src/actors/assistants/line-splitter.ts';
 
 const start = { model: null, session: null, promptFile: '/p', taskId: 'bd-a1', role: 'engineer', moneyLeftUsd: null };
@@ -186,8 +186,8 @@ test.each([
 
 test('a model name of a caller never becomes an option', () => {
   const model = '--dangerously-skip-permissions';
-  const argvs = [createCodex(), createClaude(), createCommand(['my-agent', '{model}', '{task_id}'])].map((assistant) =>
-    assistant.argv({ ...start, model }),
+  const argvs = [createCodex(), createClaude(), createCommandAssistant(['my-agent', '{model}', '{task_id}'])].map(
+    (assistant) => assistant.argv({ ...start, model }),
   );
 
   expect(argvs.flat()).not.toContain(model);

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { createCommand } from '../../../src/actors/assistants/command.ts';
+import { createCommandAssistant } from '../../../src/actors/assistants/command.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { forAssistant } from '../../../src/actors/sandbox/port.ts';
 import { runSandboxed } from '../../../src/actors/sandbox/run-sandboxed.ts';
@@ -65,7 +65,7 @@ const programThat = (lines: readonly string[]): string => {
 
 const runProgram = async (lines: readonly string[], setting: Setting = {}, home = makeHome()) => {
   const running = await startSystem({
-    assistants: fakeAssistants({ command: createCommand([programThat(lines)]) }),
+    assistants: fakeAssistants({ command: createCommandAssistant([programThat(lines)]) }),
     sandbox,
     environment: { HOME: home },
     ...setting,
@@ -90,7 +90,7 @@ writeFileSync('tried.json', JSON.stringify(tried));
 `;
   const setting: Setting = {
     sandbox,
-    assistants: fakeAssistants({ command: createCommand([obeyingProgram()]) }),
+    assistants: fakeAssistants({ command: createCommandAssistant([obeyingProgram()]) }),
     environment: { HOME: makeHome() },
     turns: [
       bash(`cat > plugin.mjs <<'END'\n${plugin}\nEND\necho '{"plugin":"plugin.mjs"}' > opencode.json; true`),
@@ -186,7 +186,7 @@ test('without bubblewrap an assistant is refused, and the refusal says what to i
 });
 
 test('an assistant runs outside the sandbox if the user configures it', async () => {
-  const program = createCommand([programThat(['ls -A "$HOME" > seen.txt'])]);
+  const program = createCommandAssistant([programThat(['ls -A "$HOME" > seen.txt'])]);
   const assistants = fakeAssistants({ command: program, sandboxed: false });
   const { running } = await runProgram([], { assistants });
 

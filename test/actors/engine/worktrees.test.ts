@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createCommand } from '../../../src/actors/assistants/command.ts';
+import { createCommandAssistant } from '../../../src/actors/assistants/command.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import { fakeAssistants } from '../../support/assistants.ts';
@@ -82,7 +82,7 @@ test.each([
   ['an assistant', { backend: 'command' as const }],
 ])('work of a dependency that conflicts with the branch of the project is reported: %s', async (_, options) => {
   const turns = [write('a.txt', 'theirs\n'), finish()];
-  const command = createCommand(['/bin/sh', '-c', 'echo theirs > a.txt; echo done']);
+  const command = createCommandAssistant(['/bin/sh', '-c', 'echo theirs > a.txt; echo done']);
   const assistants = fakeAssistants({ command, sandboxed: false });
   const running = await start({ turns, options, assistants });
   const first = await create(running);
