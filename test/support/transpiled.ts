@@ -1,6 +1,6 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import ts from 'typescript';
+import { type TransformOptions, transformSync } from 'rolldown/utils';
 
 const root = join(import.meta.dirname, '..', '..');
 
@@ -11,18 +11,18 @@ export interface Patch {
   readonly put: string;
 }
 
-const compilerOptions: ts.CompilerOptions = {
-  module: ts.ModuleKind.ESNext,
-  target: ts.ScriptTarget.ES2023,
-  verbatimModuleSyntax: true,
-  rewriteRelativeImportExtensions: true,
+/** As the build does it. */
+const options: TransformOptions = {
+  target: 'es2023',
+  typescript: { onlyRemoveTypeImports: true, rewriteImportExtensions: 'rewrite' },
 };
 
 const transpile = (path: string, folder: string, change: (text: string) => string): void => {
-  const { outputText } = ts.transpileModule(change(readFileSync(join(root, path), 'utf8')), { compilerOptions });
+  const { code, errors } = transformSync(path, change(readFileSync(join(root, path), 'utf8')), options);
+  if (errors.length > 0) throw new Error(`${path}: ${errors[0]?.message}`);
   const target = join(folder, path.replace(/\.ts$/, '.js'));
   mkdirSync(dirname(target), { recursive: true });
-  writeFileSync(target, outputText);
+  writeFileSync(target, code);
 };
 
 /** Puts the sources and the simulation into an empty folder, as JavaScript. */
