@@ -169,7 +169,9 @@ export const untilStatus = ({ system, service }: Running, taskId: string, ...sta
       leave();
       resolve(view);
     };
-    const leave = system.journal.onCommit(() => void look().catch(reject));
+    const leave = system.journal.onCommit((entries) => {
+      if (entries.some((entry) => entry.taskId === taskId)) look().catch(reject);
+    });
     look().catch(reject);
   });
 
