@@ -10,7 +10,7 @@ import { childEnvironment } from '../build/actors/process/run-command.js';
 import { createNoSandbox } from '../build/actors/sandbox/no-sandbox.js';
 import { openDatabase } from '../build/actors/store/database.js';
 import { createSystem } from '../build/actors/system.js';
-import { createEmbeddedTracker } from '../build/actors/tracker/embedded.js';
+import { createEmbeddedTracker } from '../build/actors/tracker/embedded/embedded.js';
 import { createSharedWorkspace } from '../build/actors/workspace/shared.js';
 import { shippedRoles } from '../build/cli/roles/shipped-roles.js';
 import { buildServer } from '../build/http/server.js';

@@ -7,7 +7,7 @@ import type { Database } from '../../src/actors/store/database.ts';
 import { type Change, type Store, StoreError } from '../../src/actors/store/port.ts';
 import type { SqliteStore } from '../../src/actors/store/sqlite.ts';
 import { carryOut } from '../../src/actors/tracker/carry-out.ts';
-import { createEmbeddedTracker } from '../../src/actors/tracker/embedded.ts';
+import { createEmbeddedTracker } from '../../src/actors/tracker/embedded/embedded.ts';
 import type { Tracker } from '../../src/actors/tracker/port.ts';
 import { ServiceError } from '../../src/machines/errors.ts';
 import type { Clock } from './clock.ts';

@@ -1,5 +1,5 @@
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
-import type { PageRequest } from '../ledger/task-table.ts';
+import type { PageRequest } from '../ledger/task-reads.ts';
 
 /** A page of a list that is in the order of creation. */
 export const pageOf = (all: readonly TrackedTask[], request: PageRequest): readonly TrackedTask[] => {

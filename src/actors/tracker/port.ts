@@ -2,7 +2,7 @@ import type { TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
 import type { EndLabel } from '../../machines/task-selectors.ts';
 import type { NewTask, TrackedTask } from '../../machines/tracked-task.ts';
-import type { PageRequest } from '../ledger/task-table.ts';
+import type { PageRequest } from '../ledger/task-reads.ts';
 import type { Urgency } from '../process/serial-queue.ts';
 import type { TaskEdit } from '../store/port.ts';
 

@@ -6,7 +6,7 @@ import type { Ledger } from '../ledger/ledger.ts';
 import { countTasksInFile, findBdData } from '../ledger/ownership.ts';
 import { createBdTracker } from './bd/bd.ts';
 import { createBdCalls, defaultBdLimits } from './bd/calls.ts';
-import { createEmbeddedTracker, type EmbeddedOptions } from './embedded.ts';
+import { createEmbeddedTracker, type EmbeddedOptions } from './embedded/embedded.ts';
 import type { Tracker } from './port.ts';
 
 export interface TrackerOptions extends EmbeddedOptions {

@@ -5,7 +5,7 @@ const [modules, lock, holder, acked, tracked] = process.argv.slice(2);
 const { withLock } = await import(`${modules}/files/process-lock.js`);
 const { openDatabase } = await import(`${modules}/store/database.js`);
 const { openLedger } = await import(`${modules}/ledger/ledger.js`);
-const { createEmbeddedTracker } = await import(`${modules}/tracker/embedded.js`);
+const { createEmbeddedTracker } = await import(`${modules}/tracker/embedded/embedded.js`);
 const db = openDatabase({ file: `${tracked}/journal.db` });
 const { ledger } = openLedger({ db, projectRoot: tracked, clock: Date.now, log: () => {} });
 const random = (max) => Math.floor(Math.random() * max);

@@ -1,0 +1,87 @@
+import type { TaskId } from '../../machines/task.ts';
+import type { TrackedTask } from '../../machines/tracked-task.ts';
+import type { Database, Row } from '../store/database.ts';
+import { trackedFrom } from './issue.ts';
+import { issueOf } from './issue-line.ts';
+import { columnText, type TaskStatements } from './task-statements.ts';
+
+export interface PageRequest {
+  /** Our status (CONTRACT 2), or a status of the tracker that is none of ours; absent: all tasks. */
+  readonly status?: string;
+  /** Only tasks whose dependencies are complete. */
+  readonly unblocked?: boolean;
+  /** The last task of the page before. */
+  readonly after?: { readonly createdAt: string; readonly id: string };
+  readonly limit: number;
+}
+
+export interface StoredTask {
+  readonly line: string;
+  /** The line that the file held last; empty when it never held the task. */
+  readonly base: string;
+  /** True when it changed here since the file was written. */
+  readonly isAhead: boolean;
+  /** Rises with each change of the task, and when it becomes ready or blocked. */
+  readonly revision: number;
+}
+
+export interface TaskReads {
+  /** Number of tasks, without deleted ones. */
+  count(): number;
+  tracked(id: string): TrackedTask | null;
+  /** A task, deleted or not, with all that its row says of it. */
+  stored(id: string): StoredTask | null;
+  /** Tasks in the order of their creation. */
+  page(request: PageRequest): readonly TrackedTask[];
+  /** Tasks that changed after a revision, in that order, about `limit`; and the revision up to which these are. */
+  changedSince(revision: number, limit: number): { readonly tasks: readonly TrackedTask[]; readonly revision: number };
+}
+
+const inOrder = (one: Row, other: Row): number => {
+  const [a, b] = [`${one['created_at']} ${one['id']}`, `${other['created_at']} ${other['id']}`];
+  return a < b ? -1 : a > b ? 1 : 0;
+};
+
+const unmetOf = (sql: TaskStatements, row: Row): readonly TaskId[] =>
+  Number(row['unmet']) === 0
+    ? []
+    : sql.unmet.all(columnText(row, 'id')).map((each) => columnText(each, 'depends_on') as TaskId);
+
+const rowsOf = (sql: TaskStatements, { status, unblocked = false, after, limit }: PageRequest): readonly Row[] => {
+  if (status === undefined)
+    return after === undefined ? sql.first.all(limit) : sql.next.all(after.createdAt, after.id, limit);
+  const { createdAt, id } = after ?? { createdAt: '', id: '' };
+  const open = sql.firstOf.all(status, 0, createdAt, id, limit);
+  if (unblocked) return open;
+  const blocked = sql.firstOf.all(status, 1, createdAt, id, limit);
+  return [...open, ...blocked].sort(inOrder).slice(0, limit);
+};
+
+export const createTaskReads = (db: Database, sql: TaskStatements): TaskReads => {
+  const trackedOf = (row: Row): TrackedTask => trackedFrom(issueOf(columnText(row, 'line')), unmetOf(sql, row));
+
+  return {
+    count: () => Number(sql.count.first()?.['count']),
+    tracked: (id) => {
+      const row = sql.row.first(id);
+      return row === null || row['status'] === 'tombstone' ? null : trackedOf(row);
+    },
+    stored: (id) => {
+      const row = sql.row.first(id);
+      if (row === null) return null;
+      const line = columnText(row, 'line');
+      const isAhead = row['base'] !== null;
+      return { line, base: isAhead ? columnText(row, 'base') : line, isAhead, revision: Number(row['revision']) };
+    },
+    page: (request) => rowsOf(sql, request).map(trackedOf),
+    changedSince: (revision, limit) =>
+      db.read(() => {
+        const rows = sql.changed.all(revision, limit);
+        const last = rows.at(-1)?.['revision'] ?? revision;
+        // A change and the tasks that it unblocks have one revision.
+        const ids = new Set(rows.map(({ id }) => id));
+        const rest = rows.length < limit ? [] : sql.atRevision.all(last).filter(({ id }) => !ids.has(id ?? null));
+        return { tasks: [...rows, ...rest].map(trackedOf), revision: Number(last) };
+      }),
+  };
+};

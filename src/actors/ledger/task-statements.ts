@@ -1,0 +1,56 @@
+import type { Database, Row } from '../store/database.ts';
+
+export type TaskStatements = ReturnType<typeof prepareTaskStatements>;
+
+export const columnText = (row: Row, column: string): string => String(row[column] ?? '');
+
+export const prepareTaskStatements = (db: Database) => ({
+  get: db.prepare('select line from tasks where id = ?'),
+  row: db.prepare('select * from tasks where id = ?'),
+  size: db.prepare('select coalesce(max(position), 0) as size from tasks'),
+  count: db.prepare("select count(*) as count from tasks where status <> 'tombstone'"),
+  unmet: db.prepare(
+    `select depends_on from dependencies left join tasks on tasks.id = depends_on
+     where task_id = ? and coalesce(tasks.done, 0) = 0`,
+  ),
+  dependsOn: db.prepare('select depends_on from dependencies where task_id = ?'),
+  undepend: db.prepare('delete from dependencies where task_id = ?'),
+  depend: db.prepare('insert or ignore into dependencies (task_id, depends_on) values (?, ?)'),
+  insert: db.prepare(
+    `insert into tasks (id, line, base, status, done, created_at, unmet, revision) values (?, ?, ?, ?, ?, ?, 0, ?)`,
+  ),
+  update: db.prepare(
+    'update tasks set line = ?, base = ?, status = ?, done = ?, created_at = ?, revision = ? where id = ?',
+  ),
+  recount: db.prepare(
+    `update tasks set unmet = (select count(*) from dependencies left join tasks as blocker on blocker.id = depends_on
+       where task_id = tasks.id and coalesce(blocker.done, 0) = 0) where id = ?`,
+  ),
+  recountDependents: db.prepare(
+    `update tasks set unmet = (select count(*) from dependencies left join tasks as blocker on blocker.id = depends_on
+       where task_id = tasks.id and coalesce(blocker.done, 0) = 0), revision = ?
+     where id in (select task_id from dependencies where depends_on = ?)`,
+  ),
+  recountAll: db.prepare(
+    `update tasks set unmet = (select count(*) from dependencies left join tasks as blocker on blocker.id = depends_on
+       where task_id = tasks.id and coalesce(blocker.done, 0) = 0) where id in (select task_id from dependencies)`,
+  ),
+  remove: db.prepare('delete from tasks where id = ?'),
+  nextRevision: db.prepare(
+    `insert into ledger (key, value) values ('revision', '1')
+     on conflict (key) do update set value = cast(value as integer) + 1 returning cast(value as integer) as revision`,
+  ),
+  looked: db.prepare("select value from ledger where key = 'looked'"),
+  look: db.prepare(
+    "insert into ledger (key, value) values ('looked', ?) on conflict (key) do update set value = excluded.value",
+  ),
+  changed: db.prepare("select * from tasks where revision > ? and status <> 'tombstone' order by revision limit ?"),
+  atRevision: db.prepare("select * from tasks where revision = ? and status <> 'tombstone'"),
+  first: db.prepare("select * from tasks where status <> 'tombstone' order by created_at, id limit ?"),
+  next: db.prepare(
+    `select * from tasks where status <> 'tombstone' and (created_at, id) > (?, ?) order by created_at, id limit ?`,
+  ),
+  firstOf: db.prepare(
+    'select * from tasks where status = ? and (unmet > 0) = ? and (created_at, id) > (?, ?) order by created_at, id limit ?',
+  ),
+});

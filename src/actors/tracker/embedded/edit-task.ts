@@ -1,0 +1,81 @@
+import { refusal } from '../../../machines/errors.ts';
+import type { TaskId } from '../../../machines/task.ts';
+import type { Verdict } from '../../../machines/task-context.ts';
+import { claimed, closed, type Edited, type Editor, isRefusal, released, reopened } from '../../ledger/edits.ts';
+import { type Issue, isListed, trackedFrom } from '../../ledger/issue.ts';
+import type { TaskTable } from '../../ledger/task-table.ts';
+import type { Fence, PreparedChange, StatusChange } from '../port.ts';
+import type { LedgerAccess } from './ledger-access.ts';
+
+type Edit = (issue: Issue, editor: Editor) => Edited;
+
+export interface TaskEditor {
+  edit(id: TaskId, change: Edit, fence?: Fence): Promise<Verdict>;
+  changeStatus(change: StatusChange, fence?: Fence): Promise<Verdict>;
+  /** As `changeStatus`, for a transition that commits the edit. */
+  prepareStatus(change: StatusChange, fence: Fence): Promise<PreparedChange>;
+}
+
+interface TaskEditorOptions {
+  /** The assignee of every claim. */
+  readonly actor: string;
+  /** Epoch ms. */
+  readonly clock: () => number;
+}
+
+/** The first free moment in which the issue's `updated_at` still rises. */
+const touched = (issue: Issue, now: number): string =>
+  new Date(Math.max(now, (Date.parse(issue.updated_at) || 0) + 1)).toISOString();
+
+export const createTaskEditor = (
+  { actor, clock }: TaskEditorOptions,
+  table: TaskTable,
+  access: LedgerAccess,
+): TaskEditor => {
+  const unmetOf = (id: string): readonly TaskId[] => table.tracked(id)?.unmet ?? [];
+  /** The task as `change` makes it; null when it stays as it is. */
+  const changed = (id: TaskId, change: Edit): Verdict & { readonly next: Issue | null } => {
+    const issue = table.get(id);
+    if (issue === undefined || !isListed(issue))
+      return { refusal: refusal('task_not_found', { task_id: id }), next: null };
+    const now = touched(issue, clock());
+    const next = change(issue, { actor, now });
+    if (isRefusal(next)) return { refusal: next, next: null };
+    return { refusal: null, next: next === null ? null : { ...next, updated_at: now } };
+  };
+  const editOf = (change: StatusChange): Edit => {
+    switch (change.kind) {
+      case 'claim':
+        return (issue, editor) => claimed(issue, unmetOf(issue.id), editor);
+      case 'close':
+        return (issue, editor) => closed(issue, unmetOf(issue.id), change.reason, editor);
+      case 'release':
+        return (issue, editor) => released(issue, change.label, editor);
+      case 'reopen':
+        return reopened;
+    }
+  };
+
+  const edit: TaskEditor['edit'] = (id, change, fence) =>
+    access.write(() => {
+      fence?.();
+      const { refusal, next } = changed(id, change);
+      if (next !== null) table.put(next);
+      return { refusal };
+    });
+
+  return {
+    edit,
+    changeStatus: (change, fence) => edit(change.id, editOf(change), fence),
+    prepareStatus: (change, fence) =>
+      access.readOurs(() => {
+        fence();
+        const { id } = change;
+        const { refusal, next } = changed(id, editOf(change));
+        const stored = table.stored(id);
+        if (next === null || stored === null) return { refusal };
+        const toCommit = { id, revision: stored.revision, line: JSON.stringify(next) };
+        return { refusal, toCommit: { edit: toCommit, tracked: trackedFrom(next, unmetOf(id)) } };
+      }),
+  };
+};

@@ -1,0 +1,92 @@
+import { ServiceError } from '../../../machines/errors.ts';
+import { messageOf } from '../../../machines/message-of.ts';
+import { withComment, withDependency, withoutDependency } from '../../ledger/edits.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import { createId, createIssue, requireValidTask } from '../../ledger/new-issue.ts';
+import type { NewTask, TrackedTask, Tracker, TrackerChanges } from '../port.ts';
+import { createTaskEditor } from './edit-task.ts';
+import { createLedgerAccess } from './ledger-access.ts';
+
+export interface EmbeddedOptions {
+  /** The assignee of every claim. */
+  readonly actor?: string;
+  /** Epoch ms. */
+  readonly clock: () => number;
+  /** A whole number from 0 to below `max`. */
+  readonly random: (max: number) => number;
+}
+
+const changesAtOnce = 500;
+const everyTask = Number.MAX_SAFE_INTEGER;
+
+type Ports = Required<EmbeddedOptions> & Ledger;
+
+/** Inside a transaction. */
+const addTask = ({ table, actor, clock, random }: Ports, task: NewTask): TrackedTask => {
+  for (const id of task.dependencies)
+    if (table.tracked(id) === null) throw new ServiceError('task_not_found', { task_id: id });
+  const id = createId(table, random);
+  table.put(createIssue(id, task, actor, new Date(clock()).toISOString()));
+  const created = table.tracked(id);
+  if (created === null) throw new Error(`${id} was created and is not there`);
+  return created;
+};
+
+const changesSince = ({ table }: Ports, mark: number | null): TrackerChanges => {
+  const looked = table.lookedUpTo();
+  if (mark !== null && mark > looked) table.lookedAt(mark);
+  const { tasks, revision } = table.changedSince(mark ?? looked, changesAtOnce);
+  return { tasks, mark: revision, extent: tasks.length < changesAtOnce ? 'end' : 'more' };
+};
+
+const check = async ({ db, table, exchange, requireOurs }: Ports): ReturnType<Tracker['check']> => {
+  try {
+    await exchange.refresh();
+    requireOurs();
+    const { ok, detail } = db.check();
+    const problem = exchange.problem();
+    if (!ok || problem !== null) return { ok: false, detail: problem ?? detail };
+    return { ok: true, detail: `embedded, ${table.count()} tasks` };
+  } catch (error) {
+    return { ok: false, detail: messageOf(error) };
+  }
+};
+
+/** The tracker of a project without bd: the tables of the store. */
+export const createEmbeddedTracker = (options: EmbeddedOptions, ledger: Ledger): Tracker => {
+  const { actor = 'agent-server', clock, random } = options;
+  const { table, exchange } = ledger;
+  const ports: Ports = { actor, clock, random, ...ledger };
+  const access = createLedgerAccess(ledger);
+  const { read } = access;
+  const { edit, changeStatus, prepareStatus } = createTaskEditor(ports, table, access);
+
+  return {
+    name: 'embedded',
+    actor,
+    list: () => read(() => table.page({ limit: everyTask })),
+    find: (id) => read(() => table.tracked(id)),
+    findMany: (ids) => read(() => ids.flatMap((id) => table.tracked(id) ?? [])),
+    page: (request) => read(() => table.page(request)),
+    changes: (mark) => read(() => changesSince(ports, mark)),
+    create: async (task) => {
+      requireValidTask(task);
+      return access.write(() => addTask(ports, task));
+    },
+    prepare: (change, { fence }) => prepareStatus(change, fence),
+    claim: (id, fence) => changeStatus({ kind: 'claim', id }, fence),
+    release: async (id, label, fence) => {
+      await changeStatus({ kind: 'release', id, label }, fence);
+    },
+    close: (id, reason, fence) => changeStatus({ kind: 'close', id, reason }, fence),
+    reopen: (id, fence) => changeStatus({ kind: 'reopen', id }, fence),
+    addDependency: (dependent, prerequisite) =>
+      edit(dependent, (issue, editor) => withDependency(issue, prerequisite, table, editor)),
+    removeDependency: (dependent, prerequisite) => edit(dependent, (issue) => withoutDependency(issue, prerequisite)),
+    note: async (id, text, fence) => {
+      await edit(id, (issue, editor) => withComment(issue, text, editor), fence);
+    },
+    unreadable: async () => exchange.problem(),
+    check: () => check(ports),
+  };
+};

@@ -1,0 +1,50 @@
+import { ServiceError } from '../../../machines/errors.ts';
+import { UnsafeFileError } from '../../files/regular-file.ts';
+import type { Ledger } from '../../ledger/ledger.ts';
+import { StoreError } from '../../store/port.ts';
+import { createWriteBatch } from './write-batch.ts';
+
+/** Each call first imports what others changed in the file. @throws tracker_unavailable */
+export interface LedgerAccess {
+  read<Result>(work: () => Result): Promise<Result>;
+  /** As `read`; rejects when bd keeps the tasks. */
+  readOurs<Result>(work: () => Result): Promise<Result>;
+  /** As `readOurs`, in a transaction. */
+  write<Result>(edit: () => Result): Promise<Result>;
+}
+
+/** A fault of the disk or of the file; others, such as the refusal of a fence, stay as they are. */
+const asUnavailable = (error: unknown): never => {
+  const isDisk = error instanceof StoreError || (error instanceof Error && 'errno' in error);
+  if (!isDisk && !(error instanceof UnsafeFileError)) throw error;
+  const [detail, remedy] =
+    error instanceof UnsafeFileError
+      ? [error.problem, error.remedy]
+      : [error.message, 'check that the disk is not full and that the state folder can be written'];
+  throw new ServiceError('tracker_unavailable', { detail, remedy }, { cause: error });
+};
+
+export const createLedgerAccess = (ledger: Ledger): LedgerAccess => {
+  const batch = createWriteBatch(ledger);
+  const fresh = async <Result>(work: () => Result | Promise<Result>): Promise<Result> => {
+    try {
+      await ledger.exchange.refresh();
+      return await work();
+    } catch (error) {
+      return asUnavailable(error);
+    }
+  };
+  return {
+    read: fresh,
+    readOurs: (work) =>
+      fresh(() => {
+        ledger.requireOurs();
+        return work();
+      }),
+    write: (edit) =>
+      fresh(() => {
+        ledger.requireOurs();
+        return batch(edit);
+      }),
+  };
+};

@@ -1,0 +1,42 @@
+import type { Ledger } from '../../ledger/ledger.ts';
+import { StoreError } from '../../store/port.ts';
+
+interface WaitingEdit {
+  /** Inside the transaction; what it throws undoes all of it. @returns settles the caller */
+  readonly apply: () => () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** Runs an edit in a transaction with all others that wait at this moment. */
+export type BatchedWrite = <Result>(edit: () => Result) => Promise<Result>;
+
+/** Each edit of a batch gets its own answer. */
+export const createWriteBatch = ({ db, exchange }: Pick<Ledger, 'db' | 'exchange'>): BatchedWrite => {
+  let waiting: WaitingEdit[] = [];
+  const writeAll = (): void => {
+    const batch = waiting;
+    waiting = [];
+    try {
+      const settles = db.write(() => batch.map(({ apply }) => apply()));
+      for (const settle of settles) settle();
+      exchange.changed();
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
+    }
+  };
+  return (edit) =>
+    new Promise((resolve, reject) => {
+      const apply = (): (() => void) => {
+        try {
+          const result = edit();
+          return () => resolve(result);
+        } catch (error) {
+          // The disk failed: nothing of the batch is written.
+          if (error instanceof StoreError) throw error;
+          return () => reject(error);
+        }
+      };
+      if (waiting.length === 0) queueMicrotask(writeAll);
+      waiting.push({ apply, reject });
+    });
+};
