@@ -22,24 +22,25 @@ const mapTask = (data: SnapshotData, change: (value: unknown, key: string) => un
     task: Object.fromEntries(Object.entries(data.task).map(([key, value]) => [key, change(value, key)])),
   });
 
-const fill = (data: SnapshotData, base: SnapshotData): string =>
-  mapTask(data, (value, key) => (JSON.stringify(value) === same ? base.task[key] : value));
-
 /**
  * The text of a snapshot without the fields of its task that are as in `base`, in the same order.
  * @returns null when the text must be kept whole: it would not be much shorter, or would not come back the same
  */
 export const withoutBase = (text: string, base: string): string | null => {
   const [given, other] = [parse(text), parse(base)];
-  if (given === null || other === null) return null;
-  const shorter = mapTask(given, (value, key) =>
-    JSON.stringify(value) === JSON.stringify(other.task[key]) ? {} : value,
-  );
-  if (shorter.length > Math.max(smallBytes, text.length / 2)) return null;
-  return withBase(shorter, base) === text ? shorter : null;
+  if (given === null || other === null || JSON.stringify(given) !== text) return null;
+  let isClear = true;
+  const shorter = mapTask(given, (value, key) => {
+    const own = JSON.stringify(value);
+    if (own === same) isClear = false;
+    return own === JSON.stringify(other.task[key]) ? {} : value;
+  });
+  const isShorter = shorter.length <= Math.max(smallBytes, text.length / 2);
+  return isClear && isShorter ? shorter : null;
 };
 
 export const withBase = (text: string, base: string): string => {
   const [given, other] = [parse(text), parse(base)];
-  return given === null || other === null ? text : fill(given, other);
+  if (given === null || other === null) return text;
+  return mapTask(given, (value, key) => (JSON.stringify(value) === same ? other.task[key] : value));
 };

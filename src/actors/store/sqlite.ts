@@ -1,11 +1,11 @@
 import { createCounterRows } from './counters.ts';
 import { type Database, type DatabaseOptions, openDatabase, type Row } from './database.ts';
-import { type AddEntry, createEntryReader, createJournalRows } from './journal-rows.ts';
+import { createEntryReader, createJournalRows } from './journal-rows.ts';
 import {
   type Change,
   type Committed,
-  type Entry,
   goesOnFrom,
+  type NewEntry,
   type ReadOptions,
   type SavedActor,
   type Step,
@@ -121,10 +121,7 @@ export const createSqliteStore = (options: SqliteOptions, database: Database = o
   const edits = options.tasks ?? noEdits;
 
   /** @returns null when the change is stale */
-  const apply = (
-    { actor, guard, entries, tasks, step, forgetSteps, request }: Change,
-    add: AddEntry,
-  ): readonly Entry[] | null => {
+  const apply = ({ actor, guard, entries, tasks, step, forgetSteps, request }: Change): readonly NewEntry[] | null => {
     if (tasks?.every((edit) => edits.isCurrent(edit)) === false) return null;
     if (actor !== undefined) {
       const { id, taskId, version, pending, changedAt, snapshot } = actor;
@@ -142,20 +139,20 @@ export const createSqliteStore = (options: SqliteOptions, database: Database = o
     }
     if (forgetSteps !== undefined) sql.forgetSteps.run(forgetSteps.taskId, forgetSteps.attempt);
     if (request !== undefined) sql.addRequest.run(request.id, request.taskId);
-    return entries.map(add);
+    return entries;
   };
   const write = (changes: readonly Change[]): Committed => {
     counterRows().begin();
-    const add = journalRows()();
     const stale: Change[] = [];
-    const entries = changes.flatMap((change) => {
+    const given = changes.flatMap((change) => {
       // What goes on from a stale change is stale, whatever the revision is now.
       const { actor } = change;
       const follows = actor !== undefined && stale.some((other) => goesOnFrom(other, actor));
-      const added = follows ? null : apply(change, add);
+      const added = follows ? null : apply(change);
       if (added === null) stale.push(change);
       return added ?? [];
     });
+    const entries = journalRows()(given);
     counterRows().add(entries);
     return { entries, stale };
   };
