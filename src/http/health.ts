@@ -23,12 +23,16 @@ export interface HealthOptions {
   readonly draining: () => boolean;
 }
 
+interface ChallengeRoute {
+  Querystring: { readonly challenge?: unknown };
+}
+
 /**
  * Lets a client check that this server knows the token before it sends the token: another program
  * may have taken the port.
  */
-const proofOf = (request: FastifyRequest, token: string): string | undefined => {
-  const { challenge } = request.query as { challenge?: unknown };
+const proofOf = (request: FastifyRequest<ChallengeRoute>, token: string): string | undefined => {
+  const { challenge } = request.query;
   if (typeof challenge !== 'string' || challenge.length > 200) return undefined;
   const { localAddress, localPort } = request.socket;
   return createHmac('sha256', token).update(`${challenge} ${localAddress}:${localPort}`).digest('base64url');
@@ -67,7 +71,7 @@ const healthDocument = async (
 /** Both answer 503 while the server drains. */
 export const addHealthRoutes = (app: FastifyInstance, options: HealthOptions, uptime: () => number): void => {
   const { draining } = options;
-  app.get('/health', async (request, reply) => {
+  app.get<ChallengeRoute>('/health', async (request, reply) => {
     const document = await healthDocument(options, uptime(), proofOf(request, options.proofToken()));
     return reply.code(draining() ? 503 : 200).send(document);
   });

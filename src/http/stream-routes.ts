@@ -18,13 +18,19 @@ export interface StreamRouteOptions {
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
+interface StreamRoute {
+  Querystring: { readonly after?: unknown };
+}
+
 /**
  * The last frame that a reader saw, from the header Last-Event-ID or the query `after`; null when neither is set.
  * @throws invalid_params when it is no number, or higher than the newest frame of this server
  */
-const lastEventId = (request: FastifyRequest, store: Store): number | null => {
-  const { after } = request.query as { after?: unknown };
-  const header = request.headers['last-event-id'];
+const lastEventId = (
+  { query: { after }, headers }: Pick<FastifyRequest<StreamRoute>, 'query' | 'headers'>,
+  store: Store,
+): number | null => {
+  const header = headers['last-event-id'];
   const [path, given] = header === undefined ? ['after', after] : ['Last-Event-ID', header];
   const refused = (problem: string) => new ServiceError('invalid_params', { fields: [{ path, problem }] });
   if (given === undefined || given === '') return null;
@@ -56,7 +62,7 @@ export const addStreamRoutes = (app: FastifyInstance, sse: Sse, options: StreamR
     run(connection);
     return reply;
   };
-  app.get('/stream', async (request, reply) => {
+  app.get<StreamRoute>('/stream', async (request, reply) => {
     const after = lastEventId(request, store);
     return openStream(reply, null, (connection) => streams.every(connection, after));
   });
@@ -65,7 +71,7 @@ export const addStreamRoutes = (app: FastifyInstance, sse: Sse, options: StreamR
       return reply.code(404).send(errorBody('not_found', 'inspection is off; start the server with --inspect'));
     return openStream(reply, null, (connection) => inspectionStream(connection, inspection));
   });
-  app.get<{ Params: { task_id: string } }>('/stream/:task_id', async (request, reply) => {
+  app.get<StreamRoute & { Params: { task_id: string } }>('/stream/:task_id', async (request, reply) => {
     const view = await system.service.status(request.params.task_id);
     const after = lastEventId(request, store);
     return openStream(reply, view.task_id, (connection) => streams.task(connection, view, after));
