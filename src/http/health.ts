@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Store } from '../actors/store/port.ts';
 import type { System } from '../actors/system.ts';
-import type { Tracker } from '../actors/tracker/port.ts';
+import type { TrackerHealth } from '../actors/tracker/port.ts';
 
 interface CheckResult {
   readonly ok: boolean;
@@ -14,7 +14,7 @@ export interface HealthOptions {
   readonly version: string;
   readonly system: Pick<System, 'journal' | 'check'>;
   readonly store: Pick<Store, 'check'>;
-  readonly tracker: Pick<Tracker, 'check'>;
+  readonly tracker: TrackerHealth;
   readonly modelCheck: () => CheckResult;
   /** Proves the identity of this server, also where authentication is off. */
   readonly proofToken: () => string;

@@ -1,9 +1,9 @@
 import { parseTaskId, type TaskId } from '../../machines/task.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { Tracker } from '../tracker/port.ts';
+import type { TrackerReads } from '../tracker/port.ts';
 
 export interface DependentsPorts {
-  readonly tracker: Tracker;
+  readonly tracker: Pick<TrackerReads, 'list'>;
   readonly journal: Pick<Journal, 'onCommit'>;
   readonly policy: () => 'wait' | 'fail';
   readonly failWith: (taskId: TaskId, dependency: TaskId, why: string) => Promise<void>;

@@ -3,7 +3,7 @@ import type { TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { Store } from '../store/port.ts';
-import type { Tracker } from '../tracker/port.ts';
+import type { TrackerReads } from '../tracker/port.ts';
 
 export interface ListRequest {
   readonly status?: string;
@@ -19,7 +19,7 @@ export interface TaskPage {
 }
 
 export interface ListPorts {
-  readonly tracker: Tracker;
+  readonly tracker: TrackerReads;
   /** Null in a project without runs. */
   readonly store: Pick<Store, 'tasks'> | null;
   readonly viewOf: (tracked: TrackedTask) => TaskView;

@@ -1,12 +1,12 @@
 import type { AttemptInput } from '../../machines/task.ts';
-import type { Tracker } from '../tracker/port.ts';
+import type { TrackerReads, TrackerWrites } from '../tracker/port.ts';
 import type { Merged } from '../workspace/port.ts';
 
 type MergeConflict = Extract<Merged, { status: 'conflict' }>;
 
 /** Creates a task for a person to merge work that git could not merge; once for each task. */
 export const createMergeTask = async (
-  tracker: Pick<Tracker, 'list' | 'create'>,
+  tracker: Pick<TrackerReads, 'list'> & Pick<TrackerWrites, 'create'>,
   { taskId, attempt }: AttemptInput,
   title: string,
   conflict: MergeConflict,

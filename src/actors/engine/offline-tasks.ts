@@ -3,7 +3,7 @@ import { refuses } from '../../machines/refusals.ts';
 import { asTracked, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { Store } from '../store/port.ts';
-import type { Tracker } from '../tracker/port.ts';
+import type { StatusWrites, TrackerReads, TrackerWrites } from '../tracker/port.ts';
 import { requireId } from './task-id.ts';
 import { createTaskQueries, type TaskQueries } from './task-queries.ts';
 
@@ -19,7 +19,11 @@ export interface OfflineService extends TaskQueries {
   reopen(taskId: string, reason: string | null): Promise<TaskView>;
 }
 
-export const createOfflineService = (tracker: Tracker, store: Store | null, now: () => number): OfflineService => {
+export const createOfflineService = (
+  tracker: TrackerReads & TrackerWrites & Pick<StatusWrites, 'close' | 'reopen'>,
+  store: Store | null,
+  now: () => number,
+): OfflineService => {
   const catalogue = createTaskQueries({ tracker, store, viewOf: (tracked) => viewSaved(store, tracked) });
   return {
     ...catalogue,

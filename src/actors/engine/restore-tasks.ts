@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TaskId } from '../../machines/task.ts';
 import { differenceFrom } from '../journal/replay.ts';
 import type { SavedActor, Store } from '../store/port.ts';
-import type { Tracker } from '../tracker/port.ts';
+import type { TrackerReads } from '../tracker/port.ts';
 import type { TaskRegistry } from './task-registry.ts';
 
 /** Sorted by last change, so that of two requests at the same time the earlier one comes first. */
@@ -30,7 +30,7 @@ export const compareWithJournals = async (
 
 /** Starts the actors of all pending tasks, in a new process or after the supervisor failed. @returns their ids */
 export const restoreTasks = async (
-  { store, tracker }: { readonly store: Store; readonly tracker: Tracker },
+  { store, tracker }: { readonly store: Store; readonly tracker: Pick<TrackerReads, 'findMany'> },
   registry: Pick<TaskRegistry, 'restore' | 'lastShown'>,
 ): Promise<readonly TaskId[]> => {
   const pending = byLastChange(store, store.tasks('pending'));

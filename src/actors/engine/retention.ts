@@ -3,12 +3,12 @@ import type { TaskId } from '../../machines/task.ts';
 import { statusInTracker } from '../../machines/tracked-task.ts';
 import { finalStatuses } from '../journal/task-view.ts';
 import type { Histories } from '../store/histories.ts';
-import type { Tracker } from '../tracker/port.ts';
+import type { TrackerReads } from '../tracker/port.ts';
 import type { AttemptWork, FinishedWork } from '../workspace/finished-work.ts';
 
 export interface RetentionPorts {
   readonly histories: Histories;
-  readonly tracker: Pick<Tracker, 'findMany'>;
+  readonly tracker: Pick<TrackerReads, 'findMany'>;
   /** Tasks with work that is not merged keep their history: `agent merge` needs it. */
   readonly work: FinishedWork;
   /** Age of histories that go; 0: none goes. */

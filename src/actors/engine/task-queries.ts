@@ -7,7 +7,7 @@ import { differenceFrom, entriesUpTo, fold, type ReplayedStep } from '../journal
 import { removedView, type TaskView } from '../journal/task-view.ts';
 import { endLabels } from '../ledger/issue.ts';
 import type { Store } from '../store/port.ts';
-import type { Tracker } from '../tracker/port.ts';
+import type { TrackerReads, TrackerWrites } from '../tracker/port.ts';
 import { type ListRequest, listTasks, type TaskPage } from './list-tasks.ts';
 import { requireId } from './task-id.ts';
 
@@ -69,7 +69,7 @@ export interface TaskQueries {
 }
 
 export interface TaskQueryPorts {
-  readonly tracker: Tracker;
+  readonly tracker: TrackerReads & TrackerWrites;
   /** Null in a project without runs. */
   readonly store: Pick<Store, 'read' | 'actor' | 'tasks' | 'removed'> | null;
   readonly viewOf: (tracked: TrackedTask) => TaskView;

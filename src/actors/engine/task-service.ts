@@ -4,7 +4,7 @@ import type { Finding, Role, RunOptions, TaskId } from '../../machines/task.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
 import { conflictsOf } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
-import type { Tracker } from '../tracker/port.ts';
+import type { TrackerInfo, TrackerReads, TrackerWrites } from '../tracker/port.ts';
 import { createExecute, type ExecutePorts, type ExecuteRequest, type Execution } from './execute-task.ts';
 import { type Explanation, explain, type SlotUse } from './explain.ts';
 import type { TaskCommands } from './task-commands.ts';
@@ -29,7 +29,7 @@ export interface TaskService extends TaskQueries {
 }
 
 export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'> {
-  readonly tracker: Tracker;
+  readonly tracker: TrackerInfo & TrackerReads & TrackerWrites;
   readonly commands: TaskCommands;
   readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
   readonly slotUse: () => SlotUse;

@@ -7,7 +7,7 @@ import { type RestingViews, savedSnapshot } from '../journal/snapshots.ts';
 import { looksSame, observedEntries, shownIn } from '../journal/transition-frames.ts';
 import type { Store } from '../store/port.ts';
 import { ignoreStartedRun, onlyWhileIdle } from '../tracker/idle-fence.ts';
-import type { Tracker } from '../tracker/port.ts';
+import type { StatusWrites, TrackerInfo, TrackerReads } from '../tracker/port.ts';
 
 interface ObservedTask {
   readonly actor: ActorRefFrom<typeof taskMachine>;
@@ -15,7 +15,7 @@ interface ObservedTask {
 }
 
 export interface ObserverPorts {
-  readonly tracker: Tracker;
+  readonly tracker: TrackerInfo & Pick<TrackerReads, 'find'> & Pick<StatusWrites, 'release'>;
   readonly store: Store;
   readonly journal: Journal;
   readonly now: () => number;

@@ -4,7 +4,7 @@ import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.t
 import { shownIn } from '../journal/transition-frames.ts';
 import type { Store } from '../store/port.ts';
 import { ignoreStartedRun, onlyWhileIdle } from '../tracker/idle-fence.ts';
-import type { Fence, Tracker } from '../tracker/port.ts';
+import type { Fence, StatusWrites, TrackerInfo, TrackerReads } from '../tracker/port.ts';
 
 /** Asks the tracker at intervals what changed, and reports changes by others. */
 export interface TrackerWatch {
@@ -13,7 +13,7 @@ export interface TrackerWatch {
 }
 
 export interface WatchPorts {
-  readonly tracker: Tracker;
+  readonly tracker: TrackerInfo & Pick<TrackerReads, 'page' | 'changes' | 'findMany'> & Pick<StatusWrites, 'release'>;
   readonly store: Store;
   /**
    * Called for each task that is new or changed. Returns false when it is at work and must be

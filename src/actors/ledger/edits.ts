@@ -29,7 +29,7 @@ const keptLabels = ({ labels = [] }: Issue): readonly string[] => labels.filter(
 const unmetRefusal = ({ id }: Issue, unmet: readonly TaskId[]): Refusal | null =>
   unmet.length === 0 ? null : refusal('dependencies_unmet', { task_id: id as TaskId, unmet });
 
-/** As `Tracker.claim`. `unmet`: its blockers that are not done. */
+/** As `StatusWrites.claim`. `unmet`: its blockers that are not done. */
 export const claimed = (issue: Issue, unmet: readonly TaskId[], { actor }: Editor): Edited => {
   if (issue.status === 'in_progress' && issue.assignee === actor) return null;
   const holder = holderOf({ status: issue.status, assignee: issue.assignee ?? null }, actor);
@@ -39,7 +39,7 @@ export const claimed = (issue: Issue, unmet: readonly TaskId[], { actor }: Edito
   );
 };
 
-/** As `Tracker.release`. */
+/** As `StatusWrites.release`. */
 export const released = (issue: Issue, label: EndLabel, { actor }: Editor): Edited => {
   const isTheirs = issue.assignee !== undefined && issue.assignee !== actor;
   if (isTheirs || !['open', 'in_progress'].includes(issue.status)) return null;
@@ -47,7 +47,7 @@ export const released = (issue: Issue, label: EndLabel, { actor }: Editor): Edit
   return withLabels({ ...omitKeys(issue, 'assignee'), status: 'open' }, labels);
 };
 
-/** As `Tracker.close`. */
+/** As `StatusWrites.close`. */
 export const closed = (issue: Issue, unmet: readonly TaskId[], reason: string, { now }: Editor): Edited => {
   if (issue.status === 'closed') return null;
   return (
@@ -56,13 +56,13 @@ export const closed = (issue: Issue, unmet: readonly TaskId[], reason: string, {
   );
 };
 
-/** As `Tracker.reopen`. */
+/** As `StatusWrites.reopen`. */
 export const reopened = (issue: Issue): Edited => {
   const open = omitKeys(issue, 'closed_at', 'close_reason', 'assignee');
   return withLabels({ ...open, status: 'open' }, keptLabels(issue));
 };
 
-/** As `Tracker.addDependency`. */
+/** As `TrackerWrites.addDependency`. */
 export const withDependency = (issue: Issue, on: TaskId, issues: IssueTable, { actor, now }: Editor): Edited => {
   const id = issue.id as TaskId;
   const target = issues.get(on);
@@ -74,7 +74,7 @@ export const withDependency = (issue: Issue, on: TaskId, issues: IssueTable, { a
   return { ...issue, dependencies: [...dependencies, blockingDependency(id, on, actor, now)] };
 };
 
-/** As `Tracker.removeDependency`: links of other types stay. */
+/** As `TrackerWrites.removeDependency`: links of other types stay. */
 export const withoutDependency = (issue: Issue, on: TaskId): Edited => {
   const { dependencies = [] } = issue;
   const kept = dependencies.filter((edge) => edge.depends_on_id !== on || !isGating(edge));
@@ -82,7 +82,7 @@ export const withoutDependency = (issue: Issue, on: TaskId): Edited => {
   return kept.length === 0 ? omitKeys(issue, 'dependencies') : { ...issue, dependencies: kept };
 };
 
-/** As `Tracker.note`. */
+/** As `TrackerWrites.note`. */
 export const withComment = (issue: Issue, text: string, { actor, now }: Editor): Edited => {
   const before = Array.isArray(issue['comments']) ? issue['comments'] : [];
   // A number: bd 0.49 cannot import a comment whose id is text.

@@ -1,7 +1,5 @@
 import type { Verdict } from '../../machines/task-context.ts';
-import type { Fence, StatusChange, Tracker } from './port.ts';
-
-type StatusWrites = Pick<Tracker, 'claim' | 'release' | 'close' | 'reopen'>;
+import type { Fence, StatusChange, StatusWrites } from './port.ts';
 
 /** Writes a change of status at once. */
 export const carryOut = async (tracker: StatusWrites, change: StatusChange, fence: Fence): Promise<Verdict> => {

@@ -39,16 +39,13 @@ export interface Preparation {
  */
 export type Fence = () => void;
 
-/**
- * The tasks: which exist, what they depend on, their coarse status (DESIGN 3.1). A refusal that
- * users can meet is a value; a method rejects only when the tracker itself cannot be used
- * (`ServiceError<'tracker_unavailable'>`). Every write is durable when its promise resolves, and
- * idempotent.
- */
-export interface Tracker {
+export interface TrackerInfo {
   /** `embedded` or `bd`. */
   readonly name: string;
   readonly actor: string;
+}
+
+export interface TrackerReads {
   /** @returns null when there is no such task. */
   find(id: TaskId): Promise<TrackedTask | null>;
   /** Every task, in the order of their creation. */
@@ -59,13 +56,26 @@ export interface Tracker {
   page(request: PageRequest): Promise<readonly TrackedTask[]>;
   /** What changed since a mark of an earlier answer, which is done with; null: since the last one of an earlier server. */
   changes(mark: number | null): Promise<TrackerChanges>;
+  /** One sentence about tasks that cannot be read; null when all can. */
+  unreadable(): Promise<string | null>;
+}
+
+export interface TrackerWrites {
   /**
    * @throws task_not_found when a dependency does not exist (nothing is created)
    * @throws invalid_params when a field does not fit
    */
   create(task: NewTask): Promise<TrackedTask>;
-  /** Carries out one of the four changes that follow for a transition, or says what its commit must write. */
-  prepare(change: StatusChange, preparation: Preparation): Promise<PreparedChange>;
+  /** The first depends on the second. Adding it again succeeds. Refusals: task_not_found, dependency_cycle. */
+  addDependency(dependent: TaskId, prerequisite: TaskId): Promise<Verdict>;
+  /** Removing what is not there succeeds. Refusal: task_not_found. */
+  removeDependency(dependent: TaskId, prerequisite: TaskId): Promise<Verdict>;
+  /** Leaves a comment on a task, for people who look there; a task that does not exist gets none. */
+  note(id: TaskId, text: string, fence?: Fence): Promise<void>;
+}
+
+/** Each function writes one change of status at once. */
+export interface StatusWrites {
   /**
    * Marks the task started for the actor of this service (`bd start`): only when it is open, held by nobody else, and
    * its dependencies are complete at this moment. Removes the labels of an earlier end. Claiming what we hold succeeds.
@@ -81,14 +91,22 @@ export interface Tracker {
   close(id: TaskId, reason: string, fence?: Fence): Promise<Verdict>;
   /** Opens a closed, failed or cancelled task and clears assignee and end labels. Refusal: task_not_found. */
   reopen(id: TaskId, fence?: Fence): Promise<Verdict>;
-  /** The first depends on the second. Adding it again succeeds. Refusals: task_not_found, dependency_cycle. */
-  addDependency(dependent: TaskId, prerequisite: TaskId): Promise<Verdict>;
-  /** Removing what is not there succeeds. Refusal: task_not_found. */
-  removeDependency(dependent: TaskId, prerequisite: TaskId): Promise<Verdict>;
-  /** Leaves a comment on a task, for people who look there; a task that does not exist gets none. */
-  note(id: TaskId, text: string, fence?: Fence): Promise<void>;
-  /** One sentence about tasks that cannot be read; null when all can. */
-  unreadable(): Promise<string | null>;
+}
+
+export interface StatusPreparation {
+  /** Writes a change of status for a transition, or says what its commit must write. */
+  prepare(change: StatusChange, preparation: Preparation): Promise<PreparedChange>;
+}
+
+export interface TrackerHealth {
   /** `detail` is one sentence, for /health. Never rejects. */
   check(): Promise<{ readonly ok: boolean; readonly detail: string }>;
 }
+
+/**
+ * The tasks: which exist, what they depend on, their coarse status (DESIGN 3.1). A refusal that
+ * users can meet is a value; a method rejects only when the tracker itself cannot be used
+ * (`ServiceError<'tracker_unavailable'>`). Every write is durable when its promise resolves, and
+ * idempotent.
+ */
+export type Tracker = TrackerInfo & TrackerReads & TrackerWrites & StatusWrites & StatusPreparation & TrackerHealth;

@@ -1,7 +1,7 @@
 import { refusal } from '../../../machines/errors.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import { isGating } from '../../ledger/issue.ts';
-import type { Tracker } from '../port.ts';
+import type { TrackerWrites } from '../port.ts';
 import { bdUnavailable } from './calls.ts';
 import { type BdIssue, blockersOf } from './issues.ts';
 import type { BdReads } from './reads.ts';
@@ -22,7 +22,7 @@ const blockingPath = (from: TaskId, to: TaskId, all: ReadonlyMap<string, BdIssue
 export const createBdDependencies = (
   reads: BdReads,
   writes: BdWrites,
-): Pick<Tracker, 'addDependency' | 'removeDependency'> => {
+): Pick<TrackerWrites, 'addDependency' | 'removeDependency'> => {
   const { by } = writes;
   return {
     addDependency: (dependent, prerequisite) =>

@@ -1,15 +1,12 @@
 import type { TaskId } from '../../../machines/task.ts';
-import type { Tracker } from '../port.ts';
+import type { StatusWrites } from '../port.ts';
 import { asArgument } from './argument.ts';
 import { bdUnavailable } from './calls.ts';
 import { unmetIn } from './issues.ts';
 import { type BdWrites, failureOfWrite, isOpenAndUnassigned, noRefusal, refuseUnmet } from './writes.ts';
 
 /** Each method repeats only what is not visible yet. */
-export const createBdStatusChanges = (
-  writes: BdWrites,
-  actor: string,
-): Pick<Tracker, 'release' | 'close' | 'reopen'> => {
+export const createBdStatusChanges = (writes: BdWrites, actor: string): Omit<StatusWrites, 'claim'> => {
   const { by } = writes;
   return {
     release: async (id, label, fence) => {

@@ -3,7 +3,7 @@ import { messageOf } from '../../../machines/message-of.ts';
 import { withComment, withDependency, withoutDependency } from '../../ledger/edits.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { createId, createIssue, requireValidTask } from '../../ledger/new-issue.ts';
-import type { NewTask, TrackedTask, Tracker, TrackerChanges } from '../port.ts';
+import type { NewTask, TrackedTask, Tracker, TrackerChanges, TrackerHealth } from '../port.ts';
 import { createTaskEditor } from './edit-task.ts';
 import { createLedgerAccess } from './ledger-access.ts';
 
@@ -39,7 +39,7 @@ const changesSince = ({ table }: Ports, mark: number | null): TrackerChanges => 
   return { tasks, mark: revision, extent: tasks.length < changesAtOnce ? 'end' : 'more' };
 };
 
-const check = async ({ db, table, exchange, requireOurs }: Ports): ReturnType<Tracker['check']> => {
+const check = async ({ db, table, exchange, requireOurs }: Ports): ReturnType<TrackerHealth['check']> => {
   try {
     await exchange.refresh();
     requireOurs();
