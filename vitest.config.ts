@@ -13,7 +13,7 @@ export default defineConfig({
     include: [tests],
     reporters: ['default', './scripts/summary-reporter.ts'],
     // Many tests wait, for processes of their own or for a time limit: another file can use the core meanwhile.
-    maxWorkers: 2 * availableParallelism(),
+    maxWorkers: Math.ceil(1.5 * availableParallelism()),
     ...limits,
     // The files of a worker share what they import: to load everything once more takes a second for each file.
     projects: [
@@ -25,7 +25,7 @@ export default defineConfig({
           exclude: alone,
           isolate: false,
           server,
-          globalSetup: ['./test/support/bd-host.ts', './test/support/memory-folder.ts'],
+          globalSetup: './test/support/bd-host.ts',
         },
       },
       { test: { name: 'alone', include: alone, ...limits } },
