@@ -1,29 +1,23 @@
-import { initialTransition } from 'xstate';
-import type { agentMachine } from '../machines/agent-machine.ts';
-import type { AttemptKey, Finding, Role, RunOptions, TaskId } from '../machines/task.ts';
-import { holderOf } from '../machines/tracked-task.ts';
-import { createAgentActors } from './engine/agent-actors.ts';
-import { createAgentRuns } from './engine/agent-runs.ts';
-import { missingFor } from './engine/backend-choice.ts';
+import type { AttemptKey, TaskId } from '../machines/task.ts';
+import { createActorRoot } from './engine/actor-system.ts';
+import { createAttempts } from './engine/attempts.ts';
 import type { SlotUse } from './engine/explain.ts';
 import { failDependents } from './engine/fail-dependents.ts';
 import { inspectCommitted } from './engine/inspect-committed.ts';
 import { createInvokedActors } from './engine/invoked.ts';
-import { createPreparedChanges } from './engine/prepared-changes.ts';
 import { endQueuePauses, slotUseOf } from './engine/queue-pauses.ts';
+import { createLookUp, createRunChoices } from './engine/run-choices.ts';
 import { createRunRules } from './engine/run-rules.ts';
 import { createBackendSelector } from './engine/select-assistant.ts';
-import { capsOf, limitsFor, type Settings, wallLimitMs } from './engine/settings.ts';
-import { createSlots } from './engine/slots.ts';
+import { capsOf, type Settings, wallLimitMs } from './engine/settings.ts';
 import { createSupervision } from './engine/supervision.ts';
 import type { SystemPorts } from './engine/system-ports.ts';
 import { provideTaskActors } from './engine/task-actors.ts';
-import { createTaskCommands, type TaskCommands } from './engine/task-commands.ts';
+import { createTaskCommands } from './engine/task-commands.ts';
+import { createTaskHost } from './engine/task-host.ts';
 import { createService, type TaskService } from './engine/task-service.ts';
 import { createVerify } from './engine/verify.ts';
 import { createTrackerWatch } from './engine/watch-tracker.ts';
-import { transitionDeadline } from './journal/commit-answer.ts';
-import { durable } from './journal/durable-actor.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
 import { mayContinue, savedSlot } from './journal/snapshots.ts';
 import { withTimeout } from './process/with-timeout.ts';
@@ -49,35 +43,57 @@ export interface System {
 
 const stopMs = 8_000;
 
-/** The only place that creates root actors. It connects the parts through their ports. */
-export const createSystem = (initial: Settings, ports: SystemPorts): System => {
-  let settings = initial;
-  const { tracker, store, workspace, results, now, log } = ports;
+/** The parts that actors run in, each after those that it needs. */
+const createParts = (settings: () => Settings, ports: SystemPorts) => {
+  const { tracker, store, selectModel, assistants, inspect, now, log } = ports;
   const journal = createJournal(store, {
     onError: (error) => log('progress could not be committed', { error }),
     onListenerError: (error) => log('a listener of the journal failed', { error }),
   });
-  const { selectModel, assistants } = ports;
-  const backends = createBackendSelector({ settings: () => settings, selectModel, assistants });
-  const agents = createAgentActors({
-    ports,
-    settings: () => settings,
-    projectRoot: initial.projectRoot,
-    backends,
-    journal,
-    findTask: async (taskId) => commands.knownTask(taskId) ?? tracker.find(taskId),
-    slots: () => slots,
-    agentRuns: () => agentRuns,
-    tellAgent: (key, event) => agentActor(key)?.send(event),
-  });
-  const { environmentOf, sandboxOf, endLeftovers, emit } = agents;
+  const root = createActorRoot(inspect === undefined ? undefined : inspectCommitted(inspect));
+  const supervisor = createSupervision({ root, input: () => capsOf(settings()), now, log });
+  const agentActor = (key: string) => supervisor.snapshot().children[key];
+  const host = createTaskHost({ root, tracker, store, journal, agentActor, now });
+  const backends = createBackendSelector({ settings, selectModel, assistants });
+  const attempts = createAttempts({ ports, settings, journal, supervisor, host, backends, agentActor });
+  const lookUp = createLookUp(tracker, host, settings, backends);
+  return { journal, root, supervisor, agentActor, host, backends, attempts, lookUp };
+};
+type Parts = ReturnType<typeof createParts>;
 
-  const inspected = ports.inspect === undefined ? {} : { inspect: inspectCommitted(ports.inspect) };
-  const agentLogic: typeof agentMachine = durable(agents.machine, {
-    now,
-    commit: ({ next, cause }) => commands.commitAgent(next, cause, agents.machine.getPersistedSnapshot(next)),
-    ...transitionDeadline,
+/** The task machine with its actors, and the commands to them. */
+const createTasks = (settings: () => Settings, ports: SystemPorts, parts: Parts) => {
+  const { tracker, store, workspace, results, now, log } = ports;
+  const { journal, root, supervisor, agentActor, host, backends, attempts, lookUp } = parts;
+  const { slots, work, agents, runs: agentRuns } = attempts;
+  const { emit, endLeftovers, sandboxOf, environmentOf } = agents;
+  const invoked = createInvokedActors();
+  const limitMs: Parameters<typeof createVerify>[0]['limitMs'] = ({ options, role }) =>
+    wallLimitMs(settings(), options, role);
+  const machine = provideTaskActors({
+    ...{ tracker, store, slots, agentRuns, invoked, results, workspace, host, lookUp, emit, endLeftovers, now },
+    choices: createRunChoices(settings, backends, now),
+    verify: createVerify({ workspace, sandboxOf, environmentOf, limitMs, emit }),
+    flush: journal.flush,
   });
+  const commands = createTaskCommands(machine, {
+    ...{ root, host, tracker, store, journal, agentActor, now, log },
+    whenEnded: async (taskId) => {
+      await invoked.whenEnded(taskId);
+      await work.whenTaskEnded(taskId);
+    },
+    returnSlot: (taskId) => supervisor.send({ type: 'slot.returned', taskId }),
+    onCrash: (taskId) => {
+      journal.discard(taskId);
+      const own = Object.keys(supervisor.snapshot().children).filter((key) => key.startsWith(`${taskId}#`));
+      for (const key of own) supervisor.send({ type: 'agent.dismissed', key: key as AttemptKey });
+    },
+  });
+  return { commands, invoked };
+};
+
+const createStart = (ports: SystemPorts, { supervisor, attempts }: Parts, commands: Tasks['commands']) => {
+  const { store, workspace, log } = ports;
   /** Runs before any waiting task gets a slot. */
   const retakeSlots = (): void => {
     for (const { taskId } of store.tasks('pending')) {
@@ -85,135 +101,50 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       if (slot !== null) supervisor.send({ type: 'slot.retaken', taskId: taskId as TaskId, ...slot });
     }
   };
-  const supervisor = createSupervision({
-    agent: agentLogic,
-    input: () => capsOf(settings),
-    inspected,
-    dropTasks: () => commands.dropAll(),
-    restore: async () => {
-      retakeSlots();
-      await commands.restore();
-    },
-    now,
-    log,
-  });
-  const queuePauses = endQueuePauses(supervisor, log);
-  supervisor.on('agent.gone', ({ key }) => agents.forget(key as AttemptKey));
-  const holdsSlot = (taskId: TaskId): boolean => savedSlot(store, taskId) !== null;
-  const agentActor = (key: string) => supervisor.snapshot().children[key];
-  const slots = createSlots(supervisor, holdsSlot);
-  const agentRuns = createAgentRuns(supervisor, (input) => {
-    const [first] = initialTransition(agents.machine, input);
-    const cause = { type: 'xstate.init', input, at: now() };
-    return commands.commitAgent(first, cause, agents.machine.getPersistedSnapshot(first));
-  });
-  const invoked = createInvokedActors();
-  const prepared = createPreparedChanges();
-
-  const slotUse = (): SlotUse => slotUseOf(supervisor.snapshot());
-  const lookUp = async (taskId: TaskId, run: RunOptions, role: Role): Promise<Finding> => {
-    const task = await commands.refresh(taskId);
-    const chosen = await backends.afterLoginCheck(run, role);
-    return {
-      exists: task !== null,
-      unmet: task?.unmet ?? [],
-      holder: task === null ? null : holderOf(task, tracker.actor),
-      ...missingFor(chosen, settings.credentialVariable),
-    };
-  };
-
-  const tasks = provideTaskActors({
-    tracker,
-    prepared,
-    store,
-    earlierAgent: (taskId, attempt) => commands.takeOverAgent(taskId, attempt),
-    slots,
-    agentRuns,
-    invoked,
-    results,
-    workspace,
-    mergeMode: () => settings.merge,
-    emit,
-    verify: createVerify({
-      workspace,
-      sandboxOf,
-      environmentOf,
-      limitMs: ({ options, role }) => wallLimitMs(settings, options, role),
-      emit,
-    }),
-    limits: (run, role) => limitsFor(settings, run, role, now()),
-    lookUp,
-    modelOf: (run, role) => {
-      const chosen = backends.now(run, role);
-      const disclaimer = chosen.backend === 'builtin' ? (chosen.model?.disclaimer ?? null) : null;
-      return { name: chosen.name, disclaimer };
-    },
-    backendOf: (run, role) => backends.now(run, role).backend,
-    refresh: (taskId) => commands.refresh(taskId),
-    contextOf: (taskId) => commands.contextOf(taskId),
-    knownTask: (taskId) => commands.knownTask(taskId),
-    priorityOf: (taskId) => commands.priorityOf(taskId),
-    notes: () => settings.notes,
-    endLeftovers,
-    flush: journal.flush,
-    now,
-  });
-  const commands: TaskCommands = createTaskCommands(tasks, {
-    tracker,
-    store,
-    journal,
-    prepared,
-    now,
-    log,
-    inspected,
-    agentActor,
-    whenEnded: async (taskId) => {
-      await invoked.whenEnded(taskId);
-      await agentRuns.whenEnded(taskId);
-    },
-    returnSlot: (taskId) => supervisor.send({ type: 'slot.returned', taskId }),
-    onCrash: (taskId) => {
-      const own = Object.keys(supervisor.snapshot().children).filter((key) => key.startsWith(`${taskId}#`));
-      for (const key of own) supervisor.send({ type: 'agent.dismissed', key: key as AttemptKey });
-    },
-  });
-
-  failDependents({
-    tracker,
-    journal,
-    policy: () => settings.onDependencyFailure,
-    failWith: commands.failWith,
-    log,
-  });
-  const watch = createTrackerWatch({ tracker, store, observe: commands.observe, log });
-
   /** Saves changes that could not be saved at the end of their attempts. */
   const sweep = async (): Promise<void> => {
     const isOver = (taskId: TaskId, attempt: number): boolean => !mayContinue(store, taskId, attempt);
     for (const work of await workspace.sweep(isOver)) log('something is left of earlier attempts', { work });
   };
+  return async (): Promise<void> => {
+    const restore = async (): Promise<void> => {
+      retakeSlots();
+      await commands.restore();
+    };
+    await supervisor.start({ agent: attempts.logic, dropTasks: commands.dropAll, restore });
+    sweep().catch((error: unknown) => log('the folders of earlier attempts could not be checked', { error }));
+  };
+};
+type Tasks = ReturnType<typeof createTasks>;
+
+/** The only place that creates root actors. It connects the parts through their ports. */
+export const createSystem = (initial: Settings, ports: SystemPorts): System => {
+  let current = initial;
+  const settings = (): Settings => current;
+  const { tracker, store, now, log } = ports;
+  const parts = createParts(settings, ports);
+  const { journal, supervisor, host, backends, attempts, lookUp } = parts;
+  const { commands, invoked } = createTasks(settings, ports, parts);
+  const start = createStart(ports, parts, commands);
+  const queuePauses = endQueuePauses(supervisor, log);
+  failDependents({ tracker, journal, policy: () => current.onDependencyFailure, failWith: commands.failWith, log });
+  const watch = createTrackerWatch({ tracker, store, observe: commands.observe, log });
+  const slotUse = (): SlotUse => slotUseOf(supervisor.snapshot());
+  const runRules = createRunRules(settings, backends, now);
 
   return {
-    service: createService({
-      tracker,
-      store,
-      commands,
-      lookUp,
-      slotUse,
-      ...createRunRules(() => settings, backends, now),
-    }),
+    service: createService({ tracker, store, commands, views: host.views, lookUp, slotUse, ...runRules }),
     journal,
     counters: store.counters,
     slotUse,
     check: supervisor.check,
-    settings: () => settings,
+    settings,
     reconfigure: (next) => {
-      settings = next;
+      current = next;
       supervisor.send({ type: 'caps.changed', ...capsOf(next) });
     },
     start: async () => {
-      await supervisor.start();
-      sweep().catch((error: unknown) => log('the folders of earlier attempts could not be checked', { error }));
+      await start();
       watch.start();
     },
     drain: async (ms) => {
@@ -226,7 +157,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       commands.stop();
       supervisor.stop();
       queuePauses.stop();
-      await Promise.all([watched, invoked.settle(stopMs), agentRuns.settle(stopMs)]);
+      await Promise.all([watched, invoked.settle(stopMs), attempts.work.settle(stopMs)]);
       try {
         await withTimeout((async () => journal.stop())(), stopMs, 'the last commit');
       } catch (error) {

@@ -47,11 +47,11 @@ const bugs: Readonly<Record<string, Planted>> = {
     file: 'src/machines/task-setup.ts',
     find: 'context.retriesLeft - 1',
     put: 'context.retriesLeft',
-    seed: 30,
+    seed: 212,
     says: /I9 attempt/,
   },
   'deadlines are forgotten at a restart': {
-    file: 'src/actors/engine/task-registry.ts',
+    file: 'src/actors/engine/start-task.ts',
     find: 'if (isPending) ports.setDeadline(taskId, deadlineAt);',
     put: '',
     seed: 26,
@@ -80,7 +80,7 @@ const bugs: Readonly<Record<string, Planted>> = {
   },
   'a cancelled agent is not waited for': {
     file: 'src/actors/engine/agent-runs.ts',
-    find: 'await withTimeout(workOf(key), longestStopMs, `the work of attempt ${attempt}`);',
+    find: 'await work.whenAttemptEnded(taskId, attempt);',
     put: '',
     seed: 18,
     says: /I6/,

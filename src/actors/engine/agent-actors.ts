@@ -20,7 +20,7 @@ import type { Journal } from '../journal/journal.ts';
 import { costOf } from '../model/price.ts';
 import { createNoSandbox } from '../sandbox/no-sandbox.ts';
 import { forAssistant, type Sandbox, withNetwork } from '../sandbox/port.ts';
-import type { AgentRuns } from './agent-runs.ts';
+import type { AttemptWork } from './attempt-work.ts';
 import type { BackendSelector } from './select-assistant.ts';
 import { networkFor, type Settings } from './settings.ts';
 import type { Slots } from './slots.ts';
@@ -33,8 +33,8 @@ export interface AgentActorOptions {
   readonly backends: BackendSelector;
   readonly journal: Journal;
   readonly findTask: (taskId: TaskId) => Promise<TrackedTask | null>;
-  readonly slots: () => Pick<Slots, 'lendSlot' | 'regainSlot'>;
-  readonly agentRuns: () => Pick<AgentRuns, 'track'>;
+  readonly slots: Pick<Slots, 'lendSlot' | 'regainSlot'>;
+  readonly work: Pick<AttemptWork, 'track'>;
   readonly tellAgent: (key: AttemptKey, event: AgentEvent) => void;
 }
 
@@ -58,12 +58,12 @@ const attemptVariable = 'ATS_ATTEMPT';
 const provideAgent = (
   turns: AgentTurns,
   delegation: Delegation,
-  { slots, agentRuns }: Pick<AgentActorOptions, 'slots' | 'agentRuns'>,
+  { slots, work: attemptWork }: Pick<AgentActorOptions, 'slots' | 'work'>,
 ) => {
   /** An attempt is over only after all its work has ended. */
   const tracked = <Output, Input extends AttemptInput>(work: (input: Input, signal: AbortSignal) => Promise<Output>) =>
     fromPromise<Output, Input>(({ input, signal }) =>
-      agentRuns().track(attemptKey(input.taskId, input.attempt), work(input, signal)),
+      attemptWork.track(attemptKey(input.taskId, input.attempt), work(input, signal)),
     );
   return agentMachine.provide({
     actors: {
@@ -74,9 +74,9 @@ const provideAgent = (
       think: tracked<Thought, ThinkInput>(turns.think),
       compact: tracked<Compacted, CompactInput>(turns.compact),
       act: tracked<Acted, ActInput>(turns.act),
-      lendSlot: fromPromise<void, Pick<AttemptInput, 'taskId'>>(({ input }) => slots().lendSlot(input.taskId)),
+      lendSlot: fromPromise<void, Pick<AttemptInput, 'taskId'>>(({ input }) => slots.lendSlot(input.taskId)),
       regainSlot: fromPromise<void, Pick<AttemptInput, 'taskId'>>(({ input, signal }) =>
-        slots().regainSlot(input.taskId, signal),
+        slots.regainSlot(input.taskId, signal),
       ),
     },
   });

@@ -1,6 +1,7 @@
 import { ServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { AttemptInput, AttemptOutcome, TaskId } from '../../machines/task.ts';
+import type { TaskContext } from '../../machines/task-context.ts';
 import type { EndLabel } from '../../machines/task-selectors.ts';
 import { type AttemptEnd, describeEnd, describeWork } from '../files/results.ts';
 import { conflictsOf } from '../journal/snapshots.ts';
@@ -39,7 +40,7 @@ export const asDiskProblem = (error: unknown): never => {
   );
 };
 
-type EndedTask = NonNullable<ReturnType<TaskActorPorts['contextOf']>>;
+type EndedTask = Pick<TaskContext, 'failure' | 'reason'>;
 
 /** Null when the attempt needs no report. */
 const reportedEnd = ({ failure, reason }: EndedTask, label: EndLabel): AttemptEnd | null => {
@@ -65,44 +66,37 @@ export interface AttemptEnds {
 }
 
 const createFence =
-  (ports: TaskActorPorts): AttemptEnds['fenceOf'] =>
+  ({ host: { views } }: TaskActorPorts): AttemptEnds['fenceOf'] =>
   ({ taskId, attempt }, signal) =>
   () => {
     signal.throwIfAborted();
-    const live_attempt = ports.contextOf(taskId)?.attempt ?? attempt;
+    const live_attempt = views.contextOf(taskId)?.attempt ?? attempt;
     if (live_attempt > attempt) throw new ServiceError('stale_attempt', { task_id: taskId, attempt, live_attempt });
   };
 
-export const createAttemptEnds = (ports: TaskActorPorts): AttemptEnds => {
-  const { tracker, store, results } = ports;
-
-  const fenceOf = createFence(ports);
-
-  const commitProgress = async (): Promise<void> => {
-    try {
-      await ports.flush();
-    } catch (error) {
-      asDiskProblem(error);
-    }
-  };
-
-  const writeReport: AttemptEnds['writeReport'] = async (report, signal) => {
+const createReports = (
+  ports: TaskActorPorts,
+  { fenceOf, commitProgress }: Pick<AttemptEnds, 'fenceOf' | 'commitProgress'>,
+): AttemptEnds['writeReport'] => {
+  const { tracker, store, results, host, choices } = ports;
+  const { views } = host;
+  return async (report, signal) => {
     const { taskId, attempt, role, options, outcome, end } = report;
     // The tracker may lack the task for a while: its file may come from another git branch.
-    const task = (await ports.refresh(taskId).catch(() => null)) ?? ports.knownTask(taskId);
+    const task = (await host.refresh(taskId).catch(() => null)) ?? views.knownTask(taskId);
     if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
     signal.throwIfAborted();
     await commitProgress();
     const work = await ports.workspace.save({ taskId, attempt, role, options }, task.title, end.status === 'complete');
     signal.throwIfAborted();
-    const model = ports.modelOf(options, role);
+    const model = choices.modelOf(options, role);
     await results.write({
       task,
       attempt,
       role,
       model: model.name,
       disclaimer: model.disclaimer,
-      startedAt: ports.contextOf(taskId)?.startedAt ?? ports.now(),
+      startedAt: views.contextOf(taskId)?.startedAt ?? ports.now(),
       endedAt: ports.now(),
       outcome,
       end,
@@ -110,10 +104,22 @@ export const createAttemptEnds = (ports: TaskActorPorts): AttemptEnds => {
       work,
       conflicts: conflictsOf(store, taskId, attempt),
     });
-    if (ports.notes()) await tracker.note(taskId, trackerComment(report), fenceOf(report, signal)).catch(() => {});
+    if (choices.notes()) await tracker.note(taskId, trackerComment(report), fenceOf(report, signal)).catch(() => {});
     return work;
   };
+};
 
+export const createAttemptEnds = (ports: TaskActorPorts): AttemptEnds => {
+  const { views } = ports.host;
+  const fenceOf = createFence(ports);
+  const commitProgress = async (): Promise<void> => {
+    try {
+      await ports.flush();
+    } catch (error) {
+      asDiskProblem(error);
+    }
+  };
+  const writeReport = createReports(ports, { fenceOf, commitProgress });
   const logSavedWork: AttemptEnds['logSavedWork'] = async (attempt, saved) => {
     if (saved !== null) {
       const { notes: _, ...work } = saved;
@@ -129,21 +135,20 @@ export const createAttemptEnds = (ports: TaskActorPorts): AttemptEnds => {
     logSavedWork,
     writeReport,
     keepWork: async (taskId, attempt) => {
-      const context = ports.contextOf(taskId);
+      const context = views.contextOf(taskId);
       if (context?.role == null || attempt === 0) return;
       const { role, options } = context;
       try {
-        const title = ports.knownTask(taskId)?.title ?? taskId;
+        const title = views.knownTask(taskId)?.title ?? taskId;
         const work = await ports.workspace.save({ taskId, attempt, role, options }, title, false);
         await logSavedWork({ taskId, attempt }, work);
       } catch (error) {
-        const why = messageOf(error);
-        const message = `what was changed stays in its folder: ${why}`;
+        const message = `what was changed stays in its folder: ${messageOf(error)}`;
         ports.emit({ taskId, attempt }, 'log', { level: 'warn', message });
       }
     },
     reportEnd: async (taskId, attempt, label, signal) => {
-      const context = ports.contextOf(taskId);
+      const context = views.contextOf(taskId);
       if (context?.role == null || attempt === 0) return;
       const { role, options, outcome } = context;
       const end = reportedEnd(context, label);

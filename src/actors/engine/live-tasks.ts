@@ -32,6 +32,10 @@ export interface LiveTasks {
   removeIfIdle(taskId: TaskId, task: LiveTask): void;
   /** @returns ends the use */
   beginUse(taskId: TaskId): () => void;
+  /** Stops an actor whose state could not be committed; it is restored from the state before. */
+  discard(taskId: TaskId, task: LiveTask, error: unknown): void;
+  /** Names who restores it. */
+  onDiscard(listener: LiveTasks['discard']): void;
   /** Stops all; `fault` is the answer for those who still wait. */
   dropAll(fault: Error): void;
 }
@@ -39,6 +43,7 @@ export interface LiveTasks {
 export const createLiveTasks = (stopActor: (actor: LiveTask['actor']) => void): LiveTasks => {
   const live = new Map<TaskId, LiveTask>();
   const uses = new Map<TaskId, number>();
+  let discarded: LiveTasks['discard'] = () => {};
 
   const removeIfIdle = (taskId: TaskId, task: LiveTask): void => {
     if (live.get(taskId) !== task || uses.has(taskId) || task.committing !== null) return;
@@ -62,6 +67,14 @@ export const createLiveTasks = (stopActor: (actor: LiveTask['actor']) => void): 
         const task = live.get(taskId);
         if (task !== undefined) removeIfIdle(taskId, task);
       };
+    },
+    discard: (taskId, task, error) => {
+      if (live.get(taskId) !== task) return;
+      discarded(taskId, task, error);
+      stopActor(task.actor);
+    },
+    onDiscard: (listener) => {
+      discarded = listener;
     },
     dropAll: (fault) => {
       const all = [...live.values()];

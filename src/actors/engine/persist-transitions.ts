@@ -10,7 +10,7 @@ import type { RestingViews } from '../journal/snapshots.ts';
 import { type TaskView, toView } from '../journal/task-view.ts';
 import { previousViewOf } from '../journal/transition-frames.ts';
 import type { Change, CommitAnswer } from '../store/port.ts';
-import type { LiveTask } from './live-tasks.ts';
+import type { LiveTask, LiveTasks } from './live-tasks.ts';
 import type { PreparedChanges } from './prepared-changes.ts';
 import { agentOfAttempt } from './task-views.ts';
 
@@ -27,10 +27,8 @@ export interface RecorderPorts {
   readonly journal: Journal;
   readonly prepared: PreparedChanges;
   readonly resting: RestingViews;
-  readonly live: (taskId: TaskId) => LiveTask | null;
+  readonly live: Pick<LiveTasks, 'get' | 'discard'>;
   readonly setDeadline: (key: string, at: number | null) => void;
-  /** Stops a task whose gathered state lost the race. */
-  readonly discard: (taskId: TaskId, task: LiveTask, error: unknown) => void;
   readonly now: () => number;
 }
 
@@ -61,15 +59,15 @@ const onceOk = (answer: Answer, apply: () => void): Answer => {
 };
 
 export const createTransitionRecorder = (ports: RecorderPorts): TransitionRecorder => {
-  const { journal, resting, setDeadline, now } = ports;
+  const { journal, resting, live, setDeadline, now } = ports;
   const requireLive = (taskId: TaskId): LiveTask => {
-    const task = ports.live(taskId);
+    const task = live.get(taskId);
     if (task === null) throw new Error(`task ${taskId} changed, but its actor is not registered`);
     return task;
   };
   /** A task that was given up while its turn came commits nothing more. */
   const requireSame = (taskId: TaskId, task: LiveTask): void => {
-    if (ports.live(taskId) !== task) throw task.fault ?? staleCommit();
+    if (live.get(taskId) !== task) throw task.fault ?? staleCommit();
   };
   const show = (taskId: TaskId, task: LiveTask, after: TaskView): void => {
     resting.forget(taskId);
@@ -98,7 +96,7 @@ export const createTransitionRecorder = (ports: RecorderPorts): TransitionRecord
     };
     // A quiet state has no effects, and no caller gets an answer before it is committed.
     if (!next.hasTag('quiet')) return onceOk(journal.commit(change), apply);
-    journal.gather(change, () => ports.discard(taskId, task, staleCommit()));
+    journal.gather(change, () => live.discard(taskId, task, staleCommit()));
     apply();
     return 'ok';
   };

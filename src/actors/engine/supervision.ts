@@ -1,4 +1,4 @@
-import { createActor, type InspectionEvent, type SnapshotFrom, waitFor } from 'xstate';
+import { createActor, type SnapshotFrom, waitFor } from 'xstate';
 import type { agentMachine } from '../../machines/agent-machine.ts';
 import {
   atWork,
@@ -8,6 +8,7 @@ import {
 } from '../../machines/supervisor-context.ts';
 import { supervisorMachine } from '../../machines/supervisor-machine.ts';
 import { endsWithChildren } from '../journal/end-children.ts';
+import type { ActorRoot } from './actor-system.ts';
 
 export type SupervisorSnapshot = SnapshotFrom<typeof supervisorMachine>;
 type FactOf<Type> = Extract<SupervisorFact, { type: Type }>;
@@ -18,20 +19,23 @@ export interface Supervision {
   on<Type extends SupervisorFact['type']>(type: Type, listener: (fact: FactOf<Type>) => void): void;
   snapshot(): SupervisorSnapshot;
   check(): { readonly ok: boolean; readonly detail: string };
-  start(): Promise<void>;
+  start(work: SupervisedWork): Promise<void>;
   drain(): void;
   whenIdle(ms: number): Promise<void>;
   stop(): void;
 }
 
-export interface SupervisionPorts {
+export interface SupervisedWork {
   readonly agent: typeof agentMachine;
-  readonly input: () => SupervisorInput;
-  readonly inspected: { readonly inspect?: (event: InspectionEvent) => void };
   /** Stops every task actor. @throws when gathered changes cannot be committed */
   readonly dropTasks: () => Promise<void>;
   /** Retakes the committed slots, then restores the tasks. */
   readonly restore: () => Promise<void>;
+}
+
+export interface SupervisionPorts {
+  readonly root: ActorRoot;
+  readonly input: () => SupervisorInput;
   readonly now: () => number;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
@@ -62,7 +66,8 @@ const onlyFor =
   };
 
 export const createSupervision = (ports: SupervisionPorts): Supervision => {
-  const logic = endsWithChildren(supervisorMachine.provide({ actors: { agent: ports.agent } }));
+  const { root } = ports;
+  let work: SupervisedWork | null = null;
   const listeners: ((fact: SupervisorFact) => void)[] = [];
   let problem: string | null = null;
   const nextPauseMs = createRestartPauses(ports.now);
@@ -72,7 +77,9 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
   let recovering: Promise<void> = Promise.resolve();
 
   const create = () => {
-    const next = createActor(logic, { input: ports.input(), ...ports.inspected });
+    const logic = work === null ? supervisorMachine : supervisorMachine.provide({ actors: { agent: work.agent } });
+    const options = { id: 'supervisor', parent: root.parent, input: ports.input() };
+    const next = createActor(endsWithChildren(logic), options);
     next.on('*', (fact) => {
       for (const listener of listeners) listener(fact);
     });
@@ -93,26 +100,27 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
 
   /** As in a new process: only committed state counts. */
   const replaceActor = async (): Promise<void> => {
-    if (isStopped) return;
+    if (isStopped || work === null) return;
     try {
-      actor.stop();
+      root.stop(actor);
       actor = create();
       actor.start();
-      await ports.dropTasks();
-      await restoreTasks();
+      await work.dropTasks();
+      await restoreTasks(work);
     } catch (error) {
       replaceLater('the tasks could not be taken up', error);
     }
   };
 
-  const restoreTasks = async (): Promise<void> => {
+  const restoreTasks = async ({ restore }: SupervisedWork): Promise<void> => {
     const own = actor;
     if (isDraining) send({ type: 'drain' });
-    await ports.restore();
+    await restore();
     send({ type: 'queue.opened' });
     if (own === actor && own.getSnapshot().status === 'active') problem = null;
   };
 
+  // Not started: it says what is there before the start.
   let actor = create();
   /** A failed supervisor gets no events: its successor starts from committed state. */
   const send = (event: SupervisorEvent): void => {
@@ -124,9 +132,11 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
     on: (type, listener) => void listeners.push(onlyFor(type, listener)),
     snapshot: () => actor.getSnapshot(),
     check: () => ({ ok: problem === null, detail: problem ?? 'slots are given' }),
-    start: async () => {
+    start: async (given) => {
+      work = given;
+      actor = create();
       actor.start();
-      await restoreTasks();
+      await restoreTasks(given);
     },
     drain: () => {
       isDraining = true;
@@ -136,7 +146,7 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
     stop: () => {
       isStopped = true;
       clearTimeout(timer);
-      actor.stop();
+      root.stop(actor);
     },
   };
 };

@@ -20,7 +20,7 @@ type Prepare = (change: StatusChange, fence: Fence) => Promise<Verdict>;
 
 /** Tells the tracker of a change, or keeps it for the commit of the transition that follows. */
 const preparing =
-  ({ tracker, prepared, flush, refresh }: TaskActorPorts): Prepare =>
+  ({ tracker, host: { prepared, refresh }, flush }: TaskActorPorts): Prepare =>
   async (change, fence) => {
     const committed = async (): Promise<void> => {
       await flush();
@@ -31,14 +31,14 @@ const preparing =
     return prepared.keep(answer);
   };
 
-const provideSlotActors = (machine: TaskMachine, { invoked, slots, priorityOf }: TaskActorPorts): TaskMachine =>
+const provideSlotActors = (machine: TaskMachine, { invoked, slots, host }: TaskActorPorts): TaskMachine =>
   machine.provide({
     actors: {
       requestSlot: invoked.actor((input, signal) =>
-        slots.requestSlot({ ...input, priority: priorityOf(input.taskId) }, signal),
+        slots.requestSlot({ ...input, priority: host.views.priorityOf(input.taskId) }, signal),
       ),
       waitForSlot: invoked.actor((input, signal) =>
-        slots.waitForSlot({ ...input, priority: priorityOf(input.taskId), admitted: true }, signal),
+        slots.waitForSlot({ ...input, priority: host.views.priorityOf(input.taskId), admitted: true }, signal),
       ),
       holdSlot: invoked.actor(({ taskId, role }, signal) => slots.holdSlot(taskId, role, signal)),
     },
@@ -50,10 +50,10 @@ const provideAttemptActors = (machine: TaskMachine, ports: TaskActorPorts, ends:
     actors: {
       runAttempt: invoked.actor(async ({ feedback, ...input }, signal) => {
         const { taskId, attempt, role, options } = input;
-        const limits = ports.limits(options, role);
-        const earlier = await ports.earlierAgent(taskId, attempt);
+        const limits = ports.choices.limits(options, role);
+        const earlier = await ports.host.takeOverAgent(taskId, attempt);
         if (earlier === null)
-          return agentRuns.run({ ...input, backend: ports.backendOf(options, role), limits }, signal);
+          return agentRuns.run({ ...input, backend: ports.choices.backendOf(options, role), limits }, signal);
         const found = resumeFrom(earlier, feedback);
         if ('outcome' in found) return found.outcome;
         return agentRuns.run({ ...input, limits, resume: found.resume }, signal);
@@ -62,12 +62,12 @@ const provideAttemptActors = (machine: TaskMachine, ports: TaskActorPorts, ends:
       recordResults: invoked.actor(async (input, signal) => {
         const work = await ends.writeReport({ ...input, end: { status: 'complete' } }, signal).catch(asDiskProblem);
         await ends.logSavedWork(input, work);
-        return { toMerge: work !== null && ports.mergeMode() !== 'none' };
+        return { toMerge: work !== null && ports.choices.mergeMode() !== 'none' };
       }),
       mergeWork: invoked.actor(async (input, signal) => {
         const { taskId, attempt } = input;
-        const title = ports.knownTask(taskId)?.title ?? taskId;
-        const merged = await workspace.merge(taskId, attempt, ports.mergeMode(), title, signal);
+        const title = ports.host.views.knownTask(taskId)?.title ?? taskId;
+        const merged = await workspace.merge(taskId, attempt, ports.choices.mergeMode(), title, signal);
         if (merged.status === 'nothing') return;
         const isMerged = merged.status === 'merged';
         const message = isMerged ? `merged into ${merged.into}` : `not merged: ${merged.why}`;

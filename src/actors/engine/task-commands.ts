@@ -1,7 +1,6 @@
-import { type AnyActorRef, type EventObject, waitFor } from 'xstate';
+import { type AnyActorRef, waitFor } from 'xstate';
 import type { Response } from '../../machines/agent-context.ts';
 import type { AgentSnapshot } from '../../machines/agent-machine.ts';
-import { hasTime } from '../../machines/agent-selectors.ts';
 import { isServiceError, ServiceError } from '../../machines/errors.ts';
 import { refuses, refusesResponse } from '../../machines/refusals.ts';
 import { attemptKey, type TaskId } from '../../machines/task.ts';
@@ -12,27 +11,29 @@ import { transitionDeadline } from '../journal/commit-answer.ts';
 import { durable } from '../journal/durable-actor.ts';
 import type { Journal } from '../journal/journal.ts';
 import { ActorEndedError, sendRequest } from '../journal/requests.ts';
-import { createRestingViews, observationOf, willAskAgain } from '../journal/snapshots.ts';
+import { observationOf, willAskAgain } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
-import { type CommitAnswer, type SavedActor, StoreError } from '../store/port.ts';
-import { createTimerWheel, type TimerWheel } from './deadlines.ts';
+import { StoreError } from '../store/port.ts';
+import type { Tracker } from '../tracker/port.ts';
+import type { ActorRoot } from './actor-system.ts';
 import type { LiveTask } from './live-tasks.ts';
-import { createTransitionRecorder } from './persist-transitions.ts';
-import type { PreparedChanges } from './prepared-changes.ts';
 import { compareWithJournals, restoreTasks } from './restore-tasks.ts';
+import type { TaskHost } from './task-host.ts';
 import { createTaskRegistry, type TaskRegistry, type TaskRegistryPorts } from './task-registry.ts';
-import { agentOfAttempt, createTaskViews, type TaskViews } from './task-views.ts';
 import { createObserver } from './tracker-sync.ts';
 
-export interface TaskCommandPorts extends Omit<TaskRegistryPorts, 'setDeadline' | 'observation'> {
+export interface TaskCommandPorts
+  extends Omit<TaskRegistryPorts, 'root' | 'live' | 'setDeadline' | 'observation' | 'tracker'> {
+  readonly root: ActorRoot;
+  readonly host: TaskHost;
+  readonly tracker: Tracker;
   readonly journal: Journal;
-  readonly prepared: PreparedChanges;
   /** The actor of an agent, if it is alive. */
   readonly agentActor: (key: string) => AnyActorRef | undefined;
 }
 
 /** Commands to task actors. Their states decide; every transition is committed before its effects. */
-export interface TaskCommands extends TaskViews {
+export interface TaskCommands {
   /** @throws task_not_found, already_running, event_not_allowed, or the refusal of the chart */
   ask(taskId: TaskId, command: TaskCommand, requestId?: string): Promise<TaskView>;
   /** Gives a person's answer to the live attempt. @throws event_not_allowed, stale_attempt, invalid_params */
@@ -45,12 +46,8 @@ export interface TaskCommands extends TaskViews {
    * @returns false when the task is at work and must be observed again
    */
   observe(seen: TrackedTask): Promise<boolean>;
-  refresh(taskId: TaskId): Promise<TrackedTask | null>;
   /** Starts the actors of all pending tasks. */
   restore(): Promise<void>;
-  commitAgent(next: AgentSnapshot, cause: EventObject, persisted: unknown): CommitAnswer | Promise<CommitAnswer>;
-  /** The saved agent of an attempt, for a new actor. */
-  takeOverAgent(taskId: TaskId, attempt: number): Promise<SavedActor | null>;
   /** Stops every task actor; `restore` starts them again. @throws when gathered changes cannot be committed */
   dropAll(): Promise<void>;
   stop(): void;
@@ -75,33 +72,19 @@ const answerOf = async (actor: LiveTask['actor']): Promise<TaskSnapshot> => {
   return snapshot;
 };
 
-/** Deadlines of tasks and agents by key. The task ends an attempt at its limit only when the agent did not. */
-const createDeadlines = (
-  { now, agentActor }: TaskCommandPorts,
-  live: (taskId: TaskId) => LiveTask | null,
-): TimerWheel =>
-  createTimerWheel(now, (key) => {
-    const at = now();
-    if (key.includes('#')) return agentActor(key)?.send({ type: 'DEADLINE', at });
-    const task = live(key as TaskId);
-    if (task === null) return;
-    const agent = agentOfAttempt(task, task.actor.getSnapshot().context.attempt);
-    task.actor.send({ type: 'DEADLINE', at, agentHasTime: agent !== null && hasTime(agent, at) });
-  });
-
 const createAsk =
-  ({ journal, now }: TaskCommandPorts, registry: TaskRegistry, views: TaskViews): TaskCommands['ask'] =>
+  ({ host: { live, views }, journal, now }: TaskCommandPorts, registry: TaskRegistry): TaskCommands['ask'] =>
   async (taskId, command, requestId) => {
     /** Commits before the answer. When that fails, the actor is restored from the state before. */
     const commitGathered = async (task: LiveTask): Promise<void> => {
       const requireSame = (): void => {
-        if (registry.get(taskId) !== task) throw task.fault;
+        if (live.get(taskId) !== task) throw task.fault;
       };
       requireSame();
       try {
         await journal.flush();
       } catch (error) {
-        registry.discard(taskId, task, error);
+        live.discard(taskId, task, error);
         throw error;
       }
       requireSame();
@@ -129,14 +112,12 @@ const createAsk =
   };
 
 const createRespond = (
-  { store, now, agentActor }: TaskCommandPorts,
-  registry: TaskRegistry,
-  views: TaskViews,
+  { host: { live, views }, store, now, agentActor }: TaskCommandPorts,
   isRestored: () => boolean,
 ): TaskCommands['respond'] => {
   /** True while a question of an earlier server exists and its agent is not restored yet. */
   const isAgentComing = (taskId: TaskId): boolean => {
-    const task = registry.get(taskId);
+    const task = live.get(taskId);
     if (task === null) return !isRestored() && store.actor(taskId)?.pending === true;
     if (task.agent === null || !task.actor.getSnapshot().hasTag('live')) return false;
     return task.running === null ? task.agent.tags.has('awaiting') : willAskAgain(task.agent);
@@ -147,7 +128,7 @@ const createRespond = (
   };
   return async (taskId, attempt, response) => {
     await waitForAgent(taskId);
-    const task = registry.get(taskId);
+    const task = live.get(taskId);
     const event = { ...response, at: now() };
     const requireAllowed = (agent: AgentSnapshot | null): void => {
       const refusal = refusesResponse(views.snapshotOf(taskId), agent, attempt, event);
@@ -164,22 +145,29 @@ const createRespond = (
   };
 };
 
+const createRestore = (
+  { store, tracker, log }: TaskCommandPorts,
+  registry: TaskRegistry,
+  isStopped: () => boolean,
+): { readonly run: () => Promise<void>; readonly isDone: () => boolean } => {
+  let isDone = false;
+  return {
+    isDone: () => isDone,
+    run: async () => {
+      isDone = false;
+      const ids = await restoreTasks({ store, tracker }, registry);
+      isDone = true;
+      compareWithJournals(store, ids, log, isStopped).catch((error: unknown) =>
+        log('the journals could not be compared with the saved states', { error }),
+      );
+    },
+  };
+};
+
+/** `machine` has all its actors. */
 export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts): TaskCommands => {
-  const { tracker, store, journal, now } = ports;
-  const resting = createRestingViews(store);
-  let restored = false;
-  let stopped = false;
-  const live = (taskId: TaskId): LiveTask | null => registry.get(taskId);
-  const deadlines = createDeadlines(ports, live);
-  const recorder = createTransitionRecorder({
-    journal,
-    prepared: ports.prepared,
-    resting,
-    live,
-    setDeadline: deadlines.set,
-    discard: (taskId, task, error) => registry.discard(taskId, task, error),
-    now,
-  });
+  const { host, tracker, store, journal, now } = ports;
+  const { live, resting, deadlines, recorder } = host;
   const logic: TaskMachine = durable(machine, {
     now,
     commit: (transition) => recorder.task(transition, machine.getPersistedSnapshot(transition.next)),
@@ -187,19 +175,16 @@ export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts
   });
   const registry = createTaskRegistry(logic, {
     ...ports,
-    onCrash: (taskId) => {
-      journal.discard(taskId);
-      ports.onCrash(taskId);
-    },
+    live,
     setDeadline: deadlines.set,
     observation: (tracked) => observationOf(tracked, now()),
   });
-  const views = createTaskViews({ store, now, resting, live });
+  let stopped = false;
+  const restore = createRestore(ports, registry, () => stopped);
 
   return {
-    ...views,
-    ask: createAsk(ports, registry, views),
-    respond: createRespond(ports, registry, views, () => restored),
+    ask: createAsk(ports, registry),
+    respond: createRespond(ports, restore.isDone),
     failWith: (taskId, dependency, why) =>
       registry.use(taskId, async ({ actor }) => {
         if (actor.getSnapshot().hasTag('pending')) return;
@@ -211,32 +196,12 @@ export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts
       journal,
       now,
       resting,
-      live,
-      isPending: (taskId) => live(taskId)?.actor.getSnapshot().hasTag('pending') === true,
+      live: live.get,
+      isPending: (taskId) => live.get(taskId)?.actor.getSnapshot().hasTag('pending') === true,
       isStarting: registry.isStarting,
       startActor: (taskId) => registry.use(taskId, async () => {}),
     }),
-    refresh: async (taskId) => {
-      const tracked = await tracker.find(taskId);
-      const task = live(taskId);
-      if (tracked !== null && task !== null) task.tracked = tracked;
-      return tracked;
-    },
-    restore: async () => {
-      restored = false;
-      const ids = await restoreTasks({ store, tracker }, registry);
-      restored = true;
-      compareWithJournals(store, ids, ports.log, () => stopped).catch((error: unknown) =>
-        ports.log('the journals could not be compared with the saved states', { error }),
-      );
-    },
-    commitAgent: recorder.agent,
-    takeOverAgent: async (taskId, attempt) => {
-      const saved = await store.takeOver(attemptKey(taskId, attempt));
-      const task = live(taskId);
-      if (task !== null) task.agentRevision = saved?.revision ?? 0;
-      return saved;
-    },
+    restore: restore.run,
     dropAll: async () => {
       await journal.flush();
       registry.dropAll();

@@ -10,6 +10,7 @@ import { type Explanation, explain, type SlotUse } from './explain.ts';
 import type { TaskCommands } from './task-commands.ts';
 import { requireId } from './task-id.ts';
 import { createTaskQueries, type TaskQueries } from './task-queries.ts';
+import type { TaskViews } from './task-views.ts';
 
 /** Operations behind HTTP and JSON-RPC. They reject with `ServiceError` only. */
 export interface TaskService extends TaskQueries {
@@ -31,26 +32,27 @@ export interface TaskService extends TaskQueries {
 export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'> {
   readonly tracker: TrackerInfo & TrackerReads & TrackerWrites;
   readonly commands: TaskCommands;
+  readonly views: TaskViews;
   readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
   readonly slotUse: () => SlotUse;
 }
 
 export const createService = (ports: ServicePorts): TaskService => {
-  const { tracker, store, commands, requirePrice, requireNetwork, optionsFor } = ports;
-  const queries = createTaskQueries({ tracker, store, viewOf: commands.viewOf, knownTask: commands.knownTask });
+  const { tracker, store, commands, views, requirePrice, requireNetwork, optionsFor } = ports;
+  const queries = createTaskQueries({ tracker, store, viewOf: views.viewOf, knownTask: views.knownTask });
 
   /** `bd-a1 (failed: no disk)` */
   const statusPhrase = async (id: TaskId): Promise<string> => {
     const tracked = await tracker.find(id);
     if (tracked === null) return `${id} (which does not exist)`;
-    const { status, error } = commands.viewOf(tracked);
+    const { status, error } = views.viewOf(tracked);
     return `${id} (${status}${error === undefined ? '' : `: ${error.message}`})`;
   };
 
   /** @throws tracker_conflict for a task that somebody else holds and no attempt of ours works on */
   const requireNotElsewhere = async (taskId: TaskId): Promise<void> => {
     const tracked = await tracker.find(taskId).catch(() => null);
-    if (tracked === null || tracked.status === 'closed' || commands.snapshotOf(taskId).hasTag('pending')) return;
+    if (tracked === null || tracked.status === 'closed' || views.snapshotOf(taskId).hasTag('pending')) return;
     const holder = holderOf(tracked, tracker.actor);
     if (holder !== null) throw new ServiceError('tracker_conflict', { task_id: taskId, holder });
   };
@@ -62,7 +64,7 @@ export const createService = (ports: ServicePorts): TaskService => {
       const { task_id, awaiting } = await queries.status(taskId);
       const id = requireId(task_id);
       const tracked = await tracker.find(id).catch(() => null);
-      const snapshot = commands.snapshotOf(id, tracked);
+      const snapshot = views.snapshotOf(id, tracked);
       const { options, role, attempt } = snapshot.context;
       const finding = await ports.lookUp(id, options, role ?? 'engineer');
       const blockers = await Promise.all(finding.unmet.map(statusPhrase));
@@ -82,7 +84,7 @@ export const createService = (ports: ServicePorts): TaskService => {
     },
     retry: async (taskId, role, options, reason) => {
       const id = requireId(taskId);
-      const last = commands.snapshotOf(id).context;
+      const last = views.snapshotOf(id).context;
       const next = role ?? last.role;
       // The configuration may have changed since the last attempt.
       requireNetwork(options ?? {});

@@ -1,0 +1,73 @@
+import { type AnyActorRef, initialTransition } from 'xstate';
+import type { agentMachine } from '../../machines/agent-machine.ts';
+import type { AttemptKey, TaskId } from '../../machines/task.ts';
+import { transitionDeadline } from '../journal/commit-answer.ts';
+import { durable } from '../journal/durable-actor.ts';
+import type { Journal } from '../journal/journal.ts';
+import { savedSlot } from '../journal/snapshots.ts';
+import { type AgentActors, createAgentActors } from './agent-actors.ts';
+import { type AgentRuns, createAgentRuns } from './agent-runs.ts';
+import { type AttemptWork, createAttemptWork } from './attempt-work.ts';
+import type { BackendSelector } from './select-assistant.ts';
+import type { Settings } from './settings.ts';
+import { createSlots, type Slots } from './slots.ts';
+import type { Supervision } from './supervision.ts';
+import type { SystemPorts } from './system-ports.ts';
+import type { TaskHost } from './task-host.ts';
+
+export interface AttemptsPorts {
+  readonly ports: SystemPorts;
+  readonly settings: () => Settings;
+  readonly journal: Journal;
+  readonly supervisor: Supervision;
+  readonly host: TaskHost;
+  readonly backends: BackendSelector;
+  /** The actor of an agent, if it is alive. */
+  readonly agentActor: (key: string) => AnyActorRef | undefined;
+}
+
+/** All that attempts run in: slots, agents and their work. */
+export interface Attempts {
+  readonly slots: Slots;
+  readonly work: AttemptWork;
+  readonly agents: AgentActors;
+  /** The agent machine whose transitions are committed. */
+  readonly logic: typeof agentMachine;
+  readonly runs: AgentRuns;
+}
+
+export const createAttempts = (given: AttemptsPorts): Attempts => {
+  const { ports, settings, journal, supervisor, host, backends, agentActor } = given;
+  const { tracker, store, now } = ports;
+  const { views, recorder } = host;
+  const slots = createSlots(supervisor, (taskId: TaskId) => savedSlot(store, taskId) !== null);
+  const work = createAttemptWork();
+  const agents = createAgentActors({
+    ports,
+    settings,
+    projectRoot: settings().projectRoot,
+    backends,
+    journal,
+    findTask: async (taskId) => views.knownTask(taskId) ?? tracker.find(taskId),
+    slots,
+    work,
+    tellAgent: (key, event) => agentActor(key)?.send(event),
+  });
+  const { machine } = agents;
+  supervisor.on('agent.gone', ({ key }) => agents.forget(key as AttemptKey));
+  return {
+    slots,
+    work,
+    agents,
+    logic: durable(machine, {
+      now,
+      commit: ({ next, cause }) => recorder.agent(next, cause, machine.getPersistedSnapshot(next)),
+      ...transitionDeadline,
+    }),
+    runs: createAgentRuns(supervisor, work, (input) => {
+      const [first] = initialTransition(machine, input);
+      const cause = { type: 'xstate.init', input, at: now() };
+      return recorder.agent(first, cause, machine.getPersistedSnapshot(first));
+    }),
+  };
+};

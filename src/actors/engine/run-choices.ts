@@ -1,0 +1,43 @@
+import type { Finding, Role, RunOptions, TaskId } from '../../machines/task.ts';
+import { holderOf } from '../../machines/tracked-task.ts';
+import type { Tracker } from '../tracker/port.ts';
+import { missingFor } from './backend-choice.ts';
+import type { BackendSelector } from './select-assistant.ts';
+import { limitsFor, type Settings } from './settings.ts';
+import type { RunChoices } from './task-actor-ports.ts';
+import type { TaskHost } from './task-host.ts';
+
+export const createRunChoices = (
+  settings: () => Settings,
+  backends: Pick<BackendSelector, 'now'>,
+  now: () => number,
+): RunChoices => ({
+  limits: (run, role) => limitsFor(settings(), run, role, now()),
+  backendOf: (run, role) => backends.now(run, role).backend,
+  modelOf: (run, role) => {
+    const chosen = backends.now(run, role);
+    const disclaimer = chosen.backend === 'builtin' ? (chosen.model?.disclaimer ?? null) : null;
+    return { name: chosen.name, disclaimer };
+  },
+  mergeMode: () => settings().merge,
+  notes: () => settings().notes,
+});
+
+/** Looks up what the guards of a run ask for. */
+export const createLookUp =
+  (
+    { actor }: Pick<Tracker, 'actor'>,
+    { refresh }: Pick<TaskHost, 'refresh'>,
+    settings: () => Settings,
+    backends: Pick<BackendSelector, 'afterLoginCheck'>,
+  ) =>
+  async (taskId: TaskId, run: RunOptions, role: Role): Promise<Finding> => {
+    const task = await refresh(taskId);
+    const chosen = await backends.afterLoginCheck(run, role);
+    return {
+      exists: task !== null,
+      unmet: task?.unmet ?? [],
+      holder: task === null ? null : holderOf(task, actor),
+      ...missingFor(chosen, settings().credentialVariable),
+    };
+  };

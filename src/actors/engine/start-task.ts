@@ -1,0 +1,105 @@
+import { createActor } from 'xstate';
+import { ServiceError } from '../../machines/errors.ts';
+import { messageOf } from '../../machines/message-of.ts';
+import type { TaskId } from '../../machines/task.ts';
+import type { TaskEvent } from '../../machines/task-context.ts';
+import type { TaskMachine } from '../../machines/task-machine.ts';
+import type { TrackedTask } from '../../machines/tracked-task.ts';
+import { persistedSnapshot, readSaved } from '../journal/snapshots.ts';
+import { shownIn, trackedFromView } from '../journal/transition-frames.ts';
+import type { Store } from '../store/port.ts';
+import type { Tracker } from '../tracker/port.ts';
+import type { ActorRoot } from './actor-system.ts';
+import type { LiveTask, LiveTasks } from './live-tasks.ts';
+
+export interface TaskStartPorts {
+  readonly root: ActorRoot;
+  readonly live: LiveTasks;
+  readonly tracker: Pick<Tracker, 'find' | 'actor'>;
+  readonly store: Store;
+  /** Waits until the work of earlier actors of the task has ended. @throws when that takes too long */
+  readonly whenEnded: (taskId: TaskId) => Promise<void>;
+  /** Gives back the slot of a task that has no live attempt after its actor failed. */
+  readonly returnSlot: (taskId: TaskId) => void;
+  readonly setDeadline: (taskId: TaskId, at: number | null) => void;
+  /** First event of an actor that starts at rest. */
+  readonly observation: (tracked: TrackedTask) => TaskEvent;
+}
+
+/** Of an actor that is about to start. */
+export interface TaskStartHooks {
+  readonly requireRunning: () => void;
+  readonly crashed: LiveTasks['discard'];
+}
+
+export const lastShownOf = ({ store, tracker }: TaskStartPorts, taskId: TaskId): TrackedTask | null => {
+  const latest = store.latest(taskId, 'snapshot');
+  return latest === null ? null : trackedFromView(shownIn(latest.data), tracker.actor);
+};
+
+/** A pending task is found also while the tracker is away or has lost it. @throws task_not_found */
+const requireTracked = async (ports: TaskStartPorts, taskId: TaskId, isPending: boolean): Promise<TrackedTask> => {
+  const last = isPending ? lastShownOf(ports, taskId) : null;
+  const found = await (last === null ? ports.tracker.find(taskId) : ports.tracker.find(taskId).catch(() => null));
+  const tracked = found ?? last;
+  if (tracked === null) throw new ServiceError('task_not_found', { task_id: taskId });
+  return tracked;
+};
+
+const asInternalError = (cause: unknown): never => {
+  throw new ServiceError('internal', { detail: `${messageOf(cause)}; ask again later` }, { cause });
+};
+
+interface CreatedTask {
+  readonly task: LiveTask;
+  readonly isPending: boolean;
+  /** Deadline of the saved state. */
+  readonly deadlineAt: number | null;
+}
+
+/** An actor from the saved state of its task, not started. */
+const createLiveTask = async (
+  logic: TaskMachine,
+  { root, store }: TaskStartPorts,
+  { id: taskId, tracked }: { readonly id: TaskId; readonly tracked: TrackedTask },
+): Promise<CreatedTask> => {
+  const saved = await store.takeOver(taskId);
+  const snapshot = saved === null ? {} : { snapshot: persistedSnapshot(saved) };
+  const actor = createActor(logic, { id: taskId, parent: root.parent, input: { taskId }, ...snapshot });
+  const rows = saved === null ? null : readSaved(store, saved);
+  const task: LiveTask = {
+    actor,
+    tracked,
+    agent: rows?.agent ?? null,
+    running: null,
+    shown: null,
+    revision: saved?.revision ?? 0,
+    agentRevision: 0,
+    committing: null,
+    fault: null,
+  };
+  return { task, isPending: saved?.pending === true, deadlineAt: rows?.task.context.deadlineAt ?? null };
+};
+
+/** Starts the actor of a task from its committed state. @throws task_not_found */
+export const createTaskStart =
+  (logic: TaskMachine, ports: TaskStartPorts, hooks: TaskStartHooks) =>
+  async (taskId: TaskId, known: TrackedTask | null): Promise<LiveTask> => {
+    const { live, store } = ports;
+    const wasPending = store.actor(taskId)?.pending === true;
+    const tracked = known ?? (await requireTracked(ports, taskId, wasPending));
+    // A failed actor may have left work that is still being stopped; the next actor must not run beside it.
+    if (wasPending) await ports.whenEnded(taskId).catch(asInternalError);
+    const { task, isPending, deadlineAt } = await createLiveTask(logic, ports, { id: taskId, tracked });
+    hooks.requireRunning();
+    live.add(taskId, task);
+    task.actor.subscribe({
+      next: () => void Promise.resolve(task.committing).then(() => live.removeIfIdle(taskId, task)),
+      error: (error) => hooks.crashed(taskId, task, error),
+    });
+    if (isPending) ports.setDeadline(taskId, deadlineAt);
+    if (!task.actor.getSnapshot().hasTag('live')) ports.returnSlot(taskId);
+    task.actor.start();
+    if (!isPending) task.actor.send(ports.observation(tracked));
+    return task;
+  };
