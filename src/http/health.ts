@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { Store } from '../actors/store/port.ts';
+import type { StoreHealth } from '../actors/store/port.ts';
 import type { System } from '../actors/system.ts';
 import type { TrackerHealth } from '../actors/tracker/port.ts';
 
@@ -13,7 +13,7 @@ export interface HealthOptions {
   readonly name: string;
   readonly version: string;
   readonly system: Pick<System, 'journal' | 'check'>;
-  readonly store: Pick<Store, 'check'>;
+  readonly store: StoreHealth;
   readonly tracker: TrackerHealth;
   readonly modelCheck: () => CheckResult;
   /** Proves the identity of this server, also where authentication is off. */

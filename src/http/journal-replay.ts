@@ -1,4 +1,4 @@
-import type { Entry, Store } from '../actors/store/port.ts';
+import type { Entry, EntryReads } from '../actors/store/port.ts';
 import type { SseConnection } from './sse.ts';
 import { sseFrame } from './stream-frames.ts';
 
@@ -22,7 +22,7 @@ export interface ReplayJob {
  * stream.
  */
 export const createJournalReplay = (
-  store: Pick<Store, 'read'>,
+  store: Pick<EntryReads, 'read'>,
   onError: (error: unknown) => void,
 ): ((job: ReplayJob) => void) => {
   const read = (taskId: string | null, after: number, limit: number): readonly Entry[] =>

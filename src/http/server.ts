@@ -1,5 +1,5 @@
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify';
-import type { Store } from '../actors/store/port.ts';
+import type { EntryReads, StoreHealth } from '../actors/store/port.ts';
 import type { System } from '../actors/system.ts';
 import { answerError, bodyLimit } from './answer-error.ts';
 import { answerBrokenBytes, answerBrokenPath } from './broken-requests.ts';
@@ -13,7 +13,7 @@ import { addStreamRoutes, type StreamRouteOptions } from './stream-routes.ts';
 
 export interface HttpServerOptions extends GateOptions, HealthOptions, RpcRouteOptions, StreamRouteOptions {
   readonly system: System;
-  readonly store: Store;
+  readonly store: EntryReads & StoreHealth;
   readonly redact: (text: string) => string;
   readonly heartbeatMs: number;
 }

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Inspection } from '../actors/engine/inspection.ts';
-import type { Store } from '../actors/store/port.ts';
+import type { EntryReads } from '../actors/store/port.ts';
 import type { System } from '../actors/system.ts';
 import { ServiceError } from '../machines/errors.ts';
 import { errorBody } from './error-table.ts';
@@ -11,7 +11,7 @@ import { createStreams } from './task-stream.ts';
 
 export interface StreamRouteOptions {
   readonly system: Pick<System, 'service' | 'journal'>;
-  readonly store: Store;
+  readonly store: EntryReads;
   /** Null unless the server was started with --inspect. */
   readonly inspection: Inspection | null;
   readonly streamLimits: () => StreamLimits;
@@ -28,7 +28,7 @@ interface StreamRoute {
  */
 const lastEventId = (
   { query: { after }, headers }: Pick<FastifyRequest<StreamRoute>, 'query' | 'headers'>,
-  store: Store,
+  store: EntryReads,
 ): number | null => {
   const header = headers['last-event-id'];
   const [path, given] = header === undefined ? ['after', after] : ['Last-Event-ID', header];

@@ -1,6 +1,6 @@
 import type { Journal } from '../actors/journal/journal.ts';
 import { finalStatuses, type TaskView } from '../actors/journal/task-view.ts';
-import type { Store } from '../actors/store/port.ts';
+import type { EntryReads } from '../actors/store/port.ts';
 import { plural } from '../machines/plural.ts';
 import { type Broadcast, createBroadcast } from './broadcast.ts';
 import { createJournalReplay } from './journal-replay.ts';
@@ -44,7 +44,7 @@ const followJournal = (broadcast: Broadcast, connection: SseConnection, taskId: 
 };
 
 /** Starts at the latest snapshot, or at 0 when the task is over. */
-const startWithoutId = (store: Store, connection: SseConnection, view: TaskView, isOver: boolean): number => {
+const startWithoutId = (store: EntryReads, connection: SseConnection, view: TaskView, isOver: boolean): number => {
   const latest = store.latest(view.task_id, 'snapshot');
   if (latest !== null) return isOver ? 0 : latest.seq - 1;
   const seq = store.lastSeq();
@@ -54,7 +54,7 @@ const startWithoutId = (store: Store, connection: SseConnection, view: TaskView,
 
 /** Tells a reader that entries after its id were removed, and ends its stream. @returns false when none were */
 const tellRemoved = (
-  store: Store,
+  store: EntryReads,
   connection: SseConnection,
   subject: { readonly taskId: string | null; readonly attempt: number },
   after: number | null,
@@ -67,7 +67,7 @@ const tellRemoved = (
   return true;
 };
 
-export const createStreams = (store: Store, journal: Journal, onError: (error: unknown) => void): Streams => {
+export const createStreams = (store: EntryReads, journal: Journal, onError: (error: unknown) => void): Streams => {
   const broadcast = createBroadcast(journal);
   const replay = createJournalReplay(store, onError);
   return {

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { TaskId } from '../../machines/task.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { Store } from '../store/port.ts';
+import type { ActorReads } from '../store/port.ts';
 
 /** The steps of one attempt by key. The intent is written before the call, again with the result after it. */
 export interface StepLog {
@@ -12,7 +12,7 @@ export interface StepLog {
 }
 
 export const createStepLog = (
-  store: Pick<Store, 'steps'>,
+  store: Pick<ActorReads, 'steps'>,
   journal: Pick<Journal, 'commit'>,
   { taskId, attempt }: { readonly taskId: TaskId; readonly attempt: number },
 ): StepLog => {

@@ -1,7 +1,7 @@
 import { isServiceError, type Refusal, ServiceError } from '../../machines/errors.ts';
 import type { Role, RunOptions, TaskId } from '../../machines/task.ts';
 import type { TaskView } from '../journal/task-view.ts';
-import type { Store } from '../store/port.ts';
+import type { RequestAnswers, StoreWrites } from '../store/port.ts';
 import { createSharedCalls } from './shared-calls.ts';
 import type { TaskCommands } from './task-commands.ts';
 import { isFreeText, requireId } from './task-id.ts';
@@ -30,7 +30,7 @@ export interface Execution {
 const phasesWithoutRun: ReadonlySet<string> = new Set(['waiting_for_run', 'waiting_for_dependencies']);
 
 export interface ExecutePorts {
-  readonly store: Store;
+  readonly store: Pick<StoreWrites, 'commit'> & RequestAnswers;
   readonly commands: Pick<TaskCommands, 'ask'>;
   readonly queries: Pick<TaskQueries, 'create' | 'status'>;
   /** @throws invalid_params when a cost limit cannot be kept */

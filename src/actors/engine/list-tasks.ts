@@ -2,7 +2,7 @@ import { ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { TaskView } from '../journal/task-view.ts';
-import type { Store } from '../store/port.ts';
+import type { ActorReads } from '../store/port.ts';
 import type { TrackerReads } from '../tracker/port.ts';
 
 export interface ListRequest {
@@ -21,7 +21,7 @@ export interface TaskPage {
 export interface ListPorts {
   readonly tracker: TrackerReads;
   /** Null in a project without runs. */
-  readonly store: Pick<Store, 'tasks'> | null;
+  readonly store: Pick<ActorReads, 'tasks'> | null;
   readonly viewOf: (tracked: TrackedTask) => TaskView;
 }
 

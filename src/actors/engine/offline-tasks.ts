@@ -2,7 +2,7 @@ import { ServiceError } from '../../machines/errors.ts';
 import { refuses } from '../../machines/refusals.ts';
 import { asTracked, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
-import type { Store } from '../store/port.ts';
+import type { StoreReads } from '../store/port.ts';
 import type { StatusWrites, TrackerReads, TrackerWrites } from '../tracker/port.ts';
 import { requireId } from './task-id.ts';
 import { createTaskQueries, type TaskQueries } from './task-queries.ts';
@@ -21,7 +21,7 @@ export interface OfflineService extends TaskQueries {
 
 export const createOfflineService = (
   tracker: TrackerReads & TrackerWrites & Pick<StatusWrites, 'close' | 'reopen'>,
-  store: Store | null,
+  store: StoreReads | null,
   now: () => number,
 ): OfflineService => {
   const catalogue = createTaskQueries({ tracker, store, viewOf: (tracked) => viewSaved(store, tracked) });

@@ -1,12 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TaskId } from '../../machines/task.ts';
 import { differenceFrom } from '../journal/replay.ts';
-import type { SavedActor, Store } from '../store/port.ts';
+import type { ActorReads, EntryReads, SavedActor, StoreReads } from '../store/port.ts';
 import type { TrackerReads } from '../tracker/port.ts';
 import type { TaskRegistry } from './task-registry.ts';
 
 /** Sorted by last change, so that of two requests at the same time the earlier one comes first. */
-const byLastChange = (store: Store, tasks: readonly SavedActor[]): readonly SavedActor[] => {
+const byLastChange = (store: Pick<EntryReads, 'latest'>, tasks: readonly SavedActor[]): readonly SavedActor[] => {
   const latest = new Map(tasks.map(({ taskId }) => [taskId, store.latest(taskId as TaskId, 'snapshot')?.seq ?? 0]));
   return tasks.toSorted((one, other) => (latest.get(one.taskId) ?? 0) - (latest.get(other.taskId) ?? 0));
 };
@@ -15,7 +15,7 @@ type Log = (message: string, facts: Readonly<Record<string, unknown>>) => void;
 
 /** Says which saved states are not what their journals make of them. One task in each turn of the event loop. */
 export const compareWithJournals = async (
-  store: Store,
+  store: StoreReads,
   ids: readonly TaskId[],
   log: Log,
   isStopped: () => boolean,
@@ -30,7 +30,13 @@ export const compareWithJournals = async (
 
 /** Starts the actors of all pending tasks, in a new process or after the supervisor failed. @returns their ids */
 export const restoreTasks = async (
-  { store, tracker }: { readonly store: Store; readonly tracker: Pick<TrackerReads, 'findMany'> },
+  {
+    store,
+    tracker,
+  }: {
+    readonly store: Pick<ActorReads, 'tasks'> & Pick<EntryReads, 'latest'>;
+    readonly tracker: Pick<TrackerReads, 'findMany'>;
+  },
   registry: Pick<TaskRegistry, 'restore' | 'lastShown'>,
 ): Promise<readonly TaskId[]> => {
   const pending = byLastChange(store, store.tasks('pending'));

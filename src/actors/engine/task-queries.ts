@@ -6,7 +6,7 @@ import { frameText } from '../journal/event-types.ts';
 import { differenceFrom, entriesUpTo, fold, type ReplayedStep } from '../journal/replay.ts';
 import { removedView, type TaskView } from '../journal/task-view.ts';
 import { endLabels } from '../ledger/issue.ts';
-import type { Store } from '../store/port.ts';
+import type { StoreReads } from '../store/port.ts';
 import type { TrackerReads, TrackerWrites } from '../tracker/port.ts';
 import { type ListRequest, listTasks, type TaskPage } from './list-tasks.ts';
 import { requireId } from './task-id.ts';
@@ -71,7 +71,7 @@ export interface TaskQueries {
 export interface TaskQueryPorts {
   readonly tracker: TrackerReads & TrackerWrites;
   /** Null in a project without runs. */
-  readonly store: Pick<Store, 'read' | 'actor' | 'tasks' | 'removed'> | null;
+  readonly store: Pick<StoreReads, 'read' | 'actor' | 'tasks' | 'removed'> | null;
   readonly viewOf: (tracked: TrackedTask) => TaskView;
   /** A live task as the tracker had it last, for outages. */
   readonly knownTask?: (taskId: TaskId) => TrackedTask | null;

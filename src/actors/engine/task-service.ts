@@ -4,6 +4,7 @@ import type { Finding, Role, RunOptions, TaskId } from '../../machines/task.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
 import { conflictsOf } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
+import type { StoreReads } from '../store/port.ts';
 import type { TrackerInfo, TrackerReads, TrackerWrites } from '../tracker/port.ts';
 import { createExecute, type ExecutePorts, type ExecuteRequest, type Execution } from './execute-task.ts';
 import { type Explanation, explain, type SlotUse } from './explain.ts';
@@ -30,6 +31,7 @@ export interface TaskService extends TaskQueries {
 }
 
 export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'> {
+  readonly store: ExecutePorts['store'] & StoreReads;
   readonly tracker: TrackerInfo & TrackerReads & TrackerWrites;
   readonly commands: TaskCommands;
   readonly views: TaskViews;

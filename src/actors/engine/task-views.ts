@@ -4,7 +4,7 @@ import type { TaskSnapshot } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { asTracked, type RestingViews, savedSnapshot } from '../journal/snapshots.ts';
 import { type AgentState, type TaskView, toView } from '../journal/task-view.ts';
-import type { Store } from '../store/port.ts';
+import type { ActorReads } from '../store/port.ts';
 import type { LiveTask } from './live-tasks.ts';
 
 export interface TaskViews {
@@ -19,7 +19,7 @@ export interface TaskViews {
 }
 
 export interface TaskViewPorts {
-  readonly store: Store;
+  readonly store: Pick<ActorReads, 'actor'>;
   readonly now: () => number;
   readonly resting: RestingViews;
   readonly live: (taskId: TaskId) => LiveTask | null;

@@ -5,7 +5,7 @@ import { holderOf, type TrackedTask } from '../../machines/tracked-task.ts';
 import type { Journal } from '../journal/journal.ts';
 import { type RestingViews, savedSnapshot } from '../journal/snapshots.ts';
 import { looksSame, observedEntries, shownIn } from '../journal/transition-frames.ts';
-import type { Store } from '../store/port.ts';
+import type { ActorReads, EntryReads } from '../store/port.ts';
 import { ignoreStartedRun, onlyWhileIdle } from '../tracker/idle-fence.ts';
 import type { StatusWrites, TrackerInfo, TrackerReads } from '../tracker/port.ts';
 
@@ -16,7 +16,7 @@ interface ObservedTask {
 
 export interface ObserverPorts {
   readonly tracker: TrackerInfo & Pick<TrackerReads, 'find'> & Pick<StatusWrites, 'release'>;
-  readonly store: Store;
+  readonly store: Pick<ActorReads, 'actor'> & Pick<EntryReads, 'latest'>;
   readonly journal: Journal;
   readonly now: () => number;
   readonly resting: RestingViews;

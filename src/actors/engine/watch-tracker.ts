@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TaskId } from '../../machines/task.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import { shownIn } from '../journal/transition-frames.ts';
-import type { Store } from '../store/port.ts';
+import type { ActorReads, EntryReads } from '../store/port.ts';
 import { ignoreStartedRun, onlyWhileIdle } from '../tracker/idle-fence.ts';
 import type { Fence, StatusWrites, TrackerInfo, TrackerReads } from '../tracker/port.ts';
 
@@ -14,7 +14,7 @@ export interface TrackerWatch {
 
 export interface WatchPorts {
   readonly tracker: TrackerInfo & Pick<TrackerReads, 'page' | 'changes' | 'findMany'> & Pick<StatusWrites, 'release'>;
-  readonly store: Store;
+  readonly store: Pick<ActorReads, 'actor'> & Pick<EntryReads, 'latest'>;
   /**
    * Called for each task that is new or changed. Returns false when it is at work and must be
    * observed again.

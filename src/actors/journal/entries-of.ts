@@ -1,9 +1,9 @@
-import type { Entry, Store } from '../store/port.ts';
+import type { Entry, EntryReads } from '../store/port.ts';
 
 const entriesPerRead = 1_000;
 
 /** The journal of a task, or of all tasks, oldest entry first. */
-export function* entriesOf(store: Pick<Store, 'read'>, taskId?: string): Generator<Entry> {
+export function* entriesOf(store: Pick<EntryReads, 'read'>, taskId?: string): Generator<Entry> {
   for (let after = 0; ; ) {
     const entries = store.read({ ...(taskId === undefined ? {} : { taskId }), after, limit: entriesPerRead });
     yield* entries;

@@ -1,5 +1,5 @@
 import { messageOf } from '../../machines/message-of.ts';
-import type { Change, CommitAnswer, Entry, NewEntry, Store } from '../store/port.ts';
+import type { Change, CommitAnswer, Entry, EntryReads, NewEntry, StoreWrites } from '../store/port.ts';
 import { createCommitListeners } from './commit-listeners.ts';
 import { createStoreQueue, type Waiting } from './store-queue.ts';
 
@@ -51,7 +51,7 @@ const withinLimit = (gathered: readonly Waiting[]): readonly Waiting[] => {
 };
 
 /** Adds the entries that a lost answer, or another process, left between two commits. */
-const createEntryOrder = (store: Pick<Store, 'read' | 'lastSeq'>) => {
+const createEntryOrder = (store: Pick<EntryReads, 'read' | 'lastSeq'>) => {
   let last = store.lastSeq();
   return (entries: readonly Entry[]): readonly Entry[] => {
     const [first] = entries;
@@ -63,7 +63,10 @@ const createEntryOrder = (store: Pick<Store, 'read' | 'lastSeq'>) => {
   };
 };
 
-export const createJournal = (store: Store, { onError, onListenerError }: JournalOptions): Journal => {
+export const createJournal = (
+  store: Pick<StoreWrites, 'commit'> & Pick<EntryReads, 'read' | 'lastSeq'>,
+  { onError, onListenerError }: JournalOptions,
+): Journal => {
   const listeners = createCommitListeners(onListenerError);
   const inOrder = createEntryOrder(store);
   let timer: NodeJS.Timeout | null = null;

@@ -3,7 +3,7 @@ import type { AgentStart } from '../../machines/agent-context.ts';
 import { type AgentSnapshot, agentMachine } from '../../machines/agent-machine.ts';
 import { attemptKey, type TaskId } from '../../machines/task.ts';
 import { type TaskSnapshot, taskMachine } from '../../machines/task-machine.ts';
-import type { Entry, Store } from '../store/port.ts';
+import type { ActorReads, Entry, EntryReads } from '../store/port.ts';
 import { entriesOf } from './entries-of.ts';
 
 export interface ReplayedStep {
@@ -67,7 +67,7 @@ export const fold = (taskId: TaskId, entries: readonly Entry[]): Replay => {
 };
 
 /** The journal of a task up to a seq; null: all of it. */
-export const entriesUpTo = (store: Pick<Store, 'read'>, taskId: string, seq: number | null): readonly Entry[] => {
+export const entriesUpTo = (store: Pick<EntryReads, 'read'>, taskId: string, seq: number | null): readonly Entry[] => {
   const all: Entry[] = [];
   for (const entry of entriesOf(store, taskId)) {
     if (seq !== null && entry.seq > seq) break;
@@ -80,7 +80,10 @@ const comparable = (snapshot: { readonly value: unknown; readonly context: unkno
   JSON.stringify([snapshot.value, snapshot.context]);
 
 /** One sentence on how the saved state differs from the replayed one; null when they are equal. */
-export const differenceFrom = (store: Pick<Store, 'read' | 'actor' | 'removed'>, taskId: TaskId): string | null => {
+export const differenceFrom = (
+  store: Pick<EntryReads, 'read' | 'removed'> & Pick<ActorReads, 'actor'>,
+  taskId: TaskId,
+): string | null => {
   const saved = store.actor(taskId);
   // Without its beginning, a journal leads to no state.
   if (saved === null || store.removed(taskId) !== null) return null;

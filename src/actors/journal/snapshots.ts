@@ -6,7 +6,7 @@ import { attemptKey, type Role, type TaskId } from '../../machines/task.ts';
 import type { ObservedStatus } from '../../machines/task-context.ts';
 import { type TaskSnapshot, taskMachine } from '../../machines/task-machine.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
-import type { RemovedHistory, SavedActor, Store } from '../store/port.ts';
+import type { ActorReads, EntryReads, RemovedHistory, SavedActor } from '../store/port.ts';
 import { type AgentState, type TaskState, type TaskView, toView } from './task-view.ts';
 
 /** Raised when a machine can no longer read older snapshots. */
@@ -40,13 +40,19 @@ const agentOf = (saved: SavedActor | null): AgentState | null => {
   return agentMachine.resolveState({ value, context } as never);
 };
 
-export const conflictsOf = (store: Pick<Store, 'actor'>, taskId: TaskId, attempt: number): readonly StartConflict[] => {
+export const conflictsOf = (
+  store: Pick<ActorReads, 'actor'>,
+  taskId: TaskId,
+  attempt: number,
+): readonly StartConflict[] => {
   const saved = store.actor(attemptKey(taskId, attempt));
   return saved?.version === machineVersion ? (agentOf(saved)?.context.conflicts ?? []) : [];
 };
 
+type SavedTaskReads = Pick<ActorReads, 'actor'> & Pick<EntryReads, 'removed'>;
+
 /** The committed state of a task, without an actor. */
-export const readSaved = (store: Store, saved: SavedActor): SavedTask => {
+export const readSaved = (store: SavedTaskReads, saved: SavedActor): SavedTask => {
   const { value, context } = parse(saved);
   const task: TaskState = taskMachine.resolveState({ value, context } as never);
   const agent = agentOf(store.actor(attemptKey(saved.taskId as TaskId, task.context.attempt)));
@@ -54,7 +60,7 @@ export const readSaved = (store: Store, saved: SavedActor): SavedTask => {
 };
 
 /** The saved snapshot of a task, or the initial one. */
-export const savedSnapshot = (store: Store | null, taskId: TaskId): TaskSnapshot => {
+export const savedSnapshot = (store: Pick<ActorReads, 'actor'> | null, taskId: TaskId): TaskSnapshot => {
   const saved = store?.actor(taskId) ?? null;
   if (saved === null) return createActor(taskMachine, { input: { taskId } }).getSnapshot();
   const { value, context } = parse(saved);
@@ -98,7 +104,7 @@ const isSlotLent = (saved: SavedActor | null): boolean => {
 
 /** The slot of a task in its committed state, or null. No other task may get it. */
 export const savedSlot = (
-  store: Pick<Store, 'actor'>,
+  store: Pick<ActorReads, 'actor'>,
   taskId: TaskId,
 ): { readonly role: Role; readonly lent: boolean } | null => {
   const saved = store.actor(taskId);
@@ -111,13 +117,13 @@ export const savedSlot = (
 };
 
 /** True when the committed attempt may continue, also when its state cannot be read. */
-export const mayContinue = (store: Store, taskId: TaskId, attempt: number): boolean => {
+export const mayContinue = (store: Pick<ActorReads, 'actor'>, taskId: TaskId, attempt: number): boolean => {
   const saved = store.actor(taskId);
   if (saved?.pending !== true) return false;
   return saved.version !== machineVersion || savedSnapshot(store, taskId).context.attempt === attempt;
 };
 
-export const viewSaved = (store: Store | null, tracked: TrackedTask): TaskView => {
+export const viewSaved = (store: SavedTaskReads | null, tracked: TrackedTask): TaskView => {
   const saved = store?.actor(tracked.id) ?? null;
   const rows = store === null || saved === null ? { task: null, agent: null, changedAt: 0 } : readSaved(store, saved);
   return toView({ tracked, ...rows });
@@ -132,7 +138,7 @@ export interface RestingViews {
 const cachedViewsAtMost = 2_000;
 const noRows = { task: null, agent: null, changedAt: 0 };
 
-export const createRestingViews = (store: Store): RestingViews => {
+export const createRestingViews = (store: SavedTaskReads): RestingViews => {
   const known = new Map<TaskId, { readonly tracked: TrackedTask; readonly view: TaskView }>();
   return {
     viewOf: (tracked) => {

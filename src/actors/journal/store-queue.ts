@@ -1,4 +1,11 @@
-import { type Change, type CommitAnswer, type Committed, type Entry, goesOnFrom, type Store } from '../store/port.ts';
+import {
+  type Change,
+  type CommitAnswer,
+  type Committed,
+  type Entry,
+  goesOnFrom,
+  type StoreWrites,
+} from '../store/port.ts';
 import { lateCommit, storeDeadline } from './commit-answer.ts';
 
 /** A change on its way to the store. Without a caller it is gathered, and kept until it is saved. */
@@ -59,7 +66,7 @@ const createReply = (): Reply => {
   };
 };
 
-export const createStoreQueue = (store: Pick<Store, 'commit'>, listener: StoreQueueListener): StoreQueue => {
+export const createStoreQueue = (store: Pick<StoreWrites, 'commit'>, listener: StoreQueueListener): StoreQueue => {
   let waiting: Waiting[] = [];
   let isUnderway = false;
 

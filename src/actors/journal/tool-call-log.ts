@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Store } from '../store/port.ts';
+import type { EntryReads } from '../store/port.ts';
 import { entriesOf } from './entries-of.ts';
 
 const toolEndSchema = z.looseObject({
@@ -13,7 +13,11 @@ const toolStartSchema = z.looseObject({ call_id: z.string(), arguments: z.string
 const shownArguments = 200;
 
 /** One line for each tool call of an attempt, oldest first. */
-export const readToolCallLog = (store: Store, taskId: string, attempt: number): readonly string[] => {
+export const readToolCallLog = (
+  store: Pick<EntryReads, 'read'>,
+  taskId: string,
+  attempt: number,
+): readonly string[] => {
   const started = new Map<string, string>();
   const lines: string[] = [];
   for (const entry of entriesOf(store, taskId)) {

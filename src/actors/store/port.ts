@@ -132,11 +132,7 @@ export class StoreError extends Error {
   override readonly name = 'StoreError';
 }
 
-/**
- * Journal, actor states, steps and requests (DESIGN 3.1). Commits are carried out in the order in
- * which they were given.
- */
-export interface Store {
+export interface StoreWrites {
   /**
    * Commits the changes in their order, all that are not stale or none. They are durable when it
    * answers; it may answer later. After an error they may be saved or not.
@@ -148,6 +144,9 @@ export interface Store {
    * from now on.
    */
   takeOver(id: string): SavedActor | null | Promise<SavedActor | null>;
+}
+
+export interface EntryReads {
   read(options: ReadOptions): readonly Entry[];
   latest(taskId: string, type: string): Entry | null;
   /** Seqs of the newest entry of a type of each pending task, rising. */
@@ -155,16 +154,32 @@ export interface Store {
   lastSeq(): number;
   /** Of a task, or the highest of all (null); null when nothing was removed. */
   removed(taskId: string | null): RemovedHistory | null;
+  counters(): Counters;
+}
+
+export interface ActorReads {
   actor(id: string): SavedActor | null;
   /** In the order in which they began. */
   steps(taskId: string, attempt: number): readonly Step[];
   /** Actors of tasks, without those of agents. */
   tasks(filter: 'all' | 'pending'): readonly SavedActor[];
+}
+
+export type StoreReads = EntryReads & ActorReads;
+
+export interface RequestAnswers {
   /** The task of a request, and its answer if there is one. */
   request(id: string): { readonly taskId: string; readonly answer: string | null } | null;
-  counters(): Counters;
   rememberAnswer(requestId: string, answer: string): void;
+}
+
+export interface StoreHealth {
   /** One sentence on whether it can be written. Never throws. */
   check(): { readonly ok: boolean; readonly detail: string };
-  close(): void;
 }
+
+/**
+ * Journal, actor states, steps and requests (DESIGN 3.1). Commits are carried out in the order in
+ * which they were given.
+ */
+export type Store = StoreWrites & StoreReads & RequestAnswers & StoreHealth & { close(): void };

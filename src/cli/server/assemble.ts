@@ -7,7 +7,7 @@ import type { Model } from '../../actors/model/port.ts';
 import { endOrphans } from '../../actors/process/orphans.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
 import { openDatabase } from '../../actors/store/database.ts';
-import type { Store } from '../../actors/store/port.ts';
+import type { StoreReads } from '../../actors/store/port.ts';
 import { createSystem } from '../../actors/system.ts';
 import type { Workspace } from '../../actors/workspace/port.ts';
 import type { LoadedConfig } from '../config/config.ts';
@@ -51,7 +51,7 @@ export interface Parts {
 }
 
 /** Pending deadlines use the clock of the server that set them, so time must not run backwards. */
-const lastMomentOf = (store: Store): number =>
+const lastMomentOf = (store: StoreReads): number =>
   store.tasks('pending').length === 0 ? 0 : (store.read({ after: store.lastSeq() - 1, limit: 1 })[0]?.at ?? 0);
 
 /** The caller starts the system. */
