@@ -4,6 +4,7 @@ import { shownIn } from '../../src/actors/journal/transition-frames.ts';
 import { createOwnTasks } from '../../src/actors/ledger/own-tasks.ts';
 import { checkJournal } from '../../src/actors/store/check-journal.ts';
 import { openDatabase } from '../../src/actors/store/database.ts';
+import { createHistories } from '../../src/actors/store/histories.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 import { statusInTracker } from '../../src/machines/tracked-task.ts';
@@ -33,6 +34,8 @@ export interface Report {
 const start = Date.UTC(2026, 0, 1);
 const minute = 60_000;
 /** So long after everything has become calm, nothing may be on its way any more. */
+/** Age of histories that go. */
+const oldMs = minute;
 const patienceMs = 60 * minute;
 
 /** One world, played from its beginning to its end; everything that chance decides follows from the seed. */
@@ -117,6 +120,18 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
     });
   };
 
+  const histories = createHistories(db);
+  /** As the server does it once a day, with minutes in place of days. */
+  const removeHistories = (): void => {
+    const before = clock.now() - oldMs;
+    for (const { taskId, pending } of store.tasks('all')) {
+      if (!histories.mark(taskId, before, { at: clock.now(), days: 1 })) continue;
+      if (pending) invariants.violated(`the history of the pending ${taskId} was removed`);
+      while (histories.removeSome(taskId));
+    }
+    clock.after('world', minute, removeHistories);
+  };
+
   const play = async (until: () => boolean): Promise<void> => {
     while (invariants.violations.length === 0 && !until()) {
       if (!clock.step()) break;
@@ -127,6 +142,8 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
 
   try {
     boot();
+    // Not drawn: what the other seeds lead to stays.
+    if (seed % 5 === 0) clock.after('world', minute, removeHistories);
     for (let n = 2 + random.below(maxTasks); n > 0; n -= 1) clock.after('world', random.delay(5_000), people.create);
     for (let n = 20 + random.below(60); n > 0; n -= 1) clock.after('world', random.below(horizonMs), people.act);
     for (let n = random.below(4); n > 0; n -= 1) clock.after('world', random.below(horizonMs), badWeather);
