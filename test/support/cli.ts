@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest';
 import { isAlive } from '../../src/actors/process/pid.ts';
 import { createIo } from '../../src/cli/output/io.ts';
 import { isLong } from './long.ts';
-import { temporaryFolder } from './temporary.ts';
+import { type AtEnd, temporaryFolder } from './temporary.ts';
 
 /** A published program. */
 export const bin = (name: string): string => join(import.meta.dirname, '..', '..', 'dist', 'cli', `${name}.js`);
@@ -48,16 +48,21 @@ const runHere = async (words: readonly string[], cwd: string, given: NodeJS.Proc
 };
 
 /** A new project with the real binaries; its server is stopped after the test. */
-export const openProject = (config: object = { api: { backend: 'scripted' } }) => {
-  const root = temporaryFolder();
-  const stateDir = join(temporaryFolder(), 'state');
-  const configFile = join(temporaryFolder(), 'config.json');
+export const openProject = (config: object = { api: { backend: 'scripted' } }, atEnd: AtEnd = onTestFinished) => {
+  const root = temporaryFolder(atEnd);
+  const stateDir = join(temporaryFolder(atEnd), 'state');
+  const configFile = join(temporaryFolder(atEnd), 'config.json');
   // Tests look for processes by their ids, which differ inside a sandbox; `sandbox.test.ts` tests
   // that.
   writeFileSync(configFile, JSON.stringify({ ...plain, ...config }));
   const { OPENAI_API_KEY: _, XDG_STATE_HOME: __, DISPLAY: ___, WAYLAND_DISPLAY: ____, ...inherited } = process.env;
   // Its own home: a server registers agent:// links there, not for the user of the tests.
-  const env = { ...inherited, HOME: temporaryFolder(), AGENT_STATE_DIR: stateDir, AGENT_SERVER_CONFIG: configFile };
+  const env = {
+    ...inherited,
+    HOME: temporaryFolder(atEnd),
+    AGENT_STATE_DIR: stateDir,
+    AGENT_SERVER_CONFIG: configFile,
+  };
   // The minimum of a repository that makes the folder a project.
   for (const folder of ['objects', 'refs']) mkdirSync(join(root, '.git', folder), { recursive: true });
   writeFileSync(join(root, '.git', 'HEAD'), 'ref: refs/heads/main\n');
@@ -84,7 +89,7 @@ export const openProject = (config: object = { api: { backend: 'scripted' } }) =
     }
     await gone(file.pid);
   };
-  onTestFinished(() => stopServer());
+  atEnd(() => stopServer());
   const agentWith = (more: NodeJS.ProcessEnv, ...args: string[]): Promise<Ended> =>
     isLong ? collect(start('agent', args, more)) : runHere(args, root, { ...env, ...more });
 

@@ -1,11 +1,23 @@
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { onTestFinished } from 'vitest';
+import { afterAll, onTestFinished } from 'vitest';
+
+/** Takes what is done at the end of a test, the last first; of a file: `endOfFile()`. */
+export type AtEnd = (work: () => void | Promise<void>) => void;
+
+/** Call it at the top of a file, for what its tests share. */
+export const endOfFile = (): AtEnd => {
+  const all: (() => void | Promise<void>)[] = [];
+  afterAll(async () => {
+    for (const work of all.reverse()) await work();
+  });
+  return (work) => void all.push(work);
+};
 
 /** A new folder, removed after the test. */
-export const temporaryFolder = (): string => {
+export const temporaryFolder = (atEnd: AtEnd = onTestFinished): string => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'agent-test-')));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  atEnd(() => rmSync(folder, { recursive: true, force: true }));
   return folder;
 };
