@@ -128,7 +128,6 @@ export const serve = async (parts: Parts, assembled: Assembled, lock: ProcessLoc
   state.names = hostNames(listening.port);
   const url = `http://${host === '::1' ? '[::1]' : '127.0.0.1'}:${listening.port}`;
   await system.start();
-  const retention = scheduleRetention(retentionFor(parts, assembled), logger.log);
   await writeServerFile(files.server, {
     url,
     pid: process.pid,
@@ -137,6 +136,7 @@ export const serve = async (parts: Parts, assembled: Assembled, lock: ProcessLoc
     project: project.root,
   });
   await printBanner(parts, assembled, { url, port: listening.port, note: listening.note });
+  const retention = scheduleRetention(retentionFor(parts, assembled), logger.log);
   const stop = async (): Promise<void> => {
     state.draining = true;
     await Promise.all([retention.stop(), system.drain(drainMs)]);

@@ -97,7 +97,8 @@ const totalOf = (removed: readonly Removed[]): string => {
     return some === 0 ? [] : [plural(some, kind, many)];
   };
   const bytes = removed.reduce((sum, each) => sum + each.bytes, 0);
-  return `${[...count('branch', 'branches'), ...count('worktree'), ...count('history', 'histories')].join(', ')}: ${bytesText(bytes)}`;
+  const counts = [...count('branch', 'branches'), ...count('worktree'), ...count('history', 'histories')].join(', ');
+  return bytes === 0 ? counts : `${counts}: ${bytesText(bytes)}`;
 };
 
 const printText = (
