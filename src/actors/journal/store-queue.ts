@@ -17,7 +17,9 @@ export interface Waiting {
 
 /**
  * Changes in the order in which they happened. One transaction at a time is underway; what comes
- * meanwhile is the next one. So the order is kept, and many callers share a transaction.
+ * meanwhile is the next one. So the order is kept, and many callers share a transaction, also when
+ * the store answers at once: after a few commits in one turn of the event loop, the others wait for
+ * its end and are committed together.
  */
 export interface StoreQueue {
   /** With all that waits before it, in one transaction. */
@@ -66,6 +68,26 @@ const createReply = (): Reply => {
   };
 };
 
+/** Commits in one turn of the event loop that do not wait for others. One task alone needs no more. */
+const aloneAtMost = 4;
+
+/** Counts the commits of a turn, and calls `sendRest` at its end when there were more. */
+const createTurnCount = (sendRest: () => void): { isCrowded(): boolean } => {
+  let count = 0;
+  const end = (): void => {
+    const isCrowded = count > aloneAtMost;
+    count = 0;
+    if (isCrowded) sendRest();
+  };
+  return {
+    isCrowded: () => {
+      if (count === 0) setImmediate(end);
+      count += 1;
+      return count > aloneAtMost;
+    },
+  };
+};
+
 export const createStoreQueue = (store: Pick<StoreWrites, 'commit'>, listener: StoreQueueListener): StoreQueue => {
   let waiting: Waiting[] = [];
   let isUnderway = false;
@@ -99,7 +121,7 @@ export const createStoreQueue = (store: Pick<StoreWrites, 'commit'>, listener: S
       isOpen = false;
       isUnderway = false;
       act();
-      if (!isUnderway && waiting.some(({ caller }) => caller !== null)) send();
+      sendRest();
     };
     let isOpen = true;
     const cancel = storeDeadline.later(() => end(() => failed(batch, lateCommit())), storeDeadline.deadlineMs);
@@ -108,6 +130,10 @@ export const createStoreQueue = (store: Pick<StoreWrites, 'commit'>, listener: S
       (error: unknown) => end(() => failed(batch, error)),
     );
   };
+  const sendRest = (): void => {
+    if (!isUnderway && waiting.some(({ caller }) => caller !== null)) send();
+  };
+  const turn = createTurnCount(sendRest);
   const send = (): void => {
     const batch = waiting;
     waiting = [];
@@ -124,7 +150,7 @@ export const createStoreQueue = (store: Pick<StoreWrites, 'commit'>, listener: S
     commit: (change) => {
       const caller = createReply();
       waiting.push({ change, caller, onStale: undefined });
-      if (!isUnderway) send();
+      if (!turn.isCrowded() && !isUnderway) send();
       return caller.read();
     },
     gather: (change, onStale) => void waiting.push({ change, caller: null, onStale }),
