@@ -10,6 +10,7 @@ import { createFileExport, type FileExport, type FileExportOptions } from './exp
 import { createFileImport, type FileImport, type FileImportOptions } from './import-file.ts';
 import { issuesFileOf, stampOf } from './issues-file.ts';
 import { FileMovedError, writeNotInBd } from './write-file.ts';
+import { createWriteTimer } from './write-timer.ts';
 
 /** Keeps the tables and `.beads/issues.jsonl` together: what others changed there comes in, what we changed goes out. */
 export interface Exchange {
@@ -34,7 +35,6 @@ const manyTasks = 10_000;
 const slowMs = 1_000;
 /** With many tasks, the wait before a write is this many times as long as the last write took. */
 const waitPerWrite = 10;
-const retryMs = 5_000;
 const triesAtMost = 5;
 
 const createExclusive = ({ file }: Database): Exchange['alone'] => {
@@ -61,9 +61,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
   const fileImport = createFileImport(options, state);
   const fileExport = createFileExport(options, state, fileImport.knows);
   const alone = createExclusive(db);
-  let timer: NodeJS.Timeout | null = null;
   let failure: string | null = null;
-  let stopped = false;
   let isToldAside = false;
 
   /** bd took the tasks over before these changes were in the file that it read. */
@@ -82,8 +80,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
   };
 
   const flush = async (): Promise<void> => {
-    if (timer !== null) clearTimeout(timer);
-    timer = null;
+    timer.clear();
     try {
       await alone(write);
     } catch (error) {
@@ -92,18 +89,16 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
     }
   };
 
-  const later = (ms: number): void => {
-    if (stopped) return;
-    timer ??= setTimeout(() => {
-      timer = null;
-      const failedBefore = failure !== null;
-      flush().catch((error: unknown) => {
-        if (!failedBefore)
-          log('the tasks could not be written to .beads/issues.jsonl; the server tries again', { error });
-        later(retryMs);
-      });
-    }, ms).unref();
-  };
+  const timer = createWriteTimer(async () => {
+    const failedBefore = failure !== null;
+    try {
+      await flush();
+    } catch (error) {
+      if (!failedBefore)
+        log('the tasks could not be written to .beads/issues.jsonl; the server tries again', { error });
+      throw error;
+    }
+  });
 
   return {
     refresh: async () => {
@@ -115,7 +110,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
         failure = `.beads/issues.jsonl cannot be imported: ${messageOf(error)}`;
       });
     },
-    changed: () => later(table.size <= manyTasks ? soonMs : Math.max(slowMs, waitPerWrite * fileExport.lastMs())),
+    changed: () => timer.start(table.size <= manyTasks ? soonMs : Math.max(slowMs, waitPerWrite * fileExport.lastMs())),
     flush,
     problem: () => {
       const waiting = state.waiting();
@@ -123,7 +118,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
     },
     alone,
     stop: async () => {
-      stopped = true;
+      timer.stop();
       await flush();
     },
   };
