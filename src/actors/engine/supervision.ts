@@ -59,16 +59,33 @@ const createRestartPauses = (now: () => number): (() => number) => {
 
 const isIdle = ({ context }: SupervisorSnapshot): boolean => atWork(context).length === 0;
 
-const onlyFor =
-  <Type extends SupervisorFact['type']>(type: Type, listener: (fact: FactOf<Type>) => void) =>
-  (fact: SupervisorFact): void => {
-    if (fact.type === type) listener(fact as FactOf<Type>);
+/** Listeners outlive the supervisor that they listen to. */
+const createFacts = () => {
+  const listeners: ((fact: SupervisorFact) => void)[] = [];
+  const on: Supervision['on'] = <Type extends SupervisorFact['type']>(
+    type: Type,
+    listener: (fact: FactOf<Type>) => void,
+  ): void => {
+    listeners.push((fact) => {
+      if (fact.type === type) listener(fact as FactOf<Type>);
+    });
   };
+  const tell = (fact: SupervisorFact): void => {
+    for (const listener of listeners) listener(fact);
+  };
+  return { on, tell };
+};
+
+/** A supervisor that is not started. Without work it only says what is there before the start. */
+const createSupervisor = ({ root, input }: SupervisionPorts, work: SupervisedWork | null) => {
+  const logic = work === null ? supervisorMachine : supervisorMachine.provide({ actors: { agent: work.agent } });
+  return createActor(endsWithChildren(logic), { id: 'supervisor', parent: root.parent, input: input() });
+};
 
 export const createSupervision = (ports: SupervisionPorts): Supervision => {
   const { root } = ports;
   let work: SupervisedWork | null = null;
-  const listeners: ((fact: SupervisorFact) => void)[] = [];
+  const facts = createFacts();
   let problem: string | null = null;
   const nextPauseMs = createRestartPauses(ports.now);
   let isDraining = false;
@@ -77,12 +94,8 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
   let recovering: Promise<void> = Promise.resolve();
 
   const create = () => {
-    const logic = work === null ? supervisorMachine : supervisorMachine.provide({ actors: { agent: work.agent } });
-    const options = { id: 'supervisor', parent: root.parent, input: ports.input() };
-    const next = createActor(endsWithChildren(logic), options);
-    next.on('*', (fact) => {
-      for (const listener of listeners) listener(fact);
-    });
+    const next = createSupervisor(ports, work);
+    next.on('*', facts.tell);
     next.subscribe({ error: (error) => replaceLater('the supervisor broke', error) });
     return next;
   };
@@ -120,7 +133,6 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
     if (own === actor && own.getSnapshot().status === 'active') problem = null;
   };
 
-  // Not started: it says what is there before the start.
   let actor = create();
   /** A failed supervisor gets no events: its successor starts from committed state. */
   const send = (event: SupervisorEvent): void => {
@@ -129,7 +141,7 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
 
   return {
     send,
-    on: (type, listener) => void listeners.push(onlyFor(type, listener)),
+    on: facts.on,
     snapshot: () => actor.getSnapshot(),
     check: () => ({ ok: problem === null, detail: problem ?? 'slots are given' }),
     start: async (given) => {
