@@ -49,8 +49,9 @@ const tryToOpen = ({ file, readonly = false }: DatabaseOptions): Sqlite.Database
     db.prepare('select count(*) from sqlite_schema').all();
     return db;
   }
-  // Only for a new file; pages that become free go back to the file system (`Histories.shrink`).
-  db.pragma('auto_vacuum = incremental');
+  // Pages that become free go back to the file system (`Histories.shrink`). Only an empty database takes
+  // it, and one with content could not be opened with it on a full disk.
+  if (db.pragma('page_count', { simple: true }) === 0) db.pragma('auto_vacuum = incremental');
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
   db.exec(schema);
