@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 import { startModelServer } from '../support/model-server.ts';
-import { temporaryFolder } from '../support/temporary.ts';
+import { type AtEnd, endOfFile, temporaryFolder } from '../support/temporary.ts';
 
 /** Every error over HTTP, with its codes, and by CLI, with its exit code. */
 
@@ -28,12 +28,20 @@ const scripts = [
   { title: '', turns: [finish()] },
 ];
 
-const open = (config: object = {}) => {
-  const script = join(temporaryFolder(), 'script.json');
+const open = (config: object = {}, atEnd: AtEnd = onTestFinished) => {
+  const script = join(temporaryFolder(atEnd), 'script.json');
   writeFileSync(script, JSON.stringify({ scripts }));
-  return openProject({ api: { backend: 'scripted', script }, ...config });
+  return openProject({ api: { backend: 'scripted', script }, ...config }, atEnd);
 };
 type Project = ReturnType<typeof open>;
+
+const atEnd = endOfFile();
+let opened: Project | null = null;
+/** With a server that runs from its first use to the end of the file. */
+const shared = (): Project => {
+  opened ??= open({}, atEnd);
+  return opened;
+};
 
 const http = async (project: Project, path: string, init: RequestInit = {}, token?: string) => {
   const { url } = project.serverFile();
@@ -65,13 +73,13 @@ const provoked: Readonly<Record<string, readonly [rpc: number, exit: number, pro
   task_not_found: [
     -32001,
     3,
-    async () => ({ project: open(), method: 'status', params: { task_id: 'bd-none' }, words: ['show', 'bd-none'] }),
+    async () => ({ project: shared(), method: 'status', params: { task_id: 'bd-none' }, words: ['show', 'bd-none'] }),
   ],
   dependencies_unmet: [
     -32010,
     4,
     async () => {
-      const project = open();
+      const project = shared();
       const id = await created(project, 'second', '--deps', await created(project, 'first'));
       return { project, method: 'execute', params: { task_id: id, role: 'engineer' }, words: ['engineer', id] };
     },
@@ -80,7 +88,7 @@ const provoked: Readonly<Record<string, readonly [rpc: number, exit: number, pro
     -32011,
     4,
     async () => {
-      const project = open();
+      const project = shared();
       const first = await created(project, 'first');
       const second = await created(project, 'second', '--deps', first);
       const params = { task_id: first, depends_on: second };
@@ -91,7 +99,7 @@ const provoked: Readonly<Record<string, readonly [rpc: number, exit: number, pro
     -32012,
     4,
     async () => {
-      const project = open();
+      const project = shared();
       const id = await created(project, 'hangs');
       await project.agent('--async', 'engineer', id);
       return { project, method: 'execute', params: { task_id: id, role: 'tester' }, words: ['tester', id] };
@@ -101,7 +109,7 @@ const provoked: Readonly<Record<string, readonly [rpc: number, exit: number, pro
     -32013,
     4,
     async () => {
-      const project = open();
+      const project = shared();
       const id = await created(project, 'one');
       return { project, method: 'reopen', params: { task_id: id }, words: ['reopen', id] };
     },
@@ -110,7 +118,7 @@ const provoked: Readonly<Record<string, readonly [rpc: number, exit: number, pro
     -32014,
     2,
     async () => {
-      const project = open();
+      const project = shared();
       const id = await created(project, 'one');
       return { project, method: 'execute', params: { task_id: id, role: 'janitor' }, words: ['janitor', id] };
     },
@@ -162,7 +170,7 @@ const provoked: Readonly<Record<string, readonly [rpc: number, exit: number, pro
     -32019,
     4,
     async () => {
-      const project = open();
+      const project = shared();
       const id = await created(project, 'asks');
       await project.agent('--async', 'engineer', id);
       for (let task = null; task?.awaiting === undefined; )
@@ -175,7 +183,7 @@ const provoked: Readonly<Record<string, readonly [rpc: number, exit: number, pro
     -32602,
     2,
     async () => ({
-      project: open(),
+      project: shared(),
       method: 'create',
       params: { description: 'x', priority: 7 },
       words: ['create', 'x', '--priority', '7'],
@@ -198,7 +206,7 @@ test.each(Object.entries(provoked))('%s', async (name, [rpc, exit, provoke]) => 
 });
 
 test('an error before a method has its HTTP status, its name, and no stack', async () => {
-  const project = open();
+  const project = shared();
   await project.agent('server', 'start');
   const post = (body: string, headers: Record<string, string> = {}) =>
     http(project, '/a2a/execute', { method: 'POST', body, headers });
@@ -236,7 +244,7 @@ test('an error before a method has its HTTP status, its name, and no stack', asy
 });
 
 test('a token that others can read is refused with 8', async () => {
-  const project = open();
+  const project = shared();
   await project.agent('server', 'start');
   chmodSync(join(project.stateDir, 'token'), 0o644);
 
@@ -251,7 +259,7 @@ test.each([
   ['model_failed', 'gives up', []],
   ['verify_failed', 'done', ['--verify', 'exit 3']],
 ])('an attempt that ends with %s makes the CLI exit with 1, and the task says why', async (code, title, flags) => {
-  const project = open();
+  const project = shared();
   const id = await created(project, title);
 
   const running = project.agent('engineer', id, ...flags);
