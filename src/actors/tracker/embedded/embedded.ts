@@ -1,5 +1,6 @@
 import { ServiceError } from '../../../machines/errors.ts';
 import { messageOf } from '../../../machines/message-of.ts';
+import { plural } from '../../../machines/plural.ts';
 import { withComment, withDependency, withoutDependency } from '../../ledger/edits.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
 import { createId, createIssue, requireValidTask } from '../../ledger/new-issue.ts';
@@ -46,7 +47,7 @@ const check = async ({ db, table, exchange, requireOurs }: Ports): ReturnType<Tr
     const { ok, detail } = db.check();
     const problem = exchange.problem();
     if (!ok || problem !== null) return { ok: false, detail: problem ?? detail };
-    return { ok: true, detail: `embedded, ${table.count()} tasks` };
+    return { ok: true, detail: `embedded, ${plural(table.count(), 'task')}` };
   } catch (error) {
     return { ok: false, detail: messageOf(error) };
   }
