@@ -81,7 +81,7 @@ const ended = ({ name, rest, result }: Call, folder: string): DiskEvent | null =
   };
   const fd = firstNumber(rest);
   if (name === 'openat') return { type: 'open', fd: result, path: path(0), flags: rest };
-  if (name === 'close') return { type: 'close', fd };
+  if (name === 'close') return null;
   if (name === 'pwrite64') return written(fd, texts[0] ?? Buffer.alloc(0), numbersAtEnd(rest)[1] ?? null, result);
   if (name === 'write' || name === 'writev') return written(fd, Buffer.concat(texts), null, result);
   if (name === 'ftruncate') return { type: 'truncate', fd, size: Number(rest.split(',')[1]?.match(/\d+/)?.[0]) };
@@ -95,6 +95,8 @@ const ended = ({ name, rest, result }: Call, folder: string): DiskEvent | null =
 const begun = (name: string, rest: string): DiskEvent | null => {
   const fd = firstNumber(rest);
   if (name === 'fsync' || name === 'fdatasync') return { type: 'sync.began', fd };
+  // Its number is free before the call has ended, and another thread may have it by then.
+  if (name === 'close') return { type: 'close', fd };
   if (['write', 'writev', 'sendto', 'sendmsg'].includes(name))
     return { type: 'said', fd, data: Buffer.concat(stringsIn(rest)) };
   return null;
