@@ -104,7 +104,7 @@ export const openDatabase = (options: DatabaseOptions): Database => {
       const all = (...values: readonly Value[]) => prepared.all(...values) as readonly Row[];
       return {
         all,
-        first: (...values) => all(...values)[0] ?? null,
+        first: (...values) => (prepared.get(...values) as Row | undefined) ?? null,
         run: (...values) =>
           named(() => {
             const { lastInsertRowid, changes } = prepared.run(...values);

@@ -41,7 +41,7 @@ test('a program that empties the file and writes it anew in parts removes no tas
   const counts = (await Promise.all(lists)).map(({ length }) => length);
   expect(counts).toEqual(counts.map(() => 20));
   const removed = ledger.db.prepare("select count(*) as count from journal where data like '%removed%'");
-  expect(removed.first()).toEqual({ count: 0 });
+  expect(removed.first()?.['count']).toBe(0);
 });
 
 test('an export replaces no content that was not taken in', async () => {
