@@ -1,5 +1,9 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Change, NewEntry, Store } from '../../src/actors/store/port.ts';
+import { createSqliteStore, type SqliteStore } from '../../src/actors/store/sqlite.ts';
 
 const line = (taskId: string, type = 'log', data: unknown = { n: 1 }): NewEntry => ({
   taskId,
@@ -19,13 +23,35 @@ const actor = (id: string, pending = true) => ({
   snapshot: `{"id":"${id}"}`,
 });
 
-/** What every store does; `reopen` gives the same data to a new store, as a new process would. */
-export const describeStore = (name: string, open: () => { store: Store; reopen: () => Store; close: () => void }) =>
+/** `reopen` gives the same data to a new store, as a new process would. */
+const openIn = (over: (near: SqliteStore) => Store) => {
+  const folder = mkdtempSync(join(tmpdir(), 'agent-store-'));
+  const stores: SqliteStore[] = [];
+  const openStore = (): Store => {
+    const near = createSqliteStore({ file: join(folder, 'journal.db') });
+    stores.push(near);
+    return over(near);
+  };
+  return {
+    store: openStore(),
+    reopen: () => {
+      stores.pop()?.close();
+      return openStore();
+    },
+    close: () => {
+      for (const store of stores) store.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+};
+
+/** The contract of a store over the rows of SQLite. */
+export const describeStore = (name: string, over: (near: SqliteStore) => Store) =>
   describe(`${name} store`, () => {
-    let opened: ReturnType<typeof open>;
+    let opened: ReturnType<typeof openIn>;
     let store: Store;
     beforeEach(() => {
-      opened = open();
+      opened = openIn(over);
       store = opened.store;
     });
     afterEach(() => opened.close());

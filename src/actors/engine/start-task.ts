@@ -26,7 +26,7 @@ export interface TaskStartPorts {
   readonly observation: (tracked: TrackedTask) => TaskEvent;
 }
 
-/** Of an actor that is about to start. */
+/** The registry's part in a start: it refuses one, and restores an actor that ends in error. */
 export interface TaskStartHooks {
   readonly requireRunning: () => void;
   readonly crashed: LiveTasks['discard'];

@@ -23,7 +23,7 @@ export interface TaskHostPorts {
   readonly now: () => number;
 }
 
-/** What the actors of tasks and agents stand on: who is alive, what is shown, deadlines, commits. */
+/** The ground of all task and agent actors: the live ones, their views, deadlines and commits. */
 export interface TaskHost {
   readonly live: LiveTasks;
   readonly resting: RestingViews;

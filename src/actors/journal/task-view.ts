@@ -44,7 +44,7 @@ const awaitingSchema = z.strictObject({
   default_answer: z.string().optional().describe('the answer that counts at the deadline; absent: the attempt fails'),
 });
 
-/** What people and programs see of a task. Times are RFC 3339 UTC with milliseconds. */
+/** A task as people and programs see it. Times are RFC 3339 UTC with milliseconds. */
 export const taskViewSchema = z.strictObject({
   task_id: z.string().describe('the id of the task'),
   title: z.string().describe('one line'),

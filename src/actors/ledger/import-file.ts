@@ -1,6 +1,7 @@
 import { copyFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
+import { plural } from '../../machines/plural.ts';
 import type { Database } from '../store/database.ts';
 import type { CommitAnswer } from '../store/port.ts';
 import { chunksOf } from './chunks.ts';
@@ -94,7 +95,7 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
     });
     for (const name of ['.agent.lock', 'issues.jsonl.bak']) rmSync(join(dirname(file), name), { force: true });
     const { changed } = difference;
-    log(`took ${changed.length} tasks over from .beads/issues.jsonl; a copy of the file is ${copy}`, {});
+    log(`took ${plural(changed.length, 'task')} over from .beads/issues.jsonl; a copy of the file is ${copy}`, {});
   };
 
   return {

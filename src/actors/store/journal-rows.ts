@@ -28,7 +28,7 @@ export const createEntryReader = (db: Database): ((rows: readonly Row[]) => read
 /** Writes the entries of one transaction. It is the only writer of the journal: no entry is without its hash. */
 export type AddEntries = (entries: readonly NewEntry[]) => readonly Entry[];
 
-/** What the next entry of a task continues. */
+/** The end of a task's journal, which its next entry continues. */
 interface History {
   hash: string;
   /** The last whole snapshot. */

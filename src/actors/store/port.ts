@@ -104,7 +104,7 @@ export interface RemovedHistory {
   readonly seq: number;
   /** Epoch ms. */
   readonly at: number;
-  /** How old it had to be. */
+  /** The age in days from which a history is removed. */
   readonly days: number;
 }
 

@@ -1,37 +1,15 @@
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'libsql';
 import { expect, test } from 'vitest';
 import { takeLock } from '../../../src/actors/files/process-lock.ts';
 import { checkJournal } from '../../../src/actors/store/check-journal.ts';
 import { openDatabase } from '../../../src/actors/store/database.ts';
-import type { Store } from '../../../src/actors/store/port.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import { describeStore } from '../../contracts/store.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-describeStore('sqlite', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'agent-store-'));
-  const file = join(folder, 'journal.db');
-  const stores: Store[] = [];
-  const openStore = (): Store => {
-    const store = createSqliteStore({ file });
-    stores.push(store);
-    return store;
-  };
-  return {
-    store: openStore(),
-    reopen: () => {
-      stores.pop()?.close();
-      return openStore();
-    },
-    close: () => {
-      for (const store of stores) store.close();
-      rmSync(folder, { recursive: true });
-    },
-  };
-});
+describeStore('sqlite', (near) => near);
 
 const note = (data: string) => ({ taskId: 'bd-a', attempt: 1, type: 'log', at: 1, data, cause: null });
 
