@@ -1,6 +1,20 @@
 const layers = ['machines', 'actors', 'http', 'cli'];
-const adapters = ['tracker', 'model', 'assistants', 'sandbox', 'workspace', 'process', 'files', 'store', 'ledger'];
-const homes = { actors: 'openai|execa|libsql', http: 'fastify|fastify-sse-v2|json-rpc-2\\.0', cli: 'yargs|pino|yaml' };
+const adapters = [
+  'tracker',
+  'model',
+  'assistants',
+  'sandbox',
+  'workspace',
+  'process',
+  'files',
+  'store',
+  'ledger',
+];
+const homes = {
+  actors: 'openai|execa|libsql',
+  http: 'fastify|fastify-sse-v2|json-rpc-2\\.0',
+  cli: 'yargs|pino|yaml',
+};
 const error = (name, from, to, comment) => ({ name, severity: 'error', from, to, comment });
 
 export default {
@@ -47,7 +61,12 @@ export default {
       { path: '^src/actors/engine/' },
       'The engine runs the agent, its tools and the journal. Move the shared type to the lower room.',
     ),
-    error('no-cycles', {}, { circular: true }, 'Type imports count. Move the shared type to the lower file.'),
+    error(
+      'no-cycles',
+      {},
+      { circular: true },
+      'Type imports count. Move the shared type to the lower file.',
+    ),
     error('no-tests-in-src', { path: '^src/' }, { path: '^test/' }, 'Test code stays in test/.'),
     {
       name: 'no-orphans',

@@ -1,4 +1,5 @@
-// A list of 5,000 tasks through a fake bd, beside the time that the same two calls of it take by themselves.
+// A list of 5,000 tasks through a fake bd, beside the time that the same two calls of it take by
+// themselves.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,22 +21,40 @@ const setup = JSON.stringify({
   faults: join(projectRoot, 'faults'),
 });
 const bdPath = join(projectRoot, 'bd');
-writeFileSync(bdPath, `#!/bin/sh\nexec '${process.execPath}' '${program}' '${setup}' "$@"\n`, { mode: 0o755 });
+writeFileSync(bdPath, `#!/bin/sh\nexec '${process.execPath}' '${program}' '${setup}' "$@"\n`, {
+  mode: 0o755,
+});
 
 const at = '2026-11-20T10:00:00.000Z';
 const issues = Object.fromEntries(
   Array.from({ length: count }, (_, n) => {
     const id = `bd-${n.toString(36).padStart(4, '0')}`;
     const before = `bd-${(n - 1).toString(36).padStart(4, '0')}`;
-    const dependencies = n % 3 === 2 ? [{ issue_id: id, depends_on_id: before, type: 'blocks', created_at: at }] : [];
+    const dependencies =
+      n % 3 === 2 ? [{ issue_id: id, depends_on_id: before, type: 'blocks', created_at: at }] : [];
     const text = 'What it is about, in a few lines of text. '.repeat(8);
-    const issue = { id, title: `task ${n}`, description: text, status: 'open', priority: 2, issue_type: 'task' };
-    return [id, { ...issue, created_at: at, updated_at: at, labels: ['role:engineer'], dependencies }];
+    const issue = {
+      id,
+      title: `task ${n}`,
+      description: text,
+      status: 'open',
+      priority: 2,
+      issue_type: 'task',
+    };
+    return [
+      id,
+      { ...issue, created_at: at, updated_at: at, labels: ['role:engineer'], dependencies },
+    ];
   }),
 );
 writeFileSync(join(folder, 'beads.db'), JSON.stringify({ issues }));
 
-const calls = createBdCalls({ projectRoot, bdPath, processEnv: process.env, limits: defaultBdLimits });
+const calls = createBdCalls({
+  projectRoot,
+  bdPath,
+  processEnv: process.env,
+  limits: defaultBdLimits,
+});
 const tracker = createBdTracker({ calls, projectRoot, actor: 'agent-server', log: () => {} });
 const bare = () => {
   for (const args of [['list', '--all'], ['ready']])

@@ -10,7 +10,14 @@ const ms = Number(process.env.MS ?? 2_000);
 const folder = mkdtempSync(join(tmpdir(), 'agent-bench-'));
 const { store } = openTasks(folder);
 const journal = createJournal(store, { onError: console.error, onListenerError: console.error });
-const note = (n) => ({ taskId: `bd-${n}`, attempt: 0, type: 'log', at: 0, data: '{"text":"x"}', cause: null });
+const note = (n) => ({
+  taskId: `bd-${n}`,
+  attempt: 0,
+  type: 'log',
+  at: 0,
+  data: '{"text":"x"}',
+  cause: null,
+});
 
 /** Commits in a second. */
 const rateOf = async (count) => {

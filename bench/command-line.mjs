@@ -13,7 +13,10 @@ mkdirSync(join(root, '.beads'));
 const config = join(root, 'config.json');
 writeFileSync(
   config,
-  JSON.stringify({ server: { port: 0, register_protocol_handler: false }, api: { backend: 'scripted' } }),
+  JSON.stringify({
+    server: { port: 0, register_protocol_handler: false },
+    api: { backend: 'scripted' },
+  }),
 );
 const env = { ...process.env, AGENT_STATE_DIR: join(root, 'state'), AGENT_SERVER_CONFIG: config };
 const options = { cwd: root, env, stdio: 'ignore' };
@@ -24,7 +27,8 @@ const run = (...args) => {
   return performance.now() - began;
 };
 
-for (let n = 0; n < 20; n += 1) execFileSync(process.execPath, [agent, 'create', `task ${n}`], options);
+for (let n = 0; n < 20; n += 1)
+  execFileSync(process.execPath, [agent, 'create', `task ${n}`], options);
 execFileSync(process.execPath, [agent, 'server', 'start'], options);
 const [bare, listed, parsed] = [[], [], []];
 for (let n = 0; n < runs; n += 1) {
@@ -42,7 +46,11 @@ report('agent list with a server / node -e 0 (best of 25)', {
   ratio: best(listed) / best(bare),
   goal: 1.6,
 });
-report('  the same, medians', { ours: median(listed), limit: median(bare), ratio: median(listed) / median(bare) });
+report('  the same, medians', {
+  ours: median(listed),
+  limit: median(bare),
+  ratio: median(listed) / median(bare),
+});
 report('  the same through the whole command line', {
   ours: median(parsed),
   limit: median(bare),

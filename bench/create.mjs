@@ -21,4 +21,9 @@ for (let part = 0; part < 10; part += 1)
   );
 await close();
 const [first, last] = [figures[0] / tenth, figures[9] / tenth];
-report('creation: last tenth of 10,000 / first', { ours: last, limit: first, ratio: last / first, goal: 1.5 });
+report('creation: last tenth of 10,000 / first', {
+  ours: last,
+  limit: first,
+  ratio: last / first,
+  goal: 1.5,
+});

@@ -3,8 +3,16 @@ import { median, openSystem, report, timed, until } from './lib.mjs';
 
 const runs = Number(process.env.RUNS ?? 60);
 const { system, store, tracker, close } = await openSystem();
-const note = { taskId: 'bd-bench', attempt: 0, type: 'log', at: 0, data: '{"text":"x"}', cause: null };
-const agentStarted = ({ type, data }) => type === 'snapshot' && data.startsWith('{"machine":"agent"');
+const note = {
+  taskId: 'bd-bench',
+  attempt: 0,
+  type: 'log',
+  at: 0,
+  data: '{"text":"x"}',
+  cause: null,
+};
+const agentStarted = ({ type, data }) =>
+  type === 'snapshot' && data.startsWith('{"machine":"agent"');
 
 const [commits, starts, claims, whole] = [[], [], [], []];
 const { prepare } = tracker;
@@ -35,7 +43,11 @@ report('execute to agent started / one commit (p50)', {
   ratio: median(starts) / commit,
   goal: 8,
 });
-report('  of which the claim in the tracker', { ours: median(claims), limit: commit, ratio: median(claims) / commit });
+report('  of which the claim in the tracker', {
+  ours: median(claims),
+  limit: commit,
+  ratio: median(claims) / commit,
+});
 report('execute to complete, null agent / one commit', {
   ours: median(whole),
   limit: commit,

@@ -6,7 +6,8 @@ import { openSystem, report, until } from './lib.mjs';
 const file = 'package.json';
 const finish = { tool: 'finish', arguments: { status: 'done', summary: 'read' } };
 const description = `Read a file.\n${'A sentence of a long description. '.repeat(300)}`;
-const bytesOf = (value) => (value === null || value === undefined ? 0 : Buffer.byteLength(String(value)));
+const bytesOf = (value) =>
+  value === null || value === undefined ? 0 : Buffer.byteLength(String(value));
 
 const measure = async (turns) => {
   // Each turn reads another part, so that nobody takes it for a loop.
@@ -19,7 +20,10 @@ const measure = async (turns) => {
     { scripts: [{ turns: [...reads, { say: '', calls: [finish] }] }] },
   );
   const { folder, store, db, system, close } = opened;
-  writeFileSync(join(folder, file), Array.from({ length: turns }, (_, n) => `line ${n}\n`).join(''));
+  writeFileSync(
+    join(folder, file),
+    Array.from({ length: turns }, (_, n) => `line ${n}\n`).join(''),
+  );
   let saved = 0;
   let steps = 0;
   const { commit } = store;
@@ -35,17 +39,29 @@ const measure = async (turns) => {
   await system.service.execute({ task: task_id, role: 'engineer', options: {} });
   await done;
   const { status, usage } = await system.service.status(task_id);
-  if (status !== 'complete' || usage.turns !== turns + 1) throw new Error(`${status} after ${usage.turns} turns`);
+  if (status !== 'complete' || usage.turns !== turns + 1)
+    throw new Error(`${status} after ${usage.turns} turns`);
   const rows = db.prepare('select * from journal').all();
   const journal = rows.flatMap(Object.values).reduce((sum, value) => sum + bytesOf(value), 0);
   await close();
-  return { journal: journal / turns, entry: journal / rows.length, saved: saved / turns, steps: steps / turns };
+  return {
+    journal: journal / turns,
+    entry: journal / rows.length,
+    saved: saved / turns,
+    steps: steps / turns,
+  };
 };
 
 const few = await measure(10);
 const many = await measure(Number(process.env.RUNS ?? 1_000));
 const compare = (name, key, goal) =>
-  report(name, { ours: many[key] / 1024, limit: few[key] / 1024, ratio: many[key] / few[key], goal, unit: 'KB' });
+  report(name, {
+    ours: many[key] / 1024,
+    limit: few[key] / 1024,
+    ratio: many[key] / few[key],
+    goal,
+    unit: 'KB',
+  });
 compare('journal of a turn: of 1,000 turns / of 10', 'journal', 1.1);
 compare('  for each entry', 'entry');
 compare('saved actors, written for each turn', 'saved');

@@ -14,7 +14,13 @@ const rounds = Number(process.env.RUNS ?? 20);
 const idOf = (n) => `bd-${n.toString(36).padStart(5, '0')}`;
 const lineOf = (n) => {
   const at = new Date(Date.UTC(2026, 0, 1) + n * 1_000).toISOString();
-  const dependency = { issue_id: idOf(n), depends_on_id: idOf(n - 1), type: 'blocks', created_at: at, created_by: 'x' };
+  const dependency = {
+    issue_id: idOf(n),
+    depends_on_id: idOf(n - 1),
+    type: 'blocks',
+    created_at: at,
+    created_by: 'x',
+  };
   return JSON.stringify({
     id: idOf(n),
     title: `task ${n}`,
@@ -98,7 +104,11 @@ report('first import, of the five seconds it may take', {
   ratio: large.imported / 5_000,
   goal: 1,
 });
-report('export / the pause of a second', { ours: large.written, limit: 1_000, ratio: large.written / 1_000 });
+report('export / the pause of a second', {
+  ours: large.written,
+  limit: 1_000,
+  ratio: large.written / 1_000,
+});
 report('p99 of the event loop meanwhile, of 50 ms', {
   ours: large.paused,
   limit: 50,

@@ -15,7 +15,8 @@ import { createSharedWorkspace } from '../build/actors/workspace/shared.js';
 import { shippedRoles } from '../build/cli/roles/shipped-roles.js';
 import { buildServer } from '../build/http/server.js';
 
-export const percentile = (values, share) => [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) * share)];
+export const percentile = (values, share) =>
+  [...values].sort((a, b) => a - b)[Math.floor((values.length - 1) * share)];
 export const median = (values) => percentile(values, 0.5);
 
 export const timed = async (work) => {
@@ -44,7 +45,10 @@ const plain = {
 const roles = Object.fromEntries(
   Object.entries(shippedRoles()).map(([role, profile]) => [role, { ...profile, ...plain }]),
 );
-const finish = { say: '', calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'nothing' } }] };
+const finish = {
+  say: '',
+  calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'nothing' } }],
+};
 
 /** The tasks of a project, with their database in the project itself. */
 export const openTasks = (folder, file = join(folder, 'journal.db')) => {
@@ -55,8 +59,9 @@ export const openTasks = (folder, file = join(folder, 'journal.db')) => {
 };
 
 /**
- * The real system; its agent answers `finish` at once, unless `scripts` say otherwise. `workspace` is given the project and
- * a folder for the worktrees, and makes another one than the project's own folder.
+ * The real system; its agent answers `finish` at once, unless `scripts` say otherwise. `workspace`
+ * is given the project and a folder for the worktrees, and makes another one than the project's own
+ * folder.
  */
 export const openSystem = async (
   options = {},
@@ -124,7 +129,10 @@ export const openSystem = async (
 };
 
 /** The HTTP face of a system, on a free port; `more` adds routes before it listens. */
-export const openServer = async ({ system, store, tracker }, { token, streams = 10, more = () => {} }) => {
+export const openServer = async (
+  { system, store, tracker },
+  { token, streams = 10, more = () => {} },
+) => {
   let names = [];
   const app = await buildServer({
     system,
@@ -164,7 +172,10 @@ export const until = (system, taskId, fits) =>
 
 /** One row of a report: what was measured beside its limit. */
 export const report = (name, { ours, limit, ratio, goal, unit = 'ms' }) => {
-  const shown = (value) => (value === undefined ? '' : value >= 100 ? value.toFixed(0) : value.toFixed(2)).padStart(9);
+  const shown = (value) =>
+    (value === undefined ? '' : value >= 100 ? value.toFixed(0) : value.toFixed(2)).padStart(9);
   const verdict = goal === undefined ? '' : `   goal ${goal}  ${ratio <= goal ? 'met' : 'NOT MET'}`;
-  console.log(`${name.padEnd(46)} ${shown(ours)} ${shown(limit)} ${unit.padEnd(5)} ${shown(ratio)}${verdict}`);
+  console.log(
+    `${name.padEnd(46)} ${shown(ours)} ${shown(limit)} ${unit.padEnd(5)} ${shown(ratio)}${verdict}`,
+  );
 };

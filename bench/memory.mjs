@@ -11,11 +11,21 @@ const heap = () => {
 const ids = [];
 for (let n = 0; n < tasks; n += 50)
   ids.push(
-    ...(await Promise.all(Array.from({ length: 50 }, () => system.service.create({ description: `task ${n}` })))),
+    ...(await Promise.all(
+      Array.from({ length: 50 }, () => system.service.create({ description: `task ${n}` })),
+    )),
   );
 const before = heap();
-for (const { task_id } of ids) await system.service.execute({ task: task_id, role: 'engineer', options: {} });
+for (const { task_id } of ids)
+  await system.service.execute({ task: task_id, role: 'engineer', options: {} });
 const bytes = (heap() - before) / tasks;
-if (system.slotUse().waiting !== tasks) throw new Error(`${system.slotUse().waiting} of ${tasks} wait`);
+if (system.slotUse().waiting !== tasks)
+  throw new Error(`${system.slotUse().waiting} of ${tasks} wait`);
 await close();
-report('heap of one queued task / 8 KiB', { ours: bytes / 1024, limit: 8, ratio: bytes / 8192, goal: 1, unit: 'KiB' });
+report('heap of one queued task / 8 KiB', {
+  ours: bytes / 1024,
+  limit: 8,
+  ratio: bytes / 8192,
+  goal: 1,
+  unit: 'KiB',
+});

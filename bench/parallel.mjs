@@ -1,5 +1,5 @@
-// Three agents on one repository, each in a worktree of its own, beside one alone: the same scripted work, which waits as
-// real work does, for the model and for commands.
+// Three agents on one repository, each in a worktree of its own, beside one alone: the same
+// scripted work, which waits as real work does, for the model and for commands.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,10 @@ const together = 3;
 const turnMs = 500;
 const environment = childEnvironment(process.env);
 const git = (cwd, ...args) =>
-  execFileSync('git', ['-c', 'user.name=bench', '-c', 'user.email=bench@localhost', ...args], { cwd, stdio: 'ignore' });
+  execFileSync('git', ['-c', 'user.name=bench', '-c', 'user.email=bench@localhost', ...args], {
+    cwd,
+    stdio: 'ignore',
+  });
 
 const turn = (tool, args) => ({ say: '', calls: [{ tool, arguments: args }] });
 const turns = [
@@ -29,7 +32,13 @@ const workspace = (projectRoot) => {
   for (let n = 0; n < 200; n += 1) writeFileSync(join(projectRoot, `file-${n}.txt`), `${n}\n`);
   git(projectRoot, 'add', '--all');
   git(projectRoot, 'commit', '--quiet', '--message', 'a project');
-  return chooseWorkspace({ mode: 'worktree', projectRoot, folder: worktrees, copies: [], environment });
+  return chooseWorkspace({
+    mode: 'worktree',
+    projectRoot,
+    folder: worktrees,
+    copies: [],
+    environment,
+  });
 };
 
 const { system, close } = await openSystem(

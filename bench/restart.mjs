@@ -1,4 +1,5 @@
-// A server that starts over 100,000 tasks, 10,000 of them finished and 1,000 waiting, beside a bare read of the same rows.
+// A server that starts over 100,000 tasks, 10,000 of them finished and 1,000 waiting, beside a bare
+// read of the same rows.
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -67,7 +68,9 @@ const multiply = (rows, from, count, prefix) => {
     const id = idOf(prefix, n);
     const rename = (text) => text.replaceAll(from, id);
     copy.store.commit(
-      { entries: rows.entries.map((entry) => ({ ...entry, taskId: id, data: rename(entry.data) })) },
+      {
+        entries: rows.entries.map((entry) => ({ ...entry, taskId: id, data: rename(entry.data) })),
+      },
       ...rows.actors.map((actor) => ({
         entries: [],
         actor: { ...actor, id: rename(actor.id), taskId: id, snapshot: rename(actor.snapshot) },
@@ -83,7 +86,9 @@ const bare = await timed(() => {
   const db = new Database(join(stateDir, 'journal.db'));
   db.prepare('select * from actors').all();
   for (let after = 0; ; ) {
-    const rows = db.prepare('select * from journal where seq > ? order by seq limit 1000').all(after);
+    const rows = db
+      .prepare('select * from journal where seq > ? order by seq limit 1000')
+      .all(after);
     if (rows.length === 0) break;
     after = rows.at(-1).seq;
   }
@@ -91,7 +96,10 @@ const bare = await timed(() => {
 });
 
 // The three that get a slot think until the measurement is over.
-writeFileSync(join(root, 'script.json'), JSON.stringify({ turn_ms: 600_000, scripts: [{ turns: [] }] }));
+writeFileSync(
+  join(root, 'script.json'),
+  JSON.stringify({ turn_ms: 600_000, scripts: [{ turns: [] }] }),
+);
 const config = join(root, 'config.json');
 writeFileSync(
   config,
@@ -117,13 +125,16 @@ const start = async () => {
     server.kill('SIGKILL');
     await gone;
   };
-  const megabytes = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))[1]) / 1024;
+  const megabytes = () =>
+    Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))[1]) / 1024;
   return { kill, megabytes };
 };
 const run = (...args) =>
   new Promise((resolve, reject) => {
     const command = spawn(process.execPath, [agent, ...args], { cwd: root, env, stdio: 'ignore' });
-    command.once('exit', (code) => (code === 0 ? resolve() : reject(new Error(`agent ${args[0]} ended with ${code}`))));
+    command.once('exit', (code) =>
+      code === 0 ? resolve() : reject(new Error(`agent ${args[0]} ended with ${code}`)),
+    );
   });
 
 let server;
@@ -131,7 +142,11 @@ const ours = await timed(async () => {
   server = await start();
 });
 await server.kill();
-report(`start over ${tasks} tasks, ${finished} + ${waiting} run`, { ours, limit: bare, ratio: ours / bare });
+report(`start over ${tasks} tasks, ${finished} + ${waiting} run`, {
+  ours,
+  limit: bare,
+  ratio: ours / bare,
+});
 report('  of the two seconds that it may take', { ours, limit: goal, ratio: ours / goal, goal: 1 });
 
 // Nothing waits any more: what a task at rest costs, after a list of all and an export of the file.

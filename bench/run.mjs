@@ -1,5 +1,5 @@
-// Speed as ratios within one run: our own figure beside the limit of the same disk, the same process, the same Node.
-// Usage: npm run bench [-- name …]
+// Speed as ratios within one run: our own figure beside the limit of the same disk, the same
+// process, the same Node. Usage: npm run bench [-- name …]
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

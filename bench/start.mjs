@@ -1,10 +1,10 @@
-// CPU time until a program is done, of `dist` (ours) beside `build`, which is not bundled (limit): medians, interleaved.
+// CPU time until a program is done, of `dist` (ours) beside `build`, which is not bundled (limit):
+// medians, interleaved.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { median, report } from './lib.mjs';
@@ -14,20 +14,29 @@ const root = mkdtempSync(join(tmpdir(), 'agent-bench-'));
 const state = join(root, 'state');
 const config = join(root, 'config.json');
 mkdirSync(join(root, '.beads'));
-const settings = { server: { port: 0, register_protocol_handler: false }, api: { backend: 'scripted' } };
+const settings = {
+  server: { port: 0, register_protocol_handler: false },
+  api: { backend: 'scripted' },
+};
 writeFileSync(config, JSON.stringify(settings));
 const env = { ...process.env, AGENT_STATE_DIR: state, AGENT_SERVER_CONFIG: config };
 
-const writeCpu = 'writeSync(3, String((process.cpuUsage().user + process.cpuUsage().system) / 1000))';
+const writeCpu =
+  'writeSync(3, String((process.cpuUsage().user + process.cpuUsage().system) / 1000))';
 const hook = `data:text/javascript,import { writeSync } from 'node:fs'; process.on('exit', () => ${writeCpu});`;
 
 /** CPU time in ms of a run, which `meanwhile` may end. */
 const cpuOf = async (folder, [program, ...words], meanwhile = () => {}) => {
   const file = fileURLToPath(new URL(`../${folder}/cli/${program}.js`, import.meta.url));
   const stdio = ['ignore', 'ignore', 'ignore', 'pipe'];
-  const child = spawn(process.execPath, ['--import', hook, file, ...words], { cwd: root, env, stdio });
+  const child = spawn(process.execPath, ['--import', hook, file, ...words], {
+    cwd: root,
+    env,
+    stdio,
+  });
   const [cpu] = await Promise.all([text(child.stdio[3]), once(child, 'exit'), meanwhile(child)]);
-  if (child.exitCode !== 0) throw new Error(`${folder}: ${program} ${words.join(' ')} ended with ${child.exitCode}`);
+  if (child.exitCode !== 0)
+    throw new Error(`${folder}: ${program} ${words.join(' ')} ended with ${child.exitCode}`);
   return Number(cpu);
 };
 

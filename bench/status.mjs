@@ -1,5 +1,5 @@
-// CPU of one `status` call beside a route of the same Fastify that answers the same request with the same text, whatever
-// it asks; through real sockets, interleaved.
+// CPU of one `status` call beside a route of the same Fastify that answers the same request with
+// the same text, whatever it asks; through real sockets, interleaved.
 
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,12 +16,15 @@ const client = async ({ port, body }) => {
   const ask = (path) =>
     new Promise((resolve, reject) => {
       const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
-      const asked = request({ host: '127.0.0.1', port, path, method: 'POST', headers, agent }, (response) => {
-        response.resume();
-        response.once('end', () =>
-          response.statusCode === 200 ? resolve() : reject(new Error(`${response.statusCode}`)),
-        );
-      });
+      const asked = request(
+        { host: '127.0.0.1', port, path, method: 'POST', headers, agent },
+        (response) => {
+          response.resume();
+          response.once('end', () =>
+            response.statusCode === 200 ? resolve() : reject(new Error(`${response.statusCode}`)),
+          );
+        },
+      );
       asked.once('error', reject);
       asked.end(body);
     });
@@ -45,7 +48,10 @@ else {
   const { system, close } = running;
   const { task_id } = await system.service.create({ description: 'a task' });
   const answer = { jsonrpc: '2.0', id: 1, result: await system.service.status(task_id) };
-  const server = await openServer(running, { token, more: (app) => app.post('/static', async () => answer) });
+  const server = await openServer(running, {
+    token,
+    more: (app) => app.post('/static', async () => answer),
+  });
   const { port } = server;
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'status', params: { task_id } });
   const child = fork(new URL(import.meta.url), ['client', JSON.stringify({ port, body })]);

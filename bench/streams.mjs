@@ -1,5 +1,6 @@
-// CPU of the server per event that reaches a subscriber: 1,000 readers of one task, beside a writer that sends the same
-// shared buffer to as many raw sockets. The readers live in a process of their own.
+// CPU of the server per event that reaches a subscriber: 1,000 readers of one task, beside a writer
+// that sends the same shared buffer to as many raw sockets. The readers live in a process of their
+// own.
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
@@ -18,10 +19,17 @@ const read = async ({ port, path }) => {
       const socket = connect(port, '127.0.0.1');
       let seen = 0;
       await once(socket, 'connect');
-      socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\n\r\n`);
+      socket.write(
+        `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\n\r\n`,
+      );
       await once(socket, 'data');
       socket.on('data', (chunk) => {
-        for (let at = chunk.indexOf('event: log'); at >= 0; at = chunk.indexOf('event: log', at + 1)) seen += 1;
+        for (
+          let at = chunk.indexOf('event: log');
+          at >= 0;
+          at = chunk.indexOf('event: log', at + 1)
+        )
+          seen += 1;
         if (seen < events) return;
         seen -= events;
         left -= 1;
@@ -64,10 +72,13 @@ const open = async (target, publish, close) => {
 
 const rawWriter = async () => {
   const sockets = new Set();
-  // As every HTTP server does, or the kernel would gather frames and both would measure something else.
+  // As every HTTP server does, or the kernel would gather frames and both would measure something
+  // else.
   const server = createServer({ noDelay: true }, (socket) => {
     socket.once('data', () => {
-      socket.write('HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n');
+      socket.write(
+        'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n',
+      );
       sockets.add(socket);
     });
     socket.on('error', () => {});

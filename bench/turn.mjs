@@ -1,4 +1,5 @@
-// Our own time in a turn: from the end of one answer of the model to the next question, without what the tool takes.
+// Our own time in a turn: from the end of one answer of the model to the next question, without
+// what the tool takes.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readTool } from '../build/actors/tools/read.js';
@@ -48,13 +49,23 @@ const cpu = cpuMs(before) / turns;
 const committing = commitMs / turns;
 
 const [commits, tools] = [[], []];
-const note = { taskId: 'bd-bench', attempt: 0, type: 'log', at: 0, data: '{"text":"x"}', cause: null };
+const note = {
+  taskId: 'bd-bench',
+  attempt: 0,
+  type: 'log',
+  at: 0,
+  data: '{"text":"x"}',
+  cause: null,
+};
 for (let n = 0; n < turns; n += 1) {
   commits.push(await timed(() => store.commit({ entries: [note] })));
-  tools.push(await timed(() => readTool.run({ path: file, offset: n + 1, limit: 1 }, { root: folder })));
+  tools.push(
+    await timed(() => readTool.run({ path: file, offset: n + 1, limit: 1 }, { root: folder })),
+  );
 }
 const { status } = await system.service.status(task_id);
-if (status !== 'complete' || asked.length !== turns + 1) throw new Error(`${status} after ${asked.length} turns`);
+if (status !== 'complete' || asked.length !== turns + 1)
+  throw new Error(`${status} after ${asked.length} turns`);
 await close();
 
 const between = median(answered.slice(0, -1).map((at, index) => asked[index + 1] - at));
@@ -64,6 +75,15 @@ report('between two questions to the model / one commit', {
   limit: median(commits),
   ratio: between / median(commits),
 });
-report('  our own of it, without the tool, of 5 ms (p50)', { ours: own, limit: goalMs, ratio: own / goalMs, goal: 1 });
-report('  of which durable commits, on average', { ours: committing, limit: own, ratio: committing / own });
+report('  our own of it, without the tool, of 5 ms (p50)', {
+  ours: own,
+  limit: goalMs,
+  ratio: own / goalMs,
+  goal: 1,
+});
+report('  of which durable commits, on average', {
+  ours: committing,
+  limit: own,
+  ratio: committing / own,
+});
 report('CPU of a whole turn, of 5 ms', { ours: cpu, limit: goalMs, ratio: cpu / goalMs, goal: 1 });

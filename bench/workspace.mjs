@@ -14,7 +14,8 @@ const saveGoalMs = 60;
 const mergeGoalMs = 120;
 const loopGoalMs = 50;
 
-const gitWith = (cwd, args, env = process.env) => execFileSync('git', args, { cwd, env, stdio: 'ignore' });
+const gitWith = (cwd, args, env = process.env) =>
+  execFileSync('git', args, { cwd, env, stdio: 'ignore' });
 const git = (cwd, ...args) => gitWith(cwd, args);
 const fileOf = (at) => join(`d${Math.floor(at / 100)}`, `f${at}.txt`);
 
@@ -60,7 +61,10 @@ const measureOurs = async (root, project, files) => {
   return times;
 };
 
-/** The same by hand: a worktree whose index is warm, `add` and `diff` with an index of its own, `add` and `commit`, a squash. */
+/**
+ * The same by hand: a worktree whose index is warm, `add` and `diff` with an index of its own,
+ * `add` and `commit`, a squash.
+ */
 const measurePlain = async (root, project, files) => {
   const times = { diff: [], save: [], merge: [] };
   for (let run = 1; run <= runs; run += 1) {
@@ -95,7 +99,12 @@ const measurePlain = async (root, project, files) => {
 };
 
 const row = (name, ours, limit, goal) =>
-  report(name, { ours: median(ours), limit: median(limit), ratio: median(ours) / median(limit), goal });
+  report(name, {
+    ours: median(ours),
+    limit: median(limit),
+    ratio: median(ours) / median(limit),
+    goal,
+  });
 const within = (name, ours, limit) => report(name, { ours, limit, ratio: ours / limit, goal: 1 });
 
 for (const files of sizes) {

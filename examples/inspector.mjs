@@ -1,10 +1,13 @@
-// Shows the machines of a running server in the official XState inspector (https://stately.ai/inspect).
+// Shows the machines of a running server in the official XState inspector
+// (https://stately.ai/inspect).
 //
 //   npm install --no-save @statelyai/inspect
 //   agent-server --server --inspect
-//   node examples/inspector.mjs http://127.0.0.1:8080 "$(agent token)" [port of the page, else 8090]
+//   node examples/inspector.mjs http://127.0.0.1:8080 "$(agent token)" [port of the page, else
+// 8090]
 //
-// The page of @statelyai/inspect listens on every address of this machine and asks nobody for a token: close it after use.
+// The page of @statelyai/inspect listens on every address of this machine and asks nobody for a
+// token: close it after use.
 import { createWebSocketInspector } from '@statelyai/inspect';
 import { createInspectorServer } from '@statelyai/inspect/server';
 

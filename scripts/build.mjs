@@ -15,7 +15,9 @@ const thread = 'actors/workspace/snapshot-worker';
 /** Parts that tests load from `dist` often, since it loads faster than `build`. */
 const parts = ['cli/run-agent', 'actors/process/run-command', 'actors/workspace/select-workspace'];
 /** The packages of `dependencies`: native code cannot be bundled. */
-const external = Object.keys(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).dependencies);
+const external = Object.keys(
+  JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).dependencies,
+);
 
 /**
  * A bundler moves modules, and leaves `import.meta.url` as it is. With this each module still finds
@@ -35,20 +37,33 @@ const keepPlaces = {
   renderChunk: (code, { fileName }) => {
     if (!code.includes('import.meta.place(')) return null;
     const from = dirname(join('dist', fileName));
-    const url = (_, place) => `new URL(${JSON.stringify(relative(from, place))}, import.meta.url).href`;
+    const url = (_, place) =>
+      `new URL(${JSON.stringify(relative(from, place))}, import.meta.url).href`;
     return code.replace(/import\.meta\.place\("([^"]+)"\)/g, url);
   },
 };
 
 const bundle = async () => {
-  const input = Object.fromEntries([...programs, thread, ...parts].map((name) => [name, `src/${name}.ts`]));
+  const input = Object.fromEntries(
+    [...programs, thread, ...parts].map((name) => [name, `src/${name}.ts`]),
+  );
   const built = await rolldown({
-    ...{ cwd: root, input, external, platform: 'node', transform: { target }, plugins: [keepPlaces] },
+    ...{
+      cwd: root,
+      input,
+      external,
+      platform: 'node',
+      transform: { target },
+      plugins: [keepPlaces],
+    },
     onLog: (_, { message }) => {
       throw new Error(message);
     },
   });
-  const { output } = await built.generate({ entryFileNames: '[name].js', chunkFileNames: 'chunks/[name]-[hash].js' });
+  const { output } = await built.generate({
+    entryFileNames: '[name].js',
+    chunkFileNames: 'chunks/[name]-[hash].js',
+  });
   await built.close();
   return output;
 };
@@ -57,8 +72,15 @@ const modules = () =>
   readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
     .map((name) => {
-      const options = { target, typescript: { onlyRemoveTypeImports: true, rewriteImportExtensions: 'rewrite' } };
-      const { code, errors } = transformSync(name, readFileSync(join(root, 'src', name), 'utf8'), options);
+      const options = {
+        target,
+        typescript: { onlyRemoveTypeImports: true, rewriteImportExtensions: 'rewrite' },
+      };
+      const { code, errors } = transformSync(
+        name,
+        readFileSync(join(root, 'src', name), 'utf8'),
+        options,
+      );
       if (errors.length > 0) throw new Error(`src/${name}: ${errors[0].message}`);
       return { fileName: name.replace(/\.ts$/, '.js'), code };
     });

@@ -19,7 +19,9 @@ const folder = mkdtempSync(join(tmpdir(), 'agent-demo-'));
 const project = join(folder, 'basket');
 const state = join(folder, 'state');
 const config = join(folder, 'config.json');
-const script = parseScript(JSON.parse(readFileSync(join(root, 'examples', 'demo-script.json'), 'utf8')));
+const script = parseScript(
+  JSON.parse(readFileSync(join(root, 'examples', 'demo-script.json'), 'utf8')),
+);
 const provider = await createModelServer({ answer: play(createScriptedModel(script)) });
 const env = {
   ...process.env,
@@ -39,12 +41,16 @@ const commandMs = 60_000;
 
 const say = (text) => console.log(`\n\u2014 ${text}`);
 const git = (...args) =>
-  execFileSync('git', ['-c', 'user.name=demo', '-c', 'user.email=demo@localhost', ...args], { cwd: project });
+  execFileSync('git', ['-c', 'user.name=demo', '-c', 'user.email=demo@localhost', ...args], {
+    cwd: project,
+  });
 
 /** Runs `agent` as a person would, and prints its output. @returns output and exit code */
 const agent = (...args) =>
   new Promise((resolve, reject) => {
-    console.log(`$ agent ${args.map((arg) => (/\s/.test(arg) ? JSON.stringify(arg) : arg)).join(' ')}`);
+    console.log(
+      `$ agent ${args.map((arg) => (/\s/.test(arg) ? JSON.stringify(arg) : arg)).join(' ')}`,
+    );
     const child = spawn(process.execPath, [cli, ...args], {
       cwd: project,
       env,
@@ -119,7 +125,8 @@ const main = async () => {
   say('Only the first one is ready; running the second is refused.');
   await must('list', '--status', 'queued');
   const refused = await agent('engineer', build);
-  if (refused.code !== 4) throw new Error(`expected a refusal with exit code 4, got ${refused.code}`);
+  if (refused.code !== 4)
+    throw new Error(`expected a refusal with exit code 4, got ${refused.code}`);
 
   say('The architect, the engineer and the tester, one after the other.');
   await must('architect', design);
@@ -129,12 +136,16 @@ const main = async () => {
   say('The result.');
   await must('list');
 
-  say('Each attempt worked on its own branch; the project folder is unchanged until you merge the work.');
+  say(
+    'Each attempt worked on its own branch; the project folder is unchanged until you merge the work.',
+  );
   await must('diff', build);
   await must('merge', design);
   await must('merge', build);
   console.log(`\n$ cat .beads/tasks/task-${check}/30-results.md`);
-  process.stdout.write(readFileSync(join(project, '.beads', 'tasks', `task-${check}`, '30-results.md'), 'utf8'));
+  process.stdout.write(
+    readFileSync(join(project, '.beads', 'tasks', `task-${check}`, '30-results.md'), 'utf8'),
+  );
 };
 
 process.on('SIGINT', () => {
@@ -158,7 +169,9 @@ try {
 if (!failed) {
   rmSync(state, { recursive: true, force: true });
   const seconds = ((Date.now() - began) / 1000).toFixed(1);
-  console.log(`\nThree tasks complete in ${seconds} s. The server is stopped. Left for you to look at:`);
+  console.log(
+    `\nThree tasks complete in ${seconds} s. The server is stopped. Left for you to look at:`,
+  );
   console.log(`  results  ${join(project, '.beads', 'tasks')}`);
   console.log(`  remove   rm -r ${folder}`);
 }

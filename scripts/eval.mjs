@@ -1,4 +1,5 @@
-// Small real tasks for any configured model: success, turns, tokens, cost and time. See docs/guides/evals.md.
+// Small real tasks for any configured model: success, turns, tokens, cost and time. See
+// docs/guides/evals.md.
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { createBubblewrap } from '../build/actors/sandbox/bubblewrap.js';
@@ -19,7 +20,8 @@ class UsageError extends Error {}
 
 const positive = (name, text, parse) => {
   const value = parse(text);
-  if (Number.isNaN(value) || !(value > 0)) throw new UsageError(`--${name}: expected a number above 0, got ${text}`);
+  if (Number.isNaN(value) || !(value > 0))
+    throw new UsageError(`--${name}: expected a number above 0, got ${text}`);
   return value;
 };
 const whole = (text) => (/^\d+$/.test(text) ? Number(text) : Number.NaN);
@@ -28,8 +30,20 @@ const readArguments = () => {
   const text = { type: 'string' };
   const flag = { type: 'boolean', default: false };
   const options = {
-    ...{ model: text, only: { type: 'string', multiple: true, default: [] }, repeat: { type: 'string', default: '1' } },
-    ...{ 'max-cost-usd': text, config: text, idle: flag, json: flag, keep: flag, list: flag, help: flag },
+    ...{
+      model: text,
+      only: { type: 'string', multiple: true, default: [] },
+      repeat: { type: 'string', default: '1' },
+    },
+    ...{
+      'max-cost-usd': text,
+      config: text,
+      idle: flag,
+      json: flag,
+      keep: flag,
+      list: flag,
+      help: flag,
+    },
   };
   try {
     return parseArgs({ options }).values;
@@ -50,7 +64,9 @@ const chosen = (suite, only) => {
   const names = only.flatMap((text) => text.split(','));
   const unknown = names.find((name) => !suite.some((each) => each.name === name));
   if (unknown !== undefined)
-    throw new UsageError(`--only: there is no eval ${unknown}; there are ${suite.map(({ name }) => name).join(', ')}`);
+    throw new UsageError(
+      `--only: there is no eval ${unknown}; there are ${suite.map(({ name }) => name).join(', ')}`,
+    );
   return names.length === 0 ? suite : suite.filter(({ name }) => names.includes(name));
 };
 
@@ -62,20 +78,38 @@ const sandboxFor = ({ sandbox }, scripted) => {
   // The scripted model's files are ours; code of a real model does not run as the user unless the
   // configuration says so.
   if (scripted) return { sandbox: createNoSandbox(), unconfined: true };
-  throw new UsageError(`${detail}; or set sandbox.mode to off in --config to run what the model writes as you`);
+  throw new UsageError(
+    `${detail}; or set sandbox.mode to off in --config to run what the model writes as you`,
+  );
 };
 
 const plan = (values) => {
   const base = readConfig(values.config);
-  const model = values.idle ? 'scripted' : (values.model ?? (values.config === undefined ? 'scripted' : null));
+  const model = values.idle
+    ? 'scripted'
+    : (values.model ?? (values.config === undefined ? 'scripted' : null));
   const evals = chosen(readSuite(), values.only);
-  const budget = values['max-cost-usd'] === undefined ? null : positive('max-cost-usd', values['max-cost-usd'], Number);
+  const budget =
+    values['max-cost-usd'] === undefined
+      ? null
+      : positive('max-cost-usd', values['max-cost-usd'], Number);
   const repeat = positive('repeat', values.repeat, whole);
   const scripted = model === 'scripted';
   if (budget !== null && !scripted && model !== null && base.api?.prices?.[model] === undefined)
-    throw new UsageError(`--max-cost-usd: the price of ${model} is not in api.prices; state it in a file for --config`);
+    throw new UsageError(
+      `--max-cost-usd: the price of ${model} is not in api.prices; state it in a file for --config`,
+    );
   const script = scripted ? (values.idle ? idleScript : solvingScript(evals)) : null;
-  return { base, model, evals, budget, repeat, script, keep: values.keep, ...sandboxFor(base, scripted) };
+  return {
+    base,
+    model,
+    evals,
+    budget,
+    repeat,
+    script,
+    keep: values.keep,
+    ...sandboxFor(base, scripted),
+  };
 };
 
 const columns = [
@@ -98,7 +132,9 @@ const totals = (rows) => ({
   turns: sum(rows, ({ turns }) => turns),
   input_tokens: sum(rows, (row) => row.input_tokens),
   output_tokens: sum(rows, (row) => row.output_tokens),
-  cost_usd: rows.every(({ cost_usd: cost }) => cost === null) ? null : sum(rows, ({ cost_usd: cost }) => cost),
+  cost_usd: rows.every(({ cost_usd: cost }) => cost === null)
+    ? null
+    : sum(rows, ({ cost_usd: cost }) => cost),
   seconds: sum(rows, ({ seconds }) => seconds),
 });
 
@@ -113,7 +149,12 @@ const table = (rows) => {
   return lines.map((line) => line.map(padded).join('  ').trimEnd()).join('\n');
 };
 
-const noBudget = { ok: false, why: ['not run: the budget of --max-cost-usd is spent'], turns: 0, tool_calls: 0 };
+const noBudget = {
+  ok: false,
+  why: ['not run: the budget of --max-cost-usd is spent'],
+  turns: 0,
+  tool_calls: 0,
+};
 
 const runAll = async ({ evals, budget, repeat, ...options }, tell) => {
   const rows = [];
@@ -159,13 +200,21 @@ const main = async () => {
       : null;
   const tell = ({ eval: name, ok, why, folder }) => {
     if (values.json) return;
-    console.error(`${ok ? 'solved' : 'FAILED'}  ${name}${folder === undefined ? '' : `  ${folder}`}`);
+    console.error(
+      `${ok ? 'solved' : 'FAILED'}  ${name}${folder === undefined ? '' : `  ${folder}`}`,
+    );
     for (const line of why) console.error(`        ${line}`);
   };
   const { rows, interrupted } = await runAll(planned, tell);
   const solved = rows.filter(({ ok }) => ok).length;
-  if (values.json) console.log(JSON.stringify({ model: planned.model, note, solved, of: rows.length, rows }, null, 2));
-  else console.log(`\n${table(rows)}\n\n${solved} of ${rows.length} solved.${note === null ? '' : ` ${note}`}`);
+  if (values.json)
+    console.log(
+      JSON.stringify({ model: planned.model, note, solved, of: rows.length, rows }, null, 2),
+    );
+  else
+    console.log(
+      `\n${table(rows)}\n\n${solved} of ${rows.length} solved.${note === null ? '' : ` ${note}`}`,
+    );
   if (interrupted || solved < rows.length) process.exitCode = interrupted ? 130 : 1;
 };
 

@@ -9,14 +9,23 @@ const packages = Object.entries(lock.packages).filter(([path]) => path !== '');
  * Native parts of development tools for other machines: npm never downloaded them here, so it has
  * no hash.
  */
-const isForOtherMachines = ({ dev, optional, os }) => dev === true && optional === true && os !== undefined;
+const isForOtherMachines = ({ dev, optional, os }) =>
+  dev === true && optional === true && os !== undefined;
 
 const problemsOf = ([path, entry]) => [
-  ...(entry.integrity === undefined && !isForOtherMachines(entry) ? [`${path} has no integrity`] : []),
-  ...(entry.integrity !== undefined && !entry.integrity.startsWith('sha512-') ? [`${path} has no sha512`] : []),
-  ...(entry.resolved !== undefined ? [`${path} names an address; the registry of the user counts (.npmrc)`] : []),
+  ...(entry.integrity === undefined && !isForOtherMachines(entry)
+    ? [`${path} has no integrity`]
+    : []),
+  ...(entry.integrity !== undefined && !entry.integrity.startsWith('sha512-')
+    ? [`${path} has no sha512`]
+    : []),
+  ...(entry.resolved !== undefined
+    ? [`${path} names an address; the registry of the user counts (.npmrc)`]
+    : []),
   ...(entry.link === true ? [`${path} is a link`] : []),
-  ...(entry.hasInstallScript === true && entry.dev !== true ? [`${path} runs a script when it is installed`] : []),
+  ...(entry.hasInstallScript === true && entry.dev !== true
+    ? [`${path} runs a script when it is installed`]
+    : []),
 ];
 
 const problems = packages.flatMap(problemsOf);
@@ -29,4 +38,6 @@ for (const [path, { version }] of without)
   console.log(
     `${path.replace(/^.*node_modules\//, '')}@${version}: no integrity: a development tool for other machines`,
   );
-console.log(`${packages.length - without.length} of ${packages.length} packages have a sha512 integrity`);
+console.log(
+  `${packages.length - without.length} of ${packages.length} packages have a sha512 integrity`,
+);

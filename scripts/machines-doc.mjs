@@ -10,12 +10,15 @@ const nameOf = (object) => (typeof object === 'string' ? object : object.type);
 const eventName = (type) => {
   if (type === '') return 'always';
   const [, kind, id] = /^xstate\.(done|error)\.actor\.(.+)$/.exec(type) ?? [];
-  return kind === undefined ? type : `${id === '*' ? 'any child' : id} ${kind === 'done' ? 'done' : 'error'}`;
+  return kind === undefined
+    ? type
+    : `${id === '*' ? 'any child' : id} ${kind === 'done' ? 'done' : 'error'}`;
 };
 
 const guardOf = ({ guard }) => {
   if (guard === undefined) return '';
-  const is = typeof guard.params === 'function' ? guard.params({ event: {}, context: {} })?.is : undefined;
+  const is =
+    typeof guard.params === 'function' ? guard.params({ event: {}, context: {} })?.is : undefined;
   return ` [${nameOf(guard)}${is === undefined ? '' : ` ${is}`}]`;
 };
 const safeGuard = (transition) => {
@@ -31,7 +34,9 @@ const alias = (node) => node.id.replace(/[^A-Za-z0-9]/g, '_');
 const path = (node) => node.path.join('.') || node.key;
 
 const transitions = (node) => [
-  ...[...node.transitions.entries()].flatMap(([type, list]) => list.map((transition) => ({ type, transition }))),
+  ...[...node.transitions.entries()].flatMap(([type, list]) =>
+    list.map((transition) => ({ type, transition })),
+  ),
   ...(node.always ?? []).map((transition) => ({ type: '', transition })),
 ];
 
@@ -40,7 +45,9 @@ const actionsOf = (transition) => transition.actions.map(nameOf);
 const edges = (node) =>
   transitions(node).flatMap(({ type, transition }) => {
     const label = `${eventName(type)}${safeGuard(transition)}`;
-    return (transition.target ?? [node]).map((target) => `  ${alias(node)} --> ${alias(target)} : ${label}`);
+    return (transition.target ?? [node]).map(
+      (target) => `  ${alias(node)} --> ${alias(target)} : ${label}`,
+    );
   });
 
 const compound = (node, depth) => {
@@ -60,9 +67,13 @@ const diagram = (machine) => {
   const { root } = machine;
   const initial = root.initial.target[0];
   const finals = states(root).filter(({ type }) => type === 'final');
-  const rootEdges = edges(root).map((edge) => edge.replace(`${alias(root)} -->`, `${alias(root)}_any -->`));
+  const rootEdges = edges(root).map((edge) =>
+    edge.replace(`${alias(root)} -->`, `${alias(root)}_any -->`),
+  );
   const any = rootEdges.length === 0 ? [] : [`  state "in any state" as ${alias(root)}_any`];
-  const shown = rootEdges.map((edge) => edge.replace(`--> ${alias(root)} :`, `--> ${alias(root)}_any :`));
+  const shown = rootEdges.map((edge) =>
+    edge.replace(`--> ${alias(root)} :`, `--> ${alias(root)}_any :`),
+  );
   return [
     '```mermaid',
     'stateDiagram-v2',
@@ -108,15 +119,21 @@ const stateTable = (machine) =>
     ...states(machine.root)
       .slice(1)
       .map((node) => {
-        const works = node.invoke.map(({ id, src }) => (id === src ? id : `${id} (${src})`)).join(', ');
-        const leaves = [...new Set(transitions(node).map(({ type }) => eventName(type)))].join(', ');
+        const works = node.invoke
+          .map(({ id, src }) => (id === src ? id : `${id} (${src})`))
+          .join(', ');
+        const leaves = [...new Set(transitions(node).map(({ type }) => eventName(type)))].join(
+          ', ',
+        );
         const says = node.meta?.says ?? (node.always?.length > 0 ? 'decides at once' : '');
         return `| \`${path(node)}\` | ${cell(says)} | ${cell(works)} | ${cell(leaves)} | ${restarts[machine.id](node)} |`;
       }),
   ].join('\n');
 
 const named = (machine) => {
-  const all = states(machine.root).flatMap((node) => transitions(node).map(({ transition }) => transition));
+  const all = states(machine.root).flatMap((node) =>
+    transitions(node).map(({ transition }) => transition),
+  );
   const guards = new Set(all.flatMap(({ guard }) => (guard === undefined ? [] : [nameOf(guard)])));
   const actions = new Set([
     ...all.flatMap(actionsOf),

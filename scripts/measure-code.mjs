@@ -1,5 +1,6 @@
 // Prints the shape of src. `npm run measure -- --functions --ports --casts --names` also lists
-// functions over 50 lines, interfaces of more than 8 functions, casts, and names declared in more than one file.
+// functions over 50 lines, interfaces of more than 8 functions, casts, and names declared in more
+// than one file.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import ts from 'typescript';
@@ -35,7 +36,9 @@ const nameOf = (node) => {
 };
 const isMethod = (member) =>
   ts.isMethodSignature(member) ||
-  (ts.isPropertySignature(member) && member.type !== undefined && ts.isFunctionTypeNode(member.type));
+  (ts.isPropertySignature(member) &&
+    member.type !== undefined &&
+    ts.isFunctionTypeNode(member.type));
 
 for (const file of files) {
   const text = readFileSync(file, 'utf8');
@@ -50,8 +53,10 @@ for (const file of files) {
   const declare = (name) => declaredIn.set(name, (declaredIn.get(name) ?? new Set()).add(file));
   for (const statement of source.statements) {
     if (ts.isVariableStatement(statement)) {
-      for (const { name } of statement.declarationList.declarations) if (ts.isIdentifier(name)) declare(name.text);
-    } else if (statement.name !== undefined && ts.isIdentifier(statement.name)) declare(statement.name.text);
+      for (const { name } of statement.declarationList.declarations)
+        if (ts.isIdentifier(name)) declare(name.text);
+    } else if (statement.name !== undefined && ts.isIdentifier(statement.name))
+      declare(statement.name.text);
   }
   const visit = (node) => {
     if (isFunction(node)) {
@@ -76,7 +81,9 @@ functions.sort(byLines);
 const total = lineCounts.reduce((sum, { lines }) => sum + lines, 0);
 const median = lineCounts[Math.floor(lineCounts.length / 2)]?.lines ?? 0;
 const relative = docstrings.filter((docstring) => opensWithRelativeClause.test(docstring)).length;
-const shared = [...declaredIn].filter(([, where]) => where.size > 1).sort((a, b) => b[1].size - a[1].size);
+const shared = [...declaredIn]
+  .filter(([, where]) => where.size > 1)
+  .sort((a, b) => b[1].size - a[1].size);
 
 const rows = [
   ['files', `${files.length}, ${total} lines, median ${median}`],
@@ -86,7 +93,10 @@ const rows = [
   ['interfaces of more than 8 functions', String(largePorts.length)],
   ['docstrings per 1,000 lines', ((docstrings.length / total) * 1_000).toFixed(0)],
   ['of them opened by a relative clause', `${((relative / docstrings.length) * 100).toFixed(0)} %`],
-  ['loose files in src/actors, src/cli', `${looseFiles.get('src/actors')}, ${looseFiles.get('src/cli')}`],
+  [
+    'loose files in src/actors, src/cli',
+    `${looseFiles.get('src/actors')}, ${looseFiles.get('src/cli')}`,
+  ],
   ['lines over 100 columns', String(longLines)],
   ['casts (as, but const)', String(casts.length)],
   ['top-level names in more than one file', String(shared.length)],
@@ -97,7 +107,9 @@ const lists = {
   '--functions': functions
     .filter(({ lines }) => lines > 50)
     .map(({ name, lines, where }) => `${lines} lines: ${name}, ${where}`),
-  '--ports': largePorts.map(({ name, members, where }) => `${members} functions: ${name}, ${where}`),
+  '--ports': largePorts.map(
+    ({ name, members, where }) => `${members} functions: ${name}, ${where}`,
+  ),
   '--casts': casts,
   '--names': shared.map(([name, where]) => `${name}: ${[...where].join(', ')}`),
 };

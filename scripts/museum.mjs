@@ -18,7 +18,9 @@ const sourceOf = (file) => {
 
 /** True when a source has the text as a literal, or as the beginning of a template literal. */
 const isLiteralIn = (source, text) =>
-  ["'", '"', '`'].some((quote) => source.includes(quote + text + quote) || source.includes(`${quote + text}\${`));
+  ["'", '"', '`'].some(
+    (quote) => source.includes(quote + text + quote) || source.includes(`${quote + text}\${`),
+  );
 
 const problemsOf = ({ file, of, test, case: values = [] }) => {
   const source = sourceOf(file);
@@ -55,7 +57,9 @@ const cell = (text) => text.replaceAll('|', '\\|').replaceAll('\n', ' ');
 /** The title for people: with its cases filled in, and runtime values left open. */
 const titleOf = ({ of, test, case: values = [] }) => {
   const left = [...values];
-  const title = test.replace(/%[sjdi]/g, (place) => left.shift() ?? place).replace(/\$\{[^}]*\}/g, '…');
+  const title = test
+    .replace(/%[sjdi]/g, (place) => left.shift() ?? place)
+    .replace(/\$\{[^}]*\}/g, '…');
   return of === undefined ? title : `${of.replace(/:$/, '')} › ${title}`;
 };
 
@@ -70,12 +74,16 @@ const section = ({ title, says, rows }) =>
     `${says}\n`,
     '| | what went wrong | what we do | shown by |',
     '|---|---|---|---|',
-    ...rows.map((row) => `| ${row.id} | ${cell(row.wrong)} | ${cell(row.instead)} | ${shownBy(row)} |`),
+    ...rows.map(
+      (row) => `| ${row.id} | ${cell(row.wrong)} | ${cell(row.instead)} | ${shownBy(row)} |`,
+    ),
     '',
   ].join('\n');
 
 const rows = parts.flatMap((part) => part.rows);
-const named = new Set(rows.flatMap((row) => row.tests ?? []).map(({ file, of, test }) => [file, of, test].join()));
+const named = new Set(
+  rows.flatMap((row) => row.tests ?? []).map(({ file, of, test }) => [file, of, test].join()),
+);
 const waiting = rows.filter(({ later }) => later !== undefined).map(({ id }) => id);
 
 const text = [

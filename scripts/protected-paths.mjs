@@ -1,4 +1,5 @@
-// Writes docs/reference/protected-paths.md from the table in the code; with --check, fails when the file has drifted.
+// Writes docs/reference/protected-paths.md from the table in the code; with --check, fails when the
+// file has drifted.
 import { protectedPaths } from '../build/actors/sandbox/protected-paths.js';
 import { generate } from './generated.mjs';
 

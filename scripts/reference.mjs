@@ -1,5 +1,5 @@
-// Writes docs/reference and the schema of the configuration from the code that they describe; with --check, fails when
-// one of them has drifted.
+// Writes docs/reference and the schema of the configuration from the code that they describe; with
+// --check, fails when one of them has drifted.
 import { z } from 'zod';
 import { configSchema } from '../build/cli/config/config-schema.js';
 import { serverName, version } from '../build/cli/version.js';

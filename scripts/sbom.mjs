@@ -16,7 +16,9 @@ const installed = Object.entries(read('package-lock.json').packages)
 const bundled = packagesIn(readFileSync(`${root}dist/THIRD_PARTY_LICENSES.txt`, 'utf8'));
 const runtime = new Set([...installed, ...bundled]);
 const args = ['sbom', '--sbom-format', 'cyclonedx', '--package-lock-only', '--offline'];
-const all = JSON.parse(execFileSync('npm', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }));
+const all = JSON.parse(
+  execFileSync('npm', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }),
+);
 
 const isDevelopment = ({ name }) => name === 'cdx:npm:package:development';
 /** To npm a bundled package is a development tool. */
@@ -27,7 +29,9 @@ const asRuntime = ({ properties, ...part }) =>
 const components = all.components
   .filter((part) => runtime.has(`${part.name}@${part.version}`))
   .map((part) => asRuntime(part));
-const missing = [...runtime].filter((id) => !components.some((part) => `${part.name}@${part.version}` === id));
+const missing = [...runtime].filter(
+  (id) => !components.some((part) => `${part.name}@${part.version}` === id),
+);
 if (missing.length > 0) {
   console.error(`npm sbom does not name ${missing.join(', ')}; run npm ci`);
   process.exit(1);

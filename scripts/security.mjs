@@ -15,12 +15,21 @@ const ordinary = 65_534;
 const patternOf = ({ test, case: value }) => {
   const literal = (text) => text.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
   const [first, ...rest] = test.split(/%[sjd]|\$\{\w+\}|\$\w+/).map(literal);
-  return [first, ...rest].join(value === undefined ? '[\\s\\S]*' : `[\\s\\S]*${literal(value)}[\\s\\S]*`);
+  return [first, ...rest].join(
+    value === undefined ? '[\\s\\S]*' : `[\\s\\S]*${literal(value)}[\\s\\S]*`,
+  );
 };
 
 const vitest = (report) => [
   ...[join(root, 'node_modules', 'vitest', 'vitest.mjs'), 'run', '--configLoader', 'runner'],
-  ...['--reporter', 'json', '--outputFile', report, '-t', [...new Set(named.map(patternOf))].join('|')],
+  ...[
+    '--reporter',
+    'json',
+    '--outputFile',
+    report,
+    '-t',
+    [...new Set(named.map(patternOf))].join('|'),
+  ],
   ...new Set(named.map(({ file }) => `test/${file}`)),
 ];
 
@@ -42,7 +51,12 @@ const resultsAs = (who, through, uid) => {
     const env = { ...process.env, HOME: home, TMPDIR: home, AGENT_TEST_SECURITY: '1' };
     const [program, ...args] = [...through, process.execPath, ...vitest(join(home, 'report.json'))];
     console.log(`trying ${roads.length} roads as ${who} …`);
-    const { stderr } = spawnSync(program, args, { cwd: root, env, encoding: 'utf8', maxBuffer: 1e9 });
+    const { stderr } = spawnSync(program, args, {
+      cwd: root,
+      env,
+      encoding: 'utf8',
+      maxBuffer: 1e9,
+    });
     if (existsSync(join(home, 'report.json'))) return read(join(home, 'report.json'));
     console.error(`the tests did not run as ${who}: ${stderr}`);
     return null;
@@ -60,15 +74,22 @@ const verdictOf = ({ tests = [], later }, results) => {
   if (tests.length === 0) return `NOT TRIED: ${later}`;
   const found = tests.map((test) => {
     const pattern = new RegExp(`^${patternOf(test)}$`);
-    return { test, runs: results.filter(({ file, title }) => file === test.file && pattern.test(title)) };
+    return {
+      test,
+      runs: results.filter(({ file, title }) => file === test.file && pattern.test(title)),
+    };
   });
   const all = found.flatMap(({ runs }) => runs);
   const failed = all.find(({ status }) => status === 'failed');
   if (failed) return `FAILED: ${shortened(failed.title, 80)}`;
-  const silent = found.find(({ runs }) => runs.length === 0 || runs.some(({ status }) => status !== 'passed'));
+  const silent = found.find(
+    ({ runs }) => runs.length === 0 || runs.some(({ status }) => status !== 'passed'),
+  );
   if (silent) return `NOT RUN: ${shortened(silent.test.test, 80)}`;
   const tried = `${all.length} ${all.length === 1 ? 'test' : 'tests'}`;
-  const said = [...new Set(all.flatMap((run) => run.said ?? []))].map((text) => `“${shortened(text, 110)}”`);
+  const said = [...new Set(all.flatMap((run) => run.said ?? []))].map(
+    (text) => `“${shortened(text, 110)}”`,
+  );
   if (said.length === 0) return `held (${tried})`;
   const more = said.length > 2 ? `, and ${said.length - 2} more` : '';
   return `held or refused (${tried}): ${said.slice(0, 2).join(', ')}${more}`;
@@ -98,6 +119,8 @@ for (const [index, { id, road }] of roads.entries())
   console.log(`| ${id} | ${cell(road)} | ${verdicts[index].map(cell).join(' | ')} |`);
 
 const count = (word) => verdicts.flat().filter((verdict) => verdict.startsWith(word)).length;
-const counted = ['held', 'FAILED', 'NOT RUN', 'NOT TRIED'].map((word) => `${count(word)} ${word.toLowerCase()}`);
+const counted = ['held', 'FAILED', 'NOT RUN', 'NOT TRIED'].map(
+  (word) => `${count(word)} ${word.toLowerCase()}`,
+);
 console.log(`\n${counted.join(', ')}`);
 process.exitCode = count('FAILED') + count('NOT RUN') === 0 ? 0 : 1;

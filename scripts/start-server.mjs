@@ -9,12 +9,17 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const server = fileURLToPath(new URL('../dist/cli/agent-server.js', import.meta.url));
 
 if (!existsSync(server)) {
-  const { status } = spawnSync('npm', ['run', 'build'], { cwd: root, stdio: ['ignore', 'ignore', 'inherit'] });
+  const { status } = spawnSync('npm', ['run', 'build'], {
+    cwd: root,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
   if (status !== 0) {
     console.error(`the build failed; run npm ci in ${root} first`);
     process.exit(1);
   }
 }
-const child = spawn(process.execPath, [server, '--server', ...process.argv.slice(2)], { stdio: 'inherit' });
+const child = spawn(process.execPath, [server, '--server', ...process.argv.slice(2)], {
+  stdio: 'inherit',
+});
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
 child.once('exit', (code) => process.exit(code ?? 1));

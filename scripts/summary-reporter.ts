@@ -10,10 +10,13 @@ const tookMs = (module: TestModule): number => {
 };
 
 /** The slowest files, each with its share of the total time. */
-export const slowestFiles = (files: readonly { readonly name: string; readonly ms: number }[]): string => {
+export const slowestFiles = (
+  files: readonly { readonly name: string; readonly ms: number }[],
+): string => {
   const total = files.reduce((sum, { ms }) => sum + ms, 0);
   const shown = files.toSorted((one, other) => other.ms - one.ms).slice(0, slowest);
-  const share = (ms: number): string => `${Math.round((100 * ms) / Math.max(total, 1))}%`.padStart(4);
+  const share = (ms: number): string =>
+    `${Math.round((100 * ms) / Math.max(total, 1))}%`.padStart(4);
   const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`.padStart(8);
   return [
     `slowest files, of ${(total / 1_000).toFixed(1)} s in ${files.length} files:`,
@@ -30,7 +33,8 @@ export default class SummaryReporter implements Reporter {
     const counts = { passed: 0, failed: unhandled.length, skipped: 0 };
     for (const module of modules) {
       const tests = [...module.children.allTests()];
-      const broken = module.state() === 'failed' && tests.every((test) => test.result().state !== 'failed');
+      const broken =
+        module.state() === 'failed' && tests.every((test) => test.result().state !== 'failed');
       if (broken) counts.failed += 1;
       for (const test of tests) {
         const result = test.result();
@@ -42,7 +46,12 @@ export default class SummaryReporter implements Reporter {
       }
     }
     console.log(
-      slowestFiles(modules.map((module) => ({ name: relative(process.cwd(), module.moduleId), ms: tookMs(module) }))),
+      slowestFiles(
+        modules.map((module) => ({
+          name: relative(process.cwd(), module.moduleId),
+          ms: tookMs(module),
+        })),
+      ),
     );
     console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
   }

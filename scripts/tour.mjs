@@ -2,7 +2,15 @@
 // the real server. With --check, fails when a command prints something else now. Only the language
 // model is scripted.
 import { execFileSync, spawn } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -26,7 +34,11 @@ const commandMs = 60_000;
 /** Runs a shell line in the project. @returns its whole output, as a terminal would show it */
 const shell = (line) =>
   new Promise((resolve, reject) => {
-    const child = spawn('/bin/sh', ['-c', `{ ${line}\n} 2>&1`], { cwd: project, env, timeout: commandMs });
+    const child = spawn('/bin/sh', ['-c', `{ ${line}\n} 2>&1`], {
+      cwd: project,
+      env,
+      timeout: commandMs,
+    });
     let output = '';
     child.stdout.on('data', (chunk) => {
       output += chunk;
@@ -57,7 +69,10 @@ const settled = (text) =>
     .replace(/127\.0\.0\.1:\d+/g, '127.0.0.1:8080')
     .replace(/pid \d+/g, 'pid 4711')
     // Each version of Node prints a failing test differently.
-    .replace(/(bash did not succeed: ).*/g, '$1TAP version 13 # Subtest: an empty basket costs nothing ok 1 - …')
+    .replace(
+      /(bash did not succeed: ).*/g,
+      '$1TAP version 13 # Subtest: an empty basket costs nothing ok 1 - …',
+    )
     .replace(/node v[\d.]+/g, 'node v20.20.2')
     .replace(/[ \t]+$/gm, '')
     .trimEnd();
@@ -85,13 +100,15 @@ const checkFrames = async (id) => {
     .filter(Boolean)
     .map((line) => JSON.parse(line))
     .flatMap((frame) => unknownKeys(frame).map((key) => `${frame.type}.${key}`));
-  if (unknown.length > 0) throw new Error(`scripts/reference/events-table.mjs does not know ${[...new Set(unknown)]}`);
+  if (unknown.length > 0)
+    throw new Error(`scripts/reference/events-table.mjs does not know ${[...new Set(unknown)]}`);
 };
 
 const setUp = () => {
   cpSync(join(root, 'examples', 'demo'), project, { recursive: true });
   mkdirSync(bin);
-  for (const name of ['agent', 'agent-server']) symlinkSync(join(root, 'dist', 'cli', `${name}.js`), join(bin, name));
+  for (const name of ['agent', 'agent-server'])
+    symlinkSync(join(root, 'dist', 'cli', `${name}.js`), join(bin, name));
   writeFileSync(
     config,
     JSON.stringify({
@@ -103,7 +120,9 @@ const setUp = () => {
     }),
   );
   const git = (...args) =>
-    execFileSync('git', ['-c', 'user.name=you', '-c', 'user.email=you@localhost', ...args], { cwd: project });
+    execFileSync('git', ['-c', 'user.name=you', '-c', 'user.email=you@localhost', ...args], {
+      cwd: project,
+    });
   git('init', '--quiet', '--initial-branch=main');
   git('add', '--all');
   git('commit', '--quiet', '--message', 'a basket with a failing test');
@@ -118,7 +137,9 @@ language model, so you need no key. Ids and times are made the same in every run
 
   say('## Tasks\n\nA task is a line of text. `--deps` names tasks that must be complete first.');
   const design = await run('agent create "Design how the basket adds up"');
-  const build = await run(`agent create "Mend total in src/basket.js as designed" --deps ${design}`);
+  const build = await run(
+    `agent create "Mend total in src/basket.js as designed" --deps ${design}`,
+  );
   const check = await run(`agent create "Check the basket with its tests" --deps ${build}`);
   await run('agent list');
   say('This is ready to run:');
@@ -137,7 +158,9 @@ is refused and stays as it was. \`explain\` shows why: each guard of the statech
   await run(`agent diff ${build}`);
   await run(`agent merge ${design}`);
   await run(`agent merge ${build}`);
-  say('In a script, use `--async`, which returns at once. `wait` ends with 0 when all tasks are complete.');
+  say(
+    'In a script, use `--async`, which returns at once. `wait` ends with 0 when all tasks are complete.',
+  );
   await run(`agent --async tester ${check}`);
   await run(`agent wait ${check} --timeout 60`);
   await run(`agent show ${check}`, { keep: lines(0, 10) });
@@ -157,17 +180,25 @@ An agent that must not decide alone asks. The task waits, its clock stops, and y
   await run(`agent respond ${ask} "Yes, there is no limit."`);
   await run(`agent wait ${ask}`);
 
-  say('## What happened\n\n`logs` prints the journal of a task, oldest first. `-f` follows a running task.');
+  say(
+    '## What happened\n\n`logs` prints the journal of a task, oldest first. `-f` follows a running task.',
+  );
   await run(`agent logs ${ask}`);
-  say('`reopen` puts a complete task back into the queue, `cancel` stops a task, `retry` starts another attempt.');
+  say(
+    '`reopen` puts a complete task back into the queue, `cancel` stops a task, `retry` starts another attempt.',
+  );
   await run(`agent reopen ${ask}`);
   await run(`agent cancel ${ask}`);
 
-  say('## When something is wrong\n\nA refusal says what is wrong and what to do. Every kind has an exit code.');
+  say(
+    '## When something is wrong\n\nA refusal says what is wrong and what to do. Every kind has an exit code.',
+  );
   await run('agent show bd-nowhere', { code: 3 });
   await run(`agent enginer ${ask}`, { code: 2 });
   await run(`agent dep add ${design} ${check}`, { code: 4 });
-  say('`agent doctor` says what is used and what is missing. Then it prints the effective configuration.');
+  say(
+    '`agent doctor` says what is used and what is missing. Then it prints the effective configuration.',
+  );
   await run('agent doctor', { keep: lines(0, 7) });
   for (const id of ids.keys()) await checkFrames(id);
   say('The server runs until you stop it. The next one continues where it stopped.');

@@ -1,5 +1,6 @@
-// What the checkers share. Usage of a checker: node <eval>/check.mjs <folder with the work> <file with the summary>
-// It prints a line for each check and, only when all hold, a last line that says so.
+// What the checkers share. Usage of a checker: node <eval>/check.mjs <folder with the work> <file
+// with the summary> It prints a line for each check and, only when all hold, a last line that says
+// so.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -19,7 +19,12 @@ export const checkWork = async ({ folder }, { project, patch, summary, at, sandb
   mkdirSync(said);
   writeFileSync(join(said, 'summary.md'), summary);
   execFileSync('git', ['clone', '--quiet', project, work], { stdio: 'ignore' });
-  if (patch !== '') execFileSync('git', ['apply', '-'], { cwd: work, input: patch, stdio: ['pipe', 'ignore', 'pipe'] });
+  if (patch !== '')
+    execFileSync('git', ['apply', '-'], {
+      cwd: work,
+      input: patch,
+      stdio: ['pipe', 'ignore', 'pipe'],
+    });
   const result = await runSandboxed(sandbox, {
     argv: [process.execPath, join(folder, 'check.mjs'), work, join(said, 'summary.md')],
     root: work,
@@ -34,6 +39,8 @@ export const checkWork = async ({ folder }, { project, patch, summary, at, sandb
   const lines = result.output.trim().split('\n');
   // Code of an agent that ends the process early must not count as a successful check.
   if (result.exitCode === 0 && /^all \d+ checks hold$/.test(lines.at(-1))) return null;
-  const failed = lines.filter((line) => line.startsWith('not ok - ')).map((line) => line.slice('not ok - '.length));
+  const failed = lines
+    .filter((line) => line.startsWith('not ok - '))
+    .map((line) => line.slice('not ok - '.length));
   return failed.length > 0 ? failed.join('; ') : `the checker did not finish: ${lines.at(-1)}`;
 };

@@ -33,7 +33,8 @@ const agent = ({ project, env, limitMs = spareMs }, ...args) =>
 
 const must = async (place, ...args) => {
   const { code, out, err } = await agent(place, ...args);
-  if (code !== 0) throw new Error(`agent ${args[0]} ended with exit code ${code}: ${err.split('\n').at(-1)}`);
+  if (code !== 0)
+    throw new Error(`agent ${args[0]} ended with exit code ${code}: ${err.split('\n').at(-1)}`);
   return out.trim();
 };
 
@@ -55,7 +56,11 @@ const configFor = ({ task }, { base, model, script, maxCostUsd, unconfined }, sc
     sandbox: { ...base.sandbox, ...(unconfined ? { mode: 'off' } : {}) },
     // Nobody answers, and the eval measures one attempt.
     agent: { ...base.agent, max_retries: 0, answer_timeout_seconds: 5 },
-    api: { ...base.api, ...(model === null || script !== null ? {} : { provider_model: model }), ...played },
+    api: {
+      ...base.api,
+      ...(model === null || script !== null ? {} : { provider_model: model }),
+      ...played,
+    },
     roles: { ...base.roles, [task.role]: role },
   };
 };
@@ -72,12 +77,26 @@ const play = async (given, place, options) => {
   const { task } = given;
   const { project } = place;
   const id = await must(place, 'create', task.description, '--title', task.title);
-  const run = await agent({ ...place, limitMs: task.timeout_seconds * 1_000 + spareMs }, task.role, id);
+  const run = await agent(
+    { ...place, limitMs: task.timeout_seconds * 1_000 + spareMs },
+    task.role,
+    id,
+  );
   const view = JSON.parse(await must(place, 'show', id, '--json'));
   const { code, out } = await agent(place, 'diff', id);
   const patch = code === 0 ? out : '';
-  const failed = await checkWork(given, { ...options, project, patch, summary: view.result ?? '', at: place.at });
-  const why = [problemOf(view), view.attempt === 0 ? run.err.split('\n').at(-1) : null, failed].filter(Boolean);
+  const failed = await checkWork(given, {
+    ...options,
+    project,
+    patch,
+    summary: view.result ?? '',
+    at: place.at,
+  });
+  const why = [
+    problemOf(view),
+    view.attempt === 0 ? run.err.split('\n').at(-1) : null,
+    failed,
+  ].filter(Boolean);
   const { turns, tool_calls, input_tokens, output_tokens, cost_usd = null } = view.usage;
   return {
     ok: why.length === 0,
@@ -92,12 +111,21 @@ const play = async (given, place, options) => {
 };
 
 /** An attempt that could not run counts as failed. */
-const nothing = { turns: 0, tool_calls: 0, input_tokens: 0, output_tokens: 0, cost_usd: null, seconds: null };
+const nothing = {
+  turns: 0,
+  tool_calls: 0,
+  input_tokens: 0,
+  output_tokens: 0,
+  cost_usd: null,
+  seconds: null,
+};
 
 /** Runs one eval on its own project and server, and stops the server. */
 export const runEval = async (given, options) => {
   const at = mkdtempSync(join(tmpdir(), 'agent-eval-'));
-  const [project, config, script] = ['project', 'config.json', 'script.json'].map((name) => join(at, name));
+  const [project, config, script] = ['project', 'config.json', 'script.json'].map((name) =>
+    join(at, name),
+  );
   const place = {
     at,
     project,

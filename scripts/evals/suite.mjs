@@ -38,7 +38,10 @@ const solving = ({ folder, task }) => {
   const writes = filesBelow(files).map((path) =>
     call('write', { path, content: readFileSync(join(files, path), 'utf8') }),
   );
-  const look = task.kind === 'review' ? call('bash', { command: 'git show' }) : call('find', { pattern: '*.js' });
+  const look =
+    task.kind === 'review'
+      ? call('bash', { command: 'git show' })
+      : call('find', { pattern: '*.js' });
   return {
     role: task.role,
     title: task.title,

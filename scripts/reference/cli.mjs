@@ -30,12 +30,16 @@ const declarationsOf = ({ builder }) => {
   return noted;
 };
 
-const choices = ({ choices: given }) => (given === undefined ? '' : `one of ${given.map(code).join(', ')}`);
+const choices = ({ choices: given }) =>
+  given === undefined ? '' : `one of ${given.map(code).join(', ')}`;
 const says = (declared) => [declared.describe, choices(declared)].filter(Boolean).join('; ');
 
 const optionRow = ([name, declared]) => {
-  const names = [name, declared.alias].filter(Boolean).map((each) => (each.length === 1 ? `-${each}` : `--${each}`));
-  const value = declared.type === 'boolean' ? '' : ` <${declared.type === 'number' ? 'number' : 'text'}>`;
+  const names = [name, declared.alias]
+    .filter(Boolean)
+    .map((each) => (each.length === 1 ? `-${each}` : `--${each}`));
+  const value =
+    declared.type === 'boolean' ? '' : ` <${declared.type === 'number' ? 'number' : 'text'}>`;
   const more = declared.array === true ? ' (several times for more)' : '';
   return [code(names.join(', ') + value), says(declared) + more];
 };
@@ -47,7 +51,10 @@ const titleOf = (name) => (name === firstRole ? roles.join(', ') : name);
 
 const section = (command) => {
   const { positionals, options, examples } = declarationsOf(command);
-  const rows = [...positionals.map(([name, declared]) => [code(name), says(declared)]), ...options.map(optionRow)];
+  const rows = [
+    ...positionals.map(([name, declared]) => [code(name), says(declared)]),
+    ...options.map(optionRow),
+  ];
   const [first] = command.command.split(' ');
   return [
     `### ${titleOf(first)}`,
@@ -73,9 +80,13 @@ const exits = {
 
 /** The output of --help, which depends on no server and no project. */
 const help = (program) =>
-  execFileSync(process.execPath, [fileURLToPath(new URL(`../../dist/cli/${program}.js`, import.meta.url)), '--help'], {
-    encoding: 'utf8',
-  }).trimEnd();
+  execFileSync(
+    process.execPath,
+    [fileURLToPath(new URL(`../../dist/cli/${program}.js`, import.meta.url)), '--help'],
+    {
+      encoding: 'utf8',
+    },
+  ).trimEnd();
 
 export const cliPage = () =>
   page('Command line', '`src/cli`', [
@@ -86,7 +97,10 @@ export const cliPage = () =>
     `## Exit codes\n\n${table(
       ['code', 'meaning'],
       [
-        ...described('exit codes', Object.keys(exitCodes), exits).map(([name, meaning]) => [exitCodes[name], meaning]),
+        ...described('exit codes', Object.keys(exitCodes), exits).map(([name, meaning]) => [
+          exitCodes[name],
+          meaning,
+        ]),
         [78, 'the configuration is wrong'],
       ].sort(([one], [other]) => one - other),
     )}`,

@@ -9,7 +9,8 @@ const keysOf = ({ properties }, path) =>
     if (schema.properties !== undefined) return keysOf(schema, key);
     const inside = schema.additionalProperties?.properties;
     if (inside !== undefined) return keysOf(schema.additionalProperties, `${key}.<name>`);
-    if (schema.description === undefined) throw new Error(`${key} has no description in its schema`);
+    if (schema.description === undefined)
+      throw new Error(`${key} has no description in its schema`);
     return [{ key, schema }];
   });
 

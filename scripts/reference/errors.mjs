@@ -17,21 +17,35 @@ const examples = {
   tracker_unavailable: { detail: 'bd ended with 1', remedy: "run 'bd doctor'" },
   tracker_conflict: { task_id: 'bd-a1b2', holder: 'maria' },
   stale_attempt: { task_id: 'bd-a1b2', attempt: 1, live_attempt: 2 },
-  invalid_params: { fields: [{ path: 'options.max_turns', problem: 'expected an integer from 1 to 1000' }] },
+  invalid_params: {
+    fields: [{ path: 'options.max_turns', problem: 'expected an integer from 1 to 1000' }],
+  },
   internal: { detail: null },
 };
 
 const failures = {
-  budget_exceeded: ['a limit of turns, tokens or cost is reached', 'raise the limit, or make the task smaller'],
-  timed_out: ['the attempt took too long, or nobody answered a question', 'raise the limit, or answer in time'],
-  loop_detected: ['the agent made the same call with the same result again and again', 'say more in the task'],
+  budget_exceeded: [
+    'a limit of turns, tokens or cost is reached',
+    'raise the limit, or make the task smaller',
+  ],
+  timed_out: [
+    'the attempt took too long, or nobody answered a question',
+    'raise the limit, or answer in time',
+  ],
+  loop_detected: [
+    'the agent made the same call with the same result again and again',
+    'say more in the task',
+  ],
   model_failed: [
     'the model or the assistant failed, gave up, or did not finish',
     'read the message; `agent doctor --model` tests the provider',
   ],
   tool_failed: ['the tools could not be run', 'read the log of the server'],
   verify_failed: ['a verify command did not pass', 'see its output in `agent logs`'],
-  output_truncated: ['the answers of the model were cut at their token limit', 'raise `api.max_tokens`'],
+  output_truncated: [
+    'the answers of the model were cut at their token limit',
+    'raise `api.max_tokens`',
+  ],
   internal: ['an error of the server', 'read the log of the server'],
 };
 
@@ -66,29 +80,36 @@ const refusals = () =>
   ]);
 
 export const errorsPage = () =>
-  page('Errors', '`src/machines/errors.ts`, `src/http/error-table.ts` and `src/cli/output/exit-codes.ts`', [
-    `\`\`\`console
+  page(
+    'Errors',
+    '`src/machines/errors.ts`, `src/http/error-table.ts` and `src/cli/output/exit-codes.ts`',
+    [
+      `\`\`\`console
 $ agent show bd-nowhere
 agent: task bd-nowhere does not exist
 $ echo $?
 3
 \`\`\``,
-    'The same error has one name on every face: JSON-RPC carries it as `error.data.code`, other routes as `error.code`, the\n' +
-      'command line with `--json` as `error.code`. Programs test the name and the facts, never the message.',
-    `## Refusals
+      'The same error has one name on every face: JSON-RPC carries it as `error.data.code`, other routes as `error.code`, the\n' +
+        'command line with `--json` as `error.code`. Programs test the name and the facts, never the message.',
+      `## Refusals
 
 The server refused a request; nothing changed. The message is an example.
 
 ${table(['name', 'JSON-RPC', 'HTTP', 'exit code', 'message', 'facts'], refusals())}`,
-    `## Failures of an attempt
+      `## Failures of an attempt
 
 The task is \`failed\`; \`agent show\` prints the name and the message. \`agent retry\` starts another attempt.
 
 ${table(
   ['name', 'what happened', 'what you can do'],
-  described('failures', [...failureCodes], failures).map(([name, [what, help]]) => [code(name), what, help]),
+  described('failures', [...failureCodes], failures).map(([name, [what, help]]) => [
+    code(name),
+    what,
+    help,
+  ]),
 )}`,
-    `## Requests that reach no method
+      `## Requests that reach no method
 
 ${table(
   ['name', 'HTTP', 'what happened'],
@@ -110,4 +131,5 @@ ${table(
     what,
   ]),
 )}`,
-  ]);
+    ],
+  );

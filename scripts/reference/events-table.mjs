@@ -50,14 +50,27 @@ const frames = {
   api_call_start: ['a model call begins', call],
   api_call_complete: [
     'a model call ended',
-    { ...call, duration_ms: 'how long it took', ok: 'whether it succeeded', error: 'why it failed', ...tokens },
+    {
+      ...call,
+      duration_ms: 'how long it took',
+      ok: 'whether it succeeded',
+      error: 'why it failed',
+      ...tokens,
+    },
   ],
   text_delta: ['text of the model or of the assistant', { text: 'the next piece' }],
   tool_start: [
     'a tool call begins',
-    { call_id: 'id of the call', tool: 'name of the tool', arguments: 'the arguments as JSON text, shortened' },
+    {
+      call_id: 'id of the call',
+      tool: 'name of the tool',
+      arguments: 'the arguments as JSON text, shortened',
+    },
   ],
-  tool_output: ['a command writes', { call_id: 'id of the call', tool: 'name of the tool', chunk: 'what it wrote' }],
+  tool_output: [
+    'a command writes',
+    { call_id: 'id of the call', tool: 'name of the tool', chunk: 'what it wrote' },
+  ],
   tool_end: [
     'a tool call ended',
     {
@@ -94,19 +107,31 @@ const frames = {
       deletions: 'lines removed',
     },
   ],
-  completed: ['the task is complete', { ...end, progress: 'always 1', result: 'the summary of the agent' }],
+  completed: [
+    'the task is complete',
+    { ...end, progress: 'always 1', result: 'the summary of the agent' },
+  ],
   failed: ['the attempt failed', { ...end, error: 'name, message and facts of the failure' }],
   cancelled: ['the task was cancelled', { ...end, reason: 'why, or null' }],
   tracker_imported: [
     'somebody else changed the task in `.beads/issues.jsonl`, and the server took it over',
-    { change: '`added`, `changed` or `removed`', fields: 'the keys of the line whose values changed' },
+    {
+      change: '`added`, `changed` or `removed`',
+      fields: 'the keys of the line whose values changed',
+    },
   ],
-  stream_closed: ['the last frame of an attempt', { task_id: 'the task', message: 'why the stream ends' }],
+  stream_closed: [
+    'the last frame of an attempt',
+    { task_id: 'the task', message: 'why the stream ends' },
+  ],
 };
 
 /** Frames that are not in the journal; they have no id. */
 const controls = {
-  connected: ['the first frame of a stream', { task_id: 'the task', message: 'what you are connected to' }],
+  connected: [
+    'the first frame of a stream',
+    { task_id: 'the task', message: 'what you are connected to' },
+  ],
   gap: [
     'you are too far behind, or ask for entries that were removed, and are disconnected',
     { resume_from: 'send it as `Last-Event-ID`', message: 'what to do' },

@@ -11,13 +11,19 @@ const routes = ({ paths }) =>
   );
 
 const described = (name, { description }) => {
-  if (description === undefined) throw new Error(`the field ${name} has no description in its schema`);
+  if (description === undefined)
+    throw new Error(`the field ${name} has no description in its schema`);
   return description;
 };
 
 const fieldRow =
   (required) =>
-  ([name, schema]) => [code(name), typeOf(schema), required.includes(name) ? 'yes' : '', described(name, schema)];
+  ([name, schema]) => [
+    code(name),
+    typeOf(schema),
+    required.includes(name) ? 'yes' : '',
+    described(name, schema),
+  ];
 
 /** A table of the fields of an object, and one for each object inside it. */
 const fields = ({ properties, required = [] }, title) => {

@@ -5,7 +5,9 @@ export const code = (text) => `\`${text}\``;
 
 /** A table; rows are lists of cells. */
 export const table = (head, rows) =>
-  [head, head.map(() => '---'), ...rows].map((row) => `| ${row.map(cell).join(' | ')} |`).join('\n');
+  [head, head.map(() => '---'), ...rows]
+    .map((row) => `| ${row.map(cell).join(' | ')} |`)
+    .join('\n');
 
 /** A page that names its source; parts are paragraphs. */
 export const page = (title, source, parts) =>
@@ -16,6 +18,8 @@ export const described = (what, names, texts) => {
   const missing = names.filter((name) => texts[name] === undefined);
   const strange = Object.keys(texts).filter((name) => !names.includes(name));
   if (missing.length + strange.length > 0)
-    throw new Error(`${what}: no text for [${missing.join(', ')}], a text for the unknown [${strange.join(', ')}]`);
+    throw new Error(
+      `${what}: no text for [${missing.join(', ')}], a text for the unknown [${strange.join(', ')}]`,
+    );
   return names.map((name) => [name, texts[name]]);
 };

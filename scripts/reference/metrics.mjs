@@ -4,11 +4,9 @@ import { code, page, table } from './markdown.mjs';
 /** Reads the names, types and meanings from the server's answer. */
 export const metricsPage = () => {
   const text = metricsText({});
-  const rows = [...text.matchAll(/# HELP (\S+) (.+)\n# TYPE \S+ (\S+)/g)].map(([, name, help, type]) => [
-    code(name),
-    type,
-    help,
-  ]);
+  const rows = [...text.matchAll(/# HELP (\S+) (.+)\n# TYPE \S+ (\S+)/g)].map(
+    ([, name, help, type]) => [code(name), type, help],
+  );
   return page('Metrics', '`src/http/metrics-text.ts`', [
     `\`\`\`sh
 curl -H "Authorization: Bearer $(agent token)" http://127.0.0.1:8080/metrics

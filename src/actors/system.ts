@@ -55,7 +55,15 @@ const createParts = (settings: () => Settings, ports: SystemPorts) => {
   const agentActor = (key: string) => supervisor.snapshot().children[key];
   const host = createTaskHost({ root, tracker, store, journal, agentActor, now });
   const backends = createBackendSelector({ settings, selectModel, assistants });
-  const attempts = createAttempts({ ports, settings, journal, supervisor, host, backends, agentActor });
+  const attempts = createAttempts({
+    ports,
+    settings,
+    journal,
+    supervisor,
+    host,
+    backends,
+    agentActor,
+  });
   const lookUp = createLookUp(tracker, host, settings, backends);
   return { journal, root, supervisor, agentActor, host, backends, attempts, lookUp };
 };
@@ -71,7 +79,20 @@ const createTasks = (settings: () => Settings, ports: SystemPorts, parts: Parts)
   const limitMs: Parameters<typeof createVerify>[0]['limitMs'] = ({ options, role }) =>
     wallLimitMs(settings(), options, role);
   const machine = provideTaskActors({
-    ...{ tracker, store, slots, agentRuns, invoked, results, workspace, host, lookUp, emit, endLeftovers, now },
+    ...{
+      tracker,
+      store,
+      slots,
+      agentRuns,
+      invoked,
+      results,
+      workspace,
+      host,
+      lookUp,
+      emit,
+      endLeftovers,
+      now,
+    },
     choices: createRunChoices(settings, backends, now),
     verify: createVerify({ workspace, sandboxOf, environmentOf, limitMs, emit }),
     flush: journal.flush,
@@ -85,26 +106,35 @@ const createTasks = (settings: () => Settings, ports: SystemPorts, parts: Parts)
     returnSlot: (taskId) => supervisor.send({ type: 'slot.returned', taskId }),
     onCrash: (taskId) => {
       journal.discard(taskId);
-      const own = Object.keys(supervisor.snapshot().children).filter((key) => key.startsWith(`${taskId}#`));
+      const own = Object.keys(supervisor.snapshot().children).filter((key) =>
+        key.startsWith(`${taskId}#`),
+      );
       for (const key of own) supervisor.send({ type: 'agent.dismissed', key: key as AttemptKey });
     },
   });
   return { commands, invoked };
 };
 
-const createStart = (ports: SystemPorts, { supervisor, attempts }: Parts, commands: Tasks['commands']) => {
+const createStart = (
+  ports: SystemPorts,
+  { supervisor, attempts }: Parts,
+  commands: Tasks['commands'],
+) => {
   const { store, workspace, log } = ports;
   /** Runs before any waiting task gets a slot. */
   const retakeSlots = (): void => {
     for (const { taskId } of store.tasks('pending')) {
       const slot = savedSlot(store, taskId as TaskId);
-      if (slot !== null) supervisor.send({ type: 'slot.retaken', taskId: taskId as TaskId, ...slot });
+      if (slot !== null)
+        supervisor.send({ type: 'slot.retaken', taskId: taskId as TaskId, ...slot });
     }
   };
   /** Saves changes that could not be saved at the end of their attempts. */
   const sweep = async (): Promise<void> => {
-    const isOver = (taskId: TaskId, attempt: number): boolean => !mayContinue(store, taskId, attempt);
-    for (const work of await workspace.sweep(isOver)) log('something is left of earlier attempts', { work });
+    const isOver = (taskId: TaskId, attempt: number): boolean =>
+      !mayContinue(store, taskId, attempt);
+    for (const work of await workspace.sweep(isOver))
+      log('something is left of earlier attempts', { work });
   };
   return async (): Promise<void> => {
     const restore = async (): Promise<void> => {
@@ -112,7 +142,9 @@ const createStart = (ports: SystemPorts, { supervisor, attempts }: Parts, comman
       await commands.restore();
     };
     await supervisor.start({ agent: attempts.logic, dropTasks: commands.dropAll, restore });
-    sweep().catch((error: unknown) => log('the folders of earlier attempts could not be checked', { error }));
+    sweep().catch((error: unknown) =>
+      log('the folders of earlier attempts could not be checked', { error }),
+    );
   };
 };
 type Tasks = ReturnType<typeof createTasks>;
@@ -127,13 +159,27 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   const { commands, invoked } = createTasks(settings, ports, parts);
   const start = createStart(ports, parts, commands);
   const queuePauses = endQueuePauses(supervisor, log);
-  failDependents({ tracker, journal, policy: () => current.onDependencyFailure, failWith: commands.failWith, log });
+  failDependents({
+    tracker,
+    journal,
+    policy: () => current.onDependencyFailure,
+    failWith: commands.failWith,
+    log,
+  });
   const watch = createTrackerWatch({ tracker, store, observe: commands.observe, log });
   const slotUse = (): SlotUse => slotUseOf(supervisor.snapshot());
   const runRules = createRunRules(settings, backends, now);
 
   return {
-    service: createService({ tracker, store, commands, views: host.views, lookUp, slotUse, ...runRules }),
+    service: createService({
+      tracker,
+      store,
+      commands,
+      views: host.views,
+      lookUp,
+      slotUse,
+      ...runRules,
+    }),
     journal,
     counters: store.counters,
     slotUse,

@@ -13,19 +13,38 @@ const exit = { usage: 2, failed: 1, config: 78 } as const;
 const parser = yargs(hideBin(process.argv))
   .scriptName('agent-server')
   .locale('en')
-  .usage('$0 --server [options]\n\nRuns agents on the tasks of one project. Serves this machine only.')
+  .usage(
+    '$0 --server [options]\n\nRuns agents on the tasks of one project. Serves this machine only.',
+  )
   .options({
     server: { type: 'boolean', describe: 'Run as a server' },
     config: { type: 'string', requiresArg: true, describe: 'Configuration file (JSON)' },
-    port: { type: 'number', requiresArg: true, describe: 'Port to listen on; 0 takes any free port' },
-    host: { type: 'string', requiresArg: true, describe: 'Address to listen on: localhost, 127.0.0.1 or ::1' },
-    'max-concurrent': { type: 'number', requiresArg: true, describe: 'Maximum number of agents at once' },
-    inspect: { type: 'boolean', default: false, describe: "Show the live state machines to XState's inspector" },
+    port: {
+      type: 'number',
+      requiresArg: true,
+      describe: 'Port to listen on; 0 takes any free port',
+    },
+    host: {
+      type: 'string',
+      requiresArg: true,
+      describe: 'Address to listen on: localhost, 127.0.0.1 or ::1',
+    },
+    'max-concurrent': {
+      type: 'number',
+      requiresArg: true,
+      describe: 'Maximum number of agents at once',
+    },
+    inspect: {
+      type: 'boolean',
+      default: false,
+      describe: "Show the live state machines to XState's inspector",
+    },
     'drain-timeout': {
       type: 'number',
       default: 0,
       requiresArg: true,
-      describe: 'Seconds for running agents to finish after a signal; then they wait for the next start',
+      describe:
+        'Seconds for running agents to finish after a signal; then they wait for the next start',
     },
     project: { type: 'string', requiresArg: true, describe: 'Project folder' },
     'allow-remote': { type: 'boolean', default: false, hidden: true },
@@ -34,7 +53,10 @@ const parser = yargs(hideBin(process.argv))
     'tls-key': { type: 'string', requiresArg: true, hidden: true },
   })
   .example('$0 --server', 'serve the project of this folder on port 8080')
-  .example('$0 --server --port 9000 --max-concurrent 5', 'use another port, run five agents at once')
+  .example(
+    '$0 --server --port 9000 --max-concurrent 5',
+    'use another port, run five agents at once',
+  )
   .strict()
   .version(version)
   .help()
@@ -47,7 +69,9 @@ const parser = yargs(hideBin(process.argv))
 
 /** Without TLS the token would travel in the clear, and TLS is not offered. */
 const requireLocal = (args: { readonly [flag: string]: unknown }): void => {
-  const asked = ['allow-remote', 'behind-tls-proxy', 'tls-cert', 'tls-key'].find((flag) => args[flag]);
+  const asked = ['allow-remote', 'behind-tls-proxy', 'tls-cert', 'tls-key'].find(
+    (flag) => args[flag],
+  );
   if (asked === undefined) return;
   throw new ConfigError(
     `--${asked}: agent-server serves this machine only, since it has no TLS and the token would travel unencrypted; from another machine use: ssh -L 8080:127.0.0.1:8080 <this machine>`,
@@ -56,7 +80,9 @@ const requireLocal = (args: { readonly [flag: string]: unknown }): void => {
 
 const exitCodeOfError = (error: unknown): number => {
   if (error instanceof ConfigError) return exit.config;
-  return error instanceof UsageError || (error instanceof Error && error.name === 'YError') ? exit.usage : exit.failed;
+  return error instanceof UsageError || (error instanceof Error && error.name === 'YError')
+    ? exit.usage
+    : exit.failed;
 };
 
 /** A signal during the start takes effect after it. */
@@ -89,7 +115,8 @@ const main = async (): Promise<void> => {
   const args = await parser.parseAsync();
   if (args['help'] || args['version']) return;
   const [word] = args._;
-  if (word !== undefined) throw new UsageError(`agent-server takes flags only, not ${JSON.stringify(String(word))}`);
+  if (word !== undefined)
+    throw new UsageError(`agent-server takes flags only, not ${JSON.stringify(String(word))}`);
   if (args.server !== true) {
     print('stdout', `${await parser.getHelp()}\n`);
     process.exitCode = exit.usage;

@@ -20,4 +20,9 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(1);
 });
 
-await leave(await runAgent({ words: process.argv.slice(2), cwd: process.cwd(), env: process.env }, processIo()));
+await leave(
+  await runAgent(
+    { words: process.argv.slice(2), cwd: process.cwd(), env: process.env },
+    processIo(),
+  ),
+);

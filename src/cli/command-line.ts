@@ -36,7 +36,9 @@ interface ParsedWords {
 const refuseExtraWords = ({ command, instead }: Command, [, ...extra]: ParsedWords['_']): void => {
   if (extra.length === 0) return;
   const [name] = command.split(' ');
-  const otherwise = command.includes('<task_id>') ? 'one task at a time' : `see: agent ${name} --help`;
+  const otherwise = command.includes('<task_id>')
+    ? 'one task at a time'
+    : `see: agent ${name} --help`;
   const words = extra.map((word) => JSON.stringify(String(word))).join(' ');
   throw new UsageError(`${name} does not take ${words}: ${instead ?? otherwise}`);
 };
@@ -57,7 +59,9 @@ const markText = (words: readonly string[]): string[] => {
 };
 const unmarkText = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(unmarkText);
-  return typeof value === 'string' && value.startsWith(textMark) ? value.slice(textMark.length) : value;
+  return typeof value === 'string' && value.startsWith(textMark)
+    ? value.slice(textMark.length)
+    : value;
 };
 
 const handler =
@@ -119,7 +123,11 @@ const baseParser = (): Argv => {
         default: false,
         describe: 'With a role: return at once and work in the background',
       },
-      start: { type: 'boolean', default: true, describe: 'Start a server if none runs; --no-start refuses' },
+      start: {
+        type: 'boolean',
+        default: true,
+        describe: 'Start a server if none runs; --no-start refuses',
+      },
     });
   return parser;
 };
@@ -145,7 +153,9 @@ const parserFor = (invocation: Invocation, io: Io, ended: (code: number) => void
     .wrap(Math.min(110, process.stdout.columns ?? 110))
     .exitProcess(false)
     .fail((message, error) => {
-      const hint = message.startsWith('Not enough non-option') ? '; text that begins with - goes after --' : '';
+      const hint = message.startsWith('Not enough non-option')
+        ? '; text that begins with - goes after --'
+        : '';
       throw error ?? new UsageError(`${message}${hint}`);
     });
   return parser;
@@ -156,7 +166,9 @@ const errorName = (error: unknown): string => {
   if (error instanceof ConfigError) return 'config_invalid';
   if (error instanceof PrivateFileError) return 'unauthorized';
   if (error instanceof StateFolderError || error instanceof StoreError) return 'state_unavailable';
-  return error instanceof UsageError || (error instanceof Error && error.name === 'YError') ? 'usage' : 'internal';
+  return error instanceof UsageError || (error instanceof Error && error.name === 'YError')
+    ? 'usage'
+    : 'internal';
 };
 
 const exitCodeOfName = (name: string): number => {
@@ -177,7 +189,9 @@ const reportError = (error: unknown, { words, env }: Invocation, io: Io): number
   io.err(`agent: ${message}`);
   const variable = textIn(factsOf(error), 'variable');
   if (name === 'credential_missing' && variable !== null && env[variable])
-    io.err(`note: ${variable} is set here, but was not where the server was started; end it with: agent server stop`);
+    io.err(
+      `note: ${variable} is set here, but was not where the server was started; end it with: agent server stop`,
+    );
   return exitCodeOfName(name);
 };
 

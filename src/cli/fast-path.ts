@@ -38,7 +38,10 @@ export const parseLook = (words: readonly string[]): LookCommand | null => {
  * longer than the rest. @returns the exit code; null, before any output, when the real command line
  * must run
  */
-export const takeFastPath = async ({ words, cwd, env }: Invocation, io: Io): Promise<number | null> => {
+export const takeFastPath = async (
+  { words, cwd, env }: Invocation,
+  io: Io,
+): Promise<number | null> => {
   const look = parseLook(words);
   if (look === null) return null;
   const lines: (() => void)[] = [];

@@ -17,11 +17,16 @@ export const answerError = (
   log: (message: string, facts: Readonly<Record<string, unknown>>) => void,
 ): FastifyReply => {
   if (isServiceError(error) && error.code !== 'internal')
-    return reply.code(errorStatuses[error.code].http).send(errorBody(error.code, error.message, error.facts));
+    return reply
+      .code(errorStatuses[error.code].http)
+      .send(errorBody(error.code, error.message, error.facts));
   const known = fastifyErrors[error.code];
   if (known !== undefined) return reply.code(refusalStatuses[known[0]]).send(errorBody(...known));
   const status = 'statusCode' in error ? (error.statusCode ?? 500) : 500;
-  if (status < 500) return reply.code(status).send(errorBody('invalid_request', 'the request cannot be read'));
+  if (status < 500)
+    return reply.code(status).send(errorBody('invalid_request', 'the request cannot be read'));
   log('request failed', { error });
-  return reply.code(500).send(errorBody('internal', 'internal error; the server log has the details'));
+  return reply
+    .code(500)
+    .send(errorBody('internal', 'internal error; the server log has the details'));
 };

@@ -28,7 +28,11 @@ export const answerBrokenBytes = ({ code }: { readonly code?: string }, socket: 
 };
 
 /** Fastify runs no hook for a path that cannot be decoded. */
-export const answerBrokenPath = (_error: Error, _request: FastifyRequest, reply: FastifyReply): FastifyReply =>
+export const answerBrokenPath = (
+  _error: Error,
+  _request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply =>
   reply
     .code(refusalStatuses.invalid_request)
     .headers(answerHeaders)

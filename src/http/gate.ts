@@ -18,14 +18,18 @@ export const openRoutes: ReadonlySet<string> = new Set(['GET /health', 'GET /hea
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 /** Constant time. */
-export const safeEqual = (one: string, other: string): boolean => timingSafeEqual(digest(one), digest(other));
+export const safeEqual = (one: string, other: string): boolean =>
+  timingSafeEqual(digest(one), digest(other));
 
 const rawValues = (request: FastifyRequest, name: string): readonly string[] => {
   const { rawHeaders } = request.raw;
-  return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name);
+  return rawHeaders.filter(
+    (_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === name,
+  );
 };
 
-const routeOf = ({ method, routeOptions }: FastifyRequest): string => `${method} ${routeOptions.url ?? ''}`;
+const routeOf = ({ method, routeOptions }: FastifyRequest): string =>
+  `${method} ${routeOptions.url ?? ''}`;
 
 /** False for pages, which a person opens by typing an address (Sec-Fetch-Site: none). */
 const isApi = (request: FastifyRequest): boolean =>
@@ -38,10 +42,14 @@ const isApi = (request: FastifyRequest): boolean =>
 const refusedBy = (request: FastifyRequest, hosts: readonly string[]): string | null => {
   const given = rawValues(request, 'host');
   const [host] = given;
-  if (given.length !== 1 || host === undefined || !hosts.includes(host.toLowerCase())) return 'the Host header';
+  if (given.length !== 1 || host === undefined || !hosts.includes(host.toLowerCase()))
+    return 'the Host header';
   if (!(request.raw.url ?? '').startsWith('/')) return 'the request target';
   const [origin, ...more] = rawValues(request, 'origin');
-  if (more.length > 0 || (origin !== undefined && !hosts.some((name) => origin.toLowerCase() === `http://${name}`)))
+  if (
+    more.length > 0 ||
+    (origin !== undefined && !hosts.some((name) => origin.toLowerCase() === `http://${name}`))
+  )
     return 'the Origin header';
   const site = request.headers['sec-fetch-site']?.toString().toLowerCase();
   if (site === 'cross-site' || site === 'same-site' || (site === 'none' && isApi(request)))
@@ -51,7 +59,8 @@ const refusedBy = (request: FastifyRequest, hosts: readonly string[]): string | 
 
 const bearer = (request: FastifyRequest): string | null => {
   const values = rawValues(request, 'authorization');
-  const match = values.length === 1 ? /^Bearer ([A-Za-z0-9_-]{1,256})$/.exec(values[0] ?? '') : null;
+  const match =
+    values.length === 1 ? /^Bearer ([A-Za-z0-9_-]{1,256})$/.exec(values[0] ?? '') : null;
   return match?.[1] ?? null;
 };
 
@@ -70,7 +79,12 @@ const urlBytesAtMost = 2 * 1024;
 const refuseUrl = (reply: FastifyReply): FastifyReply =>
   reply
     .code(refusalStatuses.uri_too_long)
-    .send(errorBody('uri_too_long', `the path and query of a request hold at most ${urlBytesAtMost} bytes`));
+    .send(
+      errorBody(
+        'uri_too_long',
+        `the path and query of a request hold at most ${urlBytesAtMost} bytes`,
+      ),
+    );
 
 const refuseToken = (
   request: FastifyRequest,
@@ -81,7 +95,8 @@ const refuseToken = (
   // A request without a token is no guess, so it is not counted.
   const guessed = request.headers.authorization !== undefined;
   const { over, first } = guessed ? throttle.failed(request.ip) : { over: false, first: false };
-  if (first) log('too many requests with a wrong token; they are throttled', { address: request.ip });
+  if (first)
+    log('too many requests with a wrong token; they are throttled', { address: request.ip });
   if (over)
     return reply
       .code(refusalStatuses.too_many_failures)
@@ -90,12 +105,17 @@ const refuseToken = (
   return reply
     .code(refusalStatuses.unauthorized)
     .header('www-authenticate', 'Bearer')
-    .send(errorBody('unauthorized', `send the header 'Authorization: Bearer <token>'; ${tokenHint}`));
+    .send(
+      errorBody('unauthorized', `send the header 'Authorization: Bearer <token>'; ${tokenHint}`),
+    );
 };
 
 export const createGate = (options: GateOptions) => {
   const throttle = createThrottle(() => performance.now());
-  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+  return async (
+    request: FastifyRequest,
+    reply: FastifyReply,
+  ): Promise<FastifyReply | undefined> => {
     reply.headers(answerHeaders);
     const check = refusedBy(request, options.hosts());
     if (check !== null)

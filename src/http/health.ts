@@ -35,10 +35,15 @@ const proofOf = (request: FastifyRequest<ChallengeRoute>, token: string): string
   const { challenge } = request.query;
   if (typeof challenge !== 'string' || challenge.length > 200) return undefined;
   const { localAddress, localPort } = request.socket;
-  return createHmac('sha256', token).update(`${challenge} ${localAddress}:${localPort}`).digest('base64url');
+  return createHmac('sha256', token)
+    .update(`${challenge} ${localAddress}:${localPort}`)
+    .digest('base64url');
 };
 
-const statusAndDetail = ({ ok, detail }: CheckResult) => ({ status: ok ? 'ok' : 'failing', detail });
+const statusAndDetail = ({ ok, detail }: CheckResult) => ({
+  status: ok ? 'ok' : 'failing',
+  detail,
+});
 
 const healthDocument = async (
   options: HealthOptions,
@@ -55,12 +60,20 @@ const healthDocument = async (
     status: options.draining() ? 'draining' : isHealthy ? 'healthy' : 'degraded',
     version: options.version,
     server: options.name,
-    features: { a2a_protocol: true, sse_streaming: true, parallel_execution: true, monitoring: true },
+    features: {
+      a2a_protocol: true,
+      sse_streaming: true,
+      parallel_execution: true,
+      monitoring: true,
+    },
     checks: {
       store: statusAndDetail(store),
       tracker: statusAndDetail(tracker),
       supervisor: statusAndDetail(supervisor),
-      token: statusAndDetail({ ok: tokenProblem === null, detail: tokenProblem ?? 'the token file is in order' }),
+      token: statusAndDetail({
+        ok: tokenProblem === null,
+        detail: tokenProblem ?? 'the token file is in order',
+      }),
       model: { ...statusAndDetail(model), status: model.ok ? 'ok' : 'missing' },
     },
     uptime_seconds: uptimeSeconds,
@@ -69,10 +82,18 @@ const healthDocument = async (
 };
 
 /** Both answer 503 while the server drains. */
-export const addHealthRoutes = (app: FastifyInstance, options: HealthOptions, uptime: () => number): void => {
+export const addHealthRoutes = (
+  app: FastifyInstance,
+  options: HealthOptions,
+  uptime: () => number,
+): void => {
   const { draining } = options;
   app.get<ChallengeRoute>('/health', async (request, reply) => {
-    const document = await healthDocument(options, uptime(), proofOf(request, options.proofToken()));
+    const document = await healthDocument(
+      options,
+      uptime(),
+      proofOf(request, options.proofToken()),
+    );
     return reply.code(draining() ? 503 : 200).send(document);
   });
   app.get('/health/ready', async (_request, reply) =>

@@ -30,12 +30,16 @@ export const createJournalReplay = (
 
   /** An end that another attempt follows is not the end of a task's stream. */
   const isEnd = ({ taskId, endsAfter }: ReplayJob, entry: Entry): boolean =>
-    entry.type === 'stream_closed' && entry.seq > endsAfter && read(taskId, entry.seq, 1).length === 0;
+    entry.type === 'stream_closed' &&
+    entry.seq > endsAfter &&
+    read(taskId, entry.seq, 1).length === 0;
 
   const send = (job: ReplayJob, entries: readonly Entry[]): void =>
     job.connection.write(
       entries
-        .filter((entry) => job.taskId === null || entry.type !== 'stream_closed' || isEnd(job, entry))
+        .filter(
+          (entry) => job.taskId === null || entry.type !== 'stream_closed' || isEnd(job, entry),
+        )
         .map(sseFrame)
         .join(''),
     );
@@ -53,7 +57,8 @@ export const createJournalReplay = (
     await sendFirst(connection, first);
     for (let last: Entry | undefined; !connection.closed(); await connection.drained()) {
       const entries = read(taskId, last?.seq ?? job.from, framesPerRead);
-      if (entries.length === 0) return job.onCaughtUp(last?.seq ?? job.from, last !== undefined && isEnd(job, last));
+      if (entries.length === 0)
+        return job.onCaughtUp(last?.seq ?? job.from, last !== undefined && isEnd(job, last));
       send(job, entries);
       last = entries.at(-1);
     }

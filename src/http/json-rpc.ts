@@ -8,15 +8,22 @@ const rpcRequestSchema = z.strictObject({
   jsonrpc: z.literal('2.0'),
   method: z.string().min(1),
   params: z
-    .custom<object>((given) => typeof given === 'object' && given !== null, 'expected an object or an array')
+    .custom<object>(
+      (given) => typeof given === 'object' && given !== null,
+      'expected an object or an array',
+    )
     .optional(),
   id: z.union([z.string(), z.number(), z.null()]).optional(),
 });
 
 /** No body (204), or a body with its HTTP status. */
-export type RpcAnswer = { readonly status: 204 } | { readonly status: 200 | 400; readonly body: unknown };
+export type RpcAnswer =
+  | { readonly status: 204 }
+  | { readonly status: 200 | 400; readonly body: unknown };
 
-const withRetry = z.object({ error: z.object({ data: z.object({ retry_after_seconds: z.number() }) }) });
+const withRetry = z.object({
+  error: z.object({ data: z.object({ retry_after_seconds: z.number() }) }),
+});
 
 export const retryAfterOf = (body: unknown): number | null => {
   const waits = (Array.isArray(body) ? body : [body]).flatMap((answer) => {
@@ -29,13 +36,22 @@ export const retryAfterOf = (body: unknown): number | null => {
 const batchAtMost = 20;
 const jsonDepthAtMost = 64;
 
-const envelopeFailure = (code: keyof typeof envelopeErrors, message: string, id: string | number | null = null) =>
-  createJSONRPCErrorResponse(id, envelopeErrors[code].rpc, message, { code });
+const envelopeFailure = (
+  code: keyof typeof envelopeErrors,
+  message: string,
+  id: string | number | null = null,
+) => createJSONRPCErrorResponse(id, envelopeErrors[code].rpc, message, { code });
 
 const malformed = (request: unknown, error: z.ZodError) => {
   const id = z.object({ id: z.union([z.string(), z.number()]) }).safeParse(request);
-  const where = error.issues.map(({ path, message }) => `${path.join('.') || 'request'}: ${message}`).join('; ');
-  return envelopeFailure('invalid_request', `not a JSON-RPC 2.0 request: ${where}`, id.success ? id.data.id : null);
+  const where = error.issues
+    .map(({ path, message }) => `${path.join('.') || 'request'}: ${message}`)
+    .join('; ');
+  return envelopeFailure(
+    'invalid_request',
+    `not a JSON-RPC 2.0 request: ${where}`,
+    id.success ? id.data.id : null,
+  );
 };
 
 /** Finds deep nesting before `JSON.parse` builds it. */
@@ -78,13 +94,20 @@ export const createRpc = (
     server.addMethod(`a2a.${name}`, method);
   }
   server.mapErrorToJSONRPCErrorResponse = (id, error: unknown) => {
-    const known: ServiceError = isServiceError(error) ? error : new ServiceError('internal', { detail: null });
+    const known: ServiceError = isServiceError(error)
+      ? error
+      : new ServiceError('internal', { detail: null });
     if (known.code === 'internal') onInternal(error);
     const facts = known.code === 'internal' ? {} : known.facts;
-    return createJSONRPCErrorResponse(id, errorStatuses[known.code].rpc, known.message, { ...facts, code: known.code });
+    return createJSONRPCErrorResponse(id, errorStatuses[known.code].rpc, known.message, {
+      ...facts,
+      code: known.code,
+    });
   };
 
-  const answerOne = async (request: unknown): Promise<{ readonly answer: unknown; readonly malformed: boolean }> => {
+  const answerOne = async (
+    request: unknown,
+  ): Promise<{ readonly answer: unknown; readonly malformed: boolean }> => {
     const parsed = rpcRequestSchema.safeParse(request);
     return parsed.success
       ? { answer: await answerCall(parsed.data), malformed: false }
@@ -108,9 +131,13 @@ export const createRpc = (
   };
 
   const answerBatch = async (batch: readonly unknown[]): Promise<RpcAnswer> => {
-    if (batch.length === 0) return { status: 400, body: envelopeFailure('invalid_request', 'the batch is empty') };
+    if (batch.length === 0)
+      return { status: 400, body: envelopeFailure('invalid_request', 'the batch is empty') };
     if (batch.length > batchAtMost)
-      return { status: 400, body: envelopeFailure('invalid_request', `a batch holds at most ${batchAtMost} requests`) };
+      return {
+        status: 400,
+        body: envelopeFailure('invalid_request', `a batch holds at most ${batchAtMost} requests`),
+      };
     const all = await Promise.all(batch.map(answerOne));
     const answers = all.map(({ answer }) => answer).filter((answer) => answer !== null);
     return answers.length === 0 ? { status: 204 } : { status: 200, body: answers };
@@ -118,9 +145,13 @@ export const createRpc = (
 
   return async (text) => {
     if (tooDeep(text))
-      return { status: 400, body: envelopeFailure('invalid_request', `nested deeper than ${jsonDepthAtMost} levels`) };
+      return {
+        status: 400,
+        body: envelopeFailure('invalid_request', `nested deeper than ${jsonDepthAtMost} levels`),
+      };
     const parsed = parseBody(text);
-    if (parsed === null) return { status: 400, body: envelopeFailure('parse_error', 'the body is not JSON') };
+    if (parsed === null)
+      return { status: 400, body: envelopeFailure('parse_error', 'the body is not JSON') };
     if (Array.isArray(parsed.value)) return answerBatch(parsed.value);
     const { answer, malformed: refused } = await answerOne(parsed.value);
     return answer === null ? { status: 204 } : { status: refused ? 400 : 200, body: answer };

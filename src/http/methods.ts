@@ -22,7 +22,10 @@ export type Method = (params: unknown) => Promise<unknown>;
 const createCatalogueMethods = (catalogue: TaskQueries): Readonly<Record<string, Method>> => ({
   status: async (params) => catalogue.status(parseParams(taskParamsSchema, params).task_id),
   create: async (params) => {
-    const { description, title, dependencies, priority, labels } = parseParams(createParamsSchema, params);
+    const { description, title, dependencies, priority, labels } = parseParams(
+      createParamsSchema,
+      params,
+    );
     return catalogue.create({
       description,
       ...(title === undefined ? {} : { title }),
@@ -68,13 +71,18 @@ const createChange =
     return change(task_id, reason ?? null);
   };
 
-export const createOfflineMethods = (service: OfflineService): Readonly<Record<string, Method>> => ({
+export const createOfflineMethods = (
+  service: OfflineService,
+): Readonly<Record<string, Method>> => ({
   ...createCatalogueMethods(service),
   close: createChange(service.close),
   reopen: createChange(service.reopen),
 });
 
-export const createMethods = (service: TaskService, discovery: () => unknown): Readonly<Record<string, Method>> => ({
+export const createMethods = (
+  service: TaskService,
+  discovery: () => unknown,
+): Readonly<Record<string, Method>> => ({
   ...createCatalogueMethods(service),
   execute: async (params) => {
     const { task_id, task, role, options, request_id } = parseParams(executeParamsSchema, params);

@@ -27,7 +27,10 @@ const described: Readonly<Record<Name, readonly [type: 'counter' | 'gauge', help
   queue_depth: ['gauge', 'Tasks that wait for a slot.'],
   api_calls_total: ['counter', 'Calls of the language model.'],
   api_calls_failed: ['counter', 'Calls of the language model that failed.'],
-  average_execution_seconds: ['gauge', 'Mean time from start to complete, of tasks that an agent worked on.'],
+  average_execution_seconds: [
+    'gauge',
+    'Mean time from start to complete, of tasks that an agent worked on.',
+  ],
   input_tokens_total: ['counter', 'Tokens sent to the language model.'],
   output_tokens_total: ['counter', 'Tokens received from the language model.'],
   uptime_seconds: ['gauge', 'Time since the server started.'],

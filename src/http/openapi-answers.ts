@@ -12,7 +12,13 @@ export const errorSchema = {
       type: 'object',
       required: ['code', 'message'],
       properties: {
-        code: { enum: [...Object.keys(errorStatuses), ...Object.keys(refusalStatuses), 'too_many_streams'] },
+        code: {
+          enum: [
+            ...Object.keys(errorStatuses),
+            ...Object.keys(refusalStatuses),
+            'too_many_streams',
+          ],
+        },
         message: { type: 'string' },
       },
     },
@@ -29,7 +35,9 @@ const tooManyFailures = 'too many requests with a wrong token';
 
 export const openRefusals = {
   400: errorAnswer('not an HTTP request, or a path that cannot be decoded'),
-  403: errorAnswer('refused by the check of Host, Origin, Sec-Fetch-Site, target or method; the error says which'),
+  403: errorAnswer(
+    'refused by the check of Host, Origin, Sec-Fetch-Site, target or method; the error says which',
+  ),
   408: errorAnswer('the request did not arrive in time'),
   414: errorAnswer('path and query hold more than 2 KiB'),
   431: errorAnswer('the headers hold more than 16 KiB'),
@@ -62,8 +70,12 @@ export const everyStreamRefusals = {
 export const taskStreamRefusals = {
   ...everyStreamRefusals,
   404: errorAnswer('the task does not exist'),
-  429: retryLaterAnswer(`${tooManyFailures}, or as many streams of this task are open as the server allows`),
-  503: retryLaterAnswer('as many streams are open as this server allows, or the tracker cannot be used'),
+  429: retryLaterAnswer(
+    `${tooManyFailures}, or as many streams of this task are open as the server allows`,
+  ),
+  503: retryLaterAnswer(
+    'as many streams are open as this server allows, or the tracker cannot be used',
+  ),
 };
 
 export const inspectRefusals = {

@@ -34,16 +34,32 @@ interface DescribedMethod {
   readonly params: z.ZodType;
   readonly result: z.ZodType;
 }
-const method = (says: string, params: z.ZodType, result: z.ZodType): DescribedMethod => ({ says, params, result });
+const method = (says: string, params: z.ZodType, result: z.ZodType): DescribedMethod => ({
+  says,
+  params,
+  result,
+});
 
 const methods: Readonly<Record<string, DescribedMethod>> = {
-  execute: method('runs a role on a task; answers when the run is accepted', executeParamsSchema, executeResultSchema),
+  execute: method(
+    'runs a role on a task; answers when the run is accepted',
+    executeParamsSchema,
+    executeResultSchema,
+  ),
   status: method('the task as it is now', taskParamsSchema, taskViewSchema),
   discovery: method('the roles, tools and limits of this server', noParamsSchema, anyObjectSchema),
   create: method('creates a task', createParamsSchema, taskViewSchema),
   list: method('the tasks, by pages', listParamsSchema, taskPageSchema),
-  history: method('the journal of a task, oldest first, by pages', historyParamsSchema, entriesSchema),
-  explain: method('why a task is in its state, with the value of every guard', taskParamsSchema, anyObjectSchema),
+  history: method(
+    'the journal of a task, oldest first, by pages',
+    historyParamsSchema,
+    entriesSchema,
+  ),
+  explain: method(
+    'why a task is in its state, with the value of every guard',
+    taskParamsSchema,
+    anyObjectSchema,
+  ),
   replay: method(
     'replays the journal through the statecharts and returns the states they reach',
     replayParamsSchema,
@@ -69,8 +85,10 @@ const schemaOf = (schema: z.ZodType, io: 'input' | 'output') => {
   return rest;
 };
 
-const pascal = (name: string): string => name.replace(/(^|_)([a-z])/g, (_, __, letter: string) => letter.toUpperCase());
-const refs = (suffix: 'Request' | 'Result') => describedMethods.map((name) => ref(`${pascal(name)}${suffix}`));
+const pascal = (name: string): string =>
+  name.replace(/(^|_)([a-z])/g, (_, __, letter: string) => letter.toUpperCase());
+const refs = (suffix: 'Request' | 'Result') =>
+  describedMethods.map((name) => ref(`${pascal(name)}${suffix}`));
 
 const requestOf = (name: string, { says }: DescribedMethod) => ({
   type: 'object',
@@ -109,7 +127,11 @@ export const rpcSchemas = () => ({
     type: 'object',
     required: ['code', 'message'],
     properties: {
-      code: { enum: [...Object.values(envelopeErrors), ...Object.values(errorStatuses)].map(({ rpc }) => rpc) },
+      code: {
+        enum: [...Object.values(envelopeErrors), ...Object.values(errorStatuses)].map(
+          ({ rpc }) => rpc,
+        ),
+      },
       message: { type: 'string' },
       data: { type: 'object', properties: { code: { type: 'string' } } },
     },

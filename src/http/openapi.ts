@@ -9,7 +9,9 @@ import {
 } from './openapi-answers.ts';
 import { rpcRoute, rpcSchemas } from './openapi-rpc.ts';
 
-const frameAnswer = { 200: { description: 'server-sent events', content: { 'text/event-stream': {} } } };
+const frameAnswer = {
+  200: { description: 'server-sent events', content: { 'text/event-stream': {} } },
+};
 
 const counterContent = { 'text/plain': {}, 'application/json': { schema: { type: 'object' } } };
 
@@ -26,7 +28,13 @@ const streamRoute = (summary: string, refused: object, parameters: readonly obje
 });
 
 const readRoute = (summary: string) => ({
-  get: { summary, responses: { 200: { description: summary, ...jsonContent({ type: 'object' }) }, ...commonRefusals } },
+  get: {
+    summary,
+    responses: {
+      200: { description: summary, ...jsonContent({ type: 'object' }) },
+      ...commonRefusals,
+    },
+  },
 });
 
 const openReadRoute = (summary: string) => ({
@@ -36,7 +44,10 @@ const openReadRoute = (summary: string) => ({
     responses: {
       200: { description: summary, ...jsonContent({ type: 'object' }) },
       ...openRefusals,
-      503: { description: 'the same document, while the server drains', ...jsonContent({ type: 'object' }) },
+      503: {
+        description: 'the same document, while the server drains',
+        ...jsonContent({ type: 'object' }),
+      },
     },
   },
 });
@@ -44,7 +55,11 @@ const openReadRoute = (summary: string) => ({
 /** Generated from the schemas that parse the requests. */
 export const openApiDocument = (name: string, version: string) => ({
   openapi: '3.1.0',
-  info: { title: name, version, description: 'Runs coding agents on tracked tasks. One server serves one project.' },
+  info: {
+    title: name,
+    version,
+    description: 'Runs coding agents on tracked tasks. One server serves one project.',
+  },
   security: [{ token: [] }],
   paths: {
     '/a2a/execute': rpcRoute('JSON-RPC 2.0, all methods; meant for execute'),

@@ -18,12 +18,19 @@ const refuseRate = (reply: FastifyReply): FastifyReply =>
   reply
     .code(refusalStatuses.too_many_requests)
     .header('retry-after', retryAfterSeconds)
-    .send(errorBody('too_many_requests', 'too many requests at once; send them more slowly, or as batches'));
+    .send(
+      errorBody(
+        'too_many_requests',
+        'too many requests at once; send them more slowly, or as batches',
+      ),
+    );
 
 export const addRpcRoutes = (app: FastifyInstance, options: RpcRouteOptions): void => {
   const { system, log } = options;
   const discovery = () => discoveryDocument(options, system.settings());
-  const rpc = createRpc(createMethods(system.service, discovery), (error) => log('JSON-RPC method failed', { error }));
+  const rpc = createRpc(createMethods(system.service, discovery), (error) =>
+    log('JSON-RPC method failed', { error }),
+  );
   const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const answer = await rpc(typeof request.body === 'string' ? request.body : '');
     if (answer.status === 204) return reply.code(204).send();
@@ -36,7 +43,8 @@ export const addRpcRoutes = (app: FastifyInstance, options: RpcRouteOptions): vo
     if (takeToken()) done();
     else refuseRate(reply);
   };
-  for (const path of ['/a2a/execute', '/a2a/status', '/a2a/discovery']) app.post(path, { onRequest }, handler);
+  for (const path of ['/a2a/execute', '/a2a/status', '/a2a/discovery'])
+    app.post(path, { onRequest }, handler);
   app.get('/a2a/discovery', async () => discovery());
   app.get('/openapi.json', async () => openApiDocument(options.name, options.version));
 };

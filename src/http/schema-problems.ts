@@ -14,7 +14,8 @@ export type Parsed<Output> =
 
 type JsonSchema = z.core.JSONSchema.JSONSchema;
 
-const isSchema = (value: unknown): value is JsonSchema => typeof value === 'object' && value !== null;
+const isSchema = (value: unknown): value is JsonSchema =>
+  typeof value === 'object' && value !== null;
 
 const schemaAt = (schema: JsonSchema, path: readonly PropertyKey[]): JsonSchema =>
   path.reduce<JsonSchema>((found, key) => {
@@ -41,8 +42,14 @@ const range = ({ minimum, maximum, exclusiveMinimum }: JsonSchema): string => {
   return most === undefined ? ` of at least ${minimum}` : ` from ${minimum} to ${most}`;
 };
 
-const size = (least: number | undefined, most: number | undefined, noun: string, many?: string): string => {
-  if (most === undefined) return least === undefined ? '' : ` of at least ${plural(least, noun, many)}`;
+const size = (
+  least: number | undefined,
+  most: number | undefined,
+  noun: string,
+  many?: string,
+): string => {
+  if (most === undefined)
+    return least === undefined ? '' : ` of at least ${plural(least, noun, many)}`;
   const atMost = plural(most, noun, many);
   return least === undefined ? ` of at most ${atMost}` : ` of ${least} to ${atMost}`;
 };
@@ -55,7 +62,8 @@ const expectation = (schema: JsonSchema): string => {
   if (type === 'number') return `a number${range(schema)}`;
   if (type === 'boolean') return 'true or false';
   if (type === 'string') return `text${size(schema.minLength, schema.maxLength, 'character')}`;
-  if (type === 'array') return `a list${size(schema.minItems, schema.maxItems, 'entry', 'entries')}`;
+  if (type === 'array')
+    return `a list${size(schema.minItems, schema.maxItems, 'entry', 'entries')}`;
   return type === 'object' ? 'an object' : 'another value';
 };
 
@@ -63,7 +71,8 @@ const shownAtMost = 60;
 
 /** Shows only the length of free text, which may hold a secret. */
 const given = (value: unknown, { type, enum: choices }: JsonSchema): string => {
-  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : `a list of ${value.length}`;
+  if (Array.isArray(value))
+    return value.length === 0 ? 'an empty list' : `a list of ${value.length}`;
   if (typeof value === 'object' && value !== null) return 'an object';
   if (typeof value !== 'string') return String(value);
   if (value === '') return 'empty text';
@@ -74,7 +83,10 @@ const given = (value: unknown, { type, enum: choices }: JsonSchema): string => {
 };
 
 /** Parses a value. Problems have our own text, unless the schema names a message. */
-export const parseWithProblems = <Output>(schema: z.ZodType<Output>, value: unknown): Parsed<Output> => {
+export const parseWithProblems = <Output>(
+  schema: z.ZodType<Output>,
+  value: unknown,
+): Parsed<Output> => {
   const plain = schema.safeParse(value);
   if (plain.success) return { ok: true, value: plain.data };
   const whole = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });

@@ -11,7 +11,11 @@ import { addRpcRoutes, type RpcRouteOptions } from './rpc-routes.ts';
 import { createSse } from './sse.ts';
 import { addStreamRoutes, type StreamRouteOptions } from './stream-routes.ts';
 
-export interface HttpServerOptions extends GateOptions, HealthOptions, RpcRouteOptions, StreamRouteOptions {
+export interface HttpServerOptions
+  extends GateOptions,
+    HealthOptions,
+    RpcRouteOptions,
+    StreamRouteOptions {
   readonly system: System;
   readonly store: EntryReads & StoreHealth;
   readonly redact: (text: string) => string;
@@ -42,17 +46,28 @@ const fastifyLimits = {
 const addHooks = (app: FastifyInstance, options: HttpServerOptions): void => {
   const { log, redact } = options;
   app.addHook('onRequest', createGate(options));
-  app.addHook('onSend', async (_request, _reply, payload) => (typeof payload === 'string' ? redact(payload) : payload));
+  app.addHook('onSend', async (_request, _reply, payload) =>
+    typeof payload === 'string' ? redact(payload) : payload,
+  );
   app.addHook('onResponse', async (request, reply) => {
     const { method, routeOptions } = request;
-    const facts = { method, route: routeOptions.url ?? 'unknown', status: reply.statusCode, ms: reply.elapsedTime };
+    const facts = {
+      method,
+      route: routeOptions.url ?? 'unknown',
+      status: reply.statusCode,
+      ms: reply.elapsedTime,
+    };
     log('request', facts);
   });
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => done(null, body));
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) =>
+    done(null, body),
+  );
   app.setErrorHandler((error: FastifyError, _request, reply) => answerError(error, reply, log));
   app.setNotFoundHandler((request, reply) =>
-    reply.code(404).send(errorBody('not_found', `no route ${request.method} ${request.url.slice(0, 200)}`)),
+    reply
+      .code(404)
+      .send(errorBody('not_found', `no route ${request.method} ${request.url.slice(0, 200)}`)),
   );
 };
 

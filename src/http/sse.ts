@@ -11,7 +11,14 @@ export interface SharedFrames {
 
 export const shareFrames = (frames: string): SharedFrames => {
   const plain = Buffer.from(frames);
-  return { plain, chunk: Buffer.concat([Buffer.from(`${plain.length.toString(16)}\r\n`), plain, Buffer.from('\r\n')]) };
+  return {
+    plain,
+    chunk: Buffer.concat([
+      Buffer.from(`${plain.length.toString(16)}\r\n`),
+      plain,
+      Buffer.from('\r\n'),
+    ]),
+  };
 };
 
 /**
@@ -48,7 +55,9 @@ interface OpenConnection extends SseConnection {
 }
 
 const untilEnded = (ended: Promise<void>): AsyncIterable<never> => ({
-  [Symbol.asyncIterator]: () => ({ next: () => ended.then(() => ({ done: true, value: undefined })) }),
+  [Symbol.asyncIterator]: () => ({
+    next: () => ended.then(() => ({ done: true, value: undefined })),
+  }),
 });
 
 /**
@@ -88,7 +97,8 @@ const openConnection = (reply: FastifyReply): OpenConnection => {
       if (!isWritable()) return;
       const { socket } = raw;
       // Equal lengths mean that the socket has every earlier write of the response.
-      if (raw.chunkedEncoding && socket !== null && socket.writableLength === raw.writableLength) socket.write(chunk);
+      if (raw.chunkedEncoding && socket !== null && socket.writableLength === raw.writableLength)
+        socket.write(chunk);
       else raw.write(plain);
     },
     buffered: () => raw.writableLength,

@@ -8,7 +8,9 @@ export interface StreamCounter {
    * @param taskId null for the stream of all tasks, which only `inAll` limits
    * @returns `close`, to be called when the stream closes, or the limit that refuses it
    */
-  open(taskId: string | null): { readonly close: () => void } | { readonly refused: keyof StreamLimits };
+  open(
+    taskId: string | null,
+  ): { readonly close: () => void } | { readonly refused: keyof StreamLimits };
 }
 
 export const createStreamCounter = (limitsNow: () => StreamLimits): StreamCounter => {
@@ -25,7 +27,8 @@ export const createStreamCounter = (limitsNow: () => StreamLimits): StreamCounte
     open: (taskId) => {
       const limits = limitsNow();
       if (total >= limits.inAll) return { refused: 'inAll' };
-      if (taskId !== null && (ofTask.get(taskId) ?? 0) >= limits.perTask) return { refused: 'perTask' };
+      if (taskId !== null && (ofTask.get(taskId) ?? 0) >= limits.perTask)
+        return { refused: 'perTask' };
       count(taskId, 1);
       let closed = false;
       return {

@@ -23,7 +23,8 @@ interface StreamRoute {
 }
 
 /**
- * The last frame that a reader saw, from the header Last-Event-ID or the query `after`; null when neither is set.
+ * The last frame that a reader saw, from the header Last-Event-ID or the query `after`; null when
+ * neither is set.
  * @throws invalid_params when it is no number, or higher than the newest frame of this server
  */
 const lastEventId = (
@@ -32,7 +33,8 @@ const lastEventId = (
 ): number | null => {
   const header = headers['last-event-id'];
   const [path, given] = header === undefined ? ['after', after] : ['Last-Event-ID', header];
-  const refused = (problem: string) => new ServiceError('invalid_params', { fields: [{ path, problem }] });
+  const refused = (problem: string) =>
+    new ServiceError('invalid_params', { fields: [{ path, problem }] });
   if (given === undefined || given === '') return null;
   if (typeof given !== 'string' || !/^\d{1,15}$/.test(given)) throw refused('expected a frame id');
   if (Number(given) > store.lastSeq())
@@ -42,19 +44,36 @@ const lastEventId = (
 
 const streamRetrySeconds = 5;
 
-const refuseStream = (reply: FastifyReply, which: keyof StreamLimits, limits: StreamLimits): FastifyReply => {
+const refuseStream = (
+  reply: FastifyReply,
+  which: keyof StreamLimits,
+  limits: StreamLimits,
+): FastifyReply => {
   const where = which === 'inAll' ? 'on this server' : 'of this task';
   return reply
     .code(which === 'inAll' ? 503 : 429)
     .header('retry-after', streamRetrySeconds)
-    .send(errorBody('too_many_streams', `${limits[which]} streams ${where} are already open; close one`));
+    .send(
+      errorBody(
+        'too_many_streams',
+        `${limits[which]} streams ${where} are already open; close one`,
+      ),
+    );
 };
 
-export const addStreamRoutes = (app: FastifyInstance, sse: Sse, options: StreamRouteOptions): void => {
+export const addStreamRoutes = (
+  app: FastifyInstance,
+  sse: Sse,
+  options: StreamRouteOptions,
+): void => {
   const { system, store, inspection, streamLimits, log } = options;
   const counter = createStreamCounter(streamLimits);
   const streams = createStreams(store, system.journal, (error) => log('stream failed', { error }));
-  const openStream = (reply: FastifyReply, taskId: string | null, run: (connection: SseConnection) => void) => {
+  const openStream = (
+    reply: FastifyReply,
+    taskId: string | null,
+    run: (connection: SseConnection) => void,
+  ) => {
     const counted = counter.open(taskId);
     if ('refused' in counted) return refuseStream(reply, counted.refused, streamLimits());
     const connection = sse.open(reply);
@@ -68,12 +87,17 @@ export const addStreamRoutes = (app: FastifyInstance, sse: Sse, options: StreamR
   });
   app.get('/inspect', async (_request, reply) => {
     if (inspection === null)
-      return reply.code(404).send(errorBody('not_found', 'inspection is off; start the server with --inspect'));
+      return reply
+        .code(404)
+        .send(errorBody('not_found', 'inspection is off; start the server with --inspect'));
     return openStream(reply, null, (connection) => inspectionStream(connection, inspection));
   });
-  app.get<StreamRoute & { Params: { task_id: string } }>('/stream/:task_id', async (request, reply) => {
-    const view = await system.service.status(request.params.task_id);
-    const after = lastEventId(request, store);
-    return openStream(reply, view.task_id, (connection) => streams.task(connection, view, after));
-  });
+  app.get<StreamRoute & { Params: { task_id: string } }>(
+    '/stream/:task_id',
+    async (request, reply) => {
+      const view = await system.service.status(request.params.task_id);
+      const after = lastEventId(request, store);
+      return openStream(reply, view.task_id, (connection) => streams.task(connection, view, after));
+    },
+  );
 };

@@ -27,13 +27,20 @@ export interface Streams {
 const readerBytesAtMost = 1024 * 1024;
 
 /** `from` is the seq of the last entry that the reader got. */
-const followJournal = (broadcast: Broadcast, connection: SseConnection, taskId: string | null, from: number): void => {
+const followJournal = (
+  broadcast: Broadcast,
+  connection: SseConnection,
+  taskId: string | null,
+  from: number,
+): void => {
   let seq = from;
   const leave = broadcast.join(taskId, (batch) => {
     const late = connection.buffered() > readerBytesAtMost;
     if (late) {
       const message = `this reader is too far behind; reconnect with Last-Event-ID: ${seq}`;
-      connection.write(controlFrame('gap', { taskId, attempt: batch.attempt }, { resume_from: seq, message }));
+      connection.write(
+        controlFrame('gap', { taskId, attempt: batch.attempt }, { resume_from: seq, message }),
+      );
     } else connection.share(batch.frames);
     seq = batch.lastSeq;
     if (!late && !(taskId !== null && batch.ended)) return;
@@ -44,7 +51,12 @@ const followJournal = (broadcast: Broadcast, connection: SseConnection, taskId: 
 };
 
 /** Starts at the latest snapshot, or at 0 when the task is over. */
-const startWithoutId = (store: EntryReads, connection: SseConnection, view: TaskView, isOver: boolean): number => {
+const startWithoutId = (
+  store: EntryReads,
+  connection: SseConnection,
+  view: TaskView,
+  isOver: boolean,
+): number => {
   const latest = store.latest(view.task_id, 'snapshot');
   if (latest !== null) return isOver ? 0 : latest.seq - 1;
   const seq = store.lastSeq();
@@ -52,7 +64,10 @@ const startWithoutId = (store: EntryReads, connection: SseConnection, view: Task
   return seq;
 };
 
-/** Tells a reader that entries after its id were removed, and ends its stream. @returns false when none were */
+/**
+ * Tells a reader that entries after its id were removed, and ends its stream. @returns false when
+ * none were
+ */
 const tellRemoved = (
   store: EntryReads,
   connection: SseConnection,
@@ -67,7 +82,11 @@ const tellRemoved = (
   return true;
 };
 
-export const createStreams = (store: EntryReads, journal: Journal, onError: (error: unknown) => void): Streams => {
+export const createStreams = (
+  store: EntryReads,
+  journal: Journal,
+  onError: (error: unknown) => void,
+): Streams => {
   const broadcast = createBroadcast(journal);
   const replay = createJournalReplay(store, onError);
   return {
@@ -75,7 +94,9 @@ export const createStreams = (store: EntryReads, journal: Journal, onError: (err
       const taskId = view.task_id;
       const subject = { taskId, attempt: view.attempt };
       const isOver = finalStatuses.has(view.status);
-      connection.write(controlFrame('connected', subject, { task_id: taskId, message: `connected to ${taskId}` }));
+      connection.write(
+        controlFrame('connected', subject, { task_id: taskId, message: `connected to ${taskId}` }),
+      );
       if (tellRemoved(store, connection, subject, after)) return;
       replay({
         connection,

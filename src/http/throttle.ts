@@ -16,9 +16,14 @@ export const createThrottle = (now: () => number): Throttle => {
       const known = callers.get(caller);
       const fresh = known === undefined || now() - known.since >= windowMs;
       if (fresh && callers.size >= callersAtMost) callers.clear();
-      const entry = fresh ? { since: now(), failures: 1 } : { ...known, failures: known.failures + 1 };
+      const entry = fresh
+        ? { since: now(), failures: 1 }
+        : { ...known, failures: known.failures + 1 };
       callers.set(caller, entry);
-      return { over: entry.failures > failuresAtMost, first: entry.failures === failuresAtMost + 1 };
+      return {
+        over: entry.failures > failuresAtMost,
+        first: entry.failures === failuresAtMost + 1,
+      };
     },
   };
 };

@@ -13,13 +13,21 @@ export const optionsSchema = z.strictObject({
   timeout_seconds: z.int().min(1).max(86_400).optional().describe('time limit of the attempt'),
   max_turns: z.int().min(1).max(1_000).optional().describe('turns of the attempt'),
   max_tokens_total: z.int().min(1).optional().describe('input and output tokens of the attempt'),
-  max_cost_usd: z.number().positive().max(1_000_000).optional().describe('cost of the attempt in USD'),
+  max_cost_usd: z
+    .number()
+    .positive()
+    .max(1_000_000)
+    .optional()
+    .describe('cost of the attempt in USD'),
   verify: z
     .array(z.string().min(1).max(4_096))
     .max(20)
     .optional()
     .describe('commands that must pass before completion'),
-  network: z.boolean().optional().describe('commands may reach the network; needs sandbox.allow_task_network'),
+  network: z
+    .boolean()
+    .optional()
+    .describe('commands may reach the network; needs sandbox.allow_task_network'),
 });
 
 export const executeParamsSchema = z
@@ -42,14 +50,24 @@ export const executeParamsSchema = z
 
 export const createParamsSchema = z.strictObject({
   description: z.string().max(65_536).describe('what to do'),
-  title: z.string().min(1).max(500).optional().describe('one line; default: the first line of the description'),
+  title: z
+    .string()
+    .min(1)
+    .max(500)
+    .optional()
+    .describe('one line; default: the first line of the description'),
   dependencies: z.array(id).max(1_000).optional().describe('tasks that must be complete first'),
   priority: z.int().min(0).max(4).optional().describe('0 (first) to 4 (last)'),
   labels: z.array(z.string().min(1).max(200)).max(100).optional().describe('labels of the task'),
 });
 
 export const listParamsSchema = z.strictObject({
-  status: z.string().min(1).max(100).optional().describe('only tasks with this status; queued means ready to run'),
+  status: z
+    .string()
+    .min(1)
+    .max(100)
+    .optional()
+    .describe('only tasks with this status; queued means ready to run'),
   limit: z.int().min(1).max(1_000).optional().describe('how many tasks to return'),
   cursor: id.optional().describe('next_cursor of the page before'),
 });
@@ -74,7 +92,11 @@ export const changeParamsSchema = z.strictObject({ task_id: id, reason });
 export const retryParamsSchema = z.strictObject({
   task_id: id,
   reason,
-  role: z.string().max(100).optional().describe('another role; default: the role of the last attempt'),
+  role: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('another role; default: the role of the last attempt'),
   options: optionsSchema.optional().describe('other limits and settings'),
 });
 

@@ -26,7 +26,11 @@ const answered = (goesOnAt: GoesOnAt) =>
   }) as const;
 
 const takeFallbackTo = (goesOnAt: GoesOnAt) =>
-  ({ guard: 'hasFallback', target: 'returning', actions: ['takeFallback', goOnLater(goesOnAt)] }) as const;
+  ({
+    guard: 'hasFallback',
+    target: 'returning',
+    actions: ['takeFallback', goOnLater(goesOnAt)],
+  }) as const;
 
 const takeFallbackLater = (at: 'awaitingInput' | 'awaitingApproval', goesOnAt: GoesOnAt) =>
   ({
@@ -47,7 +51,10 @@ export const awaitingInput = agentSetup.createStateConfig({
   tags: ['awaiting', 'lent', 'phase:awaiting_input'],
   meta: { says: 'the agent asked a person and continues with the answer' },
   invoke: lendSlot,
-  on: { DEADLINE: [takeFallbackTo('considering'), failUnanswered], respond: answered('considering') },
+  on: {
+    DEADLINE: [takeFallbackTo('considering'), failUnanswered],
+    respond: answered('considering'),
+  },
 });
 
 export const awaitingApproval = agentSetup.createStateConfig({

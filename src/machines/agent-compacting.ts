@@ -30,7 +30,10 @@ export const compacting = agentSetup.createStateConfig({
           { type: 'recordModelFailure', params: fault },
         ],
       },
-      { target: 'considering', actions: [{ type: 'countSummary', params: compacted }, 'noteCompaction'] },
+      {
+        target: 'considering',
+        actions: [{ type: 'countSummary', params: compacted }, 'noteCompaction'],
+      },
     ],
     onError: { target: 'failed', actions: { type: 'recordFailure', params: actorFailure } },
   },

@@ -28,7 +28,8 @@ export interface AgentLimits {
 export type Backend = 'builtin' | AssistantName;
 export const assistantNames = ['codex', 'claude', 'command'] as const;
 export type AssistantName = (typeof assistantNames)[number];
-export const isAssistantName = (name: string): name is AssistantName => assistantNames.some((known) => known === name);
+export const isAssistantName = (name: string): name is AssistantName =>
+  assistantNames.some((known) => known === name);
 
 export interface AgentInput {
   readonly taskId: TaskId;
@@ -118,7 +119,12 @@ export interface Spent {
 
 /** `spent` is the usage that the assistant had not reported. */
 export type Delegated =
-  | { readonly kind: 'done'; readonly summary: string; readonly artifacts: readonly string[]; readonly spent: Spent }
+  | {
+      readonly kind: 'done';
+      readonly summary: string;
+      readonly artifacts: readonly string[];
+      readonly spent: Spent;
+    }
   | { readonly kind: 'failed'; readonly failure: Failure; readonly spent: Spent };
 
 export interface Reported {

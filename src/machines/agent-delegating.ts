@@ -24,9 +24,21 @@ export const delegating = agentSetup.createStateConfig({
   },
   on: {
     'assistant.reported': [
-      { guard: { type: 'overTurns', params: reported }, target: 'failed', actions: overLimit('blameTurns') },
-      { guard: { type: 'overTokens', params: reported }, target: 'failed', actions: overLimit('blameTokens') },
-      { guard: { type: 'overMoney', params: reported }, target: 'failed', actions: overLimit('blameMoney') },
+      {
+        guard: { type: 'overTurns', params: reported },
+        target: 'failed',
+        actions: overLimit('blameTurns'),
+      },
+      {
+        guard: { type: 'overTokens', params: reported },
+        target: 'failed',
+        actions: overLimit('blameTokens'),
+      },
+      {
+        guard: { type: 'overMoney', params: reported },
+        target: 'failed',
+        actions: overLimit('blameMoney'),
+      },
       { actions: { type: 'countSpent', params: reported } },
     ],
   },

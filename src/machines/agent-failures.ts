@@ -41,15 +41,23 @@ export const noSlotAfterAnswer = failureOf(
 );
 
 export const repeatedCalls = ({ repeats, calls: made }: AgentContext): Failure =>
-  failureOf('loop_detected', `the same call with the same result was made ${repeats} times in a row`, {
-    tool: made.at(-1)?.tool,
-  });
+  failureOf(
+    'loop_detected',
+    `the same call with the same result was made ${repeats} times in a row`,
+    {
+      tool: made.at(-1)?.tool,
+    },
+  );
 
 export const malformedCalls = ({ strikes, problem }: AgentContext): Failure =>
-  failureOf('model_failed', `the model made only malformed tool calls in ${strikes} turns in a row: ${problem}`, {
-    kind: 'malformed_calls',
-    problem,
-  });
+  failureOf(
+    'model_failed',
+    `the model made only malformed tool calls in ${strikes} turns in a row: ${problem}`,
+    {
+      kind: 'malformed_calls',
+      problem,
+    },
+  );
 
 export const conversationTooLong = ({ limits }: AgentContext): Failure =>
   failureOf(
@@ -58,10 +66,16 @@ export const conversationTooLong = ({ limits }: AgentContext): Failure =>
     { kind: 'context_overflow', compacted: true, context_window: limits.contextWindow },
   );
 
-export const noToolCalls = failureOf('model_failed', 'the model stopped calling tools and did not call finish');
+export const noToolCalls = failureOf(
+  'model_failed',
+  'the model stopped calling tools and did not call finish',
+);
 
 export const truncatedAnswers = ({ cuts }: AgentContext): Failure =>
-  failureOf('output_truncated', `the model's answer was cut at its token limit, ${cuts + 1} times in a row`);
+  failureOf(
+    'output_truncated',
+    `the model's answer was cut at its token limit, ${cuts + 1} times in a row`,
+  );
 
 export const agentGaveUp = ({ finish }: Acted): Failure =>
   failureOf('model_failed', `the agent gave up: ${finish?.summary ?? ''}`, { gave_up: true });

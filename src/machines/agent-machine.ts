@@ -1,5 +1,11 @@
 import type { SnapshotFrom } from 'xstate';
-import { awaitingApproval, awaitingDecision, awaitingInput, lateResumes, returning } from './agent-awaiting.ts';
+import {
+  awaitingApproval,
+  awaitingDecision,
+  awaitingInput,
+  lateResumes,
+  returning,
+} from './agent-awaiting.ts';
 import { compacting } from './agent-compacting.ts';
 import type { Resume } from './agent-context.ts';
 import { delegating } from './agent-delegating.ts';
@@ -199,7 +205,10 @@ export const agentMachine = agentSetup.createMachine({
             target: 'failed',
             actions: [{ type: 'countThought', params: thought }, 'blameSilence'],
           },
-          { target: 'considering', actions: [{ type: 'countThought', params: thought }, 'countNudge'] },
+          {
+            target: 'considering',
+            actions: [{ type: 'countThought', params: thought }, 'countNudge'],
+          },
         ],
         onError: { target: 'failed', actions: { type: 'recordFailure', params: actorFailure } },
       },
@@ -245,7 +254,11 @@ export const agentMachine = agentSetup.createMachine({
           {
             guard: { type: 'asksPerson', params: acted },
             target: 'awaitingInput',
-            actions: [{ type: 'countCalls', params: acted }, { type: 'askInput', params: acted }, 'stopClock'],
+            actions: [
+              { type: 'countCalls', params: acted },
+              { type: 'askInput', params: acted },
+              'stopClock',
+            ],
           },
           { target: 'considering', actions: { type: 'countCalls', params: acted } },
         ],

@@ -12,7 +12,10 @@ export const longestModelPauseMs = 5 * 60_000;
  * The pause that the provider asked for, else 1, 2, 4 … 60 s, plus up to a quarter, so that
  * attempts do not retry together.
  */
-export const pauseAfter = ({ facts }: Failure, { taskId, attempt, modelTries }: AgentContext): number => {
+export const pauseAfter = (
+  { facts }: Failure,
+  { taskId, attempt, modelTries }: AgentContext,
+): number => {
   const wanted = facts['retry_after_ms'];
   const pause = typeof wanted === 'number' ? wanted : Math.min(1_000 * 2 ** modelTries, 60_000);
   return Math.round(pause * (1 + jitter(`${taskId}#${attempt}/${modelTries}`) / 4));
@@ -31,12 +34,18 @@ export const withSpent = (usage: Usage, spent: Spent, turns = spent.modelCalls):
 });
 
 /** By the count of the last answer, or because the provider refused the conversation. */
-export const isTooLong = ({ conversationTokens, overflowed, limits: { contextWindow } }: AgentContext): boolean =>
+export const isTooLong = ({
+  conversationTokens,
+  overflowed,
+  limits: { contextWindow },
+}: AgentContext): boolean =>
   overflowed || (contextWindow !== null && conversationTokens >= contextWindow * fullShare);
 
-export const saysTooLong = (failure: Failure | null): boolean => failure?.facts['kind'] === 'context_overflow';
+export const saysTooLong = (failure: Failure | null): boolean =>
+  failure?.facts['kind'] === 'context_overflow';
 
-export const isLate = ({ deadlineAt }: AgentContext, at: number): boolean => deadlineAt !== null && at >= deadlineAt;
+export const isLate = ({ deadlineAt }: AgentContext, at: number): boolean =>
+  deadlineAt !== null && at >= deadlineAt;
 
 export const isPauseOver = (context: AgentContext, at: number): boolean =>
   isLate(context, at) && at < (context.limitAt ?? 0);

@@ -22,7 +22,10 @@ export type ThinkInput = AttemptInput & {
   readonly answer: TurnAnswer | null;
 };
 /** `turn`: the next one. */
-export type CompactInput = AttemptInput & { readonly turn: number; readonly contextWindow: number | null };
+export type CompactInput = AttemptInput & {
+  readonly turn: number;
+  readonly contextWindow: number | null;
+};
 /** Tools that a person denied; `why` goes to the model. */
 export type Denial = { readonly tools: readonly string[]; readonly why: string };
 /** `decision`: a person's words about a call whose outcome is unknown. */
@@ -51,8 +54,10 @@ export type DelegateInput = AttemptInput & {
   readonly moneyLeftUsd: number | null;
 };
 
-export const hasTime = ({ tags, context }: { tags: ReadonlySet<string>; context: AgentContext }, at: number): boolean =>
-  !tags.has('ended') && (context.deadlineAt === null || at < context.deadlineAt);
+export const hasTime = (
+  { tags, context }: { tags: ReadonlySet<string>; context: AgentContext },
+  at: number,
+): boolean => !tags.has('ended') && (context.deadlineAt === null || at < context.deadlineAt);
 
 export const seconds = (ms: number): number => Math.round(ms / 1_000);
 
@@ -72,22 +77,45 @@ export const actorFailure = ({ event }: { event: { readonly error: unknown } }) 
 export const toolsFailure = ({ event }: { event: { readonly error: unknown } }) => ({
   failure: failureOf('tool_failed', `the tools could not be run: ${messageOf(event.error)}`),
 });
-export const prepared = ({ event }: { event: { readonly output: Prepared } }) => ({ prepared: event.output });
-/** Null in events that do not tell. */
-export const conflictsOfStart = ({ event }: { event: { readonly type: string; readonly output?: unknown } }) => ({
-  conflicts: event.type === 'xstate.done.actor.prepare' ? ((event.output as Prepared).conflicts ?? []) : null,
+export const prepared = ({ event }: { event: { readonly output: Prepared } }) => ({
+  prepared: event.output,
 });
-export const thought = ({ event }: { event: { readonly output: Thought } }) => ({ thought: event.output });
+/** Null in events that do not tell. */
+export const conflictsOfStart = ({
+  event,
+}: {
+  event: { readonly type: string; readonly output?: unknown };
+}) => ({
+  conflicts:
+    event.type === 'xstate.done.actor.prepare'
+      ? ((event.output as Prepared).conflicts ?? [])
+      : null,
+});
+export const thought = ({ event }: { event: { readonly output: Thought } }) => ({
+  thought: event.output,
+});
 export const nudge = ({ context: { cuts, nudges } }: { context: AgentContext }): Nudge => {
   if (cuts > 0) return 'cut';
   return nudges > 0 ? 'silent' : null;
 };
-export const fault = ({ event: { output } }: { event: { readonly output: Thought | Compacted } }) => ({
+export const fault = ({
+  event: { output },
+}: {
+  event: { readonly output: Thought | Compacted };
+}) => ({
   failure: output.kind === 'failed' ? output.failure : null,
 });
-export const compacted = ({ event }: { event: { readonly output: Compacted } }) => ({ compacted: event.output });
-export const acted = ({ event }: { event: { readonly output: Acted } }) => ({ acted: event.output });
-export const denial = ({ context: { answer, limits } }: { context: AgentContext }): Denial | null => {
+export const compacted = ({ event }: { event: { readonly output: Compacted } }) => ({
+  compacted: event.output,
+});
+export const acted = ({ event }: { event: { readonly output: Acted } }) => ({
+  acted: event.output,
+});
+export const denial = ({
+  context: { answer, limits },
+}: {
+  context: AgentContext;
+}): Denial | null => {
   if (answer === null || answer.allowed) return null;
   const said = answer.text === null ? '' : `: ${answer.text}`;
   const why =
@@ -96,7 +124,9 @@ export const denial = ({ context: { answer, limits } }: { context: AgentContext 
       : `a person did not allow this call${said}`;
   return { tools: limits.approvals, why };
 };
-export const delegated = ({ event }: { event: { readonly output: Delegated } }) => ({ delegated: event.output });
+export const delegated = ({ event }: { event: { readonly output: Delegated } }) => ({
+  delegated: event.output,
+});
 export const reported = ({ event }: { event: Reported }) => ({ spent: event.spent });
 export const delegateInput = ({ context }: { context: AgentContext }): DelegateInput => ({
   ...attemptInput({ context }),
@@ -105,10 +135,17 @@ export const delegateInput = ({ context }: { context: AgentContext }): DelegateI
   answer: context.answer,
   decision: context.decision,
   usage: context.usage,
-  moneyLeftUsd: context.limits.maxCostUsd === null ? null : context.limits.maxCostUsd - (context.usage.cost_usd ?? 0),
+  moneyLeftUsd:
+    context.limits.maxCostUsd === null
+      ? null
+      : context.limits.maxCostUsd - (context.usage.cost_usd ?? 0),
 });
 /** The saved state, or its successor when a person is asked or has answered. */
-export const preparesFor = ({ context: { resumeAt, goesOnAt } }: { context: AgentContext }): Resume['at'] => {
+export const preparesFor = ({
+  context: { resumeAt, goesOnAt },
+}: {
+  context: AgentContext;
+}): Resume['at'] => {
   if (resumeAt === 'awaitingDecision') return 'awaitingApproval';
   if (resumeAt !== 'returning') return resumeAt;
   return goesOnAt === 'considering' ? 'awaitingInput' : 'awaitingApproval';

@@ -28,7 +28,13 @@ import {
   saysTooLong,
   withSpent,
 } from './agent-rules.ts';
-import type { ActInput, CompactInput, DelegateInput, PrepareInput, ThinkInput } from './agent-selectors.ts';
+import type {
+  ActInput,
+  CompactInput,
+  DelegateInput,
+  PrepareInput,
+  ThinkInput,
+} from './agent-selectors.ts';
 import { declareActor } from './declare-actor.ts';
 import type { AttemptInput, AttemptOutcome, Failure } from './task.ts';
 
@@ -61,17 +67,21 @@ export const agentSetup = setup({
     outOfTime: ({ context, event }) => isLate(context, event.at),
     outOfTurns: ({ context }) => context.usage.turns >= context.limits.maxTurns,
     outOfTokens: ({ context: { usage, limits } }) =>
-      limits.maxTokensTotal !== null && usage.input_tokens + usage.output_tokens >= limits.maxTokensTotal,
+      limits.maxTokensTotal !== null &&
+      usage.input_tokens + usage.output_tokens >= limits.maxTokensTotal,
     /** An unknown cost exceeds the limit: the limit is a promise. */
     outOfMoney: ({ context: { usage, limits } }) =>
       limits.maxCostUsd !== null &&
       usage.turns > 0 &&
       (usage.cost_usd ?? Number.POSITIVE_INFINITY) >= limits.maxCostUsd,
     repeatsItself: ({ context }) => context.repeats >= context.limits.maxRepeats,
-    outOfStrikes: ({ context }) => context.strikes > 0 && context.strikes >= context.limits.maxStrikes,
+    outOfStrikes: ({ context }) =>
+      context.strikes > 0 && context.strikes >= context.limits.maxStrikes,
     isTooLong: ({ context }) => isTooLong(context),
     compactedInVain: ({ context }) =>
-      isTooLong(context) && context.compactedFor > 0 && context.compactedFor === context.usage.turns,
+      isTooLong(context) &&
+      context.compactedFor > 0 &&
+      context.compactedFor === context.usage.turns,
     mayCompact: ({ context }, { failure }: Failing) =>
       saysTooLong(failure) && context.compactedFor !== context.usage.turns + 1,
     overflowed: (_, { failure }: Failing) => saysTooLong(failure),
@@ -91,7 +101,8 @@ export const agentSetup = setup({
       thought.kind === 'truncated' && cuts + 1 >= limits.maxStrikes,
     callsTools: (_, { thought }: Thinking) => thought.kind === 'calls',
     needsApproval: ({ context }, { thought }: Thinking) =>
-      thought.kind === 'calls' && thought.calls.some(({ tool }) => context.limits.approvals.includes(tool)),
+      thought.kind === 'calls' &&
+      thought.calls.some(({ tool }) => context.limits.approvals.includes(tool)),
     saysDone: (_, { acted }: Acting) => acted.finish?.status === 'done',
     saysFailed: (_, { acted }: Acting) => acted.finish?.status === 'failed',
     asksPerson: (_, { acted }: Acting) => acted.question !== null,
@@ -100,18 +111,23 @@ export const agentSetup = setup({
     /** During `preparing`, after a restart. */
     hadFallback: ({ context, event }, { at }: { at: Resume['at'] }) =>
       isLate(context, event.at) && context.resumeAt === at && fallbackOf(context) !== null,
-    wasAsking: ({ context, event }) => isLate(context, event.at) && asks.some((state) => state === context.resumeAt),
-    wasReturning: ({ context, event }) => isLate(context, event.at) && context.resumeAt === 'returning',
+    wasAsking: ({ context, event }) =>
+      isLate(context, event.at) && asks.some((state) => state === context.resumeAt),
+    wasReturning: ({ context, event }) =>
+      isLate(context, event.at) && context.resumeAt === 'returning',
     goesOn: ({ context }, { at }: { at: GoesOnAt }) => context.goesOnAt === at,
     decidesOnAssistant: ({ context }, { response }: Responding) =>
       context.backend !== 'builtin' && answers(context, response),
     isDelegated: ({ context }) => context.backend !== 'builtin',
     assistantFailed: (_, { delegated }: Delegating) => delegated.kind === 'failed',
     /** Counts the running turn. */
-    overTurns: ({ context: { usage, limits } }, { spent }: Spending) => withSpent(usage, spent).turns > limits.maxTurns,
+    overTurns: ({ context: { usage, limits } }, { spent }: Spending) =>
+      withSpent(usage, spent).turns > limits.maxTurns,
     overTokens: ({ context: { usage, limits } }, { spent }: Spending) => {
       const { input_tokens, output_tokens } = withSpent(usage, spent);
-      return limits.maxTokensTotal !== null && input_tokens + output_tokens >= limits.maxTokensTotal;
+      return (
+        limits.maxTokensTotal !== null && input_tokens + output_tokens >= limits.maxTokensTotal
+      );
     },
     /**
      * Some assistants report the cost only at the end, so an unknown cost does not exceed the limit
@@ -125,14 +141,17 @@ export const agentSetup = setup({
       calls: (_, { thought }: Thinking) => (thought.kind === 'failed' ? [] : thought.calls),
       usage: ({ context }, { thought }: Thinking) => counted(context.usage, thought),
       // After a failed call the model has not seen it.
-      answer: ({ context }, { thought }: Thinking) => (thought.kind === 'failed' ? context.answer : null),
-      modelTries: ({ context }, { thought }: Thinking) => (thought.kind === 'failed' ? context.modelTries : 0),
+      answer: ({ context }, { thought }: Thinking) =>
+        thought.kind === 'failed' ? context.answer : null,
+      modelTries: ({ context }, { thought }: Thinking) =>
+        thought.kind === 'failed' ? context.modelTries : 0,
       conversationTokens: ({ context }, { thought }: Thinking) =>
         thought.kind === 'failed' ? context.conversationTokens : thought.inputTokens,
     }),
     noteOverflow: assign({ overflowed: true }),
     countSummary: assign({
-      usage: ({ context }, { compacted }: Compacting) => withSpent(context.usage, compacted.spent, 0),
+      usage: ({ context }, { compacted }: Compacting) =>
+        withSpent(context.usage, compacted.spent, 0),
     }),
     noteCompaction: assign({
       compactedFor: ({ context }) => context.usage.turns + 1,
@@ -148,14 +167,18 @@ export const agentSetup = setup({
         event.at + (failure === null ? 0 : pauseAfter(failure, context)),
       ),
     })),
-    endPause: assign({ deadlineAt: ({ context }) => context.limitAt ?? context.deadlineAt, limitAt: null }),
+    endPause: assign({
+      deadlineAt: ({ context }) => context.limitAt ?? context.deadlineAt,
+      limitAt: null,
+    }),
     countCalls: assign({
       usage: ({ context: { usage } }, { acted }: Acting) => ({
         ...usage,
         tool_calls: usage.tool_calls + acted.calls,
       }),
       repeats: (_, { acted }: Acting) => acted.repeats,
-      strikes: ({ context }, { acted }: Acting) => (acted.malformed === null ? 0 : context.strikes + 1),
+      strikes: ({ context }, { acted }: Acting) =>
+        acted.malformed === null ? 0 : context.strikes + 1,
       problem: (_, { acted }: Acting) => acted.malformed,
       finish: (_, { acted }: Acting) => acted.finish,
       answer: ({ context: { answer } }) => (answer?.allowed === true ? answer : null),
@@ -164,14 +187,17 @@ export const agentSetup = setup({
       decision: null,
     }),
     forgetResume: assign({ resumeAt: null }),
-    countSpent: assign({ usage: ({ context }, { spent }: Spending) => withSpent(context.usage, spent) }),
+    countSpent: assign({
+      usage: ({ context }, { spent }: Spending) => withSpent(context.usage, spent),
+    }),
     takeDelegated: assign({
       usage: ({ context }, { delegated }: Delegating) => withSpent(context.usage, delegated.spent),
       finish: (_, { delegated }: Delegating) =>
         delegated.kind === 'failed'
           ? null
           : { status: 'done' as const, summary: delegated.summary, artifacts: delegated.artifacts },
-      failure: (_, { delegated }: Delegating) => (delegated.kind === 'failed' ? delegated.failure : null),
+      failure: (_, { delegated }: Delegating) =>
+        delegated.kind === 'failed' ? delegated.failure : null,
       answer: null,
       decision: null,
     }),
@@ -214,9 +240,13 @@ export const agentSetup = setup({
     }),
     stopClock: assign({
       remainingMs: ({ context, event }) => Math.max(0, (context.deadlineAt ?? event.at) - event.at),
-      deadlineAt: ({ context: { limits }, event }) => (limits.answerMs === 0 ? null : event.at + limits.answerMs),
+      deadlineAt: ({ context: { limits }, event }) =>
+        limits.answerMs === 0 ? null : event.at + limits.answerMs,
     }),
-    startClock: assign({ deadlineAt: ({ context, event }) => event.at + context.remainingMs, goesOnAt: null }),
+    startClock: assign({
+      deadlineAt: ({ context, event }) => event.at + context.remainingMs,
+      goesOnAt: null,
+    }),
     /** The clock stops until the slot is back; that wait has its own limit. */
     goOnLater: assign({
       goesOnAt: (_, { at }: { at: GoesOnAt }) => at,
@@ -233,7 +263,11 @@ export const agentSetup = setup({
     takeFallback: assign({
       answer: ({ context }) => {
         const isQuestion = context.question?.kind === 'input';
-        return { from: 'nobody' as const, text: isQuestion ? fallbackOf(context) : null, allowed: isQuestion };
+        return {
+          from: 'nobody' as const,
+          text: isQuestion ? fallbackOf(context) : null,
+          allowed: isQuestion,
+        };
       },
     }),
     returnLater: assign({ resumeAt: 'returning' }),

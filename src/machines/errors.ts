@@ -24,20 +24,26 @@ const messages: { readonly [Code in ErrorCode]: (facts: ErrorFacts[Code]) => str
   task_not_found: ({ task_id }) => `task ${task_id} does not exist`,
   dependencies_unmet: ({ unmet }) => `task has unmet dependencies [${unmet.join(', ')}]`,
   dependency_cycle: ({ cycle }) => `the dependency would close a cycle: ${cycle.join(' -> ')}`,
-  already_running: ({ task_id, attempt }) => `task ${task_id} is already running as attempt ${attempt}`,
+  already_running: ({ task_id, attempt }) =>
+    `task ${task_id} is already running as attempt ${attempt}`,
   event_not_allowed: ({ task_id, event, state, allowed }) =>
     `task ${task_id} is ${state}: ${event} is not allowed now; allowed: ${allowed.join(', ') || 'nothing'}`,
-  role_unknown: ({ role }) => `unknown role ${JSON.stringify(role)}; the roles are ${roles.join(', ')}`,
-  queue_full: ({ limit }) => `the queue is full (${limit} tasks); try again when some have finished`,
+  role_unknown: ({ role }) =>
+    `unknown role ${JSON.stringify(role)}; the roles are ${roles.join(', ')}`,
+  queue_full: ({ limit }) =>
+    `the queue is full (${limit} tasks); try again when some have finished`,
   credential_missing: ({ variable, problem }) =>
     `${variable} is not set${problem === undefined ? '' : ` and ${problem}`}: set it to your provider's key, log in to a coding assistant ('codex login' or 'claude auth login'), or choose the built-in fake model 'scripted'`,
-  tracker_unavailable: ({ detail, remedy }) => `the task tracker cannot be used: ${detail}; ${remedy}`,
+  tracker_unavailable: ({ detail, remedy }) =>
+    `the task tracker cannot be used: ${detail}; ${remedy}`,
   tracker_conflict: ({ task_id, holder }) =>
     `task ${task_id} is held by ${holder} in the tracker; release it there first`,
   stale_attempt: ({ task_id, attempt, live_attempt }) =>
     `attempt ${attempt} of task ${task_id} is over; the live one is ${live_attempt}`,
-  invalid_params: ({ fields }) => fields.map(({ path, problem }) => `${path}: ${problem}`).join('; '),
-  internal: ({ detail }) => `internal error${detail === null ? '' : `: ${detail}`}; the server log has the details`,
+  invalid_params: ({ fields }) =>
+    fields.map(({ path, problem }) => `${path}: ${problem}`).join('; '),
+  internal: ({ detail }) =>
+    `internal error${detail === null ? '' : `: ${detail}`}; the server log has the details`,
 };
 
 /** An expected error as a value, in machines and across processes. */
@@ -69,7 +75,8 @@ export class ServiceError<Code extends ErrorCode = ErrorCode> extends Error {
   }
 }
 
-export const isServiceError = (error: unknown): error is ServiceError => error instanceof ServiceError;
+export const isServiceError = (error: unknown): error is ServiceError =>
+  error instanceof ServiceError;
 
 /** @throws role_unknown */
 export const requireRole = (text: string): Role => {

@@ -49,8 +49,12 @@ export const refuses = (
   });
 };
 
-const responseProblem = ({ inputId, kind }: Question, response: Response): { path: string; problem: string } => {
-  if (response.inputId !== inputId) return { path: 'input_id', problem: `the attempt waits for ${inputId}` };
+const responseProblem = (
+  { inputId, kind }: Question,
+  response: Response,
+): { path: string; problem: string } => {
+  if (response.inputId !== inputId)
+    return { path: 'input_id', problem: `the attempt waits for ${inputId}` };
   return kind === 'approval'
     ? { path: 'decision', problem: 'is needed: allow or deny' }
     : { path: 'text', problem: 'is needed: the answer in words' };
@@ -72,7 +76,11 @@ export const refusesResponse = (
       allowed: allowedCommands(task, false),
     });
   if (attempt !== agent.context.attempt)
-    return refusal('stale_attempt', { task_id: taskId, attempt, live_attempt: agent.context.attempt });
+    return refusal('stale_attempt', {
+      task_id: taskId,
+      attempt,
+      live_attempt: agent.context.attempt,
+    });
   if (agent.can(response)) return null;
   const { question } = agent.context;
   return question === null || !agent.hasTag('awaiting')

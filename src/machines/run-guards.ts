@@ -3,12 +3,17 @@ import { willRetry } from './task-selectors.ts';
 
 type WithContext = { readonly context: TaskContext };
 
-/** The guards between a request and an attempt. They read the context alone, so `explain` evaluates them too. */
+/**
+ * The guards between a request and an attempt. They read the context alone, so `explain` evaluates
+ * them too.
+ */
 export const runGuards = {
   taskExists: ({ context: { finding } }: WithContext): boolean => finding?.exists === true,
-  dependenciesComplete: ({ context: { finding } }: WithContext): boolean => finding?.unmet.length === 0,
+  dependenciesComplete: ({ context: { finding } }: WithContext): boolean =>
+    finding?.unmet.length === 0,
   heldByNobodyElse: ({ context: { finding } }: WithContext): boolean => finding?.holder === null,
-  modelCanBeCalled: ({ context: { finding } }: WithContext): boolean => finding?.missingCredential === null,
+  modelCanBeCalled: ({ context: { finding } }: WithContext): boolean =>
+    finding?.missingCredential === null,
   hasAttemptsLeft: ({ context }: WithContext): boolean => willRetry(context),
 };
 export type RunGuard = keyof typeof runGuards;

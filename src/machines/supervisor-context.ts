@@ -45,7 +45,12 @@ export interface SupervisorContext extends SupervisorInput {
 
 export type SupervisorEvent =
   | { readonly type: 'slot.requested'; readonly request: SlotRequest }
-  | { readonly type: 'slot.retaken'; readonly taskId: TaskId; readonly role: Role; readonly lent?: boolean }
+  | {
+      readonly type: 'slot.retaken';
+      readonly taskId: TaskId;
+      readonly role: Role;
+      readonly lent?: boolean;
+    }
   | { readonly type: 'slot.lent'; readonly taskId: TaskId }
   | { readonly type: 'slot.wanted'; readonly taskId: TaskId }
   | { readonly type: 'slot.returned'; readonly taskId: TaskId }
@@ -87,18 +92,29 @@ export const streakAfter = (streak: Streak | null, outcome: AttemptOutcome): Str
 };
 
 const comesBefore = (one: SlotRequest, other: SlotRequest): boolean =>
-  one.priority !== other.priority ? one.priority < other.priority : one.submittedAt < other.submittedAt;
+  one.priority !== other.priority
+    ? one.priority < other.priority
+    : one.submittedAt < other.submittedAt;
 
 /** A repeated request keeps its position. */
-export const insertByPriority = (waiting: readonly SlotRequest[], request: SlotRequest): readonly SlotRequest[] => {
+export const insertByPriority = (
+  waiting: readonly SlotRequest[],
+  request: SlotRequest,
+): readonly SlotRequest[] => {
   const earlier = waiting.find(({ taskId }) => taskId === request.taskId);
-  if (earlier?.priority === request.priority && earlier.submittedAt === request.submittedAt) return waiting;
+  if (earlier?.priority === request.priority && earlier.submittedAt === request.submittedAt)
+    return waiting;
   const others = waiting.filter(({ taskId }) => taskId !== request.taskId);
   const index = others.findIndex((other) => comesBefore(request, other));
-  return index < 0 ? [...others, request] : [...others.slice(0, index), request, ...others.slice(index)];
+  return index < 0
+    ? [...others, request]
+    : [...others.slice(0, index), request, ...others.slice(index)];
 };
 
-export const mayWait = ({ waiting, queueLimit }: SupervisorContext, { taskId, admitted }: SlotRequest): boolean =>
+export const mayWait = (
+  { waiting, queueLimit }: SupervisorContext,
+  { taskId, admitted }: SlotRequest,
+): boolean =>
   admitted || waiting.length < queueLimit || waiting.some((request) => request.taskId === taskId);
 
 /** Tasks with a slot that is not lent; never more than the cap. */
@@ -111,7 +127,9 @@ const roomFor = (context: SupervisorContext, role: Role): boolean =>
 
 /** The first request whose role has room, when a slot is free. */
 export const nextWaiting = (context: SupervisorContext): SlotRequest | undefined =>
-  atWork(context).length < context.cap ? context.waiting.find(({ role }) => roomFor(context, role)) : undefined;
+  atWork(context).length < context.cap
+    ? context.waiting.find(({ role }) => roomFor(context, role))
+    : undefined;
 
 /** These come before the queue: their attempts have begun. */
 export const nextReturning = (context: SupervisorContext): SlotHolder | undefined =>
@@ -121,5 +139,9 @@ export const nextReturning = (context: SupervisorContext): SlotHolder | undefine
         .find(({ role }) => roomFor(context, role))
     : undefined;
 
-export const withLent = (holding: readonly SlotHolder[], taskId: TaskId, lent: boolean): readonly SlotHolder[] =>
+export const withLent = (
+  holding: readonly SlotHolder[],
+  taskId: TaskId,
+  lent: boolean,
+): readonly SlotHolder[] =>
   holding.map((holder) => (holder.taskId === taskId ? { ...holder, lent } : holder));

@@ -18,7 +18,14 @@ import {
   streakAtMost,
   withLent,
 } from './supervisor-context.ts';
-import { type AttemptKey, type AttemptOutcome, type Failure, noUsage, type Role, type TaskId } from './task.ts';
+import {
+  type AttemptKey,
+  type AttemptOutcome,
+  type Failure,
+  noUsage,
+  type Role,
+  type TaskId,
+} from './task.ts';
 
 const crashed = (error: unknown): AttemptOutcome => {
   const failure: Failure = {
@@ -49,7 +56,8 @@ export const supervisorMachine = setup({
     mayReturn: ({ context }) => nextReturning(context) !== undefined,
     isTripped: ({ context }) => (context.streak?.count ?? 0) >= streakAtMost,
     hasRecovered: ({ context }) => context.streak === null,
-    mayProbeAgain: ({ context }) => atWork(context).length === 0 && nextReturning(context) !== undefined,
+    mayProbeAgain: ({ context }) =>
+      atWork(context).length === 0 && nextReturning(context) !== undefined,
     mayProbe: ({ context }) => atWork(context).length === 0 && nextWaiting(context) !== undefined,
     hasSlot: ({ context }, { request }: { request: SlotRequest }) =>
       context.holding.some(({ taskId }) => taskId === request.taskId),
@@ -76,13 +84,17 @@ export const supervisorMachine = setup({
         context.waiting.filter((request) => request.taskId !== taskId),
     }),
     hold: assign({
-      holding: ({ context }, { taskId, role, lent = false }: { taskId: TaskId; role: Role; lent?: boolean }) =>
+      holding: (
+        { context },
+        { taskId, role, lent = false }: { taskId: TaskId; role: Role; lent?: boolean },
+      ) =>
         context.holding.some((holder) => holder.taskId === taskId)
           ? context.holding
           : [...context.holding, { taskId, role, lent }],
     }),
     lend: assign({
-      holding: ({ context }, { taskId }: { taskId: TaskId }) => withLent(context.holding, taskId, true),
+      holding: ({ context }, { taskId }: { taskId: TaskId }) =>
+        withLent(context.holding, taskId, true),
     }),
     want: enqueueActions(({ context, enqueue }, { taskId }: { taskId: TaskId }) => {
       const holder = context.holding.find((each) => each.taskId === taskId);
@@ -103,9 +115,14 @@ export const supervisorMachine = setup({
     giveBack: assign({
       holding: ({ context }, { taskId }: { taskId: TaskId }) =>
         context.holding.filter((holder) => holder.taskId !== taskId),
-      returning: ({ context }, { taskId }: { taskId: TaskId }) => context.returning.filter((each) => each !== taskId),
+      returning: ({ context }, { taskId }: { taskId: TaskId }) =>
+        context.returning.filter((each) => each !== taskId),
     }),
-    setCaps: assign((_, { cap, roleCaps, queueLimit }: SupervisorInput) => ({ cap, roleCaps, queueLimit })),
+    setCaps: assign((_, { cap, roleCaps, queueLimit }: SupervisorInput) => ({
+      cap,
+      roleCaps,
+      queueLimit,
+    })),
     grantNext: enqueueActions(({ context, enqueue }) => {
       const request = nextWaiting(context);
       if (request === undefined) return;
@@ -115,24 +132,29 @@ export const supervisorMachine = setup({
       });
       enqueue.emit({ type: 'slot.granted', taskId: request.taskId });
     }),
-    startAgent: enqueueActions(({ enqueue }, { key, input }: { key: AttemptKey; input: AgentStart }) => {
-      enqueue.spawnChild('agent', { id: key, input });
-    }),
+    startAgent: enqueueActions(
+      ({ enqueue }, { key, input }: { key: AttemptKey; input: AgentStart }) => {
+        enqueue.spawnChild('agent', { id: key, input });
+      },
+    ),
     dismiss: enqueueActions(({ enqueue }, { key }: { key: string }) => {
       enqueue.stopChild(key);
       enqueue.emit({ type: 'agent.gone', key });
     }),
-    reap: enqueueActions(({ enqueue }, { key, outcome }: { key: string; outcome: AttemptOutcome }) => {
-      enqueue.stopChild(key);
-      enqueue.assign({ streak: ({ context }) => streakAfter(context.streak, outcome) });
-      enqueue.emit({ type: 'agent.ended', key, outcome });
-      enqueue.emit({ type: 'agent.gone', key });
-    }),
+    reap: enqueueActions(
+      ({ enqueue }, { key, outcome }: { key: string; outcome: AttemptOutcome }) => {
+        enqueue.stopChild(key);
+        enqueue.assign({ streak: ({ context }) => streakAfter(context.streak, outcome) });
+        enqueue.emit({ type: 'agent.ended', key, outcome });
+        enqueue.emit({ type: 'agent.gone', key });
+      },
+    ),
     beginPause: assign({ pauses: ({ context }) => context.pauses + 1 }),
     tellPause: emit(({ context }) => ({ type: 'queue.paused' as const, ms: pauseOf(context) })),
     /** One more failure of the same kind pauses the queue again. */
     beginProbe: assign({
-      streak: ({ context }) => (context.streak === null ? null : { ...context.streak, count: streakAtMost - 1 }),
+      streak: ({ context }) =>
+        context.streak === null ? null : { ...context.streak, count: streakAtMost - 1 },
     }),
     forgetPauses: assign({ pauses: 0 }),
     refuseAgent: emit((_, { key }: { key: string }) => ({
@@ -185,15 +207,23 @@ export const supervisorMachine = setup({
     'agent.dismissed': { actions: { type: 'dismiss', params: ({ event }) => event } },
     'caps.changed': { actions: { type: 'setCaps', params: ({ event }) => event } },
     'xstate.done.actor.*': {
-      actions: { type: 'reap', params: ({ event }) => ({ key: event.actorId, outcome: event.output }) },
+      actions: {
+        type: 'reap',
+        params: ({ event }) => ({ key: event.actorId, outcome: event.output }),
+      },
     },
     'xstate.error.actor.*': {
-      actions: { type: 'reap', params: ({ event }) => ({ key: event.actorId, outcome: crashed(event.error) }) },
+      actions: {
+        type: 'reap',
+        params: ({ event }) => ({ key: event.actorId, outcome: crashed(event.error) }),
+      },
     },
   },
   states: {
     restoring: {
-      meta: { says: 'the tasks of an earlier process return to the queue; no slot is granted until all have' },
+      meta: {
+        says: 'the tasks of an earlier process return to the queue; no slot is granted until all have',
+      },
       on: { 'queue.opened': 'open', drain: 'draining' },
     },
     open: {

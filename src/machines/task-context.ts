@@ -1,5 +1,13 @@
 import type { Refusal } from './errors.ts';
-import type { AttemptOutcome, Failure, Finding, Role, RunOptions, Stamped, TaskId } from './task.ts';
+import type {
+  AttemptOutcome,
+  Failure,
+  Finding,
+  Role,
+  RunOptions,
+  Stamped,
+  TaskId,
+} from './task.ts';
 
 /** The state of a task beside the tracker's. JSON, so that it persists. */
 export interface TaskContext {
@@ -37,7 +45,12 @@ export interface TaskInput {
 export type ObservedStatus = 'open' | 'complete' | 'failed' | 'cancelled' | 'elsewhere';
 
 export type TaskCommand =
-  | { readonly type: 'run'; readonly role: Role; readonly options: RunOptions; readonly maxRetries: number }
+  | {
+      readonly type: 'run';
+      readonly role: Role;
+      readonly options: RunOptions;
+      readonly maxRetries: number;
+    }
   | {
       readonly type: 'retry';
       readonly role: Role | null;
@@ -52,7 +65,11 @@ export type TaskCommand =
 export type TaskEvent = Stamped<
   | TaskCommand
   /** `holder`: the present one, when it is not this service. */
-  | { readonly type: 'tracker.observed'; readonly status: ObservedStatus; readonly holder?: string | null }
+  | {
+      readonly type: 'tracker.observed';
+      readonly status: ObservedStatus;
+      readonly holder?: string | null;
+    }
   /** A dependency failed, so this task fails without a run. */
   | { readonly type: 'dependency.failed'; readonly dependency: TaskId; readonly why: string }
   /** `agentHasTime`: the agent's own deadline has not passed. */

@@ -25,7 +25,10 @@ const retry = [
   { target: '#task.queued.reopening', actions: ['forgetLastRun', recordRequestReason] },
 ] as const;
 
-const close = { target: '#task.queued.closing', actions: { type: 'recordReason', params: read.eventOf } } as const;
+const close = {
+  target: '#task.queued.closing',
+  actions: { type: 'recordReason', params: read.eventOf },
+} as const;
 
 /**
  * One task: queued, started, complete. It starts only when it exists and its dependencies are
@@ -62,7 +65,10 @@ export const taskMachine = taskSetup.createMachine({
       meta: { says: 'closed in the tracker' },
       on: {
         close: { actions: 'keep' },
-        reopen: { target: '#task.queued.reopening', actions: ['forgetLastRun', recordRequestReason] },
+        reopen: {
+          target: '#task.queued.reopening',
+          actions: ['forgetLastRun', recordRequestReason],
+        },
         'tracker.observed': followTracker,
       },
     },

@@ -4,9 +4,18 @@ import { taskSetup } from './task-setup.ts';
 const { cancel, observedAs: isSeen, waits, deadlineIn: within } = read;
 
 const restingEvents = {
-  run: { target: '#task.queued.checking', actions: ['forgetLastRun', { type: 'requestRun', params: read.eventOf }] },
-  close: { target: '#task.queued.closing', actions: { type: 'recordReason', params: read.eventOf } },
-  cancel: { target: '#task.queued.cancelling', actions: { type: 'recordReason', params: read.eventOf } },
+  run: {
+    target: '#task.queued.checking',
+    actions: ['forgetLastRun', { type: 'requestRun', params: read.eventOf }],
+  },
+  close: {
+    target: '#task.queued.closing',
+    actions: { type: 'recordReason', params: read.eventOf },
+  },
+  cancel: {
+    target: '#task.queued.cancelling',
+    actions: { type: 'recordReason', params: read.eventOf },
+  },
   'dependency.failed': {
     target: '#task.queued.releasing',
     actions: { type: 'recordFailure', params: read.dependencyFailed },
@@ -24,7 +33,10 @@ const closedByHand = {
   actions: ['recordOvertaken', 'recordEnd'],
 } as const;
 
-const refuse = { target: 'refused', actions: { type: 'recordRefusal', params: read.trackerUnavailable } } as const;
+const refuse = {
+  target: 'refused',
+  actions: { type: 'recordRefusal', params: read.trackerUnavailable },
+} as const;
 const refuseLate = {
   guard: 'deadlinePassed',
   target: 'refused',
@@ -60,7 +72,10 @@ export const queued = taskSetup.createStateConfig({
         onDone: { target: 'existing', actions: { type: 'recordFinding', params: read.finding } },
         onError: [{ guard: 'betweenAttempts', target: 'backingOff' }, refuse],
       },
-      on: { cancel, DEADLINE: [{ guard: 'lateBetweenAttempts', target: 'backingOff' }, refuseLate] },
+      on: {
+        cancel,
+        DEADLINE: [{ guard: 'lateBetweenAttempts', target: 'backingOff' }, refuseLate],
+      },
     },
     existing: {
       always: [
@@ -121,7 +136,10 @@ export const queued = taskSetup.createStateConfig({
         src: 'waitForSlot',
         input: read.slotInput,
         onDone: { target: '#task.started', actions: 'beginAttempt' },
-        onError: { target: 'releasing', actions: { type: 'recordFailure', params: read.workFailure } },
+        onError: {
+          target: 'releasing',
+          actions: { type: 'recordFailure', params: read.workFailure },
+        },
       },
       on: {
         cancel,
@@ -137,7 +155,11 @@ export const queued = taskSetup.createStateConfig({
       tags: ['pending', 'phase:backing_off'],
       meta: { says: 'the last attempt failed temporarily; the next one follows at the deadline' },
       entry: 'setBackoff',
-      on: { cancel, 'tracker.observed': closedByHand, DEADLINE: { guard: 'deadlinePassed', target: 'checking' } },
+      on: {
+        cancel,
+        'tracker.observed': closedByHand,
+        DEADLINE: { guard: 'deadlinePassed', target: 'checking' },
+      },
     },
     releasing: {
       tags: ['pending', 'phase:closing'],
@@ -174,7 +196,11 @@ export const queued = taskSetup.createStateConfig({
         src: 'closeInTracker',
         input: read.closeInput,
         onDone: [
-          { guard: { type: 'accepted', params: read.verdict }, target: '#task.complete', actions: 'recordEnd' },
+          {
+            guard: { type: 'accepted', params: read.verdict },
+            target: '#task.complete',
+            actions: 'recordEnd',
+          },
           { target: 'refused', actions: { type: 'recordRefusal', params: read.verdict } },
         ],
         onError: refuse,

@@ -29,17 +29,27 @@ export const roundsAtMost = 2;
 /** A longer outage of the tracker ends the attempt. */
 export const longestTrackerOutageMs = 24 * 60 * minute;
 
-export const deadlineIn = (afterMs: number) => ({ type: 'setDeadline', params: { afterMs } }) as const;
+export const deadlineIn = (afterMs: number) =>
+  ({ type: 'setDeadline', params: { afterMs } }) as const;
 export const eventOf = <Event>({ event }: { event: Event }): Event => event;
-export const cancel = { target: 'cancelling', actions: { type: 'recordReason', params: eventOf } } as const;
+export const cancel = {
+  target: 'cancelling',
+  actions: { type: 'recordReason', params: eventOf },
+} as const;
 
 export const taskOnly = ({ context }: Now) => ({ taskId: context.taskId });
 export const taskAndRole = ({ context }: Now) => ({
   taskId: context.taskId,
   role: context.role ?? ('engineer' as const),
 });
-export const lookUpInput = ({ context }: Now) => ({ ...taskAndRole({ context }), options: context.options });
-export const slotInput = ({ context }: Now) => ({ ...taskAndRole({ context }), submittedAt: context.submittedAt ?? 0 });
+export const lookUpInput = ({ context }: Now) => ({
+  ...taskAndRole({ context }),
+  options: context.options,
+});
+export const slotInput = ({ context }: Now) => ({
+  ...taskAndRole({ context }),
+  submittedAt: context.submittedAt ?? 0,
+});
 /** A task between two attempts was in the queue before. */
 export const slotRequestInput = ({ context }: Now) => ({
   ...slotInput({ context }),
@@ -50,9 +60,18 @@ export const attemptOf = ({ context }: Now) => ({
   attempt: context.attempt,
   options: context.options,
 });
-export const runInput = ({ context }: Now) => ({ ...attemptOf({ context }), feedback: context.feedback });
-export const resultsInput = ({ context }: Now) => ({ ...attemptOf({ context }), outcome: context.outcome });
-export const stopInput = ({ context }: Now) => ({ ...attemptOf({ context }), reason: context.reason });
+export const runInput = ({ context }: Now) => ({
+  ...attemptOf({ context }),
+  feedback: context.feedback,
+});
+export const resultsInput = ({ context }: Now) => ({
+  ...attemptOf({ context }),
+  outcome: context.outcome,
+});
+export const stopInput = ({ context }: Now) => ({
+  ...attemptOf({ context }),
+  reason: context.reason,
+});
 /** The label of an end in the tracker; null when another attempt follows. */
 export type EndLabel = 'agent-failed' | 'agent-cancelled' | null;
 export const releaseInput =
@@ -79,7 +98,8 @@ export const outcome = ({ event }: Answered<AttemptOutcome>) => ({ outcome: even
 export const whyFailed = ({ event }: Answered<AttemptOutcome>) => ({
   failure: event.output.status === 'failed' ? event.output.failure : null,
 });
-export const verification = ({ event }: Answered<{ readonly failure: Failure | null }>) => event.output;
+export const verification = ({ event }: Answered<{ readonly failure: Failure | null }>) =>
+  event.output;
 
 const asRefusal = (error: unknown): Refusal | null =>
   typeof error === 'object' &&
@@ -93,25 +113,45 @@ const asRefusal = (error: unknown): Refusal | null =>
 export const trackerUnavailable = ({ event }: Erred): { refusal: Refusal } => ({
   refusal:
     asRefusal(event.error) ??
-    refusal('tracker_unavailable', { detail: messageOf(event.error), remedy: 'repair it, then try again' }),
+    refusal('tracker_unavailable', {
+      detail: messageOf(event.error),
+      remedy: 'repair it, then try again',
+    }),
 });
 export const trackerTimeout = (): { refusal: Refusal } => ({
-  refusal: refusal('tracker_unavailable', { detail: 'it did not answer in time', remedy: 'try again' }),
+  refusal: refusal('tracker_unavailable', {
+    detail: 'it did not answer in time',
+    remedy: 'try again',
+  }),
 });
 export const queueTimeout = (): { refusal: Refusal } => ({
   refusal: refusal('internal', { detail: 'the queue did not answer in time; try again' }),
 });
-export const isAway = ({ event }: Erred): { away: boolean } => ({ away: asRefusal(event.error) !== null });
-export const workFailure = ({ event }: Erred) => ({ failure: failureOf('internal', messageOf(event.error)) });
-export const dependencyFailed = ({ event }: { event: { readonly dependency: TaskId; readonly why: string } }) => ({
+export const isAway = ({ event }: Erred): { away: boolean } => ({
+  away: asRefusal(event.error) !== null,
+});
+export const workFailure = ({ event }: Erred) => ({
+  failure: failureOf('internal', messageOf(event.error)),
+});
+export const dependencyFailed = ({
+  event,
+}: {
+  event: { readonly dependency: TaskId; readonly why: string };
+}) => ({
   failure: failureOf('internal', `it depends on ${event.dependency}, which failed: ${event.why}`, {
     dependency: event.dependency,
   }),
 });
-export const tookTooLong = (what: string) => () => ({ failure: failureOf('timed_out', `${what} took too long`) });
+export const tookTooLong = (what: string) => () => ({
+  failure: failureOf('timed_out', `${what} took too long`),
+});
 export const closeRefused = ({ event: { output } }: Answered<Verdict>) => {
   const why = output.refusal === null ? '' : `: ${describeRefusal(output.refusal)}`;
-  return { failure: failureOf('internal', `the tracker refused to close the task${why}`, { ...output.refusal }) };
+  return {
+    failure: failureOf('internal', `the tracker refused to close the task${why}`, {
+      ...output.refusal,
+    }),
+  };
 };
 
 const longestRequestedPauseMs = 24 * 60 * minute;
@@ -125,5 +165,8 @@ export const requestedPauseMs = (failure: Failure | null): number => {
 export const observedAs = (is: ObservedStatus) =>
   ({
     type: 'observed',
-    params: ({ event }: { readonly event: { readonly status: ObservedStatus } }) => ({ status: event.status, is }),
+    params: ({ event }: { readonly event: { readonly status: ObservedStatus } }) => ({
+      status: event.status,
+      is,
+    }),
   }) as const;

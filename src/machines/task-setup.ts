@@ -3,11 +3,28 @@ import { declareActor } from './declare-actor.ts';
 import { type Refusal, refusal } from './errors.ts';
 import { jitter } from './jitter.ts';
 import { runGuards } from './run-guards.ts';
-import type { AttemptInput, AttemptOutcome, Failure, Finding, Role, RunOptions, TaskId } from './task.ts';
+import type {
+  AttemptInput,
+  AttemptOutcome,
+  Failure,
+  Finding,
+  Role,
+  RunOptions,
+  TaskId,
+} from './task.ts';
 import type { ObservedStatus, TaskContext, TaskEvent, TaskInput, Verdict } from './task-context.ts';
-import { type EndLabel, longestTrackerOutageMs, requestedPauseMs, roundsAtMost } from './task-selectors.ts';
+import {
+  type EndLabel,
+  longestTrackerOutageMs,
+  requestedPauseMs,
+  roundsAtMost,
+} from './task-selectors.ts';
 
-type Request = { readonly role: Role | null; readonly options: RunOptions | null; readonly maxRetries: number };
+type Request = {
+  readonly role: Role | null;
+  readonly options: RunOptions | null;
+  readonly maxRetries: number;
+};
 type TaskOnly = { readonly taskId: TaskId };
 
 export const taskSetup = setup({
@@ -17,17 +34,23 @@ export const taskSetup = setup({
     input: {} as TaskInput,
   },
   actors: {
-    lookUp: declareActor<Finding, TaskOnly & { readonly role: Role; readonly options: RunOptions }>('lookUp'),
+    lookUp: declareActor<Finding, TaskOnly & { readonly role: Role; readonly options: RunOptions }>(
+      'lookUp',
+    ),
     requestSlot: declareActor<
       Verdict,
       TaskOnly & { readonly role: Role; readonly submittedAt: number; readonly admitted: boolean }
     >('requestSlot'),
-    waitForSlot: declareActor<void, TaskOnly & { readonly role: Role; readonly submittedAt: number }>('waitForSlot'),
+    waitForSlot: declareActor<
+      void,
+      TaskOnly & { readonly role: Role; readonly submittedAt: number }
+    >('waitForSlot'),
     holdSlot: declareActor<void, TaskOnly & { readonly role: Role }>('holdSlot'),
     claim: declareActor<Verdict, AttemptInput>('claim'),
-    runAttempt: declareActor<AttemptOutcome, AttemptInput & { readonly feedback: TaskContext['feedback'] }>(
-      'runAttempt',
-    ),
+    runAttempt: declareActor<
+      AttemptOutcome,
+      AttemptInput & { readonly feedback: TaskContext['feedback'] }
+    >('runAttempt'),
     verify: declareActor<{ readonly failure: Failure | null }, AttemptInput>('verify'),
     recordResults: declareActor<
       { readonly toMerge: boolean },
@@ -36,17 +59,25 @@ export const taskSetup = setup({
     mergeWork: declareActor<void, AttemptInput>('mergeWork'),
     closeInTracker: declareActor<
       Verdict,
-      TaskOnly & { readonly attempt: number; readonly role: Role | null; readonly reason: string | null }
+      TaskOnly & {
+        readonly attempt: number;
+        readonly role: Role | null;
+        readonly reason: string | null;
+      }
     >('closeInTracker'),
     reopenInTracker: declareActor<Verdict, TaskOnly>('reopenInTracker'),
     standDown: declareActor<void, AttemptInput & { readonly reason: string | null }>('standDown'),
-    release: declareActor<Verdict, TaskOnly & { readonly attempt: number; readonly label: EndLabel }>('release'),
+    release: declareActor<
+      Verdict,
+      TaskOnly & { readonly attempt: number; readonly label: EndLabel }
+    >('release'),
   },
   guards: {
     ...runGuards,
     lateBetweenAttempts: ({ context, event }) =>
       context.failure !== null && context.deadlineAt !== null && event.at >= context.deadlineAt,
-    deadlinePassed: ({ context, event }) => context.deadlineAt !== null && event.at >= context.deadlineAt,
+    deadlinePassed: ({ context, event }) =>
+      context.deadlineAt !== null && event.at >= context.deadlineAt,
     agentHasTime: ({ context, event }, { agentHasTime }: { agentHasTime?: boolean }) =>
       agentHasTime === true && context.deadlineAt !== null && event.at >= context.deadlineAt,
     /** Another attempt follows a failed one: no caller waits for an answer. */
@@ -83,14 +114,22 @@ export const taskSetup = setup({
       submittedAt: ({ event }) => event.at,
     }),
     recordFinding: assign({ finding: (_, { finding }: { finding: Finding }) => finding }),
-    refuseMissing: assign({ refusal: ({ context }) => refusal('task_not_found', { task_id: context.taskId }) }),
+    refuseMissing: assign({
+      refusal: ({ context }) => refusal('task_not_found', { task_id: context.taskId }),
+    }),
     refuseUnmet: assign({
       refusal: ({ context }) =>
-        refusal('dependencies_unmet', { task_id: context.taskId, unmet: context.finding?.unmet ?? [] }),
+        refusal('dependencies_unmet', {
+          task_id: context.taskId,
+          unmet: context.finding?.unmet ?? [],
+        }),
     }),
     refuseHeld: assign({
       refusal: ({ context }) =>
-        refusal('tracker_conflict', { task_id: context.taskId, holder: context.finding?.holder ?? 'somebody' }),
+        refusal('tracker_conflict', {
+          task_id: context.taskId,
+          holder: context.finding?.holder ?? 'somebody',
+        }),
     }),
     refuseModel: assign({
       refusal: ({ context: { finding } }) =>
@@ -108,7 +147,9 @@ export const taskSetup = setup({
     sendBack: assign({
       feedback: ({ context }, { failure }: { failure: Failure | null }) => ({
         round: (context.feedback?.round ?? 0) + 1,
-        text: [failure?.message, failure?.facts['output']].filter((text) => text).join('. Its output ends with:\n\n'),
+        text: [failure?.message, failure?.facts['output']]
+          .filter((text) => text)
+          .join('. Its output ends with:\n\n'),
       }),
     }),
     recordOutcome: assign({ outcome: (_, { outcome }: { outcome: AttemptOutcome }) => outcome }),
@@ -120,7 +161,8 @@ export const taskSetup = setup({
     }),
     recordBack: assign({ refusal: null, trackerAwaySince: null, trackerTries: 0 }),
     setTrackerPause: assign({
-      deadlineAt: ({ context, event }) => event.at + Math.min(1_000 * 2 ** (context.trackerTries - 1), 30_000),
+      deadlineAt: ({ context, event }) =>
+        event.at + Math.min(1_000 * 2 ** (context.trackerTries - 1), 30_000),
     }),
     recordOvertaken: assign({
       reason: 'somebody closed the task in the tracker while the attempt was running',
@@ -144,7 +186,9 @@ export const taskSetup = setup({
     recordReason: assign({ reason: (_, { reason }: { reason: string | null }) => reason }),
     recordEnd: assign({ completedAt: ({ event }) => event.at }),
     spendRetry: assign({ retriesLeft: ({ context }) => context.retriesLeft - 1 }),
-    setDeadline: assign({ deadlineAt: ({ event }, { afterMs }: { afterMs: number }) => event.at + afterMs }),
+    setDeadline: assign({
+      deadlineAt: ({ event }, { afterMs }: { afterMs: number }) => event.at + afterMs,
+    }),
     /**
      * 2, 4, 8 … 300 s, or the pause that the provider asked for, plus up to a quarter, so that
      * tasks do not retry together.

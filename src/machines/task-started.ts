@@ -4,7 +4,9 @@ import { taskSetup } from './task-setup.ts';
 const { cancel, observedAs: isSeen, waits, deadlineIn: within } = read;
 
 /** Tells the tracker after its outage. */
-const tellLater = (what: 'claiming' | 'recording' | 'merging' | 'closing' | 'failing' | 'cancelling') =>
+const tellLater = (
+  what: 'claiming' | 'recording' | 'merging' | 'closing' | 'failing' | 'cancelling',
+) =>
   ({
     guard: { type: 'trackerIsAway', params: read.isAway },
     target: `telling.${what}`,
@@ -19,17 +21,28 @@ const tellLateLater = (what: 'claiming' | 'closing') =>
 
 const again = (what: 'recording' | 'merging' | 'closing' | 'failing' | 'cancelling') =>
   [
-    { guard: 'trackerGoneTooLong', target: '#task.failed', actions: ['recordGivenUp', 'recordEnd'] },
+    {
+      guard: 'trackerGoneTooLong',
+      target: '#task.failed',
+      actions: ['recordGivenUp', 'recordEnd'],
+    },
     { guard: 'deadlinePassed', target: `#task.started.${what}` },
   ] as const;
 
 /** Somebody closed or took the task in the tracker: the attempt stops, its results stay. */
 const changedInTracker = [
   { guard: isSeen('complete'), target: 'standingDown', actions: 'recordOvertaken' },
-  { guard: isSeen('elsewhere'), target: 'yielding', actions: { type: 'recordTaken', params: read.eventOf } },
+  {
+    guard: isSeen('elsewhere'),
+    target: 'yielding',
+    actions: { type: 'recordTaken', params: read.eventOf },
+  },
 ] as const;
 
-const fail = { target: 'failing', actions: { type: 'recordFailure', params: read.workFailure } } as const;
+const fail = {
+  target: 'failing',
+  actions: { type: 'recordFailure', params: read.workFailure },
+} as const;
 const failLate = (what: string) =>
   ({
     guard: 'deadlinePassed',
@@ -63,12 +76,22 @@ export const started = taskSetup.createStateConfig({
         src: 'claim',
         input: read.attemptOf,
         onDone: [
-          { guard: { type: 'accepted', params: read.verdict }, target: 'working', actions: 'recordBack' },
-          { target: '#task.queued.refused', actions: { type: 'recordRefusal', params: read.verdict } },
+          {
+            guard: { type: 'accepted', params: read.verdict },
+            target: 'working',
+            actions: 'recordBack',
+          },
+          {
+            target: '#task.queued.refused',
+            actions: { type: 'recordRefusal', params: read.verdict },
+          },
         ],
         onError: [
           tellLater('claiming'),
-          { target: '#task.queued.refused', actions: { type: 'recordRefusal', params: read.trackerUnavailable } },
+          {
+            target: '#task.queued.refused',
+            actions: { type: 'recordRefusal', params: read.trackerUnavailable },
+          },
         ],
       },
       on: { cancel, DEADLINE: tellLateLater('claiming') },
@@ -141,7 +164,11 @@ export const started = taskSetup.createStateConfig({
         src: 'recordResults',
         input: read.resultsInput,
         onDone: [
-          { guard: { type: 'mustMerge', params: read.recorded }, target: 'merging', actions: 'recordBack' },
+          {
+            guard: { type: 'mustMerge', params: read.recorded },
+            target: 'merging',
+            actions: 'recordBack',
+          },
           { target: 'closing', actions: 'recordBack' },
         ],
         onError: [tellLater('recording'), fail],
@@ -150,7 +177,9 @@ export const started = taskSetup.createStateConfig({
     },
     merging: {
       tags: 'phase:closing',
-      meta: { says: "merges the work into the project's branch, or creates a task that names the conflict" },
+      meta: {
+        says: "merges the work into the project's branch, or creates a task that names the conflict",
+      },
       entry: within(waits.merging),
       invoke: {
         id: 'merge',
@@ -170,7 +199,11 @@ export const started = taskSetup.createStateConfig({
         src: 'closeInTracker',
         input: read.closeInput,
         onDone: [
-          { guard: { type: 'accepted', params: read.verdict }, target: '#task.complete', actions: 'recordEnd' },
+          {
+            guard: { type: 'accepted', params: read.verdict },
+            target: '#task.complete',
+            actions: 'recordEnd',
+          },
           { target: 'failing', actions: { type: 'recordFailure', params: read.closeRefused } },
         ],
         onError: [tellLater('closing'), fail],
@@ -186,7 +219,11 @@ export const started = taskSetup.createStateConfig({
         src: 'release',
         input: read.releaseAfterFailure,
         onDone: [
-          { guard: 'hasAttemptsLeft', target: '#task.queued.backingOff', actions: ['recordBack', 'spendRetry'] },
+          {
+            guard: 'hasAttemptsLeft',
+            target: '#task.queued.backingOff',
+            actions: ['recordBack', 'spendRetry'],
+          },
           { target: '#task.failed', actions: 'recordEnd' },
         ],
         onError: [tellLater('failing'), { target: '#task.failed', actions: 'recordEnd' }],
@@ -204,7 +241,10 @@ export const started = taskSetup.createStateConfig({
         onDone: { target: '#task.cancelled', actions: 'recordEnd' },
         onError: [
           tellLater('cancelling'),
-          { target: '#task.failed', actions: ['recordEnd', { type: 'recordFailure', params: read.workFailure }] },
+          {
+            target: '#task.failed',
+            actions: ['recordEnd', { type: 'recordFailure', params: read.workFailure }],
+          },
         ],
       },
       on: {
@@ -212,13 +252,18 @@ export const started = taskSetup.createStateConfig({
         DEADLINE: {
           guard: 'deadlinePassed',
           target: '#task.failed',
-          actions: ['recordEnd', { type: 'recordFailure', params: read.tookTooLong('stopping the attempt') }],
+          actions: [
+            'recordEnd',
+            { type: 'recordFailure', params: read.tookTooLong('stopping the attempt') },
+          ],
         },
       },
     },
     standingDown: {
       tags: 'phase:cancelling',
-      meta: { says: 'somebody closed the task in the tracker; the attempt is stopped, its results are kept' },
+      meta: {
+        says: 'somebody closed the task in the tracker; the attempt is stopped, its results are kept',
+      },
       entry: within(waits.releasing),
       invoke: {
         id: 'standDown',
@@ -231,7 +276,9 @@ export const started = taskSetup.createStateConfig({
     },
     yielding: {
       tags: 'phase:cancelling',
-      meta: { says: 'somebody took the task in the tracker; the attempt is stopped, its results are kept' },
+      meta: {
+        says: 'somebody took the task in the tracker; the attempt is stopped, its results are kept',
+      },
       entry: within(waits.releasing),
       invoke: {
         id: 'standDown',
@@ -251,7 +298,10 @@ export const started = taskSetup.createStateConfig({
           meta: { says: 'that the task is started' },
           entry: 'setTrackerPause',
           on: {
-            cancel: { target: '#task.started.cancelling', actions: { type: 'recordReason', params: read.eventOf } },
+            cancel: {
+              target: '#task.started.cancelling',
+              actions: { type: 'recordReason', params: read.eventOf },
+            },
             DEADLINE: [
               { guard: 'trackerGoneTooLong', target: '#task.queued.refused' },
               { guard: 'deadlinePassed', target: '#task.started.claiming' },

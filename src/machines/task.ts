@@ -21,7 +21,9 @@ const maxIdLength = 128;
 
 /** Null for a malformed id: a leading dash, a path, too long. */
 export const parseTaskId = (text: string): TaskId | null =>
-  text.length <= maxIdLength && idPattern.test(text) && !text.includes('..') ? (text as TaskId) : null;
+  text.length <= maxIdLength && idPattern.test(text) && !text.includes('..')
+    ? (text as TaskId)
+    : null;
 
 /** Names an attempt in keys of actors, files and fences: `bd-a1b2#1`. */
 export type AttemptKey = `${string}#${number}`;
@@ -97,7 +99,11 @@ export interface Failure {
   readonly retryable: boolean;
 }
 
-export const failureOf = (code: Failure['code'], message: string, facts: Failure['facts'] = {}): Failure => ({
+export const failureOf = (
+  code: Failure['code'],
+  message: string,
+  facts: Failure['facts'] = {},
+): Failure => ({
   code,
   message,
   facts,
@@ -105,7 +111,12 @@ export const failureOf = (code: Failure['code'], message: string, facts: Failure
 });
 
 export type AttemptOutcome =
-  | { readonly status: 'done'; readonly summary: string; readonly artifacts: readonly string[]; readonly usage: Usage }
+  | {
+      readonly status: 'done';
+      readonly summary: string;
+      readonly artifacts: readonly string[];
+      readonly usage: Usage;
+    }
   | { readonly status: 'failed'; readonly failure: Failure; readonly usage: Usage };
 
 /**

@@ -33,7 +33,10 @@ export interface NewTask {
 }
 
 /** Our status for the tracker's; an unknown one is shown as it is. */
-export const statusInTracker = ({ status, labels }: Pick<TrackedTask, 'status' | 'labels'>): string => {
+export const statusInTracker = ({
+  status,
+  labels,
+}: Pick<TrackedTask, 'status' | 'labels'>): string => {
   if (status === 'closed') return 'complete';
   if (status === 'in_progress') return 'started';
   if (status !== 'open') return status;

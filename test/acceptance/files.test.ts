@@ -68,41 +68,53 @@ describe('A22 a file that is not regular is refused at once', () => {
 const hostile = {
   'nested repetitions': { tool: 'grep', arguments: { pattern: '^(a+)+$' } },
   'a reference back': { tool: 'grep', arguments: { pattern: '^(a*)*(a*)*\\1\\2b$' } },
-  'repetitions that multiply': { tool: 'grep', arguments: { pattern: '((((a{1,100}){1,100}){1,100}){1,100})$' } },
+  'repetitions that multiply': {
+    tool: 'grep',
+    arguments: { pattern: '((((a{1,100}){1,100}){1,100}){1,100})$' },
+  },
   'a glob of many stars': { tool: 'find', arguments: { pattern: `${'*a'.repeat(40)}b` } },
   'many braces': { tool: 'find', arguments: { pattern: '{a,b}'.repeat(20_000) } },
   'many double stars': { tool: 'find', arguments: { pattern: '**/'.repeat(30_000) } },
-  'braces of a file name': { tool: 'grep', arguments: { pattern: 'a', glob: '{a,b}'.repeat(20_000) } },
+  'braces of a file name': {
+    tool: 'grep',
+    arguments: { pattern: 'a', glob: '{a,b}'.repeat(20_000) },
+  },
 } as const;
 
-test.each(Object.entries(hostile))('A27 a hostile pattern does not block the server: %s', async (_, call) => {
-  const running = await startServer({ turns: [{ calls: [call] }, finish()] });
-  writeFileSync(join(running.root, 'a'.repeat(200)), `${'a'.repeat(5_000)}!\n`);
-  const { task_id: id } = await running.service.create({ description: 'a task' });
-  const lag = monitorEventLoopDelay({ resolution: 5 });
-  lag.enable();
+test.each(Object.entries(hostile))(
+  'A27 a hostile pattern does not block the server: %s',
+  async (_, call) => {
+    const running = await startServer({ turns: [{ calls: [call] }, finish()] });
+    writeFileSync(join(running.root, 'a'.repeat(200)), `${'a'.repeat(5_000)}!\n`);
+    const { task_id: id } = await running.service.create({ description: 'a task' });
+    const lag = monitorEventLoopDelay({ resolution: 5 });
+    lag.enable();
 
-  await running.service.execute({ task: id, role: 'engineer', options: {} });
-  await Promise.race([untilStatus(running, id, 'complete', 'failed'), delay(1_000)]);
+    await running.service.execute({ task: id, role: 'engineer', options: {} });
+    await Promise.race([untilStatus(running, id, 'complete', 'failed'), delay(1_000)]);
 
-  lag.disable();
-  expect(lag.max / 1e6).toBeLessThan(300);
-});
+    lag.disable();
+    expect(lag.max / 1e6).toBeLessThan(300);
+  },
+);
 
 const sandbox = createBubblewrap({ readPaths: [], network: false, memoryBytes: 256 * 1024 ** 2 });
 const { ok } = sandbox.check();
-test.skipIf(!ok)(`A27 a pattern gets no more memory than a command${ok ? '' : ' (skipped: no sandbox)'}`, async () => {
-  const { context, put } = await createWorkbench();
-  await put('file', `${'a'.repeat(5_000)}!\n`);
-  const { pattern } = hostile['repetitions that multiply'].arguments;
+test.skipIf(!ok)(
+  `A27 a pattern gets no more memory than a command${ok ? '' : ' (skipped: no sandbox)'}`,
+  async () => {
+    const { context, put } = await createWorkbench();
+    await put('file', `${'a'.repeat(5_000)}!\n`);
+    const { pattern } = hostile['repetitions that multiply'].arguments;
 
-  const simple = await grepTool.run({ pattern: 'a!', path: '.' }, { ...context, sandbox });
-  const found = await findTool.run({ pattern: '*', path: '.' }, { ...context, sandbox });
-  const greedy = await grepTool.run({ pattern, path: '.' }, { ...context, sandbox });
+    const simple = await grepTool.run({ pattern: 'a!', path: '.' }, { ...context, sandbox });
+    const found = await findTool.run({ pattern: '*', path: '.' }, { ...context, sandbox });
+    const greedy = await grepTool.run({ pattern, path: '.' }, { ...context, sandbox });
 
-  expect([simple.ok, found.text]).toEqual([true, 'file']);
-  expect(greedy).toEqual({ ok: false, text: expect.stringMatching(/memory exhausted|13[79]/i) });
-});
+    expect([simple.ok, found.text]).toEqual([true, 'file']);
+    expect(greedy).toEqual({ ok: false, text: expect.stringMatching(/memory exhausted|13[79]/i) });
+  },
+);
 
 test('A22 eight FIFOs read at once block neither the server nor its shutdown', async () => {
   const names = Array.from({ length: 8 }, (_, n) => `fifo${n}`);
@@ -125,9 +137,14 @@ test('A22 a server stops on SIGTERM while FIFOs are read', async () => {
   const names = Array.from({ length: 8 }, (_, n) => `fifo${n}`);
   const script = join(dirname(project.configFile), 'script.json');
   const calls = names.map((path) => ({ tool: 'read', arguments: { path } }));
-  const hang = { calls: [{ tool: 'bash', arguments: { command: 'sleep 600', timeout_seconds: 600 } }] };
+  const hang = {
+    calls: [{ tool: 'bash', arguments: { command: 'sleep 600', timeout_seconds: 600 } }],
+  };
   writeFileSync(script, JSON.stringify({ scripts: [{ turns: [{ calls }, hang] }] }));
-  writeFileSync(project.configFile, JSON.stringify({ ...plain, api: { backend: 'scripted', script } }));
+  writeFileSync(
+    project.configFile,
+    JSON.stringify({ ...plain, api: { backend: 'scripted', script } }),
+  );
   await execa('mkfifo', names, { cwd: project.root });
   const server = project.start('agent-server', ['--server']);
   const ended = project.collect(server);

@@ -35,7 +35,13 @@ const overruled: Readonly<Record<string, Vector>> = {
   'core.fsmonitor': set(['core.fsmonitor']),
   'core.hooksPath': {
     before: ({ project, trap }) => {
-      for (const hook of ['post-checkout', 'pre-commit', 'post-commit', 'post-merge', 'reference-transaction'])
+      for (const hook of [
+        'post-checkout',
+        'pre-commit',
+        'post-commit',
+        'post-merge',
+        'reference-transaction',
+      ])
         for (const folder of [join(project, 'hooks'), join(project, '.git', 'hooks')]) {
           mkdirSync(folder, { recursive: true });
           cpSync(trap, join(folder, hook));
@@ -49,9 +55,16 @@ const overruled: Readonly<Record<string, Vector>> = {
     ['remote.origin.url', 'ssh://localhost/x'],
     ['remote.origin.promisor', 'true'],
   ),
-  gpg: set(['gpg.program'], ['commit.gpgSign', 'true'], ['tag.gpgSign', 'true'], ['log.showSignature', 'true']),
+  gpg: set(
+    ['gpg.program'],
+    ['commit.gpgSign', 'true'],
+    ['tag.gpgSign', 'true'],
+    ['log.showSignature', 'true'],
+  ),
   alias: set(
-    ...['status', 'diff', 'add', 'commit', 'merge'].map((name) => [`alias.${name}`, '!trap'] as const),
+    ...['status', 'diff', 'add', 'commit', 'merge'].map(
+      (name) => [`alias.${name}`, '!trap'] as const,
+    ),
     ['core.editor'],
     ['core.pager'],
     ['credential.helper'],
@@ -68,9 +81,15 @@ const vectors: Readonly<Record<string, Vector>> = {
       }),
   'a command of a diff': set(['diff.x.command']),
   textconv: set(['diff.x.textconv']),
-  'filter clean and smudge': set(['filter.x.clean'], ['filter.x.smudge'], ['filter.x.required', 'true']),
+  'filter clean and smudge': set(
+    ['filter.x.clean'],
+    ['filter.x.smudge'],
+    ['filter.x.required', 'true'],
+  ),
   'filter process': set(['filter.x.process']),
-  'a .git that leads elsewhere': { agent: ({ evil }) => `rm -rf .git && echo "gitdir: ${evil}/.git" > .git` },
+  'a .git that leads elsewhere': {
+    agent: ({ evil }) => `rm -rf .git && echo "gitdir: ${evil}/.git" > .git`,
+  },
   'an embedded bare repository': {
     agent: ({ evil }) =>
       `mkdir -p deep && cp -r ${evil}/.git/. deep/ && cp -r ${evil}/.git/. . && git config -f config core.bare true`,
@@ -81,13 +100,24 @@ const vectors: Readonly<Record<string, Vector>> = {
   },
   'a filter of a submodule': {
     before: ({ project, evil }) => {
-      gitIn(project, '-c', 'protocol.file.allow=always', 'submodule', '--quiet', 'add', evil, 'sub');
+      gitIn(
+        project,
+        '-c',
+        'protocol.file.allow=always',
+        'submodule',
+        '--quiet',
+        'add',
+        evil,
+        'sub',
+      );
       gitIn(project, 'commit', '--quiet', '-m', 'add a submodule');
     },
     agent: ({ trap }) =>
       `rm -rf sub && git init --quiet sub && cd sub && echo one > f && git add f && git -c user.name=x -c user.email=x commit --quiet -m x && echo '* filter=x' > .git/info/attributes && git config filter.x.clean ${trap} && echo two > f && cd ..`,
   },
-  commondir: { agent: ({ evil }) => `echo ${evil}/.git > "$(git rev-parse --absolute-git-dir)/commondir"` },
+  commondir: {
+    agent: ({ evil }) => `echo ${evil}/.git > "$(git rev-parse --absolute-git-dir)/commondir"`,
+  },
   'a driver of merges': set(['merge.x.driver']),
 };
 
@@ -110,7 +140,10 @@ test.each(Object.entries(vectors))(
     const sprung = join(plan.trap, '..', 'sprung');
     vector.before?.(plan);
     let opened: Workspace | null = null as Workspace | null;
-    const turns = [bash(`${vector.agent?.(plan) ?? 'true'}; echo changed > a.txt; rm -f ${sprung}`), finish()];
+    const turns = [
+      bash(`${vector.agent?.(plan) ?? 'true'}; echo changed > a.txt; rm -f ${sprung}`),
+      finish(),
+    ];
     const running = await startSystem({
       root: plan.project,
       workspace: async (root, stateDir) => {

@@ -16,16 +16,26 @@ const call = (name: string, args: object | string, id = `call_${name}`) => ({
   name,
   arguments: typeof args === 'string' ? args : JSON.stringify(args),
 });
-const finish: Answer = { kind: 'answer', calls: [call('finish', { status: 'done', summary: 'well' })] };
+const finish: Answer = {
+  kind: 'answer',
+  calls: [call('finish', { status: 'done', summary: 'well' })],
+};
 
 interface Setting {
   readonly protocol?: 'chat' | 'responses';
   readonly maxTokens?: number;
 }
 
-const open = async ({ protocol = 'chat', maxTokens = 1_000 }: Setting, ...answers: readonly Answer[]) => {
+const open = async (
+  { protocol = 'chat', maxTokens = 1_000 }: Setting,
+  ...answers: readonly Answer[]
+) => {
   const provider = await startModelServer((_, number) => answers[number - 1] ?? finish);
-  const model = createOpenAiModel({ protocol, apiKey: 'sk-test-0123456789', baseURL: provider.baseURL });
+  const model = createOpenAiModel({
+    protocol,
+    apiKey: 'sk-test-0123456789',
+    baseURL: provider.baseURL,
+  });
   const server = await startServer({ model, options: { maxTokens } });
   const { task_id: id } = await server.service.create({ description: 'a task' });
   let [slowest, asked] = [0, performance.now()];
@@ -50,7 +60,10 @@ const open = async ({ protocol = 'chat', maxTokens = 1_000 }: Setting, ...answer
   return { view, results, provider, root: server.root, slowest };
 };
 
-/** The last one takes the client of the provider seven seconds: it looks for the end of an event from its begin, piece by piece. */
+/**
+ * The last one takes the client of the provider seven seconds: it looks for the end of an event
+ * from its begin, piece by piece.
+ */
 const bigAnswers = [
   ['chat', 1_000, 'failed'],
   ['chat', 100_000, 'complete'],
@@ -95,21 +108,36 @@ const startFlood = async (event: object): Promise<string> => {
 const text = 'x'.repeat(64 * 1024);
 test.each([
   ['chat', { choices: [{ index: 0, delta: { content: text } }] }],
-  ['responses', { type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: text }],
-] as const)('an endless answer is stopped and the failure names it, over %s', async (protocol, event) => {
-  const model = createOpenAiModel({ protocol, apiKey: 'sk-test-0123456789', baseURL: await startFlood(event) });
-  const server = await startServer({ model });
-  const { task_id: id } = await server.service.create({ description: 'a task' });
-  await server.service.execute({ task: id, role: 'engineer', options: {} });
+  [
+    'responses',
+    { type: 'response.output_text.delta', output_index: 0, content_index: 0, delta: text },
+  ],
+] as const)(
+  'an endless answer is stopped and the failure names it, over %s',
+  async (protocol, event) => {
+    const model = createOpenAiModel({
+      protocol,
+      apiKey: 'sk-test-0123456789',
+      baseURL: await startFlood(event),
+    });
+    const server = await startServer({ model });
+    const { task_id: id } = await server.service.create({ description: 'a task' });
+    await server.service.execute({ task: id, role: 'engineer', options: {} });
 
-  const { error, usage } = await untilStatus(server, id, 'failed');
+    const { error, usage } = await untilStatus(server, id, 'failed');
 
-  expect(error).toMatchObject({ message: 'the provider sent more than 8 MiB', facts: { kind: 'flood' } });
-  expect(usage.model_calls).toBe(1);
-});
+    expect(error).toMatchObject({
+      message: 'the provider sent more than 8 MiB',
+      facts: { kind: 'flood' },
+    });
+    expect(usage.model_calls).toBe(1);
+  },
+);
 
 test('a thousand calls in one answer run in order, with one result each', async () => {
-  const calls = Array.from({ length: 1_000 }, (_, n) => call('read', { path: `../../../etc/passwd${n}` }, `call_${n}`));
+  const calls = Array.from({ length: 1_000 }, (_, n) =>
+    call('read', { path: `../../../etc/passwd${n}` }, `call_${n}`),
+  );
   const { view, results } = await open({}, { kind: 'answer', calls });
 
   expect(view.status).toBe('complete');
@@ -122,7 +150,10 @@ test('paths that lead out, unknown tools and bad JSON get an error, and nothing 
     {},
     {
       kind: 'answer',
-      calls: [call('write', { path: '../out', content: 'x' }), call('read', { path: '/etc/passwd' }, 'b')],
+      calls: [
+        call('write', { path: '../out', content: 'x' }),
+        call('read', { path: '/etc/passwd' }, 'b'),
+      ],
     },
     { kind: 'answer', calls: [call('rm_rf', { path: '/' })] },
     { kind: 'answer', calls: [call('bash', '{"command": "touch bad')] },
@@ -130,5 +161,8 @@ test('paths that lead out, unknown tools and bad JSON get an error, and nothing 
 
   expect(view.status).toBe('complete');
   expect(results.slice(0, -1).map(({ ok }) => ok)).toEqual([false, false, false, false]);
-  expect([existsSync(join(root, '..', 'out')), existsSync(join(root, 'bad'))]).toEqual([false, false]);
+  expect([existsSync(join(root, '..', 'out')), existsSync(join(root, 'bad'))]).toEqual([
+    false,
+    false,
+  ]);
 });

@@ -22,7 +22,8 @@ const countOf = (mark: string, where: 'anywhere' | 'first' = 'anywhere'): number
   const lines = readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
     .map((pid) => textOf(`/proc/${pid}/cmdline`));
-  return lines.filter((line) => (where === 'first' ? line.startsWith(mark) : line.includes(mark))).length;
+  return lines.filter((line) => (where === 'first' ? line.startsWith(mark) : line.includes(mark)))
+    .length;
 };
 
 const until = async (what: () => boolean): Promise<number> => {
@@ -35,7 +36,10 @@ const until = async (what: () => boolean): Promise<number> => {
 const run = async (turns: readonly Turn[]) => {
   const project = openProject();
   const script = join(dirname(project.configFile), 'script.json');
-  writeFileSync(script, JSON.stringify({ scripts: [{ turns: turns.map((turn) => ({ say: '', ...turn })) }] }));
+  writeFileSync(
+    script,
+    JSON.stringify({ scripts: [{ turns: turns.map((turn) => ({ say: '', ...turn })) }] }),
+  );
   const config = { ...plain, sandbox: { mode: 'required' }, api: { backend: 'scripted', script } };
   writeFileSync(project.configFile, JSON.stringify(config));
   expect((await project.agent('server', 'start')).code).toBe(0);

@@ -21,7 +21,10 @@ const isRoot = process.getuid?.() === 0;
 const say = async (command: string, timeout_seconds = 20) => {
   const { context, root } = await createWorkbench();
   const env = childEnvironment(process.env);
-  return { root, ...(await bashTool.run({ command, timeout_seconds }, { ...context, env, sandbox })) };
+  return {
+    root,
+    ...(await bashTool.run({ command, timeout_seconds }, { ...context, env, sandbox })),
+  };
 };
 
 describe.skipIf(!ok)(`in the sandbox${ok ? '' : ` (skipped: ${detail})`}`, () => {
@@ -37,7 +40,12 @@ describe.skipIf(!ok)(`in the sandbox${ok ? '' : ` (skipped: ${detail})`}`, () =>
       execFileSync('chown', ['-R', `${other}:${other}`, ...own]);
       const asOther = ['setpriv', `--reuid=${other}`, `--regid=${other}`, '--clear-groups'];
 
-      const doctor = project.start('agent', ['doctor', '--sandbox', '--json'], { HOME: home }, asOther);
+      const doctor = project.start(
+        'agent',
+        ['doctor', '--sandbox', '--json'],
+        { HOME: home },
+        asOther,
+      );
       const { out, code } = await project.collect(doctor);
 
       const probes: readonly { held: boolean }[] = JSON.parse(out).probes;
@@ -72,11 +80,18 @@ describe.skipIf(!ok)(`in the sandbox${ok ? '' : ` (skipped: ${detail})`}`, () =>
   });
 
   test('A19 a command can read no key of the server in any environment', async () => {
-    for (const name of ['OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'AGENT_SERVER_TOKEN', 'AWS_SECRET_ACCESS_KEY'])
+    for (const name of [
+      'OPENAI_API_KEY',
+      'ANTHROPIC_API_KEY',
+      'AGENT_SERVER_TOKEN',
+      'AWS_SECRET_ACCESS_KEY',
+    ])
       vi.stubEnv(name, 'sk-canary');
     onTestFinished(() => void vi.unstubAllEnvs());
 
-    const { text } = await say(`env; cat /proc/self/environ /proc/1/environ /proc/[0-9]*/environ | tr '\\0' '\\n'`);
+    const { text } = await say(
+      `env; cat /proc/self/environ /proc/1/environ /proc/[0-9]*/environ | tr '\\0' '\\n'`,
+    );
 
     expect(text).toContain('PATH=');
     expect(text).not.toContain('canary');
@@ -87,12 +102,17 @@ describe.skipIf(!ok)(`in the sandbox${ok ? '' : ` (skipped: ${detail})`}`, () =>
     'behind a hole of one file': 'dd if=/dev/zero of=big bs=1 count=1 seek=5000000000',
     'into a temporary file': 'head -c 5000000000 /dev/zero > /tmp/big',
   };
-  test.each(Object.entries(large))('A26 writing five GB %s stops at a limit', async (_, command) => {
-    const { ok, root } = await say(command, 60);
+  test.each(Object.entries(large))(
+    'A26 writing five GB %s stops at a limit',
+    async (_, command) => {
+      const { ok, root } = await say(command, 60);
 
-    expect(ok).toBe(false);
-    expect(statSync(join(root, 'big'), { throwIfNoEntry: false })?.size ?? 0).toBeLessThanOrEqual(1024 ** 3);
-  });
+      expect(ok).toBe(false);
+      expect(statSync(join(root, 'big'), { throwIfNoEntry: false })?.size ?? 0).toBeLessThanOrEqual(
+        1024 ** 3,
+      );
+    },
+  );
 
   const greedy = {
     'a fork bomb': 'bash -c "f() { f & f & wait; }; f"',

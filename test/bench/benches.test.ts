@@ -2,7 +2,10 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
-/** Benches are no tests: nothing is said about their figures, only that they still run and print them. */
+/**
+ * Benches are no tests: nothing is said about their figures, only that they still run and print
+ * them.
+ */
 test.each([
   ['dispatch', 'execute to agent started / one commit'],
   ['turn', 'our own of it, without the tool, of 5 ms'],

@@ -1,6 +1,15 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -55,7 +64,8 @@ test('health, metrics and discovery have the documented form', async () => {
   await until(() => serverFile() !== null);
   const { url } = serverFile();
   const authorization = `Bearer ${readFileSync(join(stateDir, 'token'), 'utf8').trim()}`;
-  const get = async (path: string, headers = {}) => fetch(`${url}${path}`, { headers: { authorization, ...headers } });
+  const get = async (path: string, headers = {}) =>
+    fetch(`${url}${path}`, { headers: { authorization, ...headers } });
 
   const health = await (await fetch(`${url}/health`)).json();
   const discovery = await (await get('/a2a/discovery')).json();
@@ -66,11 +76,20 @@ test('health, metrics and discovery have the documented form', async () => {
     status: 'healthy',
     version: '2.1.0',
     server: 'agent-task-server',
-    features: { a2a_protocol: true, sse_streaming: true, parallel_execution: true, monitoring: true },
+    features: {
+      a2a_protocol: true,
+      sse_streaming: true,
+      parallel_execution: true,
+      monitoring: true,
+    },
     checks: { store: { status: 'ok' }, tracker: { status: 'ok' }, model: { status: 'ok' } },
     uptime_seconds: expect.any(Number),
   });
-  expect(discovery).toMatchObject({ name: 'agent-task-server', version: '2.1.0', capabilities: { max_concurrent: 3 } });
+  expect(discovery).toMatchObject({
+    name: 'agent-task-server',
+    version: '2.1.0',
+    capabilities: { max_concurrent: 3 },
+  });
   expect(Object.keys(metrics as object)).toEqual([
     'tasks_spawned',
     'tasks_completed',
@@ -85,7 +104,9 @@ test('health, metrics and discovery have the documented form', async () => {
     'output_tokens_total',
     'uptime_seconds',
   ]);
-  expect(text).toMatch(/^# HELP agent_tasks_spawned .*\n# TYPE agent_tasks_spawned counter\nagent_tasks_spawned 0\n/);
+  expect(text).toMatch(
+    /^# HELP agent_tasks_spawned .*\n# TYPE agent_tasks_spawned counter\nagent_tasks_spawned 0\n/,
+  );
 });
 
 test('a second server of one project refuses to start and names the first', async () => {
@@ -96,7 +117,9 @@ test('a second server of one project refuses to start and names the first', asyn
   const second = await server('--server');
 
   expect(second.code).toBe(1);
-  expect(second.err).toContain(`already served by the server at ${serverFile().url} (pid ${serverFile().pid})`);
+  expect(second.err).toContain(
+    `already served by the server at ${serverFile().url} (pid ${serverFile().pid})`,
+  );
 });
 
 test('a second server of one project with another state folder refuses to start', async () => {
@@ -109,7 +132,9 @@ test('a second server of one project with another state folder refuses to start'
 
   for (const { code, err } of [second, usual]) {
     expect(code).toBe(6);
-    expect(err).toContain(`${root} is already served by the server at ${serverFile().url} (pid ${serverFile().pid})`);
+    expect(err).toContain(
+      `${root} is already served by the server at ${serverFile().url} (pid ${serverFile().pid})`,
+    );
   }
 });
 
@@ -122,7 +147,9 @@ test('a server with a state folder of its own is refused while one runs with the
   await agentWith(usual, 'server', 'stop');
 
   expect(second.code).toBe(6);
-  expect(second.err).toContain(`${root} is already served by the server at ${first.url} (pid ${first.pid})`);
+  expect(second.err).toContain(
+    `${root} is already served by the server at ${first.url} (pid ${first.pid})`,
+  );
 });
 
 test('after kill -9 the next server starts at once, and nothing is lost', async () => {
@@ -157,7 +184,9 @@ test('a task of a dead server is shown with a note, and asks a person at the nex
   writeFileSync(configFile, JSON.stringify({ ...plain, api: { backend: 'scripted', script } }));
   const id = (await agent('create', 'Do it')).out.trim();
   await agent('--async', 'engineer', id);
-  await until(() => existsSync(join(root, 'pid')) && readFileSync(join(root, 'pid'), 'utf8') !== '');
+  await until(
+    () => existsSync(join(root, 'pid')) && readFileSync(join(root, 'pid'), 'utf8') !== '',
+  );
   await stopServer('SIGKILL');
   const pid = Number(readFileSync(join(root, 'pid'), 'utf8'));
 
@@ -171,7 +200,10 @@ test('a task of a dead server is shown with a note, and asks a person at the nex
   expect(JSON.parse(asked.out)).toMatchObject({
     status: 'started',
     attempt: 1,
-    awaiting: { kind: 'input', question: expect.stringContaining('The server stopped while this was at work: bash') },
+    awaiting: {
+      kind: 'input',
+      question: expect.stringContaining('The server stopped while this was at work: bash'),
+    },
   });
   expect(isRunning(pid)).toBe(false);
   await agent('respond', id, 'it is done, finish');
@@ -182,7 +214,10 @@ test('a task of a dead server is shown with a note, and asks a person at the nex
 test('SIGTERM with --drain-timeout lets a running agent finish first; a second one does not wait', async () => {
   const { agent, configFile, stateDir, root, start, serverFile } = openProject();
   const script = join(stateDir, '..', 'script.json');
-  const waits = { tool: 'bash', arguments: { command: 'echo > at-work; until [ -e go ]; do sleep 0.05; done' } };
+  const waits = {
+    tool: 'bash',
+    arguments: { command: 'echo > at-work; until [ -e go ]; do sleep 0.05; done' },
+  };
   writeFileSync(script, JSON.stringify({ scripts: [{ turns: [{ calls: [waits] }] }] }));
   writeFileSync(configFile, JSON.stringify({ ...plain, api: { backend: 'scripted', script } }));
   const run = async () => {
@@ -231,7 +266,9 @@ test('SIGTERM ends the server with 0, and ends the processes that it ran', async
   writeFileSync(configFile, JSON.stringify({ ...plain, api: { backend: 'scripted', script } }));
   const id = (await agent('create', 'Do it')).out.trim();
   await agent('--async', 'engineer', id);
-  await until(() => existsSync(join(root, 'pid')) && readFileSync(join(root, 'pid'), 'utf8') !== '');
+  await until(
+    () => existsSync(join(root, 'pid')) && readFileSync(join(root, 'pid'), 'utf8') !== '',
+  );
 
   await stopServer('SIGTERM');
 
@@ -258,11 +295,27 @@ test("a port in use is reported with what to do, and the project's lock is relea
 
 test.each<[string, object | string, string]>([
   ['an unknown key', { server: { prot: 1 } }, 'server.prot: is not known here; did you mean port?'],
-  ['a wrong type', { server: { port: '8080' } }, 'server.port: expected a whole number from 0 to 65535, got "8080"'],
-  ['a number out of range', { server: { max_concurrent_agents: 0 } }, 'server.max_concurrent_agents: '],
+  [
+    'a wrong type',
+    { server: { port: '8080' } },
+    'server.port: expected a whole number from 0 to 65535, got "8080"',
+  ],
+  [
+    'a number out of range',
+    { server: { max_concurrent_agents: 0 } },
+    'server.max_concurrent_agents: ',
+  ],
   ['an address of the network', { server: { host: '0.0.0.0' } }, 'server.host: '],
-  ['an address that is none', { api: { base_url: 'notaurl' } }, 'config.json: api.base_url: expected an address'],
-  ['proxy mode without an address', { api: { mode: 'proxy' } }, 'api.proxy.base_url: is needed when api.mode is proxy'],
+  [
+    'an address that is none',
+    { api: { base_url: 'notaurl' } },
+    'config.json: api.base_url: expected an address',
+  ],
+  [
+    'proxy mode without an address',
+    { api: { mode: 'proxy' } },
+    'api.proxy.base_url: is needed when api.mode is proxy',
+  ],
   ['text that is not JSON', '{', 'not JSON'],
   ['a list', '[]', 'expected a JSON object'],
 ])('a configuration with %s is refused with 78, by file and key', async (_, config, message) => {
@@ -280,24 +333,39 @@ test.each<[string, string | null, string]>([
   ['is not there', null, 'ENOENT'],
   ['is not JSON', '{', 'JSON'],
   ['is no script', '{"scripts":1}', 'scripts'],
-])('a script that %s is refused with 78, by configuration file, key and path', async (_, text, why) => {
-  const { server, configFile } = openProject({ api: { backend: 'scripted', script: 'played.json' } });
-  const script = join(configFile, '..', 'played.json');
-  if (text !== null) writeFileSync(script, text);
+])(
+  'a script that %s is refused with 78, by configuration file, key and path',
+  async (_, text, why) => {
+    const { server, configFile } = openProject({
+      api: { backend: 'scripted', script: 'played.json' },
+    });
+    const script = join(configFile, '..', 'played.json');
+    if (text !== null) writeFileSync(script, text);
 
-  const ended = await server('--server');
+    const ended = await server('--server');
 
-  expect(ended).toMatchObject({ code: 78, err: expect.stringContaining(why) });
-  expect(ended.err).toContain(`agent-server: ${configFile}: api.script: ${script}: `);
-});
+    expect(ended).toMatchObject({ code: 78, err: expect.stringContaining(why) });
+    expect(ended.err).toContain(`agent-server: ${configFile}: api.script: ${script}: `);
+  },
+);
 
 test('a script is found relative to the configuration file, whatever the working folder', async () => {
-  const { agent, configFile } = openProject({ api: { backend: 'scripted', script: './played.json' } });
-  const turn = { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'as it stands beside' } }] };
-  writeFileSync(join(configFile, '..', 'played.json'), JSON.stringify({ scripts: [{ turns: [turn] }] }));
+  const { agent, configFile } = openProject({
+    api: { backend: 'scripted', script: './played.json' },
+  });
+  const turn = {
+    calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'as it stands beside' } }],
+  };
+  writeFileSync(
+    join(configFile, '..', 'played.json'),
+    JSON.stringify({ scripts: [{ turns: [turn] }] }),
+  );
   const id = (await agent('create', 'Play')).out.trim();
 
-  expect(await agent('engineer', id)).toMatchObject({ code: 0, out: expect.stringContaining('as it stands beside') });
+  expect(await agent('engineer', id)).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('as it stands beside'),
+  });
 });
 
 test('a missing configuration file is refused with 78', async () => {
@@ -366,7 +434,11 @@ test('the provider key reaches no child process, log or journal', async () => {
         {
           turns: [
             { calls },
-            { calls: [{ tool: 'finish', arguments: { status: 'done', summary: '{{last_output}}' } }] },
+            {
+              calls: [
+                { tool: 'finish', arguments: { status: 'done', summary: '{{last_output}}' } },
+              ],
+            },
           ],
         },
       ],
@@ -379,10 +451,17 @@ test('the provider key reaches no child process, log or journal', async () => {
 
   // The task itself is the user's own text, as in .beads/issues.jsonl.
   const store = createSqliteStore({ file: join(stateDir, 'journal.db'), readonly: true });
-  const journal = JSON.stringify([store.read({ after: 0, limit: 1_000 }), store.tasks('all'), store.actor(`${id}#1`)]);
+  const journal = JSON.stringify([
+    store.read({ after: 0, limit: 1_000 }),
+    store.tasks('all'),
+    store.actor(`${id}#1`),
+  ]);
   store.close();
   const log = readFileSync(join(stateDir, 'server.log'), 'utf8');
-  const results = readFileSync(join(root, '.beads', 'tasks', `task-${id}`, '30-results.md'), 'utf8');
+  const results = readFileSync(
+    join(root, '.beads', 'tasks', `task-${id}`, '30-results.md'),
+    'utf8',
+  );
   expect(results).toContain('PATH=');
   expect(journal).toContain('PATH=');
   for (const text of [results, journal, log]) expect(text).not.toContain(key);
@@ -392,7 +471,10 @@ test('the helper script starts the server, forwards signals, and has its exit co
   const { root, stateDir, configFile, serverFile } = openProject();
   const script = fileURLToPath(new URL('../../scripts/start-server.mjs', import.meta.url));
   const env = { ...process.env, AGENT_STATE_DIR: stateDir, HOME: temporaryFolder() };
-  const child = spawn(process.execPath, [script, '--config', configFile, '--project', root], { env, stdio: 'ignore' });
+  const child = spawn(process.execPath, [script, '--config', configFile, '--project', root], {
+    env,
+    stdio: 'ignore',
+  });
   const ended = once(child, 'exit');
   await until(() => serverFile() !== null);
 
@@ -404,13 +486,23 @@ test('the helper script starts the server, forwards signals, and has its exit co
 
 test('idle connections take no descriptor that a request needs', async () => {
   const { root, stateDir, configFile, serverFile } = openProject();
-  const env = { ...process.env, AGENT_STATE_DIR: stateDir, AGENT_SERVER_CONFIG: configFile, HOME: temporaryFolder() };
+  const env = {
+    ...process.env,
+    AGENT_STATE_DIR: stateDir,
+    AGENT_SERVER_CONFIG: configFile,
+    HOME: temporaryFolder(),
+  };
   const line = `ulimit -n 256; exec ${process.execPath} ${bin('agent-server')} --server`;
   const child = spawn('/bin/sh', ['-c', line], { cwd: root, env, stdio: 'ignore' });
   await until(() => serverFile() !== null);
   const { port } = new URL(serverFile().url);
-  const idle = Array.from({ length: 300 }, () => connect(Number(port), '127.0.0.1').on('error', () => {}));
-  await until(() => idle.filter(({ destroyed, readyState }) => destroyed || readyState === 'open').length === 300);
+  const idle = Array.from({ length: 300 }, () =>
+    connect(Number(port), '127.0.0.1').on('error', () => {}),
+  );
+  await until(
+    () =>
+      idle.filter(({ destroyed, readyState }) => destroyed || readyState === 'open').length === 300,
+  );
 
   const began = Date.now();
   let healthy = false;

@@ -1,4 +1,11 @@
-import { appendFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openProject, plain } from '../support/cli.ts';
@@ -9,14 +16,20 @@ const scripted = (turns: readonly object[]) => {
   const project = openProject();
   const script = join(project.stateDir, '..', 'script.json');
   writeFileSync(script, JSON.stringify({ scripts: [{ turns }] }));
-  writeFileSync(project.configFile, JSON.stringify({ ...plain, api: { backend: 'scripted', script } }));
+  writeFileSync(
+    project.configFile,
+    JSON.stringify({ ...plain, api: { backend: 'scripted', script } }),
+  );
   return project;
 };
 const finish = (status: string, summary: string) => ({
   say: 'I am done.',
   calls: [{ tool: 'finish', arguments: { status, summary } }],
 });
-const hang = { say: '', calls: [{ tool: 'bash', arguments: { command: 'echo $$ > pid; exec sleep 600' } }] };
+const hang = {
+  say: '',
+  calls: [{ tool: 'bash', arguments: { command: 'echo $$ > pid; exec sleep 600' } }],
+};
 const ask = { calls: [{ tool: 'ask', arguments: { question: 'red or blue?' } }] };
 
 const atEnd = endOfFile();
@@ -38,7 +51,8 @@ const shared = () => {
   opened = openProject({ api: { backend: 'scripted', script } }, atEnd);
   return opened;
 };
-const pidIn = (root: string): string => (existsSync(join(root, 'pid')) ? readFileSync(join(root, 'pid'), 'utf8') : '');
+const pidIn = (root: string): string =>
+  existsSync(join(root, 'pid')) ? readFileSync(join(root, 'pid'), 'utf8') : '';
 /** A task that hangs when it runs; `pid` is not there before. */
 const createHanging = async ({ agent, root }: ReturnType<typeof openProject>): Promise<string> => {
   rmSync(join(root, 'pid'), { force: true });
@@ -64,8 +78,14 @@ test('a line of the tracker that cannot be read is named by list and show, with 
   const withServer = await look();
 
   for (const [list, missing, whole] of [without, withServer]) {
-    expect(list).toMatchObject({ code: 0, err: expect.stringContaining('issues.jsonl line 2 cannot be read') });
-    expect(missing).toMatchObject({ code: 6, err: expect.stringContaining('issues.jsonl line 2 cannot be read') });
+    expect(list).toMatchObject({
+      code: 0,
+      err: expect.stringContaining('issues.jsonl line 2 cannot be read'),
+    });
+    expect(missing).toMatchObject({
+      code: 6,
+      err: expect.stringContaining('issues.jsonl line 2 cannot be read'),
+    });
     expect(whole).toMatchObject({ code: 0 });
   }
 });
@@ -114,8 +134,15 @@ test('a run starts a server, shows its progress, and ends with 0', async () => {
   expect(run.out).toContain('I am done.');
   expect(run.out).toContain(`All is well.\nresults: .beads/tasks/task-${id}/30-results.md`);
   expect(logs.out).toContain(`${id} complete`);
-  expect(JSON.parse(shown.out)).toMatchObject({ status: 'complete', attempt: 1, result: 'All is well.' });
-  expect(serverFile()).toMatchObject({ url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/), version: '2.1.0' });
+  expect(JSON.parse(shown.out)).toMatchObject({
+    status: 'complete',
+    attempt: 1,
+    result: 'All is well.',
+  });
+  expect(serverFile()).toMatchObject({
+    url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+    version: '2.1.0',
+  });
   expect(readFileSync(join(stateDir, 'server.log'), 'utf8')).toContain('Agent Task Server 2.1.0');
 });
 
@@ -142,7 +169,10 @@ test('--async returns at once, and the work continues without the client', async
   await until(() => existsSync(join(root, '.beads', 'tasks', `task-${id}`, '30-results.md')));
   const followed = await agent('logs', '-f', id);
 
-  expect(started).toMatchObject({ code: 0, out: expect.stringContaining('continues in the background') });
+  expect(started).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('continues in the background'),
+  });
   expect(followed.code).toBe(0);
   expect(followed.out).toContain('ok');
 });
@@ -195,7 +225,12 @@ test.each<[string, readonly string[], number, string]>([
   ['an empty id to run', ['engineer', ''], 2, 'task_id: is empty'],
   ['a path to cancel', ['cancel', '../x'], 3, 'task ../x does not exist'],
   ['200 characters', ['show', 'x'.repeat(200)], 3, 'does not exist'],
-  ['an unknown role', ['janitor', 'bd-none'], 2, 'unknown role "janitor"; the roles are engineer, tester, reviewer'],
+  [
+    'an unknown role',
+    ['janitor', 'bd-none'],
+    2,
+    'unknown role "janitor"; the roles are engineer, tester, reviewer',
+  ],
   ['an unknown command', ['frobnicate'], 2, 'unknown command: frobnicate'],
   ['an unknown flag', ['list', '--speed'], 2, 'Unknown argument: speed'],
   ['an unknown dependency', ['create', 'x', '--deps', 'bd-none'], 3, 'task bd-none does not exist'],
@@ -238,7 +273,10 @@ test('an unmet dependency ends with 4 and its id, a second run with 4 and its at
       unmet: [first],
     },
   });
-  expect(twice).toMatchObject({ code: 4, err: expect.stringContaining('already running as attempt 1') });
+  expect(twice).toMatchObject({
+    code: 4,
+    err: expect.stringContaining('already running as attempt 1'),
+  });
   await agent('cancel', first);
 });
 
@@ -249,7 +287,10 @@ test('without a key a run is refused with 7 and says what to do', async () => {
   const refused = await program('engineer', id);
   const scriptedRun = await agent('engineer', id, '--model', 'scripted');
 
-  expect(refused).toMatchObject({ code: 7, err: expect.stringContaining('OPENAI_API_KEY is not set') });
+  expect(refused).toMatchObject({
+    code: 7,
+    err: expect.stringContaining('OPENAI_API_KEY is not set'),
+  });
   expect(scriptedRun.code).toBe(0);
   expect(scriptedRun.out).toContain('no language model was called');
 });
@@ -267,7 +308,10 @@ test('--no-start refuses to start a server, with 6', async () => {
 
 test('two runs at once start one server', async () => {
   const { agent } = scripted([finish('done', 'ok')]);
-  const ids = [(await agent('create', 'one')).out.trim(), (await agent('create', 'two')).out.trim()];
+  const ids = [
+    (await agent('create', 'one')).out.trim(),
+    (await agent('create', 'two')).out.trim(),
+  ];
 
   const runs = await Promise.all(ids.map((id) => agent('engineer', id)));
 
@@ -308,7 +352,11 @@ test('agent alone, help, -h and --help print the same help on stdout, help <comm
   const { agent, program } = openProject();
   const help = await agent('--help');
 
-  expect(help).toMatchObject({ code: 0, err: '', out: expect.stringContaining('agent create <description>') });
+  expect(help).toMatchObject({
+    code: 0,
+    err: '',
+    out: expect.stringContaining('agent create <description>'),
+  });
   expect(await program('--help')).toEqual(help);
   for (const words of [[], ['help'], ['-h']]) expect(await agent(...words)).toEqual(help);
   expect(await agent('help', 'create')).toEqual(await agent('create', '--help'));
@@ -333,14 +381,26 @@ test('every command has help with an example', async () => {
   const names = [...help.matchAll(/^ {2}agent ([a-z-]+)/gm)].map(([, name]) => name ?? '');
 
   expect(names).toEqual(
-    expect.arrayContaining(['create', 'engineer', 'product-manager', 'show', 'list', 'close', 'cancel', 'logs']),
+    expect.arrayContaining([
+      'create',
+      'engineer',
+      'product-manager',
+      'show',
+      'list',
+      'close',
+      'cancel',
+      'logs',
+    ]),
   );
   for (const name of names) expect((await agent(name, '--help')).out).toContain(`agent ${name}`);
 });
 
 test('dependencies are added, shown and removed; a cycle ends with 4 and its names', async () => {
   const { agent } = openProject();
-  const [one, two] = [(await agent('create', 'one')).out.trim(), (await agent('create', 'two')).out.trim()];
+  const [one, two] = [
+    (await agent('create', 'one')).out.trim(),
+    (await agent('create', 'two')).out.trim(),
+  ];
 
   const added = await agent('dep', 'add', two, one);
   const cycle = await agent('dep', 'add', one, two);
@@ -360,7 +420,10 @@ test('dependencies are added, shown and removed; a cycle ends with 4 and its nam
 
 test('wait ends with 0 when all are complete, with 124 when the time is up; explain says why', async () => {
   const { agent, program, root } = shared();
-  const [busy, closed] = [await createHanging(shared()), (await agent('create', 'closed')).out.trim()];
+  const [busy, closed] = [
+    await createHanging(shared()),
+    (await agent('create', 'closed')).out.trim(),
+  ];
   await agent('close', closed);
   await agent('--async', 'engineer', busy);
   await until(() => pidIn(root) !== '');
@@ -384,12 +447,17 @@ test('the server is started, asked and stopped by the CLI, and its token replace
   const started = await program('server', 'start');
   const before = (await agent('token')).out.trim();
   await agent('token', 'rotate');
-  const answer = await fetch(`${serverFile().url}/metrics`, { headers: { authorization: `Bearer ${before}` } });
+  const answer = await fetch(`${serverFile().url}/metrics`, {
+    headers: { authorization: `Bearer ${before}` },
+  });
   const after = await agent('server', 'status', '--json');
   const stopped = await program('server', 'stop');
 
   expect(none.code).toBe(6);
-  expect(started).toMatchObject({ code: 0, out: expect.stringMatching(/^http:\S+ is healthy\n {2}project {4}/) });
+  expect(started).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^http:\S+ is healthy\n {2}project {4}/),
+  });
   expect(answer.status).toBe(401);
   expect(readFileSync(join(stateDir, 'token'), 'utf8').trim()).not.toBe(before);
   expect(JSON.parse(after.out)).toMatchObject({ running: true, health: { status: 'healthy' } });
@@ -420,25 +488,36 @@ test('a long list is written whole to a pipe, and a reader that stops early is n
       created_at: '2026-01-01T00:00:00Z',
       updated_at: '2026-01-01T00:00:00Z',
     });
-  writeFileSync(join(root, '.beads', 'issues.jsonl'), Array.from({ length: 3_000 }, (_, n) => line(n)).join('\n'));
+  writeFileSync(
+    join(root, '.beads', 'issues.jsonl'),
+    Array.from({ length: 3_000 }, (_, n) => line(n)).join('\n'),
+  );
 
   const { out } = await shell('$AGENT list | { read first; sleep 1; wc -l; }');
   const early = start('agent', ['list']);
   early.stdout?.once('data', () => early.stdout?.destroy());
 
   expect(out.trim()).toBe('2999');
-  expect(await collect(early)).toMatchObject({ code: 0, err: expect.not.stringContaining('EPIPE') });
+  expect(await collect(early)).toMatchObject({
+    code: 0,
+    err: expect.not.stringContaining('EPIPE'),
+  });
 });
 
 test('doctor says what is used and what is missing, and never a key', async () => {
-  const { agent, program, agentWith, configFile } = openProject({ server: { port: 0, max_concurrent_agents: 2 } });
+  const { agent, program, agentWith, configFile } = openProject({
+    server: { port: 0, max_concurrent_agents: 2 },
+  });
 
   const missing = await agent('doctor');
   const ready = await agentWith({ OPENAI_API_KEY: 'sk-canary-0123456789' }, 'doctor', '--json');
   writeFileSync(configFile, '{"sever":{}}');
   const broken = await program('doctor');
 
-  expect(missing).toMatchObject({ code: 1, out: expect.stringMatching(/problem +model +OPENAI_API_KEY is not set/) });
+  expect(missing).toMatchObject({
+    code: 1,
+    out: expect.stringMatching(/problem +model +OPENAI_API_KEY is not set/),
+  });
   expect(missing.out).toContain(`ok       config    ${configFile}`);
   expect(ready.code).toBe(0);
   expect(JSON.parse(ready.out)).toMatchObject({
@@ -456,7 +535,10 @@ test.each([
   ['the configured address', (baseURL: string) => ({ env: {}, api: { base_url: baseURL } })],
   [
     'the proxy',
-    (baseURL: string) => ({ env: {}, api: { mode: 'proxy', proxy: { type: 'generic', base_url: baseURL } } }),
+    (baseURL: string) => ({
+      env: {},
+      api: { mode: 'proxy', proxy: { type: 'generic', base_url: baseURL } },
+    }),
   ],
 ])('a run calls the provider by %s with the key, and no other address', async (_, by) => {
   const provider = await startModelServer((_request, number) =>
@@ -468,7 +550,9 @@ test.each([
         }
       : {
           kind: 'answer',
-          calls: [{ id: 'b', name: 'finish', arguments: '{"status":"done","summary":"wrote hello.txt"}' }],
+          calls: [
+            { id: 'b', name: 'finish', arguments: '{"status":"done","summary":"wrote hello.txt"}' },
+          ],
         },
   );
   const { env, api } = by(provider.baseURL);
@@ -485,13 +569,17 @@ test.each([
     expect(body['model']).toBe('some-model');
   }
   expect(
-    run.out + run.err + readFileSync(join(root, '.beads', 'tasks', `task-${id}`, '30-results.md'), 'utf8'),
+    run.out +
+      run.err +
+      readFileSync(join(root, '.beads', 'tasks', `task-${id}`, '30-results.md'), 'utf8'),
   ).not.toContain('sk-canary');
 });
 
 test('the script of completion completes the commands in a shell', async () => {
   const { shell, agent } = openProject();
-  const bash = await shell(`bash -c 'eval "$($AGENT completion bash 2>/dev/null)"; complete -p agent'`);
+  const bash = await shell(
+    `bash -c 'eval "$($AGENT completion bash 2>/dev/null)"; complete -p agent'`,
+  );
   const fish = await agent('completion', 'fish');
   const zsh = await agent('completion', 'zsh');
   const other = await agent('completion', 'tcsh');
@@ -515,8 +603,15 @@ test('a watched run shows a question, and another terminal answers it', async ()
   const answered = await agent('respond', id, 'blue');
   const again = await agent('respond', id, 'blue');
 
-  expect(asked).toMatchObject({ code: 2, err: expect.stringContaining(`agent respond ${id} "<answer>"`) });
-  expect(JSON.parse(asked.out)).toMatchObject({ kind: 'input', question: 'red or blue?', error: { code: 'usage' } });
+  expect(asked).toMatchObject({
+    code: 2,
+    err: expect.stringContaining(`agent respond ${id} "<answer>"`),
+  });
+  expect(JSON.parse(asked.out)).toMatchObject({
+    kind: 'input',
+    question: 'red or blue?',
+    error: { code: 'usage' },
+  });
   expect(answered).toMatchObject({ code: 0, out: expect.stringContaining(`${id} started`) });
   expect(again.code).toBe(4);
   const { code, out } = await watched;
@@ -547,7 +642,11 @@ test.each([
 ])('%j suggests the right one', async (words, message) => {
   const { agent } = openProject();
 
-  expect(await agent(...words)).toMatchObject({ code: 2, out: '', err: expect.stringContaining(message) });
+  expect(await agent(...words)).toMatchObject({
+    code: 2,
+    out: '',
+    err: expect.stringContaining(message),
+  });
 });
 
 test('a folder inside the project and --project from elsewhere mean the same project', async () => {
@@ -555,7 +654,9 @@ test('a folder inside the project and --project from elsewhere mean the same pro
   const id = (await shell('mkdir -p deep/er && cd deep/er && $AGENT create "Do it"')).out.trim();
 
   const run = await shell(`cd deep/er && $AGENT engineer ${id}`);
-  const elsewhere = await shell(`cd / && $AGENT show ${id} --json --project ${JSON.stringify(root)}`);
+  const elsewhere = await shell(
+    `cd / && $AGENT show ${id} --json --project ${JSON.stringify(root)}`,
+  );
 
   expect(run).toMatchObject({ code: 0, out: expect.stringContaining('from afar') });
   expect(JSON.parse(elsewhere.out)).toMatchObject({ task_id: id, status: 'complete' });
@@ -567,7 +668,9 @@ test('a run whose server dies does not end with 0', async () => {
   const { agent, root, stopServer } = scripted([hang]);
   const id = (await agent('create', 'Do it')).out.trim();
   const run = agent('engineer', id);
-  await until(() => existsSync(join(root, 'pid')) && readFileSync(join(root, 'pid'), 'utf8') !== '');
+  await until(
+    () => existsSync(join(root, 'pid')) && readFileSync(join(root, 'pid'), 'utf8') !== '',
+  );
 
   await stopServer('SIGKILL');
 
@@ -593,11 +696,18 @@ test('a state folder that two projects share never mixes their tasks', async () 
     expect(ended).toMatchObject({
       code: 2,
       out: '',
-      err: expect.stringContaining(`the state folder ${stateDir} is in use by the server of ${root}`),
+      err: expect.stringContaining(
+        `the state folder ${stateDir} is in use by the server of ${root}`,
+      ),
     });
   expect([later.code, ran.code]).toEqual([0, 0]);
-  expect(existsSync(join(other, '.beads', 'tasks', `task-${later.out.trim()}`, '30-results.md'))).toBe(true);
-  expect(listed).toMatchObject({ code: 2, err: expect.stringContaining(`in use by the server of ${other}`) });
+  expect(
+    existsSync(join(other, '.beads', 'tasks', `task-${later.out.trim()}`, '30-results.md')),
+  ).toBe(true);
+  expect(listed).toMatchObject({
+    code: 2,
+    err: expect.stringContaining(`in use by the server of ${other}`),
+  });
   await agent('server', 'stop', '--project', other);
   expect(await agent('list', '--json')).toMatchObject({ code: 0, out: '[]\n' });
 });

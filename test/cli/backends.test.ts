@@ -19,7 +19,8 @@ test('without a key, a codex that is logged in does the work, and banner, doctor
   const env = { PATH: pathWith('codex', 'claude'), FAKE_LOGGED_IN: 'codex,claude' };
   const before = await project.agentWith(env, 'doctor');
   await project.agentWith(env, 'server', 'start');
-  const id = (await project.agentWith(env, 'create', 'play: well')).out.trim().split(/\s+/)[0] ?? '';
+  const id =
+    (await project.agentWith(env, 'create', 'play: well')).out.trim().split(/\s+/)[0] ?? '';
 
   const ran = await project.agentWith(env, 'engineer', id);
   const log = readFileSync(join(project.stateDir, 'server.log'), 'utf8');
@@ -27,19 +28,31 @@ test('without a key, a codex that is logged in does the work, and banner, doctor
   expect(before.out).toMatch(/ok +model +codex, which is logged in \(OPENAI_API_KEY is not set\)/);
   expect(log).toMatch(/model +codex, which is logged in/);
   expect(log).not.toContain('runs outside this sandbox');
-  expect(ran).toMatchObject({ code: 0, out: expect.stringMatching(/I begin ☃\.[\s\S]*command[\s\S]*made/) });
+  expect(ran).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/I begin ☃\.[\s\S]*command[\s\S]*made/),
+  });
   expect(runsIn(project.root)).toHaveLength(1);
 });
 
 test('a codex that is not logged in is no credential, and the refusal names what is', async () => {
   const project = openProject({ ...plain, api: passed });
   const env = { PATH: pathWith('codex', 'claude'), FAKE_LOGGED_IN: '' };
-  const id = (await project.agentWith(env, 'create', 'play: well')).out.trim().split(/\s+/)[0] ?? '';
+  const id =
+    (await project.agentWith(env, 'create', 'play: well')).out.trim().split(/\s+/)[0] ?? '';
 
-  const [doctor, ran] = [await project.agentWith(env, 'doctor'), await project.agentWith(env, 'engineer', id)];
+  const [doctor, ran] = [
+    await project.agentWith(env, 'doctor'),
+    await project.agentWith(env, 'engineer', id),
+  ];
 
-  expect(doctor.out).toMatch(/problem +model +OPENAI_API_KEY is not set and no coding assistant is logged in/);
-  expect(ran).toMatchObject({ code: 7, err: expect.stringMatching(/OPENAI_API_KEY is not set.*codex login/) });
+  expect(doctor.out).toMatch(
+    /problem +model +OPENAI_API_KEY is not set and no coding assistant is logged in/,
+  );
+  expect(ran).toMatchObject({
+    code: 7,
+    err: expect.stringMatching(/OPENAI_API_KEY is not set.*codex login/),
+  });
 });
 
 test('a proxy gets every call: no assistant is taken instead unless it is named', async () => {
@@ -59,38 +72,66 @@ test('a proxy gets every call: no assistant is taken instead unless it is named'
 test('where a sandbox is required, only an assistant with its own sandbox is chosen automatically', async () => {
   const env = { FAKE_LOGGED_IN: 'codex,claude' };
   const doctorOf = async (sandbox: object, ...names: readonly ('codex' | 'claude')[]) => {
-    const project = openProject({ ...plain, api: passed, sandbox: { mode: 'required', ...sandbox } });
+    const project = openProject({
+      ...plain,
+      api: passed,
+      sandbox: { mode: 'required', ...sandbox },
+    });
     return (await project.agentWith({ ...env, PATH: pathWith(...names) }, 'doctor')).out;
   };
 
   expect(await doctorOf({}, 'claude')).toMatch(/ok +model +claude, which is logged in/);
-  expect(await doctorOf({ assistants: 'off' }, 'codex', 'claude')).toMatch(/ok +model +codex, which is logged in/);
+  expect(await doctorOf({ assistants: 'off' }, 'codex', 'claude')).toMatch(
+    /ok +model +codex, which is logged in/,
+  );
   expect(await doctorOf({ assistants: 'off' }, 'claude')).toMatch(/problem +model/);
 });
 
 test.each<[string, object, RegExp]>([
   ['in the sandbox', { mode: 'auto' }, /ok +assistants +run in the sandbox, with the network/],
-  ['as the user', { assistants: 'off' }, /note +assistants +run as you, unconfined \(sandbox\.assistants\)/],
-  ['as the user, like commands', { mode: 'off' }, /note +assistants +run as you, unconfined \(sandbox\.mode\)/],
+  [
+    'as the user',
+    { assistants: 'off' },
+    /note +assistants +run as you, unconfined \(sandbox\.assistants\)/,
+  ],
+  [
+    'as the user, like commands',
+    { mode: 'off' },
+    /note +assistants +run as you, unconfined \(sandbox\.mode\)/,
+  ],
 ])('doctor says that assistants run %s', async (_, sandbox, line) => {
   expect((await openProject({ ...plain, sandbox }).agent('doctor')).out).toMatch(line);
 });
 
 test('doctor names the backend of each role that has one, and what is wrong with it', async () => {
   const roles = { tester: { backend: 'claude' }, reviewer: { backend: 'codex' } };
-  const project = openProject({ ...plain, api: { backend: 'scripted', codex_path: '/nowhere/codex' }, roles });
+  const project = openProject({
+    ...plain,
+    api: { backend: 'scripted', codex_path: '/nowhere/codex' },
+    roles,
+  });
 
   const { out, code } = await project.agentWith({ PATH: pathWith('claude') }, 'doctor');
 
   expect(out).toMatch(/ok +tester +claude, by roles\.tester\.backend/);
-  expect(out).toMatch(/problem +reviewer +codex, by roles\.reviewer\.backend, but \/nowhere\/codex is not a program/);
+  expect(out).toMatch(
+    /problem +reviewer +codex, by roles\.reviewer\.backend, but \/nowhere\/codex is not a program/,
+  );
   expect(code).toBe(1);
 });
 
 test('no credential and no setting of the server reaches a command backend', async () => {
-  const project = openProject({ ...plain, api: { backend: 'command', command: [fakeProgram('command')] } });
-  const env = { OPENAI_API_KEY: 'sk-one-two-three', ANTHROPIC_API_KEY: 'sk-ant-four', AGENT_SECRET: 'five' };
-  const id = (await project.agentWith(env, 'create', 'play: well')).out.trim().split(/\s+/)[0] ?? '';
+  const project = openProject({
+    ...plain,
+    api: { backend: 'command', command: [fakeProgram('command')] },
+  });
+  const env = {
+    OPENAI_API_KEY: 'sk-one-two-three',
+    ANTHROPIC_API_KEY: 'sk-ant-four',
+    AGENT_SECRET: 'five',
+  };
+  const id =
+    (await project.agentWith(env, 'create', 'play: well')).out.trim().split(/\s+/)[0] ?? '';
 
   const ran = await project.agentWith(env, 'engineer', id);
   const names = Object.keys(runsIn(project.root)[0]?.env ?? {});
@@ -102,9 +143,17 @@ test('no credential and no setting of the server reaches a command backend', asy
 
 test.each<[string, object, string]>([
   ['a command that is not named', { api: { backend: 'command' } }, 'api.command: is needed'],
-  ['a role without its command', { roles: { tester: { backend: 'command' } } }, 'api.command: is needed'],
+  [
+    'a role without its command',
+    { roles: { tester: { backend: 'command' } } },
+    'api.command: is needed',
+  ],
   ['a backend that nobody knows', { api: { backend: 'gemini' } }, 'api.backend: '],
-  ['a program without a folder', { api: { codex_path: 'codex' } }, 'api.codex_path: must be an absolute path'],
+  [
+    'a program without a folder',
+    { api: { codex_path: 'codex' } },
+    'api.codex_path: must be an absolute path',
+  ],
   ['a variable with a value', { api: { pass_environment: ['A=b'] } }, 'api.pass_environment.0: '],
 ])('%s is refused by its key', async (_, config, message) => {
   const server = await openProject({ ...plain, ...config }).server('--server');

@@ -12,8 +12,13 @@ test('text that begins with a dash goes after --, and the error says so', async 
   const bare = await agent('create', '- a bullet');
 
   expect(made.code).toBe(0);
-  expect(JSON.parse((await agent('list', '--json')).out)).toMatchObject([{ title: '- a bullet', priority: 1 }]);
-  expect(bare).toMatchObject({ code: 2, err: expect.stringContaining('text that begins with - goes after --') });
+  expect(JSON.parse((await agent('list', '--json')).out)).toMatchObject([
+    { title: '- a bullet', priority: 1 },
+  ]);
+  expect(bare).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('text that begins with - goes after --'),
+  });
 });
 
 test.each([
@@ -21,7 +26,10 @@ test.each([
   [['diff', 'bd-1', '--attempt', 'last'], '--attempt needs a number'],
   [['list', '--status', 'bogus'], 'no task has the status bogus; the statuses are queued, started'],
 ] as const)('%j ends with 2', async (words, message) => {
-  expect(await openProject().agent(...words)).toMatchObject({ code: 2, err: expect.stringContaining(message) });
+  expect(await openProject().agent(...words)).toMatchObject({
+    code: 2,
+    err: expect.stringContaining(message),
+  });
 });
 
 test('output that cannot be written is an error without a stack', async () => {
@@ -40,7 +48,9 @@ test('a relative configuration file is found from a folder below the project', a
   writeFileSync(join(root, 'below', 'own.json'), JSON.stringify({ api: { backend: 'scripted' } }));
 
   const started = await shell('cd below && $AGENT server start --config own.json');
-  const named = await shell('$AGENT server stop && cd below && AGENT_SERVER_CONFIG=own.json $AGENT server start');
+  const named = await shell(
+    '$AGENT server stop && cd below && AGENT_SERVER_CONFIG=own.json $AGENT server start',
+  );
 
   expect([started.code, named.code]).toEqual([0, 0]);
 });
@@ -53,5 +63,8 @@ test('a note says that a key set after the start needs a restart of the server',
   const withKey = await agentWith({ OPENAI_API_KEY: 'sk-test' }, 'engineer', id);
 
   expect(without).toMatchObject({ code: 7, err: expect.not.stringContaining('agent server stop') });
-  expect(withKey).toMatchObject({ code: 7, err: expect.stringContaining('end it with: agent server stop') });
+  expect(withKey).toMatchObject({
+    code: 7,
+    err: expect.stringContaining('end it with: agent server stop'),
+  });
 });

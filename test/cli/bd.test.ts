@@ -26,7 +26,9 @@ test('init sets the project up in bd, imports the tasks, and lists what bd wrote
   const { out: list } = await agent('list');
 
   expect(code).toBe(0);
-  expect(commands()).toContain('init --prefix=bd --quiet --skip-hooks --from-jsonl --skip-agents --non-interactive');
+  expect(commands()).toContain(
+    'init --prefix=bd --quiet --skip-hooks --from-jsonl --skip-agents --non-interactive',
+  );
   expect(out).toMatch(
     /bd keeps the tasks of this project now \(bd 1\.3\.0\)\ntasks: 1\nwrote AGENTS\.md\nwrote \.beads\//,
   );
@@ -57,7 +59,10 @@ test('init leaves the tracker of a running server alone', async () => {
 
   const { code, err } = await agent('init');
 
-  expect([code, err]).toEqual([2, expect.stringContaining("stop it first with 'agent server stop'")]);
+  expect([code, err]).toEqual([
+    2,
+    expect.stringContaining("stop it first with 'agent server stop'"),
+  ]);
 });
 
 test('only init sets bd up or imports into it', async () => {
@@ -91,8 +96,13 @@ test('without a server a list takes two calls of bd, and bd creates, shows, clos
   const free = await agent('list', '--status', 'queued');
 
   expect(listed).toEqual(['list --all --limit=0', 'ready --limit=0']);
-  expect(JSON.parse(out)).toMatchObject([{ task_id: first, priority: 1, labels: ['x'], ready: true }]);
-  expect([refused.code, refused.err]).toEqual([4, expect.stringContaining(`unmet dependencies [${first}]`)]);
+  expect(JSON.parse(out)).toMatchObject([
+    { task_id: first, priority: 1, labels: ['x'], ready: true },
+  ]);
+  expect([refused.code, refused.err]).toEqual([
+    4,
+    expect.stringContaining(`unmet dependencies [${first}]`),
+  ]);
   expect(free.out).toContain(second);
   expect(JSON.parse(await bdIn(bd, root, 'show', '--json', '--', first))).toMatchObject([
     { status: 'closed', close_reason: '--force' },
@@ -104,7 +114,9 @@ test('a run claims and closes its task in bd, and doctor and health name bd', as
   await agent('init');
 
   const { code, out } = await agent('engineer', 'do a thing');
-  const health = (await (await fetch(`${serverFile().url}/health`)).json()) as { checks: { tracker: unknown } };
+  const health = (await (await fetch(`${serverFile().url}/health`)).json()) as {
+    checks: { tracker: unknown };
+  };
   const doctor = await agent('doctor');
 
   expect([code, out]).toEqual([0, expect.stringContaining('complete')]);
@@ -128,7 +140,9 @@ test('a project of bd without bd is a warning and a refusal, never an empty list
   const create = await agentWith(without, 'create', 'two', '--json');
 
   expect([list.code, list.out]).toEqual([6, '']);
-  expect(list.err).toMatch(/this project keeps its tasks in it[\s\S]*install bd, or set tracker\.bd_path/);
+  expect(list.err).toMatch(
+    /this project keeps its tasks in it[\s\S]*install bd, or set tracker\.bd_path/,
+  );
   expect(create.code).toBe(6);
   expect(JSON.parse(create.out).error.code).toBe('tracker_unavailable');
   expect((await agentWith(without, 'doctor')).out).toMatch(
@@ -138,7 +152,10 @@ test('a project of bd without bd is a warning and a refusal, never an empty list
 
 test('tracker.mode bd asks for init first, and tracker.bd_path names another program', async () => {
   const bd = makeBd('A-direct');
-  const project = openProject({ api: { backend: 'scripted' }, tracker: { mode: 'bd', bd_path: bd.path } });
+  const project = openProject({
+    api: { backend: 'scripted' },
+    tracker: { mode: 'bd', bd_path: bd.path },
+  });
   mkdirSync(join(project.root, '.beads'), { mode: 0o700 });
 
   const before = await project.agent('list');
@@ -150,7 +167,10 @@ test('tracker.mode bd asks for init first, and tracker.bd_path names another pro
   await project.agent('init');
   const after = await project.agent('create', 'one', '--json');
 
-  expect([before.code, before.err]).toEqual([6, expect.stringContaining("run 'agent init' in the project")]);
+  expect([before.code, before.err]).toEqual([
+    6,
+    expect.stringContaining("run 'agent init' in the project"),
+  ]);
   expect([ours.code, ours.err]).toEqual([
     6,
     expect.stringContaining('the 1 tasks of this project are in .beads/issues.jsonl'),
@@ -161,7 +181,10 @@ test('tracker.mode bd asks for init first, and tracker.bd_path names another pro
 
 test('a configured name claims in bd', async () => {
   const bd = makeBd('A-direct');
-  const project = openProject({ api: { backend: 'scripted' }, tracker: { bd_path: bd.path, actor: 'laptop-1' } });
+  const project = openProject({
+    api: { backend: 'scripted' },
+    tracker: { bd_path: bd.path, actor: 'laptop-1' },
+  });
   await project.agent('init');
 
   await project.agent('engineer', 'do a thing');
@@ -175,7 +198,10 @@ test('a tracker.bd_path that is not absolute is refused by name', async () => {
 
   const { code, err } = await project.agent('list');
 
-  expect([code, err]).toEqual([78, expect.stringContaining('tracker.bd_path: must be an absolute path')]);
+  expect([code, err]).toEqual([
+    78,
+    expect.stringContaining('tracker.bd_path: must be an absolute path'),
+  ]);
 });
 
 test('tasks move from our file to bd and back without loss', async () => {
@@ -197,17 +223,22 @@ test('tasks move from our file to bd and back without loss', async () => {
   // The way back of docs/guides/trackers.md: bd's export replaces the file, bd's own files are
   // moved away.
   writeFileSync(file, await bdIn(bd, root, 'export'));
-  for (const name of ['beads.db', 'config.yaml', 'metadata.json']) rmSync(join(root, '.beads', name));
+  for (const name of ['beads.db', 'config.yaml', 'metadata.json'])
+    rmSync(join(root, '.beads', name));
   const back = JSON.parse((await agentWith({ PATH: process.env['PATH'] }, 'list', '--json')).out);
 
   expect(ours).toEqual(expect.arrayContaining(kept));
   expect(adopted.out).toContain('tasks: 3');
-  expect(back.map(({ task_id, status }: { task_id: string; status: string }) => [task_id, status])).toEqual(
+  expect(
+    back.map(({ task_id, status }: { task_id: string; status: string }) => [task_id, status]),
+  ).toEqual(
     expect.arrayContaining([
       ['bd-a1b2', 'complete'],
       ['bd-c3d4', 'complete'],
     ]),
   );
   expect(back).toHaveLength(3);
-  expect(back.find(({ task_id }: { task_id: string }) => task_id === 'bd-c3d4').dependencies).toEqual(['bd-a1b2']);
+  expect(
+    back.find(({ task_id }: { task_id: string }) => task_id === 'bd-c3d4').dependencies,
+  ).toEqual(['bd-a1b2']);
 });

@@ -21,7 +21,8 @@ test('a cancel during the preparation of a large worktree leaves no worktree and
   gitIn(project.root, 'config', 'user.email', 'amy@localhost');
   commitIn(project.root, 'a.txt', 'one\n');
   mkdirSync(join(project.root, 'large'));
-  for (let number = 0; number < manyFiles; number += 1) writeFileSync(join(project.root, 'large', String(number)), '');
+  for (let number = 0; number < manyFiles; number += 1)
+    writeFileSync(join(project.root, 'large', String(number)), '');
   const started = await project.agent('engineer', 'do it', '--async');
   const [id = ''] = /bd-\w+/.exec(started.out + started.err) ?? [];
   const worktrees = join(project.stateDir, 'worktrees');

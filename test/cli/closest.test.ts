@@ -2,7 +2,19 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { closest, editDistance } from '../../src/cli/output/closest.ts';
 
-const commands = ['create', 'engineer', 'tester', 'show', 'list', 'close', 'cancel', 'wait', 'dep', 'doctor', 'server'];
+const commands = [
+  'create',
+  'engineer',
+  'tester',
+  'show',
+  'list',
+  'close',
+  'cancel',
+  'wait',
+  'dep',
+  'doctor',
+  'server',
+];
 
 test.each([
   ['lst', 'list'],

@@ -17,5 +17,7 @@ test('a person may take any time by default, and a default answer needs a time l
   expect(() => load({ agent: answered })).toThrow(
     'agent.default_answer: has no effect while agent.answer_timeout_seconds is 0',
   );
-  expect(load({ agent: { ...answered, answer_timeout_seconds: 60 } }).agent).toMatchObject(answered);
+  expect(load({ agent: { ...answered, answer_timeout_seconds: 60 } }).agent).toMatchObject(
+    answered,
+  );
 });

@@ -28,13 +28,21 @@ test.each<[string, object, string]>([
     'roles.tester.tools: must include finish',
   ],
   ['a role that does not exist', { roles: { janitor: {} } }, 'roles.janitor: is not known here'],
-  ['no turns', { agent: { max_turns: 0 } }, 'agent.max_turns: expected a whole number from 1 to 1000, got 0'],
+  [
+    'no turns',
+    { agent: { max_turns: 0 } },
+    'agent.max_turns: expected a whole number from 1 to 1000, got 0',
+  ],
   [
     'a limit of cost below nothing',
     { agent: { max_cost_usd: -1 } },
     'agent.max_cost_usd: expected a number above 0 and at most 1000000, got -1',
   ],
-  ['a key that travels unencrypted', { api: { base_url: 'http://models.example' } }, 'api.base_url: must be https'],
+  [
+    'a key that travels unencrypted',
+    { api: { base_url: 'http://models.example' } },
+    'api.base_url: must be https',
+  ],
   ['an address that is none', { api: { proxy: { base_url: 'models' } } }, 'api.proxy.base_url: '],
   [
     'a protocol that nobody speaks',
@@ -54,19 +62,58 @@ test.each<[string, object, string]>([
 });
 
 test.each<[string, object, NodeJS.ProcessEnv, object, string]>([
-  ['in the file, under a flag', { server: { port: '8080' } }, {}, { port: 1 }, 'config.json: server.port: '],
-  ['out of range in the file', { server: { port: 70_000 } }, {}, { port: 1 }, 'config.json: server.port: '],
-  ['under a variable', { logging: { level: 'loud' } }, { LOG_LEVEL: 'info' }, {}, 'config.json: logging.level: '],
+  [
+    'in the file, under a flag',
+    { server: { port: '8080' } },
+    {},
+    { port: 1 },
+    'config.json: server.port: ',
+  ],
+  [
+    'out of range in the file',
+    { server: { port: 70_000 } },
+    {},
+    { port: 1 },
+    'config.json: server.port: ',
+  ],
+  [
+    'under a variable',
+    { logging: { level: 'loud' } },
+    { LOG_LEVEL: 'info' },
+    {},
+    'config.json: logging.level: ',
+  ],
   ['of a whole section', { server: 5 }, {}, { port: 1 }, 'config.json: server: '],
-  ['in a variable, under a flag', {}, { SERVER_PORT: 'many' }, { port: 1 }, 'SERVER_PORT: server.port: '],
+  [
+    'in a variable, under a flag',
+    {},
+    { SERVER_PORT: 'many' },
+    { port: 1 },
+    'SERVER_PORT: server.port: ',
+  ],
 ])('a wrong value %s is refused although it would not count', (_, config, env, flags, message) => {
   expect(() => load(config, env, flags)).toThrow(message);
 });
 
 test.each<[string, object, NodeJS.ProcessEnv, string]>([
-  ['the file', { api: { base_url: 'notaurl' } }, {}, 'config.json: api.base_url: expected an address like http'],
-  ['a variable', {}, { OPENAI_BASE_URL: 'foo' }, 'OPENAI_BASE_URL: api.base_url: expected an address like http'],
-  ['a variable with half an address', {}, { OPENAI_BASE_URL: 'http:' }, 'OPENAI_BASE_URL: api.base_url: expected'],
+  [
+    'the file',
+    { api: { base_url: 'notaurl' } },
+    {},
+    'config.json: api.base_url: expected an address like http',
+  ],
+  [
+    'a variable',
+    {},
+    { OPENAI_BASE_URL: 'foo' },
+    'OPENAI_BASE_URL: api.base_url: expected an address like http',
+  ],
+  [
+    'a variable with half an address',
+    {},
+    { OPENAI_BASE_URL: 'http:' },
+    'OPENAI_BASE_URL: api.base_url: expected',
+  ],
   [
     'the file, of a proxy',
     { api: { proxy: { base_url: 'notaurl' } } },
@@ -80,13 +127,22 @@ test.each<[string, object, NodeJS.ProcessEnv, string]>([
 test('values that belong together may come from file and variable', () => {
   const proxy = { base_url: 'https://proxy.example' };
 
-  expect(load({ api: { proxy } }, { API_MODE: 'proxy' }).config.api).toMatchObject({ mode: 'proxy', proxy });
+  expect(load({ api: { proxy } }, { API_MODE: 'proxy' }).config.api).toMatchObject({
+    mode: 'proxy',
+    proxy,
+  });
   expect(load({ api: { mode: 'proxy' } }, { API_MODE: 'direct' }).config.api.mode).toBe('direct');
-  expect(() => load({}, { API_MODE: 'proxy' })).toThrow('api.proxy.base_url: is needed when api.mode is proxy');
+  expect(() => load({}, { API_MODE: 'proxy' })).toThrow(
+    'api.proxy.base_url: is needed when api.mode is proxy',
+  );
 });
 
 test.each<[string, object, string]>([
-  ['a prompt that is not there', { roles: { tester: { prompt_file: 'none.md' } } }, 'roles.tester.prompt_file: '],
+  [
+    'a prompt that is not there',
+    { roles: { tester: { prompt_file: 'none.md' } } },
+    'roles.tester.prompt_file: ',
+  ],
   [
     'a limit of cost without a price',
     { agent: { max_cost_usd: 1 } },
@@ -102,16 +158,27 @@ test('doctor finds what would prevent the server from starting', async () => {
   const [doctor, server] = [await project.agent('doctor'), await project.server('--server')];
 
   for (const ended of [doctor, server])
-    expect(ended).toMatchObject({ code: 78, err: expect.stringContaining('roles.tester.prompt_file: ') });
+    expect(ended).toMatchObject({
+      code: 78,
+      err: expect.stringContaining('roles.tester.prompt_file: '),
+    });
 });
 
 test('the file overrides the defaults, the environment the file, flags the environment', () => {
-  const file = { server: { port: 1, host: '::1', max_concurrent_agents: 7 }, logging: { level: 'warn' } };
+  const file = {
+    server: { port: 1, host: '::1', max_concurrent_agents: 7 },
+    logging: { level: 'warn' },
+  };
   const env = { SERVER_PORT: '2', LOG_LEVEL: 'error', API_MODE: 'direct' };
 
   const { config } = load(file, env, { port: 3 });
 
-  expect(config.server).toMatchObject({ port: 3, host: '::1', max_concurrent_agents: 7, queue_limit: 10_000 });
+  expect(config.server).toMatchObject({
+    port: 3,
+    host: '::1',
+    max_concurrent_agents: 7,
+    queue_limit: 10_000,
+  });
   expect(config.logging).toEqual({ level: 'error', format: 'json' });
 });
 
@@ -129,7 +196,8 @@ test.each([
 });
 
 test('a variable sets the same cap as the flag, and the pool of this machine stays', () => {
-  const cap = (server: object): number => settingsFrom(load({ server }, { MAX_CONCURRENT_AGENTS: '5' }), '/').cap;
+  const cap = (server: object): number =>
+    settingsFrom(load({ server }, { MAX_CONCURRENT_AGENTS: '5' }), '/').cap;
 
   expect([cap({}), cap({ worker_pool_size: 1 })]).toEqual([5, 1]);
 });
@@ -141,7 +209,9 @@ test('a pool that is not set equals the cap', () => {
 });
 
 test('max_concurrent_agents in a copy of the shipped file sets the number of agents', () => {
-  const shipped = JSON.parse(readFileSync(new URL('../../configs/agent-server.json', import.meta.url), 'utf8'));
+  const shipped = JSON.parse(
+    readFileSync(new URL('../../configs/agent-server.json', import.meta.url), 'utf8'),
+  );
 
   const edited = load({ ...shipped, server: { ...shipped.server, max_concurrent_agents: 6 } });
 
@@ -176,7 +246,12 @@ test('a role has its own tools, model, limits, prompt and concurrency; the other
     prompt: 'You test.',
     concurrency: 1,
   });
-  expect(roles.engineer).toMatchObject({ model: null, timeoutMs: 60_000, approvals: ['bash'], concurrency: null });
+  expect(roles.engineer).toMatchObject({
+    model: null,
+    timeoutMs: 60_000,
+    approvals: ['bash'],
+    concurrency: null,
+  });
   expect(roles.engineer.tools).toContain('bash');
 });
 
@@ -204,10 +279,15 @@ test.each([
     const ended = await project.agentWith({ OPENAI_API_KEY: 'key-of-the-proxy' }, 'tester', id);
 
     expect(ended).toMatchObject({ code: 0, out: expect.stringContaining('over the proxy') });
-    expect(proxy.requests.map((request) => [request.path, request.body['model']])).toEqual([[path, 'role-model']]);
+    expect(proxy.requests.map((request) => [request.path, request.body['model']])).toEqual([
+      [path, 'role-model'],
+    ]);
     expect(proxy.requests[0]?.headers.authorization).toBe('Bearer key-of-the-proxy');
     const { usage } = JSON.parse((await project.agent('show', id, '--json')).out);
-    expect(usage.cost_usd).toBeCloseTo((usage.input_tokens * 1_000 + usage.output_tokens * 2_000) / 1e6, 6);
+    expect(usage.cost_usd).toBeCloseTo(
+      (usage.input_tokens * 1_000 + usage.output_tokens * 2_000) / 1e6,
+      6,
+    );
   },
 );
 
@@ -223,11 +303,22 @@ test.skipIf(withoutOpenssl !== '')(
     const [one, two] = [await project.agent('create', 'one'), await project.agent('create', 'two')];
     const key = { OPENAI_API_KEY: 'key-of-the-proxy' };
 
-    const untrusted = await project.agentWith({ ...key, NODE_EXTRA_CA_CERTS: '' }, 'engineer', one.out.trim());
+    const untrusted = await project.agentWith(
+      { ...key, NODE_EXTRA_CA_CERTS: '' },
+      'engineer',
+      one.out.trim(),
+    );
     await project.stopServer();
-    const trusted = await project.agentWith({ ...key, NODE_EXTRA_CA_CERTS: path }, 'engineer', two.out.trim());
+    const trusted = await project.agentWith(
+      { ...key, NODE_EXTRA_CA_CERTS: path },
+      'engineer',
+      two.out.trim(),
+    );
 
-    expect(untrusted).toMatchObject({ code: 1, out: expect.stringContaining('NODE_EXTRA_CA_CERTS') });
+    expect(untrusted).toMatchObject({
+      code: 1,
+      out: expect.stringContaining('NODE_EXTRA_CA_CERTS'),
+    });
     expect(trusted).toMatchObject({ code: 0, out: expect.stringContaining('over the proxy') });
     expect(proxy.requests).toHaveLength(1);
   },
@@ -238,13 +329,19 @@ const until = async (holds: () => boolean | Promise<boolean>): Promise<void> => 
 };
 
 test('SIGHUP applies a new configuration while agents run, and rejects a bad file', async () => {
-  const project = openProject({ server: { port: 0, max_concurrent_agents: 1 }, api: { backend: 'scripted' } });
+  const project = openProject({
+    server: { port: 0, max_concurrent_agents: 1 },
+    api: { backend: 'scripted' },
+  });
   await project.agent('server', 'start');
   const { pid, url } = project.serverFile();
   const token = readFileSync(join(project.stateDir, 'token'), 'utf8').trim();
   const cap = async (): Promise<number> => {
-    const response = await fetch(`${url}/a2a/discovery`, { headers: { authorization: `Bearer ${token}` } });
-    return ((await response.json()) as { capabilities: { max_concurrent: number } }).capabilities.max_concurrent;
+    const response = await fetch(`${url}/a2a/discovery`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    return ((await response.json()) as { capabilities: { max_concurrent: number } }).capabilities
+      .max_concurrent;
   };
   const log = (): string => readFileSync(join(project.stateDir, 'server.log'), 'utf8');
   expect(await cap()).toBe(1);
@@ -272,9 +369,17 @@ test('SIGHUP applies a new configuration while agents run, and rejects a bad fil
 
 test('the project’s files change neither the model nor its address', async () => {
   const project = openProject({});
-  const planted = { api: { base_url: 'http://127.0.0.1:9', backend: 'scripted' }, server: { auth: 'none' } };
+  const planted = {
+    api: { base_url: 'http://127.0.0.1:9', backend: 'scripted' },
+    server: { auth: 'none' },
+  };
   mkdirSync(join(project.root, 'configs'));
-  for (const name of ['agent-server.json', 'configs/agent-server.json', '.env', '.agent-server.json'])
+  for (const name of [
+    'agent-server.json',
+    'configs/agent-server.json',
+    '.env',
+    '.agent-server.json',
+  ])
     writeFileSync(join(project.root, name), JSON.stringify(planted));
 
   const { config } = JSON.parse((await project.agent('doctor', '--json')).out);

@@ -43,7 +43,11 @@ test('invalid run options create no task', async () => {
 
   const ended = await agent('create', 'Do it', '--role', 'engineer', '--run', '--max-turns', '0');
 
-  expect(ended).toMatchObject({ code: 2, out: '', err: expect.stringContaining('options.max_turns: ') });
+  expect(ended).toMatchObject({
+    code: 2,
+    out: '',
+    err: expect.stringContaining('options.max_turns: '),
+  });
   expect((await agent('list', '--json')).out).toBe('[]\n');
 });
 

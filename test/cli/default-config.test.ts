@@ -55,7 +55,10 @@ test('a port that was changed in the default file is a choice: no other replaces
 
   const { exitCode, stderr } = await run('agent', 'server', 'start');
 
-  expect([exitCode, stderr]).toEqual([6, expect.stringContaining(`port ${port} is already in use`)]);
+  expect([exitCode, stderr]).toEqual([
+    6,
+    expect.stringContaining(`port ${port} is already in use`),
+  ]);
 });
 
 test('without a default file the built-in defaults apply', async () => {
@@ -75,5 +78,8 @@ test('an invalid default file is refused with 78, naming file and key', async ()
   const [agent, server] = [await run('agent', 'doctor'), await run('agent-server', '--server')];
 
   for (const { exitCode, stderr } of [agent, server])
-    expect([exitCode, stderr]).toEqual([78, expect.stringContaining(`${defaultFile}: server.port: `)]);
+    expect([exitCode, stderr]).toEqual([
+      78,
+      expect.stringContaining(`${defaultFile}: server.port: `),
+    ]);
 });

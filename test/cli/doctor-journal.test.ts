@@ -14,14 +14,21 @@ test('doctor --journal names the entry that somebody changed, while a server run
   const sound = await agent('doctor', '--journal');
 
   const db = new Database(join(stateDir, 'journal.db'));
-  const [whole] = db.prepare("select seq from journal where data like '%Do it%'").all() as { seq: number }[];
-  db.prepare("update journal set data = replace(data, 'Do it', 'Do that') where seq = ?").run(whole?.seq);
+  const [whole] = db.prepare("select seq from journal where data like '%Do it%'").all() as {
+    seq: number;
+  }[];
+  db.prepare("update journal set data = replace(data, 'Do it', 'Do that') where seq = ?").run(
+    whole?.seq,
+  );
   db.close();
   const changed = await agent('doctor', '--journal');
   const asJson = await agent('doctor', '--journal', '--json');
 
   expect(none).toMatchObject({ code: 0, out: '0 entries of 0 tasks: as they were written\n' });
-  expect([live.code, JSON.parse(live.out)]).toMatchObject([0, { tasks: 1, without_hash: 0, faults: [] }]);
+  expect([live.code, JSON.parse(live.out)]).toMatchObject([
+    0,
+    { tasks: 1, without_hash: 0, faults: [] },
+  ]);
   expect(sound.out).toMatch(/^\d+ entries of 1 task: as they were written\n$/);
   expect(changed.code).toBe(1);
   expect(changed.out).toMatch(
@@ -35,7 +42,8 @@ test('doctor --journal names the entry that somebody changed, while a server run
 test('doctor --journal refuses a file that is no journal', async () => {
   const { agent, stateDir } = openProject();
   await agent('create', 'Do it');
-  for (const suffix of ['', '-wal', '-shm']) writeFileSync(join(stateDir, `journal.db${suffix}`), 'no database');
+  for (const suffix of ['', '-wal', '-shm'])
+    writeFileSync(join(stateDir, `journal.db${suffix}`), 'no database');
 
   expect(await agent('doctor', '--journal')).toMatchObject({
     code: 6,

@@ -9,7 +9,10 @@ import { type Answer, type SeenRequest, startModelServer } from '../support/mode
 
 const key = 'sk-canary-0123456789abcdef';
 const model = 'qwen3-coder';
-const note: Answer = { kind: 'answer', calls: [{ id: 'c', name: 'note', arguments: '{"text":"ready"}' }] };
+const note: Answer = {
+  kind: 'answer',
+  calls: [{ id: 'c', name: 'note', arguments: '{"text":"ready"}' }],
+};
 const json = (status: number, body: object): Answer => ({ kind: 'status', status, body });
 const serves = (entry: object): Answer =>
   json(200, { object: 'list', data: [{ id: model, object: 'model', ...entry }] });
@@ -39,7 +42,9 @@ const answered = (answer: Answer | Asked | undefined, { body }: SeenRequest): An
 
 const doctor = async (paths: Paths, api: object = {}, ...flags: readonly string[]) => {
   const provider = await startModelServer((request: SeenRequest) => answerOf(paths, request));
-  const project = openProject({ api: { base_url: provider.baseURL, provider_model: model, ...api } });
+  const project = openProject({
+    api: { base_url: provider.baseURL, provider_model: model, ...api },
+  });
   const ended = await project.agentWith({ OPENAI_API_KEY: key }, 'doctor', '--model', ...flags);
   expect(ended.out + ended.err).not.toContain('sk-canary');
   return { ...ended, requests: provider.requests };
@@ -53,13 +58,21 @@ test('a good server: both protocols are tried, and doctor reports the one in use
   });
 
   expect(out).toMatch(/^qwen3-coder at http:\/\/127\.0\.0\.1/);
-  expect(out).toMatch(/ok +chat +reachable, authorised, knows the model, streams, calls tools, reports usage/);
+  expect(out).toMatch(
+    /ok +chat +reachable, authorised, knows the model, streams, calls tools, reports usage/,
+  );
   expect(out).toMatch(/ok +responses/);
   expect(out).toMatch(/ok +protocol +chat, by api\.protocol auto/);
-  expect(out).toMatch(/note +window +the server says 32768 tokens \(assumed: nothing\); set api\.context_window/);
+  expect(out).toMatch(
+    /note +window +the server says 32768 tokens \(assumed: nothing\); set api\.context_window/,
+  );
   expect(code).toBe(0);
   const asked = requests.find(({ path }) => path.endsWith('/chat/completions'));
-  expect(asked?.body).toMatchObject({ model, stream: true, tools: [{ function: { name: 'note' } }] });
+  expect(asked?.body).toMatchObject({
+    model,
+    stream: true,
+    tools: [{ function: { name: 'note' } }],
+  });
   expect(requests).toHaveLength(4);
 });
 
@@ -88,30 +101,45 @@ test('as JSON for programs', async () => {
       },
       { protocol: 'responses' },
     ],
-    checks: expect.arrayContaining([{ check: 'window', status: 'ok', detail: '8000 tokens, by api.context_window' }]),
+    checks: expect.arrayContaining([
+      { check: 'window', status: 'ok', detail: '8000 tokens, by api.context_window' },
+    ]),
   });
   expect(code).toBe(0);
 });
 
 test('a wrong key is reported once, and no other protocol is tried', async () => {
   const refused = json(401, { error: { message: `Incorrect API key provided: ${key}` } });
-  const { code, out, requests } = await doctor({ models: refused, chat: refused, responses: refused });
+  const { code, out, requests } = await doctor({
+    models: refused,
+    chat: refused,
+    responses: refused,
+  });
 
-  expect(out).toMatch(/problem +chat +reachable, but not authorised: the provider refused the key \(HTTP 401\)/);
+  expect(out).toMatch(
+    /problem +chat +reachable, but not authorised: the provider refused the key \(HTTP 401\)/,
+  );
   expect(out).toMatch(/problem +protocol +none works/);
   expect(code).toBe(1);
   expect(requests.filter(({ path }) => !path.endsWith('/models'))).toHaveLength(1);
 });
 
 test.each<[string, Answer | undefined, Answer]>([
-  ['by its code', undefined, json(404, { error: { message: 'no such model', code: 'model_not_found' } })],
+  [
+    'by its code',
+    undefined,
+    json(404, { error: { message: 'no such model', code: 'model_not_found' } }),
+  ],
   [
     'by the list',
     json(200, { data: [{ id: 'llama3' }, { id: 'phi4' }] }),
     json(404, { error: { message: 'not found' } }),
   ],
 ])('a model that the server does not know is said, %s', async (_, models, refused) => {
-  const { code, out } = await doctor({ ...(models === undefined ? {} : { models }), chat: refused });
+  const { code, out } = await doctor({
+    ...(models === undefined ? {} : { models }),
+    chat: refused,
+  });
 
   expect(out).toMatch(/problem +chat +reachable and authorised, but there is no model qwen3-coder/);
   if (models !== undefined) expect(out).toContain('it serves llama3, phi4');
@@ -137,14 +165,17 @@ test.each<[string, string, Answer, RegExp]>([
     { kind: 'answer', calls: [{ id: 'c', name: 'note', arguments: '{"text' }] },
     /calls no tools; use a model that can call tools/,
   ],
-])('a model that %s cannot be worked with, and the hint fits its server', async (_, owned_by, chat, words) => {
-  const { code, out } = await doctor({ models: serves({ owned_by }), chat });
+])(
+  'a model that %s cannot be worked with, and the hint fits its server',
+  async (_, owned_by, chat, words) => {
+    const { code, out } = await doctor({ models: serves({ owned_by }), chat });
 
-  expect(out).toMatch(new RegExp(`problem +chat +.*${words.source}`));
-  expect(out).toMatch(/note +responses +the server does not speak it/);
-  expect(out).toMatch(/problem +protocol +none works: agents cannot use this model/);
-  expect(code).toBe(1);
-});
+    expect(out).toMatch(new RegExp(`problem +chat +.*${words.source}`));
+    expect(out).toMatch(/note +responses +the server does not speak it/);
+    expect(out).toMatch(/problem +protocol +none works: agents cannot use this model/);
+    expect(code).toBe(1);
+  },
+);
 
 test("without usage the model works, with a note about estimates and Ollama's silent cut", async () => {
   const { code, out } = await doctor({
@@ -152,7 +183,9 @@ test("without usage the model works, with a note about estimates and Ollama's si
     chat: { ...note, usage: null } as Answer,
   });
 
-  expect(out).toMatch(/note +chat +reachable.*calls tools, reports no usage, so tokens and cost are estimates/);
+  expect(out).toMatch(
+    /note +chat +reachable.*calls tools, reports no usage, so tokens and cost are estimates/,
+  );
   expect(out).toMatch(/note +window +unknown.*Ollama silently cuts longer conversations/);
   expect(code).toBe(0);
 });
@@ -170,10 +203,17 @@ test('a server with chat alone is fine by default, and a problem when responses 
 });
 
 test('a configured protocol that works is the only one tried', async () => {
-  const { code, requests } = await doctor({ models: serves({}), chat: note, responses: note }, { protocol: 'chat' });
+  const { code, requests } = await doctor(
+    { models: serves({}), chat: note, responses: note },
+    { protocol: 'chat' },
+  );
 
   expect(code).toBe(0);
-  expect(requests.map(({ path }) => path)).toEqual(['/v1/models', '/v1/chat/completions', '/v1/chat/completions']);
+  expect(requests.map(({ path }) => path)).toEqual([
+    '/v1/models',
+    '/v1/chat/completions',
+    '/v1/chat/completions',
+  ]);
 });
 
 test("a configured window larger than the server's is a problem", async () => {
@@ -188,7 +228,9 @@ test("a configured window larger than the server's is a problem", async () => {
 });
 
 test('an answer that does not stream, and an unreachable server, are reported as such', async () => {
-  const project = openProject({ api: { base_url: 'http://127.0.0.1:9/v1', provider_model: model } });
+  const project = openProject({
+    api: { base_url: 'http://127.0.0.1:9/v1', provider_model: model },
+  });
 
   const [page, away] = [
     await doctor({ chat: { kind: 'html' } }),
@@ -206,12 +248,20 @@ test('without a model to test, doctor says why', async () => {
     await openProject().agentWith({ OPENAI_API_KEY: key }, 'doctor', '--model'),
   ];
 
-  expect([noKey.code, JSON.parse(noKey.out)]).toEqual([1, { problem: 'OPENAI_API_KEY is not set', probes: [] }]);
-  expect([scripted.code, scripted.err]).toEqual([1, expect.stringContaining('api.backend is scripted')]);
+  expect([noKey.code, JSON.parse(noKey.out)]).toEqual([
+    1,
+    { problem: 'OPENAI_API_KEY is not set', probes: [] },
+  ]);
+  expect([scripted.code, scripted.err]).toEqual([
+    1,
+    expect.stringContaining('api.backend is scripted'),
+  ]);
 });
 
-const misunderstood = (what: string): Answer => json(400, { error: { message: `unsupported: ${what}` } });
-const messagesIn = (body: Readonly<Record<string, unknown>>) => body['messages'] as readonly Record<string, unknown>[];
+const misunderstood = (what: string): Answer =>
+  json(400, { error: { message: `unsupported: ${what}` } });
+const messagesIn = (body: Readonly<Record<string, unknown>>) =>
+  body['messages'] as readonly Record<string, unknown>[];
 
 test.each<[string, Asked, RegExp]>([
   [
@@ -226,7 +276,10 @@ test.each<[string, Asked, RegExp]>([
   ],
   [
     'that wants the names of tools',
-    (body) => (messagesIn(body).some(({ role, name }) => role === 'tool' && !name) ? misunderstood('tool') : note),
+    (body) =>
+      messagesIn(body).some(({ role, name }) => role === 'tool' && !name)
+        ? misunderstood('tool')
+        : note,
     /problem +compat +set api\.compat\.tool_result_name to true$/m,
   ],
   [
@@ -234,13 +287,18 @@ test.each<[string, Asked, RegExp]>([
     (body) => {
       const [before, last] = messagesIn(body).slice(-2);
       if ('stream_options' in body) return misunderstood('stream_options');
-      return before?.['role'] === 'tool' && last?.['role'] === 'user' ? misunderstood('order') : note;
+      return before?.['role'] === 'tool' && last?.['role'] === 'user'
+        ? misunderstood('order')
+        : note;
     },
     /problem +compat +set api\.compat\.stream_options to false, api\.compat\.reply_after_tools to true$/m,
   ],
   [
     'whose model prints its calls',
-    () => ({ kind: 'answer', text: '<tool_call>{"name":"note","arguments":{"text":"ready"}}</tool_call>' }),
+    () => ({
+      kind: 'answer',
+      text: '<tool_call>{"name":"note","arguments":{"text":"ready"}}</tool_call>',
+    }),
     /problem +compat +set api\.compat\.text_tool_calls to true$/m,
   ],
 ])('of a server %s it says what to set', async (_, chat, words) => {
@@ -254,7 +312,11 @@ test.each<[string, Asked, RegExp]>([
 test('with the suggested settings, doctor finds no problem', async () => {
   const chat: Asked = (body) => ('stream_options' in body ? misunderstood('stream_options') : note);
 
-  const { code, out } = await doctor({ models: serves({}), chat }, { compat: { stream_options: false } }, '--json');
+  const { code, out } = await doctor(
+    { models: serves({}), chat },
+    { compat: { stream_options: false } },
+    '--json',
+  );
 
   expect(code).toBe(0);
   expect(JSON.parse(out).probes[0].needs).toEqual({});

@@ -46,10 +46,18 @@ const shared = (): Project => {
 const http = async (project: Project, path: string, init: RequestInit = {}, token?: string) => {
   const { url } = project.serverFile();
   const own = readFileSync(join(project.stateDir, 'token'), 'utf8').trim();
-  const headers = { authorization: `Bearer ${token ?? own}`, 'content-type': 'application/json', ...init.headers };
+  const headers = {
+    authorization: `Bearer ${token ?? own}`,
+    'content-type': 'application/json',
+    ...init.headers,
+  };
   const response = await fetch(`${url}${path}`, { ...init, headers });
   const text = await response.text();
-  return { status: response.status, headers: response.headers, body: text === '' ? null : JSON.parse(text) };
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: text === '' ? null : JSON.parse(text),
+  };
 };
 const call = async (project: Project, method: string, params: object) =>
   (
@@ -69,11 +77,18 @@ interface Provoked {
   readonly words: readonly string[];
 }
 
-const provoked: Readonly<Record<string, readonly [rpc: number, exit: number, provoke: () => Promise<Provoked>]>> = {
+const provoked: Readonly<
+  Record<string, readonly [rpc: number, exit: number, provoke: () => Promise<Provoked>]>
+> = {
   task_not_found: [
     -32001,
     3,
-    async () => ({ project: shared(), method: 'status', params: { task_id: 'bd-none' }, words: ['show', 'bd-none'] }),
+    async () => ({
+      project: shared(),
+      method: 'status',
+      params: { task_id: 'bd-none' },
+      words: ['show', 'bd-none'],
+    }),
   ],
   dependencies_unmet: [
     -32010,
@@ -81,7 +96,12 @@ const provoked: Readonly<Record<string, readonly [rpc: number, exit: number, pro
     async () => {
       const project = shared();
       const id = await created(project, 'second', '--deps', await created(project, 'first'));
-      return { project, method: 'execute', params: { task_id: id, role: 'engineer' }, words: ['engineer', id] };
+      return {
+        project,
+        method: 'execute',
+        params: { task_id: id, role: 'engineer' },
+        words: ['engineer', id],
+      };
     },
   ],
   dependency_cycle: [
@@ -102,7 +122,12 @@ const provoked: Readonly<Record<string, readonly [rpc: number, exit: number, pro
       const project = shared();
       const id = await created(project, 'hangs');
       await project.agent('--async', 'engineer', id);
-      return { project, method: 'execute', params: { task_id: id, role: 'tester' }, words: ['tester', id] };
+      return {
+        project,
+        method: 'execute',
+        params: { task_id: id, role: 'tester' },
+        words: ['tester', id],
+      };
     },
   ],
   event_not_allowed: [
@@ -120,7 +145,12 @@ const provoked: Readonly<Record<string, readonly [rpc: number, exit: number, pro
     async () => {
       const project = shared();
       const id = await created(project, 'one');
-      return { project, method: 'execute', params: { task_id: id, role: 'janitor' }, words: ['janitor', id] };
+      return {
+        project,
+        method: 'execute',
+        params: { task_id: id, role: 'janitor' },
+        words: ['janitor', id],
+      };
     },
   ],
   queue_full: [
@@ -128,9 +158,15 @@ const provoked: Readonly<Record<string, readonly [rpc: number, exit: number, pro
     6,
     async () => {
       const project = open({ server: { port: 0, max_concurrent_agents: 1, queue_limit: 1 } });
-      for (const title of ['hangs', 'waits']) await project.agent('--async', 'engineer', await created(project, title));
+      for (const title of ['hangs', 'waits'])
+        await project.agent('--async', 'engineer', await created(project, title));
       const id = await created(project, 'too many');
-      return { project, method: 'execute', params: { task_id: id, role: 'engineer' }, words: ['engineer', id] };
+      return {
+        project,
+        method: 'execute',
+        params: { task_id: id, role: 'engineer' },
+        words: ['engineer', id],
+      };
     },
   ],
   credential_missing: [
@@ -139,7 +175,12 @@ const provoked: Readonly<Record<string, readonly [rpc: number, exit: number, pro
     async () => {
       const project = openProject({});
       const id = await created(project, 'one');
-      return { project, method: 'execute', params: { task_id: id, role: 'engineer' }, words: ['engineer', id] };
+      return {
+        project,
+        method: 'execute',
+        params: { task_id: id, role: 'engineer' },
+        words: ['engineer', id],
+      };
     },
   ],
   tracker_unavailable: [
@@ -162,8 +203,16 @@ const provoked: Readonly<Record<string, readonly [rpc: number, exit: number, pro
       const id = await created(project, 'one');
       const file = join(project.root, '.beads', 'issues.jsonl');
       const issue = JSON.parse(readFileSync(file, 'utf8'));
-      writeFileSync(file, `${JSON.stringify({ ...issue, status: 'in_progress', assignee: 'somebody' })}\n`);
-      return { project, method: 'execute', params: { task_id: id, role: 'engineer' }, words: ['engineer', id] };
+      writeFileSync(
+        file,
+        `${JSON.stringify({ ...issue, status: 'in_progress', assignee: 'somebody' })}\n`,
+      );
+      return {
+        project,
+        method: 'execute',
+        params: { task_id: id, role: 'engineer' },
+        words: ['engineer', id],
+      };
     },
   ],
   stale_attempt: [
@@ -176,7 +225,12 @@ const provoked: Readonly<Record<string, readonly [rpc: number, exit: number, pro
       for (let task = null; task?.awaiting === undefined; )
         task = JSON.parse((await project.agent('show', id, '--json')).out);
       const params = { task_id: id, attempt: 9, input_id: 'input-1', text: 'blue' };
-      return { project, method: 'respond', params, words: ['respond', id, 'blue', '--attempt', '9'] };
+      return {
+        project,
+        method: 'respond',
+        params,
+        words: ['respond', id, 'blue', '--attempt', '9'],
+      };
     },
   ],
   invalid_params: [
@@ -225,7 +279,11 @@ test('an error before a method has its HTTP status, its name, and no stack', asy
   };
 
   expect(
-    Object.entries(answers).map(([name, { status, body }]) => [name, status, body.error.data?.code ?? body.error.code]),
+    Object.entries(answers).map(([name, { status, body }]) => [
+      name,
+      status,
+      body.error.data?.code ?? body.error.code,
+    ]),
   ).toEqual([
     ['parse_error', 400, 'parse_error'],
     ['invalid_request', 400, 'invalid_request'],
@@ -238,7 +296,9 @@ test('an error before a method has its HTTP status, its name, and no stack', asy
     ['not_found', 404, 'not_found'],
   ]);
   expect(
-    [answers.parse_error, answers.invalid_request, answers.method_not_found].map(({ body }) => body.error.code),
+    [answers.parse_error, answers.invalid_request, answers.method_not_found].map(
+      ({ body }) => body.error.code,
+    ),
   ).toEqual([-32700, -32600, -32601]);
   expect(JSON.stringify(answers)).not.toMatch(/\\n\s+at |node_modules/);
 });
@@ -248,7 +308,10 @@ test('a token that others can read is refused with 8', async () => {
   await project.agent('server', 'start');
   chmodSync(join(project.stateDir, 'token'), 0o644);
 
-  expect(await project.agent('list')).toMatchObject({ code: 8, err: expect.stringContaining('is readable by others') });
+  expect(await project.agent('list')).toMatchObject({
+    code: 8,
+    err: expect.stringContaining('is readable by others'),
+  });
   chmodSync(join(project.stateDir, 'token'), 0o600);
 });
 
@@ -258,23 +321,34 @@ test.each([
   ['loop_detected', 'repeats', []],
   ['model_failed', 'gives up', []],
   ['verify_failed', 'done', ['--verify', 'exit 3']],
-])('an attempt that ends with %s makes the CLI exit with 1, and the task says why', async (code, title, flags) => {
-  const project = shared();
-  const id = await created(project, title);
+])(
+  'an attempt that ends with %s makes the CLI exit with 1, and the task says why',
+  async (code, title, flags) => {
+    const project = shared();
+    const id = await created(project, title);
 
-  const running = project.agent('engineer', id, ...flags);
-  if (title === 'asks') {
-    for (let answered = null; answered !== 0; ) answered = (await project.agent('respond', id, 'blue')).code;
-  }
-  const ended = await running;
+    const running = project.agent('engineer', id, ...flags);
+    if (title === 'asks') {
+      for (let answered = null; answered !== 0; )
+        answered = (await project.agent('respond', id, 'blue')).code;
+    }
+    const ended = await running;
 
-  expect(ended.code).toBe(1);
-  expect((await call(project, 'status', { task_id: id })).result).toMatchObject({ status: 'failed', error: { code } });
-});
+    expect(ended.code).toBe(1);
+    expect((await call(project, 'status', { task_id: id })).result).toMatchObject({
+      status: 'failed',
+      error: { code },
+    });
+  },
+);
 
 test('an answer cut at its token limit makes the CLI exit with 1, and none of its calls runs', async () => {
   const call = { name: 'bash', arguments: '{"command":"touch cut"}' };
-  const { baseURL } = await startModelServer(() => ({ kind: 'answer', calls: [call], finish: 'length' }));
+  const { baseURL } = await startModelServer(() => ({
+    kind: 'answer',
+    calls: [call],
+    finish: 'length',
+  }));
   const project = openProject({ api: { base_url: baseURL } });
   const id = await created(project, 'one');
 
@@ -294,7 +368,11 @@ test('a state folder that cannot be written is named in the error, and nothing i
   const file = join(temporaryFolder(), 'a-file');
   writeFileSync(file, '');
 
-  const ended = await project.agentWith({ AGENT_STATE_DIR: join(file, 'state') }, 'server', 'start');
+  const ended = await project.agentWith(
+    { AGENT_STATE_DIR: join(file, 'state') },
+    'server',
+    'start',
+  );
 
   expect(ended.code).toBe(6);
   expect(ended.err).toContain(`the state folder ${join(file, 'state')} cannot be used (ENOTDIR`);
@@ -305,7 +383,8 @@ test('a state folder that cannot be written is named in the error, and nothing i
 test('a state folder on a read-only file system is said by name', async (context) => {
   const project = open();
   mkdirSync(project.stateDir, { mode: 0o700 });
-  if (!mounted(project.stateDir, 'ro', 'mode=0700')) context.skip('needs the right to mount a small file system');
+  if (!mounted(project.stateDir, 'ro', 'mode=0700'))
+    context.skip('needs the right to mount a small file system');
   onTestFinished(() => void spawnSync('umount', ['-l', project.stateDir]));
 
   const started = await project.agent('server', 'start');
@@ -316,7 +395,11 @@ test('a state folder on a read-only file system is said by name', async (context
     code: 6,
     err: expect.stringContaining(`the state folder ${project.stateDir} cannot be used (EROFS`),
   });
-  expect(served).toMatchObject({ code: 1, out: '', err: expect.stringContaining('set AGENT_STATE_DIR to another') });
+  expect(served).toMatchObject({
+    code: 1,
+    out: '',
+    err: expect.stringContaining('set AGENT_STATE_DIR to another'),
+  });
   expect(made).toMatchObject({ code: 6, err: expect.stringContaining('EROFS') });
   expect(await project.agent('doctor')).toMatchObject({
     code: 1,
@@ -327,7 +410,8 @@ test('a state folder on a read-only file system is said by name', async (context
 test('a full state folder is named in the error, acknowledged tasks stay, and free space restores service', async (context) => {
   const project = open();
   mkdirSync(project.stateDir, { mode: 0o700 });
-  if (!mounted(project.stateDir, 'size=1m', 'mode=0700')) context.skip('needs the right to mount a small file system');
+  if (!mounted(project.stateDir, 'size=1m', 'mode=0700'))
+    context.skip('needs the right to mount a small file system');
   onTestFinished(async () => {
     await project.stopServer();
     spawnSync('umount', ['-l', project.stateDir]);

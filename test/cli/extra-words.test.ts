@@ -18,34 +18,46 @@ test.each<[readonly string[], string, string]>([
   [['dep', 'add', 'bd-a', 'bd-b', 'bd-c'], '"bd-c"', 'one dependency at a time'],
   [['dep', 'tree', 'bd-a', 'bd-b'], '"bd-b"', 'one task at a time'],
   [['respond', 'bd-a', 'the', 'second'], '"second"', 'put the answer in quotes'],
-])('a word that no command takes is refused and never dropped: %j', async (words, extra, instead) => {
-  const { agent, root, stateDir } = openProject();
+])(
+  'a word that no command takes is refused and never dropped: %j',
+  async (words, extra, instead) => {
+    const { agent, root, stateDir } = openProject();
 
-  const ended = await agent(...words);
+    const ended = await agent(...words);
 
-  expect(ended).toMatchObject({ code: 2, out: '' });
-  expect(ended.err).toContain(
-    `${words[0] === 'dep' && words[1] === 'tree' ? 'dep tree' : words[0]} does not take ${extra}: `,
-  );
-  expect(ended.err).toContain(instead);
-  expect(existsSync(join(root, '.beads', 'issues.jsonl')) || existsSync(stateDir)).toBe(false);
-});
+    expect(ended).toMatchObject({ code: 2, out: '' });
+    expect(ended.err).toContain(
+      `${words[0] === 'dep' && words[1] === 'tree' ? 'dep tree' : words[0]} does not take ${extra}: `,
+    );
+    expect(ended.err).toContain(instead);
+    expect(existsSync(join(root, '.beads', 'issues.jsonl')) || existsSync(stateDir)).toBe(false);
+  },
+);
 
 test('extra words are refused with a running server too, and dependencies can be written in three ways', async () => {
   const { agent } = openProject();
-  const [one, two] = [(await agent('create', 'one')).out.trim(), (await agent('create', 'two')).out.trim()];
+  const [one, two] = [
+    (await agent('create', 'one')).out.trim(),
+    (await agent('create', 'two')).out.trim(),
+  ];
   await agent('server', 'start');
 
   const ways = [[`${one},${two}`], [one, '--deps', two], [one, '--deps', `${two},${one}`]];
-  const created = await Promise.all(ways.map((way) => agent('create', 'both', '--json', '--deps', ...way)));
+  const created = await Promise.all(
+    ways.map((way) => agent('create', 'both', '--json', '--deps', ...way)),
+  );
 
-  for (const { out } of created) expect(JSON.parse(out)).toMatchObject({ dependencies: [one, two] });
+  for (const { out } of created)
+    expect(JSON.parse(out)).toMatchObject({ dependencies: [one, two] });
   for (const words of [
     ['list', 'extra', '--json'],
     ['show', one, two, '--json'],
   ]) {
     const { code, out } = await agent(...words);
-    expect([code, JSON.parse(out)]).toEqual([2, { error: { code: 'usage', message: expect.any(String) } }]);
+    expect([code, JSON.parse(out)]).toEqual([
+      2,
+      { error: { code: 'usage', message: expect.any(String) } },
+    ]);
   }
 });
 

@@ -31,7 +31,10 @@ test.each([
 
 test('both paths print the same bytes', async () => {
   const project = openProject();
-  const [one, two] = [await project.agent('create', 'one'), await project.agent('create', 'two\nlines')];
+  const [one, two] = [
+    await project.agent('create', 'one'),
+    await project.agent('create', 'two\nlines'),
+  ];
   await project.agent('dep', 'add', two.out.trim(), one.out.trim());
   const id = one.out.trim();
   const words = [
@@ -47,5 +50,6 @@ test('both paths print the same bytes', async () => {
   ];
 
   expect((await project.agent('server', 'start')).code).toBe(0);
-  for (const each of words) expect(await project.agent(...each)).toEqual(await project.agent(...each, '--start'));
+  for (const each of words)
+    expect(await project.agent(...each)).toEqual(await project.agent(...each, '--start'));
 });

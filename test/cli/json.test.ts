@@ -12,7 +12,10 @@ test('stop prints one value with the end of the server', async () => {
   const stopped = await agent('server', 'stop', '--json');
 
   expect([none.code, JSON.parse(none.out)]).toEqual([0, { running: false, stopped: false }]);
-  expect([stopped.code, JSON.parse(stopped.out)]).toEqual([0, { running: false, stopped: true, pid }]);
+  expect([stopped.code, JSON.parse(stopped.out)]).toEqual([
+    0,
+    { running: false, stopped: true, pid },
+  ]);
 });
 
 test('every command that needs no server prints one value', async () => {
@@ -54,13 +57,16 @@ test.each([
   [['list', '--project', '/nowhere/at/all']],
   [['completion', 'bash']],
   [['completion', 'tcsh']],
-])('wrong usage is refused with 2, an error object and the same text on stderr: %j', async (words) => {
-  const { agent } = openProject();
+])(
+  'wrong usage is refused with 2, an error object and the same text on stderr: %j',
+  async (words) => {
+    const { agent } = openProject();
 
-  const { code, out, err } = await agent(...words, '--json');
+    const { code, out, err } = await agent(...words, '--json');
 
-  expect(code).toBe(2);
-  const { error } = JSON.parse(out);
-  expect(error).toMatchObject({ code: expect.stringMatching(/^(usage|invalid_params)$/) });
-  expect(err).toContain(`agent: ${error.message}\n`);
-});
+    expect(code).toBe(2);
+    const { error } = JSON.parse(out);
+    expect(error).toMatchObject({ code: expect.stringMatching(/^(usage|invalid_params)$/) });
+    expect(err).toContain(`agent: ${error.message}\n`);
+  },
+);

@@ -19,7 +19,12 @@ const withoutBubblewrap = [
 const withoutProc = [...shown, '--tmpfs', '/proc'];
 
 const openRepository = (config: object = {}) => {
-  const project = openProject({ api: { backend: 'scripted' }, sandbox: {}, workspace: {}, ...config });
+  const project = openProject({
+    api: { backend: 'scripted' },
+    sandbox: {},
+    workspace: {},
+    ...config,
+  });
   gitIn(project.root, 'init', '--quiet', '--initial-branch=main');
   gitIn(project.root, 'config', 'user.name', 'Amy');
   gitIn(project.root, 'config', 'user.email', 'amy@localhost');
@@ -37,17 +42,23 @@ test.skipIf(!can).each([
   ['bubblewrap', withoutBubblewrap, {}, /bubblewrap is not installed .*apt install bubblewrap/],
   ['/proc', withoutProc, {}, /bubblewrap cannot be used here/],
   ['/proc, in worktrees', withoutProc, { sandbox: { mode: 'off' } }, /\/proc\/self\/fd/],
-])('without %s a run is refused, and the refusal says which settings allow it', async (_, through, config, why) => {
-  const refused = await runOf(config, through);
+])(
+  'without %s a run is refused, and the refusal says which settings allow it',
+  async (_, through, config, why) => {
+    const refused = await runOf(config, through);
 
-  expect(refused.code).toBe(1);
-  expect(refused.out).toMatch(why);
-  expect(refused.out).toContain('set sandbox.mode: off and workspace.mode: shared');
-});
+    expect(refused.code).toBe(1);
+    expect(refused.out).toMatch(why);
+    expect(refused.out).toContain('set sandbox.mode: off and workspace.mode: shared');
+  },
+);
 
 test.skipIf(!can).each([
   ['bubblewrap', withoutBubblewrap],
   ['/proc', withoutProc],
 ])('without %s a run works with the settings that the refusal names', async (_, through) => {
-  expect(await runOf(unheld, through)).toMatchObject({ code: 0, out: expect.stringContaining('complete') });
+  expect(await runOf(unheld, through)).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('complete'),
+  });
 });

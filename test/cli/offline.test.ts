@@ -17,9 +17,16 @@ test('a closed task is reopened in the files, and the next server continues from
   expect(reopened).toMatchObject({ code: 0, out: `${id} queued\n` });
   expect([again.code, JSON.parse(again.out).error]).toEqual([
     4,
-    expect.objectContaining({ code: 'event_not_allowed', state: 'queued.idle', allowed: ['run', 'close', 'cancel'] }),
+    expect.objectContaining({
+      code: 'event_not_allowed',
+      state: 'queued.idle',
+      allowed: ['run', 'close', 'cancel'],
+    }),
   ]);
-  expect(unknown).toMatchObject({ code: 3, err: expect.stringContaining('task bd-none does not exist') });
+  expect(unknown).toMatchObject({
+    code: 3,
+    err: expect.stringContaining('task bd-none does not exist'),
+  });
   expect(withoutServer).toBe(true);
   expect(ran.code).toBe(0);
 });
@@ -44,7 +51,10 @@ test('a task that an attempt completed is reopened in the files, and runs again 
 
 test('wait needs no server for ended tasks and missing ids', async () => {
   const { agent, serverFile } = openProject();
-  const [over, open] = [(await agent('create', 'one')).out.trim(), (await agent('create', 'two')).out.trim()];
+  const [over, open] = [
+    (await agent('create', 'one')).out.trim(),
+    (await agent('create', 'two')).out.trim(),
+  ];
   await agent('close', over);
 
   expect(await agent('wait', over)).toMatchObject({ code: 0, out: `${over} complete\n` });
@@ -53,12 +63,18 @@ test('wait needs no server for ended tasks and missing ids', async () => {
   expect(serverFile()).toBeNull();
 });
 
-test.each(['cancel', 'retry', 'explain', 'respond'])('%s needs a server, and says so', async (command) => {
-  const { agent, serverFile } = openProject();
-  const id = (await agent('create', 'one')).out.trim();
+test.each(['cancel', 'retry', 'explain', 'respond'])(
+  '%s needs a server, and says so',
+  async (command) => {
+    const { agent, serverFile } = openProject();
+    const id = (await agent('create', 'one')).out.trim();
 
-  const ended = await agent(command, id, '--no-start');
+    const ended = await agent(command, id, '--no-start');
 
-  expect(ended).toMatchObject({ code: 6, err: expect.stringContaining('no server runs for this project') });
-  expect(serverFile()).toBeNull();
-});
+    expect(ended).toMatchObject({
+      code: 6,
+      err: expect.stringContaining('no server runs for this project'),
+    });
+    expect(serverFile()).toBeNull();
+  },
+);

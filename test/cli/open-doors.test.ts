@@ -35,7 +35,9 @@ test('300 idle sockets keep nobody out of a server with a limit of 256 files', a
 
   const sockets = Array.from({ length: 300 }, () => idleSocket(url));
   await Promise.all(
-    sockets.map((socket) => new Promise((resolve) => socket.once('connect', resolve).once('close', resolve))),
+    sockets.map(
+      (socket) => new Promise((resolve) => socket.once('connect', resolve).once('close', resolve)),
+    ),
   );
   const answers = [];
   for (let asked = 0; asked < 100; asked += 1) answers.push((await fetch(`${url}/health`)).status);
@@ -114,8 +116,13 @@ test('a token file that is missing or readable by others shows in /health, and t
   const token = readFileSync(file, 'utf8').trim();
   const ask = async () => {
     const health = await fetch(`${url}/health`);
-    const metrics = await fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
-    const { status, checks } = (await health.json()) as { status: string; checks: { token: unknown } };
+    const metrics = await fetch(`${url}/metrics`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    const { status, checks } = (await health.json()) as {
+      status: string;
+      checks: { token: unknown };
+    };
     return { codes: [health.status, metrics.status], status, token: checks.token };
   };
 
@@ -128,7 +135,11 @@ test('a token file that is missing or readable by others shows in /health, and t
   const mended = await ask();
 
   expect(well).toMatchObject({ codes: [200, 200], status: 'healthy', token: { status: 'ok' } });
-  expect(open).toMatchObject({ codes: [200, 200], status: 'degraded', token: { status: 'failing' } });
+  expect(open).toMatchObject({
+    codes: [200, 200],
+    status: 'degraded',
+    token: { status: 'failing' },
+  });
   expect(open.token).toMatchObject({ detail: expect.stringContaining('is readable by others') });
   expect(gone.token).toMatchObject({ detail: expect.stringContaining('is missing') });
   expect(gone.codes).toEqual([200, 200]);
@@ -154,16 +165,22 @@ test.each([
   ['--allow-remote', '--host', '0.0.0.0'],
   ['--allow-remote', '--behind-tls-proxy'],
   ['--tls-cert', 'cert.pem'],
-])('agent-server --server %s %s %s is refused with the reason and another way', async (...flags) => {
-  const project = openProject();
+])(
+  'agent-server --server %s %s %s is refused with the reason and another way',
+  async (...flags) => {
+    const project = openProject();
 
-  const { code, err } = await project.server('--server', ...flags.filter((flag) => flag !== undefined));
+    const { code, err } = await project.server(
+      '--server',
+      ...flags.filter((flag) => flag !== undefined),
+    );
 
-  expect(code).toBe(78);
-  expect(err).toContain('has no TLS');
-  expect(err).toContain('ssh -L');
-  expect(project.serverFile()).toBeNull();
-});
+    expect(code).toBe(78);
+    expect(err).toContain('has no TLS');
+    expect(err).toContain('ssh -L');
+    expect(project.serverFile()).toBeNull();
+  },
+);
 
 const withRemote = async (url: string) => {
   const root = temporaryFolder();
@@ -179,7 +196,10 @@ test("a credential in a remote's address or header is found, and removed from te
   const before = redact('c2VjcmV0LWhlYWRlcg==');
   await execa('git', ['-C', root, 'config', 'http.https://example.org/.extraheader', header]);
 
-  expect(remoteCredentials(root).map(({ host }) => host)).toEqual(['example.org', 'http.extraheader']);
+  expect(remoteCredentials(root).map(({ host }) => host)).toEqual([
+    'example.org',
+    'http.extraheader',
+  ]);
   expect(redact('fatal: https://bob:tok%40en-12345@example.org/x.git')).toBe(
     'fatal: https://bob:[secret]@example.org/x.git',
   );
@@ -199,7 +219,14 @@ test("doctor warns of a credential in a remote's address, and does not show it",
   const project = openProject();
   rmSync(join(project.root, '.git'), { recursive: true });
   await execa('git', ['init', '-q', project.root]);
-  await execa('git', ['-C', project.root, 'remote', 'add', 'origin', 'https://bob:hunter2hunter2@example.org/x.git']);
+  await execa('git', [
+    '-C',
+    project.root,
+    'remote',
+    'add',
+    'origin',
+    'https://bob:hunter2hunter2@example.org/x.git',
+  ]);
 
   const { out, err } = await project.agent('doctor');
 

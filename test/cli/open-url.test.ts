@@ -8,13 +8,22 @@ import { hostileUrls } from './handler/hostile-urls.ts';
 test('an invalid link ends with 2 and one line, and changes nothing', async () => {
   const { agent, stateDir, root } = openProject();
   const urls = hostileUrls.filter((url) => !url.includes('\0'));
-  const words = [...urls.map((url) => ['--', url]), [], ['agent://task/bd-a1b2'], ['--', 'agent://task/bd-a1', 'x']];
+  const words = [
+    ...urls.map((url) => ['--', url]),
+    [],
+    ['agent://task/bd-a1b2'],
+    ['--', 'agent://task/bd-a1', 'x'],
+  ];
 
   for (let from = 0; from < words.length; from += 8) {
-    const ended = await Promise.all(words.slice(from, from + 8).map((each) => agent('open-url', ...each)));
+    const ended = await Promise.all(
+      words.slice(from, from + 8).map((each) => agent('open-url', ...each)),
+    );
     for (const { code, out, err } of ended) {
       expect({ code, out }).toEqual({ code: 2, out: '' });
-      expect(err).toBe('agent: not a valid link; valid are agent://task/<id> and agent://run/<role>/<id>\n');
+      expect(err).toBe(
+        'agent: not a valid link; valid are agent://task/<id> and agent://run/<role>/<id>\n',
+      );
     }
   }
   expect(existsSync(stateDir)).toBe(false);
@@ -31,15 +40,24 @@ test('a link shows the task, says how to run it, and starts nothing', async () =
   const asked = await agent('open-url', '--', `agent://run/tester/${id}`);
   const unknown = await agent('open-url', '--', 'agent://task/bd-none');
 
-  expect(without).toMatchObject({ code: 3, err: expect.stringContaining(`no running server knows task ${id}`) });
+  expect(without).toMatchObject({
+    code: 3,
+    err: expect.stringContaining(`no running server knows task ${id}`),
+  });
   expect(shown).toMatchObject({ code: 0, out: expect.stringContaining('Look at me') });
   expect(shown.out).toContain('opened by a link; nothing was started');
   expect(asked.out).toContain(`to run it: agent tester ${id} --project ${JSON.stringify(root)}`);
   expect(unknown.code).toBe(3);
-  expect(JSON.parse((await agent('show', id, '--json')).out)).toMatchObject({ status: 'queued', attempt: 0 });
+  expect(JSON.parse((await agent('show', id, '--json')).out)).toMatchObject({
+    status: 'queued',
+    attempt: 0,
+  });
 });
 
-const banner = async (project: ReturnType<typeof openProject>, env: NodeJS.ProcessEnv): Promise<string> => {
+const banner = async (
+  project: ReturnType<typeof openProject>,
+  env: NodeJS.ProcessEnv,
+): Promise<string> => {
   const server = project.start('agent-server', ['--server'], env);
   let out = '';
   for await (const chunk of server.stdout ?? []) {
@@ -50,23 +68,41 @@ const banner = async (project: ReturnType<typeof openProject>, env: NodeJS.Proce
   return /agent:\/\/ links +(.*)/.exec(out)?.[1] ?? '';
 };
 
-const why = process.platform === 'linux' ? '' : ' (skipped: desktop entries are read on Linux only)';
+const why =
+  process.platform === 'linux' ? '' : ' (skipped: desktop entries are read on Linux only)';
 
 test.skipIf(why !== '')(
   `the first start registers agent:// links, the second does not; without a desktop a note says so${why}`,
   async () => {
     const home = temporaryFolder();
-    const desktop = { HOME: home, DISPLAY: ':0', XDG_DATA_HOME: '', XDG_CONFIG_HOME: '', SUDO_UID: '', SUDO_USER: '' };
+    const desktop = {
+      HOME: home,
+      DISPLAY: ':0',
+      XDG_DATA_HOME: '',
+      XDG_CONFIG_HOME: '',
+      SUDO_UID: '',
+      SUDO_USER: '',
+    };
     const project = openProject();
 
     expect(await banner(project, {})).toMatch(/^not registered: this machine has no desktop/);
     expect(await banner(project, desktop)).toBe('registered: agent:// links now open here');
-    const entry = readFileSync(join(home, '.local/share/applications/agent-task-server.desktop'), 'utf8');
+    const entry = readFileSync(
+      join(home, '.local/share/applications/agent-task-server.desktop'),
+      'utf8',
+    );
     expect(entry).toMatch(/^Exec=.*agent\.js"? open-url -- %u$/m);
     expect(await banner(project, desktop)).toBe('already registered: agent:// links open here');
     expect(await project.agentWith(desktop, 'unregister-handler')).toMatchObject({ code: 0 });
-    expect(existsSync(join(home, '.local/share/applications/agent-task-server.desktop'))).toBe(false);
-    writeFileSync(project.configFile, JSON.stringify({ server: { port: 0, register_protocol_handler: false } }));
-    expect(await banner(project, desktop)).toMatch(/^not registered: server.register_protocol_handler is false/);
+    expect(existsSync(join(home, '.local/share/applications/agent-task-server.desktop'))).toBe(
+      false,
+    );
+    writeFileSync(
+      project.configFile,
+      JSON.stringify({ server: { port: 0, register_protocol_handler: false } }),
+    );
+    expect(await banner(project, desktop)).toMatch(
+      /^not registered: server.register_protocol_handler is false/,
+    );
   },
 );

@@ -22,7 +22,10 @@ test.each([
   ['an empty file', (git: string) => writeFileSync(git, '')],
   ['an empty folder', (git: string) => mkdirSync(git)],
   ['a file that points nowhere', (git: string) => writeFileSync(git, 'gitdir: /nowhere\n')],
-  ['a folder without objects', (git: string) => [mkdirSync(git), writeFileSync(join(git, 'HEAD'), 'ref: x\n')]],
+  [
+    'a folder without objects',
+    (git: string) => [mkdirSync(git), writeFileSync(join(git, 'HEAD'), 'ref: x\n')],
+  ],
 ])('a .git that is %s does not make the folder above a project', (_, plant) => {
   const { mine, deep } = setUp();
   plant(join(mine, '.git'));

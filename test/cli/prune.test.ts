@@ -27,11 +27,15 @@ const open = () => {
     await agent('engineer', id);
     return id;
   };
-  const branches = (): string => gitIn(root, 'branch', '--list', '--format=%(refname:short)', 'agent/*');
+  const branches = (): string =>
+    gitIn(root, 'branch', '--list', '--format=%(refname:short)', 'agent/*');
   const ageByDays = (days: number, taskId: string): void => {
     const db = new Database(join(project.stateDir, 'journal.db'));
     db.prepare('update journal set at = at - ? where task_id = ?').run(days * 86_400_000, taskId);
-    db.prepare('update actors set changed_at = changed_at - ? where task_id = ?').run(days * 86_400_000, taskId);
+    db.prepare('update actors set changed_at = changed_at - ? where task_id = ?').run(
+      days * 86_400_000,
+      taskId,
+    );
     db.close();
   };
   return { ...project, ran, branches, ageByDays };
@@ -61,7 +65,9 @@ test('prune removes merged branches and old histories, and says what and how muc
   expect(branch).toBe(`would remove  branch   agent/${merged}/1`);
   expect(history).toMatch(new RegExp(`^would remove  history  ${merged}  [\\d.]+ kB$`));
   expect(total).toMatch(/^would remove 1 branch, 1 history: [\d.]+ kB$/);
-  expect(before.split('\n')).toEqual([`agent/${merged}/1`, `agent/${waiting}/1`, 'agent/mine'].sort());
+  expect(before.split('\n')).toEqual(
+    [`agent/${merged}/1`, `agent/${waiting}/1`, 'agent/mine'].sort(),
+  );
   expect(JSON.parse(done.out)).toMatchObject({
     dry_run: false,
     removed: [
@@ -86,7 +92,8 @@ test('prune works beside a server and in two terminals at once; work of a task t
   await agent('merge', merged);
   const lines = join(root, '.beads', 'issues.jsonl');
   const lineOf = () => readFileSync(lines, 'utf8').split('\n');
-  while (!lineOf().some((line) => line.includes(deleted) && line.includes('"closed"'))) await agent('list');
+  while (!lineOf().some((line) => line.includes(deleted) && line.includes('"closed"')))
+    await agent('list');
   writeFileSync(
     lines,
     lineOf()
@@ -100,7 +107,8 @@ test('prune works beside a server and in two terminals at once; work of a task t
 
   expect(both.map(({ code }) => code)).toEqual([0, 0]);
   expect(both.map(({ out }) => out).join('')).toContain(`removed  branch   agent/${merged}/1`);
-  for (const { out } of both) for (const line of out.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
+  for (const { out } of both)
+    for (const line of out.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
   expect([branches(), (await agent('wait', next)).code]).toEqual([`agent/${deleted}/1`, 0]);
   gitIn(root, 'branch', '--quiet', '-D', `agent/${deleted}/1`);
   expect((await agent('prune')).out).toBe('there is nothing to remove\n');

@@ -13,7 +13,9 @@ test('a run can be replayed, with and without a server, whole and up to a point'
   await stopServer();
   const offline = await agent('replay', id);
   const { steps, state, difference } = JSON.parse(live.out);
-  const working = steps.find(({ state: at }: { state: unknown }) => JSON.stringify(at) === '{"started":"working"}');
+  const working = steps.find(
+    ({ state: at }: { state: unknown }) => JSON.stringify(at) === '{"started":"working"}',
+  );
   const then = await agent('replay', id, '--at', String(working.seq), '--json');
 
   expect(none.out).toBe(`${id} has no recorded events\n`);
@@ -33,7 +35,9 @@ test('a changed journal is detected', async () => {
   await agent('engineer', id);
   await stopServer();
   const db = new Database(join(stateDir, 'journal.db'));
-  db.prepare("update journal set cause = replace(cause, 'done.actor.claim', 'error.actor.claim')").run();
+  db.prepare(
+    "update journal set cause = replace(cause, 'done.actor.claim', 'error.actor.claim')",
+  ).run();
   db.close();
 
   const { code, out, err } = await agent('replay', id);

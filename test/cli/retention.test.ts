@@ -14,7 +14,10 @@ const age = (stateDir: string, days: number): void => {
   db.close();
 };
 
-const scripted = (days: number) => ({ api: { backend: 'scripted' }, store: { retention_days: days } });
+const scripted = (days: number) => ({
+  api: { backend: 'scripted' },
+  store: { retention_days: days },
+});
 
 test('the server removes the history of a task that ended long ago; the task is shown, and says so', async () => {
   const { agent, stateDir, stopServer } = openProject(scripted(30));
@@ -28,21 +31,33 @@ test('the server removes the history of a task that ended long ago; the task is 
 
   await agent('engineer', young);
   let shown = JSON.parse((await agent('show', id, '--json')).out);
-  while (shown.history_removed === undefined) shown = JSON.parse((await agent('show', id, '--json')).out);
+  while (shown.history_removed === undefined)
+    shown = JSON.parse((await agent('show', id, '--json')).out);
 
   expect(metrics.code).toBe(0);
   const { history_removed, updated_at: _, ...rest } = shown;
   expect(rest).toEqual((({ updated_at: __, ...same }) => same)(before));
   expect(history_removed).toMatchObject({ after_days: 30 });
-  expect((await agent('show', id)).out).toMatch(/ {2}history {4}removed on \S+, 30 days after its end/);
-  expect(await agent('logs', id)).toMatchObject({ code: 0, out: '', err: expect.stringContaining('was removed on') });
-  expect(await agent('replay', id)).toMatchObject({ code: 0, out: expect.stringContaining('cannot be replayed') });
+  expect((await agent('show', id)).out).toMatch(
+    / {2}history {4}removed on \S+, 30 days after its end/,
+  );
+  expect(await agent('logs', id)).toMatchObject({
+    code: 0,
+    out: '',
+    err: expect.stringContaining('was removed on'),
+  });
+  expect(await agent('replay', id)).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('cannot be replayed'),
+  });
   expect((await agent('logs', young)).out).toContain('complete');
   const follow = await agent('logs', id, '-f');
   expect([follow.code, (await agent('wait', id)).code]).toEqual([0, 0]);
   await stopServer();
   expect((await agent('show', id)).out).toContain('removed on');
-  expect((await agent('doctor', '--journal', '--json')).out).not.toContain('later ones were removed');
+  expect((await agent('doctor', '--journal', '--json')).out).not.toContain(
+    'later ones were removed',
+  );
 });
 
 test('0 days keep the history for ever', async () => {
@@ -63,5 +78,8 @@ test('0 days keep the history for ever', async () => {
 test('a retention that is no number of days is refused', async () => {
   const { agent } = openProject(scripted(-1));
 
-  expect(await agent('doctor')).toMatchObject({ code: 78, err: expect.stringContaining('store.retention_days') });
+  expect(await agent('doctor')).toMatchObject({
+    code: 78,
+    err: expect.stringContaining('store.retention_days'),
+  });
 });

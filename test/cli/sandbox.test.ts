@@ -17,9 +17,12 @@ test('banner and doctor name the sandbox, or its absence', async () => {
   server.stdout?.on('data', (chunk) => {
     banner += chunk;
   });
-  while (!banner.includes('agent:// links')) await new Promise((resolve) => setTimeout(resolve, 20));
+  while (!banner.includes('agent:// links'))
+    await new Promise((resolve) => setTimeout(resolve, 20));
 
-  expect(held).toMatch(ok ? /ok +sandbox +bubblewrap, network off, memory 4096 MB/ : /problem +sandbox +bubblewrap/);
+  expect(held).toMatch(
+    ok ? /ok +sandbox +bubblewrap, network off, memory 4096 MB/ : /problem +sandbox +bubblewrap/,
+  );
   expect(open).toMatch(/note +sandbox +off, by sandbox\.mode/);
   expect(banner).toMatch(/sandbox +off: commands run as you, unconfined/);
 });
@@ -52,7 +55,8 @@ test('doctor --sandbox prints each probe, and says so where there is no sandbox'
 test('nothing in the project can turn the sandbox off', async () => {
   const project = openProject({ api: { backend: 'scripted' }, sandbox: { mode: 'auto' } });
   const { writeFileSync, mkdirSync } = await import('node:fs');
-  for (const folder of ['configs', '.agent', '.beads']) mkdirSync(join(project.root, folder), { recursive: true });
+  for (const folder of ['configs', '.agent', '.beads'])
+    mkdirSync(join(project.root, folder), { recursive: true });
   for (const path of ['configs/agent-server.json', '.agent/config.json', '.beads/config.json'])
     writeFileSync(join(project.root, path), '{"sandbox":{"mode":"off"}}');
 
@@ -69,14 +73,20 @@ test('nothing in the project can turn the sandbox off', async () => {
   });
 });
 
-test.each([{ mode: 'none' }, { read_paths: ['src'] }, { netwrk: true }, { memory_mb: 64 }, { memory_mb: -1 }])(
-  '%j is refused by name',
-  async (sandbox) => {
-    const { agent } = openProject({ sandbox });
+test.each([
+  { mode: 'none' },
+  { read_paths: ['src'] },
+  { netwrk: true },
+  { memory_mb: 64 },
+  { memory_mb: -1 },
+])('%j is refused by name', async (sandbox) => {
+  const { agent } = openProject({ sandbox });
 
-    expect(await agent('doctor')).toMatchObject({ code: 78, err: expect.stringContaining('sandbox') });
-  },
-);
+  expect(await agent('doctor')).toMatchObject({
+    code: 78,
+    err: expect.stringContaining('sandbox'),
+  });
+});
 
 test('--network is refused unless the configuration allows it', async () => {
   const project = openProject({ api: { backend: 'scripted' } });
@@ -84,7 +94,13 @@ test('--network is refused unless the configuration allows it', async () => {
 
   const refused = await project.agent('engineer', id, '--network');
 
-  expect(refused).toMatchObject({ code: 2, err: expect.stringContaining('set sandbox.allow_task_network') });
-  expect(JSON.parse((await project.agent('show', id, '--json')).out)).toMatchObject({ status: 'queued', attempt: 0 });
+  expect(refused).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('set sandbox.allow_task_network'),
+  });
+  expect(JSON.parse((await project.agent('show', id, '--json')).out)).toMatchObject({
+    status: 'queued',
+    attempt: 0,
+  });
   expect(await project.agent('engineer', id, '--no-network')).toMatchObject({ code: 0 });
 });

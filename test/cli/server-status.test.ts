@@ -29,6 +29,15 @@ test('the status of a server takes a few lines, with its log, which remains afte
     `  log        ${log}`,
     '',
   ]);
-  expect(JSON.parse(json.out)).toMatchObject({ running: true, url, pid, log, health: { status: 'healthy' } });
-  expect(after).toMatchObject({ code: 6, out: `no server runs for ${root} (log of the last one: ${log})\n` });
+  expect(JSON.parse(json.out)).toMatchObject({
+    running: true,
+    url,
+    pid,
+    log,
+    health: { status: 'healthy' },
+  });
+  expect(after).toMatchObject({
+    code: 6,
+    out: `no server runs for ${root} (log of the last one: ${log})\n`,
+  });
 });

@@ -75,10 +75,14 @@ test('a status cannot add a line to the list', async () => {
 
 test('nothing but the sanitiser writes to the terminal', () => {
   const folder = new URL('../../src/', import.meta.url).pathname;
-  const sources = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
+  const sources = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.endsWith('.ts'),
+  );
 
   const writers = sources.filter((name) =>
-    /process(\.std(out|err)|\[\w+\])\.write|console\.\w+\(/.test(readFileSync(join(folder, name), 'utf8')),
+    /process(\.std(out|err)|\[\w+\])\.write|console\.\w+\(/.test(
+      readFileSync(join(folder, name), 'utf8'),
+    ),
   );
 
   expect(writers).toEqual(['cli/output/io.ts']);

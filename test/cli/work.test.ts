@@ -6,7 +6,11 @@ import { commitIn, gitIn } from '../support/git.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 /** A project in git whose engineer writes files. */
-const open = (workspace: object = {}, files = [{ path: 'b.txt', content: 'new\n' }], end = 'done') => {
+const open = (
+  workspace: object = {},
+  files = [{ path: 'b.txt', content: 'new\n' }],
+  end = 'done',
+) => {
   const script = join(temporaryFolder(), 'script.json');
   const turns = [
     { calls: files.map((file) => ({ tool: 'write', arguments: file })) },
@@ -36,21 +40,36 @@ test("an attempt's changes are shown as a patch that git accepts, and merged on 
   const merged = await agent('merge', id);
   const again = await agent('merge', id, '--json');
 
-  expect(ran.out).toContain(`1 file changed, 1 insertion, 0 deletions, on the branch agent/${id}/1`);
+  expect(ran.out).toContain(
+    `1 file changed, 1 insertion, 0 deletions, on the branch agent/${id}/1`,
+  );
   expect(early.map(({ code }) => code)).toEqual([1, 1]);
   expect(early[0]?.err).toContain(`${id} has no attempt with a branch of its own`);
   expect(early[1]?.err).toContain(`${id} has no attempt`);
   expect(diff.out).toMatch(/^diff --git a\/b\.txt b\/b\.txt\n[\s\S]*\+new\n$/);
-  expect(JSON.parse(offline.out)).toEqual({ task_id: id, attempt: 1, patch: diff.out.trimEnd(), guarded: [] });
-  expect([merged.code, merged.out]).toEqual([0, expect.stringMatching(`^${id} attempt 1: merged into main \\(`)]);
+  expect(JSON.parse(offline.out)).toEqual({
+    task_id: id,
+    attempt: 1,
+    patch: diff.out.trimEnd(),
+    guarded: [],
+  });
+  expect([merged.code, merged.out]).toEqual([
+    0,
+    expect.stringMatching(`^${id} attempt 1: merged into main \\(`),
+  ]);
   expect(gitIn(root, 'show', 'HEAD:b.txt')).toBe('new');
   expect(JSON.parse(again.out)).toEqual({ task_id: id, attempt: 1, status: 'nothing' });
 });
 
-test('diff names protected files first, and git still accepts the patch', { timeout: 60_000 }, async () => {
+test('diff names protected files first, and git still accepts the patch', {
+  timeout: 60_000,
+}, async () => {
   const { agent, root, stopServer } = open(
     {},
-    ['b.txt', '.github/workflows/ci.yml', 'pkg/.npmrc', '-- a\n/.env'].map((path) => ({ path, content: 'new\n' })),
+    ['b.txt', '.github/workflows/ci.yml', 'pkg/.npmrc', '-- a\n/.env'].map((path) => ({
+      path,
+      content: 'new\n',
+    })),
   );
   const id = (await agent('create', 'Add b')).out.trim();
   await agent('engineer', id);
@@ -69,7 +88,9 @@ test('diff names protected files first, and git still accepts the patch', { time
     '',
   ]);
   expect(json.guarded).toEqual(['-- a\n/.env', '.github/workflows/ci.yml', 'pkg/.npmrc']);
-  expect(gitIn(root, 'status', '--porcelain', '--untracked-files=all').split('\n')).toContain('?? pkg/.npmrc');
+  expect(gitIn(root, 'status', '--porcelain', '--untracked-files=all').split('\n')).toContain(
+    '?? pkg/.npmrc',
+  );
 });
 
 test('a merge with an obstacle changes nothing, names it, and exits with 4', {
@@ -85,7 +106,11 @@ test('a merge with an obstacle changes nothing, names it, and exits with 4', {
 
   expect([forward.code, forward.err]).toEqual([4, expect.stringContaining('main has moved on')]);
   expect(squash.code).toBe(4);
-  expect(JSON.parse(squash.out)).toMatchObject({ status: 'conflict', branch: `agent/${id}/1`, files: ['b.txt'] });
+  expect(JSON.parse(squash.out)).toMatchObject({
+    status: 'conflict',
+    branch: `agent/${id}/1`,
+    files: ['b.txt'],
+  });
   expect(gitIn(root, 'show', 'HEAD:b.txt')).toBe('mine');
 });
 
@@ -97,14 +122,19 @@ test('with workspace.mode shared agents work in the project folder, and diff say
   const diff = await agent('diff', id);
 
   expect(gitIn(root, 'status', '--porcelain', 'b.txt')).toBe('?? b.txt');
-  expect(diff.err).toContain('agents work in the project folder, shared by all attempts: see git diff');
+  expect(diff.err).toContain(
+    'agents work in the project folder, shared by all attempts: see git diff',
+  );
 });
 
-test.each([['../x'], ['/etc'], ['.git/config'], ['']])('workspace.copy refuses %j by name', async (path) => {
-  const { code, err } = await open({ copy: [path] }).agent('doctor');
+test.each([['../x'], ['/etc'], ['.git/config'], ['']])(
+  'workspace.copy refuses %j by name',
+  async (path) => {
+    const { code, err } = await open({ copy: [path] }).agent('doctor');
 
-  expect([code, err]).toEqual([78, expect.stringContaining('workspace.copy.0')]);
-});
+    expect([code, err]).toEqual([78, expect.stringContaining('workspace.copy.0')]);
+  },
+);
 
 test('the work of a failed attempt is merged only with --force, with and without a server, also after a close by hand', {
   timeout: 60_000,
@@ -113,7 +143,10 @@ test('the work of a failed attempt is merged only with --force, with and without
   const id = (await agent('create', 'Add b')).out.trim();
   await agent('engineer', id);
 
-  const results = readFileSync(join(root, '.beads', 'tasks', `task-${id}`, '30-results.md'), 'utf8');
+  const results = readFileSync(
+    join(root, '.beads', 'tasks', `task-${id}`, '30-results.md'),
+    'utf8',
+  );
   const online = await agent('merge', id);
   await agent('close', id);
   const closed = await agent('merge', id);
@@ -125,7 +158,10 @@ test('the work of a failed attempt is merged only with --force, with and without
   expect(results).not.toContain('Take them:');
   expect(results).toContain(`agent merge ${id} --attempt 1 --force`);
   for (const { code, err } of [online, closed, offline])
-    expect([code, err]).toEqual([4, expect.stringContaining(`task ${id} is failed (attempt 1): merge is not allowed`)]);
+    expect([code, err]).toEqual([
+      4,
+      expect.stringContaining(`task ${id} is failed (attempt 1): merge is not allowed`),
+    ]);
   expect(before).toBe('a.txt');
   expect([forced.code, gitIn(root, 'show', 'HEAD:b.txt')]).toEqual([0, 'new']);
 });

@@ -12,7 +12,11 @@ export const aRequest = (over: Partial<ModelRequest> = {}): ModelRequest => ({
   ...over,
 });
 
-export const ask = async (model: Model, request = aRequest(), signal = new AbortController().signal) => {
+export const ask = async (
+  model: Model,
+  request = aRequest(),
+  signal = new AbortController().signal,
+) => {
   const events: ModelEvent[] = [];
   for await (const event of model.ask(request, signal)) events.push(event);
   return events;
@@ -52,7 +56,9 @@ export const describeModel = (name: string, open: () => Promise<Model>) =>
       const last = (await ask(await open())).at(-1);
 
       const calls = last?.type === 'answered' ? last.calls : [];
-      expect(calls).toEqual([{ id: expect.stringMatching(/.+/), tool: 'read', arguments: '{"path":"x"}' }]);
+      expect(calls).toEqual([
+        { id: expect.stringMatching(/.+/), tool: 'read', arguments: '{"path":"x"}' },
+      ]);
     });
 
     test('concurrent calls do not mix', async () => {
@@ -66,7 +72,9 @@ export const describeModel = (name: string, open: () => Promise<Model>) =>
     });
 
     test('a call that was cancelled before it began ends as cancelled, without throwing', async () => {
-      expect(await ask(await open(), aRequest(), AbortSignal.abort())).toMatchObject([cancelledEnd]);
+      expect(await ask(await open(), aRequest(), AbortSignal.abort())).toMatchObject([
+        cancelledEnd,
+      ]);
     });
 
     test('a call that is cancelled during its answer ends as cancelled, with one last event', async () => {

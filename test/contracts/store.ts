@@ -72,7 +72,10 @@ export const describeStore = (name: string, over: (near: SqliteStore) => Store) 
     });
 
     test('an entry comes back as it was written', async () => {
-      const entry: NewEntry = { ...line('bd-a', 'snapshot', { text: 'é "q" \u2028' }), cause: '{"type":"run"}' };
+      const entry: NewEntry = {
+        ...line('bd-a', 'snapshot', { text: 'é "q" \u2028' }),
+        cause: '{"type":"run"}',
+      };
       await store.commit({ entries: [entry] });
 
       expect(store.read({ after: 0, limit: 1 })).toEqual([{ ...entry, seq: 1 }]);
@@ -81,7 +84,12 @@ export const describeStore = (name: string, over: (near: SqliteStore) => Store) 
     test('every snapshot comes back whole, however little of the task changed', async () => {
       const about = (task: object, value = 'thinking') =>
         line('bd-a', 'snapshot', { machine: 'agent', value, tags: ['live'], task });
-      const long = { task_id: 'bd-a', title: 't', description: 'é "q" \u2028 '.repeat(200), labels: ['x', 'y'] };
+      const long = {
+        task_id: 'bd-a',
+        title: 't',
+        description: 'é "q" \u2028 '.repeat(200),
+        labels: ['x', 'y'],
+      };
       const snapshots = [
         about({ ...long, status: 'queued', usage: { turns: 0 } }),
         about({ ...long, status: 'started', started_at: 'now', usage: { turns: 1 } }),
@@ -95,23 +103,35 @@ export const describeStore = (name: string, over: (near: SqliteStore) => Store) 
       await store.commit({ entries: snapshots.slice(0, 2) });
       for (const each of snapshots.slice(2)) await store.commit({ entries: [each] });
 
-      expect(store.read({ after: 0, limit: 10 }).map(({ data }) => data)).toEqual(snapshots.map(({ data }) => data));
+      expect(store.read({ after: 0, limit: 10 }).map(({ data }) => data)).toEqual(
+        snapshots.map(({ data }) => data),
+      );
       expect(store.read({ after: 4, limit: 1 })[0]?.data).toBe(snapshots[4]?.data);
       expect(store.latest('bd-a', 'snapshot')?.data).toBe(snapshots.at(-1)?.data);
-      expect(opened.reopen().read({ taskId: 'bd-a', after: 1, limit: 1 })[0]?.data).toBe(snapshots[1]?.data);
+      expect(opened.reopen().read({ taskId: 'bd-a', after: 1, limit: 1 })[0]?.data).toBe(
+        snapshots[1]?.data,
+      );
     });
 
     test('the newest entry of a type is found', async () => {
-      await store.commit({ entries: [line('bd-a', 'snapshot', 1), line('bd-a', 'snapshot', 2), line('bd-a', 'log')] });
+      await store.commit({
+        entries: [line('bd-a', 'snapshot', 1), line('bd-a', 'snapshot', 2), line('bd-a', 'log')],
+      });
 
       expect(store.latest('bd-a', 'snapshot')?.seq).toBe(2);
       expect(store.latest('bd-a', 'completed')).toBeNull();
     });
 
     test('the newest entry of a type is found for every pending task, in the order of the journal', async () => {
-      for (const id of ['bd-a', 'bd-b', 'bd-none', 'bd-a#1']) await store.commit({ actor: actor(id), entries: [] });
-      await store.commit({ actor: actor('bd-over', false), entries: [line('bd-over', 'snapshot')] });
-      await store.commit({ entries: [line('bd-a', 'snapshot'), line('bd-b', 'snapshot'), line('bd-a', 'snapshot')] });
+      for (const id of ['bd-a', 'bd-b', 'bd-none', 'bd-a#1'])
+        await store.commit({ actor: actor(id), entries: [] });
+      await store.commit({
+        actor: actor('bd-over', false),
+        entries: [line('bd-over', 'snapshot')],
+      });
+      await store.commit({
+        entries: [line('bd-a', 'snapshot'), line('bd-b', 'snapshot'), line('bd-a', 'snapshot')],
+      });
       await store.commit({ entries: [line('bd-b'), line('bd-none')] });
 
       expect(store.latestOfPending('snapshot')).toEqual([3, 4]);
@@ -119,17 +139,33 @@ export const describeStore = (name: string, over: (near: SqliteStore) => Store) 
 
     test('an actor is kept in its last state only', async () => {
       await store.commit({ actor: actor('bd-a'), entries: [] });
-      await store.commit({ actor: { ...actor('bd-a'), pending: false, snapshot: '{}' }, entries: [] });
+      await store.commit({
+        actor: { ...actor('bd-a'), pending: false, snapshot: '{}' },
+        entries: [],
+      });
 
-      expect(store.actor('bd-a')).toEqual({ ...actor('bd-a'), pending: false, snapshot: '{}', revision: 2 });
+      expect(store.actor('bd-a')).toEqual({
+        ...actor('bd-a'),
+        pending: false,
+        snapshot: '{}',
+        revision: 2,
+      });
       expect(store.actor('bd-b')).toBeNull();
     });
 
     test('a commit is stale when its actor was saved meanwhile, and nothing of it is saved; others beside it are', async () => {
-      const first = { actor: actor('bd-a'), guard: { revision: 0, attempt: 0 }, entries: [line('bd-a')] };
+      const first = {
+        actor: actor('bd-a'),
+        guard: { revision: 0, attempt: 0 },
+        entries: [line('bd-a')],
+      };
       const request = { id: 'r1', taskId: 'bd-a' };
       const late = { ...first, actor: { ...actor('bd-a'), snapshot: '"late"' }, request };
-      const other = { actor: actor('bd-b'), guard: { revision: 0, attempt: 0 }, entries: [line('bd-b')] };
+      const other = {
+        actor: actor('bd-b'),
+        guard: { revision: 0, attempt: 0 },
+        entries: [line('bd-b')],
+      };
       expect((await store.commit(first)).stale).toEqual([]);
 
       const { entries, stale } = await store.commit(late, other);
@@ -215,11 +251,20 @@ export const describeStore = (name: string, over: (near: SqliteStore) => Store) 
         intent: `{"is":"${key}"}`,
         result,
       });
-      for (const each of [step('think:1'), step('act:1:a'), step('act:1:b'), step('think:1', '"x"', 2)])
+      for (const each of [
+        step('think:1'),
+        step('act:1:a'),
+        step('act:1:b'),
+        step('think:1', '"x"', 2),
+      ])
         await store.commit({ entries: [], step: each });
       await store.commit({ entries: [line('bd-a')], step: step('think:1', '{"ok":true}') });
 
-      expect(store.steps('bd-a', 1)).toEqual([step('think:1', '{"ok":true}'), step('act:1:a'), step('act:1:b')]);
+      expect(store.steps('bd-a', 1)).toEqual([
+        step('think:1', '{"ok":true}'),
+        step('act:1:a'),
+        step('act:1:b'),
+      ]);
 
       await store.commit({ entries: [], forgetSteps: { taskId: 'bd-a', attempt: 1 } });
       expect(store.steps('bd-a', 1)).toEqual([]);
@@ -238,10 +283,17 @@ export const describeStore = (name: string, over: (near: SqliteStore) => Store) 
 
     test('what was counted stays, and what is stale is not counted', async () => {
       const ended = line('bd-a', 'completed', { execution_seconds: 1.5 });
-      const called = line('bd-a', 'api_call_complete', { ok: false, input_tokens: 3, output_tokens: 2 });
+      const called = line('bd-a', 'api_call_complete', {
+        ok: false,
+        input_tokens: 3,
+        output_tokens: 2,
+      });
       const began = line('bd-a', 'snapshot', { machine: 'agent', value: 'preparing', tags: [] });
       const save = { actor: actor('bd-a'), guard: { revision: 0, attempt: 0 } };
-      await store.commit({ ...save, entries: [began, called] }, { entries: [ended, line('bd-b', 'failed', {})] });
+      await store.commit(
+        { ...save, entries: [began, called] },
+        { entries: [ended, line('bd-b', 'failed', {})] },
+      );
 
       await store.commit({ ...save, entries: [ended] });
 
@@ -254,7 +306,11 @@ export const describeStore = (name: string, over: (near: SqliteStore) => Store) 
     });
 
     test('the next process reads what was committed', async () => {
-      await store.commit({ actor: actor('bd-a'), entries: [line('bd-a')], request: { id: 'r', taskId: 'bd-a' } });
+      await store.commit({
+        actor: actor('bd-a'),
+        entries: [line('bd-a')],
+        request: { id: 'r', taskId: 'bd-a' },
+      });
 
       const next = opened.reopen();
 

@@ -43,7 +43,10 @@ const oddTitles = [
   '🙂',
 ];
 
-/** What every tracker does; `many` is how many at once are many for it. `brief`: a few of the odd texts are enough. */
+/**
+ * What every tracker does; `many` is how many at once are many for it. `brief`: a few of the odd
+ * texts are enough.
+ */
 export const describeTracker = (
   name: string,
   open: () => Promise<{ tracker: Tracker; close: () => Promise<void> }>,
@@ -74,7 +77,13 @@ export const describeTracker = (
 
       const created = await tracker.create(given);
 
-      expect(created).toMatchObject({ ...given, status: 'open', assignee: null, unmet: [], closedAt: null });
+      expect(created).toMatchObject({
+        ...given,
+        status: 'open',
+        assignee: null,
+        unmet: [],
+        closedAt: null,
+      });
       expect(await tracker.find(created.id)).toEqual(created);
     });
 
@@ -87,18 +96,25 @@ export const describeTracker = (
 
     test('tasks are listed in the order of their creation', async () => {
       const ids: TaskId[] = [];
-      for (const title of ['one', 'two', 'three']) ids.push((await tracker.create(aTask({ title }))).id);
+      for (const title of ['one', 'two', 'three'])
+        ids.push((await tracker.create(aTask({ title }))).id);
 
       expect((await tracker.list()).map(({ id }) => id)).toEqual(ids);
     });
 
     test('the first id depends on the second', async () => {
-      const [prerequisite, dependent] = [await tracker.create(aTask()), await tracker.create(aTask())];
+      const [prerequisite, dependent] = [
+        await tracker.create(aTask()),
+        await tracker.create(aTask()),
+      ];
 
       const verdict = await tracker.addDependency(dependent.id, prerequisite.id);
 
       expect(verdict).toEqual({ refusal: null });
-      expect(await find(dependent.id)).toMatchObject({ dependencies: [prerequisite.id], unmet: [prerequisite.id] });
+      expect(await find(dependent.id)).toMatchObject({
+        dependencies: [prerequisite.id],
+        unmet: [prerequisite.id],
+      });
       expect(await find(prerequisite.id)).toMatchObject({ dependencies: [] });
     });
 
@@ -120,7 +136,11 @@ export const describeTracker = (
 
       await tracker.addDependency(later.id, closed.id);
 
-      expect(await find(later.id)).toMatchObject({ dependencies: [closed.id], unmet: [], ready: true });
+      expect(await find(later.id)).toMatchObject({
+        dependencies: [closed.id],
+        unmet: [],
+        ready: true,
+      });
     });
 
     test('adding a dependency again and removing what is not there succeed', async () => {
@@ -141,7 +161,10 @@ export const describeTracker = (
 
       const { refusal } = await tracker.addDependency(one.id, three.id);
 
-      expect(refusal).toEqual({ code: 'dependency_cycle', facts: { cycle: [one.id, three.id, two.id, one.id] } });
+      expect(refusal).toEqual({
+        code: 'dependency_cycle',
+        facts: { cycle: [one.id, three.id, two.id, one.id] },
+      });
       expect((await tracker.addDependency(one.id, one.id)).refusal?.code).toBe('dependency_cycle');
       expect((await find(one.id)).dependencies).toEqual([]);
     });
@@ -151,7 +174,9 @@ export const describeTracker = (
 
       expect((await tracker.addDependency(id, nobody)).refusal?.code).toBe('task_not_found');
       expect((await tracker.addDependency(nobody, id)).refusal?.code).toBe('task_not_found');
-      expect(await codeOf(tracker.create(aTask({ dependencies: [nobody] })))).toBe('task_not_found');
+      expect(await codeOf(tracker.create(aTask({ dependencies: [nobody] })))).toBe(
+        'task_not_found',
+      );
       expect(await tracker.list()).toHaveLength(1);
     });
 
@@ -199,7 +224,11 @@ export const describeTracker = (
       await tracker.claim(id);
       expect(await codeOf(tracker.release(id, 'agent-failed', fence))).toBe('stale_attempt');
       expect(await codeOf(tracker.reopen(id, fence))).toBe('stale_attempt');
-      expect(await find(id)).toMatchObject({ status: 'in_progress', assignee: tracker.actor, labels: [] });
+      expect(await find(id)).toMatchObject({
+        status: 'in_progress',
+        assignee: tracker.actor,
+        labels: [],
+      });
     });
 
     test.each(['agent-failed', 'agent-cancelled'] as const)(
@@ -211,7 +240,11 @@ export const describeTracker = (
         await tracker.release(id, label);
         await tracker.release(id, label);
 
-        expect(await find(id)).toMatchObject({ status: 'open', assignee: null, labels: ['x', label] });
+        expect(await find(id)).toMatchObject({
+          status: 'open',
+          assignee: null,
+          labels: ['x', label],
+        });
       },
     );
 
@@ -236,7 +269,9 @@ export const describeTracker = (
     });
 
     test('claim, close and reopen remove the labels of an earlier end', async () => {
-      const ids = await Promise.all([1, 2, 3].map(async () => (await tracker.create(aTask({ labels: ['x'] }))).id));
+      const ids = await Promise.all(
+        [1, 2, 3].map(async () => (await tracker.create(aTask({ labels: ['x'] }))).id),
+      );
       const [claimed, closed, reopened] = ids as [TaskId, TaskId, TaskId];
       for (const id of ids) await tracker.release(id, 'agent-failed');
 
@@ -296,16 +331,22 @@ export const describeTracker = (
       expect(error).toMatchObject({ facts: { fields: [{ path: 'title' }, { path: 'labels.1' }] } });
     });
 
-    test.each(brief ? unfit.slice(0, 1) : unfit)('%s is refused and nothing is created', async (_, over) => {
-      expect(await codeOf(tracker.create(aTask(over)))).toBe('invalid_params');
-      expect(await tracker.list()).toEqual([]);
-    });
+    test.each(brief ? unfit.slice(0, 1) : unfit)(
+      '%s is refused and nothing is created',
+      async (_, over) => {
+        expect(await codeOf(tracker.create(aTask(over)))).toBe('invalid_params');
+        expect(await tracker.list()).toEqual([]);
+      },
+    );
 
-    test.each(brief ? oddTitles.slice(0, 3) : oddTitles)('the title %j comes back as it was', async (title) => {
-      const { id } = await tracker.create(aTask({ title, description: title }));
+    test.each(brief ? oddTitles.slice(0, 3) : oddTitles)(
+      'the title %j comes back as it was',
+      async (title) => {
+        const { id } = await tracker.create(aTask({ title, description: title }));
 
-      expect(await find(id)).toMatchObject({ title, description: title });
-    });
+        expect(await find(id)).toMatchObject({ title, description: title });
+      },
+    );
 
     test('many creates at once all arrive, each with an id of its own', async () => {
       const created = await Promise.all(

@@ -35,8 +35,12 @@ export const describeWorkspace = (name: string, open: () => Promise<Workspace>) 
     });
 
     test('opens several attempts at once', async () => {
-      const opened = await Promise.all([1, 2, 3].map((number) => workspace.open(anAttempt(1, `bd-b${number}`))));
+      const opened = await Promise.all(
+        [1, 2, 3].map((number) => workspace.open(anAttempt(1, `bd-b${number}`))),
+      );
 
-      expect(new Set(opened.map(({ root }) => root)).size).toBe(workspace.mode === 'shared' ? 1 : 3);
+      expect(new Set(opened.map(({ root }) => root)).size).toBe(
+        workspace.mode === 'shared' ? 1 : 3,
+      );
     });
   });

@@ -13,7 +13,9 @@ import { randomFrom, seed } from '../support/random.ts';
 
 const kills = Number(process.env['AGENT_TEST_KILLS'] ?? (isLong ? 500 : 4));
 
-/** A command that says when it begins and ends, and when another one of its attempt runs beside it. */
+/**
+ * A command that says when it begins and ends, and when another one of its attempt runs beside it.
+ */
 const command = [
   'id=$(basename "$ATS_ATTEMPT")',
   'exec 9> "lock.$id"',
@@ -94,13 +96,17 @@ test.each(['embedded', 'bd'] as const)(
       const { server, call, gone } = await boot();
       const load = async (): Promise<void> => {
         for (;;) {
-          const task = (await call('create', { description: `task ${requests}` })) as View | undefined;
+          const task = (await call('create', { description: `task ${requests}` })) as
+            | View
+            | undefined;
           if (task !== undefined) acknowledged.created.add(task.task_id);
           requests += 1;
           const request_id = `request-${requests}`;
-          const execution = (await call('execute', { task_id: task?.task_id, role: 'engineer', request_id })) as
-            | View
-            | undefined;
+          const execution = (await call('execute', {
+            task_id: task?.task_id,
+            role: 'engineer',
+            request_id,
+          })) as View | undefined;
           if (execution !== undefined) acknowledged.executed.add(execution.task_id);
           await delay(random() * 60);
         }
@@ -129,8 +135,10 @@ test.each(['embedded', 'bd'] as const)(
       }
     };
     let [views, changed] = [await all(), Date.now()];
-    const busy = (view: View): boolean => view.status === 'started' || acknowledged.executed.has(view.task_id);
-    const isOver = ({ status }: View): boolean => ['complete', 'failed', 'cancelled'].includes(status);
+    const busy = (view: View): boolean =>
+      view.status === 'started' || acknowledged.executed.has(view.task_id);
+    const isOver = ({ status }: View): boolean =>
+      ['complete', 'failed', 'cancelled'].includes(status);
     while (views.some((view) => busy(view) && !isOver(view)) && Date.now() - changed < 15_000) {
       await delay(50);
       const now = await all();
@@ -144,15 +152,23 @@ test.each(['embedded', 'bd'] as const)(
     const lost = [...acknowledged.created].filter((id) => !byId.has(id));
     const stuck = views.filter((view) => busy(view) && !isOver(view));
     const wrong = views.filter(({ status }) => status === 'failed' || status === 'cancelled');
-    const log = existsSync(join(root, 'log')) ? readFileSync(join(root, 'log'), 'utf8').split('\n') : [];
+    const log = existsSync(join(root, 'log'))
+      ? readFileSync(join(root, 'log'), 'utf8').split('\n')
+      : [];
     const store = createSqliteStore({ file: join(stateDir, 'journal.db') });
-    const differences = store.tasks('all').flatMap(({ id }) => differenceFrom(store, id as TaskId) ?? []);
+    const differences = store
+      .tasks('all')
+      .flatMap(({ id }) => differenceFrom(store, id as TaskId) ?? []);
     store.close();
     const closed = tracker === 'bd' ? await closedInBd(bd, root) : closedInFile(root);
-    const disagreeing = views.filter(({ task_id, status }) => closed.has(task_id) !== (status === 'complete'));
+    const disagreeing = views.filter(
+      ({ task_id, status }) => closed.has(task_id) !== (status === 'complete'),
+    );
     const db = new Database(join(stateDir, 'journal.db'), { readonly: true });
     const ends = db
-      .prepare("select task_id, count(*) as n from journal where type = 'completed' group by task_id")
+      .prepare(
+        "select task_id, count(*) as n from journal where type = 'completed' group by task_id",
+      )
       .all();
     db.close();
 

@@ -15,10 +15,17 @@ const hour = 3_600_000;
 const needs = 'needs libfaketime, and a Node that it takes hold of';
 const key = { OPENAI_API_KEY: 'key-of-nobody' };
 
-const call = (name: string, args: object) => ({ id: 'call_1', name, arguments: JSON.stringify(args) });
+const call = (name: string, args: object) => ({
+  id: 'call_1',
+  name,
+  arguments: JSON.stringify(args),
+});
 const finish = [call('finish', { status: 'done', summary: 'done' })];
 
-/** A project whose tasks do what the first word of their title says. `pause`: for how long a model wants to be left alone (s). */
+/**
+ * A project whose tasks do what the first word of their title says. `pause`: for how long a model
+ * wants to be left alone (s).
+ */
 const openTasks = async () => {
   const asked = new Set<string>();
   const given = { pause: 1 };
@@ -29,8 +36,10 @@ const openTasks = async () => {
     asked.add(title);
     if (kind === 'pauses' && first)
       return { kind: 'status', status: 503, headers: { 'retry-after': String(given.pause) } };
-    if (kind === 'hangs') return { kind: 'answer', calls: [call('bash', { command: 'exec sleep 600' })] };
-    if (kind === 'asks' && first) return { kind: 'answer', calls: [call('ask', { question: 'red or blue?' })] };
+    if (kind === 'hangs')
+      return { kind: 'answer', calls: [call('bash', { command: 'exec sleep 600' })] };
+    if (kind === 'asks' && first)
+      return { kind: 'answer', calls: [call('ask', { question: 'red or blue?' })] };
     return { kind: 'answer', calls: finish };
   });
   const project = openProject({
@@ -45,7 +54,8 @@ const openTasks = async () => {
     const client = await clientOf(project, child.pid);
     const begin = async (kind: string, options: object = {}): Promise<string> => {
       tasks += 1;
-      const task_id = (await client.call('create', { description: `${kind} ${tasks}` })).result?.task_id ?? '';
+      const task_id =
+        (await client.call('create', { description: `${kind} ${tasks}` })).result?.task_id ?? '';
       await client.call('execute', { task_id, role: 'engineer', options });
       return task_id;
     };
@@ -84,7 +94,10 @@ test(
     // Less than a day: no task may take longer than that.
     const sizes = [1, 20, 1 + random() * 20];
     const jumps = isLong
-      ? Array.from({ length: 24 }, (_, n) => (n % 2 === 0 ? -1 : 1) * (sizes[Math.floor(random() * 3)] ?? 1) * hour)
+      ? Array.from(
+          { length: 24 },
+          (_, n) => (n % 2 === 0 ? -1 : 1) * (sizes[Math.floor(random() * 3)] ?? 1) * hour,
+        )
       : [-3 * hour, hour];
     const project = await openTasks();
     const { begin, reached, ended, viewOf, pid, call } = await project.serve(clock.env);
@@ -102,7 +115,8 @@ test(
       await reached(asks, 'awaiting_input');
       await reached(pauses, 'backing_off');
       await reached(waits, 'waiting_for_slot');
-      // Forth is ahead of every time that has been; what was only set back and put right again is no time that has passed.
+      // Forth is ahead of every time that has been; what was only set back and put right again is
+      // no time that has passed.
       offset = back ? offset + jump : highest + jump;
       highest = Math.max(highest, offset);
       clock.set(offset);
@@ -117,11 +131,17 @@ test(
         const answer = { task_id: asks, attempt: 1, input_id: 'input-1', text: 'blue' };
         expect((await call('respond', answer)).error).toBeUndefined();
       }
-      expect([await ended(asks), await ended(waits)]).toEqual([back ? 'complete' : 'failed', 'complete']);
+      expect([await ended(asks), await ended(waits)]).toEqual([
+        back ? 'complete' : 'failed',
+        'complete',
+      ]);
       expect((await viewOf(limited)).error).toMatchObject({ code: 'timed_out' });
       expect(tookMs).toBeLessThan(back ? 7_000 : 5_000);
       expect(busy).toBeLessThan(0.5);
-      slowest[back ? 'back' : 'forth'] = Math.max(slowest[back ? 'back' : 'forth'], Math.round(tookMs));
+      slowest[back ? 'back' : 'forth'] = Math.max(
+        slowest[back ? 'back' : 'forth'],
+        Math.round(tookMs),
+      );
     }
 
     await project.stopServer();

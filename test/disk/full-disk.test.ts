@@ -39,11 +39,24 @@ test(
 
     expect(refused.error).toMatchObject({ code: -32603, data: { code: 'internal' } });
     expect(refused.error?.message).toMatch(/the journal .*journal\.db cannot be written: .*full/);
-    expect(bad.checks.store).toMatchObject({ status: 'failing', detail: expect.stringContaining('full') });
+    expect(bad.checks.store).toMatchObject({
+      status: 'failing',
+      detail: expect.stringContaining('full'),
+    });
     expect(late.error).toMatchObject({ code: -32017, message: expect.stringContaining('full') });
     expect(mended.checks.store.status).toBe('ok');
-    expect(meanwhile.map(({ status }) => status)).toEqual(['started', 'started', 'queued', 'queued']);
-    expect([...ends, await ended(asks), await ended(later)]).toEqual(['complete', 'complete', 'complete', 'complete']);
+    expect(meanwhile.map(({ status }) => status)).toEqual([
+      'started',
+      'started',
+      'queued',
+      'queued',
+    ]);
+    expect([...ends, await ended(asks), await ended(later)]).toEqual([
+      'complete',
+      'complete',
+      'complete',
+      'complete',
+    ]);
     for (const id of [asks, works, waits, later]) expect((await viewOf(id)).attempt).toBe(1);
     await project.stopServer();
     const { entries, differences } = differencesIn(project.stateDir);
@@ -77,7 +90,10 @@ test(
     while ((await viewOf(works)).phase !== 'waiting_for_tracker') await delay(20);
     await delay(fullMs);
     const left = readdirSync(folder).filter((name) => name.includes('~'));
-    const [after, waiting] = [readFileSync(join(folder, 'issues.jsonl'), 'utf8'), await viewOf(works)];
+    const [after, waiting] = [
+      readFileSync(join(folder, 'issues.jsonl'), 'utf8'),
+      await viewOf(works),
+    ];
     disk.empty();
     const began = Date.now();
     const ends = [await ended(works), await ended(waits)];
@@ -90,7 +106,10 @@ test(
     expect(bad.checks).toMatchObject({ store: { status: 'ok' }, tracker: { status: 'failing' } });
     expect(bad.checks.tracker.detail).toContain('ENOSPC');
     expect([after, left]).toEqual([before, []]);
-    expect(waiting.error).toMatchObject({ code: 'tracker_unavailable', message: expect.stringContaining('ENOSPC') });
+    expect(waiting.error).toMatchObject({
+      code: 'tracker_unavailable',
+      message: expect.stringContaining('ENOSPC'),
+    });
     expect([...ends, await ended(asks)]).toEqual(['complete', 'complete', 'complete']);
     for (const id of [asks, works, waits])
       expect(existsSync(join(folder, 'tasks', `task-${id}`, '30-results.md'))).toBe(true);

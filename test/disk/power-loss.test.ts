@@ -27,13 +27,16 @@ const promisedBy = ({ created, executed, shown }: Promised, said: string): Promi
   const { id, result } = JSON.parse(json ?? '{}') as { id?: string; result?: { task_id: string } };
   if (result === undefined) return before;
   if (id === 'create') return { ...before, created: [...created, result.task_id] };
-  return id === 'execute' ? { ...before, executed: [...new Set([...executed, result.task_id])] } : before;
+  return id === 'execute'
+    ? { ...before, executed: [...new Set([...executed, result.task_id])] }
+    : before;
 };
 
 test(
   'disk images after a power failure have everything that was acknowledged',
   async (context) => {
-    const canRecord = spawnSync('strace', ['-f', '--seccomp-bpf', '-e', 'trace=fsync', 'true']).status === 0;
+    const canRecord =
+      spawnSync('strace', ['-f', '--seccomp-bpf', '-e', 'trace=fsync', 'true']).status === 0;
     if (!canRecord) context.skip('needs strace, and the right to trace');
     const random = randomFrom(seed);
     const { events, root, top } = await recordWork(tasks);
@@ -44,9 +47,15 @@ test(
     whole.image(top, join(rebuilt, 'top'), () => 'all', random);
     // The recording is complete: with every write kept, the files are what they became.
     for (const file of ['journal.db', 'journal.db-wal'])
-      expect(readFileSync(join(rebuilt, 'top/state', file)).equals(readFileSync(join(top, 'state', file)))).toBe(true);
+      expect(
+        readFileSync(join(rebuilt, 'top/state', file)).equals(
+          readFileSync(join(top, 'state', file)),
+        ),
+      ).toBe(true);
     const issues = join('.beads', 'issues.jsonl');
-    expect(readFileSync(join(rebuilt, 'project', issues), 'utf8')).toBe(readFileSync(join(root, issues), 'utf8'));
+    expect(readFileSync(join(rebuilt, 'project', issues), 'utf8')).toBe(
+      readFileSync(join(root, issues), 'utf8'),
+    );
     expect(statSync(join(top, 'state/journal.db')).size).toBeGreaterThan(100_000);
     const truth = truthOf(join(rebuilt, 'top/state/journal.db'));
 
@@ -69,13 +78,19 @@ test(
       if (problems.length > 0) wrong.push({ at, fate: mixed ? 'mixed' : fate, problems });
       rmSync(folder, { recursive: true });
     };
-    const moments = [...events.keys()].filter((at) => !['open', 'close'].includes(events[at]?.type ?? ''));
-    const cuts = Array.from({ length: images }, () => moments[Math.floor(random() * moments.length)] ?? 0);
+    const moments = [...events.keys()].filter(
+      (at) => !['open', 'close'].includes(events[at]?.type ?? ''),
+    );
+    const cuts = Array.from(
+      { length: images },
+      () => moments[Math.floor(random() * moments.length)] ?? 0,
+    );
     cuts.sort((one, other) => one - other);
     let next = 0;
     for (const [at, event] of events.entries()) {
       disk.take(event);
-      if (event.type === 'said' && !disk.holds(event.fd)) promised = promisedBy(promised, event.data.toString());
+      if (event.type === 'said' && !disk.holds(event.fd))
+        promised = promisedBy(promised, event.data.toString());
       for (; cuts[next] === at; next += 1) await tryImage(at);
     }
 

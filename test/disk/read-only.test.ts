@@ -42,7 +42,9 @@ test('a .beads that becomes read-only is named in the error, and waiting tasks c
   await project.stopServer();
   const { entries, differences } = differencesIn(project.stateDir);
   expect(differences).toEqual([]);
-  process.stdout.write(`read-only .beads: 2 tasks ended after it, ${entries} entries without a gap\n`);
+  process.stdout.write(
+    `read-only .beads: 2 tasks ended after it, ${entries} entries without a gap\n`,
+  );
 }, 40_000);
 
 test('a read-only state folder can be read, prevents the start of a server, and is used again when writable', async (context) => {
@@ -61,7 +63,10 @@ test('a read-only state folder can be read, prevents the start of a server, and 
   for (const words of [['show', works], ['list'], ['logs', works], ['replay', works]])
     read.push(await project.program(...words));
   const made = await project.program('create', 'late');
-  const refused = [await project.program('server', 'start'), await project.program('engineer', works)];
+  const refused = [
+    await project.program('server', 'start'),
+    await project.program('engineer', works),
+  ];
   const served = await project.server('--server');
   disk.setReadOnly(false);
   unlinkSync(join(project.stateDir, 'journal.db-shm'));
@@ -84,5 +89,7 @@ test('a read-only state folder can be read, prevents the start of a server, and 
   await project.stopServer();
   const { entries, differences } = differencesIn(project.stateDir);
   expect(differences).toEqual([]);
-  process.stdout.write(`read-only state folder: 1 task ended after it, ${entries} entries without a gap\n`);
+  process.stdout.write(
+    `read-only state folder: 1 task ended after it, ${entries} entries without a gap\n`,
+  );
 }, 40_000);

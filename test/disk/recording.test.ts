@@ -4,7 +4,8 @@ import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/temporary.ts';
 import { readRecording } from './support/recording.ts';
 
-const hex = (text: string): string => [...Buffer.from(text)].map((byte) => `\\x${byte.toString(16)}`).join('');
+const hex = (text: string): string =>
+  [...Buffer.from(text)].map((byte) => `\\x${byte.toString(16)}`).join('');
 
 test('a descriptor that another thread gets while it is being closed belongs to that thread', () => {
   const log = join(temporaryFolder(), 'log');

@@ -21,18 +21,23 @@ const cutLike = (line: string, shown: string): string =>
 
 test('the README shows what the demo prints', { timeout: 120_000 }, () => {
   const [, shown = ''] =
-    /```\n(\$ agent engineer[\s\S]*?)\n```/.exec(readFileSync(join(root, 'README.md'), 'utf8')) ?? [];
+    /```\n(\$ agent engineer[\s\S]*?)\n```/.exec(readFileSync(join(root, 'README.md'), 'utf8')) ??
+    [];
   const folder = temporaryFolder();
 
-  const { status, stdout, stderr } = spawnSync(process.execPath, [join(root, 'scripts', 'demo.mjs')], {
-    env: {
-      ...process.env,
-      TMPDIR: folder,
-      OPENAI_BASE_URL: 'http://127.0.0.1:9',
-      API_MODE: 'proxy',
+  const { status, stdout, stderr } = spawnSync(
+    process.execPath,
+    [join(root, 'scripts', 'demo.mjs')],
+    {
+      env: {
+        ...process.env,
+        TMPDIR: folder,
+        OPENAI_BASE_URL: 'http://127.0.0.1:9',
+        API_MODE: 'proxy',
+      },
+      encoding: 'utf8',
     },
-    encoding: 'utf8',
-  });
+  );
 
   const lines = settled(stdout);
   const runs = lines.flatMap((line, index) => (line === '$ agent engineer bd-0000' ? [index] : []));

@@ -16,7 +16,9 @@ const commandsOf = (page: string): readonly string[] =>
 
 /** Parses a line as the command line does, and runs nothing. */
 const parse = async (line: string): Promise<void> => {
-  const words = [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, word]) => quoted ?? word ?? '');
+  const words = [...line.matchAll(/"([^"]*)"|(\S+)/g)].map(
+    ([, quoted, word]) => quoted ?? word ?? '',
+  );
   const parser = commandTable.reduce(
     (all, { command, describe: says, builder }) => all.command(command, says, builder, () => {}),
     yargs(words).options({
@@ -53,7 +55,9 @@ describe.each(guides)('%s', (page) => {
   test('has no line over 100 columns, except in a table', () => {
     const long = textOf(page)
       .split('\n')
-      .flatMap((line, index) => (line.length > 100 && !line.startsWith('|') ? [`${page}:${index + 1}`] : []));
+      .flatMap((line, index) =>
+        line.length > 100 && !line.startsWith('|') ? [`${page}:${index + 1}`] : [],
+      );
 
     expect(long).toEqual([]);
   });

@@ -3,7 +3,8 @@ import { dirname, join, normalize, relative } from 'node:path';
 import { expect, test } from 'vitest';
 import { pages, root, textOf } from './pages.ts';
 
-const withoutCode = (text: string): string => text.replace(/^```[\s\S]*?^```/gm, '').replace(/`[^`\n]*`/g, '``');
+const withoutCode = (text: string): string =>
+  text.replace(/^```[\s\S]*?^```/gm, '').replace(/`[^`\n]*`/g, '``');
 
 /** The anchors of a page, as GitHub makes them of its headings. */
 const anchorsOf = (page: string): readonly string[] =>
@@ -21,10 +22,13 @@ const anchorsOf = (page: string): readonly string[] =>
 const problemOf = (page: string, link: string): string | null => {
   const [path = '', anchor] = link.split('#');
   const target = path === '' ? page : normalize(join(dirname(page), path));
-  if (relative(root, join(root, target)).startsWith('..')) return `${page}: ${link} leaves the repository`;
+  if (relative(root, join(root, target)).startsWith('..'))
+    return `${page}: ${link} leaves the repository`;
   if (!existsSync(join(root, target))) return `${page}: ${link} does not exist`;
   if (anchor === undefined || statSync(join(root, target)).isDirectory()) return null;
-  return anchorsOf(target).includes(anchor) ? null : `${page}: ${link} names no heading of ${target}`;
+  return anchorsOf(target).includes(anchor)
+    ? null
+    : `${page}: ${link} names no heading of ${target}`;
 };
 
 test('every relative link of the docs leads to an existing file and heading', () => {
@@ -51,6 +55,8 @@ test('every page of the docs is reached from the index', () => {
 
   visit(join('docs', 'index.md'));
 
-  const lost = pages.filter((page) => page.startsWith('docs') && !page.includes('adr') && !reached.has(page));
+  const lost = pages.filter(
+    (page) => page.startsWith('docs') && !page.includes('adr') && !reached.has(page),
+  );
   expect(lost).toEqual([]);
 });

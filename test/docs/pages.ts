@@ -8,7 +8,9 @@ export const textOf = (page: string): string => readFileSync(join(root, page), '
 
 /** Every page of the project, relative to its root. */
 export const pages: readonly string[] = [
-  ...['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md'].filter((name) => existsSync(join(root, name))),
+  ...['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md'].filter((name) =>
+    existsSync(join(root, name)),
+  ),
   ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => join('docs', name)),
@@ -16,7 +18,9 @@ export const pages: readonly string[] = [
 
 /** The pages for users that people wrote. */
 export const guides: readonly string[] = pages.filter(
-  (page) => /^(README|CONTRIBUTING|docs\/(index|guides\/))/.test(page) && !/^Generated (from|by) /m.test(textOf(page)),
+  (page) =>
+    /^(README|CONTRIBUTING|docs\/(index|guides\/))/.test(page) &&
+    !/^Generated (from|by) /m.test(textOf(page)),
 );
 
 /** The code blocks of a page in one language. */

@@ -15,5 +15,9 @@ test('a server starts with the configuration that the README shows', () => {
 
   const { settings } = resolveSettings(loadConfig({ config: file }, {}), temporaryFolder());
 
-  expect(settings).toMatchObject({ cap: 5, maxCostUsd: 2, roles: { reviewer: { model: 'gpt-5.1-mini' } } });
+  expect(settings).toMatchObject({
+    cap: 5,
+    maxCostUsd: 2,
+    roles: { reviewer: { model: 'gpt-5.1-mini' } },
+  });
 });

@@ -24,7 +24,12 @@ test('every clause names its code and its test, or says that they are missing', 
     expect(clause).not.toBe('');
     expect(more).toEqual([]);
     if (/^(not yet|stated in)/.test(code)) expect(shown).toMatch(/^none/);
-    else expect([clause, filesIn(code).length > 0, filesIn(shown).length > 0]).toEqual([clause, true, true]);
+    else
+      expect([clause, filesIn(code).length > 0, filesIn(shown).length > 0]).toEqual([
+        clause,
+        true,
+        true,
+      ]);
   }
 });
 
@@ -51,6 +56,16 @@ test('the top level is what the specification names', () => {
   ])
     expect([name, existsSync(root + name)]).toEqual([name, true]);
   const licences = readFileSync(`${root}dist/THIRD_PARTY_LICENSES.txt`, 'utf8');
-  for (const name of ['xstate', 'fastify', 'fastify-sse-v2', 'json-rpc-2.0', 'yargs', 'zod', 'openai', 'execa', 'pino'])
+  for (const name of [
+    'xstate',
+    'fastify',
+    'fastify-sse-v2',
+    'json-rpc-2.0',
+    'yargs',
+    'zod',
+    'openai',
+    'execa',
+    'pino',
+  ])
     expect(licences).toContain(`\n${name}@`);
 });

@@ -18,9 +18,13 @@ const check = (name: string, parts: readonly string[], summary: string) => {
   for (const part of parts.map((each) => join(evalsFolder, name, each)))
     if (existsSync(part)) cpSync(part, work, { recursive: true });
   writeFileSync(said, summary);
-  const { status, stdout } = spawnSync(process.execPath, [join(evalsFolder, name, 'check.mjs'), work, said], {
-    encoding: 'utf8',
-  });
+  const { status, stdout } = spawnSync(
+    process.execPath,
+    [join(evalsFolder, name, 'check.mjs'), work, said],
+    {
+      encoding: 'utf8',
+    },
+  );
   return { status, last: stdout.trim().split('\n').at(-1) };
 };
 
@@ -39,18 +43,30 @@ test('no eval runs without limits', () => {
   }
 });
 
-test.each(names)('the checker of %s fails on the unchanged project', { timeout: 60_000 }, (name) => {
-  const { status, last } = check(name, ['project', 'change'], 'I looked at everything, and it is fine.');
+test.each(names)(
+  'the checker of %s fails on the unchanged project',
+  { timeout: 60_000 },
+  (name) => {
+    const { status, last } = check(
+      name,
+      ['project', 'change'],
+      'I looked at everything, and it is fine.',
+    );
 
-  expect(status).toBe(1);
-  expect(last).toMatch(/^(not )?ok - /);
-});
+    expect(status).toBe(1);
+    expect(last).toMatch(/^(not )?ok - /);
+  },
+);
 
-test.each(names)('the checker of %s passes with the reference solution', { timeout: 60_000 }, (name) => {
-  const summary = readFileSync(join(evalsFolder, name, 'reference', 'summary.md'), 'utf8');
+test.each(names)(
+  'the checker of %s passes with the reference solution',
+  { timeout: 60_000 },
+  (name) => {
+    const summary = readFileSync(join(evalsFolder, name, 'reference', 'summary.md'), 'utf8');
 
-  const { status, last } = check(name, ['project', 'change', 'reference/files'], summary);
+    const { status, last } = check(name, ['project', 'change', 'reference/files'], summary);
 
-  expect(last).toMatch(/^all \d+ checks hold$/);
-  expect(status).toBe(0);
-});
+    expect(last).toMatch(/^all \d+ checks hold$/);
+    expect(status).toBe(0);
+  },
+);

@@ -31,7 +31,11 @@ const run = async (args: readonly string[], more: NodeJS.ProcessEnv = {}) => {
     env: { ...env, ...more },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const [out, err] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')]);
+  const [out, err] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'close'),
+  ]);
   return { code: child.exitCode, out, err };
 };
 
@@ -56,7 +60,12 @@ test('the scripted model solves the evals through the real server; the table has
 });
 
 test('an agent that does nothing solves none', { timeout }, async () => {
-  const { code, out } = await run(['--json', '--idle', '--only', (isLong ? names : some.slice(-1)).join(',')]);
+  const { code, out } = await run([
+    '--json',
+    '--idle',
+    '--only',
+    (isLong ? names : some.slice(-1)).join(','),
+  ]);
 
   const { note, solved, rows } = JSON.parse(out);
   expect({ code, solved }).toEqual({ code: 1, solved: 0 });
@@ -67,19 +76,32 @@ test('an agent that does nothing solves none', { timeout }, async () => {
   }
 });
 
-/** The evals asked of a provider on this machine that plays this script; a million tokens cost a hundred dollars. */
+/**
+ * The evals asked of a provider on this machine that plays this script; a million tokens cost a
+ * hundred dollars.
+ */
 const runOverHttp = async (script: object, ...args: readonly string[]) => {
   const provider = await startModelServer(play(createScriptedModel(parseScript(script))));
   const config = join(temporaryFolder(), 'config.json');
   const prices = { far: { input_per_million: 100, output_per_million: 100 } };
   writeFileSync(config, JSON.stringify({ api: { prices } }));
-  const env = { OPENAI_API_KEY: 'no-key-a-script-answers', OPENAI_BASE_URL: provider.baseURL, API_MODE: 'direct' };
+  const env = {
+    OPENAI_API_KEY: 'no-key-a-script-answers',
+    OPENAI_BASE_URL: provider.baseURL,
+    API_MODE: 'direct',
+  };
   const { code, out } = await run(['--json', '--model', 'far', '--config', config, ...args], env);
   return { code, ...JSON.parse(out), requests: provider.requests };
 };
 
-test("a provider's model is called over HTTP, and its cost follows its price", { timeout }, async () => {
-  const { code, note, rows, requests } = await runOverHttp(solvingScript(readSuite()), '--only', 'fix-last-page');
+test("a provider's model is called over HTTP, and its cost follows its price", {
+  timeout,
+}, async () => {
+  const { code, note, rows, requests } = await runOverHttp(
+    solvingScript(readSuite()),
+    '--only',
+    'fix-last-page',
+  );
 
   const [{ ok, input_tokens, output_tokens, cost_usd }] = rows;
   expect({ code, note, ok }).toEqual({ code: 0, note: null, ok: true });
@@ -108,7 +130,11 @@ test('code that ends the checker before its end does not pass', { timeout }, asy
     { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'done' } }] },
   ];
 
-  const { code, rows } = await runOverHttp({ scripts: [{ turns: cheat }] }, '--only', 'fix-csv-quotes');
+  const { code, rows } = await runOverHttp(
+    { scripts: [{ turns: cheat }] },
+    '--only',
+    'fix-csv-quotes',
+  );
 
   expect(code).toBe(1);
   expect(rows[0].why.join()).toContain('the checker did not finish');
@@ -116,8 +142,16 @@ test('code that ends the checker before its end does not pass', { timeout }, asy
 
 test.each([
   ['an eval that does not exist', ['--only', 'nonsense'], 'there is no eval nonsense'],
-  ['a budget for a model without a price', ['--model', 'm', '--max-cost-usd', '1'], 'the price of m is not'],
-  ['no number of repetitions', ['--repeat', 'many'], '--repeat: expected a number above 0, got many'],
+  [
+    'a budget for a model without a price',
+    ['--model', 'm', '--max-cost-usd', '1'],
+    'the price of m is not',
+  ],
+  [
+    'no number of repetitions',
+    ['--repeat', 'many'],
+    '--repeat: expected a number above 0, got many',
+  ],
   ['a configuration that is not there', ['--config', '/nonsense.json'], '--config: /nonsense.json'],
   ['an unknown flag', ['--speed', '9'], "'--speed'"],
 ])('%s is refused before anything runs', async (_, args, says) => {

@@ -14,13 +14,18 @@ interface Sent {
 /** A request as written, over a real socket: fetch would repair or refuse most of these. */
 const send = (port: number, { method = 'GET', path = '/metrics', headers = {}, body }: Sent) =>
   new Promise<{ status: number; headers: object; text: string }>((resolve, reject) => {
-    const asked = request({ host: '127.0.0.1', port, method, path, headers, agent: false }, (response) => {
-      let text = '';
-      response.setEncoding('utf8').on('data', (chunk) => {
-        text += chunk;
-      });
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }));
-    });
+    const asked = request(
+      { host: '127.0.0.1', port, method, path, headers, agent: false },
+      (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (chunk) => {
+          text += chunk;
+        });
+        response.on('end', () =>
+          resolve({ status: response.statusCode ?? 0, headers: response.headers, text }),
+        );
+      },
+    );
     asked.once('error', reject).end(body);
   });
 
@@ -68,7 +73,10 @@ test.each([
   const answer = await send(port, { headers: { ...bearer, host: given } });
 
   expect(answer.status).toBe(403);
-  expect(JSON.parse(answer.text).error).toMatchObject({ code: 'forbidden', check: 'the Host header' });
+  expect(JSON.parse(answer.text).error).toMatchObject({
+    code: 'forbidden',
+    check: 'the Host header',
+  });
 });
 
 test('two Host headers and an absolute target are refused', async () => {
@@ -76,10 +84,19 @@ test('two Host headers and an absolute target are refused', async () => {
   const own = `127.0.0.1:${port}`;
   const auth = `Authorization: Bearer ${token}\r\n`;
 
-  const twice = await raw(port, `GET /metrics HTTP/1.1\r\nHost: ${own}\r\nHost: ${own}\r\n${auth}\r\n`);
-  const absolute = await raw(port, `GET http://${own}/metrics HTTP/1.1\r\nHost: ${own}\r\n${auth}\r\n`);
+  const twice = await raw(
+    port,
+    `GET /metrics HTTP/1.1\r\nHost: ${own}\r\nHost: ${own}\r\n${auth}\r\n`,
+  );
+  const absolute = await raw(
+    port,
+    `GET http://${own}/metrics HTTP/1.1\r\nHost: ${own}\r\n${auth}\r\n`,
+  );
 
-  expect([twice, absolute].map((line) => line.split(' ')[1])).toEqual([expect.stringMatching(/^40[03]$/), '403']);
+  expect([twice, absolute].map((line) => line.split(' ')[1])).toEqual([
+    expect.stringMatching(/^40[03]$/),
+    '403',
+  ]);
 });
 
 test.each([
@@ -95,10 +112,15 @@ test.each([
   const { port } = await startServer();
 
   for (const path of ['/metrics', '/health']) {
-    const answer = await send(port, { path, headers: { ...bearer, ...headers } as Record<string, string> });
+    const answer = await send(port, {
+      path,
+      headers: { ...bearer, ...headers } as Record<string, string>,
+    });
 
     expect(answer.status).toBe(status);
-    expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
+    expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control'))).toEqual(
+      [],
+    );
   }
 });
 
@@ -123,7 +145,11 @@ test.each([
 
 test('a rebound page, whose Origin equals its Host, is refused', async () => {
   const { port } = await startServer();
-  const headers = { ...bearer, host: `evil.example:${port}`, origin: `http://evil.example:${port}` };
+  const headers = {
+    ...bearer,
+    host: `evil.example:${port}`,
+    origin: `http://evil.example:${port}`,
+  };
 
   expect((await send(port, { headers })).status).toBe(403);
 });
@@ -134,29 +160,35 @@ test.each<readonly [string, Readonly<Record<string, string>>]>([
   ['a token cut short', { authorization: `Bearer ${token.slice(0, -1)}` }],
   ['another scheme', { authorization: `Basic ${token}` }],
   ['a cookie', { cookie: `token=${token}` }],
-])('with %s every route but the open ones is refused, also a route that is none', async (_, headers) => {
-  const { app, port } = await startServer();
-  const routes = app
-    .printRoutes({ commonPrefix: false })
-    .split('\n')
-    .flatMap((line) => {
-      const [, path, methods] = /── (\/\S*) \(([^)]+)\)/.exec(line) ?? [];
-      return path === undefined ? [] : (methods ?? '').split(', ').map((method) => ({ method, path }));
-    });
-  const open = new Set(['/health', '/health/ready']);
+])(
+  'with %s every route but the open ones is refused, also a route that is none',
+  async (_, headers) => {
+    const { app, port } = await startServer();
+    const routes = app
+      .printRoutes({ commonPrefix: false })
+      .split('\n')
+      .flatMap((line) => {
+        const [, path, methods] = /── (\/\S*) \(([^)]+)\)/.exec(line) ?? [];
+        return path === undefined
+          ? []
+          : (methods ?? '').split(', ').map((method) => ({ method, path }));
+      });
+    const open = new Set(['/health', '/health/ready']);
 
-  const answers = await Promise.all(
-    [...routes, { method: 'GET', path: '/nowhere' }, { method: 'HEAD', path: '/metrics' }].map(
-      async ({ method, path }) => ({
-        path,
-        status: (await send(port, { method, path: `${path}?token=${token}`, headers })).status,
-      }),
-    ),
-  );
+    const answers = await Promise.all(
+      [...routes, { method: 'GET', path: '/nowhere' }, { method: 'HEAD', path: '/metrics' }].map(
+        async ({ method, path }) => ({
+          path,
+          status: (await send(port, { method, path: `${path}?token=${token}`, headers })).status,
+        }),
+      ),
+    );
 
-  expect(routes.length).toBeGreaterThan(6);
-  for (const { path, status } of answers) expect([path, status]).toEqual([path, open.has(path) ? 200 : 401]);
-});
+    expect(routes.length).toBeGreaterThan(6);
+    for (const { path, status } of answers)
+      expect([path, status]).toEqual([path, open.has(path) ? 200 : 401]);
+  },
+);
 
 test('a 401 says how to get a token', async () => {
   const { port } = await startServer();
@@ -252,7 +284,9 @@ test('the twenty-first request with a wrong token in a minute is throttled; one 
   const good = await send(port, { headers: bearer });
 
   expect(first).toEqual(Array.from({ length: 20 }, () => 401));
-  expect(more.map(({ status, headers }) => [status, (headers as Record<string, string>)['retry-after']])).toEqual([
+  expect(
+    more.map(({ status, headers }) => [status, (headers as Record<string, string>)['retry-after']]),
+  ).toEqual([
     [429, '60'],
     [429, '60'],
   ]);
@@ -264,7 +298,12 @@ const host = 'Host: 127.0.0.1';
 test.each([
   ['no HTTP', 'hello\r\n\r\n', 400, 'invalid_request'],
   ['a version that is none', `GET / HTTP/9\r\n${host}\r\n\r\n`, 400, 'invalid_request'],
-  ['headers of 17 KiB', `GET / HTTP/1.1\r\n${host}\r\nX: ${'x'.repeat(17 * 1024)}\r\n\r\n`, 431, 'headers_too_large'],
+  [
+    'headers of 17 KiB',
+    `GET / HTTP/1.1\r\n${host}\r\nX: ${'x'.repeat(17 * 1024)}\r\n\r\n`,
+    431,
+    'headers_too_large',
+  ],
   [
     'a path that cannot be decoded',
     `GET /stream/%zz HTTP/1.1\r\n${host}\r\nConnection: close\r\n\r\n`,

@@ -38,11 +38,15 @@ test("the official inspector sees a task's machines from their definitions to th
     receiver.subscribe((event) => {
       const message = event as unknown as Seen;
       seen.push(message);
-      if (message.type === '@xstate.snapshot' && (message['snapshot'] as { value?: unknown }).value === 'complete')
+      if (
+        message.type === '@xstate.snapshot' &&
+        (message['snapshot'] as { value?: unknown }).value === 'complete'
+      )
         resolve();
     });
   });
-  while (!seen.some(({ type }) => type === '@xstate.actor')) await new Promise((resolve) => setTimeout(resolve, 20));
+  while (!seen.some(({ type }) => type === '@xstate.actor'))
+    await new Promise((resolve) => setTimeout(resolve, 20));
 
   await server.call('execute', { task_id, role: 'engineer' });
   await complete;
@@ -50,7 +54,9 @@ test("the official inspector sees a task's machines from their definitions to th
   const definitions = seen
     .filter(({ type }) => type === '@xstate.actor')
     .map(({ definition }) => JSON.parse(String(definition)) as { id: string; states?: object });
-  expect(definitions.map(({ id }) => id)).toEqual(expect.arrayContaining(['supervisor', 'task', 'agent']));
+  expect(definitions.map(({ id }) => id)).toEqual(
+    expect.arrayContaining(['supervisor', 'task', 'agent']),
+  );
   expect(Object.keys(definitions.find(({ id }) => id === 'task')?.states ?? {})).toEqual([
     'queued',
     'started',
@@ -58,9 +64,11 @@ test("the official inspector sees a task's machines from their definitions to th
     'failed',
     'cancelled',
   ]);
-  expect(seen.some(({ type, event }) => type === '@xstate.event' && (event as { type: string }).type === 'run')).toBe(
-    true,
-  );
+  expect(
+    seen.some(
+      ({ type, event }) => type === '@xstate.event' && (event as { type: string }).type === 'run',
+    ),
+  ).toBe(true);
   for (const message of seen)
     expect(message).toMatchObject({
       sessionId: expect.any(String),

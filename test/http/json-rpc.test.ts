@@ -6,12 +6,21 @@ import { finish, startServer } from '../support/running.ts';
 
 const servedMethods = Object.keys(createMethods({} as never, () => null));
 
-const rpc = (method: string, params?: unknown, id: unknown = 1) => ({ jsonrpc: '2.0', id, method, params });
+const rpc = (method: string, params?: unknown, id: unknown = 1) => ({
+  jsonrpc: '2.0',
+  id,
+  method,
+  params,
+});
 
 test('a task is created, listed, run and shown by JSON-RPC', async () => {
   const { call } = await startServer({ turns: [finish('all good')] });
 
-  const { result: task } = await call('create', { description: 'Do it\nwith care', priority: 1, labels: ['x'] });
+  const { result: task } = await call('create', {
+    description: 'Do it\nwith care',
+    priority: 1,
+    labels: ['x'],
+  });
   const { result: page } = await call('list', { status: 'queued' });
   const { result: execution } = await call('execute', { task_id: task.task_id, role: 'engineer' });
 
@@ -37,15 +46,33 @@ test.each(['/a2a/execute', '/a2a/status', '/a2a/discovery'])(
     const plain = await post(rpc('discovery'), path);
     const prefixed = await post(rpc('a2a.list', {}), path);
 
-    expect(plain.body.result.capabilities).toMatchObject({ streaming: true, parallel: true, max_concurrent: 3 });
+    expect(plain.body.result.capabilities).toMatchObject({
+      streaming: true,
+      parallel: true,
+      max_concurrent: 3,
+    });
     expect(prefixed.body.result).toEqual({ tasks: [] });
   },
 );
 
 test.each([
-  ['an unknown id', 'status', { task_id: 'bd-none' }, -32001, 'task_not_found', 'task bd-none does not exist'],
+  [
+    'an unknown id',
+    'status',
+    { task_id: 'bd-none' },
+    -32001,
+    'task_not_found',
+    'task bd-none does not exist',
+  ],
   ['a path', 'status', { task_id: '../x' }, -32001, 'task_not_found', 'task ../x does not exist'],
-  ['a flag', 'execute', { task_id: '-x', role: 'engineer' }, -32001, 'task_not_found', 'task -x does not exist'],
+  [
+    'a flag',
+    'execute',
+    { task_id: '-x', role: 'engineer' },
+    -32001,
+    'task_not_found',
+    'task -x does not exist',
+  ],
   [
     '200 characters',
     'status',
@@ -90,23 +117,36 @@ test.each([
     'task_not_found',
     'task bd-none does not exist',
   ],
-  ['an empty description', 'create', { description: ' ' }, -32602, 'invalid_params', 'description: is empty'],
+  [
+    'an empty description',
+    'create',
+    { description: ' ' },
+    -32602,
+    'invalid_params',
+    'description: is empty',
+  ],
   ['an unknown cursor', 'list', { cursor: 'bd-none' }, -32602, 'invalid_params', 'cursor: '],
-])('%s is refused by name, and nothing is written', async (_, method, params, code, name, message) => {
-  const { call, tracker, store } = await startServer();
+])(
+  '%s is refused by name, and nothing is written',
+  async (_, method, params, code, name, message) => {
+    const { call, tracker, store } = await startServer();
 
-  const { error } = await call(method, params);
+    const { error } = await call(method, params);
 
-  expect(error).toMatchObject({ code, data: { code: name } });
-  expect(error.message.slice(0, message.length)).toBe(message);
-  expect(await tracker.list()).toEqual([]);
-  expect(store.read({ after: 0, limit: 10 }).filter(({ cause }) => cause !== null)).toEqual([]);
-});
+    expect(error).toMatchObject({ code, data: { code: name } });
+    expect(error.message.slice(0, message.length)).toBe(message);
+    expect(await tracker.list()).toEqual([]);
+    expect(store.read({ after: 0, limit: 10 }).filter(({ cause }) => cause !== null)).toEqual([]);
+  },
+);
 
 test('a run of a task with an unmet dependency is refused with the ids', async () => {
   const { call } = await startServer();
   const { result: first } = await call('create', { description: 'first' });
-  const { result: second } = await call('create', { description: 'second', dependencies: [first.task_id] });
+  const { result: second } = await call('create', {
+    description: 'second',
+    dependencies: [first.task_id],
+  });
 
   const { error } = await call('execute', { task_id: second.task_id, role: 'tester' });
 
@@ -128,7 +168,9 @@ test('free text becomes a task first', async () => {
 
   const { result } = await call('execute', { task: 'Fix the login-bug today', role: 'engineer' });
 
-  expect((await call('status', { task_id: result.task_id })).result.title).toBe('Fix the login-bug today');
+  expect((await call('status', { task_id: result.task_id })).result.title).toBe(
+    'Fix the login-bug today',
+  );
 });
 
 test.each([
@@ -137,8 +179,20 @@ test.each([
   ['a number', '7', 400, -32600, 'invalid_request'],
   ['null', 'null', 400, -32600, 'invalid_request'],
   ['another version', '{"jsonrpc":"1.0","id":1,"method":"list"}', 400, -32600, 'invalid_request'],
-  ['a method that is no string', '{"jsonrpc":"2.0","id":1,"method":7}', 400, -32600, 'invalid_request'],
-  ['params that are text', '{"jsonrpc":"2.0","id":1,"method":"list","params":"x"}', 400, -32600, 'invalid_request'],
+  [
+    'a method that is no string',
+    '{"jsonrpc":"2.0","id":1,"method":7}',
+    400,
+    -32600,
+    'invalid_request',
+  ],
+  [
+    'params that are text',
+    '{"jsonrpc":"2.0","id":1,"method":"list","params":"x"}',
+    400,
+    -32600,
+    'invalid_request',
+  ],
   ['an unknown method', '{"jsonrpc":"2.0","id":1,"method":"fly"}', 200, -32601, 'method_not_found'],
   [
     '65 levels',
@@ -149,19 +203,41 @@ test.each([
   ],
   ['400,000 levels', '['.repeat(400_000), 400, -32600, 'invalid_request'],
   ['an empty batch', '[]', 400, -32600, 'invalid_request'],
-  ['21 requests', JSON.stringify(Array.from({ length: 21 }, () => rpc('list'))), 400, -32600, 'invalid_request'],
+  [
+    '21 requests',
+    JSON.stringify(Array.from({ length: 21 }, () => rpc('list'))),
+    400,
+    -32600,
+    'invalid_request',
+  ],
 ])('%s gets the answer that JSON-RPC specifies', async (_, body, status, code, name) => {
   const { post } = await startServer();
 
   const answer = await post(body);
 
-  expect(answer).toMatchObject({ status, body: { jsonrpc: '2.0', error: { code, data: { code: name } } } });
+  expect(answer).toMatchObject({
+    status,
+    body: { jsonrpc: '2.0', error: { code, data: { code: name } } },
+  });
 });
 
 test('any body gets an answer, never an internal error, and the server keeps running', async () => {
   const { post, base } = await startServer();
-  const method = fc.constantFrom(...servedMethods.filter((name) => name !== 'discovery'), 'constructor', '__proto__');
-  const key = fc.constantFrom('task_id', 'task', 'role', 'description', 'options', 'limit', 'attempt', '__proto__');
+  const method = fc.constantFrom(
+    ...servedMethods.filter((name) => name !== 'discovery'),
+    'constructor',
+    '__proto__',
+  );
+  const key = fc.constantFrom(
+    'task_id',
+    'task',
+    'role',
+    'description',
+    'options',
+    'limit',
+    'attempt',
+    '__proto__',
+  );
   const params = fc.oneof(fc.jsonValue(), fc.dictionary(key, fc.jsonValue(), { maxKeys: 4 }));
   const body = fc.oneof(
     fc.string({ unit: 'binary' }),
@@ -184,7 +260,11 @@ test('any body gets an answer, never an internal error, and the server keeps run
 test('a notification is executed and gets no answer', async () => {
   const { post, tracker } = await startServer();
 
-  const answer = await post({ jsonrpc: '2.0', method: 'create', params: { description: 'quietly' } });
+  const answer = await post({
+    jsonrpc: '2.0',
+    method: 'create',
+    params: { description: 'quietly' },
+  });
 
   expect(answer).toEqual({ status: 204, body: null });
   expect(await tracker.list()).toHaveLength(1);
@@ -194,10 +274,20 @@ test('a batch gets an answer per call, a batch of one gets an array, and broken 
   const { post } = await startServer();
 
   const one = await post([rpc('list', {}, 'a')]);
-  const mixed = await post([rpc('list', {}, 1), null, rpc('fly', {}, 2), { jsonrpc: '2.0', method: 'list' }]);
+  const mixed = await post([
+    rpc('list', {}, 1),
+    null,
+    rpc('fly', {}, 2),
+    { jsonrpc: '2.0', method: 'list' },
+  ]);
 
   expect(one.body).toEqual([{ jsonrpc: '2.0', id: 'a', result: { tasks: [] } }]);
-  expect(mixed.body.map((each: { id: unknown; error?: { code: number } }) => [each.id, each.error?.code])).toEqual([
+  expect(
+    mixed.body.map((each: { id: unknown; error?: { code: number } }) => [
+      each.id,
+      each.error?.code,
+    ]),
+  ).toEqual([
     [1, undefined],
     [null, -32600],
     [2, -32601],
@@ -213,7 +303,9 @@ test('a repeated request id gets the first answer and starts nothing', async () 
   const later = await call('execute', params);
 
   for (const answer of [...answers, later]) expect(answer.result).toEqual(answers[0].result);
-  const begun = store.read({ after: 0, limit: 1_000 }).filter(({ cause }) => cause?.includes('"type":"run"'));
+  const begun = store
+    .read({ after: 0, limit: 1_000 })
+    .filter(({ cause }) => cause?.includes('"type":"run"'));
   expect(begun).toHaveLength(1);
 });
 
@@ -254,13 +346,22 @@ test('a repeated free-text request after a refusal finds its task', async () => 
 
 test('a full queue is an error with status 200 and a time to retry', async () => {
   const { base, headers } = await startServer({ options: { queueLimit: 0 } });
-  const call = { jsonrpc: '2.0', id: 1, method: 'execute', params: { task: 'Do it', role: 'engineer' } };
-  const ask = (body: object) => fetch(`${base}/a2a/execute`, { method: 'POST', headers, body: JSON.stringify(body) });
+  const call = {
+    jsonrpc: '2.0',
+    id: 1,
+    method: 'execute',
+    params: { task: 'Do it', role: 'engineer' },
+  };
+  const ask = (body: object) =>
+    fetch(`${base}/a2a/execute`, { method: 'POST', headers, body: JSON.stringify(body) });
 
   for (const response of [await ask(call), await ask([call])]) {
     const [{ error }] = [await response.json()].flat() as [{ error: unknown }];
     expect([response.status, response.headers.get('retry-after')]).toEqual([200, '10']);
-    expect(error).toMatchObject({ code: -32015, data: { code: 'queue_full', limit: 0, retry_after_seconds: 10 } });
+    expect(error).toMatchObject({
+      code: -32015,
+      data: { code: 'queue_full', limit: 0, retry_after_seconds: 10 },
+    });
   }
 });
 
@@ -275,13 +376,18 @@ test('an internal error shows no details', async () => {
     message: 'internal error; the server log has the details',
     data: { code: 'internal' },
   });
-  expect(JSON.stringify(logged.map(({ facts }) => String(facts['error'])))).toContain('secret detail');
+  expect(JSON.stringify(logged.map(({ facts }) => String(facts['error'])))).toContain(
+    'secret detail',
+  );
 });
 
 test('explain evaluates the guards on present facts, and changes nothing', async () => {
   const { call, store } = await startServer({ turns: [finish()] });
   const { result: first } = await call('create', { description: 'first' });
-  const { result: second } = await call('create', { description: 'second', dependencies: [first.task_id] });
+  const { result: second } = await call('create', {
+    description: 'second',
+    dependencies: [first.task_id],
+  });
 
   const { result } = await call('explain', { task_id: second.task_id });
 
@@ -295,7 +401,11 @@ test('explain evaluates the guards on present facts, and changes nothing', async
       { guard: 'modelCanBeCalled', value: true, inputs: { missing_credential: null } },
       { guard: 'hasAttemptsLeft', value: false, inputs: { retries_left: 0, retryable: null } },
       { guard: 'queueHasRoom', value: true, inputs: { waiting: 0, limit: 100 } },
-      { guard: 'slotIsFree', value: true, inputs: { running: 0, waiting: 0, cap: 3, paused: null } },
+      {
+        guard: 'slotIsFree',
+        value: true,
+        inputs: { running: 0, waiting: 0, cap: 3, paused: null },
+      },
     ],
     allowed_events: ['cancel'],
     reason: `it waits for ${first.task_id} (queued)`,
@@ -314,7 +424,8 @@ test('explain names the allowed commands of a task that was closed and opened in
   const { call, root, ledger } = await startServer({ turns: [finish()] });
   const { result: task } = await call('create', { description: 'by hand' });
   const amy = somebodyElse(root, 'amy', ledger);
-  const allowed = async () => (await call('explain', { task_id: task.task_id })).result.allowed_events;
+  const allowed = async () =>
+    (await call('explain', { task_id: task.task_id })).result.allowed_events;
 
   await amy.close(task.task_id, 'done by amy');
   const closed = await allowed();
@@ -335,7 +446,11 @@ test('dependencies are added and removed, a cycle is refused by name', async () 
   const cycle = await call('add_dependency', { task_id: one.task_id, depends_on: two.task_id });
   const removed = await call('remove_dependency', edge);
 
-  expect(added.result).toMatchObject({ dependencies: [one.task_id], ready: false, phase: 'waiting_for_dependencies' });
+  expect(added.result).toMatchObject({
+    dependencies: [one.task_id],
+    ready: false,
+    phase: 'waiting_for_dependencies',
+  });
   expect(cycle.error).toMatchObject({
     code: -32011,
     data: { code: 'dependency_cycle', cycle: [one.task_id, two.task_id, one.task_id] },
@@ -348,5 +463,7 @@ test('the answer to an unknown method lists the methods', async () => {
 
   const { error } = await call('no-such-method', {});
 
-  expect(error.message).toBe(`unknown method no-such-method; the methods are ${servedMethods.join(', ')}`);
+  expect(error.message).toBe(
+    `unknown method no-such-method; the methods are ${servedMethods.join(', ')}`,
+  );
 });

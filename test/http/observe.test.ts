@@ -13,10 +13,9 @@ const begin = async ({ call }: Server, role = 'engineer'): Promise<string> => {
   return task_id;
 };
 const metrics = async ({ base, headers }: Server) =>
-  (await (await fetch(`${base}/metrics`, { headers: { ...headers, accept: 'application/json' } })).json()) as Record<
-    string,
-    number
-  >;
+  (await (
+    await fetch(`${base}/metrics`, { headers: { ...headers, accept: 'application/json' } })
+  ).json()) as Record<string, number>;
 
 test('a cancelled task is counted as cancelled, and not as failed', async () => {
   const server = await startServer({ turns: [hang] });
@@ -52,7 +51,8 @@ test("the counters equal the journal's events, and the mean covers completed tas
   const counted = await metrics(server);
 
   const frames = server.store.read({ after: 0, limit: 1_000 });
-  const ofType = (type: string) => frames.filter((frame) => frame.type === type).map(({ data }) => JSON.parse(data));
+  const ofType = (type: string) =>
+    frames.filter((frame) => frame.type === type).map(({ data }) => JSON.parse(data));
   const calls = ofType('api_call_complete');
   const sum = (name: string): number => calls.reduce((total, call) => total + (call[name] ?? 0), 0);
   expect(waiting).toMatchObject({ tasks_in_progress: 1, queue_depth: 1 });
@@ -84,6 +84,9 @@ test('health checks the tracker, and an unavailable one degrades it by name', as
   expect(before).toMatchObject({ status: 'healthy', checks: { tracker: { status: 'ok' } } });
   expect(await health()).toMatchObject({
     status: 'degraded',
-    checks: { tracker: { status: 'failing', detail: expect.stringContaining('line 2') }, store: { status: 'ok' } },
+    checks: {
+      tracker: { status: 'failing', detail: expect.stringContaining('line 2') },
+      store: { status: 'ok' },
+    },
   });
 });

@@ -9,13 +9,18 @@ import { readFrames } from '../support/sse.ts';
 /** The server matches `GET /openapi.json`, checked by a strict validator. */
 
 const servedMethods = Object.keys(createMethods({} as never, () => null)).sort();
-const pascal = (name: string): string => name.replace(/(^|_)([a-z])/g, (_, __, letter: string) => letter.toUpperCase());
+const pascal = (name: string): string =>
+  name.replace(/(^|_)([a-z])/g, (_, __, letter: string) => letter.toUpperCase());
 type Server = Awaited<ReturnType<typeof startServer>>;
-type Described = Readonly<Record<string, Readonly<Record<string, { responses: Readonly<Record<string, unknown>> }>>>>;
+type Described = Readonly<
+  Record<string, Readonly<Record<string, { responses: Readonly<Record<string, unknown>> }>>>
+>;
 
 /** The reasons why a value is not what the document calls `name`; [] when it is. */
 const problems = async ({ base, headers }: Server) => {
-  const document = (await (await fetch(`${base}/openapi.json`, { headers })).json()) as { paths: Described };
+  const document = (await (await fetch(`${base}/openapi.json`, { headers })).json()) as {
+    paths: Described;
+  };
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema(document, 'api');
   return {
@@ -37,14 +42,22 @@ test('real requests and answers of every method match the description', async ()
   const call = async (method: string, params: object = {}) => {
     const request = { jsonrpc: '2.0', id: 1, method, params };
     const { body } = await server.post(request);
-    expect([method, of('RpcRequest', request), of(`${pascal(method)}Request`, request)]).toEqual([method, [], []]);
+    expect([method, of('RpcRequest', request), of(`${pascal(method)}Request`, request)]).toEqual([
+      method,
+      [],
+      [],
+    ]);
     expect([method, body.error, of('RpcAnswer', body)]).toEqual([method, undefined, []]);
     expect([method, of(`${pascal(method)}Result`, body.result)]).toEqual([method, []]);
     seen.add(method);
     return body.result;
   };
 
-  const { task_id: first } = await call('create', { description: 'first', priority: 1, labels: ['x'] });
+  const { task_id: first } = await call('create', {
+    description: 'first',
+    priority: 1,
+    labels: ['x'],
+  });
   const { task_id } = await call('create', { description: 'second' });
   await call('add_dependency', { task_id, depends_on: first });
   await call('list', { status: 'queued', limit: 1 });
@@ -65,7 +78,11 @@ test('real requests and answers of every method match the description', async ()
   await call('reopen', { task_id });
   await call('cancel', { task_id: first, reason: 'not now' });
   await call('retry', { task_id: first, role: 'tester' });
-  await readFrames(`${server.base}/stream/${first}?after=0`, server.headers, ({ event }) => event === 'input_required');
+  await readFrames(
+    `${server.base}/stream/${first}?after=0`,
+    server.headers,
+    ({ event }) => event === 'input_required',
+  );
   await call('cancel', { task_id: first });
   await call('close', { task_id: first, reason: 'done by hand' });
   await call('discovery');
@@ -99,7 +116,12 @@ test.each<readonly [number, string, string, RequestInit]>([
   [401, '/stream/{task_id}', '/stream/bd-1', anonymous],
   [401, '/metrics', '/metrics', anonymous],
   [403, '/health', '/health', { headers: { origin: 'http://evil.example' } }],
-  [403, '/a2a/status', '/a2a/status', post({ headers: { origin: 'null', 'content-type': 'application/json' } })],
+  [
+    403,
+    '/a2a/status',
+    '/a2a/status',
+    post({ headers: { origin: 'null', 'content-type': 'application/json' } }),
+  ],
   [404, '/stream/{task_id}', '/stream/bd-none', {}],
   [404, '/inspect', '/inspect', {}],
   [400, '/stream', '/stream?after=x', {}],
@@ -110,11 +132,16 @@ test.each<readonly [number, string, string, RequestInit]>([
   const server = await startServer();
   const { of, paths } = await problems(server);
 
-  const response = await fetch(server.base + path, { ...init, headers: { ...server.headers, ...init.headers } });
+  const response = await fetch(server.base + path, {
+    ...init,
+    headers: { ...server.headers, ...init.headers },
+  });
 
   expect(response.status).toBe(status);
   expect(of('Error', await response.json())).toEqual([]);
-  expect(Object.keys(paths[route]?.[(init.method ?? 'GET').toLowerCase()]?.responses ?? {})).toContain(`${status}`);
+  expect(
+    Object.keys(paths[route]?.[(init.method ?? 'GET').toLowerCase()]?.responses ?? {}),
+  ).toContain(`${status}`);
 });
 
 test('too many requests and too many streams are described', async () => {
@@ -131,7 +158,8 @@ test('too many requests and too many streams are described', async () => {
   const refused = asked.find(({ status }) => status === 429);
 
   expect([ninth.status, eleventh.status]).toEqual([429, 503]);
-  for (const body of [await ninth.json(), await eleventh.json(), refused?.body]) expect(of('Error', body)).toEqual([]);
+  for (const body of [await ninth.json(), await eleventh.json(), refused?.body])
+    expect(of('Error', body)).toEqual([]);
   for (const [route, method, status] of [
     ['/stream/{task_id}', 'get', '429'],
     ['/stream', 'get', '503'],
@@ -147,5 +175,8 @@ test('too many requests and too many streams are described', async () => {
 });
 
 test('the description names its server', () => {
-  expect(openApiDocument('agent-task-server', '2.1.0')).toMatchObject({ openapi: '3.1.0', info: { version: '2.1.0' } });
+  expect(openApiDocument('agent-task-server', '2.1.0')).toMatchObject({
+    openapi: '3.1.0',
+    info: { version: '2.1.0' },
+  });
 });

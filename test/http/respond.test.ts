@@ -32,7 +32,12 @@ test('an agent that asks waits for the answer and continues with it', async () =
   const why = (await server.call('explain', { task_id: id })).result;
   const refused = (await server.call('close', { task_id: id })).error;
 
-  const answer = await server.call('respond', { task_id: id, attempt: 1, input_id: asked.input_id, text: 'blue' });
+  const answer = await server.call('respond', {
+    task_id: id,
+    attempt: 1,
+    input_id: asked.input_id,
+    text: 'blue',
+  });
   const done = await untilStatus(server, id, 'complete');
 
   expect(asked).toMatchObject({ input_id: 'input-1', kind: 'input', question: 'red or blue?' });
@@ -43,7 +48,11 @@ test('an agent that asks waits for the answer and continues with it', async () =
     deadline: waiting.awaiting.deadline,
   });
   expect(refused.data).toMatchObject({ code: 'event_not_allowed', allowed: ['cancel', 'respond'] });
-  expect(answer.result).toMatchObject({ task_id: id, status: 'started', phase: 'waiting_for_slot' });
+  expect(answer.result).toMatchObject({
+    task_id: id,
+    status: 'started',
+    phase: 'waiting_for_slot',
+  });
   expect(answer.result.awaiting).toBeUndefined();
   expect(done.result).toBe('so blue');
 });
@@ -80,42 +89,55 @@ test("a person's answer reaches the model", async () => {
 test.each([
   ['allow', 'complete', true],
   ['deny', 'complete', false],
-] as const)('a call that needs approval runs only when a person allows it: %s', async (decision, status, made) => {
-  const server = await startServer({
-    turns: [command('echo made > made.txt'), finish()],
-    role: { approvals: ['bash'] },
-  });
-  const id = await running(server);
-  const asked = await untilAsked(server, id, 'approval_required');
+] as const)(
+  'a call that needs approval runs only when a person allows it: %s',
+  async (decision, status, made) => {
+    const server = await startServer({
+      turns: [command('echo made > made.txt'), finish()],
+      role: { approvals: ['bash'] },
+    });
+    const id = await running(server);
+    const asked = await untilAsked(server, id, 'approval_required');
 
-  await server.call('respond', { task_id: id, attempt: 1, input_id: asked.input_id, decision });
-  await untilStatus(server, id, status);
+    await server.call('respond', { task_id: id, attempt: 1, input_id: asked.input_id, decision });
+    await untilStatus(server, id, status);
 
-  const [end] = server.store.read({ taskId: id, after: 0, limit: 999 }).filter(({ type }) => type === 'tool_end');
-  expect(asked).toMatchObject({
-    kind: 'approval',
-    calls: [{ tool: 'bash', arguments: '{"command":"echo made > made.txt"}' }],
-  });
-  expect(JSON.parse(end?.data ?? '{}')).toMatchObject({ ok: made });
-  if (!made) expect(JSON.parse(end?.data ?? '{}').output).toBe('a person did not allow this call');
-});
+    const [end] = server.store
+      .read({ taskId: id, after: 0, limit: 999 })
+      .filter(({ type }) => type === 'tool_end');
+    expect(asked).toMatchObject({
+      kind: 'approval',
+      calls: [{ tool: 'bash', arguments: '{"command":"echo made > made.txt"}' }],
+    });
+    expect(JSON.parse(end?.data ?? '{}')).toMatchObject({ ok: made });
+    if (!made)
+      expect(JSON.parse(end?.data ?? '{}').output).toBe('a person did not allow this call');
+  },
+);
 
 test.each([
   ['a question', question, { question: 'red or blue?' }],
   ['a request for leave', command('touch made'), { question: expect.stringContaining('May it?') }],
-])('%s that nobody answers fails the attempt in time with a reason, and nothing runs', async (_, asking, facts) => {
-  const server = await startServer({
-    turns: [asking, finish()],
-    options: { answerMs: 50 },
-    role: { approvals: ['bash'] },
-  });
-  const id = await running(server);
+])(
+  '%s that nobody answers fails the attempt in time with a reason, and nothing runs',
+  async (_, asking, facts) => {
+    const server = await startServer({
+      turns: [asking, finish()],
+      options: { answerMs: 50 },
+      role: { approvals: ['bash'] },
+    });
+    const id = await running(server);
 
-  const view = await untilStatus(server, id, 'failed');
+    const view = await untilStatus(server, id, 'failed');
 
-  expect(view.error).toMatchObject({ code: 'timed_out', message: expect.stringContaining('nobody answered'), facts });
-  expect(existsSync(join(server.root, 'made'))).toBe(false);
-});
+    expect(view.error).toMatchObject({
+      code: 'timed_out',
+      message: expect.stringContaining('nobody answered'),
+      facts,
+    });
+    expect(existsSync(join(server.root, 'made'))).toBe(false);
+  },
+);
 
 test('calls that nobody approves in time are not made, and the agent continues', async () => {
   const server = await startServer({
@@ -128,9 +150,14 @@ test('calls that nobody approves in time are not made, and the agent continues',
 
   const view = await untilStatus(server, id, 'complete');
 
-  const end = server.store.read({ taskId: id, after: 0, limit: 100 }).find(({ type }) => type === 'tool_end');
+  const end = server.store
+    .read({ taskId: id, after: 0, limit: 100 })
+    .find(({ type }) => type === 'tool_end');
   expect(asked).toMatchObject({ default_answer: 'deny' });
-  expect(JSON.parse(end?.data ?? '{}')).toMatchObject({ ok: false, output: 'nobody allowed this call within 0 s' });
+  expect(JSON.parse(end?.data ?? '{}')).toMatchObject({
+    ok: false,
+    output: 'nobody allowed this call within 0 s',
+  });
   expect(view.result).toBe('without');
   expect(existsSync(join(server.root, 'made'))).toBe(false);
 });
@@ -148,7 +175,9 @@ test('the default answer reaches the model, marked as such', async () => {
   await untilStatus(server, id, 'complete');
 
   expect(asked).toMatchObject({ default_answer: 'Decide by yourself.' });
-  expect(heard.at(-1)).toBe('Nobody answered in time. This counts as the answer:\n\nDecide by yourself.');
+  expect(heard.at(-1)).toBe(
+    'Nobody answered in time. This counts as the answer:\n\nDecide by yourself.',
+  );
 });
 
 test('an answer to an ended attempt does not reach the next one with the same question', async () => {
@@ -170,9 +199,15 @@ test('an answer to an ended attempt does not reach the next one with the same qu
   const still = (await server.call('status', { task_id: id })).result;
   await respond(2);
 
-  expect(error).toMatchObject({ code: -32019, data: { code: 'stale_attempt', attempt: 1, live_attempt: 2 } });
+  expect(error).toMatchObject({
+    code: -32019,
+    data: { code: 'stale_attempt', attempt: 1, live_attempt: 2 },
+  });
   expect(still).toMatchObject({ phase: 'awaiting_input', attempt: 2 });
-  expect(await untilStatus(server, id, 'complete')).toMatchObject({ attempt: 2, result: 'so it is' });
+  expect(await untilStatus(server, id, 'complete')).toMatchObject({
+    attempt: 2,
+    result: 'so it is',
+  });
 });
 
 test('a task that waits for a person can be cancelled', async () => {
@@ -184,7 +219,12 @@ test('a task that waits for a person can be cancelled', async () => {
 });
 
 test.each([
-  ['an attempt that is not live', { attempt: 7, input_id: 'input-1', text: 'x' }, 'stale_attempt', { live_attempt: 1 }],
+  [
+    'an attempt that is not live',
+    { attempt: 7, input_id: 'input-1', text: 'x' },
+    'stale_attempt',
+    { live_attempt: 1 },
+  ],
   ['another question', { attempt: 1, input_id: 'input-9', text: 'x' }, 'invalid_params', {}],
   [
     'a question in words, with a decision',
@@ -208,9 +248,16 @@ test('an answer to a task without a question names its state', async () => {
   const server = await startServer({ turns: [hang] });
   const queued = (await server.call('create', { description: 'idle' })).result.task_id;
   const busy = await running(server);
-  const respond = (id: string) => server.call('respond', { task_id: id, attempt: 1, input_id: 'input-1', text: 'x' });
+  const respond = (id: string) =>
+    server.call('respond', { task_id: id, attempt: 1, input_id: 'input-1', text: 'x' });
 
-  expect((await respond(queued)).error.data).toMatchObject({ code: 'event_not_allowed', state: 'queued.idle' });
-  expect((await respond(busy)).error.data).toMatchObject({ code: 'event_not_allowed', event: 'respond' });
+  expect((await respond(queued)).error.data).toMatchObject({
+    code: 'event_not_allowed',
+    state: 'queued.idle',
+  });
+  expect((await respond(busy)).error.data).toMatchObject({
+    code: 'event_not_allowed',
+    event: 'respond',
+  });
   expect((await respond('bd-none')).error.data).toMatchObject({ code: 'task_not_found' });
 });

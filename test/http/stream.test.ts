@@ -98,12 +98,16 @@ test('a stream cut at every frame and resumed by Last-Event-ID misses and repeat
   await server.call('execute', { task_id: id, role: 'engineer' });
   await untilStatus(server, id, 'complete');
   const url = `${server.base}/stream/${id}`;
-  const whole = (await readFrames(url, server.headers)).flatMap(({ id: seq }) => (seq === null ? [] : [seq]));
+  const whole = (await readFrames(url, server.headers)).flatMap(({ id: seq }) =>
+    seq === null ? [] : [seq],
+  );
 
   for (const [index, last] of whole.entries()) {
     const rest = await readFrames(url, { ...server.headers, 'last-event-id': String(last) });
 
-    expect(rest.flatMap(({ id: seq }) => (seq === null ? [] : [seq]))).toEqual(whole.slice(index + 1));
+    expect(rest.flatMap(({ id: seq }) => (seq === null ? [] : [seq]))).toEqual(
+      whole.slice(index + 1),
+    );
     expect(rest.at(-1)?.event).toBe('stream_closed');
   }
   const byQuery = await readFrames(`${url}?after=${whole[3]}`, server.headers);
@@ -126,9 +130,17 @@ test('a stream without an id starts with the latest snapshot of a running task',
   const server = await startServer({ turns: [hang] });
   const id = await newTask(server);
   await server.call('execute', { task_id: id, role: 'engineer' });
-  await readFrames(`${server.base}/stream/${id}?after=0`, server.headers, ({ event }) => event === 'tool_start');
+  await readFrames(
+    `${server.base}/stream/${id}?after=0`,
+    server.headers,
+    ({ event }) => event === 'tool_start',
+  );
 
-  const frames = await readFrames(`${server.base}/stream/${id}`, server.headers, ({ event }) => event === 'snapshot');
+  const frames = await readFrames(
+    `${server.base}/stream/${id}`,
+    server.headers,
+    ({ event }) => event === 'snapshot',
+  );
 
   expect(types(frames)).toEqual(['connected', 'snapshot']);
   expect(frames[1]?.body.data['value']).toBe('acting');
@@ -143,16 +155,31 @@ test('the stream of a task without journal entries starts with a snapshot that c
   server.system.journal.flush();
   const url = `${server.base}/stream/${id}`;
 
-  const [connected, snapshot] = await readFrames(url, server.headers, ({ event }) => event === 'snapshot');
+  const [connected, snapshot] = await readFrames(
+    url,
+    server.headers,
+    ({ event }) => event === 'snapshot',
+  );
   await server.call('execute', { task_id: id, role: 'engineer' });
   const rest = await readFrames(url, { ...server.headers, 'last-event-id': String(snapshot?.id) });
 
   expect([connected?.event, connected?.id]).toEqual(['connected', null]);
   expect(snapshot).toMatchObject({
     id: server.store.latest(other, 'stream_closed')?.seq,
-    body: { seq: snapshot?.id, task_id: id, data: { value: 'queued', tags: [], task: { task_id: id } } },
+    body: {
+      seq: snapshot?.id,
+      task_id: id,
+      data: { value: 'queued', tags: [], task: { task_id: id } },
+    },
   });
-  expect(Object.keys(snapshot?.body ?? {})).toEqual(['type', 'task_id', 'attempt', 'seq', 'timestamp', 'data']);
+  expect(Object.keys(snapshot?.body ?? {})).toEqual([
+    'type',
+    'task_id',
+    'attempt',
+    'seq',
+    'timestamp',
+    'data',
+  ]);
   expect(rest.slice(1).map(({ id: seq }) => seq)).toEqual(
     server.store.read({ taskId: id, after: 0, limit: 999 }).map(({ seq }) => seq),
   );
@@ -211,13 +238,20 @@ test.each([
 ])('the bad one of %s with %j is named', async (query, extra, message) => {
   const server = await startServer();
 
-  const response = await fetch(`${server.base}/stream${query}`, { headers: { ...server.headers, ...extra } });
+  const response = await fetch(`${server.base}/stream${query}`, {
+    headers: { ...server.headers, ...extra },
+  });
 
-  expect(((await response.json()) as { error: { message: string } }).error.message).toMatch(new RegExp(`^${message}`));
+  expect(((await response.json()) as { error: { message: string } }).error.message).toMatch(
+    new RegExp(`^${message}`),
+  );
 });
 
 test('the stream of a task that somebody else closes ends, also when the tracker is read before the watch', async () => {
-  const { call, base, headers, root, ledger } = await startServer({ turns: [hang], options: { cap: 1 } });
+  const { call, base, headers, root, ledger } = await startServer({
+    turns: [hang],
+    options: { cap: 1 },
+  });
   const amy = somebodyElse(root, 'amy', ledger);
   const [busy, waiting] = [
     (await call('create', { description: 'busy' })).result.task_id,
@@ -238,7 +272,14 @@ test('a reader joins a busy journal at any time without gap or duplicate', async
   const server = await startServer();
   const id = await newTask(server);
   const { journal } = server.system;
-  const line = (taskId: string, n: number) => ({ taskId, attempt: 1, type: 'log', at: n, data: `${n}`, cause: null });
+  const line = (taskId: string, n: number) => ({
+    taskId,
+    attempt: 1,
+    type: 'log',
+    at: n,
+    data: `${n}`,
+    cause: null,
+  });
   const url = `${server.base}/stream/${id}?after=0`;
   const whole = (): Promise<readonly SeenFrame[]> =>
     readFrames(url, server.headers, ({ body }) => Number(body.data) === 900);
@@ -268,7 +309,9 @@ test('a reader that falls behind gets a gap with the id to resume from, and miss
   socket.pause();
   const data = JSON.stringify({ text: 'x'.repeat(60_000) });
   for (let n = 0; n < 200; n += 1) {
-    server.system.journal.commit({ entries: [{ taskId: id, attempt: 1, type: 'log', at: n, data, cause: null }] });
+    server.system.journal.commit({
+      entries: [{ taskId: id, attempt: 1, type: 'log', at: n, data, cause: null }],
+    });
     await new Promise(setImmediate);
   }
 
@@ -317,13 +360,19 @@ test('a reader of entries that were removed gets a gap with the id to resume fro
     { ...server.headers, 'last-event-id': String(last) },
     (frame) => types([frame]).includes('completed'),
   );
-  const own = await readFrames(`${server.base}/stream/${id}`, { ...server.headers, 'last-event-id': String(last) });
+  const own = await readFrames(`${server.base}/stream/${id}`, {
+    ...server.headers,
+    'last-event-id': String(last),
+  });
   const fresh = await readFrames(`${server.base}/stream/${id}`, server.headers);
 
   expect(rest[1]?.id).toBe(last + 1);
   expect(types(own)).toEqual(['connected', 'stream_closed']);
   expect(types(fresh)).toEqual(['connected', 'snapshot', 'stream_closed']);
-  expect(fresh[1]?.body.data['task']).toMatchObject({ status: 'complete', history_removed: { through_seq: last } });
+  expect(fresh[1]?.body.data['task']).toMatchObject({
+    status: 'complete',
+    history_removed: { through_seq: last },
+  });
 });
 
 test('a server that stops ends its streams with a comment', async () => {
@@ -362,22 +411,35 @@ test('GET /stream without an id starts with the latest snapshot of each running 
     await newTask(server),
     await newTask(server),
   ];
-  for (const task_id of [over, busy, waiting]) await server.call('execute', { task_id, role: 'engineer' });
+  for (const task_id of [over, busy, waiting])
+    await server.call('execute', { task_id, role: 'engineer' });
   await server.call('cancel', { task_id: over });
-  await readFrames(`${server.base}/stream/${busy}?after=0`, server.headers, ({ event }) => event === 'tool_start');
+  await readFrames(
+    `${server.base}/stream/${busy}?after=0`,
+    server.headers,
+    ({ event }) => event === 'tool_start',
+  );
   server.system.journal.flush();
-  const latest = [busy, waiting].map((id) => server.store.latest(id, 'snapshot')?.seq ?? 0).sort((a, b) => a - b);
+  const latest = [busy, waiting]
+    .map((id) => server.store.latest(id, 'snapshot')?.seq ?? 0)
+    .sort((a, b) => a - b);
   const before = server.store.lastSeq();
 
-  const frames = await readFrames(`${server.base}/stream`, server.headers, ({ id, event, body }) => {
-    if (id === latest.at(-1)) void server.call('cancel', { task_id: waiting });
-    return body.task_id === waiting && event === 'stream_closed';
-  });
+  const frames = await readFrames(
+    `${server.base}/stream`,
+    server.headers,
+    ({ id, event, body }) => {
+      if (id === latest.at(-1)) void server.call('cancel', { task_id: waiting });
+      return body.task_id === waiting && event === 'stream_closed';
+    },
+  );
 
   const ids = frames.flatMap(({ id }) => (id === null ? [] : [id]));
   expect(types(frames).slice(0, 3)).toEqual(['connected', 'snapshot', 'snapshot']);
   expect(ids.slice(0, 2)).toEqual(latest);
-  expect(ids.slice(2)).toEqual(server.store.read({ after: before, limit: ids.length - 2 }).map(({ seq }) => seq));
+  expect(ids.slice(2)).toEqual(
+    server.store.read({ after: before, limit: ids.length - 2 }).map(({ seq }) => seq),
+  );
   expect(frames.some(({ body }) => [over, untouched].includes(body.task_id))).toBe(false);
   await server.call('cancel', { task_id: busy });
 });
@@ -394,7 +456,11 @@ test('the ninth stream of a task and the eleventh of all are refused, until anot
   const eleventh = await open(other);
 
   expect(held.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 200));
-  expect([ninth.status, ninth.headers.get('retry-after'), eleventh.status]).toEqual([429, '5', 503]);
+  expect([ninth.status, ninth.headers.get('retry-after'), eleventh.status]).toEqual([
+    429,
+    '5',
+    503,
+  ]);
   expect(await ninth.json()).toMatchObject({ error: { code: 'too_many_streams' } });
   await held[0]?.body?.cancel();
   let again = await open(one);
@@ -412,7 +478,10 @@ test('streams of all tasks count against the total limit only, until one closes'
   expect(held.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 200));
   expect(eleventh.status).toBe(503);
   expect(await eleventh.json()).toEqual({
-    error: { code: 'too_many_streams', message: '10 streams on this server are already open; close one' },
+    error: {
+      code: 'too_many_streams',
+      message: '10 streams on this server are already open; close one',
+    },
   });
   await held[0]?.body?.cancel();
   let again = await open();
@@ -447,7 +516,9 @@ test('a reader that reads nothing is disconnected, and another one gets everythi
   socket.pause();
   const data = JSON.stringify({ text: 'x'.repeat(60_000) });
   for (let n = 0; n < 120; n += 1)
-    server.system.journal.commit({ entries: [{ taskId: id, attempt: 1, type: 'log', at: n, data, cause: null }] });
+    server.system.journal.commit({
+      entries: [{ taskId: id, attempt: 1, type: 'log', at: n, data, cause: null }],
+    });
 
   const others = await readFrames(
     `${server.base}/stream/${id}?after=0`,
@@ -456,7 +527,9 @@ test('a reader that reads nothing is disconnected, and another one gets everythi
   );
   while (
     await new Promise<boolean>((resolve, reject) =>
-      server.app.server.getConnections((error, count) => (error ? reject(error) : resolve(count > 0))),
+      server.app.server.getConnections((error, count) =>
+        error ? reject(error) : resolve(count > 0),
+      ),
     )
   )
     await new Promise((resolve) => setTimeout(resolve, 20));

@@ -25,7 +25,11 @@ const asked = (kind: 'input' | 'approval', inputId: string, fallback: string | n
   question: { inputId, kind, text: 'which one?', calls: [], fallback },
   remainingMs: 5_000,
 });
-const respond = (inputId: string, text: string | null, decision: 'allow' | 'deny' | null = null) => ({
+const respond = (
+  inputId: string,
+  text: string | null,
+  decision: 'allow' | 'deny' | null = null,
+) => ({
   type: 'respond',
   inputId,
   text,
@@ -67,7 +71,10 @@ const fresh: AgentContext = {
   failure: null,
   deadlineAt: at,
 };
-const thought = (kind: 'calls' | 'answer' | 'truncated', tools: readonly string[] = []): Thought => ({
+const thought = (
+  kind: 'calls' | 'answer' | 'truncated',
+  tools: readonly string[] = [],
+): Thought => ({
   kind,
   calls: callsOf(...tools),
   inputTokens: 10,
@@ -77,7 +84,10 @@ const thought = (kind: 'calls' | 'answer' | 'truncated', tools: readonly string[
 });
 const failure: Failure = { code: 'model_failed', message: 'away', facts: {}, retryable: true };
 const overflow: Failure = { ...failure, facts: { kind: 'context_overflow' }, retryable: false };
-const compacted = (over: object = {}) => ({ kind: 'compacted', spent: { ...spent(over), toolCalls: 0 } });
+const compacted = (over: object = {}) => ({
+  kind: 'compacted',
+  spent: { ...spent(over), toolCalls: 0 },
+});
 const ready = { question: null, failure: null };
 const acted = (status: 'done' | 'failed' | null, repeats = 1, question: string | null = null) => ({
   calls: 2,
@@ -160,7 +170,13 @@ const rows: readonly Row[] = [
     given: { deadlineAt: at + 7, resumeAt: 'acting', usage: turn },
     to: 'awaitingDecision',
     expected: {
-      question: { inputId: 'unclear-1', kind: 'input', text: 'what now?', calls: [], fallback: null },
+      question: {
+        inputId: 'unclear-1',
+        kind: 'input',
+        text: 'what now?',
+        calls: [],
+        fallback: null,
+      },
       remainingMs: 7,
       deadlineAt: at + 1_000,
       resumeAt: 'acting',
@@ -293,7 +309,12 @@ const rows: readonly Row[] = [
     event: done('think', { kind: 'failed', failure }),
     given: { deadlineAt: at + 60_000, answer: asking },
     to: 'pausing',
-    expected: { modelTries: 1, limitAt: at + 60_000, answer: asking, usage: { ...noUsage, model_calls: 1 } },
+    expected: {
+      modelTries: 1,
+      limitAt: at + 60_000,
+      answer: asking,
+      usage: { ...noUsage, model_calls: 1 },
+    },
   },
   {
     says: 'a lasting failure of a model call ends it',
@@ -305,7 +326,10 @@ const rows: readonly Row[] = [
   {
     says: 'a provider that asks for a long pause ends it',
     from: 'thinking',
-    event: done('think', { kind: 'failed', failure: { ...failure, facts: { retry_after_ms: 3_600_000 } } }),
+    event: done('think', {
+      kind: 'failed',
+      failure: { ...failure, facts: { retry_after_ms: 3_600_000 } },
+    }),
     to: 'failed',
     expected: why('model_failed'),
   },
@@ -342,7 +366,12 @@ const rows: readonly Row[] = [
     says: 'a compacted conversation goes to the model; the cost of the summary is counted, but no turn',
     from: 'compacting',
     event: done('compact', compacted()),
-    given: { usage: { ...turn, cost_usd: 0.1 }, overflowed: true, conversationTokens: 900, modelTries: 1 },
+    given: {
+      usage: { ...turn, cost_usd: 0.1 },
+      overflowed: true,
+      conversationTokens: 900,
+      modelTries: 1,
+    },
     to: 'thinking',
     target: 'considering',
     expected: {
@@ -367,7 +396,12 @@ const rows: readonly Row[] = [
     event: done('compact', { kind: 'failed', failure, spent: spent({ toolCalls: 0 }) }),
     given: { deadlineAt: at + 60_000, conversationTokens: 900 },
     to: 'pausing',
-    expected: { modelTries: 1, limitAt: at + 60_000, conversationTokens: 900, usage: { turns: 0, model_calls: 1 } },
+    expected: {
+      modelTries: 1,
+      limitAt: at + 60_000,
+      conversationTokens: 900,
+      usage: { turns: 0, model_calls: 1 },
+    },
   },
   {
     says: 'a lasting failure of the summary ends it',
@@ -502,7 +536,12 @@ const rows: readonly Row[] = [
     to: 'awaitingApproval',
     expected: {
       usage: turn,
-      question: { inputId: 'approval-1', kind: 'approval', calls: [{ tool: 'bash' }], fallback: null },
+      question: {
+        inputId: 'approval-1',
+        kind: 'approval',
+        calls: [{ tool: 'bash' }],
+        fallback: null,
+      },
       remainingMs: 7_000,
       deadlineAt: at + 1_000,
     },
@@ -537,7 +576,10 @@ const rows: readonly Row[] = [
     event: late,
     given: asked('input', 'input-1', 'as you like'),
     to: 'returning',
-    expected: { ...waitsForSlot('considering'), answer: { from: 'nobody', text: 'as you like', allowed: true } },
+    expected: {
+      ...waitsForSlot('considering'),
+      answer: { from: 'nobody', text: 'as you like', allowed: true },
+    },
   },
   ...(
     [
@@ -550,7 +592,11 @@ const rows: readonly Row[] = [
     event: late,
     given: { ...given, resumeAt },
     to: 'preparing',
-    expected: { ...waitsForSlot(goesOnAt), resumeAt: 'returning', answer: { from: 'nobody', text } },
+    expected: {
+      ...waitsForSlot(goesOnAt),
+      resumeAt: 'returning',
+      answer: { from: 'nobody', text },
+    },
   })),
   ...(['awaitingInput', 'awaitingApproval', 'awaitingDecision'] as const).map((resumeAt) => ({
     says: `the wait ${resumeAt} of an earlier process that is over and has no answer ends the attempt by name`,
@@ -566,7 +612,9 @@ const rows: readonly Row[] = [
     event: late,
     given: { resumeAt: 'returning' },
     to: 'failed',
-    expected: { failure: { code: 'timed_out', message: 'no slot became free within 24 h after the answer' } },
+    expected: {
+      failure: { code: 'timed_out', message: 'no slot became free within 24 h after the answer' },
+    },
   },
   {
     says: 'a question waits for a person',
@@ -609,7 +657,9 @@ const rows: readonly Row[] = [
     from: 'returning',
     event: late,
     to: 'failed',
-    expected: { failure: { code: 'timed_out', message: 'no slot became free within 24 h after the answer' } },
+    expected: {
+      failure: { code: 'timed_out', message: 'no slot became free within 24 h after the answer' },
+    },
   },
   {
     says: 'a failed request for the slot ends it',
@@ -670,12 +720,32 @@ describe('edges', () => {
 test.each([
   ['the last turn', { usage: { ...noUsage, turns: 2, cost_usd: 0 } }, 'thinking', null],
   ['no turn left', { usage: { ...noUsage, turns: 3 } }, 'failed', 'budget_exceeded'],
-  ['one token left', { usage: { ...noUsage, input_tokens: 90, output_tokens: 9 } }, 'thinking', null],
+  [
+    'one token left',
+    { usage: { ...noUsage, input_tokens: 90, output_tokens: 9 } },
+    'thinking',
+    null,
+  ],
   ['a little money left', { usage: { ...noUsage, turns: 1, cost_usd: 0.49 } }, 'thinking', null],
-  ['no money left', { usage: { ...noUsage, turns: 1, cost_usd: 0.5 } }, 'failed', 'budget_exceeded'],
+  [
+    'no money left',
+    { usage: { ...noUsage, turns: 1, cost_usd: 0.5 } },
+    'failed',
+    'budget_exceeded',
+  ],
   ['a cost that is not known', { usage: { ...noUsage, turns: 1 } }, 'failed', 'budget_exceeded'],
-  ['no limit of cost', { usage: { ...noUsage, turns: 1 }, limits: { ...limits, maxCostUsd: null } }, 'thinking', null],
-  ['no token left', { usage: { ...noUsage, input_tokens: 90, output_tokens: 10 } }, 'failed', 'budget_exceeded'],
+  [
+    'no limit of cost',
+    { usage: { ...noUsage, turns: 1 }, limits: { ...limits, maxCostUsd: null } },
+    'thinking',
+    null,
+  ],
+  [
+    'no token left',
+    { usage: { ...noUsage, input_tokens: 90, output_tokens: 10 } },
+    'failed',
+    'budget_exceeded',
+  ],
   [
     'no limit of tokens',
     { usage: { ...noUsage, input_tokens: 999 }, limits: { ...limits, maxTokensTotal: null } },
@@ -693,7 +763,12 @@ test.each([
   [2, 'thinking'],
   [3, 'failed'],
 ])('the same call %d times in a row leads to %s', (repeats, to) => {
-  const next = step(agentMachine, 'acting', { ...fresh, calls: callsOf('find') }, done('act', acted(null, repeats)));
+  const next = step(
+    agentMachine,
+    'acting',
+    { ...fresh, calls: callsOf('find') },
+    done('act', acted(null, repeats)),
+  );
 
   expect(pathOf(next)).toBe(to);
   expect(next.context.failure?.code ?? null).toBe(to === 'failed' ? 'loop_detected' : null);
@@ -729,7 +804,12 @@ test.each([
 
 test('three turns with only malformed calls end the attempt with the last problem; a good call resets the count', () => {
   const end = (before: object, malformed: string | null) =>
-    step(agentMachine, 'acting', { ...fresh, ...before }, done('act', { ...acted(null), malformed }));
+    step(
+      agentMachine,
+      'acting',
+      { ...fresh, ...before },
+      done('act', { ...acted(null), malformed }),
+    );
   const second = end({ strikes: 1 }, 'no such tool');
 
   expect([pathOf(second), second.context.strikes]).toEqual(['thinking', 2]);
@@ -740,13 +820,25 @@ test('three turns with only malformed calls end the attempt with the last proble
       facts: { kind: 'malformed_calls', problem: 'not JSON' },
     },
   });
-  expect(end(second.context, null).context).toMatchObject({ strikes: 0, problem: null, failure: null });
+  expect(end(second.context, null).context).toMatchObject({
+    strikes: 0,
+    problem: null,
+    failure: null,
+  });
 });
 
 test('the compaction gets its turn and the size of the context window', () => {
-  const compacting = step(agentMachine, 'acting', { ...fresh, conversationTokens: 900 }, done('act', acted(null)));
+  const compacting = step(
+    agentMachine,
+    'acting',
+    { ...fresh, conversationTokens: 900 },
+    done('act', acted(null)),
+  );
 
-  expect(compacting.children['compact']?.getSnapshot().input).toMatchObject({ turn: 1, contextWindow: 1_000 });
+  expect(compacting.children['compact']?.getSnapshot().input).toMatchObject({
+    turn: 1,
+    contextWindow: 1_000,
+  });
 });
 
 test.each([
@@ -757,7 +849,12 @@ test.each([
   ['no limit of cost', { costUsd: 9 }, { maxCostUsd: null }, 'delegating'],
   ['no token left', { inputTokens: 95 }, {}, 'failed'],
 ])('with %s an assistant continues or is ended', (_, spending, own, to) => {
-  const next = step(agentMachine, 'delegating', { ...fresh, limits: { ...limits, ...own } }, reports(spending));
+  const next = step(
+    agentMachine,
+    'delegating',
+    { ...fresh, limits: { ...limits, ...own } },
+    reports(spending),
+  );
 
   expect(pathOf(next)).toBe(to);
 });
@@ -767,7 +864,13 @@ test('an assistant gets the rest of the budget', () => {
     step(
       agentMachine,
       'preparing',
-      { ...fresh, ...inTime, backend: 'claude', usage: { ...noUsage, ...usage }, limits: { ...limits, maxCostUsd } },
+      {
+        ...fresh,
+        ...inTime,
+        backend: 'claude',
+        usage: { ...noUsage, ...usage },
+        limits: { ...limits, maxCostUsd },
+      },
       done('prepare', ready),
     ).children['delegate']?.getSnapshot().input.moneyLeftUsd;
 
@@ -777,9 +880,18 @@ test('an assistant gets the rest of the budget', () => {
 test.each(['awaitingInput', 'awaitingApproval', 'awaitingDecision', 'preparing'])(
   'a wait without limit never expires: %s',
   (from) => {
-    const wait = { ...asked('input', 'input-1', 'as you like'), deadlineAt: null, resumeAt: 'awaitingInput' };
+    const wait = {
+      ...asked('input', 'input-1', 'as you like'),
+      deadlineAt: null,
+      resumeAt: 'awaitingInput',
+    };
 
-    const next = step(agentMachine, from, { ...fresh, ...wait }, Object.assign({}, late, { at: at + 10 ** 12 }));
+    const next = step(
+      agentMachine,
+      from,
+      { ...fresh, ...wait },
+      Object.assign({}, late, { at: at + 10 ** 12 }),
+    );
 
     expect(pathOf(next)).toBe(from);
     expect(next.context).toMatchObject({ failure: null, answer: null });
@@ -788,10 +900,16 @@ test.each(['awaitingInput', 'awaitingApproval', 'awaitingDecision', 'preparing']
 
 test('missing work is known from the preparation of an attempt, and stays known', () => {
   const conflict = { taskId: 'bd-a2' as TaskId, branch: 'agent/bd-a2/1', files: ['a.txt'] };
-  const prepared = (conflicts: readonly object[]) => done('prepare', { question: null, failure: null, conflicts });
+  const prepared = (conflicts: readonly object[]) =>
+    done('prepare', { question: null, failure: null, conflicts });
 
   const found = step(agentMachine, 'preparing', fresh, prepared([conflict]));
-  const late = step(agentMachine, 'preparing', { ...fresh, conflicts: [conflict] }, broken('prepare'));
+  const late = step(
+    agentMachine,
+    'preparing',
+    { ...fresh, conflicts: [conflict] },
+    broken('prepare'),
+  );
   const none = step(agentMachine, 'preparing', fresh, prepared([]));
 
   expect([found.context.conflicts, late.context.conflicts]).toEqual([[conflict], [conflict]]);
@@ -807,7 +925,12 @@ test('the time limit does not end the attempt a millisecond early', () => {
 
 test('the output of the machine is the outcome of the attempt', () => {
   const well = step(agentMachine, 'acting', fresh, done('act', acted('done')));
-  const badly = step(agentMachine, 'thinking', { ...fresh, modelTries: 2 }, done('think', { kind: 'failed', failure }));
+  const badly = step(
+    agentMachine,
+    'thinking',
+    { ...fresh, modelTries: 2 },
+    done('think', { kind: 'failed', failure }),
+  );
 
   expect(well.output).toEqual({
     status: 'done',
@@ -815,7 +938,11 @@ test('the output of the machine is the outcome of the attempt', () => {
     artifacts: ['a.txt'],
     usage: { ...noUsage, tool_calls: 2 },
   });
-  expect(badly.output).toEqual({ status: 'failed', failure, usage: { ...noUsage, model_calls: 1 } });
+  expect(badly.output).toEqual({
+    status: 'failed',
+    failure,
+    usage: { ...noUsage, model_calls: 1 },
+  });
 });
 
 test.each([
@@ -849,5 +976,7 @@ test('a denial reaches the calls that needed approval, once', () => {
   expect(acting.children['act']?.getSnapshot().input).toMatchObject({
     denied: { tools: ['bash'], why: 'a person did not allow this call: use the script' },
   });
-  expect(step(agentMachine, 'acting', acting.context, done('act', acted(null))).context.answer).toBeNull();
+  expect(
+    step(agentMachine, 'acting', acting.context, done('act', acted(null))).context.answer,
+  ).toBeNull();
 });

@@ -1,4 +1,10 @@
-import { type AnyMachineSnapshot, type AnyStateMachine, type EventObject, type StateNode, transition } from 'xstate';
+import {
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  type EventObject,
+  type StateNode,
+  transition,
+} from 'xstate';
 
 /** One edge: the state, the event, and the target. */
 export interface Row {
@@ -20,7 +26,12 @@ export const at = 1_000_000;
 export const done = (id: string, output: unknown = undefined): EventObject =>
   ({ type: `xstate.done.actor.${id}`, output, actorId: id, at }) as EventObject;
 export const broken = (id: string, message = 'it broke'): EventObject =>
-  ({ type: `xstate.error.actor.${id}`, error: { name: 'Error', message }, actorId: id, at }) as EventObject;
+  ({
+    type: `xstate.error.actor.${id}`,
+    error: { name: 'Error', message },
+    actorId: id,
+    at,
+  }) as EventObject;
 
 const valueAt = (path: string): string | object => {
   const [first = '', ...rest] = path.split('.');
@@ -58,7 +69,9 @@ export const edgesOf = (machine: AnyStateMachine): readonly string[] =>
   nodesOf(machine.root).flatMap((node) =>
     [...node.transitions].flatMap(([type, list]) =>
       list.flatMap((each) =>
-        ((each.target ?? [node]) as readonly Node[]).map((target) => `${name(node)} | ${type} | ${name(target)}`),
+        ((each.target ?? [node]) as readonly Node[]).map(
+          (target) => `${name(node)} | ${type} | ${name(target)}`,
+        ),
       ),
     ),
   );
@@ -68,8 +81,16 @@ export const edgesOf = (machine: AnyStateMachine): readonly string[] =>
  */
 export const edgeOf = (machine: AnyStateMachine, { from, event, to, target = to }: Row): string => {
   const edges = new Set(edgesOf(machine));
-  for (let path = from; ; path = path.includes('.') ? path.slice(0, path.lastIndexOf('.')) : '(root)') {
-    for (let end = target; end !== ''; end = end.includes('.') ? end.slice(0, end.lastIndexOf('.')) : '') {
+  for (
+    let path = from;
+    ;
+    path = path.includes('.') ? path.slice(0, path.lastIndexOf('.')) : '(root)'
+  ) {
+    for (
+      let end = target;
+      end !== '';
+      end = end.includes('.') ? end.slice(0, end.lastIndexOf('.')) : ''
+    ) {
       const edge = `${path} | ${event.type} | ${end}`;
       if (edges.has(edge)) return edge;
     }

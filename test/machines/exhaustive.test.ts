@@ -28,57 +28,74 @@ const explore = <Snapshot>(
   return seen.size;
 };
 
-test.each([1, 2, 3])('four tasks and %s slots: no reachable state grants a slot twice or wastes one', (cap) => {
-  type Snapshot = SnapshotFrom<typeof supervisorMachine>;
-  const ids = ['bd-a', 'bd-b', 'bd-c', 'bd-d'] as TaskId[];
-  const keyOf = ({ value, context }: Snapshot): string =>
-    JSON.stringify([
-      value,
-      context.waiting.map(({ taskId }) => taskId),
-      context.holding.map(({ taskId, lent }) => [taskId, lent]),
-      context.returning,
-    ]);
-  const next = (snapshot: Snapshot) => {
-    const { holding } = snapshot.context;
-    const events = ids.flatMap((taskId, index) => [
-      ...(holding.some((holder) => holder.taskId === taskId)
-        ? ['slot.lent', 'slot.wanted'].filter(() => index < 2).map((type) => ({ type, taskId }))
-        : [
-            {
-              type: 'slot.requested',
-              request: { taskId, role: 'engineer', priority: index % 2, submittedAt: index, admitted: false },
-            },
-          ]),
-      { type: 'slot.returned', taskId },
-    ]);
-    return [...events, { type: 'queue.opened' }, { type: 'drain' }].map(
-      (event) => [JSON.stringify(event), transition(supervisorMachine, snapshot, event as never)[0]] as const,
-    );
-  };
-  const first = createActor(supervisorMachine, { input: { cap, roleCaps: {}, queueLimit: 3 } }).getSnapshot();
+test.each([1, 2, 3])(
+  'four tasks and %s slots: no reachable state grants a slot twice or wastes one',
+  (cap) => {
+    type Snapshot = SnapshotFrom<typeof supervisorMachine>;
+    const ids = ['bd-a', 'bd-b', 'bd-c', 'bd-d'] as TaskId[];
+    const keyOf = ({ value, context }: Snapshot): string =>
+      JSON.stringify([
+        value,
+        context.waiting.map(({ taskId }) => taskId),
+        context.holding.map(({ taskId, lent }) => [taskId, lent]),
+        context.returning,
+      ]);
+    const next = (snapshot: Snapshot) => {
+      const { holding } = snapshot.context;
+      const events = ids.flatMap((taskId, index) => [
+        ...(holding.some((holder) => holder.taskId === taskId)
+          ? ['slot.lent', 'slot.wanted'].filter(() => index < 2).map((type) => ({ type, taskId }))
+          : [
+              {
+                type: 'slot.requested',
+                request: {
+                  taskId,
+                  role: 'engineer',
+                  priority: index % 2,
+                  submittedAt: index,
+                  admitted: false,
+                },
+              },
+            ]),
+        { type: 'slot.returned', taskId },
+      ]);
+      return [...events, { type: 'queue.opened' }, { type: 'drain' }].map(
+        (event) =>
+          [
+            JSON.stringify(event),
+            transition(supervisorMachine, snapshot, event as never)[0],
+          ] as const,
+      );
+    };
+    const first = createActor(supervisorMachine, {
+      input: { cap, roleCaps: {}, queueLimit: 3 },
+    }).getSnapshot();
 
-  const count = explore(first, keyOf, next, ({ value, context }, by) => {
-    const { holding, waiting, returning } = context;
-    const everyone = [...holding, ...waiting].map(({ taskId }) => taskId);
-    const busy = atWork(context).length;
-    expect(busy, by).toBeLessThanOrEqual(cap);
-    expect(new Set(everyone).size, by).toBe(everyone.length);
-    expect(value !== 'open' || busy === cap || waiting.length === 0, by).toBe(true);
-    expect(value === 'restoring' || busy === cap || returning.length === 0, by).toBe(true);
-    for (const taskId of returning) expect(holding, by).toContainEqual({ taskId, role: 'engineer', lent: true });
-    const order = waiting.map(({ priority, submittedAt }) => priority * 10 + submittedAt);
-    expect(order, by).toEqual(order.toSorted((one, other) => one - other));
-  });
+    const count = explore(first, keyOf, next, ({ value, context }, by) => {
+      const { holding, waiting, returning } = context;
+      const everyone = [...holding, ...waiting].map(({ taskId }) => taskId);
+      const busy = atWork(context).length;
+      expect(busy, by).toBeLessThanOrEqual(cap);
+      expect(new Set(everyone).size, by).toBe(everyone.length);
+      expect(value !== 'open' || busy === cap || waiting.length === 0, by).toBe(true);
+      expect(value === 'restoring' || busy === cap || returning.length === 0, by).toBe(true);
+      for (const taskId of returning)
+        expect(holding, by).toContainEqual({ taskId, role: 'engineer', lent: true });
+      const order = waiting.map(({ priority, submittedAt }) => priority * 10 + submittedAt);
+      expect(order, by).toEqual(order.toSorted((one, other) => one - other));
+    });
 
-  expect(count).toBeGreaterThan(50);
-});
+    expect(count).toBeGreaterThan(50);
+  },
+);
 
 test('one task: no reachable state is stuck, started without an attempt, or ended without a result', () => {
   type Snapshot = SnapshotFrom<typeof taskMachine>;
   const taskId = 'bd-a' as TaskId;
   const at = 1_000_000;
   const found = { exists: true, unmet: [], holder: null, missingCredential: null };
-  const failure = (retryable: boolean) => ({ code: 'model_failed', message: 'x', facts: {}, retryable }) as const;
+  const failure = (retryable: boolean) =>
+    ({ code: 'model_failed', message: 'x', facts: {}, retryable }) as const;
   const well: AttemptOutcome = { status: 'done', summary: '', artifacts: [], usage: noUsage };
   const away = {
     name: 'ServiceError',
@@ -94,7 +111,11 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
     claim: [{ refusal: null }, no],
     work: [
       well,
-      ...[true, false].map((retryable) => ({ status: 'failed', failure: failure(retryable), usage: noUsage })),
+      ...[true, false].map((retryable) => ({
+        status: 'failed',
+        failure: failure(retryable),
+        usage: noUsage,
+      })),
     ],
     verify: [{ failure: null }, { failure: failure(false) }],
     record: [{ toMerge: false }, { toMerge: true }],
@@ -105,13 +126,17 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
     standDown: [undefined],
   };
   const nodes = new Map(nodesOf(taskMachine.root).map((node) => [node.path.join('.'), node]));
-  const invoked = (path: string): readonly string[] => (nodes.get(path)?.invoke ?? []).map(({ id }) => id as string);
+  const invoked = (path: string): readonly string[] =>
+    (nodes.get(path)?.invoke ?? []).map(({ id }) => id as string);
   const options = { verify: ['true'] };
   const commands = [
     { type: 'run', role: 'engineer', options, maxRetries: 1 },
     { type: 'retry', role: null, options: null, maxRetries: 1 },
     ...['close', 'reopen', 'cancel'].map((type) => ({ type, reason: null })),
-    ...['open', 'complete', 'failed', 'cancelled', 'elsewhere'].map((status) => ({ type: 'tracker.observed', status })),
+    ...['open', 'complete', 'failed', 'cancelled', 'elsewhere'].map((status) => ({
+      type: 'tracker.observed',
+      status,
+    })),
     { type: 'dependency.failed', dependency: 'bd-b', why: 'x' },
   ].map((event): EventObject => Object.assign({ at }, event));
   const endings = (id: string): readonly EventObject[] => [
@@ -123,13 +148,22 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
   const deadlines = ({ context }: Snapshot): readonly EventObject[] =>
     [0, 10 ** 9].flatMap((late) =>
       [true, false].map(
-        (agentHasTime) => ({ type: 'DEADLINE', agentHasTime, at: (context.deadlineAt ?? at) + late }) as EventObject,
+        (agentHasTime) =>
+          ({
+            type: 'DEADLINE',
+            agentHasTime,
+            at: (context.deadlineAt ?? at) + late,
+          }) as EventObject,
       ),
     );
   const attempts = (context: Snapshot['context']): number => Math.min(context.attempt, 3);
   const keyOf = (snapshot: Snapshot): string => {
     const { context } = snapshot;
-    const marks = [attempts(context), Math.min(context.retriesLeft, 1), context.failure?.retryable ?? null];
+    const marks = [
+      attempts(context),
+      Math.min(context.retriesLeft, 1),
+      context.failure?.retryable ?? null,
+    ];
     return JSON.stringify([
       pathOf(snapshot),
       ...marks,
@@ -158,7 +192,11 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
     if (snapshot.hasTag('live')) assert.ok(context.attempt > 0, by);
     if (pathOf(snapshot) === 'queued.refused') assert.notEqual(context.refusal, null, by);
     if (snapshot.hasTag('failed') && context.attempt > 0 && before?.hasTag('pending') === true)
-      assert.deepEqual([context.failure === null, context.completedAt === null], [false, false], by);
+      assert.deepEqual(
+        [context.failure === null, context.completedAt === null],
+        [false, false],
+        by,
+      );
     if (before !== null) {
       const began = context.attempt - before.context.attempt;
       assert.equal(began, !before.hasTag('live') && snapshot.hasTag('live') ? 1 : 0, by);

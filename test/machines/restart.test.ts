@@ -12,7 +12,8 @@ const leavesOf = (machine: typeof taskMachine | typeof agentMachine): readonly s
     .filter(({ states, path }) => Object.keys(states).length === 0 && path.length > 0)
     .map(({ path }) => path.join('.'));
 
-const context = createActor(taskMachine, { input: { taskId: 'bd-a' as TaskId } }).getSnapshot().context;
+const context = createActor(taskMachine, { input: { taskId: 'bd-a' as TaskId } }).getSnapshot()
+  .context;
 
 /** Creates a real actor from a saved task and reports what it does. */
 const restarted = (state: string): { works: readonly string[]; ends: string; pending: boolean } => {
@@ -23,15 +24,27 @@ const restarted = (state: string): { works: readonly string[]; ends: string; pen
       return new Promise(() => {});
     });
   const names = Object.keys(taskMachine.implementations.actors) as never[];
-  const machine = taskMachine.provide({ actors: Object.fromEntries(names.map((name) => [name, begins(name)])) });
-  const saved = step(machine, state, { ...context, attempt: 1, deadlineAt: 1 }, { type: 'nothing' });
+  const machine = taskMachine.provide({
+    actors: Object.fromEntries(names.map((name) => [name, begins(name)])),
+  });
+  const saved = step(
+    machine,
+    state,
+    { ...context, attempt: 1, deadlineAt: 1 },
+    { type: 'nothing' },
+  );
   // As XState saves it: with its running invokes.
-  const inside = nodesOf(machine.root).filter(({ path }) => `${state}.`.startsWith(`${path.join('.')}.`));
+  const inside = nodesOf(machine.root).filter(({ path }) =>
+    `${state}.`.startsWith(`${path.join('.')}.`),
+  );
   const snapshot = { status: 'active', input: {} };
   const children = inside.flatMap(({ invoke }) =>
     invoke.map(({ id, src }) => [id, { src, snapshot, syncSnapshot: false }]),
   );
-  const persisted = { ...machine.getPersistedSnapshot(saved as never), children: Object.fromEntries(children) };
+  const persisted = {
+    ...machine.getPersistedSnapshot(saved as never),
+    children: Object.fromEntries(children),
+  };
   const actor = createActor(machine, {
     snapshot: JSON.parse(JSON.stringify(persisted)),
     input: { taskId: 'bd-a' as TaskId },
@@ -89,7 +102,8 @@ const taskRestart: Readonly<Record<string, OnRestart>> = {
 
 const shouldBe: Readonly<Record<OnRestart, (given: ReturnType<typeof restarted>) => boolean>> = {
   rest: ({ works, pending }) => works.length === 0 && !pending,
-  repeat: ({ works, pending }) => works.some((work) => work !== 'holdSlot') && !works.includes('runAttempt') && pending,
+  repeat: ({ works, pending }) =>
+    works.some((work) => work !== 'holdSlot') && !works.includes('runAttempt') && pending,
   resume: ({ works }) => works.includes('runAttempt'),
   wait: ({ works, pending }) => works.every((work) => work === 'holdSlot') && pending,
   never: () => true,

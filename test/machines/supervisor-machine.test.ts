@@ -3,9 +3,19 @@ import { expect, test } from 'vitest';
 import { createActor, fromPromise, transition } from 'xstate';
 import type { AgentInput } from '../../src/machines/agent-context.ts';
 import { agentMachine } from '../../src/machines/agent-machine.ts';
-import { type SupervisorEvent, type SupervisorFact, streakAtMost } from '../../src/machines/supervisor-context.ts';
+import {
+  type SupervisorEvent,
+  type SupervisorFact,
+  streakAtMost,
+} from '../../src/machines/supervisor-context.ts';
 import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
-import { type AttemptOutcome, attemptKey, noUsage, type Role, type TaskId } from '../../src/machines/task.ts';
+import {
+  type AttemptOutcome,
+  attemptKey,
+  noUsage,
+  type Role,
+  type TaskId,
+} from '../../src/machines/task.ts';
 
 const place = (id: string, priority = 2, submittedAt = 0, role: Role = 'engineer') => ({
   taskId: id as TaskId,
@@ -15,13 +25,18 @@ const place = (id: string, priority = 2, submittedAt = 0, role: Role = 'engineer
   admitted: false,
 });
 
-const start = (cap: number, roleCaps: Partial<Record<Role, number>> = {}, machine = supervisorMachine) => {
+const start = (
+  cap: number,
+  roleCaps: Partial<Record<Role, number>> = {},
+  machine = supervisorMachine,
+) => {
   const actor = createActor(machine, { input: { cap, roleCaps, queueLimit: 1_000 } });
   const facts: SupervisorFact[] = [];
   actor.on('*', (fact) => void facts.push(fact));
   actor.start();
   actor.send({ type: 'queue.opened' });
-  const granted = () => facts.flatMap((fact) => (fact.type === 'slot.granted' ? [fact.taskId] : []));
+  const granted = () =>
+    facts.flatMap((fact) => (fact.type === 'slot.granted' ? [fact.taskId] : []));
   return { actor, facts, granted, send: (event: SupervisorEvent) => actor.send(event) };
 };
 const request = (...args: Parameters<typeof place>): SupervisorEvent => ({
@@ -84,7 +99,13 @@ test('no task gets a slot during the restore, then the first in order does', () 
 
 test('a task that leaves the queue gets no slot', () => {
   const { send, granted } = start(1);
-  for (const event of [request('bd-a'), request('bd-b'), request('bd-c'), giveBack('bd-b'), giveBack('bd-a')])
+  for (const event of [
+    request('bd-a'),
+    request('bd-b'),
+    request('bd-c'),
+    giveBack('bd-b'),
+    giveBack('bd-a'),
+  ])
     send(event);
 
   expect(granted()).toEqual(['bd-a', 'bd-c']);
@@ -120,7 +141,8 @@ test('a raised cap applies at once, a lowered one revokes no slot', () => {
 
 test('a slot that is retaken after a restart counts, also above the cap', () => {
   const { send, granted, actor } = start(1);
-  for (const id of ['bd-a', 'bd-b', 'bd-a']) send({ type: 'slot.retaken', taskId: id as TaskId, role: 'engineer' });
+  for (const id of ['bd-a', 'bd-b', 'bd-a'])
+    send({ type: 'slot.retaken', taskId: id as TaskId, role: 'engineer' });
   send(request('bd-c'));
   send(giveBack('bd-a'));
 
@@ -130,7 +152,13 @@ test('a slot that is retaken after a restart counts, also above the cap', () => 
 
 test('a draining server grants no slot', () => {
   const { send, granted, actor } = start(1);
-  for (const event of [request('bd-a'), request('bd-b'), { type: 'drain' } as const, request('bd-c'), giveBack('bd-a')])
+  for (const event of [
+    request('bd-a'),
+    request('bd-b'),
+    { type: 'drain' } as const,
+    request('bd-c'),
+    giveBack('bd-a'),
+  ])
     send(event);
 
   expect(granted()).toEqual(['bd-a']);
@@ -161,7 +189,11 @@ const input = (id: string): AgentInput => ({
 const key = (id: string) => attemptKey(id as TaskId, 1);
 const agentOf = (prepare: () => Promise<void>) =>
   supervisorMachine.provide({
-    actors: { agent: agentMachine.provide({ actors: { prepare: fromPromise<void, never>(prepare) as never } }) },
+    actors: {
+      agent: agentMachine.provide({
+        actors: { prepare: fromPromise<void, never>(prepare) as never },
+      }),
+    },
   });
 const ended = ({ actor }: ReturnType<typeof start>, id: string) =>
   new Promise<SupervisorFact>((resolve) => {
@@ -179,7 +211,9 @@ test('an agent is spawned for a task with a slot, removed at its end, and its ou
   supervisor.send({ type: 'agent.requested', key: key('bd-a'), input: input('bd-a') });
   expect(Object.keys(supervisor.actor.getSnapshot().children)).toEqual(['bd-a#1']);
 
-  expect(await fact).toMatchObject({ outcome: { status: 'failed', failure: { message: 'no workspace' } } });
+  expect(await fact).toMatchObject({
+    outcome: { status: 'failed', failure: { message: 'no workspace' } },
+  });
   expect(supervisor.actor.getSnapshot().children).toEqual({});
   expect(supervisor.actor.getSnapshot().context.holding).toHaveLength(1);
 });
@@ -232,7 +266,9 @@ test('the supervisor outlives an agent that throws', async () => {
   supervisor.send(request('bd-a'));
   supervisor.send({ type: 'agent.requested', key: key('bd-a'), input: input('bd-a') });
 
-  expect(await fact).toMatchObject({ outcome: { status: 'failed', failure: { code: 'internal' } } });
+  expect(await fact).toMatchObject({
+    outcome: { status: 'failed', failure: { code: 'internal' } },
+  });
   supervisor.send(request('bd-b'));
   expect(supervisor.actor.getSnapshot().status).toBe('active');
   expect(supervisor.granted()).toEqual(['bd-a', 'bd-b']);
@@ -241,31 +277,42 @@ test('the supervisor outlives an agent that throws', async () => {
 test('in any order of events the cap holds, and no slot stays free while a task waits', () => {
   const ids = ['bd-a', 'bd-b', 'bd-c', 'bd-d', 'bd-e'];
   const event: fc.Arbitrary<SupervisorEvent> = fc.oneof(
-    fc.tuple(fc.constantFrom(...ids), fc.integer({ min: 0, max: 4 }), fc.nat(50)).map((args) => request(...args)),
+    fc
+      .tuple(fc.constantFrom(...ids), fc.integer({ min: 0, max: 4 }), fc.nat(50))
+      .map((args) => request(...args)),
     fc.constantFrom(...ids).map(giveBack),
     fc
       .integer({ min: 0, max: 4 })
-      .map((cap): SupervisorEvent => ({ type: 'caps.changed', cap, roleCaps: {}, queueLimit: 1_000 })),
+      .map(
+        (cap): SupervisorEvent => ({ type: 'caps.changed', cap, roleCaps: {}, queueLimit: 1_000 }),
+      ),
   );
   fc.assert(
-    fc.property(fc.array(event, { maxLength: 60 }), fc.integer({ min: 0, max: 3 }), (events, cap) => {
-      const first = createActor(supervisorMachine, { input: { cap, roleCaps: {}, queueLimit: 1_000 } }).getSnapshot();
-      let [snapshot] = transition(supervisorMachine, first, { type: 'queue.opened' });
-      for (const each of events) {
-        const before = snapshot.context;
-        const waits =
-          each.type === 'slot.requested' && before.holding.some(({ taskId }) => taskId === each.request.taskId);
-        if (waits) continue;
-        snapshot = transition(supervisorMachine, snapshot, each)[0];
-        const { holding, waiting, cap: now } = snapshot.context;
-        const grew = holding.length > before.holding.length;
-        expect(!grew || holding.length <= now).toBe(true);
-        expect(holding.length >= now || waiting.length === 0).toBe(true);
-        expect(new Set([...holding, ...waiting].map(({ taskId }) => taskId)).size).toBe(
-          holding.length + waiting.length,
-        );
-      }
-    }),
+    fc.property(
+      fc.array(event, { maxLength: 60 }),
+      fc.integer({ min: 0, max: 3 }),
+      (events, cap) => {
+        const first = createActor(supervisorMachine, {
+          input: { cap, roleCaps: {}, queueLimit: 1_000 },
+        }).getSnapshot();
+        let [snapshot] = transition(supervisorMachine, first, { type: 'queue.opened' });
+        for (const each of events) {
+          const before = snapshot.context;
+          const waits =
+            each.type === 'slot.requested' &&
+            before.holding.some(({ taskId }) => taskId === each.request.taskId);
+          if (waits) continue;
+          snapshot = transition(supervisorMachine, snapshot, each)[0];
+          const { holding, waiting, cap: now } = snapshot.context;
+          const grew = holding.length > before.holding.length;
+          expect(!grew || holding.length <= now).toBe(true);
+          expect(holding.length >= now || waiting.length === 0).toBe(true);
+          expect(new Set([...holding, ...waiting].map(({ taskId }) => taskId)).size).toBe(
+            holding.length + waiting.length,
+          );
+        }
+      },
+    ),
     { numRuns: 300 },
   );
 });
@@ -281,10 +328,14 @@ const startWith = (outcomes: AttemptOutcome[]) => {
   const granted: TaskId[] = [];
   actor.on('slot.granted', ({ taskId }) => {
     granted.push(taskId);
-    queueMicrotask(() => actor.send({ type: 'agent.requested', key: key(taskId), input: input(taskId) }));
+    queueMicrotask(() =>
+      actor.send({ type: 'agent.requested', key: key(taskId), input: input(taskId) }),
+    );
   });
   actor.on('agent.ended', ({ key: ended }) => {
-    queueMicrotask(() => actor.send({ type: 'slot.returned', taskId: ended.split('#')[0] as TaskId }));
+    queueMicrotask(() =>
+      actor.send({ type: 'slot.returned', taskId: ended.split('#')[0] as TaskId }),
+    );
   });
   actor.start();
   actor.send({ type: 'queue.opened' });
@@ -296,7 +347,12 @@ const startWith = (outcomes: AttemptOutcome[]) => {
 };
 const down: AttemptOutcome = {
   status: 'failed',
-  failure: { code: 'model_failed', message: 'answered 503', facts: { kind: 'http' }, retryable: true },
+  failure: {
+    code: 'model_failed',
+    message: 'answered 503',
+    facts: { kind: 'http' },
+    retryable: true,
+  },
   usage: noUsage,
 };
 const failed = (over: object): AttemptOutcome => ({
@@ -305,10 +361,14 @@ const failed = (over: object): AttemptOutcome => ({
   usage: noUsage,
 });
 const fine: AttemptOutcome = { status: 'done', summary: '', artifacts: [], usage: noUsage };
-const times = (count: number, outcome: AttemptOutcome) => Array.from({ length: count }, () => outcome);
+const times = (count: number, outcome: AttemptOutcome) =>
+  Array.from({ length: count }, () => outcome);
 
 test('after several equal failures the queue pauses, tests with one task, and opens after a success', async () => {
-  const { actor, pauses, granted, ask, settle } = startWith([...times(streakAtMost + 3, down), ...times(99, fine)]);
+  const { actor, pauses, granted, ask, settle } = startWith([
+    ...times(streakAtMost + 3, down),
+    ...times(99, fine),
+  ]);
   ask(30);
   await settle();
   const before = granted.length;

@@ -31,7 +31,13 @@ const resting: TaskContext = {
   trackerTries: 0,
   deadlineAt: null,
 };
-const running: Partial<TaskContext> = { role: 'engineer', attempt: 1, retriesLeft: 1, startedAt: 5, deadlineAt: at };
+const running: Partial<TaskContext> = {
+  role: 'engineer',
+  attempt: 1,
+  retriesLeft: 1,
+  startedAt: 5,
+  deadlineAt: at,
+};
 
 const run = { type: 'run', role: 'engineer', options: { maxTurns: 3 }, maxRetries: 2, at };
 const retry = (role: string | null) => ({ type: 'retry', role, options: null, maxRetries: 2, at });
@@ -51,11 +57,25 @@ const found = { exists: true, unmet: [], holder: null, missingCredential: null }
 const yes = { refusal: null };
 const no = { refusal: refusal('tracker_conflict', { task_id: taskId, holder: 'somebody' }) };
 const well: AttemptOutcome = { status: 'done', summary: 'ok', artifacts: [], usage: noUsage };
-const failure = (retryable: boolean): Failure => ({ code: 'model_failed', message: 'away', facts: {}, retryable });
+const failure = (retryable: boolean): Failure => ({
+  code: 'model_failed',
+  message: 'away',
+  facts: {},
+  retryable,
+});
 const badly: AttemptOutcome = { status: 'failed', failure: failure(false), usage: noUsage };
-const away = refusal('tracker_unavailable', { detail: 'it broke', remedy: 'repair it, then try again' });
-const slow = refusal('tracker_unavailable', { detail: 'it did not answer in time', remedy: 'try again' });
-const gone = refusal('tracker_unavailable', { detail: 'the database is locked', remedy: 'try again' });
+const away = refusal('tracker_unavailable', {
+  detail: 'it broke',
+  remedy: 'repair it, then try again',
+});
+const slow = refusal('tracker_unavailable', {
+  detail: 'it did not answer in time',
+  remedy: 'try again',
+});
+const gone = refusal('tracker_unavailable', {
+  detail: 'the database is locked',
+  remedy: 'try again',
+});
 /** The error of a slot as the chart gets it: the tracker is unavailable. */
 const isAway = (id: string) => ({
   ...broken(id),
@@ -63,10 +83,17 @@ const isAway = (id: string) => ({
 });
 const longGone = { trackerAwaySince: at - longestTrackerOutageMs, trackerTries: 20 };
 /** The pause, plus up to a quarter. */
-const within = (ms: number) => (deadlineAt: number) => deadlineAt >= at + ms && deadlineAt <= at + ms * 1.25;
+const within = (ms: number) => (deadlineAt: number) =>
+  deadlineAt >= at + ms && deadlineAt <= at + ms * 1.25;
 const broke = { code: 'internal', message: 'it broke', retryable: false };
 
-const requested = { role: 'engineer', options: { maxTurns: 3 }, retriesLeft: 2, submittedAt: at, attempt: 0 };
+const requested = {
+  role: 'engineer',
+  options: { maxTurns: 3 },
+  retriesLeft: 2,
+  submittedAt: at,
+  attempt: 0,
+};
 
 const works = {
   recording: 'record',
@@ -153,7 +180,12 @@ const queuedRows: readonly Row[] = [
     to: 'queued.refused',
     expected: { refusal: slow, deadlineAt: null },
   },
-  { says: 'a check can be cancelled', from: 'queued.checking', event: cancel, to: 'queued.cancelling' },
+  {
+    says: 'a check can be cancelled',
+    from: 'queued.checking',
+    event: cancel,
+    to: 'queued.cancelling',
+  },
   {
     says: 'an accepted request waits in the queue',
     from: 'queued.asking',
@@ -197,7 +229,12 @@ const queuedRows: readonly Row[] = [
     given: { failure: failure(true), attempt: 1, deadlineAt: at },
     to: 'queued.backingOff',
   },
-  { says: 'a request for a slot can be cancelled', from: 'queued.asking', event: cancel, to: 'queued.cancelling' },
+  {
+    says: 'a request for a slot can be cancelled',
+    from: 'queued.asking',
+    event: cancel,
+    to: 'queued.cancelling',
+  },
   {
     says: 'a slot begins the next attempt',
     from: 'queued.waitingForSlot',
@@ -236,7 +273,12 @@ const queuedRows: readonly Row[] = [
     given: { deadlineAt: at },
     to: 'queued.checking',
   },
-  { says: 'a backed-off task can be cancelled', from: 'queued.backingOff', event: cancel, to: 'queued.cancelling' },
+  {
+    says: 'a backed-off task can be cancelled',
+    from: 'queued.backingOff',
+    event: cancel,
+    to: 'queued.cancelling',
+  },
   {
     says: 'a failure before the slot is final',
     from: 'queued.releasing',
@@ -322,7 +364,12 @@ const queuedRows: readonly Row[] = [
     to: 'queued.closing',
     expected: { reason: null },
   },
-  { says: 'a reopened task rests', from: 'queued.reopening', event: done('reopen', yes), to: 'queued.idle' },
+  {
+    says: 'a reopened task rests',
+    from: 'queued.reopening',
+    event: done('reopen', yes),
+    to: 'queued.idle',
+  },
   {
     says: 'a reopen that the tracker refuses is refused',
     from: 'queued.reopening',
@@ -423,30 +470,32 @@ const startedRows: readonly Row[] = [
     to: 'started.cancelling',
     expected: { reason: 'not now' },
   },
-  ...(['recording', 'merging', 'closing', 'failing', 'cancelling'] as const).flatMap((what): readonly Row[] => [
-    {
-      says: 'what the tracker cannot be told now is told later',
-      from: `started.${what}`,
-      event: isAway(works[what]),
-      given: { trackerAwaySince: null, trackerTries: 0 },
-      to: `started.telling.${what}`,
-      expected: { refusal: gone, trackerAwaySince: at, trackerTries: 1 },
-    },
-    {
-      says: 'the tracker is told again when it is back',
-      from: `started.telling.${what}`,
-      event: late,
-      to: `started.${what}`,
-    },
-    {
-      says: 'after a day the attempt fails with the name of the outage',
-      from: `started.telling.${what}`,
-      event: late,
-      given: { ...longGone, refusal: gone },
-      to: 'failed',
-      expected: { failure: expect.objectContaining({ facts: gone }), completedAt: at },
-    },
-  ]),
+  ...(['recording', 'merging', 'closing', 'failing', 'cancelling'] as const).flatMap(
+    (what): readonly Row[] => [
+      {
+        says: 'what the tracker cannot be told now is told later',
+        from: `started.${what}`,
+        event: isAway(works[what]),
+        given: { trackerAwaySince: null, trackerTries: 0 },
+        to: `started.telling.${what}`,
+        expected: { refusal: gone, trackerAwaySince: at, trackerTries: 1 },
+      },
+      {
+        says: 'the tracker is told again when it is back',
+        from: `started.telling.${what}`,
+        event: late,
+        to: `started.${what}`,
+      },
+      {
+        says: 'after a day the attempt fails with the name of the outage',
+        from: `started.telling.${what}`,
+        event: late,
+        given: { ...longGone, refusal: gone },
+        to: 'failed',
+        expected: { failure: expect.objectContaining({ facts: gone }), completedAt: at },
+      },
+    ],
+  ),
   {
     says: 'a second cancel changes nothing',
     from: 'started.telling.cancelling',
@@ -486,7 +535,12 @@ const startedRows: readonly Row[] = [
     expected: no,
   },
   ...failing('started.yielding', 'standDown'),
-  { says: 'a claim can be cancelled', from: 'started.claiming', event: cancel, to: 'started.cancelling' },
+  {
+    says: 'a claim can be cancelled',
+    from: 'started.claiming',
+    event: cancel,
+    to: 'started.cancelling',
+  },
   {
     says: 'while its agent has time, the attempt continues',
     from: 'started.working',
@@ -547,7 +601,12 @@ const startedRows: readonly Row[] = [
     expected: { failure: failure(false) },
   },
   ...failing('started.verifying', 'verify'),
-  { says: 'verification can be cancelled', from: 'started.verifying', event: cancel, to: 'started.cancelling' },
+  {
+    says: 'verification can be cancelled',
+    from: 'started.verifying',
+    event: cancel,
+    to: 'started.cancelling',
+  },
   {
     says: 'the tracker is closed only after the results are on disk',
     from: 'started.recording',
@@ -706,7 +765,12 @@ const again = (from: string): readonly Row[] => [
     to: 'queued.checking',
     expected: { role: 'tester' },
   },
-  { says: 'a retry without any role only puts it back', from, event: retry(null), to: 'queued.reopening' },
+  {
+    says: 'a retry without any role only puts it back',
+    from,
+    event: retry(null),
+    to: 'queued.reopening',
+  },
   { says: 'a close by hand goes to the tracker', from, event: close, to: 'queued.closing' },
 ];
 
@@ -736,7 +800,11 @@ describe('edges', () => {
 });
 
 test.each([
-  ['a task that does not exist', { ...found, exists: false }, refusal('task_not_found', { task_id: taskId })],
+  [
+    'a task that does not exist',
+    { ...found, exists: false },
+    refusal('task_not_found', { task_id: taskId }),
+  ],
   [
     'an unmet dependency',
     { ...found, unmet: ['bd-b' as TaskId] },
@@ -747,7 +815,11 @@ test.each([
     { ...found, missingCredential: 'OPENAI_API_KEY' },
     refusal('credential_missing', { variable: 'OPENAI_API_KEY' }),
   ],
-  ['another holder', { ...found, holder: 'amy' }, refusal('tracker_conflict', { task_id: taskId, holder: 'amy' })],
+  [
+    'another holder',
+    { ...found, holder: 'amy' },
+    refusal('tracker_conflict', { task_id: taskId, holder: 'amy' }),
+  ],
 ])('%s refuses the run, which stays queued', (_, finding, expectedRefusal) => {
   const next = step(taskMachine, 'queued.checking', resting, done('lookUp', finding));
 
@@ -760,10 +832,16 @@ test('the checks are existence, dependencies, holder and credential, in this ord
   const worst = { exists: false, unmet: ['bd-b'], holder: 'amy', missingCredential: 'KEY' };
   const ready = { ...worst, exists: true, unmet: [] };
   const codes = [worst, { ...worst, exists: true }, ready, { ...ready, holder: null }].map(
-    (finding) => step(taskMachine, 'queued.checking', resting, done('lookUp', finding)).context.refusal.code,
+    (finding) =>
+      step(taskMachine, 'queued.checking', resting, done('lookUp', finding)).context.refusal.code,
   );
 
-  expect(codes).toEqual(['task_not_found', 'dependencies_unmet', 'tracker_conflict', 'credential_missing']);
+  expect(codes).toEqual([
+    'task_not_found',
+    'dependencies_unmet',
+    'tracker_conflict',
+    'credential_missing',
+  ]);
 });
 
 const pending = nodesOf(taskMachine.root).filter(({ tags, states, path }) => {
@@ -784,14 +862,13 @@ test.each(pending.map(({ path }) => path.join('.')))(
   },
 );
 
-test.each(rows.filter(({ from, to }) => from !== to && pending.some(({ path }) => path.join('.') === to)))(
-  '$from: $says, with a deadline',
-  ({ from, event, given }) => {
-    const next = step(taskMachine, from, { ...resting, ...given }, event);
+test.each(
+  rows.filter(({ from, to }) => from !== to && pending.some(({ path }) => path.join('.') === to)),
+)('$from: $says, with a deadline', ({ from, event, given }) => {
+  const next = step(taskMachine, from, { ...resting, ...given }, event);
 
-    expect(next.context.deadlineAt).toEqual(expect.any(Number));
-  },
-);
+  expect(next.context.deadlineAt).toEqual(expect.any(Number));
+});
 
 test.each([
   ['may pass and has a retry left', failure(true), 1, null],
@@ -799,10 +876,16 @@ test.each([
   ['cannot pass', failure(false), 2, 'agent-failed'],
 ])('a failure that %s reaches the tracker with the label %s', (_, given, retriesLeft, label) => {
   const context = { ...resting, ...running, retriesLeft };
-  const next = step(taskMachine, 'started.working', context, done('work', { ...badly, failure: given }));
+  const next = step(
+    taskMachine,
+    'started.working',
+    context,
+    done('work', { ...badly, failure: given }),
+  );
 
   expect(
-    (taskMachine.getPersistedSnapshot(next as never) as unknown as Persisted).children['release']?.snapshot.input,
+    (taskMachine.getPersistedSnapshot(next as never) as unknown as Persisted).children['release']
+      ?.snapshot.input,
   ).toEqual({
     taskId,
     attempt: 1,
@@ -812,8 +895,12 @@ test.each([
 
 test('the pause between attempts doubles and has a ceiling', () => {
   const pause = (attempt: number) =>
-    step(taskMachine, 'started.failing', { ...resting, ...running, attempt, failure: failure(true) }, done('release'))
-      .context.deadlineAt - at;
+    step(
+      taskMachine,
+      'started.failing',
+      { ...resting, ...running, attempt, failure: failure(true) },
+      done('release'),
+    ).context.deadlineAt - at;
 
   const pauses = [1, 2, 3, 20].map(pause);
   for (const [index, least] of [2_000, 4_000, 8_000, 300_000].entries())
@@ -826,7 +913,11 @@ test.each([
   [3_600_000, 3_600_000],
   [10 ** 12, 86_400_000],
 ])('a provider that asks for a pause of %d ms gets at least %d ms', (wanted, least) => {
-  const context = { ...resting, ...running, failure: { ...failure(true), facts: { retry_after_ms: wanted } } };
+  const context = {
+    ...resting,
+    ...running,
+    failure: { ...failure(true), facts: { retry_after_ms: wanted } },
+  };
 
   const { deadlineAt } = step(taskMachine, 'started.failing', context, done('release')).context;
 

@@ -21,12 +21,18 @@ import { at, nodesOf } from './chart.ts';
 
 const id = 'bd-a1' as TaskId;
 
-test.each(['bd-a1b2', 'xasm-vp5', 'bd-a3f8.1', 'my.app-x3f', 'xasm++-vp5', 'bd-1', 'a-b-c-d4', 'bd-a.1.2.3'])(
-  '%s is an id',
-  (text) => {
-    expect(parseTaskId(text)).toBe(text);
-  },
-);
+test.each([
+  'bd-a1b2',
+  'xasm-vp5',
+  'bd-a3f8.1',
+  'my.app-x3f',
+  'xasm++-vp5',
+  'bd-1',
+  'a-b-c-d4',
+  'bd-a.1.2.3',
+])('%s is an id', (text) => {
+  expect(parseTaskId(text)).toBe(text);
+});
 
 test.each([
   '',
@@ -67,7 +73,10 @@ const facts: { readonly [Code in ErrorCode]: readonly [ErrorFacts[Code], string]
     { role: 'janitor' },
     'unknown role "janitor"; the roles are engineer, tester, reviewer, architect, product-manager',
   ],
-  stale_attempt: [{ task_id: id, attempt: 1, live_attempt: 2 }, 'attempt 1 of task bd-a1 is over; the live one is 2'],
+  stale_attempt: [
+    { task_id: id, attempt: 1, live_attempt: 2 },
+    'attempt 1 of task bd-a1 is over; the live one is 2',
+  ],
   queue_full: [{ limit: 5, retry_after_seconds: 10 }, 'the queue is full (5 tasks)'],
   credential_missing: [{ variable: 'OPENAI_API_KEY' }, 'OPENAI_API_KEY is not set'],
   tracker_unavailable: [
@@ -203,7 +212,11 @@ test('the view of an ended task follows the tracker, with result or error', () =
   const outcome = { status: 'done', summary: 'all good', artifacts: [], usage: {} };
   const failure = { code: 'timed_out', message: 'late', facts: { limit: 1 }, retryable: false };
 
-  const complete = viewOf('complete', { attempt: 1, outcome, startedAt: 5, completedAt: 9 }, { status: 'closed' });
+  const complete = viewOf(
+    'complete',
+    { attempt: 1, outcome, startedAt: 5, completedAt: 9 },
+    { status: 'closed' },
+  );
   const failed = viewOf('failed', { attempt: 1, failure }, { labels: ['agent-failed'] });
   const reopened = viewOf('complete', { attempt: 1, outcome }, { status: 'open' });
 
@@ -223,7 +236,10 @@ test('the view of an ended task follows the tracker, with result or error', () =
 });
 
 test('a refusal is shown while the task rests', () => {
-  const view = viewOf({ queued: 'refused' }, { refusal: refusal('queue_full', { limit: 3, retry_after_seconds: 10 }) });
+  const view = viewOf(
+    { queued: 'refused' },
+    { refusal: refusal('queue_full', { limit: 3, retry_after_seconds: 10 }) },
+  );
 
   expect(view.error).toMatchObject({ code: 'queue_full', facts: { limit: 3 } });
 });
@@ -243,26 +259,32 @@ const machines: readonly (readonly [string, AnyStateMachine])[] = [
   ['supervisor', supervisorMachine],
 ];
 
-test.each(machines)('every invoke of the %s has a name, and handles success and error', (_, machine) => {
-  for (const node of nodesOf(machine.root))
-    for (const { id: work } of node.invoke) {
-      const events = [...node.transitions.keys()];
-      expect(work).not.toContain('.');
-      expect(events).toEqual(expect.arrayContaining([`xstate.done.actor.${work}`, `xstate.error.actor.${work}`]));
-    }
-});
+test.each(machines)(
+  'every invoke of the %s has a name, and handles success and error',
+  (_, machine) => {
+    for (const node of nodesOf(machine.root))
+      for (const { id: work } of node.invoke) {
+        const events = [...node.transitions.keys()];
+        expect(work).not.toContain('.');
+        expect(events).toEqual(
+          expect.arrayContaining([`xstate.done.actor.${work}`, `xstate.error.actor.${work}`]),
+        );
+      }
+  },
+);
 
 test.each(machines)('no state of the %s uses a timer that a restart would lose', (_, machine) => {
-  for (const node of nodesOf(machine.root)) expect(Object.keys(node.config.after ?? {})).toEqual([]);
+  for (const node of nodesOf(machine.root))
+    expect(Object.keys(node.config.after ?? {})).toEqual([]);
 });
 
 test.each(machines)('every state of the %s has a description, or decides at once', (_, machine) => {
   for (const node of nodesOf(machine.root)) {
     if (node === (machine.root as never) || Object.keys(node.states).length > 0) continue;
-    expect([node.id, typeof node.meta?.['says'] === 'string' || (node.always?.length ?? 0) > 0]).toEqual([
+    expect([
       node.id,
-      true,
-    ]);
+      typeof node.meta?.['says'] === 'string' || (node.always?.length ?? 0) > 0,
+    ]).toEqual([node.id, true]);
   }
 });
 

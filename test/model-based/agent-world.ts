@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict';
 import { createActor, type EventObject, type SnapshotFrom } from 'xstate';
-import type { Acted, AgentInput, Question, Resume, Spent, Thought } from '../../src/machines/agent-context.ts';
+import type {
+  Acted,
+  AgentInput,
+  Question,
+  Resume,
+  Spent,
+  Thought,
+} from '../../src/machines/agent-context.ts';
 import { longestSlotWaitMs } from '../../src/machines/agent-failures.ts';
 import { agentMachine } from '../../src/machines/agent-machine.ts';
 import { longestModelPauseMs } from '../../src/machines/agent-rules.ts';
@@ -25,7 +32,13 @@ const limits = {
   contextWindow: 50,
   approvals: ['bash'],
 };
-const input: AgentInput = { taskId: 'bd-a' as TaskId, attempt: 1, role: 'engineer', options: {}, limits };
+const input: AgentInput = {
+  taskId: 'bd-a' as TaskId,
+  attempt: 1,
+  role: 'engineer',
+  options: {},
+  limits,
+};
 
 const failure = (retryable: boolean, facts: Failure['facts'] = {}): Failure => ({
   code: 'model_failed',
@@ -33,7 +46,11 @@ const failure = (retryable: boolean, facts: Failure['facts'] = {}): Failure => (
   facts,
   retryable,
 });
-const thought = (kind: 'calls' | 'answer' | 'truncated', tool: string | null = null, spent: object = {}): Thought => ({
+const thought = (
+  kind: 'calls' | 'answer' | 'truncated',
+  tool: string | null = null,
+  spent: object = {},
+): Thought => ({
   kind,
   calls: tool === null ? [] : [{ call_id: 'call', tool, arguments: '{}' }],
   inputTokens: 1,
@@ -50,9 +67,18 @@ const acted = (more: Partial<Acted>): Acted => ({
   malformed: null,
   ...more,
 });
-const finish = (status: 'done' | 'failed') => ({ finish: { status, summary: 'so', artifacts: [] } });
+const finish = (status: 'done' | 'failed') => ({
+  finish: { status, summary: 'so', artifacts: [] },
+});
 
-const spent: Spent = { modelCalls: 1, toolCalls: 0, inputTokens: 1, outputTokens: 1, cachedTokens: 0, costUsd: 0.01 };
+const spent: Spent = {
+  modelCalls: 1,
+  toolCalls: 0,
+  inputTokens: 1,
+  outputTokens: 1,
+  cachedTokens: 0,
+  costUsd: 0.01,
+};
 /** What an assistant says while it works: little, and too much of each. */
 const reports = ({ value }: Snapshot): readonly EventObject[] =>
   value !== 'delegating'
@@ -62,7 +88,9 @@ const reports = ({ value }: Snapshot): readonly EventObject[] =>
         { ...spent, modelCalls: 9 },
         { ...spent, inputTokens: limits.maxTokensTotal },
         { ...spent, costUsd: 9 },
-      ].map((each): EventObject => Object.assign({ type: 'assistant.reported', at }, { spent: each }));
+      ].map(
+        (each): EventObject => Object.assign({ type: 'assistant.reported', at }, { spent: each }),
+      );
 
 const answers: Readonly<Record<string, readonly [id: string, outputs: readonly unknown[]]>> = {
   preparing: [
@@ -124,8 +152,16 @@ const answers: Readonly<Record<string, readonly [id: string, outputs: readonly u
 const endings = ({ value, context }: Snapshot): readonly EventObject[] => {
   const [id, outputs] = answers[String(value)] ?? ['', []];
   if (id === '') return [];
-  const late = { ...done(id, outputs[0]), comes: 'too late', at: context.deadlineAt ?? never } as EventObject;
-  return [...outputs.map((output) => done(id, output)), broken(id), ...(id === 'prepare' ? [late] : [])];
+  const late = {
+    ...done(id, outputs[0]),
+    comes: 'too late',
+    at: context.deadlineAt ?? never,
+  } as EventObject;
+  return [
+    ...outputs.map((output) => done(id, output)),
+    broken(id),
+    ...(id === 'prepare' ? [late] : []),
+  ];
 };
 
 /** No limit is as late. */
@@ -169,12 +205,14 @@ const judgeEnd = ({ before, event, after: { value, context } }: Move<Snapshot>):
   if (value === 'done' && context.backend === 'builtin')
     assert.equal(context.finish?.status, 'done', 'who is done has called finish');
   assert.equal(context.failure !== null, value === 'failed', 'what failed says why');
-  if (value === 'failed' && event.type === 'DEADLINE') assert.equal(context.failure?.code, 'timed_out');
+  if (value === 'failed' && event.type === 'DEADLINE')
+    assert.equal(context.failure?.code, 'timed_out');
   assert.equal(before.status, 'active', 'an end is final');
 };
 
 /** How long the present state may last. */
-const timeLeft = ({ deadlineAt }: Snapshot['context'], now: number): number => (deadlineAt ?? never) - now;
+const timeLeft = ({ deadlineAt }: Snapshot['context'], now: number): number =>
+  (deadlineAt ?? never) - now;
 
 const judgeClock = ({ before, event, after: { value, context, tags } }: Move<Snapshot>): void => {
   const now = 'at' in event ? Number(event['at']) : at;
@@ -188,12 +226,20 @@ const judgeClock = ({ before, event, after: { value, context, tags } }: Move<Sna
   } else if (value === 'returning') {
     // The wait is judged where it begins.
     if (before.tags.has('awaiting'))
-      assert.equal(timeLeft(context, now), longestSlotWaitMs, 'the wait for a slot has its own limit');
+      assert.equal(
+        timeLeft(context, now),
+        longestSlotWaitMs,
+        'the wait for a slot has its own limit',
+      );
   } else if (value === 'pausing') {
     assert.equal(context.limitAt, limits.deadlineAt, 'a pause does not move the limit');
     assert.ok(timeLeft(context, 0) <= limits.deadlineAt, 'a pause ends before the attempt');
   } else if (value !== 'preparing' && before.value !== 'preparing' && !tags.has('ended'))
-    assert.equal(context.deadlineAt, limits.deadlineAt, 'neither a wait nor a pause costs or gives time');
+    assert.equal(
+      context.deadlineAt,
+      limits.deadlineAt,
+      'neither a wait nor a pause costs or gives time',
+    );
 };
 
 const judge = (move: Move<Snapshot>): void => {
@@ -216,7 +262,11 @@ const judge = (move: Move<Snapshot>): void => {
   assert.ok(strikes <= limits.maxStrikes, 'bad calls are bounded');
   assert.ok(cuts < limits.maxStrikes, 'cut answers in a row');
   if (after.value === 'compacting')
-    assert.notEqual(after.context.compactedFor, usage.turns + 1, 'a conversation is compacted once for a turn');
+    assert.notEqual(
+      after.context.compactedFor,
+      usage.turns + 1,
+      'a conversation is compacted once for a turn',
+    );
   if (after.value === 'thinking')
     assert.equal(after.context.overflowed, false, 'what is known to be too long is not asked');
   if (before.value === 'thinking' && after.value === 'acting')
@@ -260,7 +310,10 @@ const unanswered: readonly Start[] = [
 ];
 
 const textOf = (event: EventObject): string => JSON.stringify(event);
-/** What leads to a summary, a strike or an answer that is cut; and what has nothing to do with any of them. */
+/**
+ * What leads to a summary, a strike or an answer that is cut; and what has nothing to do with any
+ * of them.
+ */
 const isRare = (event: EventObject): boolean =>
   /context_overflow|"malformed":"|"inputTokens":40|actor\.compact"|"truncated"/.test(textOf(event));
 const isBesides = (event: EventObject): boolean =>
@@ -270,13 +323,24 @@ const isBesides = (event: EventObject): boolean =>
 const isCut = (event: EventObject): boolean => textOf(event).includes('"truncated"');
 const isNeither = (event: EventObject): boolean => isRare(event) || isBesides(event);
 
-/** Together they would be too many paths to walk: each tour leaves out the half of what may happen. */
+/**
+ * Together they would be too many paths to walk: each tour leaves out the half of what may happen.
+ */
 const tours: readonly Start[] = [
-  ...usual.filter(({ says }) => !says.includes('compacting')).map((start) => ({ ...start, without: isRare })),
+  ...usual
+    .filter(({ says }) => !says.includes('compacting'))
+    .map((start) => ({ ...start, without: isRare })),
   ...unanswered.map((start) => ({ ...start, without: isNeither })),
   { says: 'answers are cut', input, without: (event) => isNeither(event) && !isCut(event) },
-  { says: 'a conversation grows too long', input, without: (event) => isBesides(event) || isCut(event) },
-  { ...resume('compacting', { overflowed: true }), without: (event) => isBesides(event) || isCut(event) },
+  {
+    says: 'a conversation grows too long',
+    input,
+    without: (event) => isBesides(event) || isCut(event),
+  },
+  {
+    ...resume('compacting', { overflowed: true }),
+    without: (event) => isBesides(event) || isCut(event),
+  },
 ];
 
 /** One attempt of two turns, with every answer of the model, the tools, a person and the clock. */

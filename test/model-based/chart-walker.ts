@@ -10,9 +10,14 @@ import { nodesOf } from '../machines/chart.ts';
 
 export type Edge = AnyTransitionDefinition;
 
-/** Every edge of a chart: what an event takes, and what it takes by itself. One branch of a guard is one edge. */
+/**
+ * Every edge of a chart: what an event takes, and what it takes by itself. One branch of a guard is
+ * one edge.
+ */
 export const everyEdge = (machine: AnyStateMachine): readonly Edge[] =>
-  nodesOf(machine.root).flatMap((node) => [...node.transitions.values(), ...(node.always ?? [])].flat()) as Edge[];
+  nodesOf(machine.root).flatMap((node) =>
+    [...node.transitions.values(), ...(node.always ?? [])].flat(),
+  ) as Edge[];
 
 const guardName = ({ guard }: Edge): string => {
   if (guard === undefined) return '';
@@ -21,18 +26,24 @@ const guardName = ({ guard }: Edge): string => {
 };
 
 const sameEvent = (machine: AnyStateMachine, edge: Edge): readonly Edge[] =>
-  everyEdge(machine).filter(({ source, eventType }) => source === edge.source && eventType === edge.eventType);
+  everyEdge(machine).filter(
+    ({ source, eventType }) => source === edge.source && eventType === edge.eventType,
+  );
 
 /** `queued.checking | DEADLINE #2 [deadlinePassed] -> queued.refused` */
 export const edgeName = (machine: AnyStateMachine, edge: Edge): string => {
-  const place = ({ path }: { readonly path: readonly string[] }): string => path.join('.') || '(root)';
+  const place = ({ path }: { readonly path: readonly string[] }): string =>
+    path.join('.') || '(root)';
   const target = edge.target === undefined ? '' : ` -> ${edge.target.map(place).join()}`;
   const number = sameEvent(machine, edge).indexOf(edge) + 1;
   return `${place(edge.source)} | ${edge.eventType || 'always'} #${number}${guardName(edge)}${target}`;
 };
 
 /** Takes pure steps on a chart and says which edges each took. No work is ever started. */
-export const createWalker = <Snapshot extends AnyMachineSnapshot>(machine: AnyStateMachine, input: unknown) => {
+export const createWalker = <Snapshot extends AnyMachineSnapshot>(
+  machine: AnyStateMachine,
+  input: unknown,
+) => {
   let taken: Edge[] = [];
   const actor = createActor(machine, {
     input,
@@ -54,7 +65,10 @@ export const createWalker = <Snapshot extends AnyMachineSnapshot>(machine: AnySt
   } as unknown as ActorScope<AnyMachineSnapshot, EventObject>;
   return {
     first: actor.getSnapshot() as Snapshot,
-    step: (before: Snapshot, event: EventObject): { readonly after: Snapshot; readonly edges: readonly Edge[] } => {
+    step: (
+      before: Snapshot,
+      event: EventObject,
+    ): { readonly after: Snapshot; readonly edges: readonly Edge[] } => {
       taken = [];
       const after = machine.transition(before, event as never, scope as never) as Snapshot;
       return { after, edges: taken };

@@ -45,7 +45,11 @@ const boot = async (maxRetries: number, isCrowded: boolean) => {
 const obeys = fc.asyncProperty(
   fc.constantFrom(0, 1),
   fc.boolean(),
-  fc.commands(everyCommand, { maxCommands: 40, size: 'max', ...(replayPath === undefined ? {} : { replayPath }) }),
+  fc.commands(everyCommand, {
+    maxCommands: 40,
+    size: 'max',
+    ...(replayPath === undefined ? {} : { replayPath }),
+  }),
   async (maxRetries, isCrowded, commands) => {
     const { model, real } = await boot(maxRetries, isCrowded);
     try {
@@ -60,7 +64,10 @@ const obeys = fc.asyncProperty(
 
 /** The servers of a test are let go when it is over: many runs are many tests. */
 const runsInOne = 100;
-const seeds = Array.from({ length: Math.ceil(runs / runsInOne) }, (_, number) => seed + number * lanes);
+const seeds = Array.from(
+  { length: Math.ceil(runs / runsInOne) },
+  (_, number) => seed + number * lanes,
+);
 
 test.each(path === undefined ? seeds : [seed])(
   'any commands in any order get the answers of a small model (seed %s)',
@@ -78,10 +85,14 @@ test.each(path === undefined ? seeds : [seed])(
       });
 
     // A lane that failed lets the others end: each has servers of its own.
-    const ended = await Promise.allSettled(Array.from({ length: lanes }, (_, number) => lane(number)));
+    const ended = await Promise.allSettled(
+      Array.from({ length: lanes }, (_, number) => lane(number)),
+    );
 
     const carriedOut = [...counts].map(([kind, count]) => `${count} ${kind}`).join(', ');
-    process.stdout.write(`commands, seed ${first}, ${lanes} lanes of ${numRuns} runs; ${carriedOut}\n`);
+    process.stdout.write(
+      `commands, seed ${first}, ${lanes} lanes of ${numRuns} runs; ${carriedOut}\n`,
+    );
     for (const each of ended) if (each.status === 'rejected') throw each.reason;
   },
   Math.min(runs, runsInOne) * 2_000 + 2 * runLimitMs,

@@ -15,7 +15,16 @@ import {
   unmetOf,
 } from './expected.ts';
 import type { End } from './held-model.ts';
-import { cancel, close, execute, type Fit, type Prediction, reopen, respond, retry } from './requests.ts';
+import {
+  cancel,
+  close,
+  execute,
+  type Fit,
+  type Prediction,
+  reopen,
+  respond,
+  retry,
+} from './requests.ts';
 import { type Real, settle } from './settle.ts';
 
 type Command = fc.AsyncCommand<Expected, Real>;
@@ -43,7 +52,11 @@ const command = (
 const pick = ({ tasks }: Pick<Expected, 'tasks'>, index: number): ExpectedTask =>
   tasks[index % tasks.length] as ExpectedTask;
 /** One of those of which it is true, or of all when it is true of none. */
-const pickWhere = ({ tasks }: Expected, index: number, isSo: (task: ExpectedTask) => boolean): ExpectedTask => {
+const pickWhere = (
+  { tasks }: Expected,
+  index: number,
+  isSo: (task: ExpectedTask) => boolean,
+): ExpectedTask => {
   const fitting = tasks.filter(isSo);
   return pick({ tasks: fitting.length === 0 ? tasks : fitting }, index);
 };
@@ -69,7 +82,9 @@ const request = (
       const { answers, lead } = predict(model, task);
       const { result, error } = await server.call(method, { task_id: task.id, ...params(task) });
       const answer = error === undefined ? 'ok' : String(error.data.code);
-      expect(answers, `${method} of ${task.id}, which is ${before}: ${error?.message}`).toContain(answer);
+      expect(answers, `${method} of ${task.id}, which is ${before}: ${error?.message}`).toContain(
+        answer,
+      );
       if (method === 'execute' && answer === 'ok') expect(result.attempt).toBe(task.attempt + 1);
       lead(answer);
     },
@@ -80,7 +95,10 @@ const executing = (index: number, turns: keyof typeof maxTurnsOf, anyTask: boole
   request(
     'execute',
     index,
-    () => ({ role: 'engineer', options: maxTurnsOf[turns] === null ? {} : { max_turns: maxTurnsOf[turns] } }),
+    () => ({
+      role: 'engineer',
+      options: maxTurnsOf[turns] === null ? {} : { max_turns: maxTurnsOf[turns] },
+    }),
     (model, task) => execute(model, task, maxTurnsOf[turns]),
     () => true,
     ({ stand }) => anyTask || stand === 'resting',
@@ -121,7 +139,11 @@ const creating = (priority: number, needs: readonly number[]): Command =>
     ({ tasks }) => tasks.length < tasksAtMost,
     async (model, { server }) => {
       const dependencies = [...new Set(needs.map((index) => pick(model, index).id))];
-      const { result } = await server.call('create', { description: 'something', priority, dependencies });
+      const { result } = await server.call('create', {
+        description: 'something',
+        priority,
+        dependencies,
+      });
       const task = newTask(result.task_id, priority, dependencies);
       expect(result.ready).toBe(unmetOf(model, task).length === 0);
       model.tasks.push(task);
@@ -135,8 +157,13 @@ const depending = (one: number, other: number): Command =>
     (model) => !isLive(pick(model, one)),
     async (model, { server }) => {
       const [task, on] = [pick(model, one), pick(model, other)];
-      const { error } = await server.call('add_dependency', { task_id: task.id, depends_on: on.id });
-      expect(error?.data.code ?? 'ok').toBe(closesCycle(model, task, on) ? 'dependency_cycle' : 'ok');
+      const { error } = await server.call('add_dependency', {
+        task_id: task.id,
+        depends_on: on.id,
+      });
+      expect(error?.data.code ?? 'ok').toBe(
+        closesCycle(model, task, on) ? 'dependency_cycle' : 'ok',
+      );
       if (error === undefined) task.dependencies.add(on.id);
     },
   );
@@ -152,7 +179,8 @@ const looking = (index: number): Command =>
       expect(result.attempt).toBe(task.attempt);
       expect(result.unmet_dependencies.toSorted()).toEqual(unmetOf(model, task).toSorted());
       if (task.stand !== 'pausing') expect(result.status).toBe(statusOf(task));
-      if (result.status === 'failed') expect(result.error?.code ?? 'told by the tracker').toEqual(expect.any(String));
+      if (result.status === 'failed')
+        expect(result.error?.code ?? 'told by the tracker').toEqual(expect.any(String));
     },
   );
 
@@ -183,10 +211,15 @@ const nonsense = (method: string): Command =>
     () => true,
     async (model, { server }) => {
       const more = method === 'respond' ? { attempt: 1, input_id: 'input-1', text: 'x' } : {};
-      const params = { task_id: 'bd-none', ...(method === 'execute' ? { role: 'engineer' } : more) };
+      const params = {
+        task_id: 'bd-none',
+        ...(method === 'execute' ? { role: 'engineer' } : more),
+      };
       expect((await server.call(method, params)).error.data.code).toBe('task_not_found');
       const { id } = pick(model, 0);
-      expect((await server.call('execute', { task_id: id, role: 'janitor' })).error.data.code).toBe('role_unknown');
+      expect((await server.call('execute', { task_id: id, role: 'janitor' })).error.data.code).toBe(
+        'role_unknown',
+      );
     },
   );
 
@@ -227,7 +260,9 @@ const ending = (index: number, how: End): Command =>
   command(
     how,
     `${index}`,
-    (model) => isAtWork(pickWhere(model, index, isAtWork)) && (how !== 'beBusy' || model.streak < streakAtMost),
+    (model) =>
+      isAtWork(pickWhere(model, index, isAtWork)) &&
+      (how !== 'beBusy' || model.streak < streakAtMost),
     async (model, { held }) => {
       const task = pickWhere(model, index, isAtWork);
       held.end(task.id, task.attempt, how);
@@ -260,7 +295,10 @@ const amyClaims = (index: number): Command =>
     `${index}`,
     (model) => {
       const task = pick(model, index);
-      const isFree = task.tracked.word !== 'closed' && !task.tracked.heldByAmy && unmetOf(model, task).length === 0;
+      const isFree =
+        task.tracked.word !== 'closed' &&
+        !task.tracked.heldByAmy &&
+        unmetOf(model, task).length === 0;
       return isFree && !isLive(task);
     },
     async (model, { amy, thief }) => {
@@ -285,15 +323,31 @@ const amyGivesBack = (index: number): Command =>
   );
 
 const index = fc.nat(tasksAtMost - 1);
-const methods = ['execute', 'status', 'explain', 'close', 'reopen', 'cancel', 'retry', 'respond', 'history'];
+const methods = [
+  'execute',
+  'status',
+  'explain',
+  'close',
+  'reopen',
+  'cancel',
+  'retry',
+  'respond',
+  'history',
+];
 
-/** Everything that people, the model and others may do; what is listed twice happens twice as often. */
+/**
+ * Everything that people, the model and others may do; what is listed twice happens twice as often.
+ */
 export const everyCommand: fc.Arbitrary<Command>[] = [
   ...[true, false, false].map((anyTask) =>
-    fc.tuple(index, fc.constantFrom('many', 'many', 'few')).map(([i, turns]) => executing(i, turns, anyTask)),
+    fc
+      .tuple(index, fc.constantFrom('many', 'many', 'few'))
+      .map(([i, turns]) => executing(i, turns, anyTask)),
   ),
   ...[1, 2].map(() => index.map((i) => ending(i, 'finish'))),
-  ...(['giveUp', 'refuse', 'beBusy', 'ask'] as const).map((how) => index.map((i) => ending(i, how))),
+  ...(['giveUp', 'refuse', 'beBusy', 'ask'] as const).map((how) =>
+    index.map((i) => ending(i, how)),
+  ),
   index.map((i) => ending(i, 'ask')),
   ...[1, 2].map(() => fc.tuple(index, fc.boolean()).map(([i, withRole]) => retrying(i, withRole))),
   index.map((i) =>
@@ -311,7 +365,9 @@ export const everyCommand: fc.Arbitrary<Command>[] = [
       .tuple(index, fc.constantFrom<Fit>('right', 'right', 'stale attempt', 'wrong input'))
       .map(([i, fit]) => responding(i, fit)),
   ),
-  fc.tuple(fc.nat(4), fc.array(index, { maxLength: 2 })).map(([priority, needs]) => creating(priority, needs)),
+  fc
+    .tuple(fc.nat(4), fc.array(index, { maxLength: 2 }))
+    .map(([priority, needs]) => creating(priority, needs)),
   fc.tuple(index, index).map(([one, other]) => depending(one, other)),
   index.map(looking),
   index.map(explaining),

@@ -1,4 +1,7 @@
-/** What the service must be like, as a small model of its own: one record for each task, and nothing of its machines. */
+/**
+ * What the service must be like, as a small model of its own: one record for each task, and nothing
+ * of its machines.
+ */
 
 /** Where the service has a task: at rest, over, asked to run, or between two attempts. */
 export type Stand = 'resting' | 'asked' | 'pausing' | 'complete' | 'failed' | 'cancelled';
@@ -46,7 +49,11 @@ export const createExpected = (cap: number, queueLimit: number, maxRetries: numb
   streak: 0,
 });
 
-export const newTask = (id: string, priority: number, dependencies: readonly string[]): ExpectedTask => ({
+export const newTask = (
+  id: string,
+  priority: number,
+  dependencies: readonly string[],
+): ExpectedTask => ({
   id,
   priority,
   stand: 'resting',
@@ -64,11 +71,15 @@ export const newTask = (id: string, priority: number, dependencies: readonly str
   ends: [],
 });
 
-export const isLive = ({ stand }: ExpectedTask): boolean => stand === 'asked' || stand === 'pausing';
-const isOver = ({ stand }: ExpectedTask): boolean => ['complete', 'failed', 'cancelled'].includes(stand);
+export const isLive = ({ stand }: ExpectedTask): boolean =>
+  stand === 'asked' || stand === 'pausing';
+const isOver = ({ stand }: ExpectedTask): boolean =>
+  ['complete', 'failed', 'cancelled'].includes(stand);
 
 export const unmetOf = ({ tasks }: Expected, task: ExpectedTask): readonly string[] =>
-  tasks.filter(({ id, tracked }) => task.dependencies.has(id) && tracked.word !== 'closed').map(({ id }) => id);
+  tasks
+    .filter(({ id, tracked }) => task.dependencies.has(id) && tracked.word !== 'closed')
+    .map(({ id }) => id);
 
 /** Whether a task that runs, or is asked to, depends on this one. */
 export const isNeeded = ({ tasks }: Expected, { id }: ExpectedTask): boolean =>
@@ -76,13 +87,23 @@ export const isNeeded = ({ tasks }: Expected, { id }: ExpectedTask): boolean =>
 
 const reaches = (model: Expected, from: string, to: string): boolean =>
   from === to ||
-  [...(model.tasks.find(({ id }) => id === from)?.dependencies ?? [])].some((next) => reaches(model, next, to));
+  [...(model.tasks.find(({ id }) => id === from)?.dependencies ?? [])].some((next) =>
+    reaches(model, next, to),
+  );
 
 /** Whether it would close a cycle that the first depends on the second. */
-export const closesCycle = (model: Expected, dependent: ExpectedTask, prerequisite: ExpectedTask): boolean =>
-  reaches(model, prerequisite.id, dependent.id);
+export const closesCycle = (
+  model: Expected,
+  dependent: ExpectedTask,
+  prerequisite: ExpectedTask,
+): boolean => reaches(model, prerequisite.id, dependent.id);
 
-const byWord = { open: 'resting', closed: 'complete', failed: 'failed', cancelled: 'cancelled' } as const;
+const byWord = {
+  open: 'resting',
+  closed: 'complete',
+  failed: 'failed',
+  cancelled: 'cancelled',
+} as const;
 const endNames = { complete: 'completed', failed: 'failed', cancelled: 'cancelled' } as const;
 
 /** A task comes to an end; each end is told once. */
@@ -101,7 +122,10 @@ export const rest = (task: ExpectedTask): void => {
   task.returning = false;
 };
 
-/** What somebody did in the tracker to a task that nobody of ours works on counts when it is asked for next. */
+/**
+ * What somebody did in the tracker to a task that nobody of ours works on counts when it is asked
+ * for next.
+ */
 export const followTracker = (task: ExpectedTask): void => {
   if (isLive(task) || task.tracked.heldByAmy) return;
   const stand = byWord[task.tracked.word];
@@ -114,7 +138,9 @@ export const statusOf = (task: ExpectedTask): string => {
   if (task.stand === 'pausing') return 'queued';
   if (task.stand === 'asked') return task.hasSlot ? 'started' : 'queued';
   if (task.tracked.heldByAmy) return 'started';
-  return { open: 'queued', closed: 'complete', failed: 'failed', cancelled: 'cancelled' }[task.tracked.word];
+  return { open: 'queued', closed: 'complete', failed: 'failed', cancelled: 'cancelled' }[
+    task.tracked.word
+  ];
 };
 
 const accepted: Readonly<Record<Stand, readonly string[]>> = {
@@ -135,6 +161,11 @@ export const allowedIn = (model: Expected, task: ExpectedTask): readonly string[
   const isBlocked = unmetOf(model, task).length > 0;
   const cannotRun = isBlocked || task.tracked.heldByAmy || waitingIn(model) >= model.queueLimit;
   const isHeldBack = (name: string): boolean =>
-    name === 'close' ? isBlocked && task.stand !== 'complete' : ['run', 'retry'].includes(name) && cannotRun;
-  return [...accepted[task.stand].filter((name) => !isHeldBack(name)), ...(task.asking ? ['respond'] : [])];
+    name === 'close'
+      ? isBlocked && task.stand !== 'complete'
+      : ['run', 'retry'].includes(name) && cannotRun;
+  return [
+    ...accepted[task.stand].filter((name) => !isHeldBack(name)),
+    ...(task.asking ? ['respond'] : []),
+  ];
 };

@@ -23,7 +23,10 @@ export const ends = {
 } as const satisfies Readonly<Record<string, ModelEvent>>;
 export type End = keyof typeof ends;
 
-/** A model whose every call hangs until the test says how it ends; it notes when more are at work than may be. */
+/**
+ * A model whose every call hangs until the test says how it ends; it notes when more are at work
+ * than may be.
+ */
 export const createHeldModel = (cap: number) => {
   const calls = new Map<string, (event: ModelEvent) => void>();
   const faults: string[] = [];
@@ -55,7 +58,8 @@ export const createHeldModel = (cap: number) => {
     model,
     faults,
     isAtWork: (taskId: string, attempt: number): boolean => calls.has(`${taskId}#${attempt}`),
-    end: (taskId: string, attempt: number, how: End): void => calls.get(`${taskId}#${attempt}`)?.(ends[how]),
+    end: (taskId: string, attempt: number, how: End): void =>
+      calls.get(`${taskId}#${attempt}`)?.(ends[how]),
   };
 };
 export type HeldModel = ReturnType<typeof createHeldModel>;

@@ -10,10 +10,14 @@ import type { Start, World } from './world.ts';
 
 type Walk = ReturnType<typeof createWalk>;
 
-const walkWorld = <Snapshot extends AnyMachineSnapshot, Memory>(name: string, world: World<Snapshot, Memory>) => {
+const walkWorld = <Snapshot extends AnyMachineSnapshot, Memory>(
+  name: string,
+  world: World<Snapshot, Memory>,
+) => {
   const taken = new Set<Edge>();
   let [paths, moves] = [0, 0];
-  // One after the other: each keeps the states that it came to, and all of them together are more than fits.
+  // One after the other: each keeps the states that it came to, and all of them together are more
+  // than fits.
   const walk = (start: Start, how: (walk: Walk) => void): void => {
     const walked = createWalk(world, start);
     how(walked);
@@ -28,7 +32,9 @@ const walkWorld = <Snapshot extends AnyMachineSnapshot, Memory>(name: string, wo
       simpleFromRests();
     });
   const edges = everyEdge(world.machine);
-  const missed = edges.filter((edge) => !taken.has(edge)).map((edge) => edgeName(world.machine, edge));
+  const missed = edges
+    .filter((edge) => !taken.has(edge))
+    .map((edge) => edgeName(world.machine, edge));
   process.stdout.write(
     `${name} paths, ${isLong ? 'shortest and simple' : 'shortest'}, no seed: ${paths} paths, ${moves} moves, ${edges.length - missed.length} of ${edges.length} edges\n`,
   );

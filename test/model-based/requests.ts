@@ -1,6 +1,18 @@
-import { type Expected, type ExpectedTask, end, followTracker, isLive, rest, unmetOf, waitingIn } from './expected.ts';
+import {
+  type Expected,
+  type ExpectedTask,
+  end,
+  followTracker,
+  isLive,
+  rest,
+  unmetOf,
+  waitingIn,
+} from './expected.ts';
 
-/** What the service may answer to a request: `ok`, or the names of errors. The model is moved on when it says ok. */
+/**
+ * What the service may answer to a request: `ok`, or the names of errors. The model is moved on
+ * when it says ok.
+ */
 export interface Prediction {
   readonly answers: readonly string[];
   /** What the request leads to when it is answered so. */
@@ -39,7 +51,11 @@ const enter = (model: Expected, task: ExpectedTask, maxTurns: number | null): Pr
   };
 };
 
-export const execute = (model: Expected, task: ExpectedTask, maxTurns: number | null): Prediction => {
+export const execute = (
+  model: Expected,
+  task: ExpectedTask,
+  maxTurns: number | null,
+): Prediction => {
   followTracker(task);
   if (isLive(task)) return refused('already_running');
   if (task.stand !== 'resting') return refused('event_not_allowed');

@@ -26,13 +26,15 @@ const comeBack = (task: ExpectedTask, { attempt, phase, error }: TaskView): void
 };
 
 /** It has lent its slot, or waits for it after the answer. */
-const isReturning = ({ status, phase }: TaskView): boolean => status === 'started' && phase === 'waiting_for_slot';
+const isReturning = ({ status, phase }: TaskView): boolean =>
+  status === 'started' && phase === 'waiting_for_slot';
 const isAtWork = (view: TaskView): boolean =>
   view.status === 'started' && view.phase !== 'awaiting_input' && !isReturning(view);
 
 /** One that has no turn left fails as soon as it has its slot again. */
 const runOut = (task: ExpectedTask, { status }: TaskView): void => {
-  if (task.stand !== 'asked' || task.asking || task.turns < task.maxTurns || status !== 'failed') return;
+  if (task.stand !== 'asked' || task.asking || task.turns < task.maxTurns || status !== 'failed')
+    return;
   task.tracked = { word: 'failed', heldByAmy: false };
   end(task, 'failed');
 };
@@ -63,25 +65,36 @@ const differs = (task: ExpectedTask, view: TaskView, held: HeldModel): string | 
 
 /** Whether one that still waits had the right to the slot that another got. */
 const isPassedOver = (waiting: ExpectedTask, granted: ExpectedTask): boolean =>
-  waiting.priority < granted.priority || (waiting.priority === granted.priority && waiting.order < granted.order);
+  waiting.priority < granted.priority ||
+  (waiting.priority === granted.priority && waiting.order < granted.order);
 
 /** One that is ended while it waits for a person has its slot lent until it is gone. */
 const working: ReadonlySet<string> = new Set(['preparing', 'thinking', 'acting', 'verifying']);
 
 /** What is true of the service at every instant, whatever it is about to do. */
-const requireSound = (model: Expected, views: ReadonlyMap<string, TaskView>, { held }: Real): void => {
+const requireSound = (
+  model: Expected,
+  views: ReadonlyMap<string, TaskView>,
+  { held }: Real,
+): void => {
   if (held.faults.length > 0) throw new Error(held.faults.join('; '));
   const running = model.tasks.filter(({ id, tracked }) => {
     const { status, phase } = views.get(id) as TaskView;
     return !tracked.heldByAmy && status === 'started' && working.has(phase);
   });
-  if (running.length > model.cap) throw new Error(`${running.length} tasks run, at most ${model.cap} may`);
+  if (running.length > model.cap)
+    throw new Error(`${running.length} tasks run, at most ${model.cap} may`);
   const fallen = model.tasks.filter(({ id, attempt }) => (views.get(id)?.attempt ?? 0) < attempt);
-  if (fallen.length > 0) throw new Error(`the attempt of ${fallen.map(({ id }) => id).join()} fell`);
+  if (fallen.length > 0)
+    throw new Error(`the attempt of ${fallen.map(({ id }) => id).join()} fell`);
 };
 
 /** Who got a slot, in the order in which they had a right to it. */
-const takeSlots = (model: Expected, views: ReadonlyMap<string, TaskView>, pausing: ReadonlySet<string>): void => {
+const takeSlots = (
+  model: Expected,
+  views: ReadonlyMap<string, TaskView>,
+  pausing: ReadonlySet<string>,
+): void => {
   const granted = model.tasks.filter((task) => begins(task, views.get(task.id) as TaskView));
   for (const task of granted) {
     task.hasSlot = true;
@@ -91,14 +104,19 @@ const takeSlots = (model: Expected, views: ReadonlyMap<string, TaskView>, pausin
   }
   const waiting = model.tasks.filter(({ stand, hasSlot }) => stand === 'asked' && !hasSlot);
   const passed = waiting.find(
-    (task) => !pausing.has(task.id) && granted.some((other) => !pausing.has(other.id) && isPassedOver(task, other)),
+    (task) =>
+      !pausing.has(task.id) &&
+      granted.some((other) => !pausing.has(other.id) && isPassedOver(task, other)),
   );
-  if (passed !== undefined) throw new Error(`${passed.id} was passed over by ${granted.map(({ id }) => id).join()}`);
+  if (passed !== undefined)
+    throw new Error(`${passed.id} was passed over by ${granted.map(({ id }) => id).join()}`);
 };
 
 /** Waits until the service is as it must be; what it must always be is asked at every look. */
 export const settle = async (model: Expected, real: Real): Promise<void> => {
-  const pausing = new Set(model.tasks.filter(({ stand }) => stand === 'pausing').map(({ id }) => id));
+  const pausing = new Set(
+    model.tasks.filter(({ stand }) => stand === 'pausing').map(({ id }) => id),
+  );
   const began = Date.now();
   for (let pauseMs = 2; ; pauseMs = Math.min(pauseMs * 1.5, 60)) {
     const { tasks } = (await real.server.call('list', {})).result as { tasks: readonly TaskView[] };
@@ -112,7 +130,9 @@ export const settle = async (model: Expected, real: Real): Promise<void> => {
     const running = asked.filter(({ id }) => isAtWork(views.get(id) as TaskView)).length;
     const wanting = asked.filter(({ asking }) => !asking).length;
     const wrong = [
-      ...model.tasks.flatMap((task) => differs(task, views.get(task.id) as TaskView, real.held) ?? []),
+      ...model.tasks.flatMap(
+        (task) => differs(task, views.get(task.id) as TaskView, real.held) ?? [],
+      ),
       ...(running === Math.min(model.cap, wanting) ? [] : [`${running} of ${wanting} run`]),
     ];
     if (wrong.length === 0) {
@@ -120,6 +140,7 @@ export const settle = async (model: Expected, real: Real): Promise<void> => {
       return takeSlots(model, views, pausing);
     }
     await delay(pauseMs);
-    if (Date.now() - began > settleMs) throw new Error(`it does not come about: ${wrong.join('; ')}`);
+    if (Date.now() - began > settleMs)
+      throw new Error(`it does not come about: ${wrong.join('; ')}`);
   }
 };

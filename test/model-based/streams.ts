@@ -9,11 +9,15 @@ type Entry = { readonly type: string; readonly seq: number; readonly attempt: nu
 
 const requireStream = async (task: ExpectedTask, { server }: Real): Promise<void> => {
   const history = async () =>
-    ((await server.call('history', { task_id: task.id })).result as { entries: readonly Entry[] }).entries;
-  const told = (entries: readonly Entry[]) => entries.filter(({ type }) => type !== 'stream_closed');
+    ((await server.call('history', { task_id: task.id })).result as { entries: readonly Entry[] })
+      .entries;
+  const told = (entries: readonly Entry[]) =>
+    entries.filter(({ type }) => type !== 'stream_closed');
   const last = told(await history()).at(-1);
   if (last === undefined) return expect(task.ends).toEqual([]);
-  const { status } = (await server.call('status', { task_id: task.id })).result as { status: string };
+  const { status } = (await server.call('status', { task_id: task.id })).result as {
+    status: string;
+  };
   // The stream of a task that is not over stays open.
   const isOver = ['complete', 'failed', 'cancelled'].includes(status);
 
@@ -31,7 +35,9 @@ const requireStream = async (task: ExpectedTask, { server }: Real): Promise<void
   expect(ids, task.id).toEqual(told(entries).map(({ seq }) => seq));
   expect(upTo).toBeGreaterThanOrEqual(last.seq);
   expect(entries.every(({ seq }, index) => seq > (entries[index - 1]?.seq ?? 0))).toBe(true);
-  expect(entries.every(({ attempt }, index) => attempt >= (entries[index - 1]?.attempt ?? 0))).toBe(true);
+  expect(entries.every(({ attempt }, index) => attempt >= (entries[index - 1]?.attempt ?? 0))).toBe(
+    true,
+  );
   const ends = seen.flatMap(({ event }) => (terminal.has(event) ? [event] : []));
   // A task that others closed while it was at rest here is told of when it is noticed.
   const noticed = { ...task, ends: [...task.ends] };
@@ -51,7 +57,10 @@ const untilTold = async (task: ExpectedTask, real: Real): Promise<void> => {
     }
 };
 
-/** Reads the stream of each task from its beginning: every frame of the journal once, in order, and each end once. */
+/**
+ * Reads the stream of each task from its beginning: every frame of the journal once, in order, and
+ * each end once.
+ */
 export const requireStreams = async ({ tasks }: Expected, real: Real): Promise<void> => {
   for (const task of tasks) await untilTold(task, real);
 };

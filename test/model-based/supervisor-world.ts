@@ -50,7 +50,9 @@ const ofAgents: readonly EventObject[] = [
 
 /** The move gave somebody a slot, who had waited for it. */
 const grants = ({ before, after }: Move<Snapshot>): readonly TaskId[] =>
-  tasks.map(({ taskId }) => taskId).filter((taskId) => !holds(before, taskId) && holds(after, taskId));
+  tasks
+    .map(({ taskId }) => taskId)
+    .filter((taskId) => !holds(before, taskId) && holds(after, taskId));
 
 const judge = (move: Move<Snapshot>): void => {
   const { before, event, after } = move;
@@ -59,16 +61,24 @@ const judge = (move: Move<Snapshot>): void => {
   expect(new Set(everyone).size, 'nobody waits or holds twice').toBe(everyone.length);
   const granted = event.type === 'slot.retaken' ? [] : grants(move);
   if (granted.length > 0) {
-    expect(atWork(after.context).length, 'a slot is given below the cap only').toBeLessThanOrEqual(cap);
+    expect(atWork(after.context).length, 'a slot is given below the cap only').toBeLessThanOrEqual(
+      cap,
+    );
     expect(after.value, 'slots are given while it is open or probes').toMatch(/^(open|probing)$/);
   }
-  if (granted.length > 0 && after.value === 'probing') expect(atWork(after.context).length, 'one probes').toBe(1);
+  if (granted.length > 0 && after.value === 'probing')
+    expect(atWork(after.context).length, 'one probes').toBe(1);
   for (const taskId of returning)
-    expect(holding.find((holder) => holder.taskId === taskId)?.lent, 'who wants its slot again has lent it').toBe(true);
+    expect(
+      holding.find((holder) => holder.taskId === taskId)?.lent,
+      'who wants its slot again has lent it',
+    ).toBe(true);
   if (before.value !== after.value) {
     expect(before.value, 'a server that drains goes on to do so').not.toBe('draining');
     if (after.value === 'paused') {
-      expect(streak?.count, 'it pauses after so many failures alike').toBeGreaterThanOrEqual(streakAtMost);
+      expect(streak?.count, 'it pauses after so many failures alike').toBeGreaterThanOrEqual(
+        streakAtMost,
+      );
       expect(pauses).toBe(before.context.pauses + 1);
     }
     if (after.value === 'open' && before.value !== 'restoring')
@@ -78,9 +88,15 @@ const judge = (move: Move<Snapshot>): void => {
 
 const opened: EventObject = { type: 'queue.opened' };
 const failures = Array.from({ length: streakAtMost - 1 }, () => providerFails);
-const isTrouble: ReadonlySet<string> = new Set([providerFails.type, broken(key).type, 'pause.over']);
+const isTrouble: ReadonlySet<string> = new Set([
+  providerFails.type,
+  broken(key).type,
+  'pause.over',
+]);
 
-/** Two tasks that want one slot, an agent that ends in every way, and a provider that may go down. */
+/**
+ * Two tasks that want one slot, an agent that ends in every way, and a provider that may go down.
+ */
 export const supervisorWorld: World<Snapshot, null> = {
   machine: supervisorMachine,
   starts: [

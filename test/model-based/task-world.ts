@@ -11,15 +11,23 @@ type Snapshot = SnapshotFrom<typeof taskMachine>;
 
 const taskId = 'bd-a' as TaskId;
 const found = { exists: true, unmet: [], holder: null, missingCredential: null };
-const failure = (retryable: boolean) => ({ code: 'model_failed', message: 'x', facts: {}, retryable }) as const;
+const failure = (retryable: boolean) =>
+  ({ code: 'model_failed', message: 'x', facts: {}, retryable }) as const;
 const well: AttemptOutcome = { status: 'done', summary: 'ok', artifacts: [], usage: noUsage };
 const badly = (retryable: boolean): AttemptOutcome => ({
   status: 'failed',
   failure: failure(retryable),
   usage: noUsage,
 });
-const away = { code: 'tracker_unavailable', message: 'away', facts: { detail: 'locked', remedy: 'wait' } };
-const verdicts = [{ refusal: null }, { refusal: refusal('tracker_conflict', { task_id: taskId, holder: 'amy' }) }];
+const away = {
+  code: 'tracker_unavailable',
+  message: 'away',
+  facts: { detail: 'locked', remedy: 'wait' },
+};
+const verdicts = [
+  { refusal: null },
+  { refusal: refusal('tracker_conflict', { task_id: taskId, holder: 'amy' }) },
+];
 
 /** What each work may answer; every one may also break, and find the tracker away. */
 const answers: Readonly<Record<string, readonly unknown[]>> = {
@@ -30,7 +38,10 @@ const answers: Readonly<Record<string, readonly unknown[]>> = {
     { ...found, holder: 'amy' },
     { ...found, missingCredential: 'OPENAI_API_KEY' },
   ],
-  requestSlot: [{ refusal: null }, { refusal: refusal('queue_full', { limit: 1, retry_after_seconds: 10 }) }],
+  requestSlot: [
+    { refusal: null },
+    { refusal: refusal('queue_full', { limit: 1, retry_after_seconds: 10 }) },
+  ],
   waitForSlot: [undefined],
   holdSlot: [undefined],
   claim: verdicts,
@@ -49,7 +60,10 @@ const commands: readonly EventObject[] = [
   { type: 'run', role: 'engineer', options: { verify: ['true'] }, maxRetries: 1 },
   { type: 'retry', role: null, options: null, maxRetries: 1 },
   ...['close', 'reopen', 'cancel'].map((type) => ({ type, reason: null })),
-  ...['open', 'complete', 'failed', 'cancelled', 'elsewhere'].map((status) => ({ type: 'tracker.observed', status })),
+  ...['open', 'complete', 'failed', 'cancelled', 'elsewhere'].map((status) => ({
+    type: 'tracker.observed',
+    status,
+  })),
   { type: 'dependency.failed', dependency: 'bd-b', why: 'x' },
 ].map((event): EventObject => Object.assign({ at }, event));
 
@@ -77,11 +91,17 @@ const deadlines = ({ context }: Snapshot): readonly EventObject[] => {
   );
   return [
     ...late,
-    Object.assign({ type: 'DEADLINE', comes: 'before that of its agent' }, { agentHasTime: true, at: deadlineAt }),
+    Object.assign(
+      { type: 'DEADLINE', comes: 'before that of its agent' },
+      { agentHasTime: true, at: deadlineAt },
+    ),
   ];
 };
 
-/** Everything comes at the last moment, so that a state which kept the deadline of the one before would show it. */
+/**
+ * Everything comes at the last moment, so that a state which kept the deadline of the one before
+ * would show it.
+ */
 const inTheEnd = ({ context }: Snapshot, event: EventObject): EventObject =>
   Object.assign({}, event, { at: Math.max(at, (context.deadlineAt ?? at) - 1) });
 const shortestWaitMs = 1_000;
@@ -99,10 +119,23 @@ interface Memory {
 
 const maxRetries = 1;
 const asks: ReadonlySet<string> = new Set(['run', 'retry']);
-const leavesRest: ReadonlySet<string> = new Set(['run', 'retry', 'close', 'reopen', 'cancel', 'tracker.observed']);
-const endings: ReadonlySet<string> = new Set(['xstate.done.actor.release', 'xstate.done.actor.standDown']);
+const leavesRest: ReadonlySet<string> = new Set([
+  'run',
+  'retry',
+  'close',
+  'reopen',
+  'cancel',
+  'tracker.observed',
+]);
+const endings: ReadonlySet<string> = new Set([
+  'xstate.done.actor.release',
+  'xstate.done.actor.standDown',
+]);
 
-/** Whether a move ends the work of an attempt: it is stopped, it closed its task, or it never got hold of it. */
+/**
+ * Whether a move ends the work of an attempt: it is stopped, it closed its task, or it never got
+ * hold of it.
+ */
 const endsWork = ({ before, event }: Move<Snapshot>): boolean =>
   endings.has(event.type) ||
   ['started.closing', 'started.claiming', 'started.telling.claiming'].includes(pathOf(before));
@@ -130,7 +163,9 @@ const judge = (memory: Memory, { before, event, after }: Move<Snapshot>): void =
   if (began === 1) expect(memory.ended, 'the attempt before has ended').toBe(true);
   expect(memory.attempts + began, 'retries are bounded').toBeLessThanOrEqual(1 + maxRetries);
   if (to === 'queued.backingOff' && before.hasTag('live'))
-    expect(context.retriesLeft, 'another attempt costs a retry').toBe(before.context.retriesLeft - 1);
+    expect(context.retriesLeft, 'another attempt costs a retry').toBe(
+      before.context.retriesLeft - 1,
+    );
   expect(context.retriesLeft).toBeGreaterThanOrEqual(0);
   if (after.hasTag('pending') && from !== to)
     expect(context.deadlineAt, 'who waits has a deadline to come').toBeGreaterThanOrEqual(
@@ -142,12 +177,15 @@ const judge = (memory: Memory, { before, event, after }: Move<Snapshot>): void =
   if (to === 'complete' && from === 'started.closing')
     expect(memory.recorded, 'it is closed after its results are on disk').toBe(true);
   if (to === 'queued.refused') expect(context.refusal, 'a refusal says why').not.toBeNull();
-  if (after.hasTag('failed') && before.hasTag('pending')) expect(context.failure, 'a failure says why').not.toBeNull();
+  if (after.hasTag('failed') && before.hasTag('pending'))
+    expect(context.failure, 'a failure says why').not.toBeNull();
   if (after.hasTag('settled') && before.hasTag('pending'))
     expect(context.completedAt, 'an end has a time').toEqual(expect.any(Number));
   if (memory.cancelled && after.hasTag('pending'))
     expect(to, 'what is cancelled is not taken up again').toMatch(/(cancelling|failing)$/);
-  expect(context.feedback?.round ?? 0, 'work is sent back so often only').toBeLessThanOrEqual(roundsAtMost);
+  expect(context.feedback?.round ?? 0, 'work is sent back so often only').toBeLessThanOrEqual(
+    roundsAtMost,
+  );
 };
 
 const beginning = { says: 'the beginning', input: { taskId } };
@@ -158,7 +196,9 @@ export const taskWorld: World<Snapshot, Memory> = {
   starts: [beginning],
   tours: [beginning],
   events: (snapshot) => [
-    ...[...commands, ...workIn(pathOf(snapshot)).flatMap(endingsOf)].map((event) => inTheEnd(snapshot, event)),
+    ...[...commands, ...workIn(pathOf(snapshot)).flatMap(endingsOf)].map((event) =>
+      inTheEnd(snapshot, event),
+    ),
     ...deadlines(snapshot),
   ],
   keyOf: (snapshot) => {

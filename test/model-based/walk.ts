@@ -15,16 +15,24 @@ interface Place<Snapshot, Memory> {
   readonly way: readonly string[];
 }
 
-/** The same event at another time is the same event; what its time says, it says in a field of its own. */
-const nameOf = ({ at: _, ...event }: EventObject & { readonly at?: number }): string => JSON.stringify(event);
+/**
+ * The same event at another time is the same event; what its time says, it says in a field of its
+ * own.
+ */
+const nameOf = ({ at: _, ...event }: EventObject & { readonly at?: number }): string =>
+  JSON.stringify(event);
 
-/** Walks the paths that XState's graph finds in a world, move by move on the chart itself, and judges every move. */
+/**
+ * Walks the paths that XState's graph finds in a world, move by move on the chart itself, and
+ * judges every move.
+ */
 export const createWalk = <Snapshot extends AnyMachineSnapshot, Memory>(
   world: World<Snapshot, Memory>,
   start: Start,
 ) => {
   const { machine, keyOf, isRest, sortOf, begin, follow } = world;
-  const events = (snapshot: Snapshot) => world.events(snapshot).filter((event) => start.without?.(event) !== true);
+  const events = (snapshot: Snapshot) =>
+    world.events(snapshot).filter((event) => start.without?.(event) !== true);
   type Here = Place<Snapshot, Memory>;
   const { first, step } = createWalker<Snapshot>(machine, start.input);
   const count = { paths: 0, moves: 0 };
@@ -37,24 +45,38 @@ export const createWalk = <Snapshot extends AnyMachineSnapshot, Memory>(
     for (const edge of edges) taken.add(edge);
     try {
       if (after.status === 'error') throw new Error('the chart broke', { cause: after.error });
-      return { snapshot: after, memory: follow(memory, { before: snapshot, event, after }), way: longer };
+      return {
+        snapshot: after,
+        memory: follow(memory, { before: snapshot, event, after }),
+        way: longer,
+      };
     } catch (cause) {
-      throw new Error(`${String(cause)}\nafter ${start.says} by\n  ${longer.join('\n  ')}`, { cause });
+      throw new Error(`${String(cause)}\nafter ${start.says} by\n  ${longer.join('\n  ')}`, {
+        cause,
+      });
     }
   };
 
   /** The event of a step as it is at this very place: deadlines depend on how one came here. */
   const along = (here: Here, { event, state }: Path<Snapshot>['steps'][number]): Here => {
     const same = events(here.snapshot).find((each) => nameOf(each) === nameOf(event));
-    if (same === undefined) throw new Error(`${nameOf(event)} cannot happen in ${keyOf(here.snapshot)}`);
+    if (same === undefined)
+      throw new Error(`${nameOf(event)} cannot happen in ${keyOf(here.snapshot)}`);
     const there = move(here, same);
     if (keyOf(there.snapshot) === keyOf(state)) return there;
-    throw new Error(`the key leaves out what matters: ${keyOf(there.snapshot)} by ${there.way.join('\n  ')}`);
+    throw new Error(
+      `the key leaves out what matters: ${keyOf(there.snapshot)} by ${there.way.join('\n  ')}`,
+    );
   };
 
   /** Walks each path, and from its end one move more by everything that may happen there. */
-  const walkAll = (from: Here, paths: readonly Path<Snapshot>[], isOver: (place: Here) => boolean): void => {
-    // Sorted, a path follows the one that it shares most of its beginning with, so that few moves are made twice.
+  const walkAll = (
+    from: Here,
+    paths: readonly Path<Snapshot>[],
+    isOver: (place: Here) => boolean,
+  ): void => {
+    // Sorted, a path follows the one that it shares most of its beginning with, so that few moves
+    // are made twice.
     const named = paths
       .map(({ steps }) => ({ steps, names: steps.slice(1).map(({ event }) => nameOf(event)) }))
       .map((path) => ({ ...path, order: path.names.join('\n') }))
@@ -65,7 +87,10 @@ export const createWalk = <Snapshot extends AnyMachineSnapshot, Memory>(
       const shared = trail.slice(0, differs < 0 ? names.length : differs);
       trail = steps
         .slice(1 + shared.length)
-        .reduce<readonly Here[]>((places, next) => [...places, along(places.at(-1) ?? from, next)], shared);
+        .reduce<readonly Here[]>(
+          (places, next) => [...places, along(places.at(-1) ?? from, next)],
+          shared,
+        );
       count.paths += 1;
       const end = trail.at(-1) ?? from;
       if (!isOver(end)) for (const event of events(end.snapshot)) move(end, event);
@@ -79,13 +104,20 @@ export const createWalk = <Snapshot extends AnyMachineSnapshot, Memory>(
     serializeState: keyOf,
     serializeEvent: nameOf,
   });
-  const opening = (start.prelude ?? []).reduce(move, { snapshot: first, memory: begin, way: [] } as Here);
-  const shortest = () => getShortestPaths(machine, options(opening) as never) as unknown as readonly Path<Snapshot>[];
+  const opening = (start.prelude ?? []).reduce(move, {
+    snapshot: first,
+    memory: begin,
+    way: [],
+  } as Here);
+  const shortest = () =>
+    getShortestPaths(machine, options(opening) as never) as unknown as readonly Path<Snapshot>[];
 
   const simpleFrom = (from: Here): void => {
     const isNext = (snapshot: Snapshot): boolean => snapshot !== from.snapshot && isRest(snapshot);
     const paths = getSimplePaths(machine, { ...options(from), stopWhen: isNext } as never);
-    walkAll(from, paths as unknown as readonly Path<Snapshot>[], ({ snapshot }) => isNext(snapshot));
+    walkAll(from, paths as unknown as readonly Path<Snapshot>[], ({ snapshot }) =>
+      isNext(snapshot),
+    );
   };
 
   return {
@@ -97,8 +129,12 @@ export const createWalk = <Snapshot extends AnyMachineSnapshot, Memory>(
     simple: () => simpleFrom(opening),
     /** Every such path to the next rest, from one rest of each sort that can be reached. */
     simpleFromRests: (): void => {
-      const rests = shortest().filter(({ steps }) => steps.length > 1 && isRest(steps.at(-1)?.state as Snapshot));
-      const sorts = new Map(rests.map((path) => [sortOf(path.steps.at(-1)?.state as Snapshot), path]));
+      const rests = shortest().filter(
+        ({ steps }) => steps.length > 1 && isRest(steps.at(-1)?.state as Snapshot),
+      );
+      const sorts = new Map(
+        rests.map((path) => [sortOf(path.steps.at(-1)?.state as Snapshot), path]),
+      );
       for (const { steps } of sorts.values()) simpleFrom(steps.slice(1).reduce(along, opening));
     },
   };

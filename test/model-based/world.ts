@@ -25,7 +25,10 @@ export interface World<Snapshot extends AnyMachineSnapshot, Memory> {
   readonly tours: readonly Start[];
   /** What may happen in a state, also what the chart does not take then. */
   readonly events: (snapshot: Snapshot) => readonly EventObject[];
-  /** Everything of a state on which depends what may follow: two states of one key have the same future. */
+  /**
+   * Everything of a state on which depends what may follow: two states of one key have the same
+   * future.
+   */
   readonly keyOf: (snapshot: Snapshot) => string;
   /** Where a path ends, and the next one begins. */
   readonly isRest: (snapshot: Snapshot) => boolean;

@@ -13,7 +13,11 @@ export interface GivenAnswer {
   readonly text?: string;
   /** What the model thinks before: over chat in this field, over responses as a sealed item. */
   readonly thought?: { readonly field: string; readonly text: string };
-  readonly calls?: readonly { readonly id?: string; readonly name: string; readonly arguments: string }[];
+  readonly calls?: readonly {
+    readonly id?: string;
+    readonly name: string;
+    readonly arguments: string;
+  }[];
   readonly finish?: string | null;
   readonly usage?: Usage | null;
   /** Keeps the socket open after the last chunk. */
@@ -23,7 +27,10 @@ export interface GivenAnswer {
 export interface GivenError {
   readonly kind: 'error_event';
   readonly error?: Readonly<Record<string, unknown>>;
-  /** How responses carry it: `nested` as servers do, `flat` as the reference says, or in `failed`, the last event. */
+  /**
+   * How responses carry it: `nested` as servers do, `flat` as the reference says, or in `failed`,
+   * the last event.
+   */
   readonly as?: 'nested' | 'flat' | 'failed';
 }
 
@@ -40,11 +47,12 @@ export type Fault =
   | 'empty';
 
 /**
- * What the scripted provider does with a request. `answer` streams text, calls, finish reason and usage; `finish: null`
- * and `usage: null` leave theirs out. `status` answers without a stream. The rest are faults: `silence` sends nothing at
- * all, `headers_only` no byte after the headers, `comments_only` keep-alives and no answer. `stall`, `reset` (RST), `cut`
- * (clean end) and `half_event` come after a first piece. `bad_json` and `error_event` are pieces of a stream, `html` is a
- * 200 that is none, `empty` has no piece.
+ * What the scripted provider does with a request. `answer` streams text, calls, finish reason and
+ * usage; `finish: null` and `usage: null` leave theirs out. `status` answers without a stream. The
+ * rest are faults: `silence` sends nothing at all, `headers_only` no byte after the headers,
+ * `comments_only` keep-alives and no answer. `stall`, `reset` (RST), `cut` (clean end) and
+ * `half_event` come after a first piece. `bad_json` and `error_event` are pieces of a stream,
+ * `html` is a 200 that is none, `empty` has no piece.
  */
 export type Answer =
   | GivenAnswer

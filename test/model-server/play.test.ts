@@ -14,7 +14,10 @@ import { play } from './play.mjs';
 
 const protocols = ['chat', 'responses'] as const;
 
-/** Every feature of a script: several calls in a turn, what follows a failure, the last output, a text with characters outside of the first plane. */
+/**
+ * Every feature of a script: several calls in a turn, what follows a failure, the last output, a
+ * text with characters outside of the first plane.
+ */
 const script = parseScript({
   scripts: [
     { role: 'tester', turns: [] },
@@ -32,20 +35,41 @@ const script = parseScript({
         },
         {
           say: 'never said',
-          calls: [{ tool: 'finish', arguments: { status: 'failed', summary: 'the failure was not noticed' } }],
+          calls: [
+            {
+              tool: 'finish',
+              arguments: { status: 'failed', summary: 'the failure was not noticed' },
+            },
+          ],
           otherwise: { calls: [{ tool: 'bash', arguments: { command: 'echo mended' } }] },
         },
-        { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'it said: {{last_output}}' } }] },
+        {
+          calls: [
+            { tool: 'finish', arguments: { status: 'done', summary: 'it said: {{last_output}}' } },
+          ],
+        },
       ],
     },
   ],
 });
 
-const overHttp = async (protocol: (typeof protocols)[number], faultAt: Readonly<Record<number, Answer>> = {}) => {
+const overHttp = async (
+  protocol: (typeof protocols)[number],
+  faultAt: Readonly<Record<number, Answer>> = {},
+) => {
   const answer = play(createScriptedModel(script));
   const provider = await startModelServer((seen, number) => faultAt[number] ?? answer(seen));
-  const timeouts = { connectMs: 3_000, firstByteMs: 3_000, idleMs: 3_000, progressMs: 3_000, turnMs: 20_000 };
-  return { provider, model: createOpenAiModel({ protocol, apiKey: 'k', baseURL: provider.baseURL, timeouts }) };
+  const timeouts = {
+    connectMs: 3_000,
+    firstByteMs: 3_000,
+    idleMs: 3_000,
+    progressMs: 3_000,
+    turnMs: 20_000,
+  };
+  return {
+    provider,
+    model: createOpenAiModel({ protocol, apiKey: 'k', baseURL: provider.baseURL, timeouts }),
+  };
 };
 
 /** What a model does to a task: its calls, what it said in the end, and how it ended. */
@@ -55,8 +79,13 @@ const played = async (model: Model) => {
   await running.service.execute({ task: task_id, role: 'engineer', options: {} });
   const { status, result, usage } = await untilStatus(running, task_id, 'complete', 'failed');
   const entries = running.store.read({ taskId: task_id, after: 0, limit: 1_000 });
-  const calls = entries.filter(({ type }) => type === 'tool_start').map(({ data }) => JSON.parse(data));
-  const results = readFileSync(join(running.root, '.beads', 'tasks', `task-${task_id}`, '30-results.md'), 'utf8');
+  const calls = entries
+    .filter(({ type }) => type === 'tool_start')
+    .map(({ data }) => JSON.parse(data));
+  const results = readFileSync(
+    join(running.root, '.beads', 'tasks', `task-${task_id}`, '30-results.md'),
+    'utf8',
+  );
   return {
     status,
     result,
@@ -66,25 +95,41 @@ const played = async (model: Model) => {
   };
 };
 
-test.each(protocols)('the model server plays a script over %s as the built-in model does', async (protocol) => {
-  const { model, provider } = await overHttp(protocol);
+test.each(protocols)(
+  'the model server plays a script over %s as the built-in model does',
+  async (protocol) => {
+    const { model, provider } = await overHttp(protocol);
 
-  const near = await played(createScriptedModel(script));
-  const far = await played(model);
+    const near = await played(createScriptedModel(script));
+    const far = await played(model);
 
-  expect(far.calls).toEqual(near.calls);
-  expect(far.status).toBe('complete');
-  expect(near.result).toBe('it said: mended\n[exit code 0]');
-  expect(far.result).toBe(`${near.result}\n\nPlayed by the scripted model: no language model was called.`);
-  expect(far.results).toContain('no language model was called');
-  expect(provider.requests.map(({ path }) => path)).toEqual(
-    Array.from({ length: 3 }, () => (protocol === 'chat' ? '/v1/chat/completions' : '/v1/responses')),
-  );
-  expect(far.usage.input_tokens).toBeGreaterThan(100);
-});
+    expect(far.calls).toEqual(near.calls);
+    expect(far.status).toBe('complete');
+    expect(near.result).toBe('it said: mended\n[exit code 0]');
+    expect(far.result).toBe(
+      `${near.result}\n\nPlayed by the scripted model: no language model was called.`,
+    );
+    expect(far.results).toContain('no language model was called');
+    expect(provider.requests.map(({ path }) => path)).toEqual(
+      Array.from({ length: 3 }, () =>
+        protocol === 'chat' ? '/v1/chat/completions' : '/v1/responses',
+      ),
+    );
+    expect(far.usage.input_tokens).toBeGreaterThan(100);
+  },
+);
 
 const faults: readonly Fault[] = [
-  ...(['silence', 'headers_only', 'comments_only', 'stall', 'reset', 'cut', 'half_event', 'bad_json'] as const),
+  ...([
+    'silence',
+    'headers_only',
+    'comments_only',
+    'stall',
+    'reset',
+    'cut',
+    'half_event',
+    'bad_json',
+  ] as const),
   ...(['html', 'empty'] as const),
 ];
 const injected: readonly Answer[] = [
@@ -93,22 +138,33 @@ const injected: readonly Answer[] = [
   ...(['nested', 'flat', 'failed'] as const).map((as) => ({ kind: 'error_event' as const, as })),
 ];
 
-test.each(protocols)('a script continues over %s after every fault', { timeout: 60_000 }, async (protocol) => {
-  const ends = await Promise.all(
-    injected.map(async (fault) => {
-      const { model, provider } = await overHttp(protocol, { 2: fault });
-      const { status, result, usage } = await played(model);
-      return { fault, status, result, turns: usage.turns, calls: provider.requests.length };
-    }),
-  );
+test.each(protocols)(
+  'a script continues over %s after every fault',
+  { timeout: 60_000 },
+  async (protocol) => {
+    const ends = await Promise.all(
+      injected.map(async (fault) => {
+        const { model, provider } = await overHttp(protocol, { 2: fault });
+        const { status, result, usage } = await played(model);
+        return { fault, status, result, turns: usage.turns, calls: provider.requests.length };
+      }),
+    );
 
-  const result = 'it said: mended\n[exit code 0]\n\nPlayed by the scripted model: no language model was called.';
-  expect(ends).toEqual(injected.map((fault) => ({ fault, status: 'complete', result, turns: 3, calls: 4 })));
-});
+    const result =
+      'it said: mended\n[exit code 0]\n\nPlayed by the scripted model: no language model was called.';
+    expect(ends).toEqual(
+      injected.map((fault) => ({ fault, status: 'complete', result, turns: 3, calls: 4 })),
+    );
+  },
+);
 
 test.each(roles)('the role %s is read from its prompt', async (role: Role) => {
   const turns = (text: string) => [{ say: text, calls: [] }];
-  const scripts = [...roles].map((each) => ({ role: each, title: 'A title', turns: turns(`I am the ${each}`) }));
+  const scripts = [...roles].map((each) => ({
+    role: each,
+    title: 'A title',
+    turns: turns(`I am the ${each}`),
+  }));
   const provider = await startModelServer(play(createScriptedModel(parseScript({ scripts }))));
 
   const response = await fetch(`${provider.baseURL}/chat/completions`, {
@@ -121,6 +177,8 @@ test.each(roles)('the role %s is read from its prompt', async (role: Role) => {
     }),
   });
 
-  const said = [...(await response.text()).matchAll(/"content":"([^"]*)"/g)].map(([, text]) => text).join('');
+  const said = [...(await response.text()).matchAll(/"content":"([^"]*)"/g)]
+    .map(([, text]) => text)
+    .join('');
   expect(said).toBe(`I am the ${role}`);
 });

@@ -1,6 +1,6 @@
 // @ts-check
-// A provider of models on this machine, for the tests and the demo. It is JavaScript, so that the demo runs it from a
-// checkout with every Node that we support.
+// A provider of models on this machine, for the tests and the demo. It is JavaScript, so that the
+// demo runs it from a checkout with every Node that we support.
 import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { wireFor } from './wires.mjs';
@@ -15,7 +15,10 @@ const sse = (response) => {
   response.flushHeaders();
 };
 
-/** @type {Readonly<Record<import('./answer.ts').Fault, (response: ServerResponse, half: string) => void>>} */
+/**
+ * @type {Readonly<Record<import('./answer.ts').Fault, (response: ServerResponse, half: string) =>
+ * void>>}
+ */
 const faults = {
   silence: () => {},
   headers_only: sse,
@@ -75,8 +78,8 @@ const reply = (response, given, wire) => {
 };
 
 /**
- * A provider on a free port of 127.0.0.1 that speaks responses at `/responses` and chat completions elsewhere; `answer`
- * gets the request and its number, from 1.
+ * A provider on a free port of 127.0.0.1 that speaks responses at `/responses` and chat completions
+ * elsewhere; `answer` gets the request and its number, from 1.
  * @param {import('./answer.ts').ModelServerOptions} options
  * @returns {Promise<import('./answer.ts').ModelServer>}
  */
@@ -92,15 +95,24 @@ export const createModelServer = async (options) => {
       text += piece;
     });
     request.on('end', () => {
-      const seen = { path: request.url ?? '', headers: request.headers, body: JSON.parse(text || '{}') };
+      const seen = {
+        path: request.url ?? '',
+        headers: request.headers,
+        body: JSON.parse(text || '{}'),
+      };
       decide(seen).then(
         (given) => reply(response, given, wireFor(seen.path)),
         (error) =>
-          reply(response, { kind: 'status', status: 500, body: { error: { message: String(error) } } }, wireFor('')),
+          reply(
+            response,
+            { kind: 'status', status: 500, body: { error: { message: String(error) } } },
+            wireFor(''),
+          ),
       );
     });
   };
-  const server = options.tls === undefined ? createServer(serve) : createTlsServer(options.tls, serve);
+  const server =
+    options.tls === undefined ? createServer(serve) : createTlsServer(options.tls, serve);
   await new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(undefined)));
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;

@@ -30,13 +30,22 @@ const chunk = (delta, finish = null) => ({
 /** @type {Wire} */
 const chat = {
   frames: ({ text = '', calls = [], usage = counted, thought, ...given }) => {
-    const finish = given.finish === undefined ? (calls.length > 0 ? 'tool_calls' : 'stop') : given.finish;
+    const finish =
+      given.finish === undefined ? (calls.length > 0 ? 'tool_calls' : 'stop') : given.finish;
     const callChunks = calls.flatMap((call, index) => {
       const id = call.id === undefined ? {} : { id: call.id };
       /** @param {object} fn */
       const part = (fn) => chunk({ tool_calls: [{ index, type: 'function', function: fn }] });
-      const begun = { index, ...id, type: 'function', function: { name: call.name, arguments: '' } };
-      return [chunk({ tool_calls: [begun] }), ...halves(call.arguments).map((half) => part({ arguments: half }))];
+      const begun = {
+        index,
+        ...id,
+        type: 'function',
+        function: { name: call.name, arguments: '' },
+      };
+      return [
+        chunk({ tool_calls: [begun] }),
+        ...halves(call.arguments).map((half) => part({ arguments: half })),
+      ];
     });
     const chunks = [
       chunk({ role: 'assistant', content: '' }),
@@ -46,7 +55,10 @@ const chat = {
       ...(finish === null ? [] : [chunk({}, finish)]),
       ...(usage === null ? [] : [{ ...chunk({}), choices: [], usage }]),
     ];
-    return [...chunks.map(event), ...(finish === null || given.hold === true ? [] : ['data: [DONE]\n\n'])];
+    return [
+      ...chunks.map(event),
+      ...(finish === null || given.hold === true ? [] : ['data: [DONE]\n\n']),
+    ];
   },
   error: ({ error = overloaded }) => event({ error }),
   half: event(chunk({ content: 'half' })),
@@ -56,7 +68,12 @@ const chat = {
 const typed = (type, fields) => `event: ${type}\n${event({ ...fields, type })}`;
 /** @param {string} delta */
 const textDelta = (delta, place = 0) =>
-  typed('response.output_text.delta', { item_id: 'msg_1', output_index: place, content_index: 0, delta });
+  typed('response.output_text.delta', {
+    item_id: 'msg_1',
+    output_index: place,
+    content_index: 0,
+    delta,
+  });
 
 /**
  * How chat completions call an ending, as responses call it.
@@ -89,22 +106,47 @@ const responses = {
     const textAt = thought === undefined ? 0 : 1;
     const callFrames = calls.flatMap((call, place) => {
       const at = { item_id: `fc_${place}`, output_index: textAt + place + 1 };
-      const item = { type: 'function_call', id: at.item_id, call_id: call.id, name: call.name, arguments: '' };
+      const item = {
+        type: 'function_call',
+        id: at.item_id,
+        call_id: call.id,
+        name: call.name,
+        arguments: '',
+      };
       const whole = { ...item, arguments: call.arguments };
       return [
         typed('response.output_item.added', { output_index: at.output_index, item }),
-        ...halves(call.arguments).map((delta) => typed('response.function_call_arguments.delta', { ...at, delta })),
+        ...halves(call.arguments).map((delta) =>
+          typed('response.function_call_arguments.delta', { ...at, delta }),
+        ),
         typed('response.function_call_arguments.done', { ...at, arguments: call.arguments }),
         typed('response.output_item.done', { output_index: at.output_index, item: whole }),
       ];
     });
     const content = [{ type: 'output_text', text, annotations: [] }];
-    const message = { type: 'message', id: 'msg_1', role: 'assistant', status: 'completed', content };
-    const reasoning = { type: 'reasoning', id: 'rs_1', summary: [], status: null, encrypted_content: thought?.text };
+    const message = {
+      type: 'message',
+      id: 'msg_1',
+      role: 'assistant',
+      status: 'completed',
+      content,
+    };
+    const reasoning = {
+      type: 'reasoning',
+      id: 'rs_1',
+      summary: [],
+      status: null,
+      encrypted_content: thought?.text,
+    };
     return [
       typed('response.created', { response: { id: 'resp_1', status: 'in_progress' } }),
-      ...(thought === undefined ? [] : [typed('response.output_item.done', { output_index: 0, item: reasoning })]),
-      typed('response.output_item.added', { output_index: textAt, item: { ...message, content: [] } }),
+      ...(thought === undefined
+        ? []
+        : [typed('response.output_item.done', { output_index: 0, item: reasoning })]),
+      typed('response.output_item.added', {
+        output_index: textAt,
+        item: { ...message, content: [] },
+      }),
       ...pieces(text).map((delta) => textDelta(delta, textAt)),
       typed('response.output_item.done', { output_index: textAt, item: message }),
       ...callFrames,
@@ -112,7 +154,8 @@ const responses = {
     ];
   },
   error: ({ error = overloaded, as = 'nested' }) => {
-    if (as === 'failed') return typed('response.failed', { response: { id: 'resp_1', status: 'failed', error } });
+    if (as === 'failed')
+      return typed('response.failed', { response: { id: 'resp_1', status: 'failed', error } });
     return typed('error', as === 'flat' ? error : { error });
   },
   half: textDelta('half'),
@@ -121,5 +164,8 @@ const responses = {
 /** @param {string} path */
 export const speaksResponses = (path) => path.endsWith('/responses');
 
-/** The protocol of a path: responses at `/responses`, chat completions elsewhere. @param {string} path */
+/**
+ * The protocol of a path: responses at `/responses`, chat completions elsewhere. @param {string}
+ * path
+ */
 export const wireFor = (path) => (speaksResponses(path) ? responses : chat);

@@ -28,7 +28,11 @@ const bundledOf = (files: Readonly<Record<string, string>>, license = 'MIT') => 
   const about = JSON.stringify({ name: 'x', version: '1.2.3', license });
   for (const [name, text] of Object.entries({ ...files, 'package.json': about }))
     writeFileSync(join(folder, name), text);
-  return bundledPackages([join(folder, 'index.js'), join(folder, 'lib', 'more.js'), '/src/cli/agent.ts']);
+  return bundledPackages([
+    join(folder, 'index.js'),
+    join(folder, 'lib', 'more.js'),
+    '/src/cli/agent.ts',
+  ]);
 };
 
 test('the build publishes the licence and the notice of a package', () => {
@@ -49,9 +53,15 @@ test.each([
 const isChunk = (path: string): boolean => /^dist\/chunks\/[\w-]+\.js$/.test(path);
 
 test('the package has the programs, the configuration, the examples and the documents, and no more', () => {
-  const [packed] = JSON.parse(run(root, 'npm', 'pack', '--dry-run', '--json', '--ignore-scripts')) as readonly Packed[];
+  const [packed] = JSON.parse(
+    run(root, 'npm', 'pack', '--dry-run', '--json', '--ignore-scripts'),
+  ) as readonly Packed[];
 
-  const built = [...programs, ...parts.map((name) => `dist/actors/${name}.js`), 'dist/THIRD_PARTY_LICENSES.txt'];
+  const built = [
+    ...programs,
+    ...parts.map((name) => `dist/actors/${name}.js`),
+    'dist/THIRD_PARTY_LICENSES.txt',
+  ];
   const read = ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json'];
   const wanted = [...built, ...filesBelow('configs'), ...filesBelow('examples'), ...read];
   const paths = packed?.files.map(({ path }) => path) ?? [];
@@ -83,7 +93,8 @@ test('agent list and agent show load no package', () => {
   const loaded = loadedBy(join(root, 'dist/cli/agent.js'));
   const whole = [...loadedBy(join(root, 'dist/cli/agent-server.js')).values()].join('\n');
 
-  const packagesIn = (code: string): readonly string[] => code.match(/^\/\/ node_modules\/.*$/gm) ?? [];
+  const packagesIn = (code: string): readonly string[] =>
+    code.match(/^\/\/ node_modules\/.*$/gm) ?? [];
   expect(loaded.size).toBeGreaterThan(5);
   expect([...loaded.values()].flatMap(packagesIn)).toEqual([]);
   expect(packagesIn(whole)).not.toEqual([]);
@@ -101,7 +112,9 @@ test('a build leaves no file of an older one, and one module for each source', (
 
   run(folder, process.execPath, 'scripts/build.mjs');
 
-  const [dist, built] = ['dist', 'build'].map((part) => readdirSync(join(folder, part), { recursive: true }));
+  const [dist, built] = ['dist', 'build'].map((part) =>
+    readdirSync(join(folder, part), { recursive: true }),
+  );
   expect(dist).toContain('cli/agent.js');
   expect(dist).not.toContain('chunks/old-1.js');
   expect(built?.sort()).toEqual(
@@ -133,11 +146,17 @@ test.each([
   ['runs a script', { ...good, hasInstallScript: true }],
   ['is a link', { ...good, link: true }],
 ])('the check of the lockfile refuses a package that %s: %j', (words, entry) => {
-  expect(() => run(lockOf(entry), process.execPath, 'scripts/lockfile.mjs')).toThrow(`node_modules/x ${words}`);
+  expect(() => run(lockOf(entry), process.execPath, 'scripts/lockfile.mjs')).toThrow(
+    `node_modules/x ${words}`,
+  );
 });
 
 test('the check of the lockfile prints why a package has no integrity', () => {
-  const said = run(lockOf({ dev: true, optional: true, os: ['darwin'] }), process.execPath, 'scripts/lockfile.mjs');
+  const said = run(
+    lockOf({ dev: true, optional: true, os: ['darwin'] }),
+    process.execPath,
+    'scripts/lockfile.mjs',
+  );
 
   expect(said).toContain('x@1.0.0: no integrity: a development tool for other machines');
 });
@@ -147,9 +166,15 @@ const bundled = (): readonly string[] => {
   const comments = filesBelow('dist/chunks').flatMap(
     (path) => readFileSync(join(root, path), 'utf8').match(/^\/\/ node_modules\/.*$/gm) ?? [],
   );
-  return [...new Set(comments.map((comment) => comment.replace(/^.*node_modules\/((@[^/]+\/)?[^/]+)\/.*$/, '$1')))];
+  return [
+    ...new Set(
+      comments.map((comment) => comment.replace(/^.*node_modules\/((@[^/]+\/)?[^/]+)\/.*$/, '$1')),
+    ),
+  ];
 };
-const named: readonly string[] = packagesIn(readFileSync(join(root, 'dist/THIRD_PARTY_LICENSES.txt'), 'utf8'));
+const named: readonly string[] = packagesIn(
+  readFileSync(join(root, 'dist/THIRD_PARTY_LICENSES.txt'), 'utf8'),
+);
 
 test('the licence of each package in the programs is published with them', () => {
   const names = named.map((id) => id.replace(/@[^@]+$/, ''));
@@ -168,7 +193,9 @@ test('the SBOM names each package that is installed or in the programs with its 
     packages: Record<string, { version: string; dev?: boolean }>;
   };
   const runtime = Object.entries(packages).filter(([path, { dev }]) => path !== '' && dev !== true);
-  const ids = runtime.map(([path, { version }]) => `${path.replace(/^.*node_modules\//, '')}@${version}`);
+  const ids = runtime.map(
+    ([path, { version }]) => `${path.replace(/^.*node_modules\//, '')}@${version}`,
+  );
   const components: readonly Record<string, unknown>[] = bom.components;
   expect(components.map(({ name, version }) => `${name}@${version}`).sort()).toEqual(
     [...new Set([...ids, ...named])].sort(),
@@ -182,7 +209,12 @@ test('the SBOM names each package that is installed or in the programs with its 
     serialNumber: expect.stringMatching(/^urn:uuid:/),
     metadata: { component: { name: 'agent-task-server' } },
   });
-  const refs = new Set([...components.map((part) => part['bom-ref']), bom.metadata.component['bom-ref']]);
+  const refs = new Set([
+    ...components.map((part) => part['bom-ref']),
+    bom.metadata.component['bom-ref'],
+  ]);
   const links: readonly { ref: string; dependsOn: readonly string[] }[] = bom.dependencies;
-  expect(links.flatMap(({ ref, dependsOn }) => [ref, ...dependsOn]).filter((ref) => !refs.has(ref))).toEqual([]);
+  expect(
+    links.flatMap(({ ref, dependsOn }) => [ref, ...dependsOn]).filter((ref) => !refs.has(ref)),
+  ).toEqual([]);
 });

@@ -2,7 +2,10 @@ import { expect, test } from 'vitest';
 import { slowestFiles } from '../../scripts/summary-reporter.ts';
 
 test('the ten slowest files are named with their time and their share of all', () => {
-  const files = Array.from({ length: 12 }, (_, n) => ({ name: `test/${n}.test.ts`, ms: n === 5 ? 12_000 : 1_000 }));
+  const files = Array.from({ length: 12 }, (_, n) => ({
+    name: `test/${n}.test.ts`,
+    ms: n === 5 ? 12_000 : 1_000,
+  }));
 
   const lines = slowestFiles(files).split('\n');
 

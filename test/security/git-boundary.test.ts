@@ -20,10 +20,17 @@ import type { Recorded } from './support/recording.ts';
 import { type Tree, treeOfCommit, treeOfFolder } from './support/trees.ts';
 import { together, type Vector, type Vectors } from './support/vector.ts';
 
-const canRecord = spawnSync('strace', ['-f', '--seccomp-bpf', '-e', 'trace=execve', 'true']).status === 0;
-const gits = new Set(['/usr/bin/git', join(execFileSync('git', ['--exec-path'], { encoding: 'utf8' }).trim(), 'git')]);
+const canRecord =
+  spawnSync('strace', ['-f', '--seccomp-bpf', '-e', 'trace=execve', 'true']).status === 0;
+const gits = new Set([
+  '/usr/bin/git',
+  join(execFileSync('git', ['--exec-path'], { encoding: 'utf8' }).trim(), 'git'),
+]);
 
-/** What git may open in the user's git dir; all else there is settings, hooks, or another repository. */
+/**
+ * What git may open in the user's git dir; all else there is settings, hooks, or another
+ * repository.
+ */
 const known =
   /^(?:config|config\.worktree|HEAD|HEAD\.lock|index|index\.lock|shallow|packed-refs.*|(?:objects|refs|logs)(?:\/.*)?)?$/;
 
@@ -35,10 +42,20 @@ interface Deeds {
   readonly marks: string;
 }
 
-const nothing: Deeds = { started: [], connected: [], outsideOpened: [], openedByGit: [], marks: '' };
+const nothing: Deeds = {
+  started: [],
+  connected: [],
+  outsideOpened: [],
+  openedByGit: [],
+  marks: '',
+};
 
 /** What was done that must not be done, of all that a workspace and its children did. */
-const deedsOf = (recorded: readonly Recorded[], { outside, gitDir, marks }: Plan, roots: readonly string[]): Deeds => {
+const deedsOf = (
+  recorded: readonly Recorded[],
+  { outside, gitDir, marks }: Plan,
+  roots: readonly string[],
+): Deeds => {
   const told = (each: Recorded): string => `${each.during}: ${each.by} ${each.what}`;
   const opened = recorded.filter(({ kind }) => kind === 'open');
   const byGit = opened.filter(({ by }) => by !== 'server');
@@ -95,16 +112,30 @@ const attempt = async (vector: Vector, plan: Plan) => {
     answers.push(kept, await driven.diff(1), await driven.merge(1, 'squash'));
     const recorded = await driven.end();
     const deeds = deedsOf(recorded, plan, roots);
-    if ('value' in kept && kept.value !== null) saved = treeOfCommit(plan.gitDir, kept.value.commit);
-    return { answers, deeds, expected, saved, outside: { before, after: treeOfFolder(plan.outside) } };
+    if ('value' in kept && kept.value !== null)
+      saved = treeOfCommit(plan.gitDir, kept.value.commit);
+    return {
+      answers,
+      deeds,
+      expected,
+      saved,
+      outside: { before, after: treeOfFolder(plan.outside) },
+    };
   }
   const deeds = deedsOf(await driven.end(), plan, roots);
-  return { answers, deeds, expected, saved, outside: { before, after: treeOfFolder(plan.outside) } };
+  return {
+    answers,
+    deeds,
+    expected,
+    saved,
+    outside: { before, after: treeOfFolder(plan.outside) },
+  };
 };
 
 const overlaid = (tree: Tree, savedAs: Vector['savedAs'] = {}): Tree => {
   const hashes = Object.entries(savedAs).map(
-    ([path, text]) => [path, `100644 ${git('/', ['hash-object', '--stdin', '--no-filters'], text)}`] as const,
+    ([path, text]) =>
+      [path, `100644 ${git('/', ['hash-object', '--stdin', '--no-filters'], text)}`] as const,
   );
   return new Map([...tree, ...hashes]);
 };
@@ -122,7 +153,9 @@ const judge = async (vector: Vector): Promise<void> => {
     Object.assign(task.meta, { happened: refusals[0] });
   });
   const { mayBeRefused } = vector;
-  const unexpected = refusals.filter((words) => mayBeRefused === undefined || !mayBeRefused.test(words));
+  const unexpected = refusals.filter(
+    (words) => mayBeRefused === undefined || !mayBeRefused.test(words),
+  );
   if (vector.refused === undefined) expect(unexpected).toEqual([]);
   else expect(refusals.join('\n')).toMatch(vector.refused);
   if (answers.length === 1) return;
@@ -142,43 +175,67 @@ const judge = async (vector: Vector): Promise<void> => {
 const titled = (vectors: Vectors) => Object.entries(isLong ? vectors : together(vectors));
 const limit = 60_000;
 
-describe.skipIf(!canRecord)(`git starts no other program${canRecord ? '' : ' (skipped: needs strace)'}`, () => {
-  test.each(titled(hostileConfiguration))('when the settings name programs: %s', (_, vector) => judge(vector), limit);
-  test.each(titled(nestedRepositories))('when agents make repositories: %s', (_, vector) => judge(vector), limit);
-  test.each(titled(oddTrees))('when agents leave odd files: %s', (_, vector) => judge(vector), limit);
-  test.each(Object.entries({ ...conversions, ...swapped }))(
-    'and the work is saved: %s',
-    (_, vector) => judge(vector),
-    limit,
-  );
-  test.each(Object.entries(hostileGitDirs))('when the git dir is refused: %s', (_, vector) => judge(vector), limit);
-  test.each(Object.entries({ ...hostileLogs, ...hostileFilters, ...filtersByName, ...linksAway }))(
-    'when the merge is refused or done: %s',
-    (_, vector) => judge(vector),
-    limit,
-  );
-
-  test('in a folder that an earlier attempt made a repository of', async () => {
-    const plan = makePlan();
-    const driven = driveWorkspace(plan.project, plan.state);
-    const roots: string[] = [];
-    const answers: Answer<unknown>[] = [];
-    for (const [index, agent] of [trapOfAnEarlierAttempt.first, trapOfAnEarlierAttempt.second].entries()) {
-      const opened = await driven.open(index + 1);
-      if ('error' in opened) throw new Error(opened.error);
-      roots.push(opened.value.root);
-      agent(opened.value.root, plan);
-      answers.push(await driven.diff(index + 1), await driven.save(index + 1), await driven.merge(index + 1, 'ff'));
-    }
-
-    const deeds = deedsOf(await driven.end(), plan, roots);
-
-    expect(deeds).toEqual(nothing);
-    expect(answers.map(refusalIn).filter(Boolean)).toEqual([]);
-    const { project } = plan;
-    expect(git(project, ['ls-files', '--stage', 'later']).replace(/ [0-9a-f]{40} /g, ' ')).toBe(
-      '100644 0\tlater/a.txt\n100644 0\tlater/b.txt\n100755 0\tlater/program',
+describe.skipIf(!canRecord)(
+  `git starts no other program${canRecord ? '' : ' (skipped: needs strace)'}`,
+  () => {
+    test.each(titled(hostileConfiguration))(
+      'when the settings name programs: %s',
+      (_, vector) => judge(vector),
+      limit,
     );
-    expect(git(project, ['status', '--porcelain'])).toBe('');
-  });
-});
+    test.each(titled(nestedRepositories))(
+      'when agents make repositories: %s',
+      (_, vector) => judge(vector),
+      limit,
+    );
+    test.each(titled(oddTrees))(
+      'when agents leave odd files: %s',
+      (_, vector) => judge(vector),
+      limit,
+    );
+    test.each(Object.entries({ ...conversions, ...swapped }))(
+      'and the work is saved: %s',
+      (_, vector) => judge(vector),
+      limit,
+    );
+    test.each(Object.entries(hostileGitDirs))(
+      'when the git dir is refused: %s',
+      (_, vector) => judge(vector),
+      limit,
+    );
+    test.each(
+      Object.entries({ ...hostileLogs, ...hostileFilters, ...filtersByName, ...linksAway }),
+    )('when the merge is refused or done: %s', (_, vector) => judge(vector), limit);
+
+    test('in a folder that an earlier attempt made a repository of', async () => {
+      const plan = makePlan();
+      const driven = driveWorkspace(plan.project, plan.state);
+      const roots: string[] = [];
+      const answers: Answer<unknown>[] = [];
+      for (const [index, agent] of [
+        trapOfAnEarlierAttempt.first,
+        trapOfAnEarlierAttempt.second,
+      ].entries()) {
+        const opened = await driven.open(index + 1);
+        if ('error' in opened) throw new Error(opened.error);
+        roots.push(opened.value.root);
+        agent(opened.value.root, plan);
+        answers.push(
+          await driven.diff(index + 1),
+          await driven.save(index + 1),
+          await driven.merge(index + 1, 'ff'),
+        );
+      }
+
+      const deeds = deedsOf(await driven.end(), plan, roots);
+
+      expect(deeds).toEqual(nothing);
+      expect(answers.map(refusalIn).filter(Boolean)).toEqual([]);
+      const { project } = plan;
+      expect(git(project, ['ls-files', '--stage', 'later']).replace(/ [0-9a-f]{40} /g, ' ')).toBe(
+        '100644 0\tlater/a.txt\n100644 0\tlater/b.txt\n100755 0\tlater/program',
+      );
+      expect(git(project, ['status', '--porcelain'])).toBe('');
+    });
+  },
+);

@@ -14,7 +14,10 @@ export interface Clock {
   step(): boolean;
   /** Lets everything happen that needs no time to pass. */
   settle(): Promise<void>;
-  /** What the server finds as time while it is simulated; gives back what puts the real one in place again. */
+  /**
+   * What the server finds as time while it is simulated; gives back what puts the real one in place
+   * again.
+   */
   install(): () => void;
 }
 
@@ -33,7 +36,8 @@ export const createClock = (start: number): Clock => {
   let lastId = 0;
   let timers: Timer[] = [];
 
-  const before = (one: Timer, other: Timer): boolean => (one.at === other.at ? one.id < other.id : one.at < other.at);
+  const before = (one: Timer, other: Timer): boolean =>
+    one.at === other.at ? one.id < other.id : one.at < other.at;
   const after = (owner: Owner, ms: number, run: () => void): number => {
     lastId += 1;
     const timer = { id: lastId, at: now + Math.max(0, Math.min(ms, longest)), owner, run };

@@ -1,4 +1,10 @@
-import { type Change, type Committed, type SavedActor, type Store, StoreError } from '../../src/actors/store/port.ts';
+import {
+  type Change,
+  type Committed,
+  type SavedActor,
+  type Store,
+  StoreError,
+} from '../../src/actors/store/port.ts';
 import type { SqliteStore } from '../../src/actors/store/sqlite.ts';
 
 /** What befalls a commit on its way to the rows and back. */
@@ -15,8 +21,13 @@ export interface FarStorePorts {
 
 const failure = (): StoreError => new StoreError('the far store failed; ask again');
 
-/** The same rows, far away: every commit travels there and back, in order, and not each one arrives. */
-export const createFarStore = (near: SqliteStore, { fate, delay, after, lateMs }: FarStorePorts): Store => {
+/**
+ * The same rows, far away: every commit travels there and back, in order, and not each one arrives.
+ */
+export const createFarStore = (
+  near: SqliteStore,
+  { fate, delay, after, lateMs }: FarStorePorts,
+): Store => {
   let travelling = Promise.resolve();
   const pause = (ms: number): Promise<void> => new Promise((resolve) => after(ms, resolve));
   /** Runs on the side of the rows, in the order of the calls. */

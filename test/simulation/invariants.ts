@@ -21,7 +21,10 @@ export interface Rules {
   readonly onInterrupted: 'ask' | 'repeat' | 'fail';
 }
 
-/** Looks at everything that is committed and done, and says which invariant of DESIGN 3 does not hold. */
+/**
+ * Looks at everything that is committed and done, and says which invariant of DESIGN 3 does not
+ * hold.
+ */
 export interface Invariants {
   /** After each commit of the store. */
   committed(changes: readonly Change[], entries: readonly Entry[]): void;
@@ -54,11 +57,22 @@ const progress: ReadonlySet<string> = new Set([
   'usage',
 ]);
 const endings: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
-const reopening: ReadonlySet<string> = new Set(['retry', 'reopen', 'close', 'tracker.observed', 'cancel']);
+const reopening: ReadonlySet<string> = new Set([
+  'retry',
+  'reopen',
+  'close',
+  'tracker.observed',
+  'cancel',
+]);
 
 const isLive = (row: TaskRow | null): boolean =>
   typeof row?.value === 'object' && row.value !== null && 'started' in row.value;
-const lentAt: ReadonlySet<unknown> = new Set(['awaitingInput', 'awaitingApproval', 'awaitingDecision', 'returning']);
+const lentAt: ReadonlySet<unknown> = new Set([
+  'awaitingInput',
+  'awaitingApproval',
+  'awaitingDecision',
+  'returning',
+]);
 type AgentRow = { readonly value: unknown; readonly context: { readonly resumeAt: unknown } };
 /** Also one that is set up again in another process, to go on waiting. */
 const isLending = ({ value, context }: AgentRow): boolean =>
@@ -72,14 +86,20 @@ const causeOf = ({ entries }: Change): string => {
 };
 
 export interface Setting {
-  /** The server hears of a commit later than the store, and until then goes on in the state before. */
+  /**
+   * The server hears of a commit later than the store, and until then goes on in the state before.
+   */
   readonly far: boolean;
   /** A change of the tracker is in the transaction of its transition. */
   readonly isInTransaction: boolean;
   readonly tracked: (taskId: string) => TrackedTask | null;
 }
 
-export const createInvariants = (rules: Rules, store: Pick<Store, 'steps'>, setting: Setting): Invariants => {
+export const createInvariants = (
+  rules: Rules,
+  store: Pick<Store, 'steps'>,
+  setting: Setting,
+): Invariants => {
   const { far } = setting;
   const rows = new Map<string, TaskRow>();
   /** Agents that wait for a person, or for a slot after that: they lend theirs. */
@@ -101,35 +121,51 @@ export const createInvariants = (rules: Rules, store: Pick<Store, 'steps'>, sett
     if (!holds) violated(what());
   };
 
-  const taskMoved = (taskId: string, before: TaskRow | null, after: TaskRow, change: Change): void => {
+  const taskMoved = (
+    taskId: string,
+    before: TaskRow | null,
+    after: TaskRow,
+    change: Change,
+  ): void => {
     const cause = causeOf(change);
     const moved = `${taskId} went by ${cause} from ${JSON.stringify(before?.value)} to ${JSON.stringify(after.value)}`;
     const began = isLive(after) && !isLive(before);
     const earlier = before?.context.attempt ?? 0;
     require(after.context.attempt === earlier + (began ? 1 : 0), () =>
       `I12 attempt ${earlier} became ${after.context.attempt}: ${moved}`);
-    if (after.pending) require(Number.isFinite(after.context.deadlineAt), () => `I5 no deadline: ${moved}`);
-    if (isSettled(before) && !isSettled(after)) require(reopening.has(cause), () => `I4 left its end: ${moved}`);
+    if (after.pending)
+      require(Number.isFinite(after.context.deadlineAt), () => `I5 no deadline: ${moved}`);
+    if (isSettled(before) && !isSettled(after))
+      require(reopening.has(cause), () => `I4 left its end: ${moved}`);
     if (isSettled(before) && isSettled(after) && before?.value !== after.value)
       require(cause === 'tracker.observed' || cause === 'close', () => `I4 another end: ${moved}`);
     if (JSON.stringify(after.value) === '{"queued":"refused"}')
       require(after.context.refusal !== null, () => `I13 refused without a reason: ${moved}`);
     if (cause === 'run' || cause === 'retry') runs.set(taskId, (runs.get(taskId) ?? 0) + 1);
     const bound = (runs.get(taskId) ?? 0) * (1 + rules.maxRetries);
-    require(after.context.attempt <= bound, () => `I9 attempt ${after.context.attempt} of at most ${bound}: ${moved}`);
+    require(after.context.attempt <= bound, () =>
+      `I9 attempt ${after.context.attempt} of at most ${bound}: ${moved}`);
     const ends = change.entries.filter(({ type }) => endings.has(type)).length;
-    require(ends === (isSettled(after) && !isSettled(before) ? 1 : 0), () => `I11 ${ends} last frames: ${moved}`);
+    require(ends === (isSettled(after) && !isSettled(before) ? 1 : 0), () =>
+      `I11 ${ends} last frames: ${moved}`);
     if (ends > 0)
-      require((thinking.get(taskId)?.size ?? 0) === 0, () => `I6 it ended while its agent was at work: ${moved}`);
+      require((thinking.get(taskId)?.size ?? 0) === 0, () =>
+        `I6 it ended while its agent was at work: ${moved}`);
   };
 
   /** What a transition says to the tracker is there when the transition is. */
-  const requireSame = (taskId: string, before: TaskRow | null, after: TaskRow, cause: string): void => {
+  const requireSame = (
+    taskId: string,
+    before: TaskRow | null,
+    after: TaskRow,
+    cause: string,
+  ): void => {
     const tracked = setting.tracked(taskId);
     const isHeld = tracked?.status === 'in_progress' && tracked.assignee === 'agent-server';
     const state = JSON.stringify(after.value);
     const found = `I14 ${taskId} went by ${cause} to ${state} and is ${tracked?.status} in the tracker`;
-    if (cause === 'xstate.done.actor.claim') require(isHeld || state === '{"queued":"refused"}', () => found);
+    if (cause === 'xstate.done.actor.claim')
+      require(isHeld || state === '{"queued":"refused"}', () => found);
     if (cause === 'xstate.done.actor.release') require(!isHeld, () => found);
     if (cause !== 'xstate.done.actor.close' || after.value !== 'complete') return;
     require(tracked?.status === 'closed', () => found);
@@ -142,15 +178,18 @@ export const createInvariants = (rules: Rules, store: Pick<Store, 'steps'>, sett
     const isAtWork = ([id, row]: [string, TaskRow]): boolean =>
       isLive(row) && lending.get(`${id}#${row.context.attempt}`) !== true;
     const live = [...rows].filter(isAtWork).map(([, row]) => row);
-    require(live.length <= rules.cap, () => `I2 ${live.length} hold a slot, the cap is ${rules.cap}`);
+    require(live.length <= rules.cap, () =>
+      `I2 ${live.length} hold a slot, the cap is ${rules.cap}`);
     const engineers = live.filter(({ context }) => context.role === 'engineer').length;
-    require(engineers <= rules.roleCap, () => `I2 ${engineers} engineers, their cap is ${rules.roleCap}`);
+    require(engineers <= rules.roleCap, () =>
+      `I2 ${engineers} engineers, their cap is ${rules.roleCap}`);
   };
 
   /** A step that has a result keeps it until its attempt is over. */
   const stepped = ({ step, forgetSteps }: Change): void => {
     if (forgetSteps !== undefined)
-      for (const key of finished) if (key.startsWith(`${forgetSteps.taskId}#`)) finished.delete(key);
+      for (const key of finished)
+        if (key.startsWith(`${forgetSteps.taskId}#`)) finished.delete(key);
     if (step === undefined) return;
     const key = `${step.taskId}#${step.attempt} ${step.key}`;
     require(!finished.has(key), () => `I10 ${key} was finished and is done again`);
@@ -168,7 +207,8 @@ export const createInvariants = (rules: Rules, store: Pick<Store, 'steps'>, sett
     lastSeq = seq;
     if (type === 'stream_closed') closedStreams.set(taskId, attempt);
     if (progress.has(type))
-      require(attempt > (closedStreams.get(taskId) ?? 0), () => `I3 ${type} of ${taskId}#${attempt} after its end`);
+      require(attempt > (closedStreams.get(taskId) ?? 0), () =>
+        `I3 ${type} of ${taskId}#${attempt} after its end`);
   };
 
   return {
@@ -189,11 +229,15 @@ export const createInvariants = (rules: Rules, store: Pick<Store, 'steps'>, sett
           if (agent.value !== 'failed') lending.set(actor.id, isLending(agent));
         } else {
           const before = rows.get(actor.id) ?? null;
-          const after = { ...(JSON.parse(actor.snapshot) as Omit<TaskRow, 'pending'>), pending: actor.pending };
+          const after = {
+            ...(JSON.parse(actor.snapshot) as Omit<TaskRow, 'pending'>),
+            pending: actor.pending,
+          };
           rows.set(actor.id, after);
           taskMoved(actor.id, before, after, change);
           const isLast = changes.findLast((each) => each.actor?.id === actor.id) === change;
-          if (setting.isInTransaction && isLast) requireSame(actor.id, before, after, causeOf(change));
+          if (setting.isInTransaction && isLast)
+            requireSame(actor.id, before, after, causeOf(change));
         }
       }
       countLive();
@@ -203,8 +247,10 @@ export const createInvariants = (rules: Rules, store: Pick<Store, 'steps'>, sett
       const row = rows.get(taskId) ?? null;
       const at = `${taskId}#${attempt} ${step}`;
       const isWorking = JSON.stringify(row?.value) === '{"started":"working"}';
-      require(isWorking || (far && isLive(row)), () => `I1 ${at} while the task is ${JSON.stringify(row?.value)}`);
-      require(row?.context.attempt === attempt, () => `I1 ${at} while attempt ${row?.context.attempt} is live`);
+      require(isWorking || (far && isLive(row)), () =>
+        `I1 ${at} while the task is ${JSON.stringify(row?.value)}`);
+      require(row?.context.attempt === attempt, () =>
+        `I1 ${at} while attempt ${row?.context.attempt} is live`);
       const known = store.steps(taskId, attempt).find(({ key }) => key === step);
       require(known !== undefined, () => `DESIGN 3.2 ${at} was done before it was written down`);
       require(known?.result == null, () => `I10 ${at} was finished and is done again`);
@@ -222,15 +268,18 @@ export const createInvariants = (rules: Rules, store: Pick<Store, 'steps'>, sett
       require(known !== undefined, () => `DESIGN 3.2 ${at} was done before it was written down`);
       require(known?.result == null, () => `I10 ${at} was finished and is done again`);
       const again = executed.has(at) && rules.onInterrupted !== 'repeat' && !repeatable.has(taskId);
-      require(!again, () => `I10 ${at} was at work when the server died and is done again, unasked`);
+      require(!again, () =>
+        `I10 ${at} was at work when the server died and is done again, unasked`);
       executed.add(at);
     },
     mayRepeat: (taskId) => void repeatable.add(taskId),
     told: (taskId, what) => {
       const row = rows.get(taskId) ?? null;
       const text = JSON.stringify(row?.value);
-      const fits = what === 'claim' ? text === '{"started":"claiming"}' : text.endsWith('"closing"}');
-      require(fits, () => `DESIGN 3.2 the tracker is told to ${what} ${taskId} while it is ${text}`);
+      const fits =
+        what === 'claim' ? text === '{"started":"claiming"}' : text.endsWith('"closing"}');
+      require(fits, () =>
+        `DESIGN 3.2 the tracker is told to ${what} ${taskId} while it is ${text}`);
       if (what === 'close' && isLive(row))
         require(results.get(taskId) === row?.context.attempt, () =>
           `Spec 2.1 ${taskId} is closed before its results are there`);

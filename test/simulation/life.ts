@@ -6,7 +6,16 @@ import type { Workspace } from '../../src/actors/workspace/port.ts';
 import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
 import { type Role, roles } from '../../src/machines/task.ts';
 import type { Rules } from './invariants.ts';
-import { type Life, modelOf, resultsOf, sandboxOf, storeOf, trackerOf, verifyCommand, type World } from './world.ts';
+import {
+  type Life,
+  modelOf,
+  resultsOf,
+  sandboxOf,
+  storeOf,
+  trackerOf,
+  verifyCommand,
+  type World,
+} from './world.ts';
 
 /** A server of the simulated world, from its start to its end. */
 export interface Server extends Life {
@@ -52,7 +61,9 @@ const settingsFor = (plan: Plan): Settings => {
         ...profileOf(role),
         ...own,
         ...(role === 'tester' && plan.verifies ? { verify: [verifyCommand] } : {}),
-        ...(role === 'engineer' ? { concurrency: plan.roleCap, approvals: plan.approvals ? ['bash'] : [] } : {}),
+        ...(role === 'engineer'
+          ? { concurrency: plan.roleCap, approvals: plan.approvals ? ['bash'] : [] }
+          : {}),
       },
     ]),
   ) as unknown as Record<Role, Settings['roles'][Role]>;
@@ -111,7 +122,11 @@ const expected: ReadonlySet<string> = new Set([
 ]);
 
 /** A new process over what the earlier ones left. */
-export const startServer = (world: World, plan: Plan, onDeath: (server: Server) => void): Server => {
+export const startServer = (
+  world: World,
+  plan: Plan,
+  onDeath: (server: Server) => void,
+): Server => {
   const life: Life = {
     alive: true,
     crash: () => {
@@ -135,7 +150,9 @@ export const startServer = (world: World, plan: Plan, onDeath: (server: Server) 
     now: world.clock.now,
     log: (message, facts) => {
       if (!life.alive || expected.has(message)) return;
-      world.invariants.violated(`the server says: ${message} ${JSON.stringify(facts)} ${facts['error'] ?? ''}`);
+      world.invariants.violated(
+        `the server says: ${message} ${JSON.stringify(facts)} ${facts['error'] ?? ''}`,
+      );
     },
   });
   const server: Server = Object.assign(life, { system });

@@ -1,8 +1,9 @@
 import { type Report, simulate } from './simulate.ts';
 
 /**
- * Simulates the seeds from the first argument to before the second and prints one line of JSON for each: its report,
- * with the journal only for a single seed. A third argument, `far`, puts the store far away. The first seed that breaks something is the last.
+ * Simulates the seeds from the first argument to before the second and prints one line of JSON for
+ * each: its report, with the journal only for a single seed. A third argument, `far`, puts the
+ * store far away. The first seed that breaks something is the last.
  */
 const [from = 1, to = from + 1] = process.argv.slice(2, 4).map(Number);
 const isFar = process.argv[4] === 'far';

@@ -24,7 +24,11 @@ interface Order {
   readonly runsBefore: number;
 }
 
-export const createPeople = (world: World, serverNow: () => Server | null, maxTasks: number): People => {
+export const createPeople = (
+  world: World,
+  serverNow: () => Server | null,
+  maxTasks: number,
+): People => {
   const { random, invariants, clock } = world;
   const created = new Set<string>();
   const unanswered = new Map<string, Order>();
@@ -36,7 +40,10 @@ export const createPeople = (world: World, serverNow: () => Server | null, maxTa
   };
 
   /** Nobody hears what a dead server would have said. */
-  const ask = <Result>(wish: (server: Server) => Promise<Result>, hear: (result: Result) => void): void => {
+  const ask = <Result>(
+    wish: (server: Server) => Promise<Result>,
+    hear: (result: Result) => void,
+  ): void => {
     const server = serverNow();
     if (server === null) return;
     wish(server).then(
@@ -48,7 +55,8 @@ export const createPeople = (world: World, serverNow: () => Server | null, maxTa
         const known =
           isServiceError(error) &&
           (error.code !== 'internal' || /disk is full|is stopping|ask again/.test(error.message));
-        if (!known) invariants.violated(`a request ended in ${error instanceof Error ? error.stack : error}`);
+        if (!known)
+          invariants.violated(`a request ended in ${error instanceof Error ? error.stack : error}`);
       },
     );
   };
@@ -60,7 +68,8 @@ export const createPeople = (world: World, serverNow: () => Server | null, maxTa
     ask(
       ({ system }) => system.service.create({ description: 'a task', dependencies, priority }),
       ({ task_id }) => {
-        if (!world.ledger.table.has(task_id)) invariants.violated(`I10 ${task_id} was said to be created and is not`);
+        if (!world.ledger.table.has(task_id))
+          invariants.violated(`I10 ${task_id} was said to be created and is not`);
         created.add(task_id);
       },
     );
@@ -98,7 +107,10 @@ export const createPeople = (world: World, serverNow: () => Server | null, maxTa
     const wish = ({ system: { service } }: Server): Promise<TaskView> =>
       what === 'retry' ? service.retry(task, null, null, null) : service[what](task, null);
     ask(wish, (view) => {
-      if (what === 'cancel' && !['cancelled', 'complete', 'failed', 'queued', 'started'].includes(view.status))
+      if (
+        what === 'cancel' &&
+        !['cancelled', 'complete', 'failed', 'queued', 'started'].includes(view.status)
+      )
         invariants.violated(`a cancel of ${task} left it ${view.status}`);
     });
   };
@@ -131,7 +143,8 @@ export const createPeople = (world: World, serverNow: () => Server | null, maxTa
       ({ reason, state }) => {
         const idle = typeof state === 'object' && state !== null && 'queued' in state;
         const waits = idle && ['idle', 'refused', 'waitingForSlot'].includes(String(state.queued));
-        if (reason === null && waits) invariants.violated(`I13 ${task} is ${JSON.stringify(state)} without a reason`);
+        if (reason === null && waits)
+          invariants.violated(`I13 ${task} is ${JSON.stringify(state)} without a reason`);
       },
     );
   };

@@ -31,8 +31,8 @@ const bugs: Readonly<Record<string, Planted>> = {
   },
   'one slot more than the cap is given': {
     file: 'src/machines/supervisor-context.ts',
-    find: 'atWork(context).length < context.cap ?',
-    put: 'atWork(context).length <= context.cap ?',
+    find: 'atWork(context).length < context.cap\n    ? context.waiting',
+    put: 'atWork(context).length <= context.cap\n    ? context.waiting',
     seed: 8,
     says: /I2 \d hold a slot/,
   },
@@ -73,8 +73,8 @@ const bugs: Readonly<Record<string, Planted>> = {
   },
   'a command that was at work in a crash is run again unasked': {
     file: 'src/actors/agent/tool-calls.ts',
-    find: "if (repeatableTools.has(call.tool) || onInterrupted() === 'repeat' || isRepeat(decision)) return null;",
-    put: 'if (begun !== null) return null;',
+    find: "if (repeatableTools.has(call.tool) || onInterrupted() === 'repeat' || isRepeat(decision))",
+    put: 'if (begun !== null)',
     seed: 23,
     says: /I10 .* done again, unasked/,
   },
@@ -154,7 +154,10 @@ test.each(Object.entries(bugs))(
 
     const [known] = await runSeeds(folder, seed, seed + 1, store);
     // What chance decides changes with the code: then another seed finds it.
-    const last = known?.violations.length === 0 ? (await runSeeds(folder, 1, 1 + seedsAtMost, store)).at(-1) : known;
+    const last =
+      known?.violations.length === 0
+        ? (await runSeeds(folder, 1, 1 + seedsAtMost, store)).at(-1)
+        : known;
 
     process.stdout.write(`seed ${last?.seed}: ${last?.violations[0] ?? 'nothing'}\n`);
     expect(last?.violations.join('\n')).toMatch(says);

@@ -38,7 +38,10 @@ const minute = 60_000;
 const oldMs = minute;
 const patienceMs = 60 * minute;
 
-/** One world, played from its beginning to its end; everything that chance decides follows from the seed. */
+/**
+ * One world, played from its beginning to its end; everything that chance decides follows from the
+ * seed.
+ */
 export const simulate = async (seed: number, far = false): Promise<Report> => {
   const random = randomFrom(seed);
   const clock = createClock(start);
@@ -68,7 +71,11 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
     random,
     store,
     weather: { trackerAway: false, diskFull: false, providerDown: false, crash, calm: false },
-    invariants: createInvariants(plan, store, { far, isInTransaction: !trackerWrites, tracked: tasks.table.tracked }),
+    invariants: createInvariants(plan, store, {
+      far,
+      isInTransaction: !trackerWrites,
+      tracked: tasks.table.tracked,
+    }),
     ledger: ledgerWithoutFile(db, tasks),
     results: new Map(),
     far,
@@ -92,7 +99,9 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
       },
       (error: unknown) => {
         if (born.alive)
-          invariants.violated(`the server did not start: ${error instanceof Error ? error.stack : error}`);
+          invariants.violated(
+            `the server did not start: ${error instanceof Error ? error.stack : error}`,
+          );
       },
     );
   };
@@ -108,7 +117,9 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
       () => ending.crash(),
       (error: unknown) => {
         if (ending.alive)
-          invariants.violated(`the server did not stop: ${error instanceof Error ? error.stack : error}`);
+          invariants.violated(
+            `the server did not stop: ${error instanceof Error ? error.stack : error}`,
+          );
       },
     );
   };
@@ -144,13 +155,22 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
     boot();
     // Not drawn: what the other seeds lead to stays.
     if (seed % 5 === 0) clock.after('world', minute, removeHistories);
-    for (let n = 2 + random.below(maxTasks); n > 0; n -= 1) clock.after('world', random.delay(5_000), people.create);
-    for (let n = 20 + random.below(60); n > 0; n -= 1) clock.after('world', random.below(horizonMs), people.act);
-    for (let n = random.below(4); n > 0; n -= 1) clock.after('world', random.below(horizonMs), badWeather);
+    for (let n = 2 + random.below(maxTasks); n > 0; n -= 1)
+      clock.after('world', random.delay(5_000), people.create);
+    for (let n = 20 + random.below(60); n > 0; n -= 1)
+      clock.after('world', random.below(horizonMs), people.act);
+    for (let n = random.below(4); n > 0; n -= 1)
+      clock.after('world', random.below(horizonMs), badWeather);
     if (random.chance(0.3)) clock.after('world', random.below(horizonMs), stopAndStart);
     await play(() => clock.now() >= start + horizonMs);
 
-    Object.assign(weather, { trackerAway: false, diskFull: false, providerDown: false, crash: 0, calm: true });
+    Object.assign(weather, {
+      trackerAway: false,
+      diskFull: false,
+      providerDown: false,
+      crash: 0,
+      calm: true,
+    });
     const isQuiet = (): boolean => server !== null && store.tasks('pending').length === 0;
     const playFor = async (ms: number): Promise<void> => {
       const end = clock.now() + ms;
@@ -195,15 +215,20 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
       const latest = store.latest(id, 'snapshot');
       const shown = latest === null ? null : shownIn(latest.data).status;
       if (shown !== null && shown !== statusInTracker(tracked))
-        invariants.violated(`I14 ${id} is shown as ${shown} and is ${statusInTracker(tracked)} in the tracker`);
+        invariants.violated(
+          `I14 ${id} is shown as ${shown} and is ${statusInTracker(tracked)} in the tracker`,
+        );
     }
   }
 
   const entries = store.read({ after: 0, limit: 100_000 });
   const log = entries.map(
-    ({ seq, at, taskId, attempt, type, data }) => `${seq} ${at - start} ${taskId}#${attempt} ${type} ${data}`,
+    ({ seq, at, taskId, attempt, type, data }) =>
+      `${seq} ${at - start} ${taskId}#${attempt} ${type} ${data}`,
   );
-  const attempts = invariants.taskIds().reduce((sum, id) => sum + (invariants.rowOf(id)?.context.attempt ?? 0), 0);
+  const attempts = invariants
+    .taskIds()
+    .reduce((sum, id) => sum + (invariants.rowOf(id)?.context.attempt ?? 0), 0);
   store.close();
   return {
     seed,

@@ -13,8 +13,10 @@ const wanted = process.env['AGENT_TEST_SEED'];
 const count = wanted === undefined ? (isLong ? 10_000 : 40) : 1;
 const first = wanted === undefined ? 1 + (Date.now() % 1_000_000) : Number(wanted);
 
-const sum = (reports: readonly Report[], of: 'entries' | 'lives' | 'attempts' | 'completed' | 'virtualMs'): number =>
-  reports.reduce((total, report) => total + (report[of] ?? 0), 0);
+const sum = (
+  reports: readonly Report[],
+  of: 'entries' | 'lives' | 'attempts' | 'completed' | 'virtualMs',
+): number => reports.reduce((total, report) => total + (report[of] ?? 0), 0);
 
 const found = ({ seed, violations }: Report): string =>
   `seed ${seed} (again: AGENT_TEST_SEED=${seed} npx vitest run test/simulation/simulation.test.ts): ${violations.join('\n')}`;
@@ -35,10 +37,14 @@ test(`${count} simulated worlds from seed ${first}: whatever crashes, is late or
   process.stdout.write(
     `seeds from ${first}: ${reports.length} worlds, ${days} days of their time, ${sum(reports, 'lives')} servers, ${sum(reports, 'attempts')} attempts, ${sum(reports, 'completed')} completed, ${sum(reports, 'entries')} frames\n`,
   );
-  if (wanted !== undefined) writeFileSync(`simulation-${wanted}.log`, reports[0]?.log.join('\n') ?? '');
+  if (wanted !== undefined)
+    writeFileSync(`simulation-${wanted}.log`, reports[0]?.log.join('\n') ?? '');
   expect(reports.filter(({ violations }) => violations.length > 0).map(found)).toEqual([]);
   expect(reports).toHaveLength(count);
-  if (count > 1) expect(Math.min(sum(reports, 'completed'), sum(reports, 'lives') - count)).toBeGreaterThan(count / 2);
+  if (count > 1)
+    expect(Math.min(sum(reports, 'completed'), sum(reports, 'lives') - count)).toBeGreaterThan(
+      count / 2,
+    );
 });
 
 const farCount = wanted === undefined ? (isLong ? 10_000 : 40) : 1;
@@ -52,14 +58,18 @@ test(`${farCount} worlds from seed ${farFirst} over a store that answers late, s
   process.stdout.write(
     `far, from ${farFirst}: ${reports.length} worlds, ${sum(reports, 'lives')} servers, ${sum(reports, 'attempts')} attempts, ${sum(reports, 'completed')} completed\n`,
   );
-  if (wanted !== undefined) writeFileSync(`simulation-far-${wanted}.log`, reports[0]?.log.join('\n') ?? '');
+  if (wanted !== undefined)
+    writeFileSync(`simulation-far-${wanted}.log`, reports[0]?.log.join('\n') ?? '');
   expect(reports.filter(({ violations }) => violations.length > 0).map(found)).toEqual([]);
   expect(reports).toHaveLength(farCount);
   if (farCount > 1) expect(sum(reports, 'completed')).toBeGreaterThan(farCount / 2);
 });
 
 test('the same seed gives the same journal', { timeout: minutes }, async () => {
-  const [once, again] = [await runSeeds(folder, first, first + 4), await runSeeds(folder, first, first + 4)];
+  const [once, again] = [
+    await runSeeds(folder, first, first + 4),
+    await runSeeds(folder, first, first + 4),
+  ];
 
   expect(again.map(({ hash }) => hash)).toEqual(once.map(({ hash }) => hash));
   expect(new Set(once.map(({ hash }) => hash)).size).toBeGreaterThan(2);

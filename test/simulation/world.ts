@@ -37,7 +37,9 @@ export interface World {
   readonly results: Map<string, string>;
   /** The store is far away: its answers come late, and not always. */
   readonly far: boolean;
-  /** The tracker writes by itself, as bd does; else its changes are committed with the transitions. */
+  /**
+   * The tracker writes by itself, as bd does; else its changes are committed with the transitions.
+   */
   readonly trackerWrites: boolean;
 }
 
@@ -53,7 +55,10 @@ class CrashError extends Error {
 
 const never = <Result>(): Promise<Result> => new Promise(() => {});
 
-/** Something asked of the world: it takes time to arrive, is done at one moment, and the answer takes time again. */
+/**
+ * Something asked of the world: it takes time to arrive, is done at one moment, and the answer
+ * takes time again.
+ */
 const through = <Result>(
   { clock, random, weather }: World,
   life: Life,
@@ -127,13 +132,21 @@ const nearStoreOf = (world: World, life: Life): SqliteStore => {
 export const trackerOf = (world: World, life: Life): Tracker => {
   const { clock, random, weather, ledger, invariants } = world;
   const real = createEmbeddedTracker({ clock: clock.now, random: random.below }, ledger);
-  const asked = <Result>(atMostMs: number, act: () => Promise<Result>, loses = false): Promise<Result> =>
+  const asked = <Result>(
+    atMostMs: number,
+    act: () => Promise<Result>,
+    loses = false,
+  ): Promise<Result> =>
     through(world, life, atMostMs, async () => {
-      if (weather.trackerAway) throw new ServiceError('tracker_unavailable', { detail: 'it is away', remedy: 'wait' });
+      if (weather.trackerAway)
+        throw new ServiceError('tracker_unavailable', { detail: 'it is away', remedy: 'wait' });
       const result = await act();
       // Done, but the answer is lost: the server must ask again.
       if (loses && !weather.calm && random.chance(0.03))
-        throw new ServiceError('tracker_unavailable', { detail: 'it did not answer', remedy: 'ask again' });
+        throw new ServiceError('tracker_unavailable', {
+          detail: 'it did not answer',
+          remedy: 'ask again',
+        });
       return result;
     });
   const looks = <Result>(act: () => Promise<Result>): Promise<Result> => asked(40, act);
@@ -188,7 +201,8 @@ export const resultsOf = (world: World, life: Life): Results => ({
   read: (taskId) => through(world, life, 20, () => world.results.get(taskId) ?? null),
   write: ({ task, attempt }) =>
     through(world, life, 200, () => {
-      if (world.weather.diskFull) throw Object.assign(new Error('ENOSPC: no space left on device'), { errno: -28 });
+      if (world.weather.diskFull)
+        throw Object.assign(new Error('ENOSPC: no space left on device'), { errno: -28 });
       world.invariants.wroteResults(task.id, attempt);
       world.results.set(task.id, `results of attempt ${attempt}`);
     }),
@@ -196,7 +210,9 @@ export const resultsOf = (world: World, life: Life): Results => ({
   openLog: () => ({ push: () => {}, close: () => null }),
 });
 
-/** Must pass before a task may complete, and never does: the work is sent back, and fails at last. */
+/**
+ * Must pass before a task may complete, and never does: the work is sent back, and fails at last.
+ */
 export const verifyCommand = 'npm test';
 
 /** Commands are not run: that they were about to be is all that counts here. */
@@ -228,7 +244,12 @@ const answered = (...calls: readonly ToolCall[]): ModelEvent => ({
 });
 const failed = (retryable: boolean): ModelEvent => ({
   type: 'failed',
-  failure: { code: 'model_failed', message: 'overloaded', facts: { kind: 'overloaded' }, retryable },
+  failure: {
+    code: 'model_failed',
+    message: 'overloaded',
+    facts: { kind: 'overloaded' },
+    retryable,
+  },
 });
 
 export const modelOf = (world: World, life: Life): Model => {
@@ -242,10 +263,16 @@ export const modelOf = (world: World, life: Life): Model => {
         clock.after('server', random.delay(2_000), resolve);
       });
     });
-  const call = (tool: string, id: string, args: object): ToolCall => ({ id, tool, arguments: JSON.stringify(args) });
+  const call = (tool: string, id: string, args: object): ToolCall => ({
+    id,
+    tool,
+    arguments: JSON.stringify(args),
+  });
   const commands = (key: string): ModelEvent =>
     answered(
-      ...Array.from({ length: 1 + random.below(2) }, (_, n) => call('bash', `${key}/${n}`, { command: `${key}/${n}` })),
+      ...Array.from({ length: 1 + random.below(2) }, (_, n) =>
+        call('bash', `${key}/${n}`, { command: `${key}/${n}` }),
+      ),
     );
 
   const answer = (key: string): ModelEvent | 'nothing' => {

@@ -1,7 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Assistants, type AssistantsOptions, createAssistants } from '../../src/actors/assistants/assistants.ts';
+import {
+  type Assistants,
+  type AssistantsOptions,
+  createAssistants,
+} from '../../src/actors/assistants/assistants.ts';
 import { createClaude } from '../../src/actors/assistants/claude.ts';
 import { createCodex } from '../../src/actors/assistants/codex.ts';
 import { createCommandAssistant } from '../../src/actors/assistants/command.ts';
@@ -15,7 +19,13 @@ export const fakeAssistants = (more: Partial<AssistantsOptions> = {}): Assistant
   createAssistants({
     codex: createCodex({ path: fakeProgram('codex') }),
     claude: createClaude({ path: fakeProgram('claude') }),
-    command: createCommandAssistant([fakeProgram('command'), '--prompt', '{prompt_file}', '--for', '{role}/{task_id}']),
+    command: createCommandAssistant([
+      fakeProgram('command'),
+      '--prompt',
+      '{prompt_file}',
+      '--for',
+      '{role}/{task_id}',
+    ]),
     candidates: ['codex', 'claude'],
     environment: childEnvironment(process.env),
     secrets: {},

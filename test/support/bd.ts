@@ -8,7 +8,15 @@ import { temporaryFolder } from './temporary.ts';
 const script = fileURLToPath(new URL('./fake-bd/fake-bd.sh', import.meta.url));
 
 export type Family = 'A-direct' | 'A-daemon' | '0.59.0' | 'C' | 'D' | 'wrapper' | 'old';
-export const families: readonly Family[] = ['A-direct', 'A-daemon', '0.59.0', 'C', 'D', 'wrapper', 'old'];
+export const families: readonly Family[] = [
+  'A-direct',
+  'A-daemon',
+  '0.59.0',
+  'C',
+  'D',
+  'wrapper',
+  'old',
+];
 
 /** The fault of the fake for the next `times` calls that begin with `on`. */
 export interface Fault {
@@ -30,9 +38,15 @@ export interface FakeBd {
 /** An executable `bd` that answers like a real one of this family. */
 export const makeBd = (family: Family): FakeBd => {
   const bin = temporaryFolder();
-  const [path, calls, faults] = [join(bin, 'bd'), join(bin, 'calls.jsonl'), join(bin, 'faults.json')];
+  const [path, calls, faults] = [
+    join(bin, 'bd'),
+    join(bin, 'calls.jsonl'),
+    join(bin, 'faults.json'),
+  ];
   const setup = JSON.stringify({ family, calls, faults });
-  const words = [String(inject('bdHost')), process.execPath, setup, faults].map((word) => `'${word}'`).join(' ');
+  const words = [String(inject('bdHost')), process.execPath, setup, faults]
+    .map((word) => `'${word}'`)
+    .join(' ');
   writeFileSync(path, `#!/bin/bash\nset -- ${words} "$@"\n. '${script}'\n`);
   chmodSync(path, 0o755);
   return {

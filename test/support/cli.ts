@@ -8,10 +8,15 @@ import { isLong } from './long.ts';
 import { type AtEnd, temporaryFolder } from './temporary.ts';
 
 /** A published program. */
-export const bin = (name: string): string => join(import.meta.dirname, '..', '..', 'dist', 'cli', `${name}.js`);
+export const bin = (name: string): string =>
+  join(import.meta.dirname, '..', '..', 'dist', 'cli', `${name}.js`);
 
 /** The start of a test's configuration: any port, and commands outside a sandbox. */
-export const plain = { server: { port: 0 }, sandbox: { mode: 'off' }, workspace: { mode: 'shared' } } as const;
+export const plain = {
+  server: { port: 0 },
+  sandbox: { mode: 'off' },
+  workspace: { mode: 'shared' },
+} as const;
 
 export interface Ended {
   readonly code: number | null;
@@ -38,7 +43,11 @@ const gone = async (pid: number): Promise<void> => {
 };
 
 /** Runs `agent` in this process, in a tenth of the time. */
-const runHere = async (words: readonly string[], cwd: string, given: NodeJS.ProcessEnv): Promise<Ended> => {
+const runHere = async (
+  words: readonly string[],
+  cwd: string,
+  given: NodeJS.ProcessEnv,
+): Promise<Ended> => {
   const { runAgent }: typeof import('../../src/cli/run-agent.ts') = await import(bin('run-agent'));
   const env = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
   const [out, err]: [string[], string[]] = [[], []];
@@ -48,14 +57,23 @@ const runHere = async (words: readonly string[], cwd: string, given: NodeJS.Proc
 };
 
 /** A new project with the real binaries; its server is stopped after the test. */
-export const openProject = (config: object = { api: { backend: 'scripted' } }, atEnd: AtEnd = onTestFinished) => {
+export const openProject = (
+  config: object = { api: { backend: 'scripted' } },
+  atEnd: AtEnd = onTestFinished,
+) => {
   const root = temporaryFolder(atEnd);
   const stateDir = join(temporaryFolder(atEnd), 'state');
   const configFile = join(temporaryFolder(atEnd), 'config.json');
   // Tests look for processes by their ids, which differ inside a sandbox; `sandbox.test.ts` tests
   // that.
   writeFileSync(configFile, JSON.stringify({ ...plain, ...config }));
-  const { OPENAI_API_KEY: _, XDG_STATE_HOME: __, DISPLAY: ___, WAYLAND_DISPLAY: ____, ...inherited } = process.env;
+  const {
+    OPENAI_API_KEY: _,
+    XDG_STATE_HOME: __,
+    DISPLAY: ___,
+    WAYLAND_DISPLAY: ____,
+    ...inherited
+  } = process.env;
   // Its own home: a server registers agent:// links there, not for the user of the tests.
   const env = {
     ...inherited,
@@ -64,7 +82,8 @@ export const openProject = (config: object = { api: { backend: 'scripted' } }, a
     AGENT_SERVER_CONFIG: configFile,
   };
   // The minimum of a repository that makes the folder a project.
-  for (const folder of ['objects', 'refs']) mkdirSync(join(root, '.git', folder), { recursive: true });
+  for (const folder of ['objects', 'refs'])
+    mkdirSync(join(root, '.git', folder), { recursive: true });
   writeFileSync(join(root, '.git', 'HEAD'), 'ref: refs/heads/main\n');
 
   /** `through`: a program, with its arguments, that runs the binary. */
@@ -75,10 +94,16 @@ export const openProject = (config: object = { api: { backend: 'scripted' } }, a
     through: readonly string[] = [],
   ): ChildProcess => {
     const [command = '', ...rest] = [...through, process.execPath, bin(name), ...args];
-    return spawn(command, rest, { cwd: root, env: { ...env, ...more }, stdio: ['ignore', 'pipe', 'pipe'] });
+    return spawn(command, rest, {
+      cwd: root,
+      env: { ...env, ...more },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
   };
   const serverFile = () =>
-    existsSync(join(stateDir, 'server.json')) ? JSON.parse(readFileSync(join(stateDir, 'server.json'), 'utf8')) : null;
+    existsSync(join(stateDir, 'server.json'))
+      ? JSON.parse(readFileSync(join(stateDir, 'server.json'), 'utf8'))
+      : null;
   const stopServer = async (signal: NodeJS.Signals = 'SIGTERM'): Promise<void> => {
     const file = serverFile();
     if (file === null) return;

@@ -3,12 +3,19 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { childEnvironment } from '../../src/actors/process/run-command.ts';
 import type { Workspace } from '../../src/actors/workspace/port.ts';
-import { chooseWorkspace, type WorkspaceOptions } from '../../src/actors/workspace/select-workspace.ts';
+import {
+  chooseWorkspace,
+  type WorkspaceOptions,
+} from '../../src/actors/workspace/select-workspace.ts';
 import { temporaryFolder } from './temporary.ts';
 
 /** The real git in a folder; its output without the last newline. */
 export const gitIn = (folder: string, ...args: readonly string[]): string =>
-  execFileSync('git', args, { cwd: folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trimEnd();
+  execFileSync('git', args, {
+    cwd: folder,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  }).trimEnd();
 
 export const commitIn = (folder: string, file: string, text: string): void => {
   writeFileSync(join(folder, file), text);
@@ -34,6 +41,13 @@ export const worktreesOf = (
   more: Partial<WorkspaceOptions> = {},
 ): Promise<Workspace> =>
   chooseWorkspace({
-    ...{ mode: 'worktree', projectRoot, folder, copies, environment: childEnvironment(process.env), sandboxed: false },
+    ...{
+      mode: 'worktree',
+      projectRoot,
+      folder,
+      copies,
+      environment: childEnvironment(process.env),
+      sandboxed: false,
+    },
     ...more,
   });

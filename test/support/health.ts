@@ -1,5 +1,8 @@
 /** The duration of each answer of /health in ms, measured repeatedly during other work. */
-export const whileHealthIsAsked = async (base: string, work: () => Promise<unknown>): Promise<readonly number[]> => {
+export const whileHealthIsAsked = async (
+  base: string,
+  work: () => Promise<unknown>,
+): Promise<readonly number[]> => {
   const took: number[] = [];
   // The first answer of a process runs code for the first time.
   await fetch(`${base}/health`);

@@ -6,7 +6,10 @@ import { temporaryFolder } from './temporary.ts';
 
 const root = join(import.meta.dirname, '..', '..');
 
-/** The programs in their own folder, with the packages that npm installs with them, and an empty project. */
+/**
+ * The programs in their own folder, with the packages that npm installs with them, and an empty
+ * project.
+ */
 export const install = () => {
   const folder = temporaryFolder();
   for (const part of ['dist', 'configs', 'package.json'])
@@ -20,12 +23,21 @@ export const install = () => {
     symlinkSync(join(root, path), join(folder, path));
   }
   const { AGENT_SERVER_CONFIG: _, OPENAI_API_KEY: __, ...inherited } = process.env;
-  const env = { ...inherited, HOME: temporaryFolder(), AGENT_STATE_DIR: join(temporaryFolder(), 'state') };
+  const env = {
+    ...inherited,
+    HOME: temporaryFolder(),
+    AGENT_STATE_DIR: join(temporaryFolder(), 'state'),
+  };
   const cwd = temporaryFolder();
   mkdirSync(join(cwd, '.beads'));
   const run = (program: 'agent' | 'agent-server', ...args: readonly string[]) => {
     const script = join(folder, 'dist', 'cli', `${program}.js`);
-    return execa(process.execPath, [script, ...args], { cwd, env, extendEnv: false, reject: false });
+    return execa(process.execPath, [script, ...args], {
+      cwd,
+      env,
+      extendEnv: false,
+      reject: false,
+    });
   };
   onTestFinished(async () => void (await run('agent', 'server', 'stop')));
   return { defaultFile: join(folder, 'configs', 'agent-server.json'), run };

@@ -1,14 +1,22 @@
 import { type Ledger, openLedger } from '../../src/actors/ledger/ledger.ts';
 import { type Database, openDatabase } from '../../src/actors/store/database.ts';
 import { carryOut } from '../../src/actors/tracker/carry-out.ts';
-import { createEmbeddedTracker, type EmbeddedOptions } from '../../src/actors/tracker/embedded/embedded.ts';
+import {
+  createEmbeddedTracker,
+  type EmbeddedOptions,
+} from '../../src/actors/tracker/embedded/embedded.ts';
 import type { Tracker } from '../../src/actors/tracker/port.ts';
 
 export const anyNumber = (max: number): number => Math.floor(Math.random() * max);
 
-/** The tasks of a project in a database; by default in one of their own, as another clone or program would have it. */
-export const ledgerAt = (projectRoot: string, db: Database = openDatabase({ file: ':memory:' })): Ledger =>
-  openLedger({ db, projectRoot, clock: Date.now, log: () => {} }).ledger;
+/**
+ * The tasks of a project in a database; by default in one of their own, as another clone or program
+ * would have it.
+ */
+export const ledgerAt = (
+  projectRoot: string,
+  db: Database = openDatabase({ file: ':memory:' }),
+): Ledger => openLedger({ db, projectRoot, clock: Date.now, log: () => {} }).ledger;
 
 export const embeddedAt = (
   projectRoot: string,
@@ -16,7 +24,10 @@ export const embeddedAt = (
   ledger: Ledger = ledgerAt(projectRoot),
 ): Tracker => createEmbeddedTracker({ clock: Date.now, random: anyNumber, ...options }, ledger);
 
-/** A tracker that writes by itself, as bd does, with its own `claim`, `release`, `close` and `reopen`. */
+/**
+ * A tracker that writes by itself, as bd does, with its own `claim`, `release`, `close` and
+ * `reopen`.
+ */
 export const writingItself = (tracker: Tracker): Tracker => {
   const own: Tracker = {
     ...tracker,

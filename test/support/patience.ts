@@ -1,6 +1,9 @@
 import { vi } from 'vitest';
 
-/** What never comes about still fails; the second that Vitest waits by itself is too short on a busy machine. */
+/**
+ * What never comes about still fails; the second that Vitest waits by itself is too short on a busy
+ * machine.
+ */
 const timeout = 20_000;
 const { waitFor, waitUntil } = vi;
 

@@ -68,7 +68,9 @@ export const bash = (command: string, timeout_seconds = 20): Turn => ({
 });
 
 /** A command that ends only when it is killed, after it has written its process id to `pid`. */
-export const hang: Turn = { calls: [{ tool: 'bash', arguments: { command: 'echo $$ > pid; exec sleep 600' } }] };
+export const hang: Turn = {
+  calls: [{ tool: 'bash', arguments: { command: 'echo $$ > pid; exec sleep 600' } }],
+};
 
 const ownSettings = {
   backend: null,
@@ -84,21 +86,37 @@ const ownSettings = {
 
 const rolesWith = (more: Partial<RoleSettings> = {}): Settings['roles'] =>
   Object.fromEntries(
-    Object.entries(shippedRoles()).map(([role, profile]) => [role, { ...profile, ...ownSettings, ...more }]),
+    Object.entries(shippedRoles()).map(([role, profile]) => [
+      role,
+      { ...profile, ...ownSettings, ...more },
+    ]),
   ) as unknown as Settings['roles'];
 
-/** The real system on a folder of its own: embedded tracker, SQLite, shared workspace, scripted model. */
+/**
+ * The real system on a folder of its own: embedded tracker, SQLite, shared workspace, scripted
+ * model.
+ */
 export const startSystem = async (setting: Setting = {}) => {
   const root = setting.root ?? temporaryFolder();
   const stateDir = setting.stateDir ?? temporaryFolder();
-  const scripts = setting.turns === undefined ? [] : [{ turns: setting.turns.map((turn) => ({ say: '', ...turn })) }];
+  const scripts =
+    setting.turns === undefined
+      ? []
+      : [{ turns: setting.turns.map((turn) => ({ say: '', ...turn })) }];
   const scripted = createScriptedModel(parseScript({ scripts }));
   const db = openDatabase({ file: join(stateDir, 'journal.db') });
-  const { store, ledger, importThrough } = openLedger({ db, projectRoot: root, clock: Date.now, log: () => {} });
+  const { store, ledger, importThrough } = openLedger({
+    db,
+    projectRoot: root,
+    clock: Date.now,
+    log: () => {},
+  });
   const tracker = setting.tracker?.(root, ledger) ?? embeddedAt(root, {}, ledger);
   const logged: { message: string; facts: Readonly<Record<string, unknown>> }[] = [];
-  const log = (message: string, facts: Readonly<Record<string, unknown>>): void => void logged.push({ message, facts });
-  const inspection = setting.inspect === true ? createInspection((text) => text.replaceAll('hunter2', '***')) : null;
+  const log = (message: string, facts: Readonly<Record<string, unknown>>): void =>
+    void logged.push({ message, facts });
+  const inspection =
+    setting.inspect === true ? createInspection((text) => text.replaceAll('hunter2', '***')) : null;
   const system = createSystem(
     {
       projectRoot: root,
@@ -130,7 +148,8 @@ export const startSystem = async (setting: Setting = {}) => {
     {
       tracker,
       store,
-      workspace: (await setting.workspace?.(root, stateDir)) ?? createSharedWorkspace({ projectRoot: root }),
+      workspace:
+        (await setting.workspace?.(root, stateDir)) ?? createSharedWorkspace({ projectRoot: root }),
       sandbox: setting.sandbox ?? createNoSandbox(),
       assistants: setting.assistants ?? noAssistants,
       selectModel: () => (setting.model === undefined ? scripted : setting.model),
@@ -150,18 +169,36 @@ export const startSystem = async (setting: Setting = {}) => {
     if (stopped) return;
     stopped = true;
     await system.stop();
-    const differences = store.tasks('all').flatMap(({ id }) => differenceFrom(store, id as TaskId) ?? []);
+    const differences = store
+      .tasks('all')
+      .flatMap(({ id }) => differenceFrom(store, id as TaskId) ?? []);
     await ledger.exchange.stop();
     store.close();
     if (setting.tampered !== true) expect(differences).toEqual([]);
   };
   onTestFinished(stop);
-  return { root, stateDir, tracker, ledger, store, system, service: system.service, inspection, logged, log, stop };
+  return {
+    root,
+    stateDir,
+    tracker,
+    ledger,
+    store,
+    system,
+    service: system.service,
+    inspection,
+    logged,
+    log,
+    stop,
+  };
 };
 export type Running = Awaited<ReturnType<typeof startSystem>>;
 
 /** Resolves with the view when the task has a status; the test's time limit is the deadline. */
-export const untilStatus = ({ system, service }: Running, taskId: string, ...statuses: readonly string[]) =>
+export const untilStatus = (
+  { system, service }: Running,
+  taskId: string,
+  ...statuses: readonly string[]
+) =>
   new Promise<TaskView>((resolve, reject) => {
     const look = async (): Promise<void> => {
       const view = await service.status(taskId);
@@ -214,6 +251,7 @@ export const startServer = async (setting: Setting = {}) => {
     const answer = await response.text();
     return { status: response.status, body: answer === '' ? null : JSON.parse(answer) };
   };
-  const call = async (method: string, params: unknown) => (await post({ jsonrpc: '2.0', id: 1, method, params })).body;
+  const call = async (method: string, params: unknown) =>
+    (await post({ jsonrpc: '2.0', id: 1, method, params })).body;
   return { ...running, app, port, base, headers, post, call };
 };

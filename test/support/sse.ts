@@ -19,7 +19,8 @@ export const readFrames = async (
   enough: (frame: SeenFrame) => boolean = () => false,
 ): Promise<readonly SeenFrame[]> => {
   const response = await fetch(url, { headers });
-  if (response.status !== 200 || response.body === null) throw new Error(`${response.status} ${await response.text()}`);
+  if (response.status !== 200 || response.body === null)
+    throw new Error(`${response.status} ${await response.text()}`);
   const frames: SeenFrame[] = [];
   const parse = createSseParser();
   const decoder = new TextDecoder();

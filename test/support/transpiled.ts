@@ -18,7 +18,11 @@ const options: TransformOptions = {
 };
 
 const transpile = (path: string, folder: string, change: (text: string) => string): void => {
-  const { code, errors } = transformSync(path, change(readFileSync(join(root, path), 'utf8')), options);
+  const { code, errors } = transformSync(
+    path,
+    change(readFileSync(join(root, path), 'utf8')),
+    options,
+  );
   if (errors.length > 0) throw new Error(`${path}: ${errors[0]?.message}`);
   const target = join(folder, path.replace(/\.ts$/, '.js'));
   mkdirSync(dirname(target), { recursive: true });
@@ -31,7 +35,8 @@ export const transpileInto = (folder: string): void => {
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   for (const part of ['src/machines', 'src/actors', 'test/simulation'])
     for (const name of readdirSync(join(root, part), { recursive: true, encoding: 'utf8' }))
-      if (name.endsWith('.ts') && !name.endsWith('.test.ts')) transpile(join(part, name), folder, (text) => text);
+      if (name.endsWith('.ts') && !name.endsWith('.test.ts'))
+        transpile(join(part, name), folder, (text) => text);
 };
 
 /**
@@ -41,7 +46,8 @@ export const transpileInto = (folder: string): void => {
 export const copyPatched = (from: string, to: string, { file, find, put }: Patch): void => {
   cpSync(from, to, { recursive: true, verbatimSymlinks: true });
   transpile(file, to, (text) => {
-    if (text.split(find).length !== 2) throw new Error(`${file} must have this exactly once: ${find}`);
+    if (text.split(find).length !== 2)
+      throw new Error(`${file} must have this exactly once: ${find}`);
     return text.replace(find, () => put);
   });
 };

@@ -9,7 +9,10 @@ const source = `${read('src/notes.js')}\n${read('src/report.js')}`;
 const { readNote, writeNote, allNotes } = await load('src/notes.js');
 const { report } = await load('src/report.js');
 
-/** The answer of a function that must be one of promises: one of callbacks fails here, and does not hang. */
+/**
+ * The answer of a function that must be one of promises: one of callbacks fails here, and does not
+ * hang.
+ */
 const answer = async (call) => {
   const result = call();
   assert.equal(typeof result?.then, 'function', 'no promise');

@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { check, read, summary } from '../check.mjs';
 
 const text = summary();
-/** Whether a line of the file is named, give or take one; `file:8`, `file:8-9`, `file line 8` and the like. */
+/**
+ * Whether a line of the file is named, give or take one; `file:8`, `file:8-9`, `file line 8` and
+ * the like.
+ */
 const names = (file, line) =>
   [...text.matchAll(new RegExp(`${file}\\W{0,4}(?:lines? )?(\\d+)(?:\\s*[-\u2013]\\s*(\\d+))?`, 'g'))].some(
     ([, from, to = from]) => Number(from) - 1 <= line && line <= Number(to) + 1,

@@ -34,7 +34,10 @@ const boundedEmit = (emit: AssistantFramesOptions['emit']): AssistantFramesOptio
     left -= frameOverhead + JSON.stringify(data).length;
     emit(type, data);
     if (left <= 0)
-      emit('log', { level: 'warn', message: 'the assistant has written 4 MiB; further output is not streamed' });
+      emit('log', {
+        level: 'warn',
+        message: 'the assistant has written 4 MiB; further output is not streamed',
+      });
   };
 };
 
@@ -43,7 +46,12 @@ const pathInside = (root: string, path: string): string | null => {
   return inside === '' || inside === '..' || inside.startsWith(`..${sep}`) ? null : inside;
 };
 
-export const createAssistantFrames = ({ root, round, emit: pass, now }: AssistantFramesOptions): AssistantFrames => {
+export const createAssistantFrames = ({
+  root,
+  round,
+  emit: pass,
+  now,
+}: AssistantFramesOptions): AssistantFrames => {
   const emit = boundedEmit(pass);
   const text = createTextGatherer((piece) => emit('text_delta', { text: piece }));
   const running = new Map<string, { readonly tool: string; readonly startedAt: number }>();
@@ -52,13 +60,18 @@ export const createAssistantFrames = ({ root, round, emit: pass, now }: Assistan
   const show = (event: AssistantEvent): void => {
     if (event.type === 'text') text.add(event.text);
     else text.end();
-    if (event.type === 'note') emit('log', { level: event.level, message: event.message.slice(0, maxTextLength) });
+    if (event.type === 'note')
+      emit('log', { level: event.level, message: event.message.slice(0, maxTextLength) });
     if (event.type === 'session')
       emit('log', { level: 'info', message: `the session of the assistant is ${event.id}` });
     if (event.type === 'tool_started') {
       const { callId, tool, arguments: given } = event;
       running.set(callId, { tool, startedAt: now() });
-      emit('tool_start', { call_id: `${round}:${callId}`, tool, arguments: given.slice(0, maxTextLength) });
+      emit('tool_start', {
+        call_id: `${round}:${callId}`,
+        tool,
+        arguments: given.slice(0, maxTextLength),
+      });
     }
     if (event.type === 'tool_ended') {
       const { callId, ok, output } = event;

@@ -33,7 +33,13 @@ interface PromptParts {
   readonly decision: string | null;
 }
 
-export const promptForRun = ({ first, resumes, wasInterrupted, answer, decision }: PromptParts): string =>
+export const promptForRun = ({
+  first,
+  resumes,
+  wasInterrupted,
+  answer,
+  decision,
+}: PromptParts): string =>
   [
     ...(resumes ? [] : [first]),
     ...(answer?.text == null ? [] : [rejectionText(answer.text)]),
@@ -42,4 +48,6 @@ export const promptForRun = ({ first, resumes, wasInterrupted, answer, decision 
 
 /** Null when the last message is a result. */
 export const giveUpReason = (result: string): string | null =>
-  result.trimStart().startsWith(failurePrefix) ? result.trimStart().slice(failurePrefix.length).trim() : null;
+  result.trimStart().startsWith(failurePrefix)
+    ? result.trimStart().slice(failurePrefix.length).trim()
+    : null;

@@ -51,18 +51,24 @@ const withStderr = (message: string, stderr: string): string => {
   return words === '' ? message : `${message}: ${words}`;
 };
 
-const outcomeWithoutResult = ({ name, endsByExit }: Assistant, end: RunEnd, artifacts: readonly string[]): Outcome => {
+const outcomeWithoutResult = (
+  { name, endsByExit }: Assistant,
+  end: RunEnd,
+  artifacts: readonly string[],
+): Outcome => {
   const { how, exitCode, stdout, stderr } = end;
   const tail = stderr.trim();
   if (how === 'stopped') return failedOutcome(`${name} was stopped`);
-  if (how === 'not_started') return failedOutcome(`${name} could not be started: ${tail}`, { code: 'tool_failed' });
+  if (how === 'not_started')
+    return failedOutcome(`${name} could not be started: ${tail}`, { code: 'tool_failed' });
   if (how === 'silent')
     return failedOutcome(`${name} was silent for too long`, {
       code: 'timed_out',
       facts: { limit: 'idle_timeout_seconds' },
       retryable: true,
     });
-  if (how === 'timeout') return failedOutcome(`${name} did not end within a day`, { code: 'timed_out' });
+  if (how === 'timeout')
+    return failedOutcome(`${name} did not end within a day`, { code: 'timed_out' });
   if (exitCode === 0)
     return endsByExit && stdout.trim() !== ''
       ? outcomeFromText(name, stdout, artifacts)
@@ -94,13 +100,16 @@ export const createResultReader = (assistant: Assistant): ResultReader => {
     isKnown: () => result !== null || failure !== null,
     outcome: (end, artifacts) => {
       if (end.how === 'refused') return failedOutcome(end.stderr.trim(), { code: 'tool_failed' });
-      if (end.how === 'flooded') return failedOutcome(`${name} wrote more than 64 MiB and was ended`);
+      if (end.how === 'flooded')
+        return failedOutcome(`${name} wrote more than 64 MiB and was ended`);
       if (failure !== null) {
         const { code, message, retryable } = failure;
         return failedOutcome(`${name} failed: ${message}`, { code, retryable });
       }
       if (result !== null && problem !== null && !ranCommand)
-        return failedOutcome(`${name} could not start any of its commands: ${problem}`, { code: 'tool_failed' });
+        return failedOutcome(`${name} could not start any of its commands: ${problem}`, {
+          code: 'tool_failed',
+        });
       return result === null
         ? outcomeWithoutResult(assistant, end, artifacts)
         : outcomeFromText(name, result.text, artifacts);

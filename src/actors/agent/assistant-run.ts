@@ -8,7 +8,11 @@ import { createAssistantFrames } from './assistant-frames.ts';
 import { createResultReader } from './assistant-result.ts';
 
 export interface RunObserverPorts {
-  readonly emit: (key: Pick<AttemptInput, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
+  readonly emit: (
+    key: Pick<AttemptInput, 'taskId' | 'attempt'>,
+    type: EventType,
+    data: unknown,
+  ) => void;
   readonly report: (key: AttemptKey, event: Reported) => void;
   readonly costOf: (model: string | null, used: TokensUsed) => number | null;
   readonly now: () => number;
@@ -56,7 +60,8 @@ export const observeRun = (
       meter.add(event);
       result.add(event);
       // `end` reports the usage that comes with the result.
-      if (meter.isDue() && !result.isKnown()) ports.report(key, { type: 'assistant.reported', spent: takeSpent() });
+      if (meter.isDue() && !result.isKnown())
+        ports.report(key, { type: 'assistant.reported', spent: takeSpent() });
     },
     end: (end: RunEnd): Delegated => {
       frames.end();

@@ -18,16 +18,21 @@ const minResultBytes = 256;
 const characterCount = (messages: readonly Message[]): number => JSON.stringify(messages).length;
 
 /**
- * The indexes at which turns begin: at the message before an answer, else at the answer. The results of its calls
- * follow an answer at once, so a cut at such an index never parts them.
+ * The indexes at which turns begin: at the message before an answer, else at the answer. The
+ * results of its calls follow an answer at once, so a cut at such an index never parts them.
  */
 const turnStarts = (messages: readonly Message[]): readonly number[] =>
   messages.flatMap(({ role }, index) =>
-    index > 0 && role !== 'tool' && (index === 1 || messages[index - 1]?.role !== 'user') ? [index] : [],
+    index > 0 && role !== 'tool' && (index === 1 || messages[index - 1]?.role !== 'user')
+      ? [index]
+      : [],
   );
 
 /** Everything from this index on is kept: the last turn and the messages since. */
-const lastTurnStart = (messages: readonly Message[], starts: readonly number[]): number | undefined => {
+const lastTurnStart = (
+  messages: readonly Message[],
+  starts: readonly number[],
+): number | undefined => {
   const answer = messages.findLastIndex(({ role }) => role === 'assistant');
   return starts.findLast((start) => start <= answer) ?? starts.at(0);
 };
@@ -47,7 +52,9 @@ const summaryMessage = (summary: string): Message => ({
 });
 
 const withShorterResult = (message: Message, bytes: number | null): Message =>
-  message.role === 'tool' && bytes !== null ? { ...message, text: keepHeadAndTail(message.text, bytes) } : message;
+  message.role === 'tool' && bytes !== null
+    ? { ...message, text: keepHeadAndTail(message.text, bytes) }
+    : message;
 
 export const applyCompaction = (
   messages: readonly Message[],
@@ -72,7 +79,8 @@ Answer in words, without calling a tool, and in this order:
 Be exact in names, paths, commands and error messages, and leave out what nobody will need again.`,
 };
 
-export const boundedSummary = (text: string): string => keepHeadAndTail(text.trim(), maxSummaryCharacters);
+export const boundedSummary = (text: string): string =>
+  keepHeadAndTail(text.trim(), maxSummaryCharacters);
 
 export interface CompactionPlan {
   readonly from: number;
@@ -82,18 +90,25 @@ export interface CompactionPlan {
 }
 
 /**
- * Keeps the first message and as many whole last turns as fit, with the summary, into half of the model's window. Keeps
- * at least the last turn and cuts its results when it alone is too long. The model has read all older messages in one
- * request before, so it can read them once more to summarise them. Null when nothing can be dropped.
+ * Keeps the first message and as many whole last turns as fit, with the summary, into half of the
+ * model's window. Keeps at least the last turn and cuts its results when it alone is too long. The
+ * model has read all older messages in one request before, so it can read them once more to
+ * summarise them. Null when nothing can be dropped.
  */
-export const planCompaction = (messages: readonly Message[], contextWindow: number | null): CompactionPlan | null => {
+export const planCompaction = (
+  messages: readonly Message[],
+  contextWindow: number | null,
+): CompactionPlan | null => {
   const starts = turnStarts(messages);
   const last = lastTurnStart(messages, starts);
   if (last === undefined) return null;
-  const window = contextWindow === null ? Number.POSITIVE_INFINITY : contextWindow * fewestCharactersPerToken;
+  const window =
+    contextWindow === null ? Number.POSITIVE_INFINITY : contextWindow * fewestCharactersPerToken;
   const half = Math.min(characterCount(messages), window) / 2;
-  const room = half - characterCount(messages.slice(0, 1)) - Math.min(maxSummaryCharacters, half / 4);
-  const from = starts.find((start) => start <= last && characterCount(messages.slice(start)) <= room) ?? last;
+  const room =
+    half - characterCount(messages.slice(0, 1)) - Math.min(maxSummaryCharacters, half / 4);
+  const from =
+    starts.find((start) => start <= last && characterCount(messages.slice(start)) <= room) ?? last;
   const resultBytes = resultLimit(messages.slice(from), room);
   const older = from > 1 ? messages.slice(0, from) : [];
   return older.length === 0 && resultBytes === null ? null : { from, resultBytes, older };

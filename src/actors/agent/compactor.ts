@@ -37,15 +37,35 @@ const noSummary: Failure = {
   retryable: true,
 };
 
-/** Compacts the conversation before a turn. The compaction is a step: the same one applies after a crash. */
-export const createCompactor = (call: ModelCall, ports: Pick<ModelCallPorts, 'priceFor' | 'emit'>) => {
-  const summarise = async (session: Session, input: CompactInput, { older }: CompactionPlan, signal: AbortSignal) => {
+/**
+ * Compacts the conversation before a turn. The compaction is a step: the same one applies after a
+ * crash.
+ */
+export const createCompactor = (
+  call: ModelCall,
+  ports: Pick<ModelCallPorts, 'priceFor' | 'emit'>,
+) => {
+  const summarise = async (
+    session: Session,
+    input: CompactInput,
+    { older }: CompactionPlan,
+    signal: AbortSignal,
+  ) => {
     const { turn } = input;
     const messages = [...older, summaryRequest];
-    return call(session, input, { turn, step: `compact:${turn}`, messages, purpose: 'compaction' }, signal);
+    return call(
+      session,
+      input,
+      { turn, step: `compact:${turn}`, messages, purpose: 'compaction' },
+      signal,
+    );
   };
 
-  const decide = async (session: Session, input: CompactInput, signal: AbortSignal): Promise<CompactionOutcome> => {
+  const decide = async (
+    session: Session,
+    input: CompactInput,
+    signal: AbortSignal,
+  ): Promise<CompactionOutcome> => {
     const { messages } = session.conversation;
     const plan = planCompaction(messages, input.contextWindow);
     if (plan === null) return { failure: nothingToLeaveOut, wasCalled: false, usage: null };
@@ -65,7 +85,8 @@ export const createCompactor = (call: ModelCall, ports: Pick<ModelCallPorts, 'pr
   };
 
   return async (session: Session, input: CompactInput, signal: AbortSignal): Promise<Compacted> => {
-    const outcome = session.steps.compaction(input.turn)?.kept ?? (await decide(session, input, signal));
+    const outcome =
+      session.steps.compaction(input.turn)?.kept ?? (await decide(session, input, signal));
     const { usage } = outcome;
     const wasCalled = 'failure' in outcome ? outcome.wasCalled : usage !== null;
     const spent: Spent = {

@@ -47,13 +47,29 @@ export const createConversation = (first: string): Conversation => {
       pending = truncated ? [] : calls;
       // Some providers refuse an answer without text, and reasoning without the calls after it.
       if (truncated)
-        messages.push({ role: 'assistant', text: keepHeadAndTail(text, cutTextBytes) || '(cut off)', calls: [] });
-      else messages.push({ role: 'assistant', text, calls, ...(reasoning === undefined ? {} : { reasoning }) });
+        messages.push({
+          role: 'assistant',
+          text: keepHeadAndTail(text, cutTextBytes) || '(cut off)',
+          calls: [],
+        });
+      else
+        messages.push({
+          role: 'assistant',
+          text,
+          calls,
+          ...(reasoning === undefined ? {} : { reasoning }),
+        });
     },
     addResults: (results) => {
       for (const result of results) {
         count(result);
-        messages.push({ role: 'tool', callId: result.callId, tool: result.tool, text: result.text, ok: result.ok });
+        messages.push({
+          role: 'tool',
+          callId: result.callId,
+          tool: result.tool,
+          text: result.text,
+          ok: result.ok,
+        });
       }
     },
     compact: (compaction) => {

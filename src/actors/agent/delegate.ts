@@ -47,19 +47,26 @@ const sessionOf = (steps: RunSteps, round: number): string | null => {
   return null;
 };
 
-/** Applies the policy for a run whose progress is unknown; a run that was stopped in good order goes on. */
+/**
+ * Applies the policy for a run whose progress is unknown; a run that was stopped in good order goes
+ * on.
+ */
 const prepareInterruptedRun = (
   { name, resumes }: Assistant,
   begun: BegunRun | null,
   policy: OnInterrupted,
 ): Omit<Prepared, 'conflicts'> => {
-  const isClear = begun === null || (begun.end !== null && (begun.end.delegated !== null || resumes));
+  const isClear =
+    begun === null || (begun.end !== null && (begun.end.delegated !== null || resumes));
   if (isClear || policy === 'repeat') return { question: null, failure: null };
   if (policy === 'fail') {
     const facts = { interrupted: true, assistant: name };
     return { question: null, failure: { ...interruptedFailure, facts } };
   }
-  const again = begun.session === null ? 'to let it begin again' : `to let it go on with its session ${begun.session}`;
+  const again =
+    begun.session === null
+      ? 'to let it begin again'
+      : `to let it go on with its session ${begun.session}`;
   const question = `The server stopped while ${name} was working. Its progress is unknown. Answer 'repeat' ${again}, or tell it what else to do.`;
   return { question, failure: null };
 };
@@ -109,7 +116,17 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
       const message = `${assistant.name} ${session === null ? 'begins' : 'goes on'}`;
       emit(input, 'log', { level: 'info', message });
       const sandbox = ports.assistant.sandboxFor(assistant, env);
-      return runAssistant({ assistant, start, prompt, root, readable, git, sandbox, env, ...bounds });
+      return runAssistant({
+        assistant,
+        start,
+        prompt,
+        root,
+        readable,
+        git,
+        sandbox,
+        env,
+        ...bounds,
+      });
     };
     const onWait = (): void => emit(input, 'log', folderWaitLog);
     const end = await ports.attempt.workspace.alone(run, { signal, onWait });

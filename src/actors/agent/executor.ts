@@ -33,9 +33,9 @@ export interface ExecutorOptions {
 
 export interface Executor {
   /**
-   * Runs the calls of one model answer: neighbouring read-only calls at once, the others one by one. Gives one result
-   * for every call id, in the order of the calls; a call that repeats an id does not run. Nothing runs after a valid
-   * `finish` or an abort. Never rejects.
+   * Runs the calls of one model answer: neighbouring read-only calls at once, the others one by
+   * one. Gives one result for every call id, in the order of the calls; a call that repeats an id
+   * does not run. Nothing runs after a valid `finish` or an abort. Never rejects.
    */
   run(calls: readonly ToolCall[]): Promise<readonly CallResult[]>;
 }
@@ -97,23 +97,41 @@ const batchesOf = (calls: readonly ToolCall[]): readonly (readonly ToolCall[])[]
 
 type PreparedCall =
   | { readonly tool: Tool; readonly args: unknown }
-  | { readonly tool: null; readonly args: unknown; readonly refusal: string; readonly malformed: boolean };
+  | {
+      readonly tool: null;
+      readonly args: unknown;
+      readonly refusal: string;
+      readonly malformed: boolean;
+    };
 
-const prepareCall = (call: ToolCall, allowed: readonly Tool[], denied: ExecutorOptions['denied']): PreparedCall => {
+const prepareCall = (
+  call: ToolCall,
+  allowed: readonly Tool[],
+  denied: ExecutorOptions['denied'],
+): PreparedCall => {
   const parsed = parseJson(call.arguments);
   const args = 'json' in parsed ? withoutNulls(parsed.json) : call.arguments;
-  const refused = (refusal: string, malformed = true): PreparedCall => ({ tool: null, args, refusal, malformed });
+  const refused = (refusal: string, malformed = true): PreparedCall => ({
+    tool: null,
+    args,
+    refusal,
+    malformed,
+  });
   const names = allowed.map(({ name }) => name).join(', ');
 
   const tool = allowed.find(({ name }) => name === call.tool);
   if (tool === undefined) {
     const exists = toolbox.some(({ name }) => name === call.tool);
-    return refused(`${exists ? 'your role may not use' : 'there is no tool'} ${call.tool}; your tools are: ${names}`);
+    return refused(
+      `${exists ? 'your role may not use' : 'there is no tool'} ${call.tool}; your tools are: ${names}`,
+    );
   }
   if (denied?.tools.includes(call.tool)) return refused(denied.why, false);
-  if ('fault' in parsed) return refused(`the arguments of ${tool.name} are not valid JSON: ${parsed.fault}`);
+  if ('fault' in parsed)
+    return refused(`the arguments of ${tool.name} are not valid JSON: ${parsed.fault}`);
   const checked = tool.schema.safeParse(args);
-  if (!checked.success) return refused(`the arguments of ${tool.name} are not valid: ${describeIssues(checked.error)}`);
+  if (!checked.success)
+    return refused(`the arguments of ${tool.name} are not valid: ${describeIssues(checked.error)}`);
   return { tool, args: checked.data };
 };
 
@@ -139,7 +157,8 @@ const runTool = (
   if (prepared.tool === null) return Promise.resolve(failedResult(prepared.refusal));
   const own = context(call);
   if (own.signal.aborted) return Promise.resolve(failedResult('cancelled'));
-  const emit = (chunk: string): void => void ignoringErrors(() => observe.output(call, withoutNul(chunk)));
+  const emit = (chunk: string): void =>
+    void ignoringErrors(() => observe.output(call, withoutNul(chunk)));
   const { tool, args } = prepared;
   return tool.run(args, { ...own, emit });
 };
@@ -190,14 +209,17 @@ export const createExecutor = (options: ExecutorOptions): Executor => {
       durationMs: Math.max(0, Math.round(now() - startedAt)),
       finish: ok && call.tool === finishTool.name ? finishArguments.parse(prepared.args) : null,
       malformed: prepared.tool === null && prepared.malformed,
-      question: ok && call.tool === askTool.name ? askArguments.parse(prepared.args).question : null,
+      question:
+        ok && call.tool === askTool.name ? askArguments.parse(prepared.args).question : null,
     };
     await ignoringErrors(() => observe.end(call, result));
     return result;
   };
 
   const run = async (calls: readonly ToolCall[]): Promise<readonly CallResult[]> => {
-    const unique = calls.filter(({ id }, index) => calls.findIndex((other) => other.id === id) === index);
+    const unique = calls.filter(
+      ({ id }, index) => calls.findIndex((other) => other.id === id) === index,
+    );
     const results: CallResult[] = [];
     for (const batch of batchesOf(unique)) {
       const isOver = results.some(({ finish }) => finish !== null);

@@ -10,7 +10,11 @@ export interface AttemptPorts {
   readonly workspace: Workspace;
   readonly findTask: (taskId: TaskId) => Promise<TrackedTask | null>;
   readonly readResults: (taskId: TaskId) => Promise<string | null>;
-  readonly emit: (key: Pick<AttemptInput, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
+  readonly emit: (
+    key: Pick<AttemptInput, 'taskId' | 'attempt'>,
+    type: EventType,
+    data: unknown,
+  ) => void;
   readonly stepsOf: (attempt: Pick<AttemptInput, 'taskId' | 'attempt'>) => Steps;
 }
 
@@ -22,7 +26,10 @@ export interface OpenedAttempt {
   readonly first: string;
 }
 
-export const folderWaitLog = { level: 'info', message: 'waiting: another attempt is changing the project folder' };
+export const folderWaitLog = {
+  level: 'info',
+  message: 'waiting: another attempt is changing the project folder',
+};
 
 const readDependencies = async (task: TrackedTask, ports: AttemptPorts) =>
   Promise.all(
@@ -50,8 +57,15 @@ const firstMessage = async (
   const known = steps.prompt();
   if (known !== null) return known;
   const { id, title, description } = task;
-  const text = taskPrompt({ id, title, description, notes, dependencies: await readDependencies(task, ports) });
-  for (const conflict of conflicts) ports.emit({ taskId: id, attempt }, 'log', conflictLog(conflict));
+  const text = taskPrompt({
+    id,
+    title,
+    description,
+    notes,
+    dependencies: await readDependencies(task, ports),
+  });
+  for (const conflict of conflicts)
+    ports.emit({ taskId: id, attempt }, 'log', conflictLog(conflict));
   await steps.keepPrompt(text);
   return text;
 };
@@ -64,8 +78,17 @@ export const openAttempt = async (
 ): Promise<OpenedAttempt> => {
   const task = await ports.findTask(taskId);
   if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
-  const workspace = await ports.workspace.open({ taskId, attempt, role, options }, task.dependencies, signal);
+  const workspace = await ports.workspace.open(
+    { taskId, attempt, role, options },
+    task.dependencies,
+    signal,
+  );
   signal.throwIfAborted();
   const steps = ports.stepsOf({ taskId, attempt });
-  return { task, workspace, steps, first: await firstMessage(task, steps, workspace, attempt, ports) };
+  return {
+    task,
+    workspace,
+    steps,
+    first: await firstMessage(task, steps, workspace, attempt, ports),
+  };
 };

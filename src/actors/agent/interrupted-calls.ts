@@ -14,7 +14,8 @@ export const questionAbout = (calls: string): string =>
   `The server stopped while this was at work: ${calls}. Its outcome is unknown. Answer 'repeat' to make the call again, or tell the agent what to do instead.`;
 
 /** Any other answer goes to the agent as a text. */
-export const isRepeat = (decision: string | null): boolean => decision?.trim().toLowerCase() === 'repeat';
+export const isRepeat = (decision: string | null): boolean =>
+  decision?.trim().toLowerCase() === 'repeat';
 
 export const unknownOutcome =
   'The server stopped while this call was running. Its outcome is unknown: look before you do it again.';

@@ -14,7 +14,11 @@ export interface ModelCallPorts {
   };
   /** Needs no model, so that a known answer can be priced without a key. */
   readonly priceFor: (attempt: AttemptInput) => Price | undefined;
-  readonly emit: (key: Pick<AttemptInput, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
+  readonly emit: (
+    key: Pick<AttemptInput, 'taskId' | 'attempt'>,
+    type: EventType,
+    data: unknown,
+  ) => void;
   readonly maxTokens: () => number;
   readonly now: () => number;
 }
@@ -30,9 +34,17 @@ export interface CallRequest {
 
 export type CallOutcome = ModelAnswer | { readonly type: 'failed'; readonly failure: Failure };
 
-const noAnswer: Failure = { code: 'model_failed', message: 'the model did not answer', facts: {}, retryable: true };
+const noAnswer: Failure = {
+  code: 'model_failed',
+  message: 'the model did not answer',
+  facts: {},
+  retryable: true,
+};
 
-const usageFields = ({ inputTokens, outputTokens, cachedTokens }: ModelUsage, costUsd: number | null) => ({
+const usageFields = (
+  { inputTokens, outputTokens, cachedTokens }: ModelUsage,
+  costUsd: number | null,
+) => ({
   input_tokens: inputTokens,
   output_tokens: outputTokens,
   cached_tokens: cachedTokens,
@@ -73,7 +85,12 @@ export const createModelCall = (ports: ModelCallPorts) => {
     ports.emit(attempt, 'api_call_start', about);
     const request: ModelRequest = {
       model: name,
-      asker: { taskId: attempt.taskId, role: attempt.role, title: session.task.title, attempt: attempt.attempt },
+      asker: {
+        taskId: attempt.taskId,
+        role: attempt.role,
+        title: session.task.title,
+        attempt: attempt.attempt,
+      },
       idempotencyKey: `${key}/${step}`,
       system: session.system,
       messages,

@@ -12,7 +12,12 @@ const spentSchema = z.object({
   costUsd: z.number().nullable(),
 });
 const delegatedSchema = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('done'), summary: z.string(), artifacts: z.array(z.string()), spent: spentSchema }),
+  z.object({
+    kind: z.literal('done'),
+    summary: z.string(),
+    artifacts: z.array(z.string()),
+    spent: spentSchema,
+  }),
   z.object({
     kind: z.literal('failed'),
     failure: z.object({
@@ -44,7 +49,9 @@ export interface RunSteps {
 export const createRunSteps = ({ intentOf, resultOf, write }: StepLog): RunSteps => ({
   run: (round) => {
     const intent = intentOf(`run:${round}`, runSchema);
-    return intent === null ? null : { session: intent.session, end: resultOf(`run:${round}`, runEndSchema) };
+    return intent === null
+      ? null
+      : { session: intent.session, end: resultOf(`run:${round}`, runEndSchema) };
   },
   beginRun: (round, session) => write(`run:${round}`, { session }),
   endRun: (round, session, delegated) => write(`run:${round}`, { session }, { delegated }),

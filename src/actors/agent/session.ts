@@ -40,17 +40,23 @@ const replayTurnStart = (conversation: Conversation, steps: TurnSteps, turn: num
   if (kept !== undefined && compaction?.heard === true) conversation.compact(kept);
 };
 
-const rebuildConversation = (first: string, { steps, turns, resumeAt }: SessionInput): Conversation => {
+const rebuildConversation = (
+  first: string,
+  { steps, turns, resumeAt }: SessionInput,
+): Conversation => {
   const conversation = createConversation(first);
   for (let turn = 1; turn <= turns; turn += 1) {
     const thought = steps.thought(turn);
-    if (thought?.answer == null) throw new Error(`turn ${turn} of this attempt is not in the journal`);
+    if (thought?.answer == null)
+      throw new Error(`turn ${turn} of this attempt is not in the journal`);
     replayTurnStart(conversation, steps, turn);
     conversation.addAnswer(thought.answer);
     const isOpen = turn === turns && (resumeAt === 'acting' || resumeAt === 'awaitingApproval');
     if (isOpen) continue;
     // In the order of the calls: read-only calls may begin in another order.
-    const results = conversation.pendingCalls().flatMap(({ id }) => steps.call(turn, id)?.result ?? []);
+    const results = conversation
+      .pendingCalls()
+      .flatMap(({ id }) => steps.call(turn, id)?.result ?? []);
     if (results.length > 0) conversation.addResults(results);
   }
   const next = turns + 1;
@@ -62,7 +68,14 @@ const rebuildConversation = (first: string, { steps, turns, resumeAt }: SessionI
 export const createSession = (input: SessionInput, first: string): Session => {
   const { task, profile, workspace, steps } = input;
   const system = systemPrompt(profile, profile.tools);
-  return { task, profile, workspace, system, steps, conversation: rebuildConversation(first, input) };
+  return {
+    task,
+    profile,
+    workspace,
+    system,
+    steps,
+    conversation: rebuildConversation(first, input),
+  };
 };
 
 /**
@@ -70,5 +83,7 @@ export const createSession = (input: SessionInput, first: string): Session => {
  */
 export const unclearCalls = ({ steps, turns, resumeAt }: SessionInput): readonly BegunCall[] =>
   resumeAt === 'acting'
-    ? steps.calls(turns).filter(({ call, result }) => result === null && !repeatableTools.has(call.tool))
+    ? steps
+        .calls(turns)
+        .filter(({ call, result }) => result === null && !repeatableTools.has(call.tool))
     : [];

@@ -3,7 +3,10 @@ import type { TaskId } from '../../machines/task.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { ActorReads } from '../store/port.ts';
 
-/** The steps of one attempt by key. The intent is written before the call, again with the result after it. */
+/**
+ * The steps of one attempt by key. The intent is written before the call, again with the result
+ * after it.
+ */
 export interface StepLog {
   keys(): readonly string[];
   intentOf<Shape>(key: string, schema: z.ZodType<Shape>): Shape | null;
@@ -16,7 +19,9 @@ export const createStepLog = (
   journal: Pick<Journal, 'commit'>,
   { taskId, attempt }: { readonly taskId: TaskId; readonly attempt: number },
 ): StepLog => {
-  const known = new Map(store.steps(taskId, attempt).map(({ key, intent, result }) => [key, { intent, result }]));
+  const known = new Map(
+    store.steps(taskId, attempt).map(({ key, intent, result }) => [key, { intent, result }]),
+  );
   return {
     keys: () => [...known.keys()],
     intentOf: (key, schema) => {
@@ -28,7 +33,10 @@ export const createStepLog = (
       return text === null ? null : schema.parse(JSON.parse(text));
     },
     write: async (key, intent, result = null) => {
-      const texts = { intent: JSON.stringify(intent), result: result === null ? null : JSON.stringify(result) };
+      const texts = {
+        intent: JSON.stringify(intent),
+        result: result === null ? null : JSON.stringify(result),
+      };
       // The commit also makes the buffered frames of this step durable.
       await journal.commit({ entries: [], step: { taskId, attempt, key, ...texts } });
       known.set(key, texts);

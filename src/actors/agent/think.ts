@@ -8,13 +8,15 @@ import { maxShownLength } from './tool-calls.ts';
 import type { ModelAnswer } from './turn-steps.ts';
 
 const nudgeTexts = {
-  silent: 'You answered without calling a tool. Go on with the task, or call finish when you are done.',
+  silent:
+    'You answered without calling a tool. Go on with the task, or call finish when you are done.',
   cut: 'Your answer was cut at its limit of length, so none of its calls was made. Go on in smaller steps: think shorter, and make long files in several pieces.',
 } as const;
 const answerTexts = {
   person: (text: string) => `A person answers:\n\n${text}`,
   nobody: (text: string) => `Nobody answered in time. This counts as the answer:\n\n${text}`,
-  check: (text: string) => `Your work is not accepted yet. ${text}\n\nMend it, then call finish again.`,
+  check: (text: string) =>
+    `Your work is not accepted yet. ${text}\n\nMend it, then call finish again.`,
 } as const;
 
 const shownCall = ({ id, tool, arguments: text }: ToolCall): ShownCall => ({
@@ -34,7 +36,10 @@ const messagesBefore = ({ nudge, answer }: ThinkInput): readonly string[] => [
 ];
 
 /** Takes one turn of the model; an answer in the steps counts, and is not asked for again. */
-export const createThink = (callModel: ModelCall, { priceFor }: Pick<ModelCallPorts, 'priceFor'>) => {
+export const createThink = (
+  callModel: ModelCall,
+  { priceFor }: Pick<ModelCallPorts, 'priceFor'>,
+) => {
   const callAsStep = async (
     session: Session,
     input: ThinkInput,

@@ -17,9 +17,15 @@ import type { ToolCallSteps } from './turn-steps.ts';
 
 export interface ToolCallPorts {
   readonly workspace: Pick<Workspace, 'mode' | 'alone'>;
-  readonly emit: (key: Pick<AttemptInput, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
+  readonly emit: (
+    key: Pick<AttemptInput, 'taskId' | 'attempt'>,
+    type: EventType,
+    data: unknown,
+  ) => void;
   readonly sandboxOf: (attempt: Pick<AttemptInput, 'role' | 'options'>) => Sandbox;
-  readonly environmentOf: (attempt: Pick<AttemptInput, 'taskId' | 'attempt'>) => Readonly<Record<string, string>>;
+  readonly environmentOf: (
+    attempt: Pick<AttemptInput, 'taskId' | 'attempt'>,
+  ) => Readonly<Record<string, string>>;
   readonly logs: Pick<Results, 'openLog' | 'logsOf'>;
   readonly onInterrupted: () => OnInterrupted;
 }
@@ -36,7 +42,10 @@ const questionIn = (results: readonly CallResult[]): string | null => {
 const malformedIn = (results: readonly CallResult[]): string | null =>
   results.every(({ malformed }) => malformed) ? (results.at(-1)?.text ?? null) : null;
 
-/** Records each call as a step: its intent before it runs, its result before anything follows from it. */
+/**
+ * Records each call as a step: its intent before it runs, its result before anything follows from
+ * it.
+ */
 const createCallObserver = (
   emit: ToolCallPorts['emit'],
   { turn, taskId, attempt }: ActInput,
@@ -66,11 +75,16 @@ const createCallObserver = (
 
 /** A person's decision replaces a lost result. */
 const createRecall =
-  (onInterrupted: ToolCallPorts['onInterrupted'], { turn, decision }: ActInput, steps: ToolCallSteps) =>
+  (
+    onInterrupted: ToolCallPorts['onInterrupted'],
+    { turn, decision }: ActInput,
+    steps: ToolCallSteps,
+  ) =>
   (call: ToolCall): CallResult | null => {
     const begun = steps.call(turn, call.id);
     if (begun === null || begun.result !== null) return begun?.result ?? null;
-    if (repeatableTools.has(call.tool) || onInterrupted() === 'repeat' || isRepeat(decision)) return null;
+    if (repeatableTools.has(call.tool) || onInterrupted() === 'repeat' || isRepeat(decision))
+      return null;
     const text = `${unknownOutcome}${decision === null ? '' : ` A person says: ${decision}`}`;
     const ended = { callId: call.id, tool: call.tool, ok: false, text, durationMs: 0 };
     return { ...ended, finish: null, question: null, malformed: false };
@@ -97,7 +111,8 @@ export const createToolCalls = (ports: ToolCallPorts) => {
     signal,
     env: ports.environmentOf(input),
     sandbox: ports.sandboxOf(input),
-    openLog: (fromBytes) => logs.openLog(input.taskId, input.attempt, `${input.turn}.${callNumber}`, fromBytes),
+    openLog: (fromBytes) =>
+      logs.openLog(input.taskId, input.attempt, `${input.turn}.${callNumber}`, fromBytes),
   });
 
   return async (session: Session, input: ActInput, signal: AbortSignal): Promise<Acted> => {
@@ -106,8 +121,10 @@ export const createToolCalls = (ports: ToolCallPorts) => {
     const executor = createExecutor({
       tools: profile.tools,
       denied: input.denied,
-      context: ({ id }) => contextOf(session, input, calls.findIndex((call) => call.id === id) + 1, signal),
-      alone: (work) => workspace.alone(work, { signal, onWait: () => emit(input, 'log', folderWaitLog) }),
+      context: ({ id }) =>
+        contextOf(session, input, calls.findIndex((call) => call.id === id) + 1, signal),
+      alone: (work) =>
+        workspace.alone(work, { signal, onWait: () => emit(input, 'log', folderWaitLog) }),
       recall: createRecall(ports.onInterrupted, input, steps),
       observe: createCallObserver(emit, input, steps, signal),
     });

@@ -9,7 +9,11 @@ export type ModelAnswer = Extract<ModelEvent, { type: 'answered' }>;
 
 const toolCallSchema = z.object({ id: z.string(), tool: z.string(), arguments: z.string() });
 const thinkSchema = z.object({ said: z.array(z.string()) });
-const modelUsageSchema = z.object({ inputTokens: z.number(), outputTokens: z.number(), cachedTokens: z.number() });
+const modelUsageSchema = z.object({
+  inputTokens: z.number(),
+  outputTokens: z.number(),
+  cachedTokens: z.number(),
+});
 const answeredSchema = z.object({
   type: z.literal('answered'),
   text: z.string(),
@@ -20,7 +24,11 @@ const answeredSchema = z.object({
 });
 const compactSchema = z.object({ heard: z.boolean() });
 const keptSchema = z.object({
-  compaction: z.object({ summary: z.string().nullable(), from: z.int(), resultBytes: z.int().nullable() }),
+  compaction: z.object({
+    summary: z.string().nullable(),
+    from: z.int(),
+    resultBytes: z.int().nullable(),
+  }),
   usage: modelUsageSchema.nullable(),
 });
 const toolStepSchema = z.object({ call: toolCallSchema });
@@ -31,7 +39,11 @@ const callResultSchema = z.object({
   text: z.string(),
   durationMs: z.number(),
   finish: z
-    .object({ status: z.enum(['done', 'failed']), summary: z.string(), artifacts: z.array(z.string()) })
+    .object({
+      status: z.enum(['done', 'failed']),
+      summary: z.string(),
+      artifacts: z.array(z.string()),
+    })
     .nullable(),
   question: z.string().nullable(),
   malformed: z.boolean().default(false),
@@ -52,14 +64,21 @@ export interface BegunCall {
 /** The model calls of the built-in loop, one for each turn. */
 export interface ThinkSteps {
   /** The messages before a turn and the answer; null before the model is called. */
-  thought(turn: number): { readonly said: readonly string[]; readonly answer: ModelAnswer | null } | null;
+  thought(
+    turn: number,
+  ): { readonly said: readonly string[]; readonly answer: ModelAnswer | null } | null;
   think(turn: number, said: readonly string[]): Promise<void>;
   thinkEnded(turn: number, said: readonly string[], answer: ModelAnswer): Promise<void>;
 }
 
 export interface CompactionSteps {
-  /** The compaction before a turn; `heard` when it follows the turn's messages. `kept` is null until it is decided. */
-  compaction(turn: number): { readonly heard: boolean; readonly kept: KeptCompaction | null } | null;
+  /**
+   * The compaction before a turn; `heard` when it follows the turn's messages. `kept` is null until
+   * it is decided.
+   */
+  compaction(
+    turn: number,
+  ): { readonly heard: boolean; readonly kept: KeptCompaction | null } | null;
   compact(turn: number, heard: boolean): Promise<void>;
   compacted(turn: number, heard: boolean, kept: KeptCompaction): Promise<void>;
 }
@@ -75,7 +94,9 @@ export interface ToolCallSteps {
 export const createThinkSteps = ({ intentOf, resultOf, write }: StepLog): ThinkSteps => ({
   thought: (turn) => {
     const intent = intentOf(`think:${turn}`, thinkSchema);
-    return intent === null ? null : { said: intent.said, answer: resultOf(`think:${turn}`, answeredSchema) };
+    return intent === null
+      ? null
+      : { said: intent.said, answer: resultOf(`think:${turn}`, answeredSchema) };
   },
   think: (turn, said) => write(`think:${turn}`, { said }),
   thinkEnded: (turn, said, answer) => write(`think:${turn}`, { said }, answer),
@@ -84,13 +105,20 @@ export const createThinkSteps = ({ intentOf, resultOf, write }: StepLog): ThinkS
 export const createCompactionSteps = ({ intentOf, resultOf, write }: StepLog): CompactionSteps => ({
   compaction: (turn) => {
     const intent = intentOf(`compact:${turn}`, compactSchema);
-    return intent === null ? null : { heard: intent.heard, kept: resultOf(`compact:${turn}`, keptSchema) };
+    return intent === null
+      ? null
+      : { heard: intent.heard, kept: resultOf(`compact:${turn}`, keptSchema) };
   },
   compact: (turn, heard) => write(`compact:${turn}`, { heard }),
   compacted: (turn, heard, kept) => write(`compact:${turn}`, { heard }, kept),
 });
 
-export const createToolCallSteps = ({ keys, intentOf, resultOf, write }: StepLog): ToolCallSteps => {
+export const createToolCallSteps = ({
+  keys,
+  intentOf,
+  resultOf,
+  write,
+}: StepLog): ToolCallSteps => {
   const callAt = (key: string): BegunCall | null => {
     const intent = intentOf(key, toolStepSchema);
     return intent === null ? null : { call: intent.call, result: resultOf(key, callResultSchema) };

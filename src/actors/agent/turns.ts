@@ -1,6 +1,17 @@
 import type { Acted, Compacted, Prepared, Thought } from '../../machines/agent-context.ts';
-import type { ActInput, CompactInput, PrepareInput, ThinkInput } from '../../machines/agent-selectors.ts';
-import { type AttemptInput, type AttemptKey, attemptKey, type Role, type TaskId } from '../../machines/task.ts';
+import type {
+  ActInput,
+  CompactInput,
+  PrepareInput,
+  ThinkInput,
+} from '../../machines/agent-selectors.ts';
+import {
+  type AttemptInput,
+  type AttemptKey,
+  attemptKey,
+  type Role,
+  type TaskId,
+} from '../../machines/task.ts';
 import { createCompactor } from './compactor.ts';
 import { type AttemptPorts, openAttempt } from './first-message.ts';
 import { interruptedFailure, type OnInterrupted, questionAbout } from './interrupted-calls.ts';
@@ -29,9 +40,14 @@ export interface AgentTurns {
   forget(key: AttemptKey): void;
 }
 
-const prepareInterruptedCalls = (calls: readonly BegunCall[], policy: OnInterrupted): Omit<Prepared, 'conflicts'> => {
+const prepareInterruptedCalls = (
+  calls: readonly BegunCall[],
+  policy: OnInterrupted,
+): Omit<Prepared, 'conflicts'> => {
   if (calls.length === 0 || policy === 'repeat') return { question: null, failure: null };
-  const shown = calls.map(({ call }) => `${call.tool} ${call.arguments.slice(0, maxShownLength)}`).join('; ');
+  const shown = calls
+    .map(({ call }) => `${call.tool} ${call.arguments.slice(0, maxShownLength)}`)
+    .join('; ');
   if (policy === 'ask') return { question: questionAbout(shown), failure: null };
   const facts = { interrupted: true, calls: shown };
   return { question: null, failure: { ...interruptedFailure, facts } };
@@ -41,7 +57,8 @@ export const createAgentTurns = (ports: TurnPorts): AgentTurns => {
   const sessions = new Map<AttemptKey, Session>();
   const sessionOf = ({ taskId, attempt }: AttemptInput): Session => {
     const session = sessions.get(attemptKey(taskId, attempt));
-    if (session === undefined) throw new Error(`attempt ${attempt} of ${taskId} was not prepared in this process`);
+    if (session === undefined)
+      throw new Error(`attempt ${attempt} of ${taskId} was not prepared in this process`);
     return session;
   };
 

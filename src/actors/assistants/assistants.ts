@@ -8,7 +8,10 @@ import type { Assistant } from './port.ts';
 const statusCommands = { codex: ['login', 'status'], claude: ['auth', 'status'] } as const;
 export type LoginAssistant = keyof typeof statusCommands;
 /** A variable that counts as a login, which the status command does not report. */
-const loginKeys: Readonly<Record<LoginAssistant, string | null>> = { codex: 'CODEX_API_KEY', claude: null };
+const loginKeys: Readonly<Record<LoginAssistant, string | null>> = {
+  codex: 'CODEX_API_KEY',
+  claude: null,
+};
 const statusMs = 15_000;
 const checkAgainMs = 10_000;
 
@@ -50,21 +53,33 @@ const isExecutable = (path: string): boolean => {
 /** Skips relative entries of PATH: one could be the project's folder. */
 const findProgram = (program: string, path: string): string | null => {
   if (isAbsolute(program)) return isExecutable(program) ? program : null;
-  const folder = path.split(delimiter).find((each) => isAbsolute(each) && isExecutable(join(each, program)));
+  const folder = path
+    .split(delimiter)
+    .find((each) => isAbsolute(each) && isExecutable(join(each, program)));
   return folder === undefined ? null : join(folder, program);
 };
 
 const programName = (assistant: Assistant): string =>
-  assistant.argv({ model: null, session: null, promptFile: '', taskId: '', role: '', moneyLeftUsd: null })[0];
+  assistant.argv({
+    model: null,
+    session: null,
+    promptFile: '',
+    taskId: '',
+    role: '',
+    moneyLeftUsd: null,
+  })[0];
 
 export const createAssistants = (options: AssistantsOptions): Assistants => {
   const { candidates, environment, secrets, passed, now } = options;
   let found: AssistantName | null = null;
   let checkedAt: number | null = null;
 
-  const findFor = (assistant: Assistant) => findProgram(programName(assistant), environment['PATH'] ?? '');
+  const findFor = (assistant: Assistant) =>
+    findProgram(programName(assistant), environment['PATH'] ?? '');
   const environmentOf = ({ variables }: Assistant) =>
-    Object.fromEntries(Object.entries(secrets).filter(([name]) => [...variables, ...passed].includes(name)));
+    Object.fromEntries(
+      Object.entries(secrets).filter(([name]) => [...variables, ...passed].includes(name)),
+    );
   const problem = (name: AssistantName): string | null => {
     const assistant = options[name];
     if (assistant === null) return 'api.command is not configured';
@@ -76,18 +91,22 @@ export const createAssistants = (options: AssistantsOptions): Assistants => {
     const assistant = options[name];
     const key = loginKeys[name];
     if (key !== null && secrets[key] !== undefined) return true;
-    const { exitCode } = await execa(findFor(assistant) ?? programName(assistant), statusCommands[name], {
-      env: { ...environment, ...environmentOf(assistant) },
-      extendEnv: false,
-      stdin: 'ignore',
-      stdout: 'ignore',
-      stderr: 'ignore',
-      // Not the project: the program might obey its files.
-      cwd: '/',
-      reject: false,
-      timeout: statusMs,
-      killSignal: 'SIGKILL',
-    });
+    const { exitCode } = await execa(
+      findFor(assistant) ?? programName(assistant),
+      statusCommands[name],
+      {
+        env: { ...environment, ...environmentOf(assistant) },
+        extendEnv: false,
+        stdin: 'ignore',
+        stdout: 'ignore',
+        stderr: 'ignore',
+        // Not the project: the program might obey its files.
+        cwd: '/',
+        reject: false,
+        timeout: statusMs,
+        killSignal: 'SIGKILL',
+      },
+    );
     return exitCode === 0;
   };
 

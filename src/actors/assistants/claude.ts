@@ -1,7 +1,13 @@
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { Assistant, AssistantEvent } from './port.ts';
-import { type AssistantProgram, homeIn, isTransient, parseJsonLine, sessionIdSchema } from './program.ts';
+import {
+  type AssistantProgram,
+  homeIn,
+  isTransient,
+  parseJsonLine,
+  sessionIdSchema,
+} from './program.ts';
 
 const claudeTokens = z.number().nonnegative().nullish();
 const claudeUsageSchema = z.looseObject({
@@ -24,7 +30,11 @@ type Block = z.infer<typeof blockSchema>;
 
 const assistantSchema = z.looseObject({
   type: z.literal('assistant'),
-  message: z.looseObject({ id: z.string(), content: z.array(blockSchema), usage: claudeUsageSchema.optional() }),
+  message: z.looseObject({
+    id: z.string(),
+    content: z.array(blockSchema),
+    usage: claudeUsageSchema.optional(),
+  }),
   parent_tool_use_id: z.string().nullish(),
 });
 const modelsSchema = z.record(
@@ -48,7 +58,11 @@ const claudeResultSchema = z.looseObject({
   model_usage_since_last_result: modelsSchema.optional(),
 });
 const claudeLineSchema = z.discriminatedUnion('type', [
-  z.looseObject({ type: z.literal('system'), subtype: z.string(), session_id: sessionIdSchema.optional() }),
+  z.looseObject({
+    type: z.literal('system'),
+    subtype: z.string(),
+    session_id: sessionIdSchema.optional(),
+  }),
   assistantSchema,
   z.looseObject({ type: z.literal('user'), message: z.looseObject({ content: z.unknown() }) }),
   claudeResultSchema,
@@ -57,7 +71,9 @@ const claudeLineSchema = z.discriminatedUnion('type', [
 /** Cache reads and writes count as input. */
 const tokensUsed = (usage: z.infer<typeof claudeUsageSchema>) => ({
   inputTokens:
-    (usage.input_tokens ?? 0) + (usage.cache_read_input_tokens ?? 0) + (usage.cache_creation_input_tokens ?? 0),
+    (usage.input_tokens ?? 0) +
+    (usage.cache_read_input_tokens ?? 0) +
+    (usage.cache_creation_input_tokens ?? 0),
   outputTokens: usage.output_tokens ?? 0,
   cachedTokens: usage.cache_read_input_tokens ?? 0,
 });
@@ -75,9 +91,13 @@ const blockEvents = ({ type, text, id, name = '', input }: Block): readonly Assi
   ];
 };
 
-const messageEvents = ({ message, parent_tool_use_id }: z.infer<typeof assistantSchema>): readonly AssistantEvent[] => {
+const messageEvents = ({
+  message,
+  parent_tool_use_id,
+}: z.infer<typeof assistantSchema>): readonly AssistantEvent[] => {
   const { id, content, usage } = message;
-  const blocks = parent_tool_use_id == null ? content : content.filter(({ type }) => type !== 'text');
+  const blocks =
+    parent_tool_use_id == null ? content : content.filter(({ type }) => type !== 'text');
   return [
     ...(usage === undefined ? [] : [{ type: 'called' as const, id, used: tokensUsed(usage) }]),
     ...blocks.flatMap(blockEvents),
@@ -86,18 +106,29 @@ const messageEvents = ({ message, parent_tool_use_id }: z.infer<typeof assistant
 
 const textSchema = z.array(z.looseObject({ text: z.string().default('') }));
 const contentText = (content: unknown): string =>
-  typeof content === 'string' ? content : (textSchema.safeParse(content).data ?? []).map(({ text }) => text).join('\n');
+  typeof content === 'string'
+    ? content
+    : (textSchema.safeParse(content).data ?? []).map(({ text }) => text).join('\n');
 
 const toolResultEvents = (content: unknown): readonly AssistantEvent[] =>
-  (z.array(blockSchema).safeParse(content).data ?? []).flatMap(({ type, tool_use_id, content: output, is_error }) =>
-    type === 'tool_result' && tool_use_id !== undefined
-      ? [{ type: 'tool_ended' as const, callId: tool_use_id, ok: is_error !== true, output: contentText(output) }]
-      : [],
+  (z.array(blockSchema).safeParse(content).data ?? []).flatMap(
+    ({ type, tool_use_id, content: output, is_error }) =>
+      type === 'tool_result' && tool_use_id !== undefined
+        ? [
+            {
+              type: 'tool_ended' as const,
+              callId: tool_use_id,
+              ok: is_error !== true,
+              output: contentText(output),
+            },
+          ]
+        : [],
   );
 
 /**
- * The total covers the run (2.1.197, 2.1.260) or, after a resume, the session (2.1.300, 2.1.330). Newer versions give
- * the cost since the last result; for the others, the input that the total covers tells the two apart.
+ * The total covers the run (2.1.197, 2.1.260) or, after a resume, the session (2.1.300, 2.1.330).
+ * Newer versions give the cost since the last result; for the others, the input that the total
+ * covers tells the two apart.
  */
 const costEvents = ({
   total_cost_usd,
@@ -114,7 +145,11 @@ const costEvents = ({
     0,
   );
   return [
-    { type: 'cost_so_far' as const, usd: total_cost_usd, inputTokens: modelUsage === undefined ? null : covered },
+    {
+      type: 'cost_so_far' as const,
+      usd: total_cost_usd,
+      inputTokens: modelUsage === undefined ? null : covered,
+    },
   ];
 };
 
@@ -130,7 +165,9 @@ const resultEvents = (line: z.infer<typeof claudeResultSchema>): readonly Assist
           message,
           retryable: isTransient(message),
         },
-    ...(usage === undefined ? [] : [{ type: 'used' as const, since: 'run' as const, used: tokensUsed(usage) }]),
+    ...(usage === undefined
+      ? []
+      : [{ type: 'used' as const, since: 'run' as const, used: tokensUsed(usage) }]),
     ...costEvents(line),
   ];
 };
@@ -138,7 +175,9 @@ const resultEvents = (line: z.infer<typeof claudeResultSchema>): readonly Assist
 const claudeEvents = (line: z.infer<typeof claudeLineSchema>): readonly AssistantEvent[] => {
   switch (line.type) {
     case 'system':
-      return line.subtype === 'init' && line.session_id !== undefined ? [{ type: 'session', id: line.session_id }] : [];
+      return line.subtype === 'init' && line.session_id !== undefined
+        ? [{ type: 'session', id: line.session_id }]
+        : [];
     case 'assistant':
       return messageEvents(line);
     case 'user':
@@ -152,8 +191,9 @@ const claudeSettings =
   /^(\.claude\.json|settings(\.local)?\.json|CLAUDE\.md|agents|commands|hooks|output-styles|plugins|rules|scripts|skills|.*\.(sh|py|js|mjs))$/;
 
 /**
- * `claude -p --output-format stream-json`. It edits files of the workspace without asking and does nothing else that
- * needs permission. It ignores the project's settings and servers: they could change where model calls go.
+ * `claude -p --output-format stream-json`. It edits files of the workspace without asking and does
+ * nothing else that needs permission. It ignores the project's settings and servers: they could
+ * change where model calls go.
  */
 export const createClaude = ({ path = 'claude', args = [] }: AssistantProgram = {}): Assistant => ({
   name: 'claude',
@@ -179,7 +219,9 @@ export const createClaude = ({ path = 'claude', args = [] }: AssistantProgram = 
     const path = env['CLAUDE_CONFIG_DIR'] ?? join(home, '.claude');
     return {
       home,
-      folders: [{ path, sessions: 'projects', credentials: '.credentials.json', shown: claudeSettings }],
+      folders: [
+        { path, sessions: 'projects', credentials: '.credentials.json', shown: claudeSettings },
+      ],
       files: [join(home, '.claude.json')],
       nests: false,
     };

@@ -15,7 +15,11 @@ const dayMs = 24 * 3_600_000;
 
 const codexTokens = z.number().nonnegative().default(0);
 export const codexUsageSchema = z
-  .looseObject({ input_tokens: codexTokens, cached_input_tokens: codexTokens, output_tokens: codexTokens })
+  .looseObject({
+    input_tokens: codexTokens,
+    cached_input_tokens: codexTokens,
+    output_tokens: codexTokens,
+  })
   .transform(
     ({ input_tokens, cached_input_tokens, output_tokens }): TokensUsed => ({
       inputTokens: input_tokens,
@@ -34,7 +38,10 @@ const threadLineSchema = z.union([
   z.object({
     timestamp: z.string(),
     type: z.literal('event_msg'),
-    payload: z.object({ type: z.literal('token_count'), info: z.object({ total_token_usage: codexUsageSchema }) }),
+    payload: z.object({
+      type: z.literal('token_count'),
+      info: z.object({ total_token_usage: codexUsageSchema }),
+    }),
   }),
   // codex does not print a command that ends at once.
   z.object({
@@ -55,13 +62,20 @@ const threadEvent = (text: string, since: number): AssistantEvent | null => {
   if (!line.success || Date.parse(line.data.timestamp) < since) return null;
   const { data } = line;
   if (data.type === 'token_usage_record')
-    return { type: 'called', id: `${data.timestamp}/${data.payload.response_id}`, used: data.payload.usage };
-  if (data.type === 'event_msg') return { type: 'used', since: 'session', used: data.payload.info.total_token_usage };
+    return {
+      type: 'called',
+      id: `${data.timestamp}/${data.payload.response_id}`,
+      used: data.payload.usage,
+    };
+  if (data.type === 'event_msg')
+    return { type: 'used', since: 'session', used: data.payload.info.total_token_usage };
   const { output } = data.payload;
   const [head = '', own] = output.split('\nOutput:\n');
   const problem = commandProblem(own ?? output);
   // Other tools use this record, too.
-  return problem === null && !head.includes('Process exited with code') ? null : { type: 'command', problem };
+  return problem === null && !head.includes('Process exited with code')
+    ? null
+    : { type: 'command', problem };
 };
 
 /** The start of the thread (epoch ms), which an id of version 7 begins with. */
@@ -73,17 +87,22 @@ const beganAt = (session: string): number => {
 /** The file is in the folder of the day on which the thread began, in codex's time zone. */
 const findThreadFile = async (sessions: string, session: string): Promise<string | null> => {
   for (const days of [0, -1, 1]) {
-    const [year = '', month = '', day = ''] = new Date(beganAt(session) + days * dayMs).toISOString().split(/[-T]/);
+    const [year = '', month = '', day = ''] = new Date(beganAt(session) + days * dayMs)
+      .toISOString()
+      .split(/[-T]/);
     const folder = join(sessions, year, month, day);
-    const name = (await readdir(folder).catch(() => [])).find((each) => each.endsWith(`-${session}.jsonl`));
+    const name = (await readdir(folder).catch(() => [])).find((each) =>
+      each.endsWith(`-${session}.jsonl`),
+    );
     if (name !== undefined) return join(folder, name);
   }
   return null;
 };
 
 /**
- * Reads usage from the thread file, which codex extends after every model call; codex prints usage only at the end of its
- * turn. The format is codex's own: when the file is missing or different, usage comes at the end only.
+ * Reads usage from the thread file, which codex extends after every model call; codex prints usage
+ * only at the end of its turn. The format is codex's own: when the file is missing or different,
+ * usage comes at the end only.
  */
 export const watchThread: WatchSession = ({ session, root, env, since, onEvent }) => {
   const home = codexHome(env);

@@ -2,7 +2,13 @@ import { z } from 'zod';
 import { commandProblem } from './codex-command.ts';
 import { codexHome, codexUsageSchema, watchThread } from './codex-usage.ts';
 import { type Assistant, type AssistantEvent, noTokens } from './port.ts';
-import { type AssistantProgram, homeIn, isTransient, parseJsonLine, sessionIdSchema } from './program.ts';
+import {
+  type AssistantProgram,
+  homeIn,
+  isTransient,
+  parseJsonLine,
+  sessionIdSchema,
+} from './program.ts';
 
 const itemSchema = z.looseObject({
   id: z.string(),
@@ -26,11 +32,22 @@ const codexLineSchema = z.discriminatedUnion('type', [
   z.looseObject({ type: z.literal('item.started'), item: itemSchema }),
   z.looseObject({ type: z.literal('item.completed'), item: itemSchema }),
   z.looseObject({ type: z.literal('turn.completed'), usage: codexUsageSchema.optional() }),
-  z.looseObject({ type: z.literal('turn.failed'), error: z.looseObject({ message: z.string() }).optional() }),
+  z.looseObject({
+    type: z.literal('turn.failed'),
+    error: z.looseObject({ message: z.string() }).optional(),
+  }),
   z.looseObject({ type: z.literal('error'), message: z.string() }),
 ]);
 
-const argumentsOf = ({ type, command, changes, server, tool, arguments: given, query }: Item): object => {
+const argumentsOf = ({
+  type,
+  command,
+  changes,
+  server,
+  tool,
+  arguments: given,
+  query,
+}: Item): object => {
   if (type === 'command_execution') return { command };
   if (type === 'file_change') return { changes };
   return type === 'web_search' ? { query } : { server, tool, arguments: given };
@@ -47,11 +64,18 @@ const toolNamesByItem: Readonly<Record<string, string>> = {
 const startedEvents = (item: Item): readonly AssistantEvent[] => {
   const tool = toolNamesByItem[item.type];
   if (tool === undefined) return [];
-  return [{ type: 'tool_started', callId: item.id, tool, arguments: JSON.stringify(argumentsOf(item)) }];
+  return [
+    { type: 'tool_started', callId: item.id, tool, arguments: JSON.stringify(argumentsOf(item)) },
+  ];
 };
 
-const commandEvents = ({ type, aggregated_output = '' }: Item, ok: boolean): readonly AssistantEvent[] =>
-  type === 'command_execution' ? [{ type: 'command', problem: ok ? null : commandProblem(aggregated_output) }] : [];
+const commandEvents = (
+  { type, aggregated_output = '' }: Item,
+  ok: boolean,
+): readonly AssistantEvent[] =>
+  type === 'command_execution'
+    ? [{ type: 'command', problem: ok ? null : commandProblem(aggregated_output) }]
+    : [];
 
 const completedEvents = (item: Item): readonly AssistantEvent[] => {
   if (item.type === 'agent_message') return [{ type: 'text', text: item.text ?? '' }];
@@ -89,15 +113,18 @@ const codexEvents = (line: z.infer<typeof codexLineSchema>): readonly AssistantE
   }
 };
 
-const codexSettings = /^(.*\.toml|AGENTS(\.override)?\.md|agents|hooks|hooks\.json|plugins|prompts|rules|skills)$/;
+const codexSettings =
+  /^(.*\.toml|AGENTS(\.override)?\.md|agents|hooks|hooks\.json|plugins|prompts|rules|skills)$/;
 
 /** codex accepts the option once; the user's wins. */
 const choosesSandbox = (args: readonly string[]): boolean =>
-  args.some((arg) => /^(-s|--sandbox(=.*)?|--dangerously-bypass-approvals-and-sandbox|--approve-for-me)$/.test(arg));
+  args.some((arg) =>
+    /^(-s|--sandbox(=.*)?|--dangerously-bypass-approvals-and-sandbox|--approve-for-me)$/.test(arg),
+  );
 
 /**
- * `codex exec --json`. Its own sandbox confines its commands to the workspace and keeps keys out of their environment.
- * Its own rules let no project choose the provider.
+ * `codex exec --json`. Its own sandbox confines its commands to the workspace and keeps keys out of
+ * their environment. Its own rules let no project choose the provider.
  */
 export const createCodex = ({ path = 'codex', args = [] }: AssistantProgram = {}): Assistant => ({
   name: 'codex',
@@ -119,7 +146,14 @@ export const createCodex = ({ path = 'codex', args = [] }: AssistantProgram = {}
   ],
   needs: (env) => ({
     home: homeIn(env),
-    folders: [{ path: codexHome(env), sessions: 'sessions', credentials: 'auth.json', shown: codexSettings }],
+    folders: [
+      {
+        path: codexHome(env),
+        sessions: 'sessions',
+        credentials: 'auth.json',
+        shown: codexSettings,
+      },
+    ],
     files: [],
     nests: true,
   }),

@@ -2,7 +2,10 @@ import type { Assistant, AssistantStart } from './port.ts';
 import { homeIn } from './program.ts';
 
 /** The model name comes from a caller: it must not become an option. */
-const fillPlaceholders = (part: string, { promptFile, taskId, role, model }: AssistantStart): string =>
+const fillPlaceholders = (
+  part: string,
+  { promptFile, taskId, role, model }: AssistantStart,
+): string =>
   part
     .replaceAll('{prompt_file}', promptFile)
     .replaceAll('{task_id}', taskId)
@@ -10,7 +13,10 @@ const fillPlaceholders = (part: string, { promptFile, taskId, role, model }: Ass
     .replaceAll('{model}', model?.replace(/^-+/, '') ?? '');
 
 /** Any program that reads the prompt. After exit code 0 the end of its output is the result. */
-export const createCommandAssistant = ([program, ...args]: readonly [string, ...string[]]): Assistant => ({
+export const createCommandAssistant = ([program, ...args]: readonly [
+  string,
+  ...string[],
+]): Assistant => ({
   name: 'command',
   variables: [],
   reportsCost: false,

@@ -13,8 +13,15 @@ export interface LineSplitterOptions {
   readonly onDropped: () => void;
 }
 
-/** Splits at `\n` alone: JSON text may hold U+2028, at which other line readers split. Buffers one line at most. */
-export const createLineSplitter = ({ longest, onLine, onDropped }: LineSplitterOptions): LineSplitter => {
+/**
+ * Splits at `\n` alone: JSON text may hold U+2028, at which other line readers split. Buffers one
+ * line at most.
+ */
+export const createLineSplitter = ({
+  longest,
+  onLine,
+  onDropped,
+}: LineSplitterOptions): LineSplitter => {
   let buffered = '';
   let dropping = false;
 

@@ -13,8 +13,18 @@ export const noTokens: TokensUsed = { inputTokens: 0, outputTokens: 0, cachedTok
 export type AssistantEvent =
   | { readonly type: 'session'; readonly id: string }
   | { readonly type: 'text'; readonly text: string }
-  | { readonly type: 'tool_started'; readonly callId: string; readonly tool: string; readonly arguments: string }
-  | { readonly type: 'tool_ended'; readonly callId: string; readonly ok: boolean; readonly output: string }
+  | {
+      readonly type: 'tool_started';
+      readonly callId: string;
+      readonly tool: string;
+      readonly arguments: string;
+    }
+  | {
+      readonly type: 'tool_ended';
+      readonly callId: string;
+      readonly ok: boolean;
+      readonly output: string;
+    }
   /** A command ran, or could not start; one command may give two such events. */
   | { readonly type: 'command'; readonly problem: string | null }
   | { readonly type: 'changed'; readonly path: string }
@@ -22,7 +32,10 @@ export type AssistantEvent =
   | { readonly type: 'called'; readonly id: string; readonly used: TokensUsed }
   | { readonly type: 'used'; readonly since: 'run' | 'session'; readonly used: TokensUsed }
   | { readonly type: 'cost'; readonly usd: number }
-  /** Cost of the run or of the session; `inputTokens` is the input that it covers, null when not given. */
+  /**
+   * Cost of the run or of the session; `inputTokens` is the input that it covers, null when not
+   * given.
+   */
   | { readonly type: 'cost_so_far'; readonly usd: number; readonly inputTokens: number | null }
   | { readonly type: 'note'; readonly level: 'info' | 'warn'; readonly message: string }
   /** Null: the last text is the result. Usage events follow. */

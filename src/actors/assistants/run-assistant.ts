@@ -25,7 +25,8 @@ export interface AssistantRun {
 }
 
 /** The end of the program, apart from what it reported. */
-export interface RunEnd extends Pick<SandboxedResult, 'exitCode' | 'leftProcesses' | 'quarantined' | 'quarantine'> {
+export interface RunEnd
+  extends Pick<SandboxedResult, 'exitCode' | 'leftProcesses' | 'quarantined' | 'quarantine'> {
   readonly how: 'itself' | 'stopped' | 'flooded' | 'silent' | 'timeout' | 'not_started' | 'refused';
   /** The last 16 KiB. */
   readonly stdout: string;
@@ -43,7 +44,10 @@ const errorBytes = 16 * 1024;
  */
 const exitGraceMs = 5_000;
 
-const endKind = ({ exitCode, timedOut, aborted }: CommandResult, stopped: boolean): RunEnd['how'] => {
+const endKind = (
+  { exitCode, timedOut, aborted }: CommandResult,
+  stopped: boolean,
+): RunEnd['how'] => {
   if (stopped) return 'stopped';
   if (timedOut) return 'timeout';
   return aborted || exitCode !== null ? 'itself' : 'not_started';
@@ -75,14 +79,16 @@ const runWith = async (promptFile: string, run: AssistantRun): Promise<RunEnd> =
   }, silentMs);
 
   const take = (event: AssistantEvent): void => {
-    if (event.type === 'session') stopWatching ??= assistant.watch?.({ session: event.id, root, env, since, onEvent });
+    if (event.type === 'session')
+      stopWatching ??= assistant.watch?.({ session: event.id, root, env, since, onEvent });
     if (event.type === 'result') grace ??= setTimeout(() => enough.abort(), exitGraceMs);
     onEvent(event);
   };
   const lines = createLineSplitter({
     longest: maxEventLine,
     onLine: (line) => assistant.read(line).forEach(take),
-    onDropped: () => take({ type: 'note', level: 'warn', message: 'a line longer than 8 MiB was left out' }),
+    onDropped: () =>
+      take({ type: 'note', level: 'warn', message: 'a line longer than 8 MiB was left out' }),
   });
 
   const result = await runSandboxed(sandbox, {
@@ -110,17 +116,26 @@ const runWith = async (promptFile: string, run: AssistantRun): Promise<RunEnd> =
   await stopWatching?.();
   if ('refusal' in result) return refusedRun(result.refusal);
   if (!signal.aborted) lines.end();
-  const early = written > maxOutputLength ? ('flooded' as const) : isSilent ? ('silent' as const) : null;
+  const early =
+    written > maxOutputLength ? ('flooded' as const) : isSilent ? ('silent' as const) : null;
   const how = early ?? endKind(result, signal.aborted);
   const { exitCode, leftProcesses, quarantined, quarantine } = result;
   const errors = how === 'not_started' ? result.output : stderr.read().text;
-  return { how, exitCode, leftProcesses, quarantined, quarantine, stdout: stdout.read().text, stderr: errors };
+  return {
+    how,
+    exitCode,
+    leftProcesses,
+    quarantined,
+    quarantine,
+    stdout: stdout.read().text,
+    stderr: errors,
+  };
 };
 
 /**
- * Runs an assistant to its end, in the sandbox and in a process group of its own, without a shell. The prompt is its
- * whole standard input; its output is bounded. Resolves when none of its processes runs any more. Rejects only when the
- * prompt file cannot be written.
+ * Runs an assistant to its end, in the sandbox and in a process group of its own, without a shell.
+ * The prompt is its whole standard input; its output is bounded. Resolves when none of its
+ * processes runs any more. Rejects only when the prompt file cannot be written.
  */
 export const runAssistant = async (run: AssistantRun): Promise<RunEnd> => {
   const folder = await mkdtemp(join(tmpdir(), 'agent-prompt-'));

@@ -14,7 +14,11 @@ export interface UsageMeterOptions {
   readonly costOf: (used: TokensUsed) => number | null;
 }
 
-const combineTokens = (one: TokensUsed, other: TokensUsed, join: (a: number, b: number) => number): TokensUsed => ({
+const combineTokens = (
+  one: TokensUsed,
+  other: TokensUsed,
+  join: (a: number, b: number) => number,
+): TokensUsed => ({
   inputTokens: join(one.inputTokens, other.inputTokens),
   outputTokens: join(one.outputTokens, other.outputTokens),
   cachedTokens: join(one.cachedTokens, other.cachedTokens),
@@ -23,7 +27,10 @@ const sum = (a: number, b: number): number => a + b;
 /** Never negative: usage that was counted stays counted. */
 const less = (a: number, b: number): number => Math.max(0, a - b);
 
-/** Counts the model calls that the assistant names; else all events between two batches of tool results are one call. */
+/**
+ * Counts the model calls that the assistant names; else all events between two batches of tool
+ * results are one call.
+ */
 const createCallCount = () => {
   const named = new Map<string, TokensUsed>();
   const running = new Set<string>();
@@ -42,7 +49,8 @@ const createCallCount = () => {
       if (event.type === 'tool_ended' && running.delete(event.callId)) isNew = running.size === 0;
     },
     count: (): number => (named.size > 0 ? named.size : unnamed),
-    used: (): TokensUsed => [...named.values()].reduce((all, used) => combineTokens(all, used, sum), noTokens),
+    used: (): TokensUsed =>
+      [...named.values()].reduce((all, used) => combineTokens(all, used, sum), noTokens),
   };
 };
 
@@ -62,13 +70,19 @@ export const createUsageMeter = ({ before, costOf }: UsageMeterOptions): UsageMe
   /** A cost of the session covers the usage before this run, too; a cost of the run does not. */
   const usdOfRun = ({ usd, inputTokens }: NonNullable<typeof soFar>, used: TokensUsed): number => {
     const earlier = before.cost_usd ?? 0;
-    const isOfSession = inputTokens === null ? usd >= earlier : inputTokens >= counted.inputTokens + used.inputTokens;
+    const isOfSession =
+      inputTokens === null ? usd >= earlier : inputTokens >= counted.inputTokens + used.inputTokens;
     return isOfSession ? less(usd, earlier) : usd;
   };
   const now = (): Spent => {
     const used = combineTokens(said, calls.used(), Math.max);
     const saidUsd = newUsd ?? (soFar === null ? null : usdOfRun(soFar, used));
-    return { modelCalls: calls.count(), toolCalls: tools, ...used, costUsd: saidUsd ?? costOf(used) };
+    return {
+      modelCalls: calls.count(),
+      toolCalls: tools,
+      ...used,
+      costUsd: saidUsd ?? costOf(used),
+    };
   };
 
   return {
@@ -84,7 +98,11 @@ export const createUsageMeter = ({ before, costOf }: UsageMeterOptions): UsageMe
     },
     isDue: () => {
       const { modelCalls, inputTokens, outputTokens } = now();
-      return modelCalls > taken.modelCalls || inputTokens > taken.inputTokens || outputTokens > taken.outputTokens;
+      return (
+        modelCalls > taken.modelCalls ||
+        inputTokens > taken.inputTokens ||
+        outputTokens > taken.outputTokens
+      );
     },
     take: () => {
       const all = now();
@@ -94,7 +112,11 @@ export const createUsageMeter = ({ before, costOf }: UsageMeterOptions): UsageMe
         toolCalls: all.toolCalls - taken.toolCalls,
         costUsd: all.costUsd === null ? null : less(all.costUsd, taken.costUsd ?? 0),
       };
-      taken = { ...all, ...combineTokens(all, taken, Math.max), costUsd: all.costUsd ?? taken.costUsd };
+      taken = {
+        ...all,
+        ...combineTokens(all, taken, Math.max),
+        costUsd: all.costUsd ?? taken.costUsd,
+      };
       return spent;
     },
   };

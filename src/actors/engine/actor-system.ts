@@ -13,11 +13,16 @@ type StopChild = { readonly type: 'stop'; readonly child: AnyActorRef };
  * Its children are not in its snapshot: XState copies all children when one is spawned or stopped.
  * An actor without a parent has a system of its own, which doubles its memory (bench/memory).
  */
-export const createActorRoot = (inspect: ((event: InspectionEvent) => void) | undefined): ActorRoot => {
+export const createActorRoot = (
+  inspect: ((event: InspectionEvent) => void) | undefined,
+): ActorRoot => {
   const logic = fromTransition((state: null, event: StopChild, { stopChild }) => {
     if (event.type === 'stop') stopChild(event.child);
     return state;
   }, null);
-  const parent = createActor(logic, { id: 'server', ...(inspect === undefined ? {} : { inspect }) }).start();
+  const parent = createActor(logic, {
+    id: 'server',
+    ...(inspect === undefined ? {} : { inspect }),
+  }).start();
   return { parent, stop: (child) => parent.send({ type: 'stop', child }) };
 };

@@ -1,6 +1,13 @@
 import { createHash } from 'node:crypto';
 import { fromPromise } from 'xstate';
-import type { Acted, AgentEvent, Compacted, Delegated, Prepared, Thought } from '../../machines/agent-context.ts';
+import type {
+  Acted,
+  AgentEvent,
+  Compacted,
+  Delegated,
+  Prepared,
+  Thought,
+} from '../../machines/agent-context.ts';
 import { agentMachine } from '../../machines/agent-machine.ts';
 import type {
   ActInput,
@@ -9,7 +16,13 @@ import type {
   PrepareInput,
   ThinkInput,
 } from '../../machines/agent-selectors.ts';
-import { type AttemptInput, type AttemptKey, attemptKey, type Role, type TaskId } from '../../machines/task.ts';
+import {
+  type AttemptInput,
+  type AttemptKey,
+  attemptKey,
+  type Role,
+  type TaskId,
+} from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { createDelegation, type Delegation } from '../agent/delegate.ts';
 import type { AttemptPorts } from '../agent/first-message.ts';
@@ -61,20 +74,26 @@ const provideAgent = (
   { slots, work: attemptWork }: Pick<AgentActorOptions, 'slots' | 'work'>,
 ) => {
   /** An attempt is over only after all its work has ended. */
-  const tracked = <Output, Input extends AttemptInput>(work: (input: Input, signal: AbortSignal) => Promise<Output>) =>
+  const tracked = <Output, Input extends AttemptInput>(
+    work: (input: Input, signal: AbortSignal) => Promise<Output>,
+  ) =>
     fromPromise<Output, Input>(({ input, signal }) =>
       attemptWork.track(attemptKey(input.taskId, input.attempt), work(input, signal)),
     );
   return agentMachine.provide({
     actors: {
       prepare: tracked<Prepared, PrepareInput>((input, signal) =>
-        input.backend === 'builtin' ? turns.prepare(input, signal) : delegation.prepare(input, signal),
+        input.backend === 'builtin'
+          ? turns.prepare(input, signal)
+          : delegation.prepare(input, signal),
       ),
       delegate: tracked<Delegated, DelegateInput>(delegation.delegate),
       think: tracked<Thought, ThinkInput>(turns.think),
       compact: tracked<Compacted, CompactInput>(turns.compact),
       act: tracked<Acted, ActInput>(turns.act),
-      lendSlot: fromPromise<void, Pick<AttemptInput, 'taskId'>>(({ input }) => slots.lendSlot(input.taskId)),
+      lendSlot: fromPromise<void, Pick<AttemptInput, 'taskId'>>(({ input }) =>
+        slots.lendSlot(input.taskId),
+      ),
       regainSlot: fromPromise<void, Pick<AttemptInput, 'taskId'>>(({ input, signal }) =>
         slots.regainSlot(input.taskId, signal),
       ),
@@ -90,7 +109,8 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
     journal.append(entry(taskId, attempt, type, now(), data));
   /** Two projects may use the same task id. */
   const project = createHash('sha256').update(options.projectRoot).digest('hex').slice(0, 12);
-  const attemptName = (taskId: TaskId, attempt: number): string => `${project}/${attemptKey(taskId, attempt)}`;
+  const attemptName = (taskId: TaskId, attempt: number): string =>
+    `${project}/${attemptKey(taskId, attempt)}`;
   const environmentOf: AgentActors['environmentOf'] = ({ taskId, attempt }) => ({
     ...ports.environment,
     [attemptVariable]: attemptName(taskId, attempt),
@@ -99,7 +119,8 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
     withNetwork(sandbox, networkFor(settings(), run, role));
   const endLeftovers: AgentActors['endLeftovers'] = async (taskId, attempt) => {
     const count = await ports.endOrphans(attemptVariable, attemptName(taskId, attempt));
-    if (count > 0) log('processes that an earlier server left were ended', { task_id: taskId, attempt, count });
+    if (count > 0)
+      log('processes that an earlier server left were ended', { task_id: taskId, attempt, count });
   };
 
   const attempt: AttemptPorts = {
@@ -133,7 +154,10 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
         return assistant;
       },
       modelFor: ({ options: run, role }) => run.model ?? settings().roles[role].model,
-      environmentOf: (key, assistant) => ({ ...environmentOf(key), ...assistants.environmentOf(assistant) }),
+      environmentOf: (key, assistant) => ({
+        ...environmentOf(key),
+        ...assistants.environmentOf(assistant),
+      }),
       sandboxFor: (assistant, env) =>
         assistants.sandboxed() ? forAssistant(sandbox, assistant.needs(env)) : createNoSandbox(),
       silentMs: () => settings().idleMs,

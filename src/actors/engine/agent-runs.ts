@@ -8,7 +8,10 @@ import { createWaiters } from './waiters.ts';
 
 /** Runs agents under the supervisor. */
 export interface AgentRuns {
-  /** Resolves with the outcome. When the signal aborts, the agent stops; rejects after its work has ended. */
+  /**
+   * Resolves with the outcome. When the signal aborts, the agent stops; rejects after its work has
+   * ended.
+   */
   run(input: AgentStart, signal: AbortSignal): Promise<AttemptOutcome>;
   /** Stops the agent and waits for the end of its work. @throws after 20 s */
   stop(taskId: TaskId, attempt: number): Promise<void>;

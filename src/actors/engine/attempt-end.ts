@@ -48,7 +48,10 @@ const reportedEnd = ({ failure, reason }: EndedTask, label: EndLabel): AttemptEn
   return failure === null ? null : { status: 'failed', failure };
 };
 
-export type Report = AttemptInput & { readonly outcome: AttemptOutcome | null; readonly end: AttemptEnd };
+export type Report = AttemptInput & {
+  readonly outcome: AttemptOutcome | null;
+  readonly end: AttemptEnd;
+};
 
 /** Saves the work, the results and a comment of an attempt that ends. */
 export interface AttemptEnds {
@@ -57,10 +60,16 @@ export interface AttemptEnds {
   keepWork(taskId: TaskId, attempt: number): Promise<void>;
   /** Writes results where possible: a failure here does not keep the task from its end. */
   reportEnd(taskId: TaskId, attempt: number, label: EndLabel, signal: AbortSignal): Promise<void>;
-  /** Commits gathered progress, so that later entries follow it. @throws tracker_unavailable, to try again */
+  /**
+   * Commits gathered progress, so that later entries follow it. @throws tracker_unavailable, to try
+   * again
+   */
   commitProgress(): Promise<void>;
   /** Logs in the journal what was saved and what was left out. */
-  logSavedWork(attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, work: SavedWork | null): Promise<void>;
+  logSavedWork(
+    attempt: Pick<AttemptInput, 'taskId' | 'attempt'>,
+    work: SavedWork | null,
+  ): Promise<void>;
   /** Throws when the state was left, or when a later attempt exists. @throws stale_attempt */
   fenceOf(attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, signal: AbortSignal): Fence;
 }
@@ -71,7 +80,8 @@ const createFence =
   () => {
     signal.throwIfAborted();
     const live_attempt = views.contextOf(taskId)?.attempt ?? attempt;
-    if (live_attempt > attempt) throw new ServiceError('stale_attempt', { task_id: taskId, attempt, live_attempt });
+    if (live_attempt > attempt)
+      throw new ServiceError('stale_attempt', { task_id: taskId, attempt, live_attempt });
   };
 
 const createReports = (
@@ -87,7 +97,11 @@ const createReports = (
     if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
     signal.throwIfAborted();
     await commitProgress();
-    const work = await ports.workspace.save({ taskId, attempt, role, options }, task.title, end.status === 'complete');
+    const work = await ports.workspace.save(
+      { taskId, attempt, role, options },
+      task.title,
+      end.status === 'complete',
+    );
     signal.throwIfAborted();
     const model = choices.modelOf(options, role);
     await results.write({
@@ -104,7 +118,8 @@ const createReports = (
       work,
       conflicts: conflictsOf(store, taskId, attempt),
     });
-    if (choices.notes()) await tracker.note(taskId, trackerComment(report), fenceOf(report, signal)).catch(() => {});
+    if (choices.notes())
+      await tracker.note(taskId, trackerComment(report), fenceOf(report, signal)).catch(() => {});
     return work;
   };
 };
@@ -152,7 +167,8 @@ export const createAttemptEnds = (ports: TaskActorPorts): AttemptEnds => {
       if (context?.role == null || attempt === 0) return;
       const { role, options, outcome } = context;
       const end = reportedEnd(context, label);
-      if (end !== null) await writeReport({ taskId, attempt, role, options, outcome, end }, signal).catch(() => {});
+      if (end !== null)
+        await writeReport({ taskId, attempt, role, options, outcome, end }, signal).catch(() => {});
     },
   };
 };

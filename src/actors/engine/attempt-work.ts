@@ -40,8 +40,13 @@ export const createAttemptWork = (): AttemptWork => {
     whenTaskEnded: async (taskId) => {
       const own = allOf((key) => key.startsWith(`${taskId}#`));
       if (own.length > 0)
-        await withTimeout(Promise.allSettled(own), longestStopMs, `what an attempt of ${taskId} did before`);
+        await withTimeout(
+          Promise.allSettled(own),
+          longestStopMs,
+          `what an attempt of ${taskId} did before`,
+        );
     },
-    settle: (ms) => withTimeout(Promise.allSettled(allOf(() => true)), ms, 'the work').catch(() => {}),
+    settle: (ms) =>
+      withTimeout(Promise.allSettled(allOf(() => true)), ms, 'the work').catch(() => {}),
   };
 };

@@ -43,7 +43,11 @@ const assistantBackend = (
 };
 
 /** Our own loop runs the scripted model. */
-const requestedBackend = ({ settings }: SelectionInput, run: RunOptions, role: Role): Backend | 'auto' => {
+const requestedBackend = (
+  { settings }: SelectionInput,
+  run: RunOptions,
+  role: Role,
+): Backend | 'auto' => {
   const { backend, model } = settings.roles[role];
   const choice = backend ?? settings.backend;
   return (run.model ?? model) === 'scripted' || choice === 'scripted' ? 'builtin' : choice;
@@ -54,7 +58,11 @@ const requestedBackend = ({ settings }: SelectionInput, run: RunOptions, role: R
  * loop if there is a key; else an assistant that is logged in. Assistants cannot ask for approval,
  * so a role with approvals never gets one by default.
  */
-export const selectBackend = (input: SelectionInput, run: RunOptions, role: Role): SelectedBackend => {
+export const selectBackend = (
+  input: SelectionInput,
+  run: RunOptions,
+  role: Role,
+): SelectedBackend => {
   const { settings, assistants } = input;
   const scripted = settings.roles[role].backend === 'scripted';
   const requested = scripted ? 'scripted' : modelNameFor(settings, run, role);
@@ -71,7 +79,8 @@ export const missingFor = (
   chosen: SelectedBackend,
   variable: string,
 ): { readonly missingCredential: string | null; readonly assistantProblem?: string } => {
-  if (chosen.backend === 'builtin') return { missingCredential: chosen.model === null ? variable : null };
+  if (chosen.backend === 'builtin')
+    return { missingCredential: chosen.model === null ? variable : null };
   return chosen.problem === null
     ? { missingCredential: null }
     : { missingCredential: variable, assistantProblem: chosen.problem };

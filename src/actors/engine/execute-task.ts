@@ -27,7 +27,10 @@ export interface Execution {
 }
 
 /** A request with the same id may run again in these phases: the first one was refused. */
-const phasesWithoutRun: ReadonlySet<string> = new Set(['waiting_for_run', 'waiting_for_dependencies']);
+const phasesWithoutRun: ReadonlySet<string> = new Set([
+  'waiting_for_run',
+  'waiting_for_dependencies',
+]);
 
 export interface ExecutePorts {
   readonly store: Pick<StoreWrites, 'commit'> & RequestAnswers;
@@ -52,14 +55,17 @@ const executionOf = (view: TaskView, role: Role): Execution => ({
   created_at: view.created_at,
 });
 
-export const createExecute = (ports: ExecutePorts): ((request: ExecuteRequest) => Promise<Execution>) => {
+export const createExecute = (
+  ports: ExecutePorts,
+): ((request: ExecuteRequest) => Promise<Execution>) => {
   const { store, commands, queries } = ports;
   const repeated = createSharedCalls<Execution>();
 
   /** A repeated request finds the task that it created. */
   const create = async (description: string, requestId: string | undefined): Promise<TaskId> => {
     const taskId = (await queries.create({ description })).task_id as TaskId;
-    if (requestId !== undefined) await store.commit({ entries: [], request: { id: requestId, taskId } });
+    if (requestId !== undefined)
+      await store.commit({ entries: [], request: { id: requestId, taskId } });
     return taskId;
   };
 
@@ -68,13 +74,21 @@ export const createExecute = (ports: ExecutePorts): ((request: ExecuteRequest) =
     await ports.requirePrice(options, role);
     const taskId = isFreeText(task) ? await create(task, requestId) : requireId(task);
     const maxRetries = ports.maxRetries();
-    const command = { type: 'run', role, options: ports.optionsFor(options, role), maxRetries } as const;
+    const command = {
+      type: 'run',
+      role,
+      options: ports.optionsFor(options, role),
+      maxRetries,
+    } as const;
     try {
       return executionOf(await commands.ask(taskId, command, requestId), role);
     } catch (error) {
       // With free text, the caller does not know the new task's id.
       if (!isServiceError(error)) throw error;
-      throw ServiceError.from({ code: error.code, facts: { ...error.facts, task_id: taskId } } as Refusal);
+      throw ServiceError.from({
+        code: error.code,
+        facts: { ...error.facts, task_id: taskId },
+      } as Refusal);
     }
   };
 
@@ -92,6 +106,8 @@ export const createExecute = (ports: ExecutePorts): ((request: ExecuteRequest) =
 
   return (request) => {
     const { requestId } = request;
-    return requestId === undefined ? run(request) : repeated.run(requestId, () => runOnce(request, requestId));
+    return requestId === undefined
+      ? run(request)
+      : repeated.run(requestId, () => runOnce(request, requestId));
   };
 };

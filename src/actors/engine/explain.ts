@@ -42,7 +42,9 @@ export interface SlotUse {
   readonly paused: string | null;
 }
 
-const inputs: Readonly<Record<RunGuard, (context: TaskContext) => Readonly<Record<string, unknown>>>> = {
+const inputs: Readonly<
+  Record<RunGuard, (context: TaskContext) => Readonly<Record<string, unknown>>>
+> = {
   taskExists: ({ finding }) => ({ exists: finding?.exists }),
   dependenciesComplete: ({ finding }) => ({ unmet: finding?.unmet }),
   heldByNobodyElse: ({ finding }) => ({ holder: finding?.holder }),
@@ -50,7 +52,10 @@ const inputs: Readonly<Record<RunGuard, (context: TaskContext) => Readonly<Recor
     missing_credential: finding?.missingCredential,
     ...(finding?.assistantProblem === undefined ? {} : { problem: finding.assistantProblem }),
   }),
-  hasAttemptsLeft: ({ retriesLeft, failure }) => ({ retries_left: retriesLeft, retryable: failure?.retryable ?? null }),
+  hasAttemptsLeft: ({ retriesLeft, failure }) => ({
+    retries_left: retriesLeft,
+    retryable: failure?.retryable ?? null,
+  }),
 };
 
 export interface ExplainInputs {
@@ -63,32 +68,56 @@ export interface ExplainInputs {
 }
 
 /** The reason of a task without a refusal and without a failure. */
-const waitReason = (snapshot: TaskSnapshot, { slots, blockers, awaiting }: ExplainInputs): string | null => {
+const waitReason = (
+  snapshot: TaskSnapshot,
+  { slots, blockers, awaiting }: ExplainInputs,
+): string | null => {
   if (awaiting !== undefined)
     return `it waits for a person: ${awaiting.question ?? 'may it do what it is about to do?'}`;
   if (snapshot.matches({ queued: 'waitingForSlot' }))
     return slots.paused ?? `it waits for one of ${slots.cap} slots; ${slots.waiting} wait`;
   if (!snapshot.hasTag('resting')) return null;
-  return blockers.length === 0 ? 'nobody has asked for a run' : `it waits for ${blockers.join(', ')}`;
+  return blockers.length === 0
+    ? 'nobody has asked for a run'
+    : `it waits for ${blockers.join(', ')}`;
 };
 
-const slotGuards = ({ running, waiting, cap, limit, paused }: SlotUse): readonly ExplainedGuard[] => [
+const slotGuards = ({
+  running,
+  waiting,
+  cap,
+  limit,
+  paused,
+}: SlotUse): readonly ExplainedGuard[] => [
   { guard: 'queueHasRoom', value: waiting < limit, inputs: { waiting, limit } },
-  { guard: 'slotIsFree', value: running < cap && paused === null, inputs: { running, waiting, cap, paused } },
+  {
+    guard: 'slotIsFree',
+    value: running < cap && paused === null,
+    inputs: { running, waiting, cap, paused },
+  },
 ];
 
 /** Guards that do not refuse a request for a run. */
-const notForRequests: ReadonlySet<string> = new Set<RunGuard | SlotGuard>(['hasAttemptsLeft', 'slotIsFree']);
+const notForRequests: ReadonlySet<string> = new Set<RunGuard | SlotGuard>([
+  'hasAttemptsLeft',
+  'slotIsFree',
+]);
 
 /** True when the chart accepts the command and a guard would then refuse it. */
-const wouldBeRefused = (command: string, isClosed: boolean, guards: readonly ExplainedGuard[]): boolean => {
+const wouldBeRefused = (
+  command: string,
+  isClosed: boolean,
+  guards: readonly ExplainedGuard[],
+): boolean => {
   const failing = guards.filter(({ guard, value }) => !value && !notForRequests.has(guard));
   // Closing a closed task succeeds.
-  if (command === 'close') return !isClosed && failing.some(({ guard }) => guard === 'dependenciesComplete');
+  if (command === 'close')
+    return !isClosed && failing.some(({ guard }) => guard === 'dependenciesComplete');
   return ['run', 'retry'].includes(command) && failing.length > 0;
 };
 
-const isoOrNull = (at: number | null): string | null => (at === null ? null : new Date(at).toISOString());
+const isoOrNull = (at: number | null): string | null =>
+  at === null ? null : new Date(at).toISOString();
 
 const runGuardNames = Object.keys(inputs) as RunGuard[];
 
@@ -97,12 +126,19 @@ export const explain = (snapshot: TaskSnapshot, given: ExplainInputs): Explanati
   const { finding, slots, blockers, awaiting } = given;
   const context: TaskContext = { ...snapshot.context, finding };
   const guards = [
-    ...runGuardNames.map((guard) => ({ guard, value: runGuards[guard]({ context }), inputs: inputs[guard](context) })),
+    ...runGuardNames.map((guard) => ({
+      guard,
+      value: runGuards[guard]({ context }),
+      inputs: inputs[guard](context),
+    })),
     ...slotGuards(slots),
   ];
   const { refusal, failure, deadlineAt } = snapshot.context;
   // The dependencies may have changed since the refusal.
-  const since = refusal?.code === 'dependencies_unmet' && blockers.length > 0 ? `; now: ${blockers.join(', ')}` : '';
+  const since =
+    refusal?.code === 'dependencies_unmet' && blockers.length > 0
+      ? `; now: ${blockers.join(', ')}`
+      : '';
   const refused = refusal === null ? null : `${describeRefusal(refusal)}${since}`;
   const failed = failure === null ? null : `${failure.code}: ${failure.message}`;
   return {
@@ -115,6 +151,9 @@ export const explain = (snapshot: TaskSnapshot, given: ExplainInputs): Explanati
     reason: refused ?? failed ?? waitReason(snapshot, given),
     deadline: awaiting === undefined ? isoOrNull(deadlineAt) : (awaiting.deadline ?? null),
     request_reason: context.requestReason ?? null,
-    conflicts: given.conflicts.map(({ taskId: task_id, ...conflict }) => ({ task_id, ...conflict })),
+    conflicts: given.conflicts.map(({ taskId: task_id, ...conflict }) => ({
+      task_id,
+      ...conflict,
+    })),
   };
 };

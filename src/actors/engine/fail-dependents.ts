@@ -11,7 +11,13 @@ export interface DependentsPorts {
 }
 
 /** With the policy `fail`, fails the open tasks that depend on a failed one. */
-export const failDependents = ({ tracker, journal, policy, failWith, log }: DependentsPorts): void => {
+export const failDependents = ({
+  tracker,
+  journal,
+  policy,
+  failWith,
+  log,
+}: DependentsPorts): void => {
   const fail = async (dependency: TaskId, why: string): Promise<void> => {
     const dependents = (await tracker.list()).filter(
       ({ status, labels, unmet }) =>

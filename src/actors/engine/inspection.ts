@@ -23,7 +23,8 @@ const protocolVersion = '0.7.2';
 const actorsAtMost = 10_000;
 const shownTextLength = 2_000;
 
-const cut = (text: string): string => (text.length > shownTextLength ? `${text.slice(0, shownTextLength)}…` : text);
+const cut = (text: string): string =>
+  text.length > shownTextLength ? `${text.slice(0, shownTextLength)}…` : text;
 
 /** Replaces functions by names, drops actors, cuts long texts. */
 const withoutCycles = (key: string, value: unknown): unknown => {
@@ -34,7 +35,9 @@ const withoutCycles = (key: string, value: unknown): unknown => {
 
 const machineConfig = (actor: AnyActorRef): { readonly id?: string } | null => {
   const config = (actor as { readonly logic?: { readonly config?: unknown } }).logic?.config;
-  return typeof config === 'object' && config !== null ? (config as { readonly id?: string }) : null;
+  return typeof config === 'object' && config !== null
+    ? (config as { readonly id?: string })
+    : null;
 };
 
 interface LooseSnapshot {
@@ -83,7 +86,8 @@ const actorMessage = (actor: AnyActorRef, rootId: string, snapshot: object): Ins
 const inspectionMessage = (event: InspectionEvent): InspectionMessage | null => {
   const actor = event.actorRef as AnyActorRef;
   // The event comes before the actor has a snapshot.
-  if (event.type === '@xstate.actor') return actorMessage(actor, event.rootId, { status: 'active' });
+  if (event.type === '@xstate.actor')
+    return actorMessage(actor, event.rootId, { status: 'active' });
   if (event.type === '@xstate.event')
     return {
       ...base(actor, event.rootId),
@@ -104,13 +108,15 @@ const inspectionMessage = (event: InspectionEvent): InspectionMessage | null => 
 export const createInspection = (redact: (text: string) => string): Inspection => {
   const live = new Map<string, { readonly actor: AnyActorRef; readonly rootId: string }>();
   const listeners = new Set<(message: string) => void>();
-  const textOf = (message: InspectionMessage): string => redact(JSON.stringify(message, withoutCycles));
+  const textOf = (message: InspectionMessage): string =>
+    redact(JSON.stringify(message, withoutCycles));
 
   const remember = (event: InspectionEvent): void => {
     const actor = event.actorRef as AnyActorRef;
     if (event.type === '@xstate.actor' && live.size < actorsAtMost)
       live.set(actor.sessionId, { actor, rootId: event.rootId });
-    if (event.type === '@xstate.snapshot' && event.snapshot.status !== 'active') live.delete(actor.sessionId);
+    if (event.type === '@xstate.snapshot' && event.snapshot.status !== 'active')
+      live.delete(actor.sessionId);
   };
   const tell = (event: InspectionEvent): void => {
     const message = listeners.size === 0 ? null : inspectionMessage(event);

@@ -35,7 +35,10 @@ const isAfter = (task: TrackedTask, place: TrackedTask | null): boolean =>
   place === null || byCreation(task, place) > 0;
 
 /** @throws invalid_params when the cursor names no task */
-const placeOf = async ({ tracker }: ListPorts, cursor: string | undefined): Promise<TrackedTask | null> => {
+const placeOf = async (
+  { tracker }: ListPorts,
+  cursor: string | undefined,
+): Promise<TrackedTask | null> => {
   if (cursor === undefined) return null;
   const found = await tracker.find(cursor as TaskId);
   if (found !== null) return found;
@@ -43,11 +46,17 @@ const placeOf = async ({ tracker }: ListPorts, cursor: string | undefined): Prom
   throw new ServiceError('invalid_params', { fields: [{ path: 'cursor', problem }] });
 };
 
-/** A task that a server works on may have another status than the tracker knows: these are looked at one by one. */
+/**
+ * A task that a server works on may have another status than the tracker knows: these are looked at
+ * one by one.
+ */
 const pendingTasks = async ({ tracker, store }: ListPorts): Promise<readonly TrackedTask[]> =>
   tracker.findMany((store?.tasks('pending') ?? []).map(({ taskId }) => taskId as TaskId));
 
-/** A page of tasks in the order of their creation; of `queued` those whose dependencies are complete. */
+/**
+ * A page of tasks in the order of their creation; of `queued` those whose dependencies are
+ * complete.
+ */
 export const listTasks = async (ports: ListPorts, request: ListRequest): Promise<TaskPage> => {
   const { tracker, viewOf } = ports;
   const { status, limit = pageSize, cursor } = request;
@@ -71,8 +80,12 @@ export const listTasks = async (ports: ListPorts, request: ListRequest): Promise
     ]);
     isLast = rows.length < size;
     const end = isLast ? null : (rows.at(-1) ?? null);
-    const more = pending.filter((task) => isAfter(task, place) && (end === null || byCreation(task, end) <= 0));
-    const tasks = [...new Map([...rows, ...more].map((task) => [task.id, task])).values()].sort(byCreation);
+    const more = pending.filter(
+      (task) => isAfter(task, place) && (end === null || byCreation(task, end) <= 0),
+    );
+    const tasks = [...new Map([...rows, ...more].map((task) => [task.id, task])).values()].sort(
+      byCreation,
+    );
     found.push(...tasks.map(viewOf).filter(isWanted));
     place = end;
   }

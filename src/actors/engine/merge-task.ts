@@ -13,7 +13,9 @@ export const createMergeTask = async (
   signal: AbortSignal,
 ): Promise<void> => {
   const label = `merge-of:${taskId}`;
-  const exists = (await tracker.list()).some(({ status, labels }) => status !== 'closed' && labels.includes(label));
+  const exists = (await tracker.list()).some(
+    ({ status, labels }) => status !== 'closed' && labels.includes(label),
+  );
   if (exists) return;
   signal.throwIfAborted();
   const files = conflict.files.map((file) => `- ${file}`).join('\n');

@@ -24,7 +24,11 @@ export const createOfflineService = (
   store: StoreReads | null,
   now: () => number,
 ): OfflineService => {
-  const catalogue = createTaskQueries({ tracker, store, viewOf: (tracked) => viewSaved(store, tracked) });
+  const catalogue = createTaskQueries({
+    tracker,
+    store,
+    viewOf: (tracked) => viewSaved(store, tracked),
+  });
   return {
     ...catalogue,
     close: async (taskId, reason) => {

@@ -32,7 +32,8 @@ export interface RecorderPorts {
   readonly now: () => number;
 }
 
-const timeOf = (event: EventObject & { readonly at?: number }, now: () => number): number => event.at ?? now();
+const timeOf = (event: EventObject & { readonly at?: number }, now: () => number): number =>
+  event.at ?? now();
 
 /**
  * Runs the commits of a task and its agent one after another: the frames of each compare with the
@@ -74,14 +75,23 @@ export const createTransitionRecorder = (ports: RecorderPorts): TransitionRecord
     task.shown = previousViewOf(after);
   };
 
-  const commitTask = (task: LiveTask, transition: PendingTransition<TaskSnapshot>, persisted: unknown): Answer => {
+  const commitTask = (
+    task: LiveTask,
+    transition: PendingTransition<TaskSnapshot>,
+    persisted: unknown,
+  ): Answer => {
     const { next, cause, previous, requestId } = transition;
     const { taskId, attempt, deadlineAt } = next.context;
     requireSame(taskId, task);
     const at = timeOf(cause, now);
     const toCommit = ports.prepared.of(cause);
     if (toCommit !== null) task.tracked = toCommit.tracked;
-    const after = toView({ tracked: task.tracked, task: next, agent: agentOfAttempt(task, attempt), changedAt: at });
+    const after = toView({
+      tracked: task.tracked,
+      task: next,
+      agent: agentOfAttempt(task, attempt),
+      changedAt: at,
+    });
     const settledNow = next.hasTag('settled') && !previous.hasTag('settled');
     const change: Change = {
       ...taskChange({ next, cause, at, before: task.shown, after, persisted, settledNow }),
@@ -101,7 +111,12 @@ export const createTransitionRecorder = (ports: RecorderPorts): TransitionRecord
     return 'ok';
   };
 
-  const commitAgent = (task: LiveTask, next: AgentSnapshot, cause: EventObject, persisted: unknown): Answer => {
+  const commitAgent = (
+    task: LiveTask,
+    next: AgentSnapshot,
+    cause: EventObject,
+    persisted: unknown,
+  ): Answer => {
     const { taskId, attempt, deadlineAt } = next.context;
     requireSame(taskId, task);
     const at = timeOf(cause, now);

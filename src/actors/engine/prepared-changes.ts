@@ -23,6 +23,7 @@ export const createPreparedChanges = (): PreparedChanges => {
       if (toCommit !== undefined) waiting.set(answer, toCommit);
       return answer;
     },
-    of: ({ output }) => (typeof output === 'object' && output !== null ? (waiting.get(output) ?? null) : null),
+    of: ({ output }) =>
+      typeof output === 'object' && output !== null ? (waiting.get(output) ?? null) : null,
   };
 };

@@ -22,5 +22,11 @@ export const slotUseOf = (snapshot: SupervisorSnapshot): SlotUse => {
   const paused = isPaused
     ? `the queue is paused: attempts in a row failed with the same provider error (${streak.message}); it is tried again every ${pauseOf(snapshot.context) / 1_000} s`
     : null;
-  return { running: atWork(snapshot.context).length, waiting: waiting.length, cap, limit: queueLimit, paused };
+  return {
+    running: atWork(snapshot.context).length,
+    waiting: waiting.length,
+    cap,
+    limit: queueLimit,
+    paused,
+  };
 };

@@ -12,7 +12,10 @@ export interface RestoreRetries {
 }
 
 /** Calls `restore` again for tasks that could not be restored. */
-export const createRestoreRetries = (now: () => number, restore: (taskId: TaskId) => void): RestoreRetries => {
+export const createRestoreRetries = (
+  now: () => number,
+  restore: (taskId: TaskId) => void,
+): RestoreRetries => {
   const failures = new Map<TaskId, number>();
   const wheel = createTimerWheel(now, (taskId) => restore(taskId as TaskId));
   let stopped = false;

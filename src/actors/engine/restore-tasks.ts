@@ -6,14 +6,24 @@ import type { TrackerReads } from '../tracker/port.ts';
 import type { TaskRegistry } from './task-registry.ts';
 
 /** Sorted by last change, so that of two requests at the same time the earlier one comes first. */
-const byLastChange = (store: Pick<EntryReads, 'latest'>, tasks: readonly SavedActor[]): readonly SavedActor[] => {
-  const latest = new Map(tasks.map(({ taskId }) => [taskId, store.latest(taskId as TaskId, 'snapshot')?.seq ?? 0]));
-  return tasks.toSorted((one, other) => (latest.get(one.taskId) ?? 0) - (latest.get(other.taskId) ?? 0));
+const byLastChange = (
+  store: Pick<EntryReads, 'latest'>,
+  tasks: readonly SavedActor[],
+): readonly SavedActor[] => {
+  const latest = new Map(
+    tasks.map(({ taskId }) => [taskId, store.latest(taskId as TaskId, 'snapshot')?.seq ?? 0]),
+  );
+  return tasks.toSorted(
+    (one, other) => (latest.get(one.taskId) ?? 0) - (latest.get(other.taskId) ?? 0),
+  );
 };
 
 type Log = (message: string, facts: Readonly<Record<string, unknown>>) => void;
 
-/** Says which saved states are not what their journals make of them. One task in each turn of the event loop. */
+/**
+ * Says which saved states are not what their journals make of them. One task in each turn of the
+ * event loop.
+ */
 export const compareWithJournals = async (
   store: StoreReads,
   ids: readonly TaskId[],
@@ -23,12 +33,16 @@ export const compareWithJournals = async (
   for (const taskId of ids) {
     if (isStopped()) return;
     const difference = differenceFrom(store, taskId);
-    if (difference !== null) log('the journal and a saved state differ', { task_id: taskId, difference });
+    if (difference !== null)
+      log('the journal and a saved state differ', { task_id: taskId, difference });
     await nextTurn();
   }
 };
 
-/** Starts the actors of all pending tasks, in a new process or after the supervisor failed. @returns their ids */
+/**
+ * Starts the actors of all pending tasks, in a new process or after the supervisor failed. @returns
+ * their ids
+ */
 export const restoreTasks = async (
   {
     store,
@@ -46,6 +60,9 @@ export const restoreTasks = async (
   const listed = new Map(found.map((task) => [task.id as string, task]));
   // One list instead of a call for each task; the last frame where the tracker is away.
   for (const { taskId } of pending)
-    await registry.restore(taskId as TaskId, listed.get(taskId) ?? registry.lastShown(taskId as TaskId));
+    await registry.restore(
+      taskId as TaskId,
+      listed.get(taskId) ?? registry.lastShown(taskId as TaskId),
+    );
   return ids;
 };

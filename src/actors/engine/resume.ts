@@ -17,7 +17,8 @@ type Feedback = { readonly round: number; readonly text: string };
 /** @throws for a state that the machine of this server does not have */
 const resumeState = (value: string, context: AgentContext, id: string): Resume['at'] => {
   const row = Object.entries(agentRestart).find(([state]) => state === value)?.[1];
-  if (row === undefined || row === 'over') throw new Error(`the state ${value} of ${id} is not known to this server`);
+  if (row === undefined || row === 'over')
+    throw new Error(`the state ${value} of ${id} is not known to this server`);
   return typeof row === 'function' ? row(context) : row;
 };
 
@@ -28,7 +29,13 @@ const deadlineOf = (value: string, { deadlineAt, limitAt }: AgentContext): numbe
 /** A finished agent whose work failed a check continues. */
 const resumeWithFeedback = (context: AgentContext, { round, text }: Feedback): Resume => ({
   at: null,
-  context: { ...context, round, finish: null, repeats: 0, answer: { from: 'check', text, allowed: true } },
+  context: {
+    ...context,
+    round,
+    finish: null,
+    repeats: 0,
+    answer: { from: 'check', text, allowed: true },
+  },
 });
 
 /**

@@ -23,7 +23,10 @@ export interface Retention {
   old(works: readonly AttemptWork[]): AsyncGenerator<TaskId>;
   /** @returns false when the task is at work again */
   remove(taskId: TaskId, works: readonly AttemptWork[], signal?: AbortSignal): Promise<boolean>;
-  /** Removes what is old, and what an interrupted run left. @returns how many tasks lost their history */
+  /**
+   * Removes what is old, and what an interrupted run left. @returns how many tasks lost their
+   * history
+   */
   run(signal: AbortSignal): Promise<number>;
 }
 
@@ -32,12 +35,20 @@ const dayMs = 86_400_000;
 /** Others get their turn before the next step. */
 const pause = (): Promise<void> => delay(2);
 
-export const createRetention = ({ histories, tracker, work, days, now }: RetentionPorts): Retention => {
+export const createRetention = ({
+  histories,
+  tracker,
+  work,
+  days,
+  now,
+}: RetentionPorts): Retention => {
   const before = (): number => now() - days() * dayMs;
 
   const isOver = async (taskIds: readonly TaskId[]): Promise<ReadonlySet<string>> => {
     const tasks = await tracker.findMany(taskIds);
-    const open = new Set<string>(tasks.filter((task) => !finalStatuses.has(statusInTracker(task))).map(({ id }) => id));
+    const open = new Set<string>(
+      tasks.filter((task) => !finalStatuses.has(statusInTracker(task))).map(({ id }) => id),
+    );
     return new Set(taskIds.filter((id) => !open.has(id)));
   };
 
@@ -46,7 +57,9 @@ export const createRetention = ({ histories, tracker, work, days, now }: Retenti
     const kept = new Set(works.filter(({ isUnmerged }) => isUnmerged).map(({ taskId }) => taskId));
     for (let after: string | null = ''; after !== null; await pause()) {
       const page = histories.page(after);
-      const found = page.taskIds.filter((id) => !kept.has(id) && histories.isOld(id, before())) as TaskId[];
+      const found = page.taskIds.filter(
+        (id) => !kept.has(id) && histories.isOld(id, before()),
+      ) as TaskId[];
       const over = found.length === 0 ? new Set<string>() : await isOver(found);
       yield* found.filter((id) => over.has(id));
       after = page.next;
@@ -55,10 +68,17 @@ export const createRetention = ({ histories, tracker, work, days, now }: Retenti
   const finish = async (taskId: string, signal?: AbortSignal): Promise<void> => {
     while (signal?.aborted !== true && histories.removeSome(taskId)) await pause();
   };
-  /** Records of attempts that left nothing else. Branches and folders go only when a person says so. */
+  /**
+   * Records of attempts that left nothing else. Branches and folders go only when a person says so.
+   */
   const removeRecords = async (taskId: TaskId, works: readonly AttemptWork[]): Promise<void> => {
     for (const each of works)
-      if (each.taskId === taskId && each.branch === null && each.folder === null && each.stays === null)
+      if (
+        each.taskId === taskId &&
+        each.branch === null &&
+        each.folder === null &&
+        each.stays === null
+      )
         await work.remove(each);
   };
   const remove: Retention['remove'] = async (taskId, works, signal) => {
@@ -98,7 +118,9 @@ export const scheduleRetention = (
       const tasks = await run(abort.signal);
       if (tasks > 0) log('histories of old tasks were removed', { tasks });
     } catch (error) {
-      log('histories of old tasks could not be removed; the server tries again in a day', { error });
+      log('histories of old tasks could not be removed; the server tries again in a day', {
+        error,
+      });
     }
   };
   let running = runOnce();

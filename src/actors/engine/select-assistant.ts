@@ -30,11 +30,17 @@ export interface BackendSelectorPorts {
 
 const free: Price = { input: 0, cachedInput: 0, output: 0 };
 
-export const createBackendSelector = ({ settings, selectModel, assistants }: BackendSelectorPorts): BackendSelector => {
+export const createBackendSelector = ({
+  settings,
+  selectModel,
+  assistants,
+}: BackendSelectorPorts): BackendSelector => {
   const priceOf = (model: Model | null, name: string): Price | undefined =>
     model === null || model.disclaimer === null ? settings().prices[name] : free;
   const requestedFor = (options: RunOptions, role: Role): string =>
-    settings().roles[role].backend === 'scripted' ? 'scripted' : modelNameFor(settings(), options, role);
+    settings().roles[role].backend === 'scripted'
+      ? 'scripted'
+      : modelNameFor(settings(), options, role);
   const now = (run: RunOptions, role: Role): SelectedBackend =>
     selectBackend({ settings: settings(), selectModel, assistants }, run, role);
   const afterLook = async (run: RunOptions, role: Role): Promise<SelectedBackend> => {
@@ -46,7 +52,8 @@ export const createBackendSelector = ({ settings, selectModel, assistants }: Bac
   const knowsCost = (chosen: SelectedBackend): boolean =>
     chosen.backend === 'builtin'
       ? chosen.model === null || priceOf(chosen.model, chosen.name) !== undefined
-      : assistants.of(chosen.backend)?.reportsCost === true || settings().prices[chosen.model ?? ''] !== undefined;
+      : assistants.of(chosen.backend)?.reportsCost === true ||
+        settings().prices[chosen.model ?? ''] !== undefined;
 
   return {
     now,
@@ -65,7 +72,9 @@ export const createBackendSelector = ({ settings, selectModel, assistants }: Bac
       const chosen = await afterLook(run, role);
       if (knowsCost(chosen)) return;
       const problem = `the price of ${chosen.name} is not known; set api.prices, or leave out the limit of cost`;
-      throw new ServiceError('invalid_params', { fields: [{ path: 'options.max_cost_usd', problem }] });
+      throw new ServiceError('invalid_params', {
+        fields: [{ path: 'options.max_cost_usd', problem }],
+      });
     },
   };
 };

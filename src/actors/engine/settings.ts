@@ -69,26 +69,40 @@ const maxRepeats = 6;
 const maxNudges = 2;
 const maxStrikes = 3;
 
-export const modelNameFor = ({ roles, defaultModel }: Settings, run: RunOptions, role: Role): string =>
-  run.model ?? roles[role].model ?? defaultModel;
+export const modelNameFor = (
+  { roles, defaultModel }: Settings,
+  run: RunOptions,
+  role: Role,
+): string => run.model ?? roles[role].model ?? defaultModel;
 
 export const capsOf = ({ cap, queueLimit, roles }: Settings): SupervisorInput => ({
   cap,
   queueLimit,
   roleCaps: Object.fromEntries(
-    Object.values(roles).flatMap(({ role, concurrency }) => (concurrency === null ? [] : [[role, concurrency]])),
+    Object.values(roles).flatMap(({ role, concurrency }) =>
+      concurrency === null ? [] : [[role, concurrency]],
+    ),
   ),
 });
 
 /** The caller may disable the network, and enable it where the configuration allows that. */
-export const networkFor = ({ roles, allowTaskNetwork }: Settings, { network }: RunOptions, role: Role): boolean =>
+export const networkFor = (
+  { roles, allowTaskNetwork }: Settings,
+  { network }: RunOptions,
+  role: Role,
+): boolean =>
   network === undefined || (network && !allowTaskNetwork) ? roles[role].network : network;
 
 export const wallLimitMs = ({ roles }: Settings, run: RunOptions, role: Role): number =>
   run.timeoutMs ?? roles[role].timeoutMs;
 
 /** Limits of an attempt: of the caller, else of the role, else of all roles. */
-export const limitsFor = (settings: Settings, run: RunOptions, role: Role, now: number): AgentLimits => {
+export const limitsFor = (
+  settings: Settings,
+  run: RunOptions,
+  role: Role,
+  now: number,
+): AgentLimits => {
   const own = settings.roles[role];
   return {
     maxTurns: run.maxTurns ?? own.maxTurns ?? settings.maxTurns,

@@ -5,12 +5,17 @@ import type { Verdict } from '../../machines/task-context.ts';
 import type { Supervision } from './supervision.ts';
 import { createWaiters } from './waiters.ts';
 
-/** The supervisor's slots as promises. When a signal aborts, its promise rejects and the slot is given back. */
+/**
+ * The supervisor's slots as promises. When a signal aborts, its promise rejects and the slot is
+ * given back.
+ */
 export interface Slots {
   /** Resolves when the request is in the queue or granted. Refusal: queue_full. */
   requestSlot(request: SlotRequest, signal: AbortSignal): Promise<Verdict>;
   waitForSlot(request: SlotRequest, signal: AbortSignal): Promise<void>;
-  /** Never resolves. After the abort the slot stays held as long as the committed state holds it. */
+  /**
+   * Never resolves. After the abort the slot stays held as long as the committed state holds it.
+   */
   holdSlot(taskId: TaskId, role: Role, signal: AbortSignal): Promise<void>;
   /** Never resolves: the slot stays lent until `regainSlot`. */
   lendSlot(taskId: TaskId): Promise<void>;

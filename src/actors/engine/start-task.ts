@@ -17,7 +17,9 @@ export interface TaskStartPorts {
   readonly live: LiveTasks;
   readonly tracker: Pick<Tracker, 'find' | 'actor'>;
   readonly store: Store;
-  /** Waits until the work of earlier actors of the task has ended. @throws when that takes too long */
+  /**
+   * Waits until the work of earlier actors of the task has ended. @throws when that takes too long
+   */
   readonly whenEnded: (taskId: TaskId) => Promise<void>;
   /** Gives back the slot of a task that has no live attempt after its actor failed. */
   readonly returnSlot: (taskId: TaskId) => void;
@@ -32,15 +34,24 @@ export interface TaskStartHooks {
   readonly crashed: LiveTasks['discard'];
 }
 
-export const lastShownOf = ({ store, tracker }: TaskStartPorts, taskId: TaskId): TrackedTask | null => {
+export const lastShownOf = (
+  { store, tracker }: TaskStartPorts,
+  taskId: TaskId,
+): TrackedTask | null => {
   const latest = store.latest(taskId, 'snapshot');
   return latest === null ? null : trackedFromView(shownIn(latest.data), tracker.actor);
 };
 
 /** A pending task is found also while the tracker is away or has lost it. @throws task_not_found */
-const requireTracked = async (ports: TaskStartPorts, taskId: TaskId, isPending: boolean): Promise<TrackedTask> => {
+const requireTracked = async (
+  ports: TaskStartPorts,
+  taskId: TaskId,
+  isPending: boolean,
+): Promise<TrackedTask> => {
   const last = isPending ? lastShownOf(ports, taskId) : null;
-  const found = await (last === null ? ports.tracker.find(taskId) : ports.tracker.find(taskId).catch(() => null));
+  const found = await (last === null
+    ? ports.tracker.find(taskId)
+    : ports.tracker.find(taskId).catch(() => null));
   const tracked = found ?? last;
   if (tracked === null) throw new ServiceError('task_not_found', { task_id: taskId });
   return tracked;
@@ -65,7 +76,12 @@ const createLiveTask = async (
 ): Promise<CreatedTask> => {
   const saved = await store.takeOver(taskId);
   const snapshot = saved === null ? {} : { snapshot: persistedSnapshot(saved) };
-  const actor = createActor(logic, { id: taskId, parent: root.parent, input: { taskId }, ...snapshot });
+  const actor = createActor(logic, {
+    id: taskId,
+    parent: root.parent,
+    input: { taskId },
+    ...snapshot,
+  });
   const rows = saved === null ? null : readSaved(store, saved);
   const task: LiveTask = {
     actor,
@@ -78,7 +94,11 @@ const createLiveTask = async (
     committing: null,
     fault: null,
   };
-  return { task, isPending: saved?.pending === true, deadlineAt: rows?.task.context.deadlineAt ?? null };
+  return {
+    task,
+    isPending: saved?.pending === true,
+    deadlineAt: rows?.task.context.deadlineAt ?? null,
+  };
 };
 
 /** Starts the actor of a task from its committed state. @throws task_not_found */
@@ -88,9 +108,13 @@ export const createTaskStart =
     const { live, store } = ports;
     const wasPending = store.actor(taskId)?.pending === true;
     const tracked = known ?? (await requireTracked(ports, taskId, wasPending));
-    // A failed actor may have left work that is still being stopped; the next actor must not run beside it.
+    // A failed actor may have left work that is still being stopped; the next actor must not run
+    // beside it.
     if (wasPending) await ports.whenEnded(taskId).catch(asInternalError);
-    const { task, isPending, deadlineAt } = await createLiveTask(logic, ports, { id: taskId, tracked });
+    const { task, isPending, deadlineAt } = await createLiveTask(logic, ports, {
+      id: taskId,
+      tracked,
+    });
     hooks.requireRunning();
     live.add(taskId, task);
     task.actor.subscribe({

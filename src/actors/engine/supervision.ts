@@ -53,7 +53,9 @@ const createRestartPauses = (now: () => number): (() => number) => {
     const at = now();
     failures = at - lastFailureAt > healthyMs ? 1 : failures + 1;
     lastFailureAt = at;
-    return failures === 1 ? 0 : Math.min(firstRestartPauseMs * 2 ** (failures - 2), longestRestartPauseMs);
+    return failures === 1
+      ? 0
+      : Math.min(firstRestartPauseMs * 2 ** (failures - 2), longestRestartPauseMs);
   };
 };
 
@@ -78,8 +80,15 @@ const createFacts = () => {
 
 /** A supervisor that is not started. Without work it only says what is there before the start. */
 const createSupervisor = ({ root, input }: SupervisionPorts, work: SupervisedWork | null) => {
-  const logic = work === null ? supervisorMachine : supervisorMachine.provide({ actors: { agent: work.agent } });
-  return createActor(endsWithChildren(logic), { id: 'supervisor', parent: root.parent, input: input() });
+  const logic =
+    work === null
+      ? supervisorMachine
+      : supervisorMachine.provide({ actors: { agent: work.agent } });
+  return createActor(endsWithChildren(logic), {
+    id: 'supervisor',
+    parent: root.parent,
+    input: input(),
+  });
 };
 
 export const createSupervision = (ports: SupervisionPorts): Supervision => {

@@ -15,7 +15,10 @@ import type { VerifyCommands } from './verify.ts';
 export interface RunChoices {
   readonly limits: (options: RunOptions, role: Role) => AgentLimits;
   readonly backendOf: (options: RunOptions, role: Role) => Backend;
-  readonly modelOf: (options: RunOptions, role: Role) => { readonly name: string; readonly disclaimer: string | null };
+  readonly modelOf: (
+    options: RunOptions,
+    role: Role,
+  ) => { readonly name: string; readonly disclaimer: string | null };
   readonly mergeMode: () => MergeMode;
   /** Comment in the tracker at the end of an attempt. */
   readonly notes: () => boolean;
@@ -32,7 +35,11 @@ export interface TaskActorPorts {
   readonly host: Pick<TaskHost, 'views' | 'prepared' | 'refresh' | 'takeOverAgent'>;
   readonly choices: RunChoices;
   readonly verify: VerifyCommands;
-  readonly emit: (attempt: Pick<AttemptInput, 'taskId' | 'attempt'>, type: EventType, data: unknown) => void;
+  readonly emit: (
+    attempt: Pick<AttemptInput, 'taskId' | 'attempt'>,
+    type: EventType,
+    data: unknown,
+  ) => void;
   readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
   /** Ends processes of an attempt that an earlier server left. */
   readonly endLeftovers: (taskId: TaskId, attempt: number) => Promise<void>;

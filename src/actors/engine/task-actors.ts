@@ -13,7 +13,12 @@ export const provideTaskActors = (ports: TaskActorPorts): TaskMachine => {
   const withSlots = provideSlotActors(taskMachine, ports);
   const withAttempts = provideAttemptActors(withSlots, ports, ends);
   const prepare = preparing(ports);
-  return provideStopActors(provideTrackerActors(withAttempts, ports, ends, prepare), ports, ends, prepare);
+  return provideStopActors(
+    provideTrackerActors(withAttempts, ports, ends, prepare),
+    ports,
+    ends,
+    prepare,
+  );
 };
 
 type Prepare = (change: StatusChange, fence: Fence) => Promise<Verdict>;
@@ -31,20 +36,30 @@ const preparing =
     return prepared.keep(answer);
   };
 
-const provideSlotActors = (machine: TaskMachine, { invoked, slots, host }: TaskActorPorts): TaskMachine =>
+const provideSlotActors = (
+  machine: TaskMachine,
+  { invoked, slots, host }: TaskActorPorts,
+): TaskMachine =>
   machine.provide({
     actors: {
       requestSlot: invoked.actor((input, signal) =>
         slots.requestSlot({ ...input, priority: host.views.priorityOf(input.taskId) }, signal),
       ),
       waitForSlot: invoked.actor((input, signal) =>
-        slots.waitForSlot({ ...input, priority: host.views.priorityOf(input.taskId), admitted: true }, signal),
+        slots.waitForSlot(
+          { ...input, priority: host.views.priorityOf(input.taskId), admitted: true },
+          signal,
+        ),
       ),
       holdSlot: invoked.actor(({ taskId, role }, signal) => slots.holdSlot(taskId, role, signal)),
     },
   });
 
-const provideAttemptActors = (machine: TaskMachine, ports: TaskActorPorts, ends: AttemptEnds): TaskMachine => {
+const provideAttemptActors = (
+  machine: TaskMachine,
+  ports: TaskActorPorts,
+  ends: AttemptEnds,
+): TaskMachine => {
   const { invoked, tracker, agentRuns, workspace } = ports;
   return machine.provide({
     actors: {
@@ -53,21 +68,32 @@ const provideAttemptActors = (machine: TaskMachine, ports: TaskActorPorts, ends:
         const limits = ports.choices.limits(options, role);
         const earlier = await ports.host.takeOverAgent(taskId, attempt);
         if (earlier === null)
-          return agentRuns.run({ ...input, backend: ports.choices.backendOf(options, role), limits }, signal);
+          return agentRuns.run(
+            { ...input, backend: ports.choices.backendOf(options, role), limits },
+            signal,
+          );
         const found = resumeFrom(earlier, feedback);
         if ('outcome' in found) return found.outcome;
         return agentRuns.run({ ...input, limits, resume: found.resume }, signal);
       }),
       verify: invoked.actor(ports.verify),
       recordResults: invoked.actor(async (input, signal) => {
-        const work = await ends.writeReport({ ...input, end: { status: 'complete' } }, signal).catch(asDiskProblem);
+        const work = await ends
+          .writeReport({ ...input, end: { status: 'complete' } }, signal)
+          .catch(asDiskProblem);
         await ends.logSavedWork(input, work);
         return { toMerge: work !== null && ports.choices.mergeMode() !== 'none' };
       }),
       mergeWork: invoked.actor(async (input, signal) => {
         const { taskId, attempt } = input;
         const title = ports.host.views.knownTask(taskId)?.title ?? taskId;
-        const merged = await workspace.merge(taskId, attempt, ports.choices.mergeMode(), title, signal);
+        const merged = await workspace.merge(
+          taskId,
+          attempt,
+          ports.choices.mergeMode(),
+          title,
+          signal,
+        );
         if (merged.status === 'nothing') return;
         const isMerged = merged.status === 'merged';
         const message = isMerged ? `merged into ${merged.into}` : `not merged: ${merged.why}`;
@@ -93,7 +119,9 @@ const provideTrackerActors = (
       ),
       closeInTracker: invoked.actor(({ taskId, attempt, role, reason }, signal) => {
         const defaultReason =
-          role === null ? 'Closed by hand with agent close' : `Completed by agent-server (role: ${role})`;
+          role === null
+            ? 'Closed by hand with agent close'
+            : `Completed by agent-server (role: ${role})`;
         const fence = ends.fenceOf({ taskId, attempt }, signal);
         return prepare({ kind: 'close', id: taskId, reason: reason ?? defaultReason }, fence);
       }),
@@ -111,8 +139,15 @@ const provideStopActors = (
   prepare: Prepare,
 ): TaskMachine => {
   const { invoked, agentRuns } = ports;
-  /** Stops the attempt, also processes of an earlier server, commits its progress and keeps its changes. */
-  const stopAttempt = async (taskId: TaskId, attempt: number, signal: AbortSignal): Promise<void> => {
+  /**
+   * Stops the attempt, also processes of an earlier server, commits its progress and keeps its
+   * changes.
+   */
+  const stopAttempt = async (
+    taskId: TaskId,
+    attempt: number,
+    signal: AbortSignal,
+  ): Promise<void> => {
     await agentRuns.stop(taskId, attempt);
     await ports.endLeftovers(taskId, attempt);
     await ends.commitProgress();
@@ -131,7 +166,8 @@ const provideStopActors = (
         await stopAttempt(taskId, attempt, signal);
         await ends.reportEnd(taskId, attempt, label, signal);
         // Attempt 0: the run had no slot, and the attempt of the task is an earlier one.
-        const fence = attempt === 0 ? () => signal.throwIfAborted() : ends.fenceOf({ taskId, attempt }, signal);
+        const fence =
+          attempt === 0 ? () => signal.throwIfAborted() : ends.fenceOf({ taskId, attempt }, signal);
         return prepare({ kind: 'release', id: taskId, label }, fence);
       }),
     },

@@ -32,11 +32,16 @@ export interface TaskCommandPorts
   readonly agentActor: (key: string) => AnyActorRef | undefined;
 }
 
-/** Commands to task actors. Their states decide; every transition is committed before its effects. */
+/**
+ * Commands to task actors. Their states decide; every transition is committed before its effects.
+ */
 export interface TaskCommands {
   /** @throws task_not_found, already_running, event_not_allowed, or the refusal of the chart */
   ask(taskId: TaskId, command: TaskCommand, requestId?: string): Promise<TaskView>;
-  /** Gives a person's answer to the live attempt. @throws event_not_allowed, stale_attempt, invalid_params */
+  /**
+   * Gives a person's answer to the live attempt. @throws event_not_allowed, stale_attempt,
+   * invalid_params
+   */
   respond(taskId: TaskId, attempt: number, response: Response): Promise<TaskView | null>;
   /** Fails a task at rest whose dependency failed. */
   failWith(taskId: TaskId, dependency: TaskId, why: string): Promise<void>;
@@ -48,7 +53,10 @@ export interface TaskCommands {
   observe(seen: TrackedTask): Promise<boolean>;
   /** Starts the actors of all pending tasks. */
   restore(): Promise<void>;
-  /** Stops every task actor; `restore` starts them again. @throws when gathered changes cannot be committed */
+  /**
+   * Stops every task actor; `restore` starts them again. @throws when gathered changes cannot be
+   * committed
+   */
   dropAll(): Promise<void>;
   stop(): void;
 }
@@ -61,7 +69,11 @@ const pollMs = 20;
 const asServiceError = (cause: unknown): ServiceError =>
   isServiceError(cause)
     ? cause
-    : new ServiceError('internal', { detail: cause instanceof StoreError ? cause.message : null }, { cause });
+    : new ServiceError(
+        'internal',
+        { detail: cause instanceof StoreError ? cause.message : null },
+        { cause },
+      );
 
 /** The snapshot after the request was answered, or after 30 s. */
 const answerOf = async (actor: LiveTask['actor']): Promise<TaskSnapshot> => {
@@ -73,7 +85,10 @@ const answerOf = async (actor: LiveTask['actor']): Promise<TaskSnapshot> => {
 };
 
 const createAsk =
-  ({ host: { live, views }, journal, now }: TaskCommandPorts, registry: TaskRegistry): TaskCommands['ask'] =>
+  (
+    { host: { live, views }, journal, now }: TaskCommandPorts,
+    registry: TaskRegistry,
+  ): TaskCommands['ask'] =>
   async (taskId, command, requestId) => {
     /** Commits before the answer. When that fails, the actor is restored from the state before. */
     const commitGathered = async (task: LiveTask): Promise<void> => {
@@ -170,7 +185,8 @@ export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts
   const { live, resting, deadlines, recorder } = host;
   const logic: TaskMachine = durable(machine, {
     now,
-    commit: (transition) => recorder.task(transition, machine.getPersistedSnapshot(transition.next)),
+    commit: (transition) =>
+      recorder.task(transition, machine.getPersistedSnapshot(transition.next)),
     ...transitionDeadline,
   });
   const registry = createTaskRegistry(logic, {

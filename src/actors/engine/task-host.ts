@@ -37,7 +37,10 @@ export interface TaskHost {
   takeOverAgent(taskId: TaskId, attempt: number): Promise<SavedActor | null>;
 }
 
-/** Deadlines of tasks and agents by key. The task ends an attempt at its limit only when the agent did not. */
+/**
+ * Deadlines of tasks and agents by key. The task ends an attempt at its limit only when the agent
+ * did not.
+ */
 const createDeadlines = ({ now, agentActor }: TaskHostPorts, live: LiveTasks): TimerWheel =>
   createTimerWheel(now, (key) => {
     const at = now();

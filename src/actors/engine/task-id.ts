@@ -9,7 +9,10 @@ const printable = (text: string): string => {
 
 /** @throws invalid_params when it is empty, task_not_found when it is malformed */
 export const requireId = (text: string): TaskId => {
-  if (text === '') throw new ServiceError('invalid_params', { fields: [{ path: 'task_id', problem: 'is empty' }] });
+  if (text === '')
+    throw new ServiceError('invalid_params', {
+      fields: [{ path: 'task_id', problem: 'is empty' }],
+    });
   const id = parseTaskId(text);
   if (id === null) throw new ServiceError('task_not_found', { task_id: printable(text) });
   return id;

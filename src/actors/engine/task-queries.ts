@@ -84,11 +84,17 @@ const pageSize = 1_000;
 export const titleFrom = (description: string): string => {
   const line = description.trim().split(/\r?\n/, 1)[0]?.trim() ?? '';
   const characters = [...line];
-  while (Buffer.byteLength(characters.join('')) > titleBytes) characters.length = Math.floor(characters.length * 0.9);
+  while (Buffer.byteLength(characters.join('')) > titleBytes)
+    characters.length = Math.floor(characters.length * 0.9);
   return characters.join('');
 };
 
-export const createTaskQueries = ({ tracker, store, viewOf, knownTask }: TaskQueryPorts): TaskQueries => {
+export const createTaskQueries = ({
+  tracker,
+  store,
+  viewOf,
+  knownTask,
+}: TaskQueryPorts): TaskQueries => {
   const find = async (taskId: string): Promise<TrackedTask> => {
     const id = requireId(taskId);
     const known = (): TrackedTask | null => knownTask?.(id) ?? null;
@@ -100,7 +106,8 @@ export const createTaskQueries = ({ tracker, store, viewOf, knownTask }: TaskQue
     if (tracked !== null) return tracked;
     const detail = await tracker.unreadable();
     // The task may be in an unreadable line.
-    if (detail !== null) throw new ServiceError('tracker_unavailable', { detail, remedy: 'mend or remove that line' });
+    if (detail !== null)
+      throw new ServiceError('tracker_unavailable', { detail, remedy: 'mend or remove that line' });
     throw new ServiceError('task_not_found', { task_id: taskId });
   };
   const changed = async (taskId: string, change: Promise<Verdict>): Promise<TaskView> => {
@@ -116,11 +123,15 @@ export const createTaskQueries = ({ tracker, store, viewOf, knownTask }: TaskQue
     create: async (request) => {
       const description = request.description.trim();
       if (description === '')
-        throw new ServiceError('invalid_params', { fields: [{ path: 'description', problem: 'is empty' }] });
+        throw new ServiceError('invalid_params', {
+          fields: [{ path: 'description', problem: 'is empty' }],
+        });
       const given = request.labels?.find((label) => endLabels.includes(label));
       if (given !== undefined)
         throw new ServiceError('invalid_params', {
-          fields: [{ path: 'labels', problem: `${given} says how an attempt ended; the service gives it` }],
+          fields: [
+            { path: 'labels', problem: `${given} says how an attempt ended; the service gives it` },
+          ],
         });
       const tracked = await tracker.create({
         title: request.title?.trim() || titleFrom(description),
@@ -136,7 +147,10 @@ export const createTaskQueries = ({ tracker, store, viewOf, knownTask }: TaskQue
     replay: async ({ taskId, at }) => {
       const { id } = await find(taskId);
       const removed = store?.removed(id) ?? null;
-      const { steps, task, agent } = fold(id, store === null || removed !== null ? [] : entriesUpTo(store, id, at));
+      const { steps, task, agent } = fold(
+        id,
+        store === null || removed !== null ? [] : entriesUpTo(store, id, at),
+      );
       return {
         task_id: id,
         steps,

@@ -11,7 +11,9 @@ import { createTaskStart, lastShownOf, type TaskStartPorts } from './start-task.
 export interface TaskRegistryPorts extends TaskStartPorts {
   readonly now: () => number;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
-  /** Called when a task actor ended in error: stops its agents and drops its uncommitted changes. */
+  /**
+   * Called when a task actor ended in error: stops its agents and drops its uncommitted changes.
+   */
   readonly onCrash: (taskId: TaskId) => void;
 }
 
@@ -38,7 +40,10 @@ const restoredMeanwhile = (): ServiceError =>
   new ServiceError('internal', { detail: 'the task was taken up again meanwhile; ask again' });
 
 /** A task actor ended in error: its successor starts from the committed state. */
-const createCrashed = (ports: TaskRegistryPorts, retries: Pick<RestoreRetries, 'later'>): LiveTasks['discard'] => {
+const createCrashed = (
+  ports: TaskRegistryPorts,
+  retries: Pick<RestoreRetries, 'later'>,
+): LiveTasks['discard'] => {
   const { live, store } = ports;
   /** A commit that is still underway could begin an attempt: it becomes stale first. */
   const releaseSlot = async (taskId: TaskId): Promise<void> => {
@@ -46,7 +51,10 @@ const createCrashed = (ports: TaskRegistryPorts, retries: Pick<RestoreRetries, '
     if (live.get(taskId) === null && savedSlot(store, taskId) === null) ports.returnSlot(taskId);
   };
   return (taskId, task, error) => {
-    ports.log('the actor of a task failed; it is restored from its committed state', { task_id: taskId, error });
+    ports.log('the actor of a task failed; it is restored from its committed state', {
+      task_id: taskId,
+      error,
+    });
     live.remove(taskId, task);
     task.fault = error;
     ports.onCrash(taskId);
@@ -69,7 +77,9 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
 
   const taskFor = (taskId: TaskId, known: TrackedTask | null = null): Promise<LiveTask> => {
     const present = live.get(taskId);
-    return present === null ? starting.run(taskId, () => start(taskId, known)) : Promise.resolve(present);
+    return present === null
+      ? starting.run(taskId, () => start(taskId, known))
+      : Promise.resolve(present);
   };
 
   const restore = async (taskId: TaskId, known: TrackedTask | null = null): Promise<void> => {
@@ -78,7 +88,10 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
       await taskFor(taskId, known);
       retries.forget(taskId);
     } catch (error) {
-      ports.log('a pending task could not be restored; the server tries again', { task_id: taskId, error });
+      ports.log('a pending task could not be restored; the server tries again', {
+        task_id: taskId,
+        error,
+      });
       retries.later(taskId);
     }
   };

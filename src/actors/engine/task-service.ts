@@ -6,7 +6,12 @@ import { conflictsOf } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { StoreReads } from '../store/port.ts';
 import type { TrackerInfo, TrackerReads, TrackerWrites } from '../tracker/port.ts';
-import { createExecute, type ExecutePorts, type ExecuteRequest, type Execution } from './execute-task.ts';
+import {
+  createExecute,
+  type ExecutePorts,
+  type ExecuteRequest,
+  type Execution,
+} from './execute-task.ts';
 import { type Explanation, explain, type SlotUse } from './explain.ts';
 import type { TaskCommands } from './task-commands.ts';
 import { requireId } from './task-id.ts';
@@ -15,7 +20,10 @@ import type { TaskViews } from './task-views.ts';
 
 /** Operations behind HTTP and JSON-RPC. They reject with `ServiceError` only. */
 export interface TaskService extends TaskQueries {
-  /** @throws task_not_found, dependencies_unmet, already_running, event_not_allowed, credential_missing, queue_full */
+  /**
+   * @throws task_not_found, dependencies_unmet, already_running, event_not_allowed,
+   * credential_missing, queue_full
+   */
   execute(request: ExecuteRequest): Promise<Execution>;
   /** The guards with values and inputs, and the allowed events. @throws task_not_found */
   explain(taskId: string): Promise<Explanation>;
@@ -27,7 +35,12 @@ export interface TaskService extends TaskQueries {
    * invalid_params
    */
   respond(taskId: string, attempt: number, response: Response): Promise<TaskView>;
-  retry(taskId: string, role: Role | null, options: RunOptions | null, reason: string | null): Promise<TaskView>;
+  retry(
+    taskId: string,
+    role: Role | null,
+    options: RunOptions | null,
+    reason: string | null,
+  ): Promise<TaskView>;
 }
 
 export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'> {
@@ -41,7 +54,12 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
 
 export const createService = (ports: ServicePorts): TaskService => {
   const { tracker, store, commands, views, requirePrice, requireNetwork, optionsFor } = ports;
-  const queries = createTaskQueries({ tracker, store, viewOf: views.viewOf, knownTask: views.knownTask });
+  const queries = createTaskQueries({
+    tracker,
+    store,
+    viewOf: views.viewOf,
+    knownTask: views.knownTask,
+  });
 
   /** `bd-a1 (failed: no disk)` */
   const statusPhrase = async (id: TaskId): Promise<string> => {
@@ -51,10 +69,17 @@ export const createService = (ports: ServicePorts): TaskService => {
     return `${id} (${status}${error === undefined ? '' : `: ${error.message}`})`;
   };
 
-  /** @throws tracker_conflict for a task that somebody else holds and no attempt of ours works on */
+  /**
+   * @throws tracker_conflict for a task that somebody else holds and no attempt of ours works on
+   */
   const requireNotElsewhere = async (taskId: TaskId): Promise<void> => {
     const tracked = await tracker.find(taskId).catch(() => null);
-    if (tracked === null || tracked.status === 'closed' || views.snapshotOf(taskId).hasTag('pending')) return;
+    if (
+      tracked === null ||
+      tracked.status === 'closed' ||
+      views.snapshotOf(taskId).hasTag('pending')
+    )
+      return;
     const holder = holderOf(tracked, tracker.actor);
     if (holder !== null) throw new ServiceError('tracker_conflict', { task_id: taskId, holder });
   };
@@ -92,7 +117,13 @@ export const createService = (ports: ServicePorts): TaskService => {
       requireNetwork(options ?? {});
       await requirePrice(options ?? last.options, next ?? 'engineer');
       const given = options === null || next === null ? options : optionsFor(options, next);
-      return commands.ask(id, { type: 'retry', role, options: given, maxRetries: ports.maxRetries(), reason });
+      return commands.ask(id, {
+        type: 'retry',
+        role,
+        options: given,
+        maxRetries: ports.maxRetries(),
+        reason,
+      });
     },
   };
 };

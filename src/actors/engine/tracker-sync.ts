@@ -57,8 +57,13 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
     const fresh = await tracker.find(id);
     if (fresh === null || !wasRevertedToStarted(fresh)) return;
     const ended = savedSnapshot(store, id);
-    const label = ended.hasTag('failed') ? 'agent-failed' : ended.hasTag('cancelled') ? 'agent-cancelled' : null;
-    if (label !== null) await tracker.release(id, label, onlyWhileIdle(store, id)).catch(ignoreStartedRun);
+    const label = ended.hasTag('failed')
+      ? 'agent-failed'
+      : ended.hasTag('cancelled')
+        ? 'agent-cancelled'
+        : null;
+    if (label !== null)
+      await tracker.release(id, label, onlyWhileIdle(store, id)).catch(ignoreStartedRun);
   };
 
   const showChange = async (seen: TrackedTask): Promise<void> => {
@@ -76,7 +81,8 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
     const { attempt } = host.actor.getSnapshot().context;
     // The list may be older than our last write: only a new look counts.
     const fresh = await tracker.find(seen.id);
-    const isSame = ports.live(seen.id) === host && host.actor.getSnapshot().context.attempt === attempt;
+    const isSame =
+      ports.live(seen.id) === host && host.actor.getSnapshot().context.attempt === attempt;
     if (fresh === null || !isSame) return;
     const holder = holderOf(fresh, tracker.actor);
     if (fresh.status !== 'closed' && holder === null) return;
@@ -92,7 +98,8 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
       return false;
     }
     if (host === null && wasRevertedToStarted(seen)) await releaseAgain(seen);
-    if (host === null && !ports.isStarting(seen.id) && wasClosedElsewhere(seen)) await ports.startActor(seen.id);
+    if (host === null && !ports.isStarting(seen.id) && wasClosedElsewhere(seen))
+      await ports.startActor(seen.id);
     else await showChange(seen);
     return !isPending(seen.id);
   };

@@ -51,9 +51,15 @@ export const createVerify =
       const result = await ports.workspace.alone(run, { signal });
       if ('refusal' in result) return { failure: refused(command, result.refusal) };
       const { exitCode, output, timedOut } = result;
-      ports.emit(attempt, 'log', { level: 'info', message: `verify: ${command}`, exit_code: exitCode });
+      ports.emit(attempt, 'log', {
+        level: 'info',
+        message: `verify: ${command}`,
+        exit_code: exitCode,
+      });
       if (exitCode === 0) continue;
-      const why = timedOut ? `did not end within ${timeoutMs / 1_000} s` : `ended with exit code ${exitCode}`;
+      const why = timedOut
+        ? `did not end within ${timeoutMs / 1_000} s`
+        : `ended with exit code ${exitCode}`;
       return {
         failure: {
           code: 'verify_failed',

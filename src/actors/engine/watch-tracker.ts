@@ -13,7 +13,9 @@ export interface TrackerWatch {
 }
 
 export interface WatchPorts {
-  readonly tracker: TrackerInfo & Pick<TrackerReads, 'page' | 'changes' | 'findMany'> & Pick<StatusWrites, 'release'>;
+  readonly tracker: TrackerInfo &
+    Pick<TrackerReads, 'page' | 'changes' | 'findMany'> &
+    Pick<StatusWrites, 'release'>;
   readonly store: Pick<ActorReads, 'actor'> & Pick<EntryReads, 'latest'>;
   /**
    * Called for each task that is new or changed. Returns false when it is at work and must be
@@ -35,7 +37,10 @@ const essence = ({ id: _, createdAt: __, ...rest }: TrackedTask): string => JSON
 
 type IsStopped = () => boolean;
 
-/** Opens tasks that an earlier server left started, while nothing of ours runs; never those that somebody else holds. */
+/**
+ * Opens tasks that an earlier server left started, while nothing of ours runs; never those that
+ * somebody else holds.
+ */
 const releaseForgotten = async (
   { tracker, store, log }: WatchPorts,
   tasks: readonly TrackedTask[],
@@ -54,7 +59,9 @@ const releaseForgotten = async (
     const saved = store.actor(id);
     if (saved?.pending === true) continue;
     if (saved === null)
-      log('a task is started in the tracker for this service, which knows nothing of it', { task_id: id });
+      log('a task is started in the tracker for this service, which knows nothing of it', {
+        task_id: id,
+      });
     else {
       log('a task was left started in the tracker; it is open again', { task_id: id });
       await tracker.release(id, 'agent-failed', fenceFor(id)).catch(ignoreStartedRun);
@@ -142,7 +149,8 @@ export const createTrackerWatch = (ports: WatchPorts): TrackerWatch => {
       // Only what was observed is done with.
       if (!stopped) mark = next;
       isDone = extent !== 'more';
-      if (isDone && extent === 'end' && waiting.length > 0) await compare.changed(await tracker.findMany(waiting));
+      if (isDone && extent === 'end' && waiting.length > 0)
+        await compare.changed(await tracker.findMany(waiting));
       if (!isDone) await nextTurn();
     }
     if (!stopped) compare.begin();
@@ -155,7 +163,10 @@ export const createTrackerWatch = (ports: WatchPorts): TrackerWatch => {
       await takeChanges();
       if (failures > 0) log('the tracker can be used again', { after_failures: failures });
       failures = 0;
-      return Math.min(pauseMs + share * Math.max(0, performance.now() - startedAt - 200), pauseAtMostMs);
+      return Math.min(
+        pauseMs + share * Math.max(0, performance.now() - startedAt - 200),
+        pauseAtMostMs,
+      );
     } catch (error) {
       if (stopped) return pauseMs;
       failures += 1;

@@ -1,5 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { closeSync, fsync, openSync, readdirSync, renameSync, unlinkSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  fsync,
+  openSync,
+  readdirSync,
+  renameSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -46,18 +54,22 @@ const removeQuietly = (path: string): void => {
 
 /** Removes what killed writers left. Only for the sole writer of the folder. */
 export const removeLeftovers = (folder: string): void => {
-  for (const name of readdirSync(folder)) if (/^\.~.+\.[0-9a-f]{12}$/.test(name)) removeQuietly(join(folder, name));
+  for (const name of readdirSync(folder))
+    if (/^\.~.+\.[0-9a-f]{12}$/.test(name)) removeQuietly(join(folder, name));
 };
 
 /**
  * Replaces a file atomically: temporary file in the same folder, fsync, rename, fsync of the
- * folder. `beforeRename` runs when the new content is on disk, in `temporary`, and the old file still
- * has its name.
+ * folder. `beforeRename` runs when the new content is on disk, in `temporary`, and the old file
+ * still has its name.
  */
 export const writeFileAtomically = async (
   path: string,
   content: string | Iterable<string>,
-  { mode = 0o600, beforeRename }: { mode?: number; beforeRename?: (temporary: string) => void } = {},
+  {
+    mode = 0o600,
+    beforeRename,
+  }: { mode?: number; beforeRename?: (temporary: string) => void } = {},
 ): Promise<void> => {
   const folder = dirname(path);
   const temporary = join(folder, `.~${basename(path)}.${randomBytes(6).toString('hex')}`);

@@ -4,7 +4,8 @@ import { accessSync, constants, statfsSync } from 'node:fs';
 export const requireFreeSpace = (folder: string, bytes: number): void => {
   accessSync(folder, constants.W_OK);
   const { bavail, bsize } = statfsSync(folder);
-  if (bavail * bsize < bytes) throw new Error(`ENOSPC: the disk of ${folder} is full (${bavail * bsize} bytes left)`);
+  if (bavail * bsize < bytes)
+    throw new Error(`ENOSPC: the disk of ${folder} is full (${bavail * bsize} bytes left)`);
 };
 
 /** Remembers a failed write, and tells without writing whether the next one would fail. */

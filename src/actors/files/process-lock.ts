@@ -24,7 +24,8 @@ const isHeld = (error: unknown): boolean =>
  */
 const requireRegular = (path: string): void => {
   const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found !== undefined && !found.isFile()) throw new UnsafeFileError(`${path} is not a regular file`, 'remove it');
+  if (found !== undefined && !found.isFile())
+    throw new UnsafeFileError(`${path} is not a regular file`, 'remove it');
 };
 
 /**
@@ -39,9 +40,12 @@ export const takeLock = (path: string): ProcessLock | null => {
   } catch (cause) {
     db.close();
     if (isHeld(cause)) return null;
-    throw new StoreError(`the lock ${path} cannot be taken (${messageOf(cause)}); is the disk full or read-only?`, {
-      cause,
-    });
+    throw new StoreError(
+      `the lock ${path} cannot be taken (${messageOf(cause)}); is the disk full or read-only?`,
+      {
+        cause,
+      },
+    );
   }
   return { release: () => db.close() };
 };

@@ -14,7 +14,10 @@ export const isRealFolder = (base: string, path: string): boolean => {
     const found = lstatSync(step, { throwIfNoEntry: false });
     if (found === undefined) return false;
     if (found.isSymbolicLink())
-      throw new UnsafeFileError(`${step} is a symbolic link`, 'put the folder itself there, or remove the link');
+      throw new UnsafeFileError(
+        `${step} is a symbolic link`,
+        'put the folder itself there, or remove the link',
+      );
     if (!found.isDirectory()) throw new UnsafeFileError(`${step} is not a folder`, 'remove it');
   }
   return true;

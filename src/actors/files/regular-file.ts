@@ -16,7 +16,10 @@ export class UnsafeFileError extends Error {
 }
 
 const linkError = (path: string): UnsafeFileError =>
-  new UnsafeFileError(`${path} is a symbolic link`, 'put the file itself there, or remove the link');
+  new UnsafeFileError(
+    `${path} is a symbolic link`,
+    'put the file itself there, or remove the link',
+  );
 const irregularError = (path: string): UnsafeFileError =>
   new UnsafeFileError(`${path} is not a regular file`, 'remove it');
 
@@ -24,7 +27,11 @@ const irregularError = (path: string): UnsafeFileError =>
  * Opens a regular file. Does not follow a link in the last part of the path, or wait for a pipe.
  * @throws UnsafeFileError when something else is there, and system errors
  */
-export const openRegular = (path: string, flags: number = constants.O_RDONLY, mode = 0o600): number => {
+export const openRegular = (
+  path: string,
+  flags: number = constants.O_RDONLY,
+  mode = 0o600,
+): number => {
   let file: number;
   try {
     file = openSync(path, flags | constants.O_NOFOLLOW | constants.O_NONBLOCK, mode);
@@ -44,7 +51,10 @@ const openToRead = (path: string, bytesAtMost: number): number => {
   const { size } = fstatSync(file);
   if (size <= bytesAtMost) return file;
   closeSync(file);
-  throw new UnsafeFileError(`${path} holds ${size} bytes, more than ${bytesAtMost}`, 'make it smaller');
+  throw new UnsafeFileError(
+    `${path} holds ${size} bytes, more than ${bytesAtMost}`,
+    'make it smaller',
+  );
 };
 
 /** @throws as `openRegular`, and UnsafeFileError when the file is larger */

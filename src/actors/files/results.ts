@@ -63,7 +63,17 @@ const resultFiles = ['00-metadata.json', '10-plan.md', '20-work-log.md', '30-res
 const metadataSchema = z.looseObject({ attempt: z.int().positive() });
 const isoTime = (at: number): string => new Date(at).toISOString();
 
-const metadataText = ({ task, attempt, role, model, startedAt, endedAt, outcome, end, work }: AttemptReport): string =>
+const metadataText = ({
+  task,
+  attempt,
+  role,
+  model,
+  startedAt,
+  endedAt,
+  outcome,
+  end,
+  work,
+}: AttemptReport): string =>
   `${JSON.stringify(
     {
       task_id: task.id,
@@ -75,7 +85,9 @@ const metadataText = ({ task, attempt, role, model, startedAt, endedAt, outcome,
       started_at: isoTime(startedAt),
       ended_at: isoTime(endedAt),
       dependencies: task.dependencies,
-      ...(end.status === 'failed' ? { error: { code: end.failure.code, message: end.failure.message } } : {}),
+      ...(end.status === 'failed'
+        ? { error: { code: end.failure.code, message: end.failure.message } }
+        : {}),
       ...(end.status === 'cancelled' && end.reason !== null ? { reason: end.reason } : {}),
       ...(work === null ? {} : { work }),
       usage: outcome?.usage ?? null,
@@ -90,7 +102,12 @@ const planText = ({ task, role }: AttemptReport): string =>
 const workLogText = ({ task, attempt, workLog: lines }: AttemptReport): string =>
   `# Work log of ${task.id}, attempt ${attempt}\n\n${lines.map((line) => `- ${line}`).join('\n') || 'No tool was called.'}\n`;
 
-export const describeWork = ({ branch, files, insertions, deletions }: Omit<SavedWork, 'notes'>): string =>
+export const describeWork = ({
+  branch,
+  files,
+  insertions,
+  deletions,
+}: Omit<SavedWork, 'notes'>): string =>
   `${plural(files, 'file')} changed, ${plural(insertions, 'insertion')}, ${plural(deletions, 'deletion')}, on the branch ${branch}`;
 
 const changesText = (taskId: TaskId, attempt: number, work: SavedWork, end: AttemptEnd): string => {
@@ -115,12 +132,14 @@ const logList = (logs: readonly string[]): string =>
   `${logsTitle}\n${logs.map((name) => `- logs/${name}`).join('\n')}\n`;
 
 /** Nobody but the task's own commands can read the logs. */
-const withoutLogs = (text: string | null): string | null => text?.split(`\n${logsTitle}`, 1)[0] ?? null;
+const withoutLogs = (text: string | null): string | null =>
+  text?.split(`\n${logsTitle}`, 1)[0] ?? null;
 
 const resultsText = (report: AttemptReport, logs: readonly string[]): string => {
   const { task, attempt, role, model, disclaimer, endedAt, outcome, end, work, conflicts } = report;
   const done = outcome?.status === 'done' ? outcome : null;
-  const body = end.status === 'complete' ? (done?.summary ?? '') : `The attempt ${describeEnd(end)}`;
+  const body =
+    end.status === 'complete' ? (done?.summary ?? '') : `The attempt ${describeEnd(end)}`;
   const artifacts =
     done === null || done.artifacts.length === 0
       ? ''
@@ -137,7 +156,8 @@ const resultsText = (report: AttemptReport, logs: readonly string[]): string => 
 };
 
 const resultBytesAtMost = 16 * 1024 * 1024;
-const readText = (path: string): Promise<string | null> => readRegularAsync(path, resultBytesAtMost).catch(() => null);
+const readText = (path: string): Promise<string | null> =>
+  readRegularAsync(path, resultBytesAtMost).catch(() => null);
 
 const attemptOnDisk = async (folder: string): Promise<number> => {
   const text = await readText(join(folder, '00-metadata.json'));
@@ -155,7 +175,8 @@ const attemptOnDisk = async (folder: string): Promise<number> => {
 const keepEarlier = async (folder: string, attempt: number): Promise<void> => {
   const earlier = join(folder, 'attempts', String(attempt));
   makeRealFolder(folder, earlier);
-  for (const file of resultFiles) await link(join(folder, file), join(earlier, file)).catch(() => {});
+  for (const file of resultFiles)
+    await link(join(folder, file), join(earlier, file)).catch(() => {});
   syncNames(earlier);
 };
 
@@ -163,7 +184,8 @@ const keepEarlier = async (folder: string, attempt: number): Promise<void> => {
  * The results files of a project, below `.beads/tasks/`. `redact` removes secrets from every text.
  */
 export const createResults = (projectRoot: string, redact: (text: string) => string): Results => {
-  const folderOf = (taskId: TaskId): string => join(projectRoot, '.beads', 'tasks', `task-${taskId}`);
+  const folderOf = (taskId: TaskId): string =>
+    join(projectRoot, '.beads', 'tasks', `task-${taskId}`);
   const logFolder = (taskId: TaskId): string => join(folderOf(taskId), 'logs');
   const prefixOf = (attempt: number): string => `${attempt}-`;
 
@@ -184,7 +206,9 @@ export const createResults = (projectRoot: string, redact: (text: string) => str
       .sort((one, other) => one.localeCompare(other, 'en', { numeric: true }));
 
   const dropLogs = async (taskId: TaskId, upTo: number): Promise<void> => {
-    const old = (await logNames(taskId)).filter((name) => /^\d+-/.test(name) && Number.parseInt(name, 10) <= upTo);
+    const old = (await logNames(taskId)).filter(
+      (name) => /^\d+-/.test(name) && Number.parseInt(name, 10) <= upTo,
+    );
     for (const name of old) await rm(join(logFolder(taskId), name), { force: true });
   };
 
@@ -197,7 +221,14 @@ export const createResults = (projectRoot: string, redact: (text: string) => str
       const folder = logFolder(taskId);
       const prefix = prefixOf(attempt);
       const makeFolder = (): void => makeRealFolder(projectRoot, folder);
-      return createOutputFile({ folder, makeFolder, prefix, name: `${prefix}${name}.log`, redact, fromBytes });
+      return createOutputFile({
+        folder,
+        makeFolder,
+        prefix,
+        name: `${prefix}${name}.log`,
+        redact,
+        fromBytes,
+      });
     },
     read: async (taskId) => {
       const folder = folderOf(taskId);
@@ -213,7 +244,12 @@ export const createResults = (projectRoot: string, redact: (text: string) => str
       if (onDisk > 0 && onDisk < report.attempt) await keepEarlier(folder, onDisk);
       await dropLogs(report.task.id, report.attempt - 2);
       const logs = await logsIn(report.task.id, report.attempt);
-      const texts = [metadataText(report), planText(report), workLogText(report), resultsText(report, logs)];
+      const texts = [
+        metadataText(report),
+        planText(report),
+        workLogText(report),
+        resultsText(report, logs),
+      ];
       for (const [index, file] of resultFiles.entries())
         await writeFileAtomically(join(folder, file), redact(texts[index] ?? ''));
     },

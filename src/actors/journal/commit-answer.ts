@@ -2,7 +2,8 @@ import { StoreError } from '../store/port.ts';
 
 export const staleCommit = (): StoreError =>
   new StoreError('the task was changed elsewhere at the same time; ask again');
-export const lateCommit = (): StoreError => new StoreError('the store did not answer in time; ask again');
+export const lateCommit = (): StoreError =>
+  new StoreError('the store did not answer in time; ask again');
 
 /** Limits the wait for the answer of a commit. */
 export interface CommitDeadline {

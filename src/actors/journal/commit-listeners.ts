@@ -2,7 +2,9 @@ import type { Entry } from '../store/port.ts';
 
 type CommitListener = (entries: readonly Entry[]) => void;
 
-/** Calls every listener for each commit, in the order of the commits, also when a listener commits. */
+/**
+ * Calls every listener for each commit, in the order of the commits, also when a listener commits.
+ */
 export interface CommitListeners {
   /** @returns removes the listener */
   add(listener: CommitListener): () => void;

@@ -33,7 +33,9 @@ export interface PendingTransition<Snapshot> {
 export interface CommitPort<Machine extends AnyStateMachine> extends CommitDeadline {
   now(): number;
   /** Makes the transition durable. Without an answer in time, the actor ends in error. */
-  commit(transition: PendingTransition<SnapshotFrom<Machine>>): CommitAnswer | Promise<CommitAnswer>;
+  commit(
+    transition: PendingTransition<SnapshotFrom<Machine>>,
+  ): CommitAnswer | Promise<CommitAnswer>;
 }
 
 const changed = (previous: AnyMachineSnapshot, next: AnyMachineSnapshot): boolean =>
@@ -42,14 +44,24 @@ const changed = (previous: AnyMachineSnapshot, next: AnyMachineSnapshot): boolea
   previous.children !== next.children ||
   JSON.stringify(previous.value) !== JSON.stringify(next.value);
 
-const childOf = (snapshot: AnyMachineSnapshot, event: EventObject & { readonly actorId?: unknown }) => {
+const childOf = (
+  snapshot: AnyMachineSnapshot,
+  event: EventObject & { readonly actorId?: unknown },
+) => {
   const children: Readonly<Record<string, AnyActorRef | undefined>> = snapshot.children;
   return typeof event.actorId === 'string' ? children[event.actorId] : undefined;
 };
 
-type Receive = (snapshot: AnyMachineSnapshot, event: EventObject, scope: AnyActorScope) => AnyMachineSnapshot;
+type Receive = (
+  snapshot: AnyMachineSnapshot,
+  event: EventObject,
+  scope: AnyActorScope,
+) => AnyMachineSnapshot;
 
-const createTurns = <Machine extends AnyStateMachine>(machine: Machine, port: CommitPort<Machine>) => {
+const createTurns = <Machine extends AnyStateMachine>(
+  machine: Machine,
+  port: CommitPort<Machine>,
+) => {
   const pending = createPendingSteps(port);
 
   const publish = (step: PendingStep, scope: AnyActorScope): AnyMachineSnapshot => {
@@ -59,10 +71,20 @@ const createTurns = <Machine extends AnyStateMachine>(machine: Machine, port: Co
     return step.next;
   };
 
-  const commit = (step: PendingStep, cause: EventObject, previous: AnyMachineSnapshot, scope: AnyActorScope) => {
+  const commit = (
+    step: PendingStep,
+    cause: EventObject,
+    previous: AnyMachineSnapshot,
+    scope: AnyActorScope,
+  ) => {
     try {
       const requestId = step.request?.id ?? null;
-      const answer = port.commit({ next: step.next as never, cause, previous: previous as never, requestId });
+      const answer = port.commit({
+        next: step.next as never,
+        cause,
+        previous: previous as never,
+        requestId,
+      });
       if (answer === 'stale') throw staleCommit();
       if (answer !== 'ok') pending.add(answer, step, cause, scope);
       return answer;
@@ -72,13 +94,22 @@ const createTurns = <Machine extends AnyStateMachine>(machine: Machine, port: Co
     }
   };
 
-  const take = ({ event, child, request }: Turn, snapshot: AnyMachineSnapshot, scope: AnyActorScope) => {
+  const take = (
+    { event, child, request }: Turn,
+    snapshot: AnyMachineSnapshot,
+    scope: AnyActorScope,
+  ) => {
     const effects = holdEffects(scope);
-    // The end of a child that was stopped meanwhile counts no more; XState alone would not deliver it.
+    // The end of a child that was stopped meanwhile counts no more; XState alone would not deliver
+    // it.
     const isOver = child !== undefined && childOf(snapshot, event) !== child;
     if (isOver || request?.refused(snapshot) === true)
       return publish({ next: snapshot, effects, request: undefined }, scope);
-    const step: PendingStep = { next: machine.transition(snapshot, event, effects.scope), effects, request };
+    const step: PendingStep = {
+      next: machine.transition(snapshot, event, effects.scope),
+      effects,
+      request,
+    };
     const isOk = !changed(snapshot, step.next) || commit(step, event, snapshot, scope) === 'ok';
     return isOk ? publish(step, scope) : snapshot;
   };
@@ -88,7 +119,11 @@ const createTurns = <Machine extends AnyStateMachine>(machine: Machine, port: Co
     return turn === undefined ? snapshot : take(turn, snapshot, scope);
   };
 
-  const receiveAnswer = (snapshot: AnyMachineSnapshot, { step, error }: StepAnswered, scope: AnyActorScope) => {
+  const receiveAnswer = (
+    snapshot: AnyMachineSnapshot,
+    { step, error }: StepAnswered,
+    scope: AnyActorScope,
+  ) => {
     if (!pending.isPending(scope.self, step)) return snapshot;
     if (error !== undefined) throw error;
     return publish(step, scope);
@@ -111,7 +146,10 @@ const createTurns = <Machine extends AnyStateMachine>(machine: Machine, port: Co
  * once. When a commit fails, is stale or late, the actor ends in error: the store has the truth.
  * The first snapshot is not committed here: commit it before the actor is created.
  */
-export const durable = <Machine extends AnyStateMachine>(machine: Machine, port: CommitPort<Machine>): Machine => {
+export const durable = <Machine extends AnyStateMachine>(
+  machine: Machine,
+  port: CommitPort<Machine>,
+): Machine => {
   const turns = createTurns(machine, port);
   const transition: Receive = (snapshot, event, scope) => {
     if (event.type === 'xstate.stop') {

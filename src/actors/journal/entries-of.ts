@@ -5,7 +5,11 @@ const entriesPerRead = 1_000;
 /** The journal of a task, or of all tasks, oldest entry first. */
 export function* entriesOf(store: Pick<EntryReads, 'read'>, taskId?: string): Generator<Entry> {
   for (let after = 0; ; ) {
-    const entries = store.read({ ...(taskId === undefined ? {} : { taskId }), after, limit: entriesPerRead });
+    const entries = store.read({
+      ...(taskId === undefined ? {} : { taskId }),
+      after,
+      limit: entriesPerRead,
+    });
     yield* entries;
     const last = entries.at(-1);
     if (last === undefined) return;

@@ -31,16 +31,28 @@ const changeOf = (
   const { taskId, attempt } = next.context;
   const { value, tags } = next;
   return {
-    actor: { id, taskId, version: machineVersion, pending, changedAt: at, snapshot: JSON.stringify(persisted) },
+    actor: {
+      id,
+      taskId,
+      version: machineVersion,
+      pending,
+      changedAt: at,
+      snapshot: JSON.stringify(persisted),
+    },
     entries: transitionEntries({ machine, value, tags, cause, at, attempt, before, after }),
   };
 };
 
 /** The end of an attempt adds its last frames. */
-export const taskChange = (transition: SnapshotTransition<TaskSnapshot> & { readonly settledNow: boolean }): Change => {
+export const taskChange = (
+  transition: SnapshotTransition<TaskSnapshot> & { readonly settledNow: boolean },
+): Change => {
   const { next, after, at, settledNow } = transition;
   const changed = changeOf('task', next.context.taskId, next.hasTag('pending'), transition);
-  const change = { ...changed, entries: [...changed.entries, ...requestEntries(after, transition.cause, at)] };
+  const change = {
+    ...changed,
+    entries: [...changed.entries, ...requestEntries(after, transition.cause, at)],
+  };
   if (!settledNow) return change;
   const { taskId, attempt } = next.context;
   const entries = [...change.entries, ...endingEntries(next, after, at)];
@@ -51,6 +63,11 @@ export const taskChange = (transition: SnapshotTransition<TaskSnapshot> & { read
 export const agentChange = (transition: SnapshotTransition<AgentSnapshot>): Change => {
   const { next, before, after, at } = transition;
   const { taskId, attempt } = next.context;
-  const change = changeOf('agent', attemptKey(taskId, attempt), next.status === 'active', transition);
+  const change = changeOf(
+    'agent',
+    attemptKey(taskId, attempt),
+    next.status === 'active',
+    transition,
+  );
   return { ...change, entries: [...change.entries, ...questionEntries(after, before, at)] };
 };

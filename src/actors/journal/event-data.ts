@@ -10,7 +10,8 @@ interface ErrorData {
 }
 
 const asData = (error: unknown): ErrorData => {
-  if (isServiceError(error)) return { name: error.name, message: error.message, code: error.code, facts: error.facts };
+  if (isServiceError(error))
+    return { name: error.name, message: error.message, code: error.code, facts: error.facts };
   return error instanceof Error
     ? { name: error.name, message: error.message }
     : { name: 'Error', message: String(error) };
@@ -18,6 +19,9 @@ const asData = (error: unknown): ErrorData => {
 
 /** Adds the time and turns an error into data, so that the machine sees what the journal holds. */
 export const stampEvent = (event: EventObject, now: () => number): EventObject => {
-  const stamped: EventObject & { readonly error?: unknown } = 'at' in event ? event : { ...event, at: now() };
-  return 'error' in stamped ? ({ ...stamped, error: asData(stamped.error) } as EventObject) : stamped;
+  const stamped: EventObject & { readonly error?: unknown } =
+    'at' in event ? event : { ...event, at: now() };
+  return 'error' in stamped
+    ? ({ ...stamped, error: asData(stamped.error) } as EventObject)
+    : stamped;
 };

@@ -1,6 +1,9 @@
 import type { Entry, NewEntry } from '../store/port.ts';
 
-/** Types of journal entries; docs/reference/events.md describes them. The stream adds `connected` and `gap`. */
+/**
+ * Types of journal entries; docs/reference/events.md describes them. The stream adds `connected`
+ * and `gap`.
+ */
 export const eventTypes = [
   'snapshot',
   'status_update',

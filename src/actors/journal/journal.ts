@@ -1,5 +1,12 @@
 import { messageOf } from '../../machines/message-of.ts';
-import type { Change, CommitAnswer, Entry, EntryReads, NewEntry, StoreWrites } from '../store/port.ts';
+import type {
+  Change,
+  CommitAnswer,
+  Entry,
+  EntryReads,
+  NewEntry,
+  StoreWrites,
+} from '../store/port.ts';
 import { createCommitListeners } from './commit-listeners.ts';
 import { createStoreQueue, type Waiting } from './store-queue.ts';
 
@@ -38,7 +45,8 @@ export interface JournalOptions {
   readonly onListenerError: (error: unknown) => void;
 }
 
-const textBytes = ({ entries }: Change): number => entries.reduce((sum, { data }) => sum + data.length, 0);
+const textBytes = ({ entries }: Change): number =>
+  entries.reduce((sum, { data }) => sum + data.length, 0);
 
 /** Bounds the gathered changes: drops the oldest progress, never a state. */
 const withinLimit = (gathered: readonly Waiting[]): readonly Waiting[] => {

@@ -31,13 +31,22 @@ export const answeredType = 'durable.answered';
 /** Sent by an actor to itself while events wait for their turn. */
 export const nextTurnType = 'durable.next';
 
-export const isAnswered = (event: EventObject): event is StepAnswered => event.type === answeredType;
+export const isAnswered = (event: EventObject): event is StepAnswered =>
+  event.type === answeredType;
 
-/** The step of each actor that waits for the store, and the events behind it. An actor at rest has none. */
+/**
+ * The step of each actor that waits for the store, and the events behind it. An actor at rest has
+ * none.
+ */
 export interface PendingSteps {
   has(actor: AnyActorRef): boolean;
   isPending(actor: AnyActorRef, step: PendingStep): boolean;
-  add(answer: Promise<CommitAnswer>, step: PendingStep, cause: EventObject, scope: AnyActorScope): void;
+  add(
+    answer: Promise<CommitAnswer>,
+    step: PendingStep,
+    cause: EventObject,
+    scope: AnyActorScope,
+  ): void;
   wait(actor: AnyActorRef, turn: Turn): void;
   /** The next event, unless a step is pending. */
   next(actor: AnyActorRef): Turn | undefined;
@@ -75,7 +84,8 @@ export const createPendingSteps = ({ deadlineMs, later }: CommitDeadline): Pendi
     },
     wait: (actor, turn) => {
       const turns = mailboxes.get(actor)?.turns ?? [];
-      if (turns.length >= turnsAtMost) throw new StoreError('too many events wait for the store; ask again');
+      if (turns.length >= turnsAtMost)
+        throw new StoreError('too many events wait for the store; ask again');
       turns.push(turn);
     },
     next: (actor) => {

@@ -33,12 +33,19 @@ interface Recorded {
 
 const isTransition = ({ type, cause }: Entry): boolean => type === 'snapshot' && cause !== null;
 
-const initialAgent = (input: AgentStart): AgentSnapshot => createActor(agentMachine, { input }).getSnapshot();
+const initialAgent = (input: AgentStart): AgentSnapshot =>
+  createActor(agentMachine, { input }).getSnapshot();
 
 /** The first entry of an agent has its input; each later one has an event. */
-const nextAgent = (before: AgentSnapshot | null, cause: EventObject & { input?: AgentStart }): AgentSnapshot | null => {
-  if (cause.type === 'xstate.init') return cause.input === undefined ? null : initialAgent(cause.input);
-  return before === null ? null : (transition(agentMachine, before, cause as never)[0] as AgentSnapshot);
+const nextAgent = (
+  before: AgentSnapshot | null,
+  cause: EventObject & { input?: AgentStart },
+): AgentSnapshot | null => {
+  if (cause.type === 'xstate.init')
+    return cause.input === undefined ? null : initialAgent(cause.input);
+  return before === null
+    ? null
+    : (transition(agentMachine, before, cause as never)[0] as AgentSnapshot);
 };
 
 /** Runs the machines over a task's transitions, without effects. */
@@ -46,28 +53,42 @@ export const fold = (taskId: TaskId, entries: readonly Entry[]): Replay => {
   const agents = new Map<number, AgentSnapshot>();
   let task: TaskSnapshot = createActor(taskMachine, { input: { taskId } }).getSnapshot();
   let latest: AgentSnapshot | null = null;
-  const steps = entries.filter(isTransition).map(({ seq, at, attempt, data, cause }): ReplayedStep => {
-    const recorded = JSON.parse(data) as Recorded;
-    const event = JSON.parse(cause ?? '{}') as EventObject & { input?: AgentStart };
-    const machine = recorded.machine === 'agent' ? 'agent' : 'task';
-    let state: unknown = null;
-    if (machine === 'task') {
-      task = transition(taskMachine, task, event as never)[0] as TaskSnapshot;
-      state = task.value;
-    } else {
-      const next = nextAgent(agents.get(attempt) ?? null, event);
-      if (next !== null) agents.set(attempt, next);
-      latest = next ?? latest;
-      state = next?.value ?? null;
-    }
-    const same = JSON.stringify(state) === JSON.stringify(recorded.value);
-    return { seq, at: new Date(at).toISOString(), attempt, machine, event: event.type, state, same };
-  });
+  const steps = entries
+    .filter(isTransition)
+    .map(({ seq, at, attempt, data, cause }): ReplayedStep => {
+      const recorded = JSON.parse(data) as Recorded;
+      const event = JSON.parse(cause ?? '{}') as EventObject & { input?: AgentStart };
+      const machine = recorded.machine === 'agent' ? 'agent' : 'task';
+      let state: unknown = null;
+      if (machine === 'task') {
+        task = transition(taskMachine, task, event as never)[0] as TaskSnapshot;
+        state = task.value;
+      } else {
+        const next = nextAgent(agents.get(attempt) ?? null, event);
+        if (next !== null) agents.set(attempt, next);
+        latest = next ?? latest;
+        state = next?.value ?? null;
+      }
+      const same = JSON.stringify(state) === JSON.stringify(recorded.value);
+      return {
+        seq,
+        at: new Date(at).toISOString(),
+        attempt,
+        machine,
+        event: event.type,
+        state,
+        same,
+      };
+    });
   return { steps, task, agent: latest };
 };
 
 /** The journal of a task up to a seq; null: all of it. */
-export const entriesUpTo = (store: Pick<EntryReads, 'read'>, taskId: string, seq: number | null): readonly Entry[] => {
+export const entriesUpTo = (
+  store: Pick<EntryReads, 'read'>,
+  taskId: string,
+  seq: number | null,
+): readonly Entry[] => {
   const all: Entry[] = [];
   for (const entry of entriesOf(store, taskId)) {
     if (seq !== null && entry.seq > seq) break;
@@ -94,8 +115,10 @@ export const differenceFrom = (
   if (comparable(JSON.parse(saved.snapshot)) !== comparable(JSON.parse(JSON.stringify(task))))
     return `the saved state of the task is not what its journal makes of it (${JSON.stringify(task.value)})`;
   const savedAgent = store.actor(attemptKey(taskId, task.context.attempt));
-  if (agent === null || savedAgent === null || agent.context.attempt !== task.context.attempt) return null;
-  return comparable(JSON.parse(savedAgent.snapshot)) === comparable(JSON.parse(JSON.stringify(agent)))
+  if (agent === null || savedAgent === null || agent.context.attempt !== task.context.attempt)
+    return null;
+  return comparable(JSON.parse(savedAgent.snapshot)) ===
+    comparable(JSON.parse(JSON.stringify(agent)))
     ? null
     : `the saved state of its agent is not what its journal makes of it (${JSON.stringify(agent.value)})`;
 };

@@ -43,7 +43,8 @@ export const sendRequest = <Snapshot, Answer>(
   { requestId, requireAllowed, answer }: SendOptions<Snapshot, Answer>,
 ): Promise<Answer> =>
   new Promise((resolve, reject) => {
-    if (actor.getSnapshot().status !== 'active') return reject(new ActorEndedError('the actor has ended'));
+    if (actor.getSnapshot().status !== 'active')
+      return reject(new ActorEndedError('the actor has ended'));
     const settle = (end: () => void): void => {
       subscription.unsubscribe();
       end();

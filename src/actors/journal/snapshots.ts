@@ -60,7 +60,10 @@ export const readSaved = (store: SavedTaskReads, saved: SavedActor): SavedTask =
 };
 
 /** The saved snapshot of a task, or the initial one. */
-export const savedSnapshot = (store: Pick<ActorReads, 'actor'> | null, taskId: TaskId): TaskSnapshot => {
+export const savedSnapshot = (
+  store: Pick<ActorReads, 'actor'> | null,
+  taskId: TaskId,
+): TaskSnapshot => {
   const saved = store?.actor(taskId) ?? null;
   if (saved === null) return createActor(taskMachine, { input: { taskId } }).getSnapshot();
   const { value, context } = parse(saved);
@@ -70,15 +73,23 @@ export const savedSnapshot = (store: Pick<ActorReads, 'actor'> | null, taskId: T
 const observedStatus = (tracked: TrackedTask): ObservedStatus => {
   const status = statusInTracker(tracked);
   if (status === 'queued') return 'open';
-  return status === 'complete' || status === 'failed' || status === 'cancelled' ? status : 'elsewhere';
+  return status === 'complete' || status === 'failed' || status === 'cancelled'
+    ? status
+    : 'elsewhere';
 };
 
 export const observationOf = (tracked: TrackedTask, at: number) =>
   ({ type: 'tracker.observed', status: observedStatus(tracked), at }) as const;
 
 /** A task at rest follows its status in the tracker. */
-export const asTracked = (snapshot: TaskSnapshot, tracked: TrackedTask, at: number): TaskSnapshot =>
-  snapshot.hasTag('pending') ? snapshot : transition(taskMachine, snapshot, observationOf(tracked, at))[0];
+export const asTracked = (
+  snapshot: TaskSnapshot,
+  tracked: TrackedTask,
+  at: number,
+): TaskSnapshot =>
+  snapshot.hasTag('pending')
+    ? snapshot
+    : transition(taskMachine, snapshot, observationOf(tracked, at))[0];
 
 const waitsAt = [
   'awaitingInput',
@@ -113,19 +124,31 @@ export const savedSlot = (
   const task = taskMachine.resolveState(parsed as never);
   if (!task.hasTag('live')) return null;
   const agent = store.actor(attemptKey(taskId, task.context.attempt));
-  return { role: task.context.role ?? 'engineer', lent: task.matches({ started: 'working' }) && isSlotLent(agent) };
+  return {
+    role: task.context.role ?? 'engineer',
+    lent: task.matches({ started: 'working' }) && isSlotLent(agent),
+  };
 };
 
 /** True when the committed attempt may continue, also when its state cannot be read. */
-export const mayContinue = (store: Pick<ActorReads, 'actor'>, taskId: TaskId, attempt: number): boolean => {
+export const mayContinue = (
+  store: Pick<ActorReads, 'actor'>,
+  taskId: TaskId,
+  attempt: number,
+): boolean => {
   const saved = store.actor(taskId);
   if (saved?.pending !== true) return false;
-  return saved.version !== machineVersion || savedSnapshot(store, taskId).context.attempt === attempt;
+  return (
+    saved.version !== machineVersion || savedSnapshot(store, taskId).context.attempt === attempt
+  );
 };
 
 export const viewSaved = (store: SavedTaskReads | null, tracked: TrackedTask): TaskView => {
   const saved = store?.actor(tracked.id) ?? null;
-  const rows = store === null || saved === null ? { task: null, agent: null, changedAt: 0 } : readSaved(store, saved);
+  const rows =
+    store === null || saved === null
+      ? { task: null, agent: null, changedAt: 0 }
+      : readSaved(store, saved);
   return toView({ tracked, ...rows });
 };
 

@@ -8,7 +8,9 @@ import {
 } from '../store/port.ts';
 import { lateCommit, storeDeadline } from './commit-answer.ts';
 
-/** A change on its way to the store. Without a caller it is gathered, and kept until it is saved. */
+/**
+ * A change on its way to the store. Without a caller it is gathered, and kept until it is saved.
+ */
 export interface Waiting {
   readonly change: Change;
   readonly caller: Reply | null;
@@ -46,8 +48,10 @@ interface Reply {
 }
 
 const createReply = (): Reply => {
-  let settle: { readonly resolve: (answer: CommitAnswer) => void; readonly reject: (error: unknown) => void } | null =
-    null;
+  let settle: {
+    readonly resolve: (answer: CommitAnswer) => void;
+    readonly reject: (error: unknown) => void;
+  } | null = null;
   let known: (() => CommitAnswer) | null = null;
   return {
     resolve: (answer) => {
@@ -68,7 +72,9 @@ const createReply = (): Reply => {
   };
 };
 
-/** Commits in one turn of the event loop that do not wait for others. One task alone needs no more. */
+/**
+ * Commits in one turn of the event loop that do not wait for others. One task alone needs no more.
+ */
 const aloneAtMost = 4;
 
 /** Counts the commits of a turn, and calls `sendRest` at its end when there were more. */
@@ -88,7 +94,10 @@ const createTurnCount = (sendRest: () => void): { isCrowded(): boolean } => {
   };
 };
 
-export const createStoreQueue = (store: Pick<StoreWrites, 'commit'>, listener: StoreQueueListener): StoreQueue => {
+export const createStoreQueue = (
+  store: Pick<StoreWrites, 'commit'>,
+  listener: StoreQueueListener,
+): StoreQueue => {
   let waiting: Waiting[] = [];
   let isUnderway = false;
 
@@ -124,7 +133,10 @@ export const createStoreQueue = (store: Pick<StoreWrites, 'commit'>, listener: S
       sendRest();
     };
     let isOpen = true;
-    const cancel = storeDeadline.later(() => end(() => failed(batch, lateCommit())), storeDeadline.deadlineMs);
+    const cancel = storeDeadline.later(
+      () => end(() => failed(batch, lateCommit())),
+      storeDeadline.deadlineMs,
+    );
     answer.then(
       (committed) => end(() => saved(batch, committed)),
       (error: unknown) => end(() => failed(batch, error)),
@@ -155,7 +167,9 @@ export const createStoreQueue = (store: Pick<StoreWrites, 'commit'>, listener: S
     },
     gather: (change, onStale) => void waiting.push({ change, caller: null, onStale }),
     discard: (actorId) => {
-      waiting = waiting.filter(({ change, caller }) => caller !== null || change.actor?.id !== actorId);
+      waiting = waiting.filter(
+        ({ change, caller }) => caller !== null || change.actor?.id !== actorId,
+      );
     },
     hasGathered: () => waiting.some(({ caller }) => caller === null),
     isEmpty: () => waiting.length === 0 && !isUnderway,

@@ -29,7 +29,11 @@ const usageSchema = z.strictObject({
   model_calls: z.int().nonnegative().describe('calls of the model'),
   tool_calls: z.int().nonnegative().describe('calls of tools'),
   turns: z.int().nonnegative().describe('turns'),
-  cost_usd: z.number().nonnegative().optional().describe('cost in USD; absent where the price is unknown'),
+  cost_usd: z
+    .number()
+    .nonnegative()
+    .optional()
+    .describe('cost in USD; absent where the price is unknown'),
 });
 
 /** The open question of a live attempt; `respond` answers it with the attempt and `input_id`. */
@@ -40,8 +44,14 @@ const awaitingSchema = z.strictObject({
   calls: z
     .array(z.strictObject({ call_id: z.string(), tool: z.string(), arguments: z.string() }))
     .describe('the calls that need approval'),
-  deadline: z.iso.datetime().optional().describe('when it is too late to answer; absent: there is no limit'),
-  default_answer: z.string().optional().describe('the answer that counts at the deadline; absent: the attempt fails'),
+  deadline: z.iso
+    .datetime()
+    .optional()
+    .describe('when it is too late to answer; absent: there is no limit'),
+  default_answer: z
+    .string()
+    .optional()
+    .describe('the answer that counts at the deadline; absent: the attempt fails'),
 });
 
 /** A task as people and programs see it. Times are RFC 3339 UTC with milliseconds. */
@@ -49,8 +59,12 @@ export const taskViewSchema = z.strictObject({
   task_id: z.string().describe('the id of the task'),
   title: z.string().describe('one line'),
   description: z.string().describe('what to do'),
-  status: z.string().describe('queued, started, complete, failed, cancelled, or a status of the tracker'),
-  phase: z.union([z.enum(phases), z.string()]).describe('what it does or waits for; the status when it is over'),
+  status: z
+    .string()
+    .describe('queued, started, complete, failed, cancelled, or a status of the tracker'),
+  phase: z
+    .union([z.enum(phases), z.string()])
+    .describe('what it does or waits for; the status when it is over'),
   ready: z.boolean().describe('whether it can be run now'),
   role: roleSchema.optional().describe('the role of the latest run'),
   attempt: z.int().nonnegative().describe('number of the latest attempt; 0 before the first'),
@@ -120,14 +134,20 @@ const statusOf = ({ tracked, task }: ViewParts): string => {
 const phaseOf = ({ tracked, task, agent }: ViewParts, status: string): string => {
   if (task?.tags.has('pending')) {
     const working =
-      task.tags.has('started') && task.tags.has('phase:preparing') && agent?.context.attempt === task.context.attempt;
+      task.tags.has('started') &&
+      task.tags.has('phase:preparing') &&
+      agent?.context.attempt === task.context.attempt;
     return (working ? tagged(agent.tags) : undefined) ?? tagged(task.tags) ?? 'preparing';
   }
   if (status !== 'queued') return status;
   return tracked.ready ? 'waiting_for_run' : 'waiting_for_dependencies';
 };
 
-const byPhase: Readonly<Record<string, number>> = { verifying: 0.9, closing: 0.95, cancelling: 0.95 };
+const byPhase: Readonly<Record<string, number>> = {
+  verifying: 0.9,
+  closing: 0.95,
+  cancelling: 0.95,
+};
 
 /** From 0 to 1, never falling within an attempt. The number of turns is not known in advance. */
 const progressOf = (status: string, phase: string, turns: number): number => {
@@ -161,7 +181,9 @@ const runFields = (parts: ViewParts, status: string): Partial<TaskView> => {
   const over = tags.has('settled') && context.attempt > 0;
   return {
     ...(context.startedAt === null ? {} : { started_at: iso(context.startedAt) }),
-    ...(status === 'complete' && context.outcome?.status === 'done' ? { result: context.outcome.summary } : {}),
+    ...(status === 'complete' && context.outcome?.status === 'done'
+      ? { result: context.outcome.summary }
+      : {}),
     ...(over ? { results_path: `.beads/tasks/task-${parts.tracked.id}/30-results.md` } : {}),
     ...(error === undefined ? {} : { error }),
     ...(context.requestReason === undefined ? {} : { request_reason: context.requestReason }),
@@ -194,7 +216,11 @@ const completedAtOf = ({ task, tracked }: ViewParts, status: string): string | u
   return at === null ? (tracked.closedAt ?? undefined) : iso(at);
 };
 
-export const removedView = ({ seq, at, days }: RemovedHistory): NonNullable<TaskView['history_removed']> => ({
+export const removedView = ({
+  seq,
+  at,
+  days,
+}: RemovedHistory): NonNullable<TaskView['history_removed']> => ({
   through_seq: seq,
   at: iso(at),
   after_days: days,

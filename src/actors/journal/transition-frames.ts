@@ -14,7 +14,12 @@ export interface PreviousView {
   readonly changedAt: number;
 }
 
-export const previousViewOf = ({ status, phase, awaiting, updated_at }: TaskView): PreviousView => ({
+export const previousViewOf = ({
+  status,
+  phase,
+  awaiting,
+  updated_at,
+}: TaskView): PreviousView => ({
   status,
   phase,
   inputId: awaiting?.input_id ?? null,
@@ -34,7 +39,8 @@ const visibleState = ({
 }: TaskView): string =>
   JSON.stringify([status, phase, ready, title, description, priority, labels, unmet_dependencies]);
 
-export const shownIn = (data: string): TaskView => (JSON.parse(data) as { readonly task: TaskView }).task;
+export const shownIn = (data: string): TaskView =>
+  (JSON.parse(data) as { readonly task: TaskView }).task;
 
 const asId = (id: string): TaskId => id as TaskId;
 
@@ -55,14 +61,20 @@ export const trackedFromView = (view: TaskView, actor: string): TrackedTask => (
   closedAt: null,
 });
 
-export const looksSame = (before: TaskView, after: TaskView): boolean => visibleState(before) === visibleState(after);
+export const looksSame = (before: TaskView, after: TaskView): boolean =>
+  visibleState(before) === visibleState(after);
 
 /** Entries for a change in the tracker to a task at rest. */
 export const observedEntries = (view: TaskView, at: number): NewEntry[] => {
   const { task_id, attempt, status, phase, progress } = view;
   return [
     entry(task_id, attempt, 'status_update', at, { status, phase, progress }),
-    entry(task_id, attempt, 'snapshot', at, { machine: 'tracker', value: status, tags: [], task: view }),
+    entry(task_id, attempt, 'snapshot', at, {
+      machine: 'tracker',
+      value: status,
+      tags: [],
+      task: view,
+    }),
   ];
 };
 
@@ -93,12 +105,23 @@ export const transitionEntries = ({
   const update = { status, phase, progress, ...(error === undefined ? {} : { error }) };
   return [
     ...(moved ? [entry(task_id, attempt, 'status_update', at, update)] : []),
-    entry(task_id, attempt, 'snapshot', at, { machine, value, tags: [...tags], task: after }, cause),
+    entry(
+      task_id,
+      attempt,
+      'snapshot',
+      at,
+      { machine, value, tags: [...tags], task: after },
+      cause,
+    ),
   ];
 };
 
 /** An entry when a new question is open. */
-export const questionEntries = (view: TaskView, before: PreviousView | null, at: number): NewEntry[] => {
+export const questionEntries = (
+  view: TaskView,
+  before: PreviousView | null,
+  at: number,
+): NewEntry[] => {
   const { task_id, attempt, awaiting } = view;
   if (awaiting === undefined || awaiting.input_id === before?.inputId) return [];
   const type = awaiting.kind === 'input' ? 'input_required' : 'approval_required';
@@ -108,7 +131,11 @@ export const questionEntries = (view: TaskView, before: PreviousView | null, at:
 const requestSchema = z.looseObject({ type: z.enum(['reopen', 'retry']), reason: z.string() });
 
 /** A log entry with the reason of a reopen or retry, if one was given. */
-export const requestEntries = ({ task_id, attempt }: TaskView, cause: unknown, at: number): NewEntry[] => {
+export const requestEntries = (
+  { task_id, attempt }: TaskView,
+  cause: unknown,
+  at: number,
+): NewEntry[] => {
   const { data: request } = requestSchema.safeParse(cause);
   if (request === undefined) return [];
   const message = `a person asked to ${request.type} it: ${request.reason}`;
@@ -119,16 +146,24 @@ const endingFrame = (task: TaskState, view: TaskView) => {
   const { startedAt, completedAt, outcome, reason } = task.context;
   // A task that was closed by hand has no time of work.
   const isOurs = view.status !== 'complete' || outcome?.status === 'done';
-  const seconds = !isOurs || startedAt === null || completedAt === null ? 0 : (completedAt - startedAt) / 1000;
+  const seconds =
+    !isOurs || startedAt === null || completedAt === null ? 0 : (completedAt - startedAt) / 1000;
   const { result, results_path, error, usage } = view;
   const common = { attempt: view.attempt, usage, execution_seconds: seconds };
   const path = results_path === undefined ? {} : { results_path };
   if (view.status === 'complete')
     return [
       'completed',
-      { ...common, progress: 1, result: result ?? '', ...path, ...(isOurs ? {} : { by_hand: true }) },
+      {
+        ...common,
+        progress: 1,
+        result: result ?? '',
+        ...path,
+        ...(isOurs ? {} : { by_hand: true }),
+      },
     ] as const;
-  if (view.status === 'failed') return ['failed', { ...common, error: error ?? null, ...path }] as const;
+  if (view.status === 'failed')
+    return ['failed', { ...common, error: error ?? null, ...path }] as const;
   return ['cancelled', { ...common, reason, ...path }] as const;
 };
 

@@ -38,7 +38,8 @@ export const compareFile = async (db: Database, projectRoot: string): Promise<Fi
     if (parsed.kind === 'other') return void others.push(text);
     const { id } = parsed.issue;
     const first = seen.get(id);
-    if (first !== undefined) return void broken.push({ line, problem: `${id} is on line ${first} too` });
+    if (first !== undefined)
+      return void broken.push({ line, problem: `${id} is on line ${first} too` });
     seen.set(id, line);
     if (held.first(id)?.['held'] !== text) changed.push(text);
   });

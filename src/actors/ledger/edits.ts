@@ -2,7 +2,14 @@ import { type Refusal, refusal } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { EndLabel } from '../../machines/task-selectors.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
-import { endLabels, type Issue, type IssueTable, isGating, isListed, pathBetween } from './issue.ts';
+import {
+  endLabels,
+  type Issue,
+  type IssueTable,
+  isGating,
+  isListed,
+  pathBetween,
+} from './issue.ts';
 import { blockingDependency } from './new-issue.ts';
 
 /** The author and the time of a change. */
@@ -19,12 +26,15 @@ export const isRefusal = (edited: Edited): edited is Refusal =>
   edited !== null && 'facts' in edited && 'code' in edited;
 
 const omitKeys = <Key extends string>(issue: Issue, ...keys: readonly Key[]): Issue =>
-  Object.fromEntries(Object.entries(issue).filter(([key]) => !(keys as readonly string[]).includes(key))) as Issue;
+  Object.fromEntries(
+    Object.entries(issue).filter(([key]) => !(keys as readonly string[]).includes(key)),
+  ) as Issue;
 
 const withLabels = (issue: Issue, labels: readonly string[]): Issue =>
   labels.length === 0 ? omitKeys(issue, 'labels') : { ...issue, labels: [...labels] };
 
-const keptLabels = ({ labels = [] }: Issue): readonly string[] => labels.filter((label) => !endLabels.includes(label));
+const keptLabels = ({ labels = [] }: Issue): readonly string[] =>
+  labels.filter((label) => !endLabels.includes(label));
 
 const unmetRefusal = ({ id }: Issue, unmet: readonly TaskId[]): Refusal | null =>
   unmet.length === 0 ? null : refusal('dependencies_unmet', { task_id: id as TaskId, unmet });
@@ -35,7 +45,8 @@ export const claimed = (issue: Issue, unmet: readonly TaskId[], { actor }: Edito
   const holder = holderOf({ status: issue.status, assignee: issue.assignee ?? null }, actor);
   if (holder !== null) return refusal('tracker_conflict', { task_id: issue.id as TaskId, holder });
   return (
-    unmetRefusal(issue, unmet) ?? withLabels({ ...issue, status: 'in_progress', assignee: actor }, keptLabels(issue))
+    unmetRefusal(issue, unmet) ??
+    withLabels({ ...issue, status: 'in_progress', assignee: actor }, keptLabels(issue))
   );
 };
 
@@ -48,11 +59,19 @@ export const released = (issue: Issue, label: EndLabel, { actor }: Editor): Edit
 };
 
 /** As `StatusWrites.close`. */
-export const closed = (issue: Issue, unmet: readonly TaskId[], reason: string, { now }: Editor): Edited => {
+export const closed = (
+  issue: Issue,
+  unmet: readonly TaskId[],
+  reason: string,
+  { now }: Editor,
+): Edited => {
   if (issue.status === 'closed') return null;
   return (
     unmetRefusal(issue, unmet) ??
-    withLabels({ ...issue, status: 'closed', closed_at: now, close_reason: reason }, keptLabels(issue))
+    withLabels(
+      { ...issue, status: 'closed', closed_at: now, close_reason: reason },
+      keptLabels(issue),
+    )
   );
 };
 
@@ -63,14 +82,20 @@ export const reopened = (issue: Issue): Edited => {
 };
 
 /** As `TrackerWrites.addDependency`. */
-export const withDependency = (issue: Issue, on: TaskId, issues: IssueTable, { actor, now }: Editor): Edited => {
+export const withDependency = (
+  issue: Issue,
+  on: TaskId,
+  issues: IssueTable,
+  { actor, now }: Editor,
+): Edited => {
   const id = issue.id as TaskId;
   const target = issues.get(on);
   if (target === undefined || !isListed(target)) return refusal('task_not_found', { task_id: on });
   const cycle = pathBetween(on, id, issues);
   if (cycle !== null) return refusal('dependency_cycle', { cycle: [id, ...cycle] });
   const { dependencies = [] } = issue;
-  if (dependencies.some(({ depends_on_id, type }) => depends_on_id === on && type === 'blocks')) return null;
+  if (dependencies.some(({ depends_on_id, type }) => depends_on_id === on && type === 'blocks'))
+    return null;
   return { ...issue, dependencies: [...dependencies, blockingDependency(id, on, actor, now)] };
 };
 
@@ -86,6 +111,12 @@ export const withoutDependency = (issue: Issue, on: TaskId): Edited => {
 export const withComment = (issue: Issue, text: string, { actor, now }: Editor): Edited => {
   const before = Array.isArray(issue['comments']) ? issue['comments'] : [];
   // A number: bd 0.49 cannot import a comment whose id is text.
-  const comment = { id: before.length + 1, issue_id: issue.id, author: actor, text, created_at: now };
+  const comment = {
+    id: before.length + 1,
+    issue_id: issue.id,
+    author: actor,
+    text,
+    created_at: now,
+  };
   return { ...issue, comments: [...before, comment] };
 };

@@ -12,7 +12,10 @@ import { issuesFileOf, stampOf } from './issues-file.ts';
 import { FileMovedError, writeNotInBd } from './write-file.ts';
 import { createWriteTimer } from './write-timer.ts';
 
-/** Keeps the tables and `.beads/issues.jsonl` together: what others changed there comes in, what we changed goes out. */
+/**
+ * Keeps the tables and `.beads/issues.jsonl` together: what others changed there comes in, what we
+ * changed goes out.
+ */
 export interface Exchange {
   /** Takes what others changed in the file before this call. @throws UnsafeFileError */
   refresh(): Promise<void>;
@@ -95,7 +98,9 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
       await flush();
     } catch (error) {
       if (!failedBefore)
-        log('the tasks could not be written to .beads/issues.jsonl; the server tries again', { error });
+        log('the tasks could not be written to .beads/issues.jsonl; the server tries again', {
+          error,
+        });
       throw error;
     }
   });
@@ -110,7 +115,10 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
         failure = `.beads/issues.jsonl cannot be imported: ${messageOf(error)}`;
       });
     },
-    changed: () => timer.start(table.size <= manyTasks ? soonMs : Math.max(slowMs, waitPerWrite * fileExport.lastMs())),
+    changed: () =>
+      timer.start(
+        table.size <= manyTasks ? soonMs : Math.max(slowMs, waitPerWrite * fileExport.lastMs()),
+      ),
     flush,
     problem: () => {
       const waiting = state.waiting();

@@ -17,7 +17,9 @@ export interface FileExportOptions {
 
 /** Writes `.beads/issues.jsonl` if it is not as the tables are. */
 export interface FileExport {
-  /** @throws FileMovedError when another program changed the file meanwhile, and what the disk says */
+  /**
+   * @throws FileMovedError when another program changed the file meanwhile, and what the disk says
+   */
   run(): Promise<void>;
   /** Time that the last write took (ms). */
   lastMs(): number;

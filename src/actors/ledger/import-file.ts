@@ -16,7 +16,9 @@ import type { TaskTable } from './task-table.ts';
 export interface FileImport {
   /** True for a content that the tables took, gave or cannot take; also when there is no file. */
   knows(stamp: string): boolean;
-  /** Takes the file until its content is known; only the process that holds the exchange calls it. */
+  /**
+   * Takes the file until its content is known; only the process that holds the exchange calls it.
+   */
   run(): Promise<void>;
 }
 
@@ -29,7 +31,9 @@ export interface FileImportOptions {
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
-/** A file in which lines are missing must stay as it is for so long before its tasks are removed. */
+/**
+ * A file in which lines are missing must stay as it is for so long before its tasks are removed.
+ */
 const stillMs = 500;
 const triesAtMost = 5;
 /** Tasks in one transaction of the first import. */
@@ -41,7 +45,10 @@ const sentenceOn = ({ line, problem }: BrokenLine, count: number): string => {
 };
 
 /** Adds the tasks of a file to tables that have none. */
-const addAll = async ({ db, table }: FileImportOptions, { changed }: FileDifference): Promise<void> => {
+const addAll = async (
+  { db, table }: FileImportOptions,
+  { changed }: FileDifference,
+): Promise<void> => {
   for (const part of chunksOf(changed, manyAtOnce)) {
     db.write(() => {
       for (const line of part) table.add(issueOf(line), line);
@@ -55,7 +62,10 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
   const file = issuesFileOf(projectRoot);
   const imports = createImports(db, table);
 
-  /** A file that is missing or empty says nothing: it is written again, for nobody deletes all tasks like that. */
+  /**
+   * A file that is missing or empty says nothing: it is written again, for nobody deletes all tasks
+   * like that.
+   */
   const knows = (stamp: string): boolean =>
     stamp === missing || stamp === state.stamp() || stamp === state.waiting()?.stamp;
 
@@ -66,7 +76,10 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
   };
 
   /** A task that changed meanwhile is merged anew. */
-  const takeEach = async (part: readonly string[], merge: (each: string) => ImportedTask | null): Promise<void> => {
+  const takeEach = async (
+    part: readonly string[],
+    merge: (each: string) => ImportedTask | null,
+  ): Promise<void> => {
     for (let tries = 1; ; tries += 1) {
       const imported = part.map(merge).filter((each) => each !== null);
       if (imported.length === 0 || (await commit(imported)) === 'ok') return nextTurn();
@@ -75,14 +88,18 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
   };
   const take = async ({ broken, changed, vanished }: FileDifference): Promise<void> => {
     for (const part of chunksOf(changed)) await takeEach(part, imports.takeLine);
-    for (const part of chunksOf(broken.length > 0 ? [] : vanished)) await takeEach(part, imports.takeVanished);
+    for (const part of chunksOf(broken.length > 0 ? [] : vanished))
+      await takeEach(part, imports.takeVanished);
   };
 
   const finish = ({ stamp, others, broken }: FileDifference): void => {
     if (broken.length === 0) state.took(stamp, others);
   };
 
-  /** The tasks of version 2.1.0, of a clone, or of a project whose state folder is lost. A copy of the file is kept. */
+  /**
+   * The tasks of version 2.1.0, of a clone, or of a project whose state folder is lost. A copy of
+   * the file is kept.
+   */
   const takeFirst = async (difference: FileDifference): Promise<void> => {
     const copy = `${db.file}.first-import.jsonl`;
     if (db.file !== ':memory:') copyFileSync(file, copy);
@@ -93,9 +110,13 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
       table.countBlockers();
       finish(difference);
     });
-    for (const name of ['.agent.lock', 'issues.jsonl.bak']) rmSync(join(dirname(file), name), { force: true });
+    for (const name of ['.agent.lock', 'issues.jsonl.bak'])
+      rmSync(join(dirname(file), name), { force: true });
     const { changed } = difference;
-    log(`took ${plural(changed.length, 'task')} over from .beads/issues.jsonl; a copy of the file is ${copy}`, {});
+    log(
+      `took ${plural(changed.length, 'task')} over from .beads/issues.jsonl; a copy of the file is ${copy}`,
+      {},
+    );
   };
 
   return {
@@ -106,7 +127,8 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
         const { stamp, broken } = difference;
         if (!(await isFinished(difference))) continue;
         const [first] = broken;
-        // What can be read of a project's first file is shown; later ones wait until they can be read whole.
+        // What can be read of a project's first file is shown; later ones wait until they can be
+        // read whole.
         if (state.stamp() === null) await takeFirst(difference);
         else if (first === undefined) {
           await take(difference);

@@ -10,9 +10,14 @@ export type ParsedLine =
 const isOther = (value: unknown): boolean =>
   typeof value === 'object' &&
   value !== null &&
-  ('_schema' in value || ('_type' in value && value._type !== 'issue') || ('_type' in value && !('id' in value)));
+  ('_schema' in value ||
+    ('_type' in value && value._type !== 'issue') ||
+    ('_type' in value && !('id' in value)));
 
-/** The task in a line that was parsed before; what bd leaves out is added, without changing the order of the keys. */
+/**
+ * The task in a line that was parsed before; what bd leaves out is added, without changing the
+ * order of the keys.
+ */
 export const issueOf = (line: string): Issue => {
   const value = JSON.parse(line) as Issue;
   return { ...value, status: value.status ?? 'open', priority: value.priority ?? 2 };
@@ -37,7 +42,8 @@ export const parseLine = (line: string): ParsedLine => {
     return { kind: 'broken', problem: messageOf(error) };
   }
   if (isOther(value)) return { kind: 'other' };
-  if (isDeeperThan(value, levelsAtMost)) return { kind: 'broken', problem: 'it is nested too deeply' };
+  if (isDeeperThan(value, levelsAtMost))
+    return { kind: 'broken', problem: 'it is nested too deeply' };
   const parsed = fileIssueSchema.safeParse(value);
   if (parsed.success) return { kind: 'issue', issue: issueOf(line) };
   const problems = parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);

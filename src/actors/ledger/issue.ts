@@ -2,9 +2,15 @@ import { z } from 'zod';
 import { parseTaskId, type TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 
-const issueDependencySchema = z.looseObject({ depends_on_id: z.string(), type: z.string().optional() });
+const issueDependencySchema = z.looseObject({
+  depends_on_id: z.string(),
+  type: z.string().optional(),
+});
 
-/** A line of `.beads/issues.jsonl` in bd's form; what we do not know stays in it, for bd and for other programs. */
+/**
+ * A line of `.beads/issues.jsonl` in bd's form; what we do not know stays in it, for bd and for
+ * other programs.
+ */
 export const fileIssueSchema = z.looseObject({
   id: z.string().refine((id) => parseTaskId(id) !== null, 'is not an issue id'),
   title: z.string(),
@@ -32,7 +38,8 @@ export const endLabels: readonly string[] = ['agent-failed', 'agent-cancelled'];
 
 const gating: ReadonlySet<string> = new Set(['blocks', 'conditional-blocks', 'waits-for']);
 /** A dependency without a type blocks. */
-export const isGating = ({ type = 'blocks' }: { readonly type?: string | undefined }): boolean => gating.has(type);
+export const isGating = ({ type = 'blocks' }: { readonly type?: string | undefined }): boolean =>
+  gating.has(type);
 const doneStatuses: ReadonlySet<string> = new Set(['closed', 'pinned', 'tombstone']);
 /** A task with such a status blocks nobody. */
 export const isDone = (status: string): boolean => doneStatuses.has(status);
@@ -71,17 +78,26 @@ export const trackedFrom = (issue: Issue, unmet: readonly TaskId[]): TrackedTask
   closedAt: issue.closed_at === undefined ? null : isoOrEpoch(issue.closed_at),
 });
 
-/** The ids from `from` along dependencies back to `to`, or null: adding `to → from` would close this cycle. */
-export const pathBetween = (from: TaskId, to: TaskId, issues: IssueTable): readonly TaskId[] | null => {
+/**
+ * The ids from `from` along dependencies back to `to`, or null: adding `to → from` would close this
+ * cycle.
+ */
+export const pathBetween = (
+  from: TaskId,
+  to: TaskId,
+  issues: IssueTable,
+): readonly TaskId[] | null => {
   const cameFrom = new Map<TaskId, TaskId | null>([[from, null]]);
   for (const id of cameFrom.keys()) {
     if (id === to) {
       const path: TaskId[] = [];
-      for (let at: TaskId | null | undefined = id; at != null; at = cameFrom.get(at)) path.unshift(at);
+      for (let at: TaskId | null | undefined = id; at != null; at = cameFrom.get(at))
+        path.unshift(at);
       return path;
     }
     const issue = issues.get(id);
-    for (const next of issue === undefined ? [] : blockers(issue)) if (!cameFrom.has(next)) cameFrom.set(next, id);
+    for (const next of issue === undefined ? [] : blockers(issue))
+      if (!cameFrom.has(next)) cameFrom.set(next, id);
   }
   return null;
 };

@@ -7,12 +7,15 @@ import { openRegular, UnsafeFileError } from '../files/regular-file.ts';
 export const issuesBytesAtMost = 256 * 1024 * 1024;
 
 /** `.beads/issues.jsonl` of a project. */
-export const issuesFileOf = (projectRoot: string): string => join(projectRoot, '.beads', 'issues.jsonl');
+export const issuesFileOf = (projectRoot: string): string =>
+  join(projectRoot, '.beads', 'issues.jsonl');
 
 /** Stamp of a file that is not there, or is empty. */
 export const missing = 'missing';
 
-/** Tells two contents of the file apart without reading them; a file keeps it when it is renamed. */
+/**
+ * Tells two contents of the file apart without reading them; a file keeps it when it is renamed.
+ */
 export const stampOf = (file: string): string => {
   const found = lstatSync(file, { throwIfNoEntry: false, bigint: true });
   if (found === undefined || (found.isFile() && found.size === 0n)) return missing;
@@ -63,7 +66,10 @@ export const readLines = async (file: string, take: TakeLine): Promise<void> => 
   try {
     const { size } = fstatSync(opened);
     if (size > issuesBytesAtMost)
-      throw new UnsafeFileError(`${file} holds ${size} bytes, more than ${issuesBytesAtMost}`, 'make it smaller');
+      throw new UnsafeFileError(
+        `${file} holds ${size} bytes, more than ${issuesBytesAtMost}`,
+        'make it smaller',
+      );
     const decoder = new StringDecoder('utf8');
     const piece = Buffer.alloc(Math.min(pieceBytes, size + 1));
     const lines = createLineSplitter(take);

@@ -50,9 +50,15 @@ export const openLedger = (options: LedgerOptions): OpenedLedger => {
   };
 };
 
-const createLedger = ({ db, projectRoot, clock, log }: LedgerOptions, tasks: OwnTasks, commit: Commit): Ledger => {
+const createLedger = (
+  { db, projectRoot, clock, log }: LedgerOptions,
+  tasks: OwnTasks,
+  commit: Commit,
+): Ledger => {
   const { table } = tasks;
-  const newest = db.prepare('select attempt from journal where task_id = ? order by seq desc limit 1');
+  const newest = db.prepare(
+    'select attempt from journal where task_id = ? order by seq desc limit 1',
+  );
   const requireOurs = (): void => {
     const sign = bdDataOf(projectRoot);
     if (sign === undefined) return;
@@ -72,7 +78,10 @@ const createLedger = ({ db, projectRoot, clock, log }: LedgerOptions, tasks: Own
     projectRoot,
     isOurs: () => bdDataOf(projectRoot) === undefined,
     commit: (imported) =>
-      commit({ tasks: imported.map(({ edit }) => edit), entries: imported.flatMap((each) => entriesOf(each)) }),
+      commit({
+        tasks: imported.map(({ edit }) => edit),
+        entries: imported.flatMap((each) => entriesOf(each)),
+      }),
     log,
   });
   tasks.onEdit(exchange.changed);

@@ -7,7 +7,8 @@ const setKeys: readonly string[] = ['labels', 'dependencies', 'comments'];
 
 const jsonOf = (value: unknown): string | undefined => JSON.stringify(value);
 const isSame = (one: unknown, other: unknown): boolean => jsonOf(one) === jsonOf(other);
-const partOf = (issue: Issue, keys: readonly string[]): unknown => keys.map((key) => issue[key] ?? null);
+const partOf = (issue: Issue, keys: readonly string[]): unknown =>
+  keys.map((key) => issue[key] ?? null);
 const updatedAt = ({ updated_at }: Issue): number => Date.parse(updated_at) || 0;
 
 const elementsOf = (value: unknown): ReadonlyMap<string | undefined, unknown> =>
@@ -16,8 +17,11 @@ const elementsOf = (value: unknown): ReadonlyMap<string | undefined, unknown> =>
 /** Keeps elements that both have or one added; undefined when nothing is left. */
 const mergeSets = (base: unknown, ours: unknown, theirs: unknown): unknown => {
   const [was, mine, yours] = [elementsOf(base), elementsOf(ours), elementsOf(theirs)];
-  const isKept = (key: string | undefined): boolean => (mine.has(key) && yours.has(key)) || !was.has(key);
-  const merged = [...new Map([...yours, ...mine])].filter(([key]) => isKept(key)).map(([, element]) => element);
+  const isKept = (key: string | undefined): boolean =>
+    (mine.has(key) && yours.has(key)) || !was.has(key);
+  const merged = [...new Map([...yours, ...mine])]
+    .filter(([key]) => isKept(key))
+    .map(([, element]) => element);
   return merged.length === 0 ? undefined : merged;
 };
 
@@ -31,8 +35,9 @@ export interface Versions {
 }
 
 /**
- * A task that changed in the tables (`ours`) and in the file (`theirs`). What one side changed is taken from it; what both
- * changed, from the side with the newer `updated_at`. Keys keep the order of `theirs`. (ADR 0045)
+ * A task that changed in the tables (`ours`) and in the file (`theirs`). What one side changed is
+ * taken from it; what both changed, from the side with the newer `updated_at`. Keys keep the order
+ * of `theirs`. (ADR 0045)
  */
 export const mergeIssue = ({ base, ours, theirs, isLive }: Versions): Issue => {
   const newer = updatedAt(theirs) > updatedAt(ours) ? theirs : ours;
@@ -48,10 +53,14 @@ export const mergeIssue = ({ base, ours, theirs, isLive }: Versions): Issue => {
     return key === 'updated_at' ? newer.updated_at : sideOf([key])[key];
   };
   const keys = [...new Set([...Object.keys(theirs), ...Object.keys(ours)])];
-  const merged = keys.map((key) => [key, mergedValue(key)] as const).filter(([, value]) => value !== undefined);
+  const merged = keys
+    .map((key) => [key, mergedValue(key)] as const)
+    .filter(([, value]) => value !== undefined);
   return Object.fromEntries(merged) as Issue;
 };
 
 /** The keys in which two versions of a task differ, for people. */
 export const changedKeys = (before: Issue, after: Issue): readonly string[] =>
-  [...new Set([...Object.keys(before), ...Object.keys(after)])].filter((key) => !isSame(before[key], after[key]));
+  [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
+    (key) => !isSame(before[key], after[key]),
+  );

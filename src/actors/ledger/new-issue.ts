@@ -23,7 +23,9 @@ const fieldProblems = ({ title, description, priority, labels }: NewTask) => [
     ? []
     : [{ path: 'priority', problem: 'expected 0 (first) to 4' }]),
   ...labels.flatMap((label, index) =>
-    labelPattern.test(label) ? [] : [{ path: `labels.${index}`, problem: 'expected letters, digits and : _ . / -' }],
+    labelPattern.test(label)
+      ? []
+      : [{ path: `labels.${index}`, problem: 'expected letters, digits and : _ . / -' }],
   ),
 ];
 
@@ -57,7 +59,11 @@ export const createIssue = (id: TaskId, task: NewTask, actor: string, now: strin
   ...(task.labels.length === 0 ? {} : { labels: [...new Set(task.labels)] }),
   ...(task.dependencies.length === 0
     ? {}
-    : { dependencies: [...new Set(task.dependencies)].map((target) => blockingDependency(id, target, actor, now)) }),
+    : {
+        dependencies: [...new Set(task.dependencies)].map((target) =>
+          blockingDependency(id, target, actor, now),
+        ),
+      }),
 });
 
 export const blockingDependency = (from: TaskId, to: TaskId, actor: string, now: string) => ({

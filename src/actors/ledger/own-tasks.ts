@@ -6,7 +6,8 @@ import { findBdData } from './ownership.ts';
 import { createTaskTable, type TaskTable } from './task-table.ts';
 
 /** The name in `.beads` that shows that bd keeps the tasks; undefined while they are kept here. */
-export const bdDataOf = (projectRoot: string): string | undefined => findBdData(join(projectRoot, '.beads'));
+export const bdDataOf = (projectRoot: string): string | undefined =>
+  findBdData(join(projectRoot, '.beads'));
 
 /** The tables of the tasks, and the edits of them that a change of the store holds. */
 export interface OwnTasks extends TaskEdits {

@@ -9,7 +9,8 @@ import { issuesBytesAtMost } from './issues-file.ts';
  * own; undefined without one. @throws when the folder is there and cannot be
  * listed, UnsafeFileError when it is a link
  */
-export const findBdData = (folder: string): string | undefined => folderNames(folder).find(isBdData);
+export const findBdData = (folder: string): string | undefined =>
+  folderNames(folder).find(isBdData);
 
 const isBdData = (name: string): boolean =>
   ['metadata.json', 'config.yaml', 'dolt', 'embeddeddolt'].includes(name) ||
@@ -18,7 +19,10 @@ const isBdData = (name: string): boolean =>
 const folderNames = (folder: string): readonly string[] =>
   isRealFolder(dirname(folder), folder) ? readdirSync(folder) : [];
 
-/** Counts the tasks in `.beads/issues.jsonl`, or those with this `id`; bd may not have imported them. */
+/**
+ * Counts the tasks in `.beads/issues.jsonl`, or those with this `id`; bd may not have imported
+ * them.
+ */
 export const countTasksInFile = (projectRoot: string, id?: string): number => {
   let text: string;
   try {
@@ -32,7 +36,11 @@ export const countTasksInFile = (projectRoot: string, id?: string): number => {
     if (!line.includes('"id"') || (id !== undefined && !line.includes(`"${id}"`))) return false;
     try {
       const issue = JSON.parse(line);
-      return typeof issue.title === 'string' && issue.status !== 'tombstone' && (id === undefined || issue.id === id);
+      return (
+        typeof issue.title === 'string' &&
+        issue.status !== 'tombstone' &&
+        (id === undefined || issue.id === id)
+      );
     } catch {
       return false;
     }

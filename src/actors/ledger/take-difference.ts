@@ -26,8 +26,11 @@ export interface Imports {
 /** Three-way: the tables, the file, and the line that the file held last. */
 export const createImports = (db: Database, table: Pick<TaskReads, 'stored'>): Imports => {
   const pending = db.prepare('select 1 as one from actors where id = ? and pending = 1');
-  /** An attempt of ours works on a task that is claimed and whose actor must run after a restart. */
-  const isLive = ({ id, status }: Issue): boolean => status === 'in_progress' && pending.first(id) !== null;
+  /**
+   * An attempt of ours works on a task that is claimed and whose actor must run after a restart.
+   */
+  const isLive = ({ id, status }: Issue): boolean =>
+    status === 'in_progress' && pending.first(id) !== null;
 
   const merged = (line: string, theirs: Issue, ours: Issue, stored: StoredTask): Issue => {
     if (stored.line === line || (!stored.isAhead && !isLive(ours))) return theirs;
@@ -40,14 +43,23 @@ export const createImports = (db: Database, table: Pick<TaskReads, 'stored'>): I
       const theirs = issueOf(line);
       const { id } = theirs;
       const found = table.stored(id);
-      if (found === null) return { edit: { id, revision: null, line, base: line }, news: { what: 'added', keys: [] } };
+      if (found === null)
+        return {
+          edit: { id, revision: null, line, base: line },
+          news: { what: 'added', keys: [] },
+        };
       if (found.base === line) return null;
       const ours = issueOf(found.line);
       const next = merged(line, theirs, ours, found);
       const isTheirs = changedKeys(next, theirs).length === 0;
       const keys = changedKeys(ours, next).filter((key) => key !== 'updated_at');
       return {
-        edit: { id, revision: found.revision, line: isTheirs ? line : JSON.stringify(next), base: line },
+        edit: {
+          id,
+          revision: found.revision,
+          line: isTheirs ? line : JSON.stringify(next),
+          base: line,
+        },
         news: keys.length === 0 ? null : { what: 'changed', keys },
       };
     },

@@ -6,7 +6,9 @@ import { issueOf } from './issue-line.ts';
 import { columnText, type TaskStatements } from './task-statements.ts';
 
 export interface PageRequest {
-  /** Our status (CONTRACT 2), or a status of the tracker that is none of ours; absent: all tasks. */
+  /**
+   * Our status (CONTRACT 2), or a status of the tracker that is none of ours; absent: all tasks.
+   */
   readonly status?: string;
   /** Only tasks whose dependencies are complete. */
   readonly unblocked?: boolean;
@@ -33,8 +35,14 @@ export interface TaskReads {
   stored(id: string): StoredTask | null;
   /** Tasks in the order of their creation. */
   page(request: PageRequest): readonly TrackedTask[];
-  /** Tasks that changed after a revision, in that order, about `limit`; and the revision up to which these are. */
-  changedSince(revision: number, limit: number): { readonly tasks: readonly TrackedTask[]; readonly revision: number };
+  /**
+   * Tasks that changed after a revision, in that order, about `limit`; and the revision up to which
+   * these are.
+   */
+  changedSince(
+    revision: number,
+    limit: number,
+  ): { readonly tasks: readonly TrackedTask[]; readonly revision: number };
 }
 
 const inOrder = (one: Row, other: Row): number => {
@@ -47,9 +55,14 @@ const unmetOf = (sql: TaskStatements, row: Row): readonly TaskId[] =>
     ? []
     : sql.unmet.all(columnText(row, 'id')).map((each) => columnText(each, 'depends_on') as TaskId);
 
-const rowsOf = (sql: TaskStatements, { status, unblocked = false, after, limit }: PageRequest): readonly Row[] => {
+const rowsOf = (
+  sql: TaskStatements,
+  { status, unblocked = false, after, limit }: PageRequest,
+): readonly Row[] => {
   if (status === undefined)
-    return after === undefined ? sql.first.all(limit) : sql.next.all(after.createdAt, after.id, limit);
+    return after === undefined
+      ? sql.first.all(limit)
+      : sql.next.all(after.createdAt, after.id, limit);
   const { createdAt, id } = after ?? { createdAt: '', id: '' };
   const open = sql.firstOf.all(status, 0, createdAt, id, limit);
   if (unblocked) return open;
@@ -58,7 +71,8 @@ const rowsOf = (sql: TaskStatements, { status, unblocked = false, after, limit }
 };
 
 export const createTaskReads = (db: Database, sql: TaskStatements): TaskReads => {
-  const trackedOf = (row: Row): TrackedTask => trackedFrom(issueOf(columnText(row, 'line')), unmetOf(sql, row));
+  const trackedOf = (row: Row): TrackedTask =>
+    trackedFrom(issueOf(columnText(row, 'line')), unmetOf(sql, row));
 
   return {
     count: () => Number(sql.count.first()?.['count']),
@@ -71,7 +85,12 @@ export const createTaskReads = (db: Database, sql: TaskStatements): TaskReads =>
       if (row === null) return null;
       const line = columnText(row, 'line');
       const isAhead = row['base'] !== null;
-      return { line, base: isAhead ? columnText(row, 'base') : line, isAhead, revision: Number(row['revision']) };
+      return {
+        line,
+        base: isAhead ? columnText(row, 'base') : line,
+        isAhead,
+        revision: Number(row['revision']),
+      };
     },
     page: (request) => rowsOf(sql, request).map(trackedOf),
     changedSince: (revision, limit) =>
@@ -80,7 +99,10 @@ export const createTaskReads = (db: Database, sql: TaskStatements): TaskReads =>
         const last = rows.at(-1)?.['revision'] ?? revision;
         // A change and the tasks that it unblocks have one revision.
         const ids = new Set(rows.map(({ id }) => id));
-        const rest = rows.length < limit ? [] : sql.atRevision.all(last).filter(({ id }) => !ids.has(id ?? null));
+        const rest =
+          rows.length < limit
+            ? []
+            : sql.atRevision.all(last).filter(({ id }) => !ids.has(id ?? null));
         return { tasks: [...rows, ...rest].map(trackedOf), revision: Number(last) };
       }),
   };

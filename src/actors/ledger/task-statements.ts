@@ -44,9 +44,13 @@ export const prepareTaskStatements = (db: Database) => ({
   look: db.prepare(
     "insert into ledger (key, value) values ('looked', ?) on conflict (key) do update set value = excluded.value",
   ),
-  changed: db.prepare("select * from tasks where revision > ? and status <> 'tombstone' order by revision limit ?"),
+  changed: db.prepare(
+    "select * from tasks where revision > ? and status <> 'tombstone' order by revision limit ?",
+  ),
   atRevision: db.prepare("select * from tasks where revision = ? and status <> 'tombstone'"),
-  first: db.prepare("select * from tasks where status <> 'tombstone' order by created_at, id limit ?"),
+  first: db.prepare(
+    "select * from tasks where status <> 'tombstone' order by created_at, id limit ?",
+  ),
   next: db.prepare(
     `select * from tasks where status <> 'tombstone' and (created_at, id) > (?, ?) order by created_at, id limit ?`,
   ),

@@ -6,7 +6,10 @@ import { columnText, prepareTaskStatements } from './task-statements.ts';
 import { createTaskWrites, type TaskWrites } from './task-writes.ts';
 
 export interface ChangeMark {
-  /** The revision up to which a server has looked at the changes; 0 at first. Kept for the next server. */
+  /**
+   * The revision up to which a server has looked at the changes; 0 at first. Kept for the next
+   * server.
+   */
   lookedUpTo(): number;
   lookedAt(revision: number): void;
 }

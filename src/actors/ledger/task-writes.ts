@@ -10,7 +10,9 @@ export interface TaskWrites {
   /** Takes a task as the file has it: its line there is `base`, and `line` what it is now. */
   putMerged(issue: Issue, lines: { readonly line: string; readonly base: string }): void;
   remove(id: string): void;
-  /** Adds a task of a file that is new to the tables; `countBlockers` follows when all are there. */
+  /**
+   * Adds a task of a file that is new to the tables; `countBlockers` follows when all are there.
+   */
   add(issue: Issue, line: string): void;
   countBlockers(): void;
 }
@@ -51,7 +53,8 @@ export const createTaskWrites = (sql: TaskStatements): TaskWrites => {
       const base = before === null ? '' : (before['base'] ?? columnText(before, 'line'));
       save(issue, line, base === line ? null : String(base), before);
     },
-    putMerged: (issue, { line, base }) => save(issue, line, line === base ? null : base, sql.row.first(issue.id)),
+    putMerged: (issue, { line, base }) =>
+      save(issue, line, line === base ? null : base, sql.row.first(issue.id)),
     add: (issue, line) => {
       const { status, done, createdAt } = columnsOf(issue);
       sql.insert.run(issue.id, line, null, status, done, createdAt, 0);

@@ -56,17 +56,23 @@ export const writeIssuesFile = async (db: Database, request: WriteRequest): Prom
   await writeFileAtomically(file, pieces(), {
     mode: 0o600,
     beforeRename: (temporary) => {
-      if (!isOurs() || stampOf(file) !== expected) throw new FileMovedError(`${file} was changed by another program`);
+      if (!isOurs() || stampOf(file) !== expected)
+        throw new FileMovedError(`${file} was changed by another program`);
       stamp = stampOf(temporary);
     },
   });
   return { stamp, fresh };
 };
 
-/** Writes the tasks that the file does not hold as they are into one beside it. @returns its path in the project */
+/**
+ * Writes the tasks that the file does not hold as they are into one beside it. @returns its path in
+ * the project
+ */
 export const writeNotInBd = async (db: Database, projectRoot: string): Promise<string> => {
   const path = '.beads/not-in-bd.jsonl';
   const rows = db.prepare('select line from tasks where base is not null order by id').all();
-  await writeFileAtomically(join(projectRoot, path), rows.map(({ line }) => `${line}\n`).join(''), { mode: 0o600 });
+  await writeFileAtomically(join(projectRoot, path), rows.map(({ line }) => `${line}\n`).join(''), {
+    mode: 0o600,
+  });
   return path;
 };

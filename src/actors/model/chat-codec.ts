@@ -12,7 +12,11 @@ import { type TextCalls, textCallsIn } from './text-calls.ts';
 
 const fillerReply = 'I have the results.';
 
-const encodeChatMessage = (message: Message, model: string, { toolResultName }: Compat): ChatCompletionMessageParam => {
+const encodeChatMessage = (
+  message: Message,
+  model: string,
+  { toolResultName }: Compat,
+): ChatCompletionMessageParam => {
   if (message.role === 'user') return { role: 'user', content: message.text };
   if (message.role === 'tool') {
     const named = toolResultName ? { name: message.tool } : {};
@@ -38,7 +42,8 @@ const encodeChatMessages = (
   compat: Compat,
 ): ChatCompletionMessageParam[] =>
   messages.flatMap((message, index) => {
-    const needsReply = compat.replyAfterTools && message.role === 'user' && messages[index - 1]?.role === 'tool';
+    const needsReply =
+      compat.replyAfterTools && message.role === 'user' && messages[index - 1]?.role === 'tool';
     const reply = { role: 'assistant' as const, content: fillerReply };
     return [...(needsReply ? [reply] : []), encodeChatMessage(message, model, compat)];
   });
@@ -65,7 +70,9 @@ export const encodeChatRequest = (
 });
 
 /** Some servers send the same text in two fields: the first that is not empty counts. */
-const reasoningOf = (delta: object): { readonly field: ReasoningField; readonly text: string } | null => {
+const reasoningOf = (
+  delta: object,
+): { readonly field: ReasoningField; readonly text: string } | null => {
   const given = delta as Readonly<Record<string, unknown>>;
   for (const field of reasoningFields) {
     const text = given[field];
@@ -89,10 +96,15 @@ const argumentsIn = (part: CallPart): string => {
 };
 
 /**
- * The index of the call that a piece belongs to. Some servers leave the index out, others give several calls the same
- * one. A new id alone begins no new call: some servers make one up for every piece.
+ * The index of the call that a piece belongs to. Some servers leave the index out, others give
+ * several calls the same one. A new id alone begins no new call: some servers make one up for every
+ * piece.
  */
-const callIndexFor = (part: CallPart, calls: ReadonlyMap<number, ToolCall>, places: Map<number, number>): number => {
+const callIndexFor = (
+  part: CallPart,
+  calls: ReadonlyMap<number, ToolCall>,
+  places: Map<number, number>,
+): number => {
   const next = Math.max(-1, ...calls.keys()) + 1;
   const begins = Boolean(part.id) && Boolean(part.function?.name);
   const index = (part.index as number | undefined) ?? (begins ? next : Math.max(0, next - 1));
@@ -110,7 +122,9 @@ const extended = (call: ToolCall | undefined, part: CallPart): ToolCall => ({
 });
 
 /** With `textToolCalls`, an answer without calls is searched for calls in its text. */
-export const createChatAssembly = ({ textToolCalls }: Pick<Compat, 'textToolCalls'>): Assembly<ChatCompletionChunk> => {
+export const createChatAssembly = ({
+  textToolCalls,
+}: Pick<Compat, 'textToolCalls'>): Assembly<ChatCompletionChunk> => {
   const calls = new Map<number, ToolCall>();
   const places = new Map<number, number>();
   let text = '';
@@ -118,7 +132,8 @@ export const createChatAssembly = ({ textToolCalls }: Pick<Compat, 'textToolCall
   let finishReason: string | null = null;
   let usage: ModelUsage | null = null;
   let thought: ReturnType<typeof reasoningOf> = null;
-  const printed = (): TextCalls | null => (textToolCalls && calls.size === 0 ? textCallsIn(text) : null);
+  const printed = (): TextCalls | null =>
+    textToolCalls && calls.size === 0 ? textCallsIn(text) : null;
 
   return {
     add: (chunk) => {
@@ -129,7 +144,8 @@ export const createChatAssembly = ({ textToolCalls }: Pick<Compat, 'textToolCall
       const inside = (choice as { readonly usage?: CompletionUsage | null }).usage;
       if (inside && usage === null) usage = decodeChatUsage(inside);
       // Some providers send an empty reason with every piece.
-      if (typeof choice.finish_reason === 'string') finishReason = choice.finish_reason || finishReason;
+      if (typeof choice.finish_reason === 'string')
+        finishReason = choice.finish_reason || finishReason;
       const delta = choice.delta ?? {};
       const added = typeof delta.content === 'string' ? delta.content : '';
       text += added;
@@ -138,7 +154,8 @@ export const createChatAssembly = ({ textToolCalls }: Pick<Compat, 'textToolCall
         calls.set(place, extended(calls.get(place), part));
       }
       const more = reasoningOf(delta);
-      if (more !== null) thought = { field: thought?.field ?? more.field, text: (thought?.text ?? '') + more.text };
+      if (more !== null)
+        thought = { field: thought?.field ?? more.field, text: (thought?.text ?? '') + more.text };
       const progress = added !== '' || (delta.tool_calls?.length ?? 0) > 0 || more !== null;
       return { text: added, progress };
     },

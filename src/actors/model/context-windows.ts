@@ -1,4 +1,7 @@
-/** Context windows by the beginning of the model's name; the first match counts. As published by their makers. */
+/**
+ * Context windows by the beginning of the model's name; the first match counts. As published by
+ * their makers.
+ */
 const windows: readonly (readonly [name: string, tokens: number])[] = [
   ['gpt-5', 272_000],
   ['gpt-4.1', 1_047_576],

@@ -8,7 +8,10 @@ export interface Assembly<Chunk> {
    */
   add(chunk: Chunk): { readonly text: string; readonly progress: boolean };
   readonly chunks: () => number;
-  /** A reason of chat completions: `stop`, `tool_calls`, `length`, `content_filter`; null until the answer ends. */
+  /**
+   * A reason of chat completions: `stop`, `tool_calls`, `length`, `content_filter`; null until the
+   * answer ends.
+   */
   readonly finishReason: () => string | null;
   readonly text: () => string;
   readonly calls: () => readonly ToolCall[];

@@ -24,7 +24,11 @@ export interface OpenAiOptions {
 }
 
 export interface StreamProtocol<Chunk> {
-  readonly open: (client: OpenAI, request: ModelRequest, signal: AbortSignal) => PromiseLike<AsyncIterable<Chunk>>;
+  readonly open: (
+    client: OpenAI,
+    request: ModelRequest,
+    signal: AbortSignal,
+  ) => PromiseLike<AsyncIterable<Chunk>>;
   readonly createAssembly: () => Assembly<Chunk>;
 }
 
@@ -33,10 +37,19 @@ const usualCharactersPerToken = 4;
 const mebibyte = 1024 * 1024;
 /** The most that a token takes on the wire; it bounds a server that does not stop. */
 const bytesPerToken = 512;
-const bytesFor = ({ maxTokens }: ModelRequest): number => Math.max(8 * mebibyte, maxTokens * bytesPerToken);
-const finishReasons: ReadonlySet<string> = new Set(['stop', 'tool_calls', 'function_call', 'length']);
+const bytesFor = ({ maxTokens }: ModelRequest): number =>
+  Math.max(8 * mebibyte, maxTokens * bytesPerToken);
+const finishReasons: ReadonlySet<string> = new Set([
+  'stop',
+  'tool_calls',
+  'function_call',
+  'length',
+]);
 
-/** A fetch that refuses redirects, other content than event streams and too many bytes, and feeds the watchdog. */
+/**
+ * A fetch that refuses redirects, other content than event streams and too many bytes, and feeds
+ * the watchdog.
+ */
 const watchedFetch =
   (watchdog: Watchdog, bytesAtMost: number, onSend: () => void): typeof fetch =>
   async (input, init) => {
@@ -61,7 +74,10 @@ const watchedFetch =
         watchdog.byte();
         bytes += chunk.length;
         if (bytes > bytesAtMost)
-          throw new WireError('flood', `the provider sent more than ${Math.round(bytesAtMost / mebibyte)} MiB`);
+          throw new WireError(
+            'flood',
+            `the provider sent more than ${Math.round(bytesAtMost / mebibyte)} MiB`,
+          );
         controller.enqueue(chunk);
       },
     });
@@ -70,7 +86,9 @@ const watchedFetch =
   };
 
 const estimatedUsage = ({ system, messages }: ModelRequest, answer: string) => ({
-  inputTokens: Math.ceil((system.length + JSON.stringify(messages).length) / usualCharactersPerToken),
+  inputTokens: Math.ceil(
+    (system.length + JSON.stringify(messages).length) / usualCharactersPerToken,
+  ),
   outputTokens: Math.ceil(answer.length / usualCharactersPerToken),
   cachedTokens: 0,
 });
@@ -154,11 +172,21 @@ export const keyHeader = ({ idempotencyKey }: ModelRequest): Readonly<Record<str
 export const hostOf = (baseURL: string): string => new URL(baseURL).host;
 
 /** A streamed call with the openai package, without its retries: the machines retry. */
-export const createOpenAiCall = <Chunk>(options: OpenAiOptions, protocol: StreamProtocol<Chunk>): Model => {
+export const createOpenAiCall = <Chunk>(
+  options: OpenAiOptions,
+  protocol: StreamProtocol<Chunk>,
+): Model => {
   const { apiKey, baseURL, now = Date.now } = options;
   const timeouts = { ...defaultTimeouts, ...options.timeouts };
   const clientFor = (fetch: typeof globalThis.fetch): OpenAI =>
-    new OpenAI({ apiKey, baseURL, maxRetries: 0, logLevel: 'off', timeout: timeouts.turnMs, fetch });
+    new OpenAI({
+      apiKey,
+      baseURL,
+      maxRetries: 0,
+      logLevel: 'off',
+      timeout: timeouts.turnMs,
+      fetch,
+    });
 
   return {
     name: hostOf(baseURL),

@@ -8,11 +8,17 @@ export interface OpenAiChatOptions extends OpenAiOptions {
   readonly compat?: Compat;
 }
 
-export const createOpenAiChatModel = ({ compat = defaultCompat, ...options }: OpenAiChatOptions): Model => {
+export const createOpenAiChatModel = ({
+  compat = defaultCompat,
+  ...options
+}: OpenAiChatOptions): Model => {
   const host = hostOf(options.baseURL);
   return createOpenAiCall<ChatCompletionChunk>(options, {
     open: (client, request, signal) =>
-      client.chat.completions.create(encodeChatRequest(request, compat, host), { signal, headers: keyHeader(request) }),
+      client.chat.completions.create(encodeChatRequest(request, compat, host), {
+        signal,
+        headers: keyHeader(request),
+      }),
     createAssembly: () => createChatAssembly(compat),
   });
 };

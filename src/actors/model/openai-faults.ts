@@ -24,7 +24,8 @@ export const retryAfterMs = (headers: Headers | undefined, now: number): number 
   return Number.isFinite(pause) ? Math.max(minRetryAfterMs, pause) : minRetryAfterMs;
 };
 
-const retryableStatus = (status: number): boolean => [408, 409, 429].includes(status) || status >= 500;
+const retryableStatus = (status: number): boolean =>
+  [408, 409, 429].includes(status) || status >= 500;
 
 /** Values of `code` or `type` that no retry cures. */
 const lastingFaults: ReadonlyMap<unknown, string> = new Map([
@@ -33,19 +34,29 @@ const lastingFaults: ReadonlyMap<unknown, string> = new Map([
 ]);
 
 /** Codes of OpenAI and llama.cpp for a conversation that is longer than the context. */
-const overflows: ReadonlySet<unknown> = new Set(['context_length_exceeded', 'exceed_context_size_error']);
+const overflows: ReadonlySet<unknown> = new Set([
+  'context_length_exceeded',
+  'exceed_context_size_error',
+]);
 
 /**
- * vLLM, Ollama and servers behind LiteLLM have no code for it. We match the message of a refused request only, and only
- * to choose between compaction and failure.
+ * vLLM, Ollama and servers behind LiteLLM have no code for it. We match the message of a refused
+ * request only, and only to choose between compaction and failure.
  */
 const tooLong =
   /maximum context length|context (length|window|size)[^.]{0,40}exceed|exceed[^.]{0,40}context (length|window|size)|prompt is too long|input (is )?too long|ContextWindowExceeded/i;
 
-const isContextOverflow = (said: readonly unknown[], status: number | null, message: string): boolean =>
-  said.some((word) => overflows.has(word)) || ([400, 413, 422].includes(status ?? 0) && tooLong.test(message));
+const isContextOverflow = (
+  said: readonly unknown[],
+  status: number | null,
+  message: string,
+): boolean =>
+  said.some((word) => overflows.has(word)) ||
+  ([400, 413, 422].includes(status ?? 0) && tooLong.test(message));
 
-/** Errors inside a stream have no HTTP status; these codes mean that the request itself is at fault. */
+/**
+ * Errors inside a stream have no HTTP status; these codes mean that the request itself is at fault.
+ */
 const requestFaults: ReadonlySet<unknown> = new Set([
   'invalid_request_error',
   'authentication_error',
@@ -68,25 +79,43 @@ const providerFailure = (error: APIError, now: number): Failure => {
   const facts = {
     ...(status === null ? {} : { status }),
     ...(after === null ? {} : { retry_after_ms: after }),
-    ...(typeof error.code === 'string' && /^[a-z_]{1,64}$/.test(error.code) ? { provider_code: error.code } : {}),
+    ...(typeof error.code === 'string' && /^[a-z_]{1,64}$/.test(error.code)
+      ? { provider_code: error.code }
+      : {}),
   };
   const kind = said.find((word) => lastingFaults.has(word));
   if (kind != null) return modelFailure(kind, lastingFaults.get(kind) ?? kind, false, facts);
   if (isContextOverflow(said, status, error.message))
-    return modelFailure('context_overflow', "the conversation is longer than the model's context", false, facts);
+    return modelFailure(
+      'context_overflow',
+      "the conversation is longer than the model's context",
+      false,
+      facts,
+    );
   if (status === 401 || status === 403)
     return modelFailure('auth', `the provider refused the key (HTTP ${status})`, false, facts);
-  const retryable = status === null ? !said.some((word) => requestFaults.has(word)) : retryableStatus(status);
+  const retryable =
+    status === null ? !said.some((word) => requestFaults.has(word)) : retryableStatus(status);
   return error.status === undefined
-    ? modelFailure('stream_error', `the provider reported an error: ${error.message}`, retryable, facts)
+    ? modelFailure(
+        'stream_error',
+        `the provider reported an error: ${error.message}`,
+        retryable,
+        facts,
+      )
     : modelFailure('http', `the provider answered ${error.message}`, retryable, facts);
 };
 
-const causes = (error: unknown): readonly Error[] => (error instanceof Error ? [error, ...causes(error.cause)] : []);
+const causes = (error: unknown): readonly Error[] =>
+  error instanceof Error ? [error, ...causes(error.cause)] : [];
 
-const wireErrorIn = (error: unknown): WireError | undefined => causes(error).find((each) => each instanceof WireError);
+const wireErrorIn = (error: unknown): WireError | undefined =>
+  causes(error).find((each) => each instanceof WireError);
 
-/** Node's codes for a rejected certificate (https://nodejs.org/api/tls.html#x509-certificate-error-codes). */
+/**
+ * Node's codes for a rejected certificate
+ * (https://nodejs.org/api/tls.html#x509-certificate-error-codes).
+ */
 const certificateCodes: ReadonlySet<unknown> = new Set([
   'CERT_HAS_EXPIRED',
   'CERT_NOT_YET_VALID',
@@ -127,14 +156,21 @@ interface CallFacts {
 
 const classifyError = (error: unknown, { now, sent }: CallFacts): Failure => {
   const wire = wireErrorIn(error);
-  if (wire !== undefined) return modelFailure(wire.kind, wire.message, wire.kind === 'content_type');
+  if (wire !== undefined)
+    return modelFailure(wire.kind, wire.message, wire.kind === 'content_type');
   if (!sent)
-    return modelFailure('setup', 'the request could not be sent; check the key and OPENAI_CUSTOM_HEADERS', false);
+    return modelFailure(
+      'setup',
+      'the request could not be sent; check the key and OPENAI_CUSTOM_HEADERS',
+      false,
+    );
   const certificate = certificateCodeIn(error);
   if (certificate !== undefined) return refusedCertificate(certificate);
-  if (error instanceof APIConnectionError) return modelFailure('network', 'the provider cannot be reached', true);
+  if (error instanceof APIConnectionError)
+    return modelFailure('network', 'the provider cannot be reached', true);
   if (error instanceof APIError) return providerFailure(error, now);
-  if (error instanceof SyntaxError) return modelFailure('malformed', 'a part of the answer was not JSON', true);
+  if (error instanceof SyntaxError)
+    return modelFailure('malformed', 'a part of the answer was not JSON', true);
   return modelFailure('network', 'the connection to the provider broke in mid-answer', true);
 };
 
@@ -146,7 +182,10 @@ export const callFailure = (error: unknown, call: CallFacts): Failure => {
   const failure = classifyError(error, call);
   const secret = call.secret.trim();
   // A shorter key is the placeholder of a local server, and may be part of any word.
-  const safe = secret.length < minSecretLength ? failure.message : failure.message.replaceAll(secret, '[secret]');
+  const safe =
+    secret.length < minSecretLength
+      ? failure.message
+      : failure.message.replaceAll(secret, '[secret]');
   return { ...failure, message: safe.slice(0, messageLength) };
 };
 
@@ -159,7 +198,9 @@ const tripMessages: Readonly<Record<Trip, string>> = {
 };
 
 export const tripFailure = (trip: Trip, ms: number): Failure =>
-  modelFailure(`timeout_${trip}`, `${tripMessages[trip]} for ${ms / 1000} s`, true, { timeout_ms: ms });
+  modelFailure(`timeout_${trip}`, `${tripMessages[trip]} for ${ms / 1000} s`, true, {
+    timeout_ms: ms,
+  });
 
 export const incompleteAnswer = (chunks: number): Failure =>
   chunks === 0
@@ -172,7 +213,8 @@ export const unknownFinish = (reason: string): Failure =>
   });
 
 export const isNoEndpoint = ({ facts }: Failure): boolean =>
-  [404, 405, 501].some((status) => status === facts['status']) && facts['provider_code'] !== 'model_not_found';
+  [404, 405, 501].some((status) => status === facts['status']) &&
+  facts['provider_code'] !== 'model_not_found';
 
 export const filteredAnswer: Failure = modelFailure(
   'content_filter',

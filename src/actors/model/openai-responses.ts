@@ -12,7 +12,10 @@ export const createOpenAiResponsesModel = (options: OpenAiOptions): Model =>
     { ...options, timeouts: { idleMs: thinkingMs, ...options.timeouts } },
     {
       open: (client, request, signal) =>
-        client.responses.create(encodeResponseRequest(request), { signal, headers: keyHeader(request) }),
+        client.responses.create(encodeResponseRequest(request), {
+          signal,
+          headers: keyHeader(request),
+        }),
       createAssembly: createResponseAssembly,
     },
   );

@@ -6,8 +6,8 @@ import { createOpenAiResponsesModel } from './openai-responses.ts';
 import type { Model, ModelRequest } from './port.ts';
 
 /**
- * `auto` asks api.openai.com by `responses` and all other servers by `chat`, and falls back to the other protocol when
- * the endpoint is missing.
+ * `auto` asks api.openai.com by `responses` and all other servers by `chat`, and falls back to the
+ * other protocol when the endpoint is missing.
  */
 export type OpenAiProtocol = 'auto' | 'responses' | 'chat';
 
@@ -17,7 +17,10 @@ const forSecondProtocol = (request: ModelRequest): ModelRequest => ({
   idempotencyKey: `${request.idempotencyKey}/other`,
 });
 
-/** Asks the second when the first has no endpoint; the one that answers is the only one from then on. */
+/**
+ * Asks the second when the first has no endpoint; the one that answers is the only one from then
+ * on.
+ */
 const firstOrSecond = (first: Model, second: Model): Model => {
   let settled: Model | null = null;
   return {
@@ -26,7 +29,8 @@ const firstOrSecond = (first: Model, second: Model): Model => {
       let missing: Failure | null = null;
       if (settled !== second) {
         for await (const event of first.ask(request, signal)) {
-          if (settled === null && event.type === 'failed' && isNoEndpoint(event.failure)) missing = event.failure;
+          if (settled === null && event.type === 'failed' && isNoEndpoint(event.failure))
+            missing = event.failure;
           else yield event;
           if (event.type === 'answered') settled = first;
         }
@@ -34,7 +38,8 @@ const firstOrSecond = (first: Model, second: Model): Model => {
       }
       for await (const event of second.ask(forSecondProtocol(request), signal)) {
         if (event.type === 'answered') settled = second;
-        const isMissingToo = missing !== null && event.type === 'failed' && isNoEndpoint(event.failure);
+        const isMissingToo =
+          missing !== null && event.type === 'failed' && isNoEndpoint(event.failure);
         yield isMissingToo && missing !== null ? { type: 'failed', failure: missing } : event;
       }
     },
@@ -48,5 +53,7 @@ export const createOpenAiModel = ({
   if (protocol === 'chat') return createOpenAiChatModel(options);
   if (protocol === 'responses') return createOpenAiResponsesModel(options);
   const [chat, responses] = [createOpenAiChatModel(options), createOpenAiResponsesModel(options)];
-  return hostOf(options.baseURL) === 'api.openai.com' ? firstOrSecond(responses, chat) : firstOrSecond(chat, responses);
+  return hostOf(options.baseURL) === 'api.openai.com'
+    ? firstOrSecond(responses, chat)
+    : firstOrSecond(chat, responses);
 };

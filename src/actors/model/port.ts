@@ -33,7 +33,12 @@ export interface ToolSpec {
 export interface ModelRequest {
   readonly model: string;
   /** The scripted model selects its script by these; other models ignore them. */
-  readonly asker: { readonly taskId: string; readonly role: string; readonly title: string; readonly attempt: number };
+  readonly asker: {
+    readonly taskId: string;
+    readonly role: string;
+    readonly title: string;
+    readonly attempt: number;
+  };
   /** The same for the same call, so that a provider can avoid a second run. */
   readonly idempotencyKey: string;
   readonly system: string;
@@ -51,8 +56,8 @@ export interface ModelUsage {
 }
 
 /**
- * A model call streams text, then exactly one last event. It is `answered` only when the provider said that the answer
- * is whole; else it is `failed`, and the partial text does not count.
+ * A model call streams text, then exactly one last event. It is `answered` only when the provider
+ * said that the answer is whole; else it is `failed`, and the partial text does not count.
  */
 export type ModelEvent =
   | { readonly type: 'text'; readonly delta: string }
@@ -60,7 +65,10 @@ export type ModelEvent =
       readonly type: 'answered';
       readonly text: string;
       readonly calls: readonly ToolCall[];
-      /** True when the provider cut the answer at its token limit; its tool calls must not be executed. */
+      /**
+       * True when the provider cut the answer at its token limit; its tool calls must not be
+       * executed.
+       */
       readonly truncated: boolean;
       readonly usage: ModelUsage;
       /** True when the provider gave no usage and it was estimated from lengths. */
@@ -69,7 +77,10 @@ export type ModelEvent =
     }
   | { readonly type: 'failed'; readonly failure: Failure };
 
-/** A language model. `ask` never rejects, ends promptly when the signal aborts, and bounds its own silence. */
+/**
+ * A language model. `ask` never rejects, ends promptly when the signal aborts, and bounds its own
+ * silence.
+ */
 export interface Model {
   /** `scripted`, or the provider's host. */
   readonly name: string;

@@ -14,6 +14,7 @@ export const costOf = (price: Price | undefined, usage: ModelUsage): number | nu
   if (price === undefined) return null;
   const { inputTokens, outputTokens, cachedTokens } = usage;
   const cached = Math.min(cachedTokens, inputTokens);
-  const total = (inputTokens - cached) * price.input + cached * price.cachedInput + outputTokens * price.output;
+  const total =
+    (inputTokens - cached) * price.input + cached * price.cachedInput + outputTokens * price.output;
   return total / million;
 };

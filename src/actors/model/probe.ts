@@ -38,7 +38,12 @@ export interface Findings {
   readonly served: ServerModels;
 }
 
-const timeouts: Partial<Timeouts> = { connectMs: 20_000, firstByteMs: 60_000, idleMs: 60_000, turnMs: 120_000 };
+const timeouts: Partial<Timeouts> = {
+  connectMs: 20_000,
+  firstByteMs: 60_000,
+  idleMs: 60_000,
+  turnMs: 120_000,
+};
 /** Models that reason need many tokens before their first text. */
 const maxTokens = 2_000;
 
@@ -75,7 +80,13 @@ const notProbed = {
   reportsUsage: null,
 };
 
-const unreachable: ReadonlySet<unknown> = new Set(['network', 'certificate', 'setup', 'timeout_connect', 'redirect']);
+const unreachable: ReadonlySet<unknown> = new Set([
+  'network',
+  'certificate',
+  'setup',
+  'timeout_connect',
+  'redirect',
+]);
 const afterFailure = (
   asked: Pick<ProtocolProbe, 'protocol' | 'compat'>,
   failure: Failure,
@@ -106,7 +117,11 @@ const probeOne = async (
     const asked = createOpenAiModel({ apiKey, baseURL, protocol, compat, timeouts });
     requests += 1;
     const idempotencyKey = `${request.idempotencyKey}/${protocol}/${requests}`;
-    for await (const event of asked.ask({ ...request, idempotencyKey }, new AbortController().signal)) last = event;
+    for await (const event of asked.ask(
+      { ...request, idempotencyKey },
+      new AbortController().signal,
+    ))
+      last = event;
     return last;
   };
   const given = {
@@ -115,10 +130,14 @@ const probeOne = async (
   };
   const request = requestFor(model);
   const { last, compat } =
-    protocol === 'chat' ? await tryCompat(ask, request, given) : { last: await ask(given, request), compat: given };
-  if (last?.type === 'failed') return afterFailure({ protocol, compat }, last.failure, served, model);
+    protocol === 'chat'
+      ? await tryCompat(ask, request, given)
+      : { last: await ask(given, request), compat: given };
+  if (last?.type === 'failed')
+    return afterFailure({ protocol, compat }, last.failure, served, model);
   const answer = last?.type === 'answered' ? last : null;
-  const callsTools = answer?.calls.some((call) => call.tool === 'note' && isNote(call.arguments)) ?? false;
+  const callsTools =
+    answer?.calls.some((call) => call.tool === 'note' && isNote(call.arguments)) ?? false;
   return {
     protocol,
     reachable: true,
@@ -140,8 +159,8 @@ const mayDiffer = ({ reachable, authorised, knowsModel }: ProtocolProbe): boolea
   reachable && authorised !== false && knowsModel !== false;
 
 /**
- * Sends one small request for a tool call over the configured protocol, and over the other one for `auto` or when the
- * configured one does not work.
+ * Sends one small request for a tool call over the configured protocol, and over the other one for
+ * `auto` or when the configured one does not work.
  */
 export const probeModel = async (options: ProbeOptions): Promise<Findings> => {
   const auto: WireProtocol = hostOf(options.baseURL) === 'api.openai.com' ? 'responses' : 'chat';

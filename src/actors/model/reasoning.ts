@@ -1,13 +1,23 @@
 import { z } from 'zod';
 
-/** Fields of chat completions for the reasoning of a model; each server wants it back in its own field. */
+/**
+ * Fields of chat completions for the reasoning of a model; each server wants it back in its own
+ * field.
+ */
 export const reasoningFields = ['reasoning_content', 'reasoning', 'reasoning_text'] as const;
 export type ReasoningField = (typeof reasoningFields)[number];
 
-const chatSchema = z.object({ protocol: z.literal('chat'), field: z.enum(reasoningFields), text: z.string() });
+const chatSchema = z.object({
+  protocol: z.literal('chat'),
+  field: z.enum(reasoningFields),
+  text: z.string(),
+});
 const responsesSchema = z.object({
   protocol: z.literal('responses'),
-  /** Items as the provider sent them; `after` counts the text and calls of the answer before the item. */
+  /**
+   * Items as the provider sent them; `after` counts the text and calls of the answer before the
+   * item.
+   */
   items: z.array(z.object({ after: z.int(), item: z.record(z.string(), z.unknown()) })),
 });
 

@@ -16,12 +16,17 @@ import type { Message, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 import { type Thoughts, thoughtsFor } from './reasoning.ts';
 
 /**
- * Calls carry no item id of the provider: with one it demands the reasoning that belongs to it. Texts must have an id,
- * so they get their index in the conversation.
+ * Calls carry no item id of the provider: with one it demands the reasoning that belongs to it.
+ * Texts must have an id, so they get their index in the conversation.
  */
-const encodeResponseItems = (message: Message, index: number, model: string): readonly ResponseInputItem[] => {
+const encodeResponseItems = (
+  message: Message,
+  index: number,
+  model: string,
+): readonly ResponseInputItem[] => {
   if (message.role === 'user') return [{ type: 'message', role: 'user', content: message.text }];
-  if (message.role === 'tool') return [{ type: 'function_call_output', call_id: message.callId, output: message.text }];
+  if (message.role === 'tool')
+    return [{ type: 'function_call_output', call_id: message.callId, output: message.text }];
   const text: ResponseInputItem = {
     type: 'message',
     role: 'assistant',
@@ -39,7 +44,9 @@ const encodeResponseItems = (message: Message, index: number, model: string): re
   const thinking = thoughtsFor(message.reasoning, 'responses', model)?.items ?? [];
   // Reasoning comes before the parts that it led to.
   return [...parts, null].flatMap((part, place) => [
-    ...thinking.filter(({ after }) => after === place).map(({ item }) => item as unknown as ResponseReasoningItem),
+    ...thinking
+      .filter(({ after }) => after === place)
+      .map(({ item }) => item as unknown as ResponseReasoningItem),
     ...(part === null ? [] : [part]),
   ]);
 };
@@ -82,8 +89,13 @@ const decodeResponseUsage = (usage: ResponseUsage): ModelUsage => ({
   cachedTokens: validCount(usage.input_tokens_details?.cached_tokens),
 });
 
-/** Some gateways call a truncated answer completed, so the reason for an incomplete one comes first. */
-const finishReasonOf = ({ type, response }: ResponseCompletedEvent | ResponseIncompleteEvent): string => {
+/**
+ * Some gateways call a truncated answer completed, so the reason for an incomplete one comes first.
+ */
+const finishReasonOf = ({
+  type,
+  response,
+}: ResponseCompletedEvent | ResponseIncompleteEvent): string => {
   const reason = response.incomplete_details?.reason;
   if (reason === 'max_output_tokens') return 'length';
   return reason ?? (type === 'response.completed' ? 'stop' : 'incomplete');
@@ -92,7 +104,9 @@ const finishReasonOf = ({ type, response }: ResponseCompletedEvent | ResponseInc
 const textOrEmpty = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 const messageText = ({ content }: ResponseOutputMessage): string =>
-  (content ?? []).map((part) => textOrEmpty(part.type === 'refusal' ? part.refusal : part.text)).join('');
+  (content ?? [])
+    .map((part) => textOrEmpty(part.type === 'refusal' ? part.refusal : part.text))
+    .join('');
 
 /** A whole call replaces its pieces. */
 const createCalls = () => {
@@ -112,7 +126,8 @@ const createCalls = () => {
       });
     },
     list: (): readonly ToolCall[] => callsInOrder(calls),
-    countBefore: (place: number): number => [...calls.keys()].filter((index) => index < place).length,
+    countBefore: (place: number): number =>
+      [...calls.keys()].filter((index) => index < place).length,
   };
 };
 
@@ -138,7 +153,10 @@ const createText = () => {
 const createThoughts = () => {
   const items = new Map<number, Readonly<Record<string, unknown>>>();
   return {
-    keep: (index: number, { type, id, summary, content, encrypted_content }: ResponseReasoningItem): void => {
+    keep: (
+      index: number,
+      { type, id, summary, content, encrypted_content }: ResponseReasoningItem,
+    ): void => {
       const isWhole = typeof encrypted_content === 'string' || (content?.length ?? 0) > 0;
       const sealed = typeof encrypted_content === 'string' ? { encrypted_content } : {};
       const open = content == null ? {} : { content };
@@ -217,6 +235,7 @@ export const createResponseAssembly = (): Assembly<ResponseStreamEvent> => {
     text: text.all,
     calls: calls.list,
     usage: () => usage,
-    thinking: () => thoughts.list((place) => calls.countBefore(place) + (text.isBefore(place) ? 1 : 0)),
+    thinking: () =>
+      thoughts.list((place) => calls.countBefore(place) + (text.isBefore(place) ? 1 : 0)),
   };
 };

@@ -3,7 +3,11 @@ import { ServiceError } from '../../machines/errors.ts';
 
 const scriptTurnSchema = z.strictObject({
   say: z.string().default(''),
-  calls: z.array(z.strictObject({ tool: z.string().min(1), arguments: z.record(z.string(), z.unknown()) })).default([]),
+  calls: z
+    .array(
+      z.strictObject({ tool: z.string().min(1), arguments: z.record(z.string(), z.unknown()) }),
+    )
+    .default([]),
 });
 
 const scriptSchema = z.strictObject({
@@ -26,6 +30,9 @@ export const parseScript = (json: unknown): Script => {
   const parsed = scriptSchema.safeParse(json);
   if (parsed.success) return parsed.data;
   throw new ServiceError('invalid_params', {
-    fields: parsed.error.issues.map(({ path, message }) => ({ path: path.join('.') || 'script', problem: message })),
+    fields: parsed.error.issues.map(({ path, message }) => ({
+      path: path.join('.') || 'script',
+      problem: message,
+    })),
   });
 };

@@ -4,7 +4,8 @@ import type { Message, Model, ModelEvent, ModelRequest, ToolCall } from './port.
 import type { Script, ScriptTurn } from './script.ts';
 
 const disclaimer = 'Played by the scripted model: no language model was called.';
-const nothingDone = 'Played by the scripted model: no language model was called and nothing was changed.';
+const nothingDone =
+  'Played by the scripted model: no language model was called and nothing was changed.';
 
 const unscripted: readonly ScriptTurn[] = [
   { say: 'I look around.', calls: [{ tool: 'find', arguments: { pattern: '*' } }] },
@@ -15,13 +16,17 @@ const unscripted: readonly ScriptTurn[] = [
 ];
 const endOfScript: ScriptTurn = {
   say: '',
-  calls: [{ tool: 'finish', arguments: { status: 'done', summary: `${disclaimer} The script is over.` } }],
+  calls: [
+    { tool: 'finish', arguments: { status: 'done', summary: `${disclaimer} The script is over.` } },
+  ],
 };
 
 const outputLength = 600;
 const deltaLength = 12;
 
-const lastResults = (messages: readonly Message[]): readonly Extract<Message, { role: 'tool' }>[] => {
+const lastResults = (
+  messages: readonly Message[],
+): readonly Extract<Message, { role: 'tool' }>[] => {
   const answer = messages.findLastIndex(({ role }) => role === 'assistant');
   return messages.slice(answer + 1).filter((message) => message.role === 'tool');
 };
@@ -43,10 +48,13 @@ const fillOutput = (value: unknown, output: string): unknown => {
   if (typeof value === 'string') return value.replaceAll('{{last_output}}', () => output);
   if (Array.isArray(value)) return value.map((each) => fillOutput(each, output));
   if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, fillOutput(each, output)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, each]) => [key, fillOutput(each, output)]),
+  );
 };
 
-const pieces = (text: string): readonly string[] => text.match(new RegExp(`[^]{1,${deltaLength}}`, 'gu')) ?? [];
+const pieces = (text: string): readonly string[] =>
+  text.match(new RegExp(`[^]{1,${deltaLength}}`, 'gu')) ?? [];
 
 export const createScriptedModel = (script: Script): Model => ({
   name: 'scripted',

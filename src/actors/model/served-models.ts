@@ -10,7 +10,9 @@ const entrySchema = z.looseObject({
   meta: z.unknown().optional(),
 });
 const modelListSchema = z.object({ data: z.array(entrySchema).max(10_000) });
-const propsSchema = z.object({ default_generation_settings: z.object({ n_ctx: z.int().positive() }) });
+const propsSchema = z.object({
+  default_generation_settings: z.object({ n_ctx: z.int().positive() }),
+});
 
 export interface ServerModels {
   readonly kind: 'Ollama' | 'llama.cpp' | 'vLLM' | null;
@@ -44,17 +46,27 @@ const kinds: Readonly<Record<string, ServerModels['kind']>> = {
 };
 
 /** Reads `GET /models` of a base URL, and `/props` of llama.cpp. Never rejects. */
-export const readServerModels = async (baseURL: string, apiKey: string, model: string): Promise<ServerModels> => {
-  const parsed = modelListSchema.safeParse(await fetchJson(`${baseURL.replace(/\/+$/, '')}/models`, apiKey));
+export const readServerModels = async (
+  baseURL: string,
+  apiKey: string,
+  model: string,
+): Promise<ServerModels> => {
+  const parsed = modelListSchema.safeParse(
+    await fetchJson(`${baseURL.replace(/\/+$/, '')}/models`, apiKey),
+  );
   if (!parsed.success) return unknownServer;
   const { data } = parsed.data;
-  const kind = data.map(({ owned_by }) => kinds[String(owned_by)] ?? null).find((each) => each !== null) ?? null;
+  const kind =
+    data.map(({ owned_by }) => kinds[String(owned_by)] ?? null).find((each) => each !== null) ??
+    null;
   const own = data.find(({ id }) => id === model);
   const listed = [own?.max_model_len, own?.context_length, own?.max_context_length].find(
     (size): size is number => typeof size === 'number' && size > 0,
   );
   const props =
-    kind === 'llama.cpp' ? propsSchema.safeParse(await fetchJson(new URL('/props', baseURL).href, apiKey)) : null;
+    kind === 'llama.cpp'
+      ? propsSchema.safeParse(await fetchJson(new URL('/props', baseURL).href, apiKey))
+      : null;
   const served = props?.success === true ? props.data.default_generation_settings.n_ctx : null;
   return { kind, models: data.map(({ id }) => id), contextWindow: served ?? listed ?? null };
 };

@@ -41,14 +41,21 @@ const callsInBlock = (text: string): readonly ToolCall[] => {
 
 const callsInFence = (text: string): TextCalls | null => {
   const whole = text.trim();
-  if (!whole.startsWith(fence) || !whole.endsWith(fence) || whole.length < 2 * fence.length) return null;
+  if (!whole.startsWith(fence) || !whole.endsWith(fence) || whole.length < 2 * fence.length)
+    return null;
   const inside = whole.slice(fence.length, -fence.length);
   const call = callIn(inside.slice(Math.max(0, inside.indexOf('{'))));
   return call === null ? null : { text: '', calls: [call] };
 };
 
-/** Parses from a start tag to its end tag. An argument may hold an end tag, so later ones are tried, too. */
-const blockAt = (text: string, from: number): { readonly calls: readonly ToolCall[]; readonly end: number } => {
+/**
+ * Parses from a start tag to its end tag. An argument may hold an end tag, so later ones are tried,
+ * too.
+ */
+const blockAt = (
+  text: string,
+  from: number,
+): { readonly calls: readonly ToolCall[]; readonly end: number } => {
   const begin = from + opening.length;
   let end = text.indexOf(closing, begin);
   const first = end < 0 ? text.length : end + closing.length;

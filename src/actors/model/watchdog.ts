@@ -18,7 +18,9 @@ export const defaultTimeouts: Timeouts = {
 
 export type Trip = 'connect' | 'first_byte' | 'idle' | 'progress' | 'turn';
 
-/** The deadlines of one streamed answer. The first one that passes calls `onTrip`; no other does. */
+/**
+ * The deadlines of one streamed answer. The first one that passes calls `onTrip`; no other does.
+ */
 export interface Watchdog {
   headers(): void;
   byte(): void;
@@ -26,7 +28,10 @@ export interface Watchdog {
   stop(): void;
 }
 
-export const createWatchdog = (timeouts: Timeouts, onTrip: (trip: Trip, ms: number) => void): Watchdog => {
+export const createWatchdog = (
+  timeouts: Timeouts,
+  onTrip: (trip: Trip, ms: number) => void,
+): Watchdog => {
   const timers = new Map<Trip, NodeJS.Timeout>();
   const disarm = (trip: Trip): void => clearTimeout(timers.get(trip));
   const stop = (): void => {

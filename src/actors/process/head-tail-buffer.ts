@@ -11,7 +11,8 @@ export interface HeadTailBuffer {
   read(): { readonly text: string; readonly truncatedBytes: number };
 }
 
-const continuesCharacter = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
+const continuesCharacter = (byte: number | undefined): boolean =>
+  byte !== undefined && (byte & 0xc0) === 0x80;
 
 const headOf = (data: Buffer, bytes: number): Buffer => {
   let end = Math.min(bytes, data.length);
@@ -62,12 +63,16 @@ export const keepHeadAndTail = (text: string, bytes: number): string => {
 
   const headBytes = Math.floor(bytes / 4);
   const spareForTheGap = 64;
-  const kept = createHeadTailBuffer({ headBytes, tailBytes: Math.max(0, bytes - headBytes - spareForTheGap) });
+  const kept = createHeadTailBuffer({
+    headBytes,
+    tailBytes: Math.max(0, bytes - headBytes - spareForTheGap),
+  });
   kept.push(text);
   return kept.read().text;
 };
 
-export const keepHead = (text: string, bytes: number): string => headOf(Buffer.from(text), bytes).toString();
+export const keepHead = (text: string, bytes: number): string =>
+  headOf(Buffer.from(text), bytes).toString();
 
 /** Keeps as many whole lines as fit into `bytes`. Returns them and their number. */
 export const keepWholeLines = (

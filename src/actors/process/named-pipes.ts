@@ -25,7 +25,9 @@ const openPipe = (path: string): NamedPipe => {
  * name: `echo x > /dev/stderr` fails. Null where pipes cannot be made, for instance on a full disk;
  * the caller then uses sockets.
  */
-export const openNamedPipes = async (): Promise<readonly [stdout: NamedPipe, stderr: NamedPipe] | null> => {
+export const openNamedPipes = async (): Promise<
+  readonly [stdout: NamedPipe, stderr: NamedPipe] | null
+> => {
   let folder: string | null = null;
   try {
     folder = mkdtempSync(join(tmpdir(), 'agent-pipes-'));

@@ -17,14 +17,18 @@ const hasNoEnvironment = (pid: string): boolean => {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
   const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [flags, begin, end] = [Number(fields[5]), fields[46], fields[47]];
-  return state === 'Z' || state === 'X' || (flags & kernelThread) !== 0 || (end !== '0' && begin === end);
+  return (
+    state === 'Z' || state === 'X' || (flags & kernelThread) !== 0 || (end !== '0' && begin === end)
+  );
 };
 
 const originOf = (pid: string, mark: Buffer): Origin => {
   try {
     const environment = readFileSync(`/proc/${pid}/environ`);
     if (environment.length === 0) return hasNoEnvironment(pid) ? 'unmarked' : 'unknown';
-    return environment.includes(mark) && `\0${environment}`.includes(`\0${mark}\0`) ? 'marked' : 'unmarked';
+    return environment.includes(mark) && `\0${environment}`.includes(`\0${mark}\0`)
+      ? 'marked'
+      : 'unmarked';
   } catch {
     return 'unmarked';
   }
@@ -70,7 +74,11 @@ const signalAll = (pids: readonly number[], signal: NodeJS.Signals): void => {
     }
 };
 
-const orphansAfter = async (variable: string, value: string, patienceMs: number): Promise<readonly number[]> => {
+const orphansAfter = async (
+  variable: string,
+  value: string,
+  patienceMs: number,
+): Promise<readonly number[]> => {
   const deadline = performance.now() + patienceMs;
   let found = await findOrphans(variable, value);
   while (found.length > 0 && performance.now() < deadline) {
@@ -84,10 +92,18 @@ const orphansAfter = async (variable: string, value: string, patienceMs: number)
  * Ends the processes that started with this variable: waits `patienceMs`, sends SIGTERM, after 2 s
  * SIGKILL, and gives up after 2 s more. @returns how many had to be ended
  */
-export const endOrphans = async (variable: string, value: string, patienceMs = 0): Promise<number> => {
+export const endOrphans = async (
+  variable: string,
+  value: string,
+  patienceMs = 0,
+): Promise<number> => {
   const found = await orphansAfter(variable, value, patienceMs);
   const began = performance.now();
-  for (let left = found, killed = false; left.length > 0; left = await findOrphans(variable, value)) {
+  for (
+    let left = found, killed = false;
+    left.length > 0;
+    left = await findOrphans(variable, value)
+  ) {
     const waited = performance.now() - began;
     if (waited > orphanKillAfterMs + orphanGiveUpAfterMs) break;
     if (waited > orphanKillAfterMs) killed = true;

@@ -45,7 +45,12 @@ const totalSize = (folder: string, prefix: string): number =>
 
 const { O_WRONLY, O_CREAT, O_TRUNC } = constants;
 
-export const createOutputFile = ({ folder, prefix, name, ...options }: OutputFileOptions): OutputFile => {
+export const createOutputFile = ({
+  folder,
+  prefix,
+  name,
+  ...options
+}: OutputFileOptions): OutputFile => {
   const path = join(folder, name);
   let held = '';
   let heldBytes = 0;
@@ -66,7 +71,10 @@ export const createOutputFile = ({ folder, prefix, name, ...options }: OutputFil
     const data = Buffer.from(text);
     const room = outputFileBytesAtMost - cutNote.length - written;
     isOver = data.length > room;
-    written += writeSync(file, isOver ? Buffer.concat([data.subarray(0, room), Buffer.from(cutNote)]) : data);
+    written += writeSync(
+      file,
+      isOver ? Buffer.concat([data.subarray(0, room), Buffer.from(cutNote)]) : data,
+    );
   };
 
   /** Takes whole lines; of a very long line all but its end, so that no secret is split in two. */

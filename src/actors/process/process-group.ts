@@ -52,7 +52,10 @@ const endsWithin = async (group: number, ms: number): Promise<boolean> => {
  * Ends a process group: waits `patienceMs`, sends SIGTERM, after 2 s SIGKILL, and gives up after 2
  * s more (uninterruptible sleep). `byItself`: nothing had to be ended.
  */
-export const endGroup = async (group: number, patienceMs: number): Promise<{ readonly byItself: boolean }> => {
+export const endGroup = async (
+  group: number,
+  patienceMs: number,
+): Promise<{ readonly byItself: boolean }> => {
   if (await endsWithin(group, patienceMs)) return { byItself: true };
   signalGroup(group, 'SIGTERM');
   if (await endsWithin(group, killAfterMs)) return { byItself: false };

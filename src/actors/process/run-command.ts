@@ -65,7 +65,11 @@ const commandIdVariable = 'ATS_COMMAND';
 
 type Pipes = Awaited<ReturnType<typeof openNamedPipes>>;
 
-const start = ({ argv: [file, ...args], cwd, env, stdinFile, inputs = [] }: Command, mark: string, pipes: Pipes) =>
+const start = (
+  { argv: [file, ...args], cwd, env, stdinFile, inputs = [] }: Command,
+  mark: string,
+  pipes: Pipes,
+) =>
   execa(file, args, {
     cwd,
     env: { ...env, [commandIdVariable]: mark },
@@ -98,7 +102,10 @@ const firstEnding = (child: Child, { timeoutMs, signal }: Command): Promise<Comm
     child.once('exit', () => settle('itself'));
   });
 
-/** A stream is read at 100 MB/s at most: a flood at full speed takes a whole core, and makes V8's heap grow. */
+/**
+ * A stream is read at 100 MB/s at most: a flood at full speed takes a whole core, and makes V8's
+ * heap grow.
+ */
 const burstBytes = 512 * 1024;
 const pauseMs = 5;
 
@@ -122,7 +129,8 @@ const listen = (stream: Readable, take: (text: string) => void): void => {
 
 const drain = async (outputs: readonly Readable[], closed: Promise<unknown>): Promise<void> => {
   await Promise.race([closed, delay(drainMs, undefined, { ref: false })]);
-  // On a busy machine the time may pass before the loop reads what the pipes hold; its next turn reads it.
+  // On a busy machine the time may pass before the loop reads what the pipes hold; its next turn
+  // reads it.
   await nextTurn();
   for (const output of outputs) output.destroy();
 };
@@ -159,7 +167,9 @@ const supervise = async (
   };
   listen(stdout, take('stdout'));
   listen(stderr, take('stderr'));
-  const closed = Promise.all([stdout, stderr].map((output) => new Promise((resolve) => output.once('close', resolve))));
+  const closed = Promise.all(
+    [stdout, stderr].map((output) => new Promise((resolve) => output.once('close', resolve))),
+  );
 
   const ending = await firstEnding(child, command);
   const patience = ending === 'itself' ? straggleMs : 0;
@@ -191,8 +201,12 @@ export const runCommand = async (command: Command): Promise<CommandResult> => {
     const pipes = command.namedOutputs === true ? await openNamedPipes() : null;
     const child = start(command, mark, pipes);
     closeChildEnds(pipes ?? []);
-    const [stdout, stderr] = [pipes?.[0].readable ?? child.stdout, pipes?.[1].readable ?? child.stderr];
-    if (child.pid !== undefined) return await supervise({ child, group: child.pid, mark, stdout, stderr }, command);
+    const [stdout, stderr] = [
+      pipes?.[0].readable ?? child.stdout,
+      pipes?.[1].readable ?? child.stderr,
+    ];
+    if (child.pid !== undefined)
+      return await supervise({ child, group: child.pid, mark, stdout, stderr }, command);
     for (const { readable } of pipes ?? []) readable.destroy();
     return failedToStart((await child).shortMessage ?? 'the command could not start', false);
   } catch (error) {

@@ -12,7 +12,10 @@ export interface QueueOptions {
  * Runs one work at a time: interactive before background, each in order of arrival. Rejects when
  * the signal is aborted before the work begins. @throws QueueFullError
  */
-export type SerialQueue = <Result>(work: () => Promise<Result>, options?: QueueOptions) => Promise<Result>;
+export type SerialQueue = <Result>(
+  work: () => Promise<Result>,
+  options?: QueueOptions,
+) => Promise<Result>;
 
 export class QueueFullError extends Error {
   override readonly name = 'QueueFullError';
@@ -55,7 +58,10 @@ export const createSerialQueue = (limit = Number.POSITIVE_INFINITY): SerialQueue
     });
 };
 
-export const createSerialQueues = (): (<Result>(key: string, work: () => Promise<Result>) => Promise<Result>) => {
+export const createSerialQueues = (): (<Result>(
+  key: string,
+  work: () => Promise<Result>,
+) => Promise<Result>) => {
   const queues = new Map<string, { readonly queue: SerialQueue; users: number }>();
   return async (key, work) => {
     const own = queues.get(key) ?? { queue: createSerialQueue(), users: 0 };

@@ -17,7 +17,8 @@ const pathKind = (path: string): 'file' | 'folder' | null => {
 
 const tmpfsMount = (path: string): string[] => ['--size', String(homeBytesAtMost), '--tmpfs', path];
 
-const folderEntries = (path: string): readonly string[] => (pathKind(path) === 'folder' ? readdirSync(path) : []);
+const folderEntries = (path: string): readonly string[] =>
+  pathKind(path) === 'folder' ? readdirSync(path) : [];
 
 /**
  * The session folder of one workspace, apart from the user's and other projects' sessions: an
@@ -27,7 +28,10 @@ export const sessionsFolder = (path: string, root: string): string =>
   join(path, 'agent-task-server', createHash('sha256').update(root).digest('hex').slice(0, 24));
 
 /** Its sessions stay, its settings are readable, and the rest of the folder is hidden. */
-const folderMounts = (root: string, { path, sessions, credentials, shown }: OwnFolder): string[] => {
+const folderMounts = (
+  root: string,
+  { path, sessions, credentials, shown }: OwnFolder,
+): string[] => {
   const kept = sessionsFolder(path, root);
   mkdirSync(kept, { recursive: true, mode: 0o700 });
   const at = (flag: string, name: string): string[] =>
@@ -63,6 +67,8 @@ export const programPaths = (program: string, hidden: readonly string[]): readon
   if (pathKind(program) === null) return [];
   const real = realpathSync(program);
   const visible = (folder: string, file: string): string =>
-    hidden.some((each) => `${each}/`.startsWith(folder === sep ? sep : `${folder}/`)) ? file : folder;
+    hidden.some((each) => `${each}/`.startsWith(folder === sep ? sep : `${folder}/`))
+      ? file
+      : folder;
   return [...new Set([visible(dirname(program), program), visible(programFolder(real), real)])];
 };

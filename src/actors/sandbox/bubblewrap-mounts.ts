@@ -12,7 +12,16 @@ const sharedBytes = 256 * 1024 * 1024;
 export const systemFolders = ['/usr', '/opt'];
 export const systemLinks = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'];
 const systemSettings = [
-  ...['ssl', 'ca-certificates', 'alternatives', 'ld.so.cache', 'ld.so.conf', 'ld.so.conf.d', 'passwd', 'group'],
+  ...[
+    'ssl',
+    'ca-certificates',
+    'alternatives',
+    'ld.so.cache',
+    'ld.so.conf',
+    'ld.so.conf.d',
+    'passwd',
+    'group',
+  ],
   ...[
     'nsswitch.conf',
     'localtime',
@@ -29,7 +38,14 @@ const systemSettings = [
 /** Readable for root, and so for the commands of a server that runs as root. */
 const privateKeys = '/etc/ssl/private';
 
-const emptyFolder = (path: string): string[] => ['--size', '4096', '--tmpfs', path, '--remount-ro', path];
+const emptyFolder = (path: string): string[] => [
+  '--size',
+  '4096',
+  '--tmpfs',
+  path,
+  '--remount-ro',
+  path,
+];
 
 /** A command must not create it either: the server does, when the tracker is new. */
 const trackerFolder = '.beads';
@@ -45,13 +61,18 @@ export const readOnlyMounts = (paths: readonly string[]): string[] =>
 const programFolders = (path: string): readonly string[] => {
   const home = homedir();
   // The whole home is never shown, even when a program is directly in it.
-  const holdsHome = (folder: string): boolean => `${home}/`.startsWith(folder === '/' ? '/' : `${folder}/`);
+  const holdsHome = (folder: string): boolean =>
+    `${home}/`.startsWith(folder === '/' ? '/' : `${folder}/`);
   const own = dirname(dirname(process.execPath));
-  const folders = path.split(delimiter).filter((folder) => isAbsolute(folder) && existsSync(folder));
+  const folders = path
+    .split(delimiter)
+    .filter((folder) => isAbsolute(folder) && existsSync(folder));
   const outside = [...folders, own].filter(
     (folder) =>
       !holdsHome(folder) &&
-      ![...systemFolders, ...systemLinks].some((known) => folder === known || folder.startsWith(`${known}/`)),
+      ![...systemFolders, ...systemLinks].some(
+        (known) => folder === known || folder.startsWith(`${known}/`),
+      ),
   );
   return [...new Set(outside)];
 };
@@ -69,7 +90,9 @@ const protectedAtTop = ({ root, git }: SandboxRequest): readonly string[] =>
   (exists(root) ? readdirSync(root) : [])
     .filter((name) => {
       const found = protectionOf(name);
-      return found !== null && (git == null || (found.protection === 'held' && found.name !== '.git'));
+      return (
+        found !== null && (git == null || (found.protection === 'held' && found.name !== '.git'))
+      );
     })
     .map((name) => join(root, name));
 
@@ -83,7 +106,14 @@ const workspaceMounts = (wanted: SandboxRequest): string[] => {
   const { root, git, held = protectedAtTop(wanted), readOnly: isReadOnly = false } = wanted;
   const own = git == null ? [] : ['--bind', git.dir, git.at];
   if (isReadOnly) return ['--ro-bind', root, root, ...own];
-  return ['--bind', root, root, ...own, ...readOnlyMounts(held.filter(isFileOrFolder)), ...trackerMounts(root)];
+  return [
+    '--bind',
+    root,
+    root,
+    ...own,
+    ...readOnlyMounts(held.filter(isFileOrFolder)),
+    ...trackerMounts(root),
+  ];
 };
 
 /**
@@ -92,15 +122,26 @@ const workspaceMounts = (wanted: SandboxRequest): string[] => {
 const kernelSettings = ['/proc/sys', '/proc/sysrq-trigger'];
 
 /** Below a /proc that is wholly read-only, no further user namespace can be made. */
-const procMounts = (nests: boolean): string[] => (nests ? readOnlyMounts(kernelSettings) : ['--remount-ro', '/proc']);
+const procMounts = (nests: boolean): string[] =>
+  nests ? readOnlyMounts(kernelSettings) : ['--remount-ro', '/proc'];
 
-const assistantMounts = ({ assistant, argv: [program], root }: SandboxRequest, temporary: string): string[] =>
+const assistantMounts = (
+  { assistant, argv: [program], root }: SandboxRequest,
+  temporary: string,
+): string[] =>
   assistant === undefined
     ? []
-    : [...homeMounts(assistant, root), ...readOnlyMounts(programPaths(program, [assistant.home, temporary, root]))];
+    : [
+        ...homeMounts(assistant, root),
+        ...readOnlyMounts(programPaths(program, [assistant.home, temporary, root])),
+      ];
 
 /** The arguments of bwrap for everything that a command sees. */
-export const allMounts = (wanted: SandboxRequest, temporary: string, readPaths: readonly string[]): string[] => {
+export const allMounts = (
+  wanted: SandboxRequest,
+  temporary: string,
+  readPaths: readonly string[],
+): string[] => {
   const { readable, env, assistant } = wanted;
   return [
     ...readOnlyMounts(systemFolders),

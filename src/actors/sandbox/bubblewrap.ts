@@ -73,7 +73,8 @@ const describeProcessLimit = (): string => {
   return held === null ? ', no process limit (the server is root and cannot make a cgroup)' : '';
 };
 
-const nulSeparated = (words: readonly string[]): Uint8Array => Buffer.from(words.map((word) => `${word}\0`).join(''));
+const nulSeparated = (words: readonly string[]): Uint8Array =>
+  Buffer.from(words.map((word) => `${word}\0`).join(''));
 
 const refusalText = ({ assistant }: SandboxRequest, detail: string): string =>
   assistant === undefined
@@ -86,13 +87,24 @@ const refusalText = ({ assistant }: SandboxRequest, detail: string): string =>
  * `seccompFilter` allows, and end with the server.
  */
 export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
-  const { readPaths, network, memoryBytes = defaultMemoryBytes, bwrap = defaultBwrap, temporary = '/tmp' } = options;
-  const folders = createSharedFolders(options.quarantine ?? join(tmpdir(), `agent-quarantine-${randomUUID()}`));
+  const {
+    readPaths,
+    network,
+    memoryBytes = defaultMemoryBytes,
+    bwrap = defaultBwrap,
+    temporary = '/tmp',
+  } = options;
+  const folders = createSharedFolders(
+    options.quarantine ?? join(tmpdir(), `agent-quarantine-${randomUUID()}`),
+  );
   let tried: { readonly ok: boolean; readonly detail: string } | null = null;
 
   const tryOnce = (): { readonly ok: boolean; readonly detail: string } => {
     if (!existsSync(bwrap))
-      return { ok: false, detail: `bubblewrap is not installed (${bwrap}); install it with: apt install bubblewrap` };
+      return {
+        ok: false,
+        detail: `bubblewrap is not installed (${bwrap}); install it with: apt install bubblewrap`,
+      };
     const args = [
       ...namespaceArgs(network),
       ...readOnlyMounts(systemFolders),
@@ -114,7 +126,10 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
           ok: true,
           detail: `bubblewrap, network ${network ? 'on' : 'off'}, ${describeMemoryLimit(memoryBytes)}${describeProcessLimit()}`,
         }
-      : { ok: false, detail: `bubblewrap cannot be used here: ${said || 'it did not start'}; allow user namespaces` };
+      : {
+          ok: false,
+          detail: `bubblewrap cannot be used here: ${said || 'it did not start'}; allow user namespaces`,
+        };
   };
   const check = () => {
     // A failure may be repaired while we run; a success stays.
@@ -139,7 +154,11 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
       const nests = assistant?.nests === true;
       const filter = seccompFilter({ network: shared, nests });
       const inside = { ...env, HOME: assistant?.home ?? `${temporary}/home`, TMPDIR: temporary };
-      const variables = Object.entries(inside).flatMap(([name, value]) => ['--setenv', name, value]);
+      const variables = Object.entries(inside).flatMap(([name, value]) => [
+        '--setenv',
+        name,
+        value,
+      ]);
       const settings = [
         ...namespaceArgs(shared, nests),
         ...(filter === null ? [] : ['--seccomp', '4']),
@@ -152,7 +171,14 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
       if (settings.some((word) => word.includes('\0')))
         return { refusal: 'a path or variable of the command holds a NUL byte' };
       const held = serverIsRoot ? limitProcesses(resourceLimits.nproc) : null;
-      const spawned = preferForOomKill([bwrap, '--args', '3', '--', ...prlimitArgs(memoryBytes), ...argv]);
+      const spawned = preferForOomKill([
+        bwrap,
+        '--args',
+        '3',
+        '--',
+        ...prlimitArgs(memoryBytes),
+        ...argv,
+      ]);
       return {
         argv: held?.within(spawned) ?? spawned,
         ...(held === null ? {} : { release: held.release }),

@@ -1,4 +1,13 @@
-import { closeSync, constants, fchmodSync, fstatSync, openSync, readdirSync, rmdirSync, unlinkSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  openSync,
+  readdirSync,
+  rmdirSync,
+  unlinkSync,
+} from 'node:fs';
 import { copyFile, mkdir, symlink } from 'node:fs/promises';
 import { look, openFolderIn, readLinkIn, within } from '../workspace/handles.ts';
 
@@ -17,7 +26,11 @@ export const makeChangeable = (folder: number): void => {
   if ((mode & 0o700) !== 0o700) fchmodSync(folder, (mode & 0o777) | 0o700);
 };
 
-const withFolder = async (parent: number, name: string, use: (folder: number, names: readonly string[]) => unknown) => {
+const withFolder = async (
+  parent: number,
+  name: string,
+  use: (folder: number, names: readonly string[]) => unknown,
+) => {
   const folder = openFolderIn(parent, name);
   try {
     makeChangeable(folder);
@@ -30,7 +43,8 @@ const withFolder = async (parent: number, name: string, use: (folder: number, na
 const copyRegularFile = async (folder: number, name: string, to: string): Promise<void> => {
   const file = openSync(within(folder, name), readFlags);
   try {
-    if (fstatSync(file).isFile()) await copyFile(`/proc/self/fd/${file}`, toBytes(to), constants.COPYFILE_EXCL);
+    if (fstatSync(file).isFile())
+      await copyFile(`/proc/self/fd/${file}`, toBytes(to), constants.COPYFILE_EXCL);
   } finally {
     closeSync(file);
   }
@@ -50,7 +64,8 @@ export const copyTree = async (
   if (found === null) return;
   room.entries -= 1;
   room.bytes -= found.isFile() ? found.size : 0;
-  if (room.entries < 0 || room.bytes < 0 || depth > copyDepthAtMost) throw new Error('it is too large to be copied');
+  if (room.entries < 0 || room.bytes < 0 || depth > copyDepthAtMost)
+    throw new Error('it is too large to be copied');
   if (found.isSymbolicLink()) await symlink(readLinkIn(folder, name), toBytes(to));
   else if (found.isFile()) await copyRegularFile(folder, name, to);
   else if (found.isDirectory()) {

@@ -32,7 +32,12 @@ const plant = [
 ].join('\n');
 
 const taskId = 'bd-probe' as TaskId;
-const probeAttempt = (number: number): AttemptInput => ({ taskId, attempt: number, role: 'engineer', options: {} });
+const probeAttempt = (number: number): AttemptInput => ({
+  taskId,
+  attempt: number,
+  role: 'engineer',
+  options: {},
+});
 
 const namesBelow = (folder: string): string =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' }).sort().join('\n');
@@ -45,14 +50,27 @@ const makeProject = (folder: string) => {
   return { project, other, mark: join(other, 'mark') };
 };
 
-const runPlant = async (sandbox: Sandbox, workspace: Workspace, facts: Readonly<Record<string, string>>) => {
+const runPlant = async (
+  sandbox: Sandbox,
+  workspace: Workspace,
+  facts: Readonly<Record<string, string>>,
+) => {
   const { root, readable, git } = await workspace.open(probeAttempt(1));
   const result = await runSandboxed(sandbox, {
     ...{ root, readable, git, argv: ['/bin/sh', '-c', `echo ${ranText}\n${plant}`] as const },
     env: { ...childEnvironment(process.env), ...facts },
-    ...{ timeoutMs: 20_000, signal: new AbortController().signal, headBytes: 1_000, tailBytes: 1_000 },
+    ...{
+      timeoutMs: 20_000,
+      signal: new AbortController().signal,
+      headBytes: 1_000,
+      tailBytes: 1_000,
+    },
   });
-  return !('refusal' in result) && result.output.startsWith(ranText) && existsSync(join(root, 'lib', 'b.txt'));
+  return (
+    !('refusal' in result) &&
+    result.output.startsWith(ranText) &&
+    existsSync(join(root, 'lib', 'b.txt'))
+  );
 };
 
 /**
@@ -75,16 +93,27 @@ export const runHostProbes = async (sandbox: Sandbox): Promise<readonly SandboxP
     const next = await workspace.open(probeAttempt(2));
     const later = namesBelow(next.root);
     const isOutsideSafe =
-      readdirSync(other).join() === 'secret' && readFileSync(join(other, 'secret'), 'utf8') === 'canary';
-    const probe = (name: string, isHeld: boolean): SandboxProbe => ({ name, held: tried && isHeld, tried });
+      readdirSync(other).join() === 'secret' &&
+      readFileSync(join(other, 'secret'), 'utf8') === 'canary';
+    const probe = (name: string, isHeld: boolean): SandboxProbe => ({
+      name,
+      held: tried && isHeld,
+      tried,
+    });
     return [
       probe('have git on the host run a program of its work', saved !== null && !existsSync(mark)),
       probe(
         'have git on the host read or write through a link',
         !`${patch}${shown}`.includes('canary') && isOutsideSafe,
       ),
-      probe('put links out of the project into the folder of the user', !readdirSync(project).includes('away')),
-      probe('leave the next attempt what other programs obey', !/\.mcp\.json|tasks\.json|lib\/\.git/.test(later)),
+      probe(
+        'put links out of the project into the folder of the user',
+        !readdirSync(project).includes('away'),
+      ),
+      probe(
+        'leave the next attempt what other programs obey',
+        !/\.mcp\.json|tasks\.json|lib\/\.git/.test(later),
+      ),
     ];
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -29,7 +29,8 @@ export const linkPlaces = (top: string, link: string): readonly string[] => {
   const found: string[] = [];
   const note = (path: string): void => {
     const inside = relative(top, path);
-    if (inside !== '' && inside !== link && inside !== '..' && !inside.startsWith('../')) found.push(inside);
+    if (inside !== '' && inside !== link && inside !== '..' && !inside.startsWith('../'))
+      found.push(inside);
   };
   let at = top;
   let left: readonly string[] = link.split('/');
@@ -59,8 +60,12 @@ export const placesOfLinks = (top: string, links: Iterable<string>): readonly Li
 
 export const linksIn = (folder: string): readonly string[] =>
   statOf(folder)?.isDirectory() === true
-    ? readdirSync(folder, { withFileTypes: true }).flatMap((entry) => (entry.isSymbolicLink() ? [entry.name] : []))
+    ? readdirSync(folder, { withFileTypes: true }).flatMap((entry) =>
+        entry.isSymbolicLink() ? [entry.name] : [],
+      )
     : [];
 
 export const isAtPlace = (places: readonly string[], path: string): boolean =>
-  places.some((place) => place === path || path.startsWith(`${place}/`) || place.startsWith(`${path}/`));
+  places.some(
+    (place) => place === path || path.startsWith(`${place}/`) || place.startsWith(`${path}/`),
+  );

@@ -30,9 +30,11 @@ const isRunning = (pid: number): boolean => {
 /** Removes groups of this server and of dead ones, never one that a process may still enter. */
 const removeStale = (hierarchy: string): void => {
   const ofOthers = readdirSync(hierarchy).filter(
-    (name) => name.startsWith(prefix) && !isRunning(Number(name.slice(prefix.length).split('-')[0])),
+    (name) =>
+      name.startsWith(prefix) && !isRunning(Number(name.slice(prefix.length).split('-')[0])),
   );
-  for (const folder of [...leftBehind, ...ofOthers.map((name) => join(hierarchy, name))]) removeGroup(folder);
+  for (const folder of [...leftBehind, ...ofOthers.map((name) => join(hierarchy, name))])
+    removeGroup(folder);
 };
 
 const createGroupIn = (hierarchy: string, most: number): string | null => {

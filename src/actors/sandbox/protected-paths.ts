@@ -55,7 +55,11 @@ export const protectedPaths: readonly ProtectedPath[] = [
   ...protect('held', 'git runs its files as hooks', '.githooks .husky'),
   ...protect('held', 'keys and commands of ssh, where the project is a home folder', '.ssh'),
 
-  ...protect('shown', 'workflows with the secrets of the project; orders and servers of assistants', '.github'),
+  ...protect(
+    'shown',
+    'workflows with the secrets of the project; orders and servers of assistants',
+    '.github',
+  ),
   ...protect(
     'shown',
     'a build server runs it with the secrets of the project',
@@ -77,7 +81,11 @@ export const protectedPaths: readonly ProtectedPath[] = [
     '.lefthook .lefthook-local.yml .lefthook.json .lefthook.toml .lefthook.yaml .lefthook.yml .pre-commit-config.yaml ' +
       '.pre-commit-hooks.yaml lefthook-local.yml lefthook.json lefthook.toml lefthook.yaml lefthook.yml',
   ),
-  ...protect('shown', 'shells and programs take their environment from it', '.Renviron .env .env.local'),
+  ...protect(
+    'shown',
+    'shells and programs take their environment from it',
+    '.Renviron .env .env.local',
+  ),
   ...protect(
     'shown',
     'a package manager takes registries, programs or code of its own from it',
@@ -88,16 +96,28 @@ export const protectedPaths: readonly ProtectedPath[] = [
     'a manager of tools chooses programs, or runs hooks, by it',
     '.config .mise .mise.local.toml .mise.toml .tool-versions mise.local.toml mise.toml',
   ),
-  ...protect('shown', 'rustup takes the compiler from it, from any folder', 'rust-toolchain rust-toolchain.toml'),
+  ...protect(
+    'shown',
+    'rustup takes the compiler from it, from any folder',
+    'rust-toolchain rust-toolchain.toml',
+  ),
   ...protect(
     'shown',
     'an editor or a person who presses run starts the programs that it names',
     '.run .vimspector.json',
   ),
   ...protect('shown', 'an assistant or editor may start the servers that it names', 'mcp.json'),
-  ...protect('shown', 'a checker or test runner loads the code that it names', '.pylintrc .rspec pylintrc'),
+  ...protect(
+    'shown',
+    'a checker or test runner loads the code that it names',
+    '.pylintrc .rspec pylintrc',
+  ),
   ...protect('shown', 'ansible takes plugins and programs from it', 'ansible.cfg'),
-  ...protect('shown', 'node loads it where packages are installed with yarn', '.pnp.cjs .pnp.loader.mjs'),
+  ...protect(
+    'shown',
+    'node loads it where packages are installed with yarn',
+    '.pnp.cjs .pnp.loader.mjs',
+  ),
   ...protect(
     'shown',
     'an editor builds and starts the container that it describes',
@@ -137,11 +157,15 @@ const protectedByEnding = protectedPaths.filter(({ name }) => name.startsWith('*
 
 const findPart = (part: string): ProtectedPath | undefined => {
   const name = foldName(part);
-  return protectedByName.get(name) ?? protectedByEnding.find((path) => name.endsWith(path.name.slice(1)));
+  return (
+    protectedByName.get(name) ?? protectedByEnding.find((path) => name.endsWith(path.name.slice(1)))
+  );
 };
 
 /** The protection of a relative path: `held` wins over `shown`, an outer name over an inner one. */
-export const protectionOf = (path: string): { readonly name: string; readonly protection: Protection } | null => {
+export const protectionOf = (
+  path: string,
+): { readonly name: string; readonly protection: Protection } | null => {
   const found = path.split(/[/\\]/).flatMap((part) => findPart(part) ?? []);
   const first = found.find(({ protection }) => protection === 'held') ?? found[0];
   return first === undefined ? null : { name: first.name, protection: first.protection };

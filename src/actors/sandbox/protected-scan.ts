@@ -1,6 +1,21 @@
-import { chmodSync, closeSync, constants, fstatSync, openSync, readdirSync, type Stats } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readdirSync,
+  type Stats,
+} from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { look, openBelow, openFolder, openFolderIn, readLinkIn, within } from '../workspace/handles.ts';
+import {
+  look,
+  openBelow,
+  openFolder,
+  openFolderIn,
+  readLinkIn,
+  within,
+} from '../workspace/handles.ts';
 import { protectionOf } from './protected-paths.ts';
 
 /** Paths are relative and latin1: one character per byte. */
@@ -50,19 +65,27 @@ const entryKind = (stat: Stats): ProtectedEntry['kind'] => {
   if (stat.isDirectory()) return 'folder';
   return stat.isFile() ? 'file' : 'other';
 };
-const isProtected = (name: string): boolean => protectionOf(Buffer.from(name, 'latin1').toString()) !== null;
+const isProtected = (name: string): boolean =>
+  protectionOf(Buffer.from(name, 'latin1').toString()) !== null;
 
 /** Git takes a folder with these for a repository, whatever its name. */
 const isRepository = (names: ReadonlySet<string>): boolean =>
   names.has('HEAD') && (names.has('commondir') || (names.has('objects') && names.has('refs')));
 
-const readFolder = (folder: number, stat: Stats, before: ScannedFolder | null, isPackages: boolean): ScannedFolder => {
+const readFolder = (
+  folder: number,
+  stat: Stats,
+  before: ScannedFolder | null,
+  isPackages: boolean,
+): ScannedFolder => {
   const readAt = Date.now();
   const found = readdirSync(`/proc/self/fd/${folder}`, { withFileTypes: true, encoding: 'latin1' });
   const named = found.filter(({ name }) => isProtected(name)).map(({ name }) => name);
   // Installed packages are other people's code, whatever the names: only who works in there obeys
   // it.
-  const folders = isPackages ? [] : found.filter((entry) => entry.isDirectory() && !named.includes(entry.name));
+  const folders = isPackages
+    ? []
+    : found.filter((entry) => entry.isDirectory() && !named.includes(entry.name));
   return {
     id: idOf(stat),
     changedAt: stat.ctimeMs,
@@ -176,14 +199,20 @@ const scanChild = async (
   // beyond the limit is not entered.
   if (isFull(run) && (isNew || run.before === null)) return null;
   run.folders.add(idOf(stat));
-  if (isUnchanged(before, stat) && before.folders.size + before.named.length === 0 && !before.isRepository)
+  if (
+    isUnchanged(before, stat) &&
+    before.folders.size + before.named.length === 0 &&
+    !before.isRepository
+  )
     return before;
   if (depth > scanDepthAtMost) {
     add(run, parent, path, name, path);
     return null;
   }
   const state = `${idOf(stat)}:${stat.ctimeMs}`;
-  const folder = tryOpen(parent, name) ?? (run.before?.closed.has(state) === false ? openUnlocked(parent, name) : null);
+  const folder =
+    tryOpen(parent, name) ??
+    (run.before?.closed.has(state) === false ? openUnlocked(parent, name) : null);
   if (folder === null) {
     run.closed.add(state);
     return null;
@@ -222,12 +251,23 @@ const scanFolder = async (
  * folders are not read again. After a command it gets the scan before it, and makes folders
  * readable again that were readable then.
  */
-export const createScanner = (root: string, maxFolders: number): ((before: Scan | null) => Promise<Scan>) => {
+export const createScanner = (
+  root: string,
+  maxFolders: number,
+): ((before: Scan | null) => Promise<Scan>) => {
   let known: ScannedFolder | null = null;
 
   return async (before) => {
     const run: ScanRun = {
-      ...{ maxFolders, before, closed: new Set(), folders: new Set(), entries: [], newFolders: [], looked: 0 },
+      ...{
+        maxFolders,
+        before,
+        closed: new Set(),
+        folders: new Set(),
+        entries: [],
+        newFolders: [],
+        looked: 0,
+      },
     };
     const folder = openFolder(root);
     try {

@@ -67,7 +67,10 @@ const moveFrom = async (
 const removeOldFolders = async (folder: string): Promise<void> => {
   const names = await readdir(folder).catch(() => []);
   const ages = await Promise.all(
-    names.map(async (name) => ({ name, at: (await stat(join(folder, name)).catch(() => null))?.mtimeMs ?? 0 })),
+    names.map(async (name) => ({
+      name,
+      at: (await stat(join(folder, name)).catch(() => null))?.mtimeMs ?? 0,
+    })),
   );
   const old = ages.sort((a, b) => b.at - a.at).slice(keptFolders);
   for (const { name } of old) await removeTree(join(folder, name)).catch(() => {});
@@ -105,7 +108,11 @@ export const moveToQuarantine = async (
         if (parent !== null) closeSync(parent);
       }
     }
-    await writeFile(join(path, 'index.json'), `${JSON.stringify({ root, moved: index }, null, 2)}\n`, { mode: 0o600 });
+    await writeFile(
+      join(path, 'index.json'),
+      `${JSON.stringify({ root, moved: index }, null, 2)}\n`,
+      { mode: 0o600 },
+    );
   } finally {
     closeSync(from);
     closeSync(into.handle);

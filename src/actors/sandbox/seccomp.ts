@@ -31,11 +31,46 @@ const callsByMachine: Readonly<Record<string, Calls>> = {
     ioctl: 16,
     denied: {
       ...sharedNumbers,
-      ...{ ptrace: 101, syslog: 103, pivot_root: 155, acct: 163, settimeofday: 164, mount: 165, umount2: 166 },
-      ...{ swapon: 167, swapoff: 168, reboot: 169, iopl: 172, ioperm: 173, init_module: 175, delete_module: 176 },
-      ...{ quotactl: 179, clock_settime: 227, kexec_load: 246, add_key: 248, request_key: 249, keyctl: 250 },
-      ...{ unshare: 272, perf_event_open: 298, open_by_handle_at: 304, setns: 308, process_vm_readv: 310 },
-      ...{ process_vm_writev: 311, finit_module: 313, kexec_file_load: 320, bpf: 321, userfaultfd: 323 },
+      ...{
+        ptrace: 101,
+        syslog: 103,
+        pivot_root: 155,
+        acct: 163,
+        settimeofday: 164,
+        mount: 165,
+        umount2: 166,
+      },
+      ...{
+        swapon: 167,
+        swapoff: 168,
+        reboot: 169,
+        iopl: 172,
+        ioperm: 173,
+        init_module: 175,
+        delete_module: 176,
+      },
+      ...{
+        quotactl: 179,
+        clock_settime: 227,
+        kexec_load: 246,
+        add_key: 248,
+        request_key: 249,
+        keyctl: 250,
+      },
+      ...{
+        unshare: 272,
+        perf_event_open: 298,
+        open_by_handle_at: 304,
+        setns: 308,
+        process_vm_readv: 310,
+      },
+      ...{
+        process_vm_writev: 311,
+        finit_module: 313,
+        kexec_file_load: 320,
+        bpf: 321,
+        userfaultfd: 323,
+      },
     },
   },
   arm64: {
@@ -45,11 +80,39 @@ const callsByMachine: Readonly<Record<string, Calls>> = {
     ioctl: 29,
     denied: {
       ...sharedNumbers,
-      ...{ umount2: 39, mount: 40, pivot_root: 41, quotactl: 60, acct: 89, unshare: 97, kexec_load: 104 },
-      ...{ init_module: 105, delete_module: 106, clock_settime: 112, syslog: 116, ptrace: 117, reboot: 142 },
-      ...{ settimeofday: 170, add_key: 217, request_key: 218, keyctl: 219, swapon: 224, swapoff: 225 },
+      ...{
+        umount2: 39,
+        mount: 40,
+        pivot_root: 41,
+        quotactl: 60,
+        acct: 89,
+        unshare: 97,
+        kexec_load: 104,
+      },
+      ...{
+        init_module: 105,
+        delete_module: 106,
+        clock_settime: 112,
+        syslog: 116,
+        ptrace: 117,
+        reboot: 142,
+      },
+      ...{
+        settimeofday: 170,
+        add_key: 217,
+        request_key: 218,
+        keyctl: 219,
+        swapon: 224,
+        swapoff: 225,
+      },
       ...{ perf_event_open: 241, open_by_handle_at: 265, setns: 268, process_vm_readv: 270 },
-      ...{ process_vm_writev: 271, finit_module: 273, bpf: 280, userfaultfd: 282, kexec_file_load: 294 },
+      ...{
+        process_vm_writev: 271,
+        finit_module: 273,
+        bpf: 280,
+        userfaultfd: 282,
+        kexec_file_load: 294,
+      },
     },
   },
 };
@@ -64,7 +127,12 @@ const [packetSockets, vmSockets] = [17, 40];
 
 const offsets = { number: 0, machine: 4, argument: (n: number): number => 16 + 8 * n };
 const opcodes = { load: 0x20, equal: 0x15, atLeast: 0x35, anyBit: 0x45, answer: 0x06 };
-const returnValues = { allow: 0x7fff0000, kill: 0x80000000, refuse: 0x00050001, unknown: 0x00050026 };
+const returnValues = {
+  allow: 0x7fff0000,
+  kill: 0x80000000,
+  refuse: 0x00050001,
+  unknown: 0x00050026,
+};
 
 type Instruction = readonly [code: number, whenTrue: number, whenFalse: number, operand: number];
 
@@ -77,7 +145,11 @@ const whenEqual = (value: number, then: number): readonly Instruction[] => [
 ];
 
 /** Tests one argument of one call, then loads the call's number again. */
-const checkArgument = (call: number, n: number, tests: readonly Instruction[]): readonly Instruction[] => [
+const checkArgument = (
+  call: number,
+  n: number,
+  tests: readonly Instruction[],
+): readonly Instruction[] => [
   [opcodes.equal, 0, tests.length + 2, call],
   load(offsets.argument(n)),
   ...tests,
@@ -113,7 +185,10 @@ const programFor = (calls: Calls, { network, nests }: FilterOptions): readonly I
     ...denied.flatMap(([, call]) => whenEqual(call, returnValues.refuse)),
     ...(nests
       ? []
-      : checkArgument(calls.clone, 0, [[opcodes.anyBit, 0, 1, newNamespaces], returnValue(returnValues.refuse)])),
+      : checkArgument(calls.clone, 0, [
+          [opcodes.anyBit, 0, 1, newNamespaces],
+          returnValue(returnValues.refuse),
+        ])),
     ...checkArgument(
       calls.ioctl,
       1,
@@ -138,7 +213,8 @@ export const seccompFilter = ({
   network,
   nests = false,
   machine = arch,
-}: Partial<FilterOptions> & Pick<FilterOptions, 'network'> & { machine?: string }): Buffer | null => {
+}: Partial<FilterOptions> &
+  Pick<FilterOptions, 'network'> & { machine?: string }): Buffer | null => {
   const calls = callsByMachine[machine];
   if (calls === undefined) return null;
   const program = programFor(calls, { network, nests });

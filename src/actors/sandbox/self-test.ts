@@ -44,11 +44,23 @@ const escapes: readonly (readonly [name: string, script: string])[] = [
   ['make a read-only mount writable', 'mount -o remount,rw /usr && touch /usr/agent-probe'],
   ['unmount a protected folder', 'umount .beads'],
   ['make a namespace of its own', 'unshare -Ur true'],
-  ['change the settings of the kernel', ': >> /proc/sys/kernel/core_pattern || : >> /proc/sys/vm/overcommit_memory'],
-  ['put letters into a terminal', `perl -e ${shellQuote('my $x = "x"; exit(!ioctl(STDIN, 0x5412, $x) && $!{EPERM})')}`],
+  [
+    'change the settings of the kernel',
+    ': >> /proc/sys/kernel/core_pattern || : >> /proc/sys/vm/overcommit_memory',
+  ],
+  [
+    'put letters into a terminal',
+    `perl -e ${shellQuote('my $x = "x"; exit(!ioctl(STDIN, 0x5412, $x) && $!{EPERM})')}`,
+  ],
   ['see processes of the host', 'test -d "/proc/$HOST_PID" && grep -q node "/proc/$HOST_PID/comm"'],
-  ['signal a process of the host', 'test "$(cat /proc/$HOST_PID/comm)" = node && kill -0 "$HOST_PID"'],
-  ['read the environment of the host', 'tr "\\0" "\\n" < "/proc/$HOST_PID/environ" | grep -q PATH='],
+  [
+    'signal a process of the host',
+    'test "$(cat /proc/$HOST_PID/comm)" = node && kill -0 "$HOST_PID"',
+  ],
+  [
+    'read the environment of the host',
+    'tr "\\0" "\\n" < "/proc/$HOST_PID/environ" | grep -q PATH=',
+  ],
   ['reach a server of this machine', 'exec 3<> "/dev/tcp/127.0.0.1/$PORT"'],
   ['use a capability', '! grep -q "CapEff:.0000000000000000" /proc/self/status'],
   ['see a key of the server', 'cat /proc/*/environ | tr "\\0" "\\n" | grep -q probe-canary'],
@@ -60,7 +72,11 @@ const escapes: readonly (readonly [name: string, script: string])[] = [
 ];
 
 /** Scripts that succeed and leave a trap for the host; nothing outside may change. */
-const traps: readonly (readonly [name: string, script: string, sprung: (root: string) => boolean])[] = [
+const traps: readonly (readonly [
+  name: string,
+  script: string,
+  sprung: (root: string) => boolean,
+])[] = [
   [
     'have its files moved through a link',
     'rm -rf .beads; ln -s "$OTHER" .beads; ln -s "$OTHER" quarantine; echo x > .envrc; mkdir -p src/.claude',
@@ -79,7 +95,8 @@ const traps: readonly (readonly [name: string, script: string, sprung: (root: st
   [
     'make settings of git that are not there',
     'touch .git/commondir .git/config.worktree; mkdir .git/modules',
-    (root) => ['commondir', 'config.worktree', 'modules'].some((name) => isThere(join(root, '.git', name))),
+    (root) =>
+      ['commondir', 'config.worktree', 'modules'].some((name) => isThere(join(root, '.git', name))),
   ],
   [
     'make the settings of an assistant, deep in the project',
@@ -132,14 +149,27 @@ export const runSandboxProbes = async (sandbox: Sandbox): Promise<readonly Sandb
   const server = createServer((_request, response) => response.end('reached'));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  const probe = async (name: string, script: string, isHeld: (ended: ProbeEnd) => boolean): Promise<SandboxProbe> => {
+  const probe = async (
+    name: string,
+    script: string,
+    isHeld: (ended: ProbeEnd) => boolean,
+  ): Promise<SandboxProbe> => {
     const { folder, root, other } = makeWorkspace();
-    const facts = { OTHER: other, REAL_HOME: homedir(), HOST_PID: String(process.pid), PORT: String(port) };
+    const facts = {
+      OTHER: other,
+      REAL_HOME: homedir(),
+      HOST_PID: String(process.pid),
+      PORT: String(port),
+    };
     const words = Object.entries(facts).map(([key, value]) => `${key}=${shellQuote(value)}`);
     try {
       const result = await runSandboxed(sandbox, {
         readable: [],
-        argv: ['/bin/sh', '-c', `${words.join(' ')} bash -c ${shellQuote(`echo ${probeRanText}; ${script}`)}`],
+        argv: [
+          '/bin/sh',
+          '-c',
+          `${words.join(' ')} bash -c ${shellQuote(`echo ${probeRanText}; ${script}`)}`,
+        ],
         root,
         env: childEnvironment(process.env),
         timeoutMs: 20_000,
@@ -152,15 +182,21 @@ export const runSandboxProbes = async (sandbox: Sandbox): Promise<readonly Sandb
         ['.git/config', '.beads/issues.jsonl', '.vscode/tasks.json'].every(
           (file) => readText(join(root, file)) === 'as it was\n',
         ) && readdirSync(other).sort().join() === '.vscode,secret,workflows';
-      return { name, held: tried && isUntouched && isHeld({ root, exitCode: result.exitCode }), tried };
+      return {
+        name,
+        held: tried && isUntouched && isHeld({ root, exitCode: result.exitCode }),
+        tried,
+      };
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
   };
   try {
     const probes: SandboxProbe[] = [];
-    for (const [name, script] of escapes) probes.push(await probe(name, script, ({ exitCode }) => exitCode !== 0));
-    for (const [name, script, sprung] of traps) probes.push(await probe(name, script, ({ root }) => !sprung(root)));
+    for (const [name, script] of escapes)
+      probes.push(await probe(name, script, ({ exitCode }) => exitCode !== 0));
+    for (const [name, script, sprung] of traps)
+      probes.push(await probe(name, script, ({ root }) => !sprung(root)));
     return probes;
   } finally {
     server.close();

@@ -2,7 +2,12 @@ import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../machines/message-of.ts';
 import { linkPlaces } from './link-places.ts';
-import { createScanner, type ProtectedEntry, protectedEntryAt, type Scan } from './protected-scan.ts';
+import {
+  createScanner,
+  type ProtectedEntry,
+  protectedEntryAt,
+  type Scan,
+} from './protected-scan.ts';
 import { moveToQuarantine, nothingQuarantined, type Quarantined } from './quarantine.ts';
 
 /** Protects a folder that agents share with the user, around one command. */
@@ -42,15 +47,22 @@ const isNotUtf8 = (path: string): boolean => {
 };
 const pathText = (path: string): string => Buffer.from(path, 'latin1').toString();
 
-const isSameEntry = (one: ProtectedEntry | undefined, { kind, id, target }: ProtectedEntry): boolean =>
-  one?.kind === kind && (kind === 'link' ? one.target === target : one.id === id);
+const isSameEntry = (
+  one: ProtectedEntry | undefined,
+  { kind, id, target }: ProtectedEntry,
+): boolean => one?.kind === kind && (kind === 'link' ? one.target === target : one.id === id);
 
 /**
  * The entries that a link with a protected name leads to; they are protected like the name. For a
  * link from before the command: up to the first entry that the command made.
  */
-const entriesBehind = (root: string, link: ProtectedEntry, before: ReadonlyMap<string, ProtectedEntry> | null) => {
-  if (link.kind !== 'link' || (before !== null && !isSameEntry(before.get(link.path), link))) return [];
+const entriesBehind = (
+  root: string,
+  link: ProtectedEntry,
+  before: ReadonlyMap<string, ProtectedEntry> | null,
+) => {
+  if (link.kind !== 'link' || (before !== null && !isSameEntry(before.get(link.path), link)))
+    return [];
   const found: ProtectedEntry[] = [];
   for (const path of linkPlaces(root, pathText(link.path))) {
     const entry = protectedEntryAt(root, path);
@@ -104,7 +116,9 @@ const joined = (one: Quarantined, next: Quarantined): Quarantined => ({
 });
 
 const shortened = (paths: readonly string[]): readonly string[] =>
-  paths.length <= mostTold ? paths : [...paths.slice(0, mostTold), `and ${paths.length - mostTold} more`];
+  paths.length <= mostTold
+    ? paths
+    : [...paths.slice(0, mostTold), `and ${paths.length - mostTold} more`];
 
 const told = (done: Quarantined, more: readonly string[]): Quarantined => ({
   moved: shortened(done.moved),
@@ -125,10 +139,15 @@ export const createSharedFolders = (quarantine: string, maxFolders = 50_000): Sh
     scanners.delete(root);
     scanners.set(root, scanner);
     for (const old of [...scanners.keys()].slice(0, -keptScanners)) scanners.delete(old);
-    return async (before: Scan | null): Promise<Scan> => withLinked(root, await scanner(before), before);
+    return async (before: Scan | null): Promise<Scan> =>
+      withLinked(root, await scanner(before), before);
   };
 
-  const moveMade = async (root: string, before: Scan, ids: ReadonlySet<string> | null): Promise<Quarantined> => {
+  const moveMade = async (
+    root: string,
+    before: Scan,
+    ids: ReadonlySet<string> | null,
+  ): Promise<Quarantined> => {
     const scan = scannerOf(root);
     let after = await scan(before);
     let done = nothingQuarantined;
@@ -157,7 +176,11 @@ export const createSharedFolders = (quarantine: string, maxFolders = 50_000): Sh
     return now?.isWhole === true ? new Set(madeBetween(before, now).map(({ id }) => id)) : null;
   };
 
-  const settle = async (root: string, before: Scan, ids: Unsettled['ids']): Promise<Quarantined> => {
+  const settle = async (
+    root: string,
+    before: Scan,
+    ids: Unsettled['ids'],
+  ): Promise<Quarantined> => {
     const done = await moveMade(root, before, ids).catch((error: unknown) => ({
       ...nothingQuarantined,
       left: [`not checked: ${messageOf(error)}`],
@@ -174,13 +197,16 @@ export const createSharedFolders = (quarantine: string, maxFolders = 50_000): Sh
 
   const guard: SharedFolders['guard'] = async (root) => {
     const earlier = unsettled.get(root);
-    const late = earlier === undefined ? nothingQuarantined : await settle(root, earlier.before, earlier.ids);
+    const late =
+      earlier === undefined ? nothingQuarantined : await settle(root, earlier.before, earlier.ids);
     const why = unsettled.get(root)?.why;
     if (why !== undefined) return { refusal: why };
     const before = await scannerOf(root)(null).catch((error: unknown) => messageOf(error));
     if (typeof before === 'string') return { refusal: `${root} cannot be read: ${before}` };
     if (!before.isWhole)
-      return { refusal: `${root} has more than ${maxFolders} folders, too many to protect; ${worktreeHint}` };
+      return {
+        refusal: `${root} has more than ${maxFolders} folders, too many to protect; ${worktreeHint}`,
+      };
     const odd = before.entries.find(({ holder }) => isNotUtf8(holder));
     if (odd !== undefined)
       return {

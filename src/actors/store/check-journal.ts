@@ -30,16 +30,26 @@ const problemOf = (row: Row, expected: string, hasHashes: boolean): string | nul
   return previous === expected ? null : moved;
 };
 
-/** Finds entries that are not as they were written. It reads one task at a time, so a server may write meanwhile. */
+/**
+ * Finds entries that are not as they were written. It reads one task at a time, so a server may
+ * write meanwhile.
+ */
 export const checkJournal = (db: Database): JournalCheck => {
-  const isOlder = db.prepare("select 1 from sqlite_schema where name = 'histories'").first() === null;
+  const isOlder =
+    db.prepare("select 1 from sqlite_schema where name = 'histories'").first() === null;
   if (isOlder) {
-    const counts = db.prepare('select count(*) as entries, count(distinct task_id) as tasks from journal').first();
+    const counts = db
+      .prepare('select count(*) as entries, count(distinct task_id) as tasks from journal')
+      .first();
     const entries = Number(counts?.['entries']);
     return { tasks: Number(counts?.['tasks']), entries, withoutHash: entries, faults: [] };
   }
-  const read = db.prepare('select * from journal where task_id = ? and seq > ? order by seq limit ?');
-  const history = db.prepare('select last_hash, removed_seq, removed_hash from histories where task_id = ?');
+  const read = db.prepare(
+    'select * from journal where task_id = ? and seq > ? order by seq limit ?',
+  );
+  const history = db.prepare(
+    'select last_hash, removed_seq, removed_hash from histories where task_id = ?',
+  );
   const faults: JournalFault[] = [];
   let entries = 0;
   let withoutHash = 0;
@@ -50,7 +60,11 @@ export const checkJournal = (db: Database): JournalCheck => {
     let seq = Number(kept?.['removed_seq'] ?? 0);
     let expected = String(kept?.['removed_hash'] ?? '');
     let hasHashes = false;
-    for (let rows = read.all(taskId, seq, rowsPerRead); rows.length > 0; rows = read.all(taskId, seq, rowsPerRead))
+    for (
+      let rows = read.all(taskId, seq, rowsPerRead);
+      rows.length > 0;
+      rows = read.all(taskId, seq, rowsPerRead)
+    )
       for (const row of rows) {
         seq = Number(row['seq']);
         entries += 1;
@@ -63,7 +77,8 @@ export const checkJournal = (db: Database): JournalCheck => {
         hasHashes = true;
         expected = String(row['hash']);
       }
-    if (expected !== String(history.first(taskId)?.['last_hash'] ?? '')) faults.push({ taskId, seq, problem: cut });
+    if (expected !== String(history.first(taskId)?.['last_hash'] ?? ''))
+      faults.push({ taskId, seq, problem: cut });
   };
   const tasks = db.prepare('select task_id from journal union select task_id from histories').all();
   for (const { task_id } of tasks) db.read(() => checkTask(String(task_id)));

@@ -41,7 +41,8 @@ const folds: Readonly<Record<string, (counters: Counters, data: unknown) => Coun
     };
   },
   usage: (counters, data) => {
-    const { assistant, model_calls, input_tokens, output_tokens } = assistantUsageSchema.parse(data);
+    const { assistant, model_calls, input_tokens, output_tokens } =
+      assistantUsageSchema.parse(data);
     if (assistant === undefined) return counters;
     return {
       ...counters,
@@ -74,7 +75,10 @@ const count = (counters: Counters, { type, data }: Pick<Entry, 'type' | 'data'>)
 };
 
 export interface CounterRows {
-  /** Inside a transaction, before its entries are written. A database of version 2.1 is counted once. */
+  /**
+   * Inside a transaction, before its entries are written. A database of version 2.1 is counted
+   * once.
+   */
   begin(): void;
   add(entries: readonly Entry[]): void;
   read(): Counters;
@@ -102,14 +106,16 @@ export const createCounterRows = (db: Database): CounterRows => {
     let counters = zeroCounters;
     for (let after = 0; ; ) {
       const rows = counted.all(after, rowsPerRead);
-      for (const { type, data } of rows) counters = count(counters, { type: String(type), data: String(data) });
+      for (const { type, data } of rows)
+        counters = count(counters, { type: String(type), data: String(data) });
       const last = rows.at(-1);
       if (last === undefined) return counters;
       after = Number(last['seq']);
     }
   };
   const begin = (): void => {
-    if (any.first() === null) for (const [name, value] of Object.entries(countJournal())) add.run(name, value);
+    if (any.first() === null)
+      for (const [name, value] of Object.entries(countJournal())) add.run(name, value);
   };
   return {
     begin,
@@ -119,7 +125,10 @@ export const createCounterRows = (db: Database): CounterRows => {
     },
     read: () => {
       if (any.first() === null) db.write(begin);
-      return { ...zeroCounters, ...Object.fromEntries(all.all().map(({ name, value }) => [name, Number(value)])) };
+      return {
+        ...zeroCounters,
+        ...Object.fromEntries(all.all().map(({ name, value }) => [name, Number(value)])),
+      };
     },
   };
 };

@@ -22,7 +22,10 @@ export interface Statement {
   run(...values: readonly Value[]): { readonly rowid: number; readonly changes: number };
 }
 
-/** The one SQLite file of a project: journal, actors, steps, requests, tasks. WAL, synced at every commit. */
+/**
+ * The one SQLite file of a project: journal, actors, steps, requests, tasks. WAL, synced at every
+ * commit.
+ */
 export interface Database {
   readonly file: string;
   prepare(sql: string): Statement;
@@ -49,8 +52,8 @@ const tryToOpen = ({ file, readonly = false }: DatabaseOptions): Sqlite.Database
     db.prepare('select count(*) from sqlite_schema').all();
     return db;
   }
-  // Pages that become free go back to the file system (`Histories.shrink`). Only an empty database takes
-  // it, and one with content could not be opened with it on a full disk.
+  // Pages that become free go back to the file system (`Histories.shrink`). Only an empty database
+  // takes it, and one with content could not be opened with it on a full disk.
   if (db.pragma('page_count', { simple: true }) === 0) db.pragma('auto_vacuum = incremental');
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');

@@ -1,25 +1,38 @@
 import type { Database } from './database.ts';
 
 /**
- * Removes the histories of tasks that are over: their journal, steps, requests and earlier agents. What is removed stays
- * removed; the task, its last agent and the sums in the counters stay.
+ * Removes the histories of tasks that are over: their journal, steps, requests and earlier agents.
+ * What is removed stays removed; the task, its last agent and the sums in the counters stay.
  */
 export interface Histories {
   /** Up to 50 tasks after `after` by id, and the id to go on with; null at the end. */
   page(after: string): { readonly taskIds: readonly string[]; readonly next: string | null };
-  /** True when the task is complete, failed or cancelled, and nothing of it changed since `before` (epoch ms). */
+  /**
+   * True when the task is complete, failed or cancelled, and nothing of it changed since `before`
+   * (epoch ms).
+   */
   isOld(taskId: string, before: number): boolean;
   /** Size of the journal's texts. */
   bytesOf(taskId: string): number;
   /**
-   * Decides that the history goes, if it still is old. @returns false when the task is at work again
+   * Decides that the history goes, if it still is old. @returns false when the task is at work
+   * again
    */
-  mark(taskId: string, before: number, removed: { readonly at: number; readonly days: number }): boolean;
+  mark(
+    taskId: string,
+    before: number,
+    removed: { readonly at: number; readonly days: number },
+  ): boolean;
   /** Tasks whose marked history is still there, wholly or in part. */
   marked(): readonly string[];
-  /** Removes a part of a marked history, in one short transaction. @returns false when nothing is left */
+  /**
+   * Removes a part of a marked history, in one short transaction. @returns false when nothing is
+   * left
+   */
   removeSome(taskId: string): boolean;
-  /** Gives some free pages of the database back to the file system. @returns false when none is left */
+  /**
+   * Gives some free pages of the database back to the file system. @returns false when none is left
+   */
   shrink(): boolean;
 }
 
@@ -38,9 +51,13 @@ const isOld = `(select at from journal where task_id = ?1 order by seq desc limi
   and not exists (select 1 from tasks where id = ?1 and status not in ${over})`;
 
 const prepare = (db: Database) => ({
-  page: db.prepare(`select task_id from histories where task_id > ? order by task_id limit ${tasksPerPage}`),
+  page: db.prepare(
+    `select task_id from histories where task_id > ? order by task_id limit ${tasksPerPage}`,
+  ),
   isOld: db.prepare(`select 1 as old where ${isOld}`),
-  bytes: db.prepare('select sum(length(data) + coalesce(length(cause), 0)) as bytes from journal where task_id = ?'),
+  bytes: db.prepare(
+    'select sum(length(data) + coalesce(length(cause), 0)) as bytes from journal where task_id = ?',
+  ),
   mark: db.prepare(`update histories set base = null, removed_hash = last_hash, removed_at = ?3, removed_days = ?4,
       removed_seq = (select max(seq) from journal where task_id = ?1), removing = 1
     where task_id = ?1 and ${isOld}`),
@@ -50,7 +67,8 @@ const prepare = (db: Database) => ({
   dropRequests: db.prepare('delete from requests where task_id = ?'),
   marked: db.prepare('select task_id from histories where removing = 1'),
   // A snapshot goes before its base.
-  dropEntries: db.prepare(`delete from journal where seq in (select seq from journal where task_id = ?1
+  dropEntries:
+    db.prepare(`delete from journal where seq in (select seq from journal where task_id = ?1
     and seq <= (select removed_seq from histories where task_id = ?1) order by seq desc limit ${rowsAtOnce})`),
   unmark: db.prepare('update histories set removing = null where task_id = ?'),
   freePages: db.prepare('pragma freelist_count'),

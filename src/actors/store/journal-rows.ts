@@ -20,12 +20,17 @@ export const createEntryReader = (db: Database): ((rows: readonly Row[]) => read
     };
     return rows.map((row) => {
       const { base, ...entry } = storedEntryOf(row);
-      return base === null ? entry : { ...entry, data: withBase(entry.data, baseOf(entry.seq, base)) };
+      return base === null
+        ? entry
+        : { ...entry, data: withBase(entry.data, baseOf(entry.seq, base)) };
     });
   };
 };
 
-/** Writes the entries of one transaction. It is the only writer of the journal: no entry is without its hash. */
+/**
+ * Writes the entries of one transaction. It is the only writer of the journal: no entry is without
+ * its hash.
+ */
 export type AddEntries = (entries: readonly NewEntry[]) => readonly Entry[];
 
 /** The end of a task's journal, which its next entry continues. */
@@ -49,10 +54,16 @@ export const createJournalRows = (db: Database, redact: (text: string) => string
   );
   const historyOf = (taskId: string): History => {
     const row = history.first(taskId);
-    return { hash: String(row?.['last_hash'] ?? ''), base: row?.['base'] == null ? null : Number(row['base']) };
+    return {
+      hash: String(row?.['last_hash'] ?? ''),
+      base: row?.['base'] == null ? null : Number(row['base']),
+    };
   };
   /** A snapshot as it is kept: by what changed since the task's last whole one. */
-  const shorten = (data: string, base: number | null): { readonly data: string; readonly base: number | null } => {
+  const shorten = (
+    data: string,
+    base: number | null,
+  ): { readonly data: string; readonly base: number | null } => {
     const whole = base === null ? undefined : dataOf.first(base)?.['data'];
     const shorter = whole == null ? null : withoutBase(data, String(whole));
     return shorter === null ? { data, base: null } : { data: shorter, base };
@@ -60,7 +71,10 @@ export const createJournalRows = (db: Database, redact: (text: string) => string
   const addTo = (before: History, entry: Entry): void => {
     const { seq, taskId, attempt, type, at, cause } = entry;
     const isSnapshot = type === 'snapshot';
-    const stored = { ...entry, ...(isSnapshot ? shorten(entry.data, before.base) : { base: null }) };
+    const stored = {
+      ...entry,
+      ...(isSnapshot ? shorten(entry.data, before.base) : { base: null }),
+    };
     const hash = hashOfEntry(before.hash, stored);
     insert.run(seq, taskId, attempt, type, at, stored.data, cause, stored.base, before.hash, hash);
     before.hash = hash;

@@ -58,7 +58,10 @@ export interface Step {
 /** A task of a project without bd, as it becomes. */
 export interface TaskEdit {
   readonly id: string;
-  /** Of the task that it was made from; null for a new one. With another one, the whole change is stale. */
+  /**
+   * Of the task that it was made from; null for a new one. With another one, the whole change is
+   * stale.
+   */
   readonly revision: number | null;
   /** The task in bd's form; null removes it. */
   readonly line: string | null;
@@ -93,7 +96,8 @@ export type CommitAnswer = 'ok' | 'stale';
 export interface Committed {
   readonly entries: readonly Entry[];
   /**
-   * Changes whose guard did not hold, and later ones that go on from them: nothing of them is saved.
+   * Changes whose guard did not hold, and later ones that go on from them: nothing of them is
+   * saved.
    */
   readonly stale: readonly Change[];
 }
@@ -123,7 +127,10 @@ export interface Counters {
   readonly executionSeconds: number;
 }
 
-/** True when a change of `actor` goes on from another one: of the same actor, or an agent from its task. */
+/**
+ * True when a change of `actor` goes on from another one: of the same actor, or an agent from its
+ * task.
+ */
 export const goesOnFrom = (change: Change, actor: ActorState): boolean =>
   change.actor !== undefined && (change.actor.id === actor.id || change.actor.id === actor.taskId);
 

@@ -1,10 +1,12 @@
 /**
- * All tables of a project. `tasks.line` is the task in bd's form, word for word as the file has it when nobody changed
- * it; `tasks.base` is the line that the file held last, null when that is `line`, empty when the file never held the
- * task. `tasks.unmet` counts the blockers that are not done. `journal.previous` is the hash of the task's previous
- * entry, null for entries of version 2.1; `histories.last_hash` is that of its last one. `journal.base` is the snapshot
- * whose task has the fields that are `{}` in this one; `histories.base` is the task's last whole snapshot. The entries
- * up to `histories.removed_seq` were removed when they were `removed_days` old; `removing` while some are still there.
+ * All tables of a project. `tasks.line` is the task in bd's form, word for word as the file has it
+ * when nobody changed it; `tasks.base` is the line that the file held last, null when that is
+ * `line`, empty when the file never held the task. `tasks.unmet` counts the blockers that are not
+ * done. `journal.previous` is the hash of the task's previous entry, null for entries of version
+ * 2.1; `histories.last_hash` is that of its last one. `journal.base` is the snapshot whose task has
+ * the fields that are `{}` in this one; `histories.base` is the task's last whole snapshot. The
+ * entries up to `histories.removed_seq` were removed when they were `removed_days` old; `removing`
+ * while some are still there.
  */
 export const schema = `
 create table if not exists journal (

@@ -19,12 +19,15 @@ const parse = (text: string): SnapshotData | null => {
 const mapTask = (data: SnapshotData, change: (value: unknown, key: string) => unknown): string =>
   JSON.stringify({
     ...data,
-    task: Object.fromEntries(Object.entries(data.task).map(([key, value]) => [key, change(value, key)])),
+    task: Object.fromEntries(
+      Object.entries(data.task).map(([key, value]) => [key, change(value, key)]),
+    ),
   });
 
 /**
  * The text of a snapshot without the fields of its task that are as in `base`, in the same order.
- * @returns null when the text must be kept whole: it would not be much shorter, or would not come back the same
+ * @returns null when the text must be kept whole: it would not be much shorter, or would not come
+ * back the same
  */
 export const withoutBase = (text: string, base: string): string | null => {
   const [given, other] = [parse(text), parse(base)];

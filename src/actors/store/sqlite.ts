@@ -80,17 +80,26 @@ const prepare = (db: Database) => ({
   addRequest: db.prepare('insert or ignore into requests (id, task_id) values (?, ?)'),
   readAll: db.prepare('select * from journal where seq > ? order by seq limit ?'),
   readTask: db.prepare('select * from journal where task_id = ? and seq > ? order by seq limit ?'),
-  latest: db.prepare('select * from journal where task_id = ? and type = ? order by seq desc limit 1'),
+  latest: db.prepare(
+    'select * from journal where task_id = ? and type = ? order by seq desc limit 1',
+  ),
   latestOfPending: db.prepare(
     `select (select seq from journal where task_id = actors.id and type = ? order by seq desc limit 1) as latest
      from actors where pending = 1 and id = task_id and latest is not null order by latest`,
   ),
   keepsRemoved: later(
-    () => db.prepare("select 1 from pragma_table_info('histories') where name = 'removed_seq'").first() !== null,
+    () =>
+      db
+        .prepare("select 1 from pragma_table_info('histories') where name = 'removed_seq'")
+        .first() !== null,
   ),
-  removedOf: later(() => db.prepare('select * from histories where task_id = ? and removed_seq is not null')),
+  removedOf: later(() =>
+    db.prepare('select * from histories where task_id = ? and removed_seq is not null'),
+  ),
   lastRemoved: later(() =>
-    db.prepare('select * from histories where removed_seq is not null order by removed_seq desc limit 1'),
+    db.prepare(
+      'select * from histories where removed_seq is not null order by removed_seq desc limit 1',
+    ),
   ),
   lastSeq: db.prepare("select seq from sqlite_sequence where name = 'journal'"),
   actor: db.prepare('select * from actors where id = ?'),
@@ -112,7 +121,10 @@ export interface SqliteStore extends Store {
 }
 
 /** Journal, actor states, steps and requests in the project's database. @throws StoreError */
-export const createSqliteStore = (options: SqliteOptions, database: Database = openDatabase(options)): SqliteStore => {
+export const createSqliteStore = (
+  options: SqliteOptions,
+  database: Database = openDatabase(options),
+): SqliteStore => {
   const sql = prepare(database);
   const redact = options.redact ?? ((given: string) => given);
   const entriesOf = createEntryReader(database);
@@ -121,7 +133,15 @@ export const createSqliteStore = (options: SqliteOptions, database: Database = o
   const edits = options.tasks ?? noEdits;
 
   /** @returns null when the change is stale */
-  const apply = ({ actor, guard, entries, tasks, step, forgetSteps, request }: Change): readonly NewEntry[] | null => {
+  const apply = ({
+    actor,
+    guard,
+    entries,
+    tasks,
+    step,
+    forgetSteps,
+    request,
+  }: Change): readonly NewEntry[] | null => {
     if (tasks?.every((edit) => edits.isCurrent(edit)) === false) return null;
     if (actor !== undefined) {
       const { id, taskId, version, pending, changedAt, snapshot } = actor;
@@ -135,7 +155,13 @@ export const createSqliteStore = (options: SqliteOptions, database: Database = o
     for (const edit of tasks ?? []) edits.write(edit);
     if (step !== undefined) {
       const { taskId, attempt, key, intent, result } = step;
-      sql.saveStep.run(taskId, attempt, key, redact(intent), result === null ? null : redact(result));
+      sql.saveStep.run(
+        taskId,
+        attempt,
+        key,
+        redact(intent),
+        result === null ? null : redact(result),
+      );
     }
     if (forgetSteps !== undefined) sql.forgetSteps.run(forgetSteps.taskId, forgetSteps.attempt);
     if (request !== undefined) sql.addRequest.run(request.id, request.taskId);
@@ -163,7 +189,11 @@ export const createSqliteStore = (options: SqliteOptions, database: Database = o
     commit: (...changes) => database.write(() => write(changes)),
     takeOver: savedActor,
     read: ({ taskId, after, limit }: ReadOptions) =>
-      entriesOf(taskId === undefined ? sql.readAll.all(after, limit) : sql.readTask.all(taskId, after, limit)),
+      entriesOf(
+        taskId === undefined
+          ? sql.readAll.all(after, limit)
+          : sql.readTask.all(taskId, after, limit),
+      ),
     latest: (taskId, type) => entriesOf(sql.latest.all(taskId, type))[0] ?? null,
     latestOfPending: (type) => sql.latestOfPending.all(type).map((row) => Number(row['latest'])),
     lastSeq: () => Number(sql.lastSeq.first()?.['seq'] ?? 0),
@@ -171,7 +201,11 @@ export const createSqliteStore = (options: SqliteOptions, database: Database = o
       if (!sql.keepsRemoved()) return null;
       const row = taskId === null ? sql.lastRemoved().first() : sql.removedOf().first(taskId);
       if (row === null) return null;
-      return { seq: Number(row['removed_seq']), at: Number(row['removed_at']), days: Number(row['removed_days']) };
+      return {
+        seq: Number(row['removed_seq']),
+        at: Number(row['removed_at']),
+        days: Number(row['removed_days']),
+      };
     },
     actor: savedActor,
     steps: (taskId, attempt) => sql.steps.all(taskId, attempt).map(stepOf),
@@ -179,7 +213,10 @@ export const createSqliteStore = (options: SqliteOptions, database: Database = o
     request: (id) => {
       const row = sql.request.first(id);
       if (row === null) return null;
-      return { taskId: text(row, 'task_id'), answer: row['answer'] === null ? null : text(row, 'answer') };
+      return {
+        taskId: text(row, 'task_id'),
+        answer: row['answer'] === null ? null : text(row, 'answer'),
+      };
     },
     counters: () => counterRows().read(),
     rememberAnswer: (requestId, answer) => void sql.answer.run(redact(answer), requestId),

@@ -9,7 +9,10 @@ export const askArguments = z.strictObject({
     .describe('what you must know, with the choices you see and what each would mean'),
 });
 
-/** The executor passes the question on as `CallResult.question`; the attempt then waits for a person. */
+/**
+ * The executor passes the question on as `CallResult.question`; the attempt then waits for a
+ * person.
+ */
 export const askTool: Tool<z.infer<typeof askArguments>> = {
   name: 'ask',
   description:

@@ -10,11 +10,22 @@ const maxEmittedBytes = 64 * 1024;
 const emitCostBytes = 64;
 
 const bashArguments = z.strictObject({
-  command: z.string().min(1).describe('a /bin/sh command line; it runs in the workspace root, without input'),
-  timeout_seconds: z.int().min(1).max(600).default(120).describe('the command is ended after this time'),
+  command: z
+    .string()
+    .min(1)
+    .describe('a /bin/sh command line; it runs in the workspace root, without input'),
+  timeout_seconds: z
+    .int()
+    .min(1)
+    .max(600)
+    .default(120)
+    .describe('the command is ended after this time'),
 });
 
-/** Passes on up to 64 KiB of output; each piece counts at least `emitCostBytes`, so many tiny ones end too. */
+/**
+ * Passes on up to 64 KiB of output; each piece counts at least `emitCostBytes`, so many tiny ones
+ * end too.
+ */
 const createEmitter = (emit: (chunk: string) => void): ((text: string) => void) => {
   let leftBytes = maxEmittedBytes;
   return (text) => {
@@ -44,7 +55,10 @@ export const bashTool: Tool<z.infer<typeof bashArguments>> = {
   description:
     'Runs a shell command and returns its output (the first 4 KiB and the last 12 KiB; longer output is saved in a file) and exit code. Nothing that it starts outlives the call.',
   schema: bashArguments,
-  run: async ({ command, timeout_seconds }, { root, readable, git, env, sandbox, signal, emit, openLog }) => {
+  run: async (
+    { command, timeout_seconds },
+    { root, readable, git, env, sandbox, signal, emit, openLog },
+  ) => {
     const log = openLog(headBytes + tailBytes);
     const show = createEmitter(emit);
     const result = await runSandboxed(sandbox, {
@@ -72,7 +86,9 @@ export const bashTool: Tool<z.infer<typeof bashArguments>> = {
     const whole =
       kept === null
         ? []
-        : [`[${kept.isWhole ? 'the whole' : 'more of the'} output is in ${kept.path}; commands can read it]`];
+        : [
+            `[${kept.isWhole ? 'the whole' : 'more of the'} output is in ${kept.path}; commands can read it]`,
+          ];
     const protectedLines = quarantineLines(result);
     const lines = [output, ...whole, ...protectedLines, closingLine(result, timeout_seconds)];
     return { ok: result.exitCode === 0 && protectedLines.length === 0, text: lines.join('\n') };

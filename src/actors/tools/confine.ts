@@ -20,12 +20,13 @@ export interface InsidePath {
 }
 
 /**
- * `write_reviewed` also allows protected names that a person reviews before the merge. It needs a folder of the
- * attempt's own.
+ * `write_reviewed` also allows protected names that a person reviews before the merge. It needs a
+ * folder of the attempt's own.
  */
 export type Access = 'read' | 'write' | 'write_reviewed';
 
-export const writeAccess = (isOwn = false): 'write' | 'write_reviewed' => (isOwn ? 'write_reviewed' : 'write');
+export const writeAccess = (isOwn = false): 'write' | 'write_reviewed' =>
+  isOwn ? 'write_reviewed' : 'write';
 
 const reasonsByCode: Readonly<Record<string, string>> = {
   ENOENT: 'does not exist',
@@ -37,15 +38,24 @@ const reasonsByCode: Readonly<Record<string, string>> = {
   ENXIO: 'is not a regular file',
 };
 
-export const refusePath = (path: string, reason: string): { readonly ok: false; readonly text: string } => ({
+export const refusePath = (
+  path: string,
+  reason: string,
+): { readonly ok: false; readonly text: string } => ({
   ok: false,
   text: `${path.replaceAll('\0', '\\0')} ${reason}`,
 });
 
 /** `path` is as the model gave it. */
-export const refuseForError = (path: string, error: unknown): { readonly ok: false; readonly text: string } => {
+export const refuseForError = (
+  path: string,
+  error: unknown,
+): { readonly ok: false; readonly text: string } => {
   const code = codeOf(error);
-  return refusePath(path, (code && reasonsByCode[code]) ?? `cannot be used (${code ?? String(error)})`);
+  return refusePath(
+    path,
+    (code && reasonsByCode[code]) ?? `cannot be used (${code ?? String(error)})`,
+  );
 };
 
 const partsFrom = (root: string, path: string): readonly string[] =>
@@ -54,7 +64,9 @@ const partsFrom = (root: string, path: string): readonly string[] =>
     .filter((part) => part !== '');
 
 const protectionReason = (protection: Protection): string =>
-  protection === 'held' ? '' : " in the project's own folder, where programs run or trust it before anybody reviews it";
+  protection === 'held'
+    ? ''
+    : " in the project's own folder, where programs run or trust it before anybody reviews it";
 
 const isLink = (path: string): Promise<boolean> =>
   lstat(path).then(
@@ -62,7 +74,10 @@ const isLink = (path: string): Promise<boolean> =>
     () => false,
   );
 
-/** Resolves the deepest part that exists and appends the rest. @throws ELOOP for a symlink to nowhere */
+/**
+ * Resolves the deepest part that exists and appends the rest. @throws ELOOP for a symlink to
+ * nowhere
+ */
 const realpathOfExisting = async (path: string): Promise<string> => {
   try {
     return await realpath(path);
@@ -80,13 +95,20 @@ const behindLinks = (root: string, real: string) =>
   );
 
 /**
- * Resolves a path of the model, which must stay inside the root. For writing it refuses protected names, in the path as
- * given and in the path behind its symlinks.
+ * Resolves a path of the model, which must stay inside the root. For writing it refuses protected
+ * names, in the path as given and in the path behind its symlinks.
  */
-export const locate = async (root: string, path: string, access: Access): Promise<Checked<InsidePath>> => {
+export const locate = async (
+  root: string,
+  path: string,
+  access: Access,
+): Promise<Checked<InsidePath>> => {
   if (path.includes('\0')) return refusePath(path, 'contains a NUL byte');
   const given = resolve(root, path);
-  const leadsOut = refusePath(path, 'is outside the workspace; use a path inside it, relative to its root');
+  const leadsOut = refusePath(
+    path,
+    'is outside the workspace; use a path inside it, relative to its root',
+  );
   if (!isAbsolute(path) && partsFrom(root, given)[0] === '..') return leadsOut;
 
   let real: string;
@@ -107,6 +129,12 @@ export const locate = async (root: string, path: string, access: Access): Promis
         ];
   const held = found.find(({ protection }) => protection === 'held' || access === 'write');
   if (held)
-    return refusePath(path, `is protected: agents may not write to ${held.name}${protectionReason(held.protection)}`);
-  return { ok: true, value: { parts, path: `./${parts.join('/')}`, reviewed: found[0]?.name ?? null } };
+    return refusePath(
+      path,
+      `is protected: agents may not write to ${held.name}${protectionReason(held.protection)}`,
+    );
+  return {
+    ok: true,
+    value: { parts, path: `./${parts.join('/')}`, reviewed: found[0]?.name ?? null },
+  };
 };

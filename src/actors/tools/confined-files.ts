@@ -3,7 +3,14 @@ import { constants } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hasCode } from '../files/error-code.ts';
-import { type Access, type Checked, type InsidePath, locate, refuseForError, refusePath } from './confine.ts';
+import {
+  type Access,
+  type Checked,
+  type InsidePath,
+  locate,
+  refuseForError,
+  refusePath,
+} from './confine.ts';
 
 export const maxFileBytes = 10 * 1024 * 1024;
 
@@ -15,13 +22,14 @@ interface Folder {
 const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants;
 
 /**
- * The path of a name in an open folder. On Linux it stays in that folder even when somebody swaps the folder for a
- * symlink meanwhile. Other systems have only the check of `locate` and O_NOFOLLOW.
+ * The path of a name in an open folder. On Linux it stays in that folder even when somebody swaps
+ * the folder for a symlink meanwhile. Other systems have only the check of `locate` and O_NOFOLLOW.
  */
 const pathInFolder = ({ handle, path }: Folder, name: string): string =>
   process.platform === 'linux' ? `/proc/self/fd/${handle.fd}/${name}` : join(path, name);
 
-const openFolderAt = (path: string): Promise<FileHandle> => open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+const openFolderAt = (path: string): Promise<FileHandle> =>
+  open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 
 const ensureFolder = async (path: string): Promise<void> => {
   try {
@@ -32,7 +40,11 @@ const ensureFolder = async (path: string): Promise<void> => {
 };
 
 /** Opens part by part and follows no symlink: `locate` has resolved them. */
-const openParts = async (root: string, parts: readonly string[], create: boolean): Promise<Folder> => {
+const openParts = async (
+  root: string,
+  parts: readonly string[],
+  create: boolean,
+): Promise<Folder> => {
   let folder: Folder = { handle: await openFolderAt(root), path: root };
   for (const part of parts) {
     try {
@@ -77,7 +89,10 @@ const readChecked = async (path: string, handle: FileHandle): Promise<Checked<Bu
   if (stat.isDirectory()) return refusePath(path, 'is a folder; use find to see its files');
   if (!stat.isFile()) return refusePath(path, 'is not a regular file');
   if (stat.size > maxFileBytes)
-    return refusePath(path, `has ${stat.size} bytes, more than the ${maxFileBytes} that can be read; use grep`);
+    return refusePath(
+      path,
+      `has ${stat.size} bytes, more than the ${maxFileBytes} that can be read; use grep`,
+    );
   return { ok: true, value: await readBytes(handle, stat.size) };
 };
 
@@ -114,7 +129,11 @@ const existingAt = async (entry: string): Promise<Existing | null> => {
   }
 };
 
-const writeAndSync = async (handle: FileHandle, data: string | Buffer, mode: number | null): Promise<void> => {
+const writeAndSync = async (
+  handle: FileHandle,
+  data: string | Buffer,
+  mode: number | null,
+): Promise<void> => {
   try {
     await handle.writeFile(data);
     if (mode !== null) await handle.chmod(mode);
@@ -125,7 +144,12 @@ const writeAndSync = async (handle: FileHandle, data: string | Buffer, mode: num
 };
 
 /** The rename replaces a hard link to a file elsewhere instead of writing through it. */
-const replaceFile = async (folder: Folder, name: string, data: string | Buffer, mode: number | null): Promise<void> => {
+const replaceFile = async (
+  folder: Folder,
+  name: string,
+  data: string | Buffer,
+  mode: number | null,
+): Promise<void> => {
   const temporary = pathInFolder(folder, `.agent-${randomUUID()}.tmp`);
   const handle = await open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW, 0o666);
   try {

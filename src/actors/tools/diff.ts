@@ -17,7 +17,9 @@ interface Span {
 /** The replacements must be sorted and must not overlap. */
 export const applyReplacements = (source: string, replacements: readonly Replacement[]): string => {
   const starts = replacements.map(({ end }) => end);
-  const parts = replacements.map(({ start, text }, index) => source.slice(starts[index - 1] ?? 0, start) + text);
+  const parts = replacements.map(
+    ({ start, text }, index) => source.slice(starts[index - 1] ?? 0, start) + text,
+  );
   return parts.join('') + source.slice(starts.at(-1) ?? 0);
 };
 
@@ -30,23 +32,33 @@ const spansOf = (source: string, replacements: readonly Replacement[]): readonly
     const to = lineEnd < 0 ? source.length : lineEnd;
     const previous = spans.at(-1);
     if (previous !== undefined && from <= previous.to)
-      spans.splice(-1, 1, { from: previous.from, to, replacements: [...previous.replacements, replacement] });
+      spans.splice(-1, 1, {
+        from: previous.from,
+        to,
+        replacements: [...previous.replacements, replacement],
+      });
     else spans.push({ from, to, replacements: [replacement] });
   }
   return spans;
 };
 
-const diffLines = (text: string): readonly string[] => text.split('\n').map((line) => line.replace(/\r$/, ''));
+const diffLines = (text: string): readonly string[] =>
+  text.split('\n').map((line) => line.replace(/\r$/, ''));
 
 const lineChangeIn = (source: string, { from, to, replacements }: Span): LineChange => {
-  const shifted = replacements.map(({ start, end, text }) => ({ start: start - from, end: end - from, text }));
+  const shifted = replacements.map(({ start, end, text }) => ({
+    start: start - from,
+    end: end - from,
+    text,
+  }));
   const before = diffLines(source.slice(from, to));
   const after = diffLines(applyReplacements(source.slice(from, to), shifted));
   const shortest = Math.min(before.length, after.length);
   let same = 0;
   while (same < shortest && before[same] === after[same]) same += 1;
   let sameEnd = 0;
-  while (sameEnd < shortest - same && before.at(-1 - sameEnd) === after.at(-1 - sameEnd)) sameEnd += 1;
+  while (sameEnd < shortest - same && before.at(-1 - sameEnd) === after.at(-1 - sameEnd))
+    sameEnd += 1;
   return {
     first: source.slice(0, from).split('\n').length - 1 + same,
     removed: before.slice(same, before.length - sameEnd),
@@ -54,10 +66,15 @@ const lineChangeIn = (source: string, { from, to, replacements }: Span): LineCha
   };
 };
 
-const rangeOf = (first: number, count: number): string => `${count === 0 ? first : first + 1},${count}`;
+const rangeOf = (first: number, count: number): string =>
+  `${count === 0 ? first : first + 1},${count}`;
 
 /** A unified diff with three lines of context; the contexts of neighbouring hunks never overlap. */
-export const unifiedDiff = (path: string, source: string, replacements: readonly Replacement[]): string => {
+export const unifiedDiff = (
+  path: string,
+  source: string,
+  replacements: readonly Replacement[],
+): string => {
   const lines = diffLines(source.endsWith('\n') ? source.slice(0, -1) : source);
   const changes = spansOf(source, replacements).map((span) => lineChangeIn(source, span));
   let shownTo = 0;
@@ -65,13 +82,18 @@ export const unifiedDiff = (path: string, source: string, replacements: readonly
   const hunks = changes.map(({ first, removed, added }, index) => {
     const from = Math.max(shownTo, first - contextLines);
     const end = first + removed.length;
-    const to = Math.min(lines.length, end + contextLines, changes[index + 1]?.first ?? lines.length);
+    const to = Math.min(
+      lines.length,
+      end + contextLines,
+      changes[index + 1]?.first ?? lines.length,
+    );
     const [before, after] = [lines.slice(from, first), lines.slice(end, to)];
     const kept = before.length + after.length;
     const header = `@@ -${rangeOf(from, kept + removed.length)} +${rangeOf(from + shift, kept + added.length)} @@`;
     shownTo = to;
     shift += added.length - removed.length;
-    const prefixed = (sign: string, some: readonly string[]) => some.map((line) => `${sign}${line}`);
+    const prefixed = (sign: string, some: readonly string[]) =>
+      some.map((line) => `${sign}${line}`);
     return [
       header,
       ...prefixed(' ', before),

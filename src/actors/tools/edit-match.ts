@@ -39,11 +39,16 @@ const matchesIn = (view: TextView, wanted: string, mustEndLine: boolean): readon
     return start === null || end === null ? [] : [{ start, end }];
   });
 
-const lineNumberAt = (source: string, offset: number): number => source.slice(0, offset).split('\n').length;
+const lineNumberAt = (source: string, offset: number): number =>
+  source.slice(0, offset).split('\n').length;
 
 const pairsOf = (line: string): ReadonlySet<string> => {
   const text = line.trim().slice(0, 200);
-  return new Set(Array.from({ length: Math.max(0, text.length - 1) }, (_, index) => text.slice(index, index + 2)));
+  return new Set(
+    Array.from({ length: Math.max(0, text.length - 1) }, (_, index) =>
+      text.slice(index, index + 2),
+    ),
+  );
 };
 
 const likeness = (one: ReadonlySet<string>, other: ReadonlySet<string>): number => {
@@ -68,7 +73,10 @@ const nearestLines = (source: string, wanted: string): readonly string[] => {
 
 const notFound = (source: string, wanted: string): string => {
   const nearest = nearestLines(source, wanted);
-  const hint = nearest.length > 0 ? `the nearest lines are\n${nearest.join('\n')}` : 'no line is like its first line';
+  const hint =
+    nearest.length > 0
+      ? `the nearest lines are\n${nearest.join('\n')}`
+      : 'no line is like its first line';
   return `old_text was not found; ${hint}`;
 };
 
@@ -85,8 +93,8 @@ const lineEndOf = (source: string): string => {
 };
 
 /**
- * Finds the one match of each edit: an exact one first (CRLF counts as LF), else a folded one. New text takes the line
- * ends of the file. A refusal says what the model has to change.
+ * Finds the one match of each edit: an exact one first (CRLF counts as LF), else a folded one. New
+ * text takes the line ends of the file. A refusal says what the model has to change.
  */
 export const createMatcher = (source: string): ((edit: TextEdit) => Checked<Replacement>) => {
   const lineEnd = lineEndOf(source);
@@ -106,6 +114,9 @@ export const createMatcher = (source: string): ((edit: TextEdit) => Checked<Repl
     const [match, another] = matches;
     if (match === undefined) return { ok: false, text: notFound(source, old_text) };
     if (another !== undefined) return { ok: false, text: ambiguous(source, matches) };
-    return { ok: true, value: { ...match, text: new_text.replaceAll('\r\n', '\n').replaceAll('\n', lineEnd) } };
+    return {
+      ok: true,
+      value: { ...match, text: new_text.replaceAll('\r\n', '\n').replaceAll('\n', lineEnd) },
+    };
   };
 };

@@ -41,7 +41,9 @@ const editName = (index: number): string => `edits[${index}]`;
 const planEdits = (source: string, edits: readonly TextEdit[]): Checked<readonly Replacement[]> => {
   const match = createMatcher(source);
   const matches = edits.map((edit, index) => ({ index, match: match(edit) }));
-  const faults = matches.flatMap(({ index, match }) => (match.ok ? [] : [`${editName(index)}: ${match.text}`]));
+  const faults = matches.flatMap(({ index, match }) =>
+    match.ok ? [] : [`${editName(index)}: ${match.text}`],
+  );
   const placed = matches
     .flatMap(({ index, match }) => (match.ok ? [{ index, ...match.value }] : []))
     .sort((a, b) => a.start - b.start);
@@ -76,17 +78,22 @@ export const editTool: Tool<z.infer<typeof editArguments>> = {
     const file = await readInside(root, path);
     if (!file.ok) return file;
     const whole = decodeUtf8(file.value);
-    if (whole === null) return refusePath(path, 'is not UTF-8 text, so it cannot be edited without damage');
+    if (whole === null)
+      return refusePath(path, 'is not UTF-8 text, so it cannot be edited without damage');
 
     const mark = whole.startsWith(byteOrderMark) ? byteOrderMark : '';
     const source = whole.slice(mark.length);
     const planned = planEdits(source, edits);
     if (!planned.ok) return planned;
     const edited = applyReplacements(source, planned.value);
-    if (edited === source) return { ok: false, text: 'no edit was made: new_text is the same as old_text' };
+    if (edited === source)
+      return { ok: false, text: 'no edit was made: new_text is the same as old_text' };
 
     const written = await writeInside(root, path, mark + edited, access);
     if (!written.ok) return written;
-    return { ok: true, text: `edited ${path}\n${shortDiff(path, source, planned.value)}${written.value.note}` };
+    return {
+      ok: true,
+      text: `edited ${path}\n${shortDiff(path, source, planned.value)}${written.value.note}`,
+    };
   },
 };

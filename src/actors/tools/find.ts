@@ -24,10 +24,12 @@ const findArguments = z.strictObject({
   path: z.string().min(1).default('.').describe('folder to search, relative to the workspace root'),
 });
 
-const pathFromRoot = (place: InsidePath, line: string): string => [...place.parts, line.replace(/^\.\//, '')].join('/');
+const pathFromRoot = (place: InsidePath, line: string): string =>
+  [...place.parts, line.replace(/^\.\//, '')].join('/');
 
 const findNote = ({ lines, more, result }: FoundLines, shown: number): string => {
-  if (result.timedOut) return `\n[stopped after ${searchTimeoutMs / 1_000} s; ${shown} files are shown]`;
+  if (result.timedOut)
+    return `\n[stopped after ${searchTimeoutMs / 1_000} s; ${shown} files are shown]`;
   if (shown === lines.length && !more) return '';
   return `\n[the first ${shown} of ${more ? 'more than ' : ''}${lines.length} files; make the pattern or the path narrower]`;
 };

@@ -9,7 +9,8 @@ export const expandBraces = (pattern: string): readonly string[] => {
       if (whole === undefined || inside === undefined) return [one];
       return inside.split(',').map((choice) => one.replace(whole, () => choice));
     });
-    if (next.length === patterns.length && next.every((one, index) => one === patterns[index])) return patterns;
+    if (next.length === patterns.length && next.every((one, index) => one === patterns[index]))
+      return patterns;
     patterns = next.slice(0, maxAlternatives);
   }
 };
@@ -19,14 +20,20 @@ const expandStars = (pattern: string): readonly string[] => {
   const [first = '', ...rest] = pattern.split('**/');
   return rest
     .reduce<readonly string[]>(
-      (heads, part) => heads.flatMap((head) => [`${head}${part}`, `${head}*/${part}`]).slice(0, maxAlternatives),
+      (heads, part) =>
+        heads.flatMap((head) => [`${head}${part}`, `${head}*/${part}`]).slice(0, maxAlternatives),
       [first],
     )
     .map((one) => one.replaceAll('**', '*'));
 };
 
-/** Tests of find(1), joined by -o. A pattern without a slash tests names, one with a slash paths below `.`. */
+/**
+ * Tests of find(1), joined by -o. A pattern without a slash tests names, one with a slash paths
+ * below `.`.
+ */
 export const findTests = (pattern: string): readonly string[] =>
   expandBraces(pattern.replace(/^(\.?\/)+/, ''))
-    .flatMap((one) => (one.includes('/') ? expandStars(one).map((path) => ['-path', `./${path}`]) : [['-name', one]]))
+    .flatMap((one) =>
+      one.includes('/') ? expandStars(one).map((path) => ['-path', `./${path}`]) : [['-name', one]],
+    )
     .flatMap((test, index) => (index === 0 ? test : ['-o', ...test]));

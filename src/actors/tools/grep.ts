@@ -10,9 +10,21 @@ const maxMatches = 100;
 const maxLineLength = 500;
 
 const grepArguments = z.strictObject({
-  pattern: z.string().min(1).describe('an extended regular expression (grep -E), searched line by line'),
-  path: z.string().min(1).default('.').describe('file or folder to search, relative to the workspace root'),
-  glob: z.string().min(1).max(1_000).optional().describe('only files whose name matches, such as *.ts'),
+  pattern: z
+    .string()
+    .min(1)
+    .describe('an extended regular expression (grep -E), searched line by line'),
+  path: z
+    .string()
+    .min(1)
+    .default('.')
+    .describe('file or folder to search, relative to the workspace root'),
+  glob: z
+    .string()
+    .min(1)
+    .max(1_000)
+    .optional()
+    .describe('only files whose name matches, such as *.ts'),
 });
 
 const grepNote = ({ more, result }: FoundLines, shown: number): string => {

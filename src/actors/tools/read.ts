@@ -27,7 +27,10 @@ const longLine = (line: string, number: number): ToolResult => {
   return { ok: true, text: `${shown}\n${note}` };
 };
 
-const pageResult = (lines: readonly string[], { path, offset, limit }: ReadArguments): ToolResult => {
+const pageResult = (
+  lines: readonly string[],
+  { path, offset, limit }: ReadArguments,
+): ToolResult => {
   if (lines.length === 0) return { ok: true, text: '(the file is empty)' };
   const [first, ...rest] = lines.slice(offset - 1, offset - 1 + Math.min(limit, maxLines));
   if (first === undefined) return refusePath(path, `has only ${lines.length} lines`);
@@ -36,7 +39,8 @@ const pageResult = (lines: readonly string[], { path, offset, limit }: ReadArgum
   if (count === 0) return longLine(first, offset);
   const last = offset + count - 1;
   if (offset === 1 && last === lines.length) return { ok: true, text };
-  const how = last < lines.length ? `; continue with offset ${last + 1}` : '; this is the end of the file';
+  const how =
+    last < lines.length ? `; continue with offset ${last + 1}` : '; this is the end of the file';
   return { ok: true, text: `${text}\n[lines ${offset}-${last} of ${lines.length}${how}]` };
 };
 

@@ -19,7 +19,9 @@ export interface FoundLines {
 export const searchTimeoutMs = 20_000;
 const maxStderrLength = 2_000;
 
-/** Collects up to `maxLines` lines, each cut at `maxLength`; calls `onEnough` when there are more. */
+/**
+ * Collects up to `maxLines` lines, each cut at `maxLength`; calls `onEnough` when there are more.
+ */
 const createLineCollector = (maxLines: number, maxLength: number, onEnough: () => void) => {
   const lines: string[] = [];
   let pending = '';
@@ -52,9 +54,9 @@ const createLineCollector = (maxLines: number, maxLength: number, onEnough: () =
 };
 
 /**
- * Runs a search command, keeps the first lines of its output and ends it as soon as there are more. The sandbox keeps a
- * folder that is swapped for a symlink from leading out, and limits the memory of a pattern. Where there is no sandbox
- * the command runs without it, since it is our own.
+ * Runs a search command, keeps the first lines of its output and ends it as soon as there are more.
+ * The sandbox keeps a folder that is swapped for a symlink from leading out, and limits the memory
+ * of a pattern. Where there is no sandbox the command runs without it, since it is our own.
  */
 export const searchLines = async (search: LineSearch): Promise<FoundLines> => {
   const { argv, context, maxLines, maxLineLength } = search;
@@ -69,15 +71,29 @@ export const searchLines = async (search: LineSearch): Promise<FoundLines> => {
   const signal = AbortSignal.any([context.signal, enough.signal]);
   const bounds = { timeoutMs: searchTimeoutMs, signal, onOutput, headBytes: 0, tailBytes: 0 };
   const { root, readable, git, env, sandbox } = context;
-  const confined = await runSandboxed(sandbox, { argv, root, readable, git, env, readOnly: true, ...bounds });
-  const result = 'refusal' in confined ? await runCommand({ argv, cwd: root, env, ...bounds }) : confined;
+  const confined = await runSandboxed(sandbox, {
+    argv,
+    root,
+    readable,
+    git,
+    env,
+    readOnly: true,
+    ...bounds,
+  });
+  const result =
+    'refusal' in confined ? await runCommand({ argv, cwd: root, env, ...bounds }) : confined;
   return { ...lines.end(), stderr: stderr.trim(), result };
 };
 
 /** The reason why a search has no result: cancelled, not started or refused; else null. */
-export const searchFailure = ({ lines, more, stderr, result }: FoundLines, worstExit: number): string | null => {
+export const searchFailure = (
+  { lines, more, stderr, result }: FoundLines,
+  worstExit: number,
+): string | null => {
   if (result.aborted && !more) return 'cancelled';
   if (result.timedOut || more || lines.length > 0) return null;
   if (result.exitCode === null) return result.output;
-  return result.exitCode > worstExit ? stderr || `the search ended with exit code ${result.exitCode}` : null;
+  return result.exitCode > worstExit
+    ? stderr || `the search ended with exit code ${result.exitCode}`
+    : null;
 };

@@ -1,7 +1,10 @@
 /** A form of a text to search in, with a map back to the source. */
 export interface TextView {
   readonly text: string;
-  /** Maps an offset of `text` to the source; null inside a character that was unfolded, such as a ligature. */
+  /**
+   * Maps an offset of `text` to the source; null inside a character that was unfolded, such as a
+   * ligature.
+   */
   toSource(index: number): number | null;
 }
 
@@ -27,7 +30,10 @@ const isAscii = (text: string): boolean => Buffer.byteLength(text) === text.leng
 
 /** Folds each character with its combining marks on its own, so that lengths add up. */
 const piecesOf = (line: string): readonly Piece[] =>
-  (line.match(/\P{M}\p{M}*|\p{M}+/gsu) ?? []).map((one) => ({ text: foldCharacters(one), length: one.length }));
+  (line.match(/\P{M}\p{M}*|\p{M}+/gsu) ?? []).map((one) => ({
+    text: foldCharacters(one),
+    length: one.length,
+  }));
 
 const foldLine = (line: string): string => {
   const kept = line.trimEnd();

@@ -28,6 +28,14 @@ export const repeatableTools: ReadonlySet<string> = new Set([
   ...[writeTool.name, askTool.name, finishTool.name],
 ]);
 
-export const readOnlyTools: ReadonlySet<string> = new Set([readTool.name, grepTool.name, findTool.name]);
+export const readOnlyTools: ReadonlySet<string> = new Set([
+  readTool.name,
+  grepTool.name,
+  findTool.name,
+]);
 
-export const changingTools: ReadonlySet<string> = new Set([writeTool.name, editTool.name, bashTool.name]);
+export const changingTools: ReadonlySet<string> = new Set([
+  writeTool.name,
+  editTool.name,
+  bashTool.name,
+]);

@@ -2,7 +2,11 @@ import type { Verdict } from '../../machines/task-context.ts';
 import type { Fence, StatusChange, StatusWrites } from './port.ts';
 
 /** Writes a change of status at once. */
-export const carryOut = async (tracker: StatusWrites, change: StatusChange, fence: Fence): Promise<Verdict> => {
+export const carryOut = async (
+  tracker: StatusWrites,
+  change: StatusChange,
+  fence: Fence,
+): Promise<Verdict> => {
   switch (change.kind) {
     case 'claim':
       return tracker.claim(change.id, fence);

@@ -8,7 +8,12 @@ export const onlyWhileIdle =
   (store: Pick<ActorReads, 'actor'>, id: TaskId): Fence =>
   () => {
     if (store.actor(id)?.pending === true)
-      throw new ServiceError('event_not_allowed', { task_id: id, event: 'release', state: 'started', allowed: [] });
+      throw new ServiceError('event_not_allowed', {
+        task_id: id,
+        event: 'release',
+        state: 'started',
+        allowed: [],
+      });
   };
 
 /** Swallows the refusal of `onlyWhileIdle`. */

@@ -23,19 +23,25 @@ export type StatusChange =
   | { readonly kind: 'reopen'; readonly id: TaskId };
 
 export interface PreparedChange extends Verdict {
-  /** Not written yet: the transition commits it, and the task is `tracked` then. Absent when it is written. */
+  /**
+   * Not written yet: the transition commits it, and the task is `tracked` then. Absent when it is
+   * written.
+   */
   readonly toCommit?: { readonly edit: TaskEdit; readonly tracked: TrackedTask };
 }
 
 export interface Preparation {
   readonly fence: Fence;
-  /** Resolves when the state that asks is durable, and still holds. A tracker that writes by itself waits for it. */
+  /**
+   * Resolves when the state that asks is durable, and still holds. A tracker that writes by itself
+   * waits for it.
+   */
   readonly committed: () => Promise<void>;
 }
 
 /**
- * Called inside a write, when nothing can come between it and the change any more. It throws when the writer may not
- * write any more, for its attempt is over; then nothing is changed.
+ * Called inside a write, when nothing can come between it and the change any more. It throws when
+ * the writer may not write any more, for its attempt is over; then nothing is changed.
  */
 export type Fence = () => void;
 
@@ -54,7 +60,10 @@ export interface TrackerReads {
   findMany(ids: readonly TaskId[]): Promise<readonly TrackedTask[]>;
   /** A part of `list`. `status` is ours where we have a word for the tracker's. */
   page(request: PageRequest): Promise<readonly TrackedTask[]>;
-  /** What changed since a mark of an earlier answer, which is done with; null: since the last one of an earlier server. */
+  /**
+   * What changed since a mark of an earlier answer, which is done with; null: since the last one of
+   * an earlier server.
+   */
   changes(mark: number | null): Promise<TrackerChanges>;
   /** One sentence about tasks that cannot be read; null when all can. */
   unreadable(): Promise<string | null>;
@@ -66,30 +75,42 @@ export interface TrackerWrites {
    * @throws invalid_params when a field does not fit
    */
   create(task: NewTask): Promise<TrackedTask>;
-  /** The first depends on the second. Adding it again succeeds. Refusals: task_not_found, dependency_cycle. */
+  /**
+   * The first depends on the second. Adding it again succeeds. Refusals: task_not_found,
+   * dependency_cycle.
+   */
   addDependency(dependent: TaskId, prerequisite: TaskId): Promise<Verdict>;
   /** Removing what is not there succeeds. Refusal: task_not_found. */
   removeDependency(dependent: TaskId, prerequisite: TaskId): Promise<Verdict>;
-  /** Leaves a comment on a task, for people who look there; a task that does not exist gets none. */
+  /**
+   * Leaves a comment on a task, for people who look there; a task that does not exist gets none.
+   */
   note(id: TaskId, text: string, fence?: Fence): Promise<void>;
 }
 
 /** Each function writes one change of status at once. */
 export interface StatusWrites {
   /**
-   * Marks the task started for the actor of this service (`bd start`): only when it is open, held by nobody else, and
-   * its dependencies are complete at this moment. Removes the labels of an earlier end. Claiming what we hold succeeds.
-   * Refusals: task_not_found, dependencies_unmet, tracker_conflict.
+   * Marks the task started for the actor of this service (`bd start`): only when it is open, held
+   * by nobody else, and its dependencies are complete at this moment. Removes the labels of an
+   * earlier end. Claiming what we hold succeeds. Refusals: task_not_found, dependencies_unmet,
+   * tracker_conflict.
    */
   claim(id: TaskId, fence?: Fence): Promise<Verdict>;
   /**
-   * Opens a task that we hold, with a label that says how the attempt ended, or none when another follows by itself.
-   * Leaves alone what others hold.
+   * Opens a task that we hold, with a label that says how the attempt ended, or none when another
+   * follows by itself. Leaves alone what others hold.
    */
   release(id: TaskId, label: EndLabel, fence?: Fence): Promise<void>;
-  /** Refusals: task_not_found, dependencies_unmet. Closing a closed task succeeds and keeps the first reason and time. */
+  /**
+   * Refusals: task_not_found, dependencies_unmet. Closing a closed task succeeds and keeps the
+   * first reason and time.
+   */
   close(id: TaskId, reason: string, fence?: Fence): Promise<Verdict>;
-  /** Opens a closed, failed or cancelled task and clears assignee and end labels. Refusal: task_not_found. */
+  /**
+   * Opens a closed, failed or cancelled task and clears assignee and end labels. Refusal:
+   * task_not_found.
+   */
   reopen(id: TaskId, fence?: Fence): Promise<Verdict>;
 }
 
@@ -109,4 +130,9 @@ export interface TrackerHealth {
  * (`ServiceError<'tracker_unavailable'>`). Every write is durable when its promise resolves, and
  * idempotent.
  */
-export type Tracker = TrackerInfo & TrackerReads & TrackerWrites & StatusWrites & StatusPreparation & TrackerHealth;
+export type Tracker = TrackerInfo &
+  TrackerReads &
+  TrackerWrites &
+  StatusWrites &
+  StatusPreparation &
+  TrackerHealth;

@@ -22,7 +22,10 @@ export interface TrackerOptions extends EmbeddedOptions {
 
 const defaultActor = 'agent-server';
 
-/** Tasks that bd shall keep and does not yet: nothing is asked of it, since even a read would make a database. */
+/**
+ * Tasks that bd shall keep and does not yet: nothing is asked of it, since even a read would make a
+ * database.
+ */
 const notImported = (count: number): ServiceError =>
   new ServiceError('tracker_unavailable', {
     detail: `tracker.mode is bd, but the ${count} tasks of this project are in .beads/issues.jsonl`,
@@ -35,14 +38,19 @@ const ownBdData = (folder: string): string | undefined => {
     return findBdData(folder);
   } catch (error) {
     if (!(error instanceof UnsafeFileError)) throw error;
-    throw new ServiceError('tracker_unavailable', { detail: error.problem, remedy: error.remedy }, { cause: error });
+    throw new ServiceError(
+      'tracker_unavailable',
+      { detail: error.problem, remedy: error.remedy },
+      { cause: error },
+    );
   }
 };
 
 /**
- * The tracker of a project by the rules of facts/beads 11, decided anew for every call: bd where bd owns the data, else
- * the embedded file. A project that becomes bd's while we run is handed over; what the embedded tracker would have
- * written at that moment is refused by it under its lock, and goes to bd.
+ * The tracker of a project by the rules of facts/beads 11, decided anew for every call: bd where bd
+ * owns the data, else the embedded file. A project that becomes bd's while we run is handed over;
+ * what the embedded tracker would have written at that moment is refused by it under its lock, and
+ * goes to bd.
  */
 export const createTracker = (options: TrackerOptions): Tracker => {
   const { projectRoot, mode, bdPath, processEnv, log, actor = defaultActor } = options;
@@ -78,7 +86,9 @@ export const createTracker = (options: TrackerOptions): Tracker => {
   const whyEmbedded = async (): Promise<string> => {
     if (mode === 'embedded') return 'tracker.mode is embedded';
     const found = await calls.detect();
-    return found.state === 'ok' ? `${found.detail} is installed; 'agent init' moves the tasks to it` : found.detail;
+    return found.state === 'ok'
+      ? `${found.detail} is installed; 'agent init' moves the tasks to it`
+      : found.detail;
   };
 
   return {
@@ -110,7 +120,10 @@ export const createTracker = (options: TrackerOptions): Tracker => {
         if (bdKeepsTasks()) {
           const { ok, detail } = await bd.check();
           const sign = ownBdData(folder);
-          const why = sign === undefined ? 'tracker.mode is bd' : `bd keeps this project's tasks (.beads/${sign})`;
+          const why =
+            sign === undefined
+              ? 'tracker.mode is bd'
+              : `bd keeps this project's tasks (.beads/${sign})`;
           return { ok, detail: `${detail}; ${why}` };
         }
         const { ok, detail } = await embedded().check();

@@ -21,7 +21,10 @@ const settings = [
  * Makes the git directory that an agent's own git uses for log, status, diff and commit. It has the
  * attempt's branch, reads the user's objects and knows no remote. Our git never reads it.
  */
-export const makeAgentGit = async ({ repository }: GitDirs, { dir, branch, start, index }: AgentGit): Promise<void> => {
+export const makeAgentGit = async (
+  { repository }: GitDirs,
+  { dir, branch, start, index }: AgentGit,
+): Promise<void> => {
   await rm(dir, { recursive: true, force: true });
   const ref = join(dir, 'refs', 'heads', branch);
   await Promise.all([
@@ -37,7 +40,10 @@ export const makeAgentGit = async ({ repository }: GitDirs, { dir, branch, start
     writeFile(ref, `${start}\n`),
     writeFile(join(dir, 'info', 'attributes'), byteForByte),
     writeFile(join(dir, 'info', 'exclude'), excluded),
-    writeFile(join(dir, 'objects', 'info', 'alternates'), `${join(repository.commonDir, 'objects')}\n`),
+    writeFile(
+      join(dir, 'objects', 'info', 'alternates'),
+      `${join(repository.commonDir, 'objects')}\n`,
+    ),
     readFile(index).then((bytes) => writeFile(join(dir, 'index'), bytes)),
     ...(shallow === null ? [] : [writeFile(join(dir, 'shallow'), shallow)]),
   ]);

@@ -22,7 +22,10 @@ export interface NewFolder {
 }
 
 /** @returns what was not copied, in sentences for the agent */
-const copyInto = async (folder: string, { projectRoot, copies, signal }: NewFolder): Promise<readonly string[]> => {
+const copyInto = async (
+  folder: string,
+  { projectRoot, copies, signal }: NewFolder,
+): Promise<readonly string[]> => {
   const filter = (): boolean => signal?.aborted !== true;
   const project = await realpath(projectRoot);
   const notes: string[] = [];
@@ -43,7 +46,10 @@ const copyInto = async (folder: string, { projectRoot, copies, signal }: NewFold
   return notes;
 };
 
-export const removeFolder = async ({ top, agentGit, index }: AttemptPlaces, removals: Removals): Promise<void> => {
+export const removeFolder = async (
+  { top, agentGit, index }: AttemptPlaces,
+  removals: Removals,
+): Promise<void> => {
   for (const path of [top, agentGit]) await removals.giveUp(path);
   await rm(index, { force: true });
 };
@@ -78,7 +84,10 @@ export const makeFolder = async (
   await required('its commit cannot be read', git(['read-tree', start], where));
   if (instead.length > 0) {
     const input = indexRecords(instead, repository.format);
-    await required('its commit cannot be read', git(['update-index', '-z', '--index-info'], { ...where, input }));
+    await required(
+      'its commit cannot be read',
+      git(['update-index', '-z', '--index-info'], { ...where, input }),
+    );
   }
   await required(
     'its files cannot be written (git fsck tells which objects are missing; nothing is fetched for agents)',

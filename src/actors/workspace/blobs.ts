@@ -21,11 +21,13 @@ export const readBlob = (file: number, size: number): Blob => {
   return blob;
 };
 
-export const blobOf = (bytes: Uint8Array): Blob => Buffer.concat([Buffer.from(`blob ${bytes.length}\0`), bytes]);
+export const blobOf = (bytes: Uint8Array): Blob =>
+  Buffer.concat([Buffer.from(`blob ${bytes.length}\0`), bytes]);
 
 export const contentOf = (blob: Blob): Buffer => blob.subarray(blob.indexOf(0) + 1);
 
-export const nameOf = (blob: Blob, format: ObjectFormat): string => createHash(format).update(blob).digest('hex');
+export const nameOf = (blob: Blob, format: ObjectFormat): string =>
+  createHash(format).update(blob).digest('hex');
 
 /** Writes a blob as a loose object, atomically. */
 export const keepBlob = (objects: string, oid: string, blob: Blob): void => {

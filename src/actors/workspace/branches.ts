@@ -23,7 +23,9 @@ export const createBranches = () => {
       if (made.ok) return name;
       throw new GitError(`the branch ${name} could not be created: ${reasonIn(made.stderr)}`);
     }
-    throw new GitError(`there are ${mostNames} branches agent/${taskId}/${attempt}-…; delete those that nobody needs`);
+    throw new GitError(
+      `there are ${mostNames} branches agent/${taskId}/${attempt}-…; delete those that nobody needs`,
+    );
   };
   return {
     make,

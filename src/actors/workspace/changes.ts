@@ -16,8 +16,24 @@ const plain = ['--no-ext-diff', '--no-textconv', '--no-color', '--submodule=shor
  */
 const isChange = /^:[0-7]{6} [0-7]{6} [0-9a-f]+ [0-9a-f]+ [A-Z]\d*$/;
 
-export const changesOf = async (dirs: GitDirs, attempt: number, base: string, later: string): Promise<Changes> => {
-  const args = ['diff-tree', '-p', '--raw', '-z', '-r', '-M', '--full-index', ...plain, base, later];
+export const changesOf = async (
+  dirs: GitDirs,
+  attempt: number,
+  base: string,
+  later: string,
+): Promise<Changes> => {
+  const args = [
+    'diff-tree',
+    '-p',
+    '--raw',
+    '-z',
+    '-r',
+    '-M',
+    '--full-index',
+    ...plain,
+    base,
+    later,
+  ];
   const said = await required('its changes cannot be read', dirs.git(args));
   // The paths, an empty path, then the patch.
   const end = said.indexOf('\0\0');
@@ -50,7 +66,10 @@ export const liveChanges = async (
   const job = { ...own, largeFiles, objects: scratch, otherObjects: dirs.objects };
   const { tree } = await snapshotInThread(job);
   if (tree === null) return { attempt: record.attempt, patch: '', guarded: [] };
-  const elsewhere = { GIT_OBJECT_DIRECTORY: scratch, GIT_ALTERNATE_OBJECT_DIRECTORIES: dirs.objects };
+  const elsewhere = {
+    GIT_OBJECT_DIRECTORY: scratch,
+    GIT_ALTERNATE_OBJECT_DIRECTORIES: dirs.objects,
+  };
   const git = createGit(dirs.program, dirs.gitDir, elsewhere);
   return changesOf({ ...dirs, git }, record.attempt, record.base, tree);
 };
@@ -61,9 +80,19 @@ export const workOf = async (
 ): Promise<SavedWork | null> => {
   if (commit === null) return null;
   const stat = ['diff-tree', '-r', '-z', '--numstat', '--no-renames', ...plain, base, commit];
-  const lines = (await required('the changes cannot be counted', git(stat))).toString('latin1').split('\0');
+  const lines = (await required('the changes cannot be counted', git(stat)))
+    .toString('latin1')
+    .split('\0');
   const files = lines.filter(Boolean);
   const sum = (column: number): number =>
     files.reduce((total, line) => total + (Number(line.split('\t')[column]) || 0), 0);
-  return { branch, base, commit, files: files.length, insertions: sum(0), deletions: sum(1), notes };
+  return {
+    branch,
+    base,
+    commit,
+    files: files.length,
+    insertions: sum(0),
+    deletions: sum(1),
+    notes,
+  };
 };

@@ -13,8 +13,11 @@ const merging = new Map<string, boolean>();
 const canMerge = async ({ git, program }: GitDirs): Promise<boolean> => {
   const before = merging.get(program);
   if (before !== undefined) return before;
-  const [, major = '0', minor = '0'] = looksLike.exec((await git(['--version'])).stdout.toString()) ?? [];
-  const can = Number(major) > mergesSince[0] || (Number(major) === mergesSince[0] && Number(minor) >= mergesSince[1]);
+  const [, major = '0', minor = '0'] =
+    looksLike.exec((await git(['--version'])).stdout.toString()) ?? [];
+  const can =
+    Number(major) > mergesSince[0] ||
+    (Number(major) === mergesSince[0] && Number(minor) >= mergesSince[1]);
   merging.set(program, can);
   return can;
 };
@@ -30,31 +33,54 @@ export const findObjects = async <const Names extends readonly string[]>(
 ): Promise<{ readonly [At in keyof Names]: string | null }> => {
   const input = Buffer.from(names.map((name) => `${name}\n`).join(''), 'latin1');
   const call = git(['cat-file', '--batch-check'], { input });
-  const lines = (await required('the repository cannot be read', call)).toString('latin1').split('\n');
-  const objects: readonly (string | null)[] = names.map((_, at) => foundObject.exec(lines[at] ?? '')?.[1] ?? null);
+  const lines = (await required('the repository cannot be read', call))
+    .toString('latin1')
+    .split('\n');
+  const objects: readonly (string | null)[] = names.map(
+    (_, at) => foundObject.exec(lines[at] ?? '')?.[1] ?? null,
+  );
   return objects as { readonly [At in keyof Names]: string | null };
 };
 
 export const commitOf = async (dirs: GitDirs, name: string): Promise<string | null> =>
   (await findObjects(dirs, [`${name}^{commit}`]))[0];
 
-export const commonOf = async ({ git }: GitDirs, ours: string, theirs: string): Promise<string | null> => {
+export const commonOf = async (
+  { git }: GitDirs,
+  ours: string,
+  theirs: string,
+): Promise<string | null> => {
   const found = await git(['merge-base', ours, theirs]);
-  if (!found.ok && found.stderr !== '') throw new GitError(`the commits cannot be read: ${reasonIn(found.stderr)}`);
+  if (!found.ok && found.stderr !== '')
+    throw new GitError(`the commits cannot be read: ${reasonIn(found.stderr)}`);
   return found.ok ? found.stdout.toString().trimEnd() : null;
 };
 
-export const contains = async ({ git }: GitDirs, commit: string, ancestor: string): Promise<boolean> =>
+export const contains = async (
+  { git }: GitDirs,
+  commit: string,
+  ancestor: string,
+): Promise<boolean> =>
   commit === ancestor || (await git(['merge-base', '--is-ancestor', ancestor, commit])).ok;
 
 const asAgent = (role: string): Readonly<Record<string, string>> => {
   const [name, email] = [`agent-server (${role})`, 'agent-server@localhost'];
-  return { GIT_AUTHOR_NAME: name, GIT_AUTHOR_EMAIL: email, GIT_COMMITTER_NAME: name, GIT_COMMITTER_EMAIL: email };
+  return {
+    GIT_AUTHOR_NAME: name,
+    GIT_AUTHOR_EMAIL: email,
+    GIT_COMMITTER_NAME: name,
+    GIT_COMMITTER_EMAIL: email,
+  };
 };
 
 export const commitTree = (
   { git }: GitDirs,
-  { tree, parents, message, role }: { tree: string; parents: readonly string[]; message: string; role: string },
+  {
+    tree,
+    parents,
+    message,
+    role,
+  }: { tree: string; parents: readonly string[]; message: string; role: string },
   signal?: AbortSignal,
 ): Promise<string> =>
   requiredLine(
@@ -72,7 +98,10 @@ export type MergedTree = { readonly tree: string } | { readonly conflicts: reado
  * The merge attributes (such as `merge=union`) at the top of our side. They name built-in drivers,
  * never a program.
  */
-const mergeAttributes = async ({ git, temporary }: GitDirs, ours: string): Promise<readonly string[]> => {
+const mergeAttributes = async (
+  { git, temporary }: GitDirs,
+  ours: string,
+): Promise<readonly string[]> => {
   const attributes = await git(['cat-file', 'blob', `${ours}:.gitattributes`]);
   if (!attributes.ok || attributes.stdout.length > 1024 * 1024) return [];
   const file = join(temporary, 'merge-attributes');
@@ -89,7 +118,16 @@ export const mergeTrees = async (
 ): Promise<MergedTree> => {
   if (!(await canMerge(dirs))) throw new GitError('merging needs git 2.38 or newer');
   const attributes = await mergeAttributes(dirs, ours);
-  const args = [...attributes, 'merge-tree', '--write-tree', '-z', '--name-only', '--no-messages', ours, theirs];
+  const args = [
+    ...attributes,
+    'merge-tree',
+    '--write-tree',
+    '-z',
+    '--name-only',
+    '--no-messages',
+    ours,
+    theirs,
+  ];
   const merged = await dirs.git(args, { signal });
   const [tree = '', ...names] = merged.stdout.toString().split('\0');
   if (merged.ok) return { tree };
@@ -133,7 +171,9 @@ export const changesBetween = async (
   signal?: AbortSignal,
 ): Promise<readonly FileChange[]> => {
   const args = ['diff-tree', '-r', '-z', '--no-renames', from, to];
-  const words = (await required('the changes cannot be read', git(args, { signal }))).toString('latin1').split('\0');
+  const words = (await required('the changes cannot be read', git(args, { signal })))
+    .toString('latin1')
+    .split('\0');
   const changes: FileChange[] = [];
   for (let at = 0; at + 1 < words.length; at += 2) {
     const [before = '', after = '', fromOid = '', oid = ''] = (words[at] ?? '').slice(1).split(' ');

@@ -12,9 +12,10 @@ import { isPlain } from './plain.ts';
 import { type FilterName, filterNames } from './port.ts';
 
 /** These command lines, whatever a configuration says. Git replaces `%f`. */
-const commands: Readonly<Record<FilterName, { readonly clean: string; readonly smudge: string }>> = {
-  lfs: { clean: 'git-lfs clean -- %f', smudge: 'git-lfs smudge -- %f' },
-};
+const commands: Readonly<Record<FilterName, { readonly clean: string; readonly smudge: string }>> =
+  {
+    lfs: { clean: 'git-lfs clean -- %f', smudge: 'git-lfs smudge -- %f' },
+  };
 
 const bwrap = '/usr/bin/bwrap';
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
@@ -34,7 +35,10 @@ const confined = (command: string, writable: readonly string[]): string => {
   ].join(' ');
 };
 
-export const filterFlags = async (dirs: GitDirs, allowed: readonly string[]): Promise<readonly string[]> => {
+export const filterFlags = async (
+  dirs: GitDirs,
+  allowed: readonly string[],
+): Promise<readonly string[]> => {
   const names = filterNames.filter((name) => allowed.includes(name));
   if (names.length === 0) return [];
   const store = join(dirs.repository.commonDir, 'lfs');
@@ -50,7 +54,11 @@ export const filterFlags = async (dirs: GitDirs, allowed: readonly string[]): Pr
   );
 };
 
-const haveAttributes = async (dirs: GitDirs, target: string, paths: readonly string[]): Promise<boolean> => {
+const haveAttributes = async (
+  dirs: GitDirs,
+  target: string,
+  paths: readonly string[],
+): Promise<boolean> => {
   if (dirs.hasAttributes) return true;
   const above = foldersOf(paths);
   if ([...above].some((folder) => folder.includes('\n'))) return true;
@@ -75,7 +83,10 @@ const noPointers = async (
   for (const path of large) {
     const oid = oids.get(path) ?? '';
     const size = Number(await requiredLine('a file cannot be read', git(['cat-file', '-s', oid])));
-    if (size < pointerBytes && isPointer(await required('a file cannot be read', git(['cat-file', 'blob', oid]))))
+    if (
+      size < pointerBytes &&
+      isPointer(await required('a file cannot be read', git(['cat-file', 'blob', oid])))
+    )
       continue;
     files.push(shownName(path));
   }
@@ -101,11 +112,17 @@ export const filterRefusal = async (
   const paths = written.map(({ path }) => path);
   if (written.length === 0 || !(await haveAttributes(dirs, target, paths))) return null;
   const env = { GIT_INDEX_FILE: join(dirs.temporary, 'index-of-target') };
-  await required('the attributes of files cannot be read', dirs.userGit(['read-tree', target], { env }));
+  await required(
+    'the attributes of files cannot be read',
+    dirs.userGit(['read-tree', target], { env }),
+  );
   const input = Buffer.from(paths.map((path) => `${path}\0`).join(''), 'latin1');
   const args = ['check-attr', '-z', '--cached', '--stdin', 'filter'];
   const words = (
-    await required('the attributes of files cannot be read', dirs.userGit(args, { env, input, limitMs: attributesMs }))
+    await required(
+      'the attributes of files cannot be read',
+      dirs.userGit(args, { env, input, limitMs: attributesMs }),
+    )
   )
     .toString('latin1')
     .split('\0');

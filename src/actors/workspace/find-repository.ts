@@ -22,20 +22,22 @@ const topOf = async (folder: string): Promise<string | null> => {
 const pointer = /^gitdir: ([^\n]+)\n?$/;
 
 /**
- * The directories of a linked working tree (git worktree) or submodule. Accepted only when the other side
- * names this very folder and lies where git puts it.
+ * The directories of a linked working tree (git worktree) or submodule. Accepted only when the
+ * other side names this very folder and lies where git puts it.
  */
 const linkedDirs = async (top: string, text: string): Promise<RepositoryDirs> => {
   const [, target] = pointer.exec(text) ?? [];
   const file = join(top, '.git');
-  if (target === undefined) throw new GitError(`${file} is neither a repository nor a pointer to one`);
+  if (target === undefined)
+    throw new GitError(`${file} is neither a repository nor a pointer to one`);
   const gitDir = await realpath(resolve(top, target)).catch(() => null);
   if (gitDir === null) throw new GitError(`${file} points to ${target}, which does not exist`);
   const back = await plainText(join(gitDir, 'gitdir'));
   const common = await plainText(join(gitDir, 'commondir'));
   // A submodule has neither; its core.worktree is checked with the other settings.
   if (back === null && common === null) return { gitDir, commonDir: gitDir };
-  const named = back === null ? null : await realpath(resolve(gitDir, back.trim())).catch(() => null);
+  const named =
+    back === null ? null : await realpath(resolve(gitDir, back.trim())).catch(() => null);
   if (named !== file || common === null)
     throw new GitError(`${file} points to ${gitDir}, which belongs to another folder`);
   const commonDir = await realpath(resolve(gitDir, common.trim()));
@@ -51,7 +53,8 @@ const repositoryDirsOf = async (top: string): Promise<RepositoryDirs | null> => 
   if (stat.isDirectory()) {
     // An empty folder, such as a mount leaves behind, is no repository.
     if ((await readdir(path)).length === 0) return null;
-    if (await isPresent(join(path, 'commondir'))) throw new GitError(`${path}/commondir leads to another repository`);
+    if (await isPresent(join(path, 'commondir')))
+      throw new GitError(`${path}/commondir leads to another repository`);
     return { gitDir: path, commonDir: path };
   }
   const text = await plainText(path);
@@ -67,19 +70,30 @@ const requireOwner = async (path: string): Promise<void> => {
 };
 
 const requirePlainParts = async ({ gitDir, commonDir }: RepositoryDirs): Promise<void> => {
-  const inCommon = ['config', 'packed-refs', 'shallow'].map((name) => isPlain(join(commonDir, name), 'file'));
-  const own = ['HEAD', 'index', 'config.worktree'].map((name) => isPlain(join(gitDir, name), 'file'));
-  const folders = ['objects', 'refs', 'logs'].map((name) => isPlain(join(commonDir, name), 'folder'));
+  const inCommon = ['config', 'packed-refs', 'shallow'].map((name) =>
+    isPlain(join(commonDir, name), 'file'),
+  );
+  const own = ['HEAD', 'index', 'config.worktree'].map((name) =>
+    isPlain(join(gitDir, name), 'file'),
+  );
+  const folders = ['objects', 'refs', 'logs'].map((name) =>
+    isPlain(join(commonDir, name), 'folder'),
+  );
   await Promise.all([...inCommon, ...own, ...folders, isPlain(join(gitDir, 'logs'), 'folder')]);
   await objectStore(commonDir);
-  await Promise.all(['', 'heads'].map((name) => requirePlainEntries(join(commonDir, 'refs', name))));
+  await Promise.all(
+    ['', 'heads'].map((name) => requirePlainEntries(join(commonDir, 'refs', name))),
+  );
 };
 
 /**
  * Finds the repository that a folder lies in without running git in it; null when there is none.
  * @throws GitError with the reason why a repository is refused
  */
-export const findRepository = async (program: string, projectRoot: string): Promise<Repository | null> => {
+export const findRepository = async (
+  program: string,
+  projectRoot: string,
+): Promise<Repository | null> => {
   const project = await realpath(projectRoot);
   const top = await topOf(project);
   if (top === null) return null;

@@ -44,11 +44,14 @@ interface Branches {
 }
 
 const refOf = ({ branch }: Pick<WorkRecord, 'branch'>): string => `refs/heads/${branch}`;
-const keyOf = ({ task_id, attempt }: Pick<WorkRecord, 'task_id' | 'attempt'>): string => `${task_id}#${attempt}`;
+const keyOf = ({ task_id, attempt }: Pick<WorkRecord, 'task_id' | 'attempt'>): string =>
+  `${task_id}#${attempt}`;
 
 const isOurs = ({ task_id, attempt, branch }: WorkRecord): boolean => {
   const own = `agent/${task_id}/${attempt}`;
-  return branch === own || (branch.startsWith(`${own}-`) && /^\d+$/.test(branch.slice(own.length + 1)));
+  return (
+    branch === own || (branch.startsWith(`${own}-`) && /^\d+$/.test(branch.slice(own.length + 1)))
+  );
 };
 
 const readTips = async ({ git }: GitDirs): Promise<ReadonlyMap<string, string>> => {
@@ -57,7 +60,9 @@ const readTips = async ({ git }: GitDirs): Promise<ReadonlyMap<string, string>> 
     git(['for-each-ref', '--format=%(objectname) %(refname)', 'refs/heads/']),
   );
   const lines = said.toString('latin1').split('\n').filter(Boolean);
-  return new Map(lines.map((line) => [line.slice(line.indexOf(' ') + 1), line.slice(0, line.indexOf(' '))]));
+  return new Map(
+    lines.map((line) => [line.slice(line.indexOf(' ') + 1), line.slice(0, line.indexOf(' '))]),
+  );
 };
 
 /** Those of the commits that are there and in no branch but the records' own. */
@@ -66,7 +71,11 @@ const findUnmerged = async (
   records: readonly WorkRecord[],
   tips: ReadonlyMap<string, string>,
 ): Promise<ReadonlySet<string>> => {
-  const commits = [...new Set(records.flatMap(({ commit, merged }) => [commit, merged].filter((id) => id !== null)))];
+  const commits = [
+    ...new Set(
+      records.flatMap(({ commit, merged }) => [commit, merged].filter((id) => id !== null)),
+    ),
+  ];
   if (commits.length === 0) return new Set();
   const own = new Set(records.map(refOf));
   const others = [...tips].flatMap(([name, tip]) => (own.has(name) ? [] : [`^${tip}`]));
@@ -76,20 +85,37 @@ const findUnmerged = async (
   );
   const head = await findObjects(dirs, ['HEAD^{commit}']);
   const there = commits.filter((_, at) => found[at] != null);
-  const input = [...there, ...others, ...head.flatMap((id) => (id === null ? [] : [`^${id}`]))].join('\n');
-  const said = await required('the commits cannot be read', dirs.git(['rev-list', '--stdin'], { input: `${input}\n` }));
+  const input = [
+    ...there,
+    ...others,
+    ...head.flatMap((id) => (id === null ? [] : [`^${id}`])),
+  ].join('\n');
+  const said = await required(
+    'the commits cannot be read',
+    dirs.git(['rev-list', '--stdin'], { input: `${input}\n` }),
+  );
   const left = new Set(said.toString().split('\n'));
   // A commit that is gone is in no branch.
   return new Set(commits.filter((id) => left.has(id) || !there.includes(id)));
 };
 
-const isSaved = async ({ options, placesOf }: WorkParts, dirs: GitDirs, record: WorkRecord): Promise<boolean> => {
+const isSaved = async (
+  { options, placesOf }: WorkParts,
+  dirs: GitDirs,
+  record: WorkRecord,
+): Promise<boolean> => {
   const { attempt, base, commit } = record;
   const now = await liveChanges(dirs, record, placesOf(record.task_id, attempt), options.filters);
-  return now.patch === (commit === null ? '' : (await changesOf(dirs, attempt, base, commit)).patch);
+  return (
+    now.patch === (commit === null ? '' : (await changesOf(dirs, attempt, base, commit)).patch)
+  );
 };
 
-const folderStays = async (parts: WorkParts, dirs: GitDirs, record: WorkRecord): Promise<string | null> => {
+const folderStays = async (
+  parts: WorkParts,
+  dirs: GitDirs,
+  record: WorkRecord,
+): Promise<string | null> => {
   const folder = parts.placesOf(record.task_id, record.attempt).top;
   const stat = await lstat(folder).catch(() => null);
   if (stat === null) return null;
@@ -98,7 +124,10 @@ const folderStays = async (parts: WorkParts, dirs: GitDirs, record: WorkRecord):
   return saved ? null : `${folder} has changes that are not saved`;
 };
 
-const branchStays = (record: WorkRecord, { tips, checkedOut, unmerged }: Branches): string | null => {
+const branchStays = (
+  record: WorkRecord,
+  { tips, checkedOut, unmerged }: Branches,
+): string | null => {
   const { branch, commit, merged } = record;
   const tip = tips.get(refOf(record));
   if (tip === undefined) return null;
@@ -109,7 +138,11 @@ const branchStays = (record: WorkRecord, { tips, checkedOut, unmerged }: Branche
 };
 
 /** Work of the project's own repository, or of ours. */
-const lookAt = async (parts: WorkParts, dirs: GitDirs, records: readonly WorkRecord[]): Promise<AttemptWork[]> => {
+const lookAt = async (
+  parts: WorkParts,
+  dirs: GitDirs,
+  records: readonly WorkRecord[],
+): Promise<AttemptWork[]> => {
   const tips = await readTips(dirs);
   const branches: Branches = {
     tips,
@@ -136,16 +169,25 @@ const lookAt = async (parts: WorkParts, dirs: GitDirs, records: readonly WorkRec
 };
 
 /** What a later attempt with unmerged work began with: merging that needs the record. */
-const withIncluded = (works: readonly AttemptWork[], records: readonly WorkRecord[]): readonly AttemptWork[] => {
-  const open = new Set(works.flatMap((work) => (work.isUnmerged ? [`${work.taskId}#${work.attempt}`] : [])));
+const withIncluded = (
+  works: readonly AttemptWork[],
+  records: readonly WorkRecord[],
+): readonly AttemptWork[] => {
+  const open = new Set(
+    works.flatMap((work) => (work.isUnmerged ? [`${work.taskId}#${work.attempt}`] : [])),
+  );
   const needed = new Map(
     records
       .filter((record) => open.has(keyOf(record)))
-      .flatMap(({ task_id, includes }) => includes.map((included) => [keyOf(included), task_id] as const)),
+      .flatMap(({ task_id, includes }) =>
+        includes.map((included) => [keyOf(included), task_id] as const),
+      ),
   );
   return works.map((work) => {
     const by = needed.get(`${work.taskId}#${work.attempt}`);
-    return by === undefined || work.stays !== null ? work : { ...work, stays: `${by} builds on it and is not merged` };
+    return by === undefined || work.stays !== null
+      ? work
+      : { ...work, stays: `${by} builds on it and is not merged` };
   });
 };
 
@@ -153,7 +195,10 @@ const withIncluded = (works: readonly AttemptWork[], records: readonly WorkRecor
 export const createFinishedWork = (options: WorktreeOptions): FinishedWork => {
   const parts = createWorkParts(options);
   const { records, stores, removals, placesOf } = parts;
-  const ofKind = async (kind: WorkRecord['kind'], all: readonly WorkRecord[]): Promise<readonly AttemptWork[]> => {
+  const ofKind = async (
+    kind: WorkRecord['kind'],
+    all: readonly WorkRecord[],
+  ): Promise<readonly AttemptWork[]> => {
     const own = all.filter((record) => record.kind === kind);
     if (own.length === 0) return [];
     try {
@@ -166,18 +211,26 @@ export const createFinishedWork = (options: WorktreeOptions): FinishedWork => {
     }
   };
   const removeBranch = async (dirs: GitDirs, record: WorkRecord): Promise<string | null> => {
-    if ((await findCheckedOut(dirs.repository)).has(refOf(record))) return `the branch ${record.branch} is checked out`;
+    if ((await findCheckedOut(dirs.repository)).has(refOf(record)))
+      return `the branch ${record.branch} is checked out`;
     const gone = await moveBranch(dirs, record.branch, null, record.commit);
     if (gone.ok || (await commitOf(dirs, refOf(record))) === null) return null;
     return `the branch ${record.branch} could not be removed: ${reasonIn(gone.stderr)}`;
   };
-  const remove = async ({ taskId, attempt, folder, branch }: AttemptWork): Promise<string | null> => {
+  const remove = async ({
+    taskId,
+    attempt,
+    folder,
+    branch,
+  }: AttemptWork): Promise<string | null> => {
     const record = await records.read(taskId, attempt);
     if (record === null) return null;
     if (!record.closed) return 'not saved yet';
     const places = placesOf(taskId, attempt);
-    if (folder !== null && !(await lstat(folder)).isDirectory()) return `${folder} is no folder of ours`;
-    const stays = branch === null ? null : await stores.use(record.kind, (dirs) => removeBranch(dirs, record));
+    if (folder !== null && !(await lstat(folder)).isDirectory())
+      return `${folder} is no folder of ours`;
+    const stays =
+      branch === null ? null : await stores.use(record.kind, (dirs) => removeBranch(dirs, record));
     if (stays !== null) return stays;
     await removeFolder(places, removals);
     await records.remove(taskId, attempt);

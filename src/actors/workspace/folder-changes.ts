@@ -43,7 +43,10 @@ interface Found {
   readonly before: IndexEntry | undefined;
 }
 
-const createKeeper = ({ objects, format, largeFiles }: SnapshotJob, note: (text: string) => void) => {
+const createKeeper = (
+  { objects, format, largeFiles }: SnapshotJob,
+  note: (text: string) => void,
+) => {
   const changes: IndexChange[] = [];
   const inOtherForm = new Map<string, Pick<Found, 'mode' | 'before'>>();
   const oidOf = ({ mode, blob, before }: Found): string | null => {
@@ -64,7 +67,9 @@ const createKeeper = ({ objects, format, largeFiles }: SnapshotJob, note: (text:
       const { path, mode, blob, before } = found;
       if (held) {
         if (oidOf(found) !== null)
-          note(`${shownName(path)} was not saved: other programs run or trust it, so agents may not change it`);
+          note(
+            `${shownName(path)} was not saved: other programs run or trust it, so agents may not change it`,
+          );
       } else if (mode === '120000' || (largeFiles === null && !hasLineEnds(blob))) keep(found);
       else if (oidOf(found) !== null) inOtherForm.set(path, { mode, before });
     },
@@ -105,7 +110,8 @@ const keepInOtherForm = async (
   };
   for (const [path, { mode, before }] of inOtherForm) {
     const content = again(path);
-    if (content !== null) keep({ path, mode, before, blob: blobOf(inForm(content, forms.get(path))) });
+    if (content !== null)
+      keep({ path, mode, before, blob: blobOf(inForm(content, forms.get(path))) });
   }
 };
 
@@ -122,15 +128,19 @@ export const findChanges = async (
     const leaveOut = (why: string): void => note(`${shownName(path)} was not saved: ${why}`);
     try {
       if (stat.size > fileMiB * mebibyte) leaveOut(`it has more than ${fileMiB} MiB`);
-      else if (stat.size > bytesLeft) leaveOut(`a save takes at most ${saveMiB} MiB of changed files`);
+      else if (stat.size > bytesLeft)
+        leaveOut(`a save takes at most ${saveMiB} MiB of changed files`);
       else {
         bytesLeft -= stat.size;
-        const blob = stat.isSymbolicLink() ? blobOf(readLinkIn(folder, name)) : contentIn(folder, name);
+        const blob = stat.isSymbolicLink()
+          ? blobOf(readLinkIn(folder, name))
+          : contentIn(folder, name);
         if (blob !== null) keeper.take({ path, mode: modeOf(candidate), blob, before }, held);
       }
     } catch (error) {
       if (isGone(error)) return;
-      const isShut = hasCode(error, 'EACCES', 'EPERM') && 'syscall' in error && error.syscall === 'open';
+      const isShut =
+        hasCode(error, 'EACCES', 'EPERM') && 'syscall' in error && error.syscall === 'open';
       if (!isShut) throw error;
       leaveOut('it cannot be read');
     }

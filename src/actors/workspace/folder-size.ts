@@ -1,7 +1,10 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** Of all files below a folder, in bytes; links are not followed, and what cannot be read counts as nothing. */
+/**
+ * Of all files below a folder, in bytes; links are not followed, and what cannot be read counts as
+ * nothing.
+ */
 export const sizeOfFolder = async (folder: string): Promise<number> => {
   let bytes = 0;
   const folders = [folder];

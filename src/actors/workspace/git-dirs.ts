@@ -75,18 +75,30 @@ interface DirContent {
 }
 
 /** The existing reflogs; read each time, since git writes to them. */
-const logsOf = async ({ gitDir, commonDir }: Repository): Promise<readonly (readonly [string, string])[]> => {
+const logsOf = async ({
+  gitDir,
+  commonDir,
+}: Repository): Promise<readonly (readonly [string, string])[]> => {
   if (!(await isPlain(join(commonDir, 'logs'), 'folder'))) return [];
   const [refs, head] = [join(commonDir, 'logs', 'refs'), join(gitDir, 'logs', 'HEAD')];
   const hasRefs = await isPlain(refs, 'folder');
   const hasHead = await isPlain(head, 'file');
-  return [...(hasRefs ? [['logs/refs', refs] as const] : []), ...(hasHead ? [['logs/HEAD', head] as const] : [])];
+  return [
+    ...(hasRefs ? [['logs/refs', refs] as const] : []),
+    ...(hasHead ? [['logs/HEAD', head] as const] : []),
+  ];
 };
 
-const buildGitDir = async (dir: string, commonDir: string, { files, links }: DirContent): Promise<void> => {
+const buildGitDir = async (
+  dir: string,
+  commonDir: string,
+  { files, links }: DirContent,
+): Promise<void> => {
   await mkdir(join(dir, 'info'), { recursive: true, mode: 0o700 });
   await mkdir(join(dir, 'logs'));
-  const shared = ['objects', 'refs', 'packed-refs'].map((name) => [name, join(commonDir, name)] as const);
+  const shared = ['objects', 'refs', 'packed-refs'].map(
+    (name) => [name, join(commonDir, name)] as const,
+  );
   await Promise.all([
     ...[...shared, ...links].map(([name, target]) => symlink(target, join(dir, name))),
     ...files.map(([name, text]) => writeFile(join(dir, name), text)),
@@ -109,16 +121,30 @@ const gitDirContent = async (repository: Repository, head: string) => {
   const exclude = await textOf('info', 'exclude');
   const attributes = await textOf('info', 'attributes');
   const shallow = await plainText(join(commonDir, 'shallow'));
-  const filesWith = (ownAttributes: string, settings: readonly (readonly [string, string])[]): DirContent['files'] => [
+  const filesWith = (
+    ownAttributes: string,
+    settings: readonly (readonly [string, string])[],
+  ): DirContent['files'] => [
     ['HEAD', head],
     ['config', configText(repository, [...pinned, ...settings])],
     ['info/attributes', ownAttributes],
     ['info/exclude', exclude],
     ...(shallow === null ? [] : [['shallow', shallow] as const]),
   ];
-  const strict: DirContent = { files: filesWith(byteForByte, [['core.autocrlf', 'false']]), links: [] };
-  const user: DirContent = { files: filesWith(attributes, repository.carried), links: await logsOf(repository) };
-  return { strict, user, hasIgnoreRules: saysSomething(exclude), hasAttributes: saysSomething(attributes) };
+  const strict: DirContent = {
+    files: filesWith(byteForByte, [['core.autocrlf', 'false']]),
+    links: [],
+  };
+  const user: DirContent = {
+    files: filesWith(attributes, repository.carried),
+    links: await logsOf(repository),
+  };
+  return {
+    strict,
+    user,
+    hasIgnoreRules: saysSomething(exclude),
+    hasAttributes: saysSomething(attributes),
+  };
 };
 
 /**
@@ -149,7 +175,12 @@ export const withGitDirs = async <Result>(
         temporary: made.temporary,
         ...rules,
       },
-      ...{ git: createGit(program, gitDir), gitDir, userGit: createGit(program, userGitDir), userGitDir },
+      ...{
+        git: createGit(program, gitDir),
+        gitDir,
+        userGit: createGit(program, userGitDir),
+        userGitDir,
+      },
     });
   } finally {
     await made.release();

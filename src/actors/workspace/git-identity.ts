@@ -7,7 +7,13 @@ import { readRegular } from '../files/regular-file.ts';
  * repository names.
  */
 const get = (from: readonly string[], key: string, input = ''): string => {
-  const options = { input, cwd: '/', env: { GIT_DIR: '/nonexistent' }, reject: false, timeout: 5_000 };
+  const options = {
+    input,
+    cwd: '/',
+    env: { GIT_DIR: '/nonexistent' },
+    reject: false,
+    timeout: 5_000,
+  };
   return String(execaSync('git', ['config', ...from, '--get', key], options).stdout ?? '').trim();
 };
 
@@ -29,7 +35,8 @@ const configOf = (projectRoot: string): string => {
 export const gitIdentity = (projectRoot: string): Readonly<Record<string, string>> => {
   const config = configOf(projectRoot);
   const local = ['--file', '-', '--no-includes'];
-  const own = (key: string): string => (get(local, key, config) === '' ? get(['--global'], key) : '');
+  const own = (key: string): string =>
+    get(local, key, config) === '' ? get(['--global'], key) : '';
   const [name, email] = [own('user.name'), own('user.email')];
   return {
     ...(name === '' ? {} : { GIT_AUTHOR_NAME: name, GIT_COMMITTER_NAME: name }),

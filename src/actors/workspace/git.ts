@@ -135,9 +135,12 @@ export const createGit =
       });
       const { end, reason, over } = createEnding(child);
       const [stdout, stderr] = [0, 1].map(() =>
-        gather(() => end(new GitError(`git ${args[0]} printed more than ${outputAtMost / 1024 ** 2} MB`))),
+        gather(() =>
+          end(new GitError(`git ${args[0]} printed more than ${outputAtMost / 1024 ** 2} MB`)),
+        ),
       );
-      const onAbort = (): void => end(signal?.reason instanceof Error ? signal.reason : new Error('aborted'));
+      const onAbort = (): void =>
+        end(signal?.reason instanceof Error ? signal.reason : new Error('aborted'));
       signal?.addEventListener('abort', onAbort, { once: true });
       const tooLate = new GitTimeout(`git ${args[0]} did not end within ${limitMs / 1_000} s`);
       const limit = setTimeout(() => end(tooLate), limitMs);
@@ -159,7 +162,13 @@ export const createGit =
         const why = reason();
         const [out, said] = [stdout, stderr].map((gathered) => gathered?.read() ?? Buffer.alloc(0));
         if (why !== null) reject(why);
-        else resolve({ ok: code === 0, code, stdout: out ?? Buffer.alloc(0), stderr: said?.toString() ?? '' });
+        else
+          resolve({
+            ok: code === 0,
+            code,
+            stdout: out ?? Buffer.alloc(0),
+            stderr: said?.toString() ?? '',
+          });
       });
     });
 

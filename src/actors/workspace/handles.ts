@@ -14,7 +14,8 @@ const folderFlags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOF
 const fileFlags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 export const hasHandles = (): boolean =>
-  process.platform === 'linux' && lstatSync('/proc/self/fd', { throwIfNoEntry: false })?.isDirectory() === true;
+  process.platform === 'linux' &&
+  lstatSync('/proc/self/fd', { throwIfNoEntry: false })?.isDirectory() === true;
 
 export const handlePath = (folder: number): string => `/proc/self/fd/${folder}`;
 
@@ -24,13 +25,16 @@ export const handlePath = (folder: number): string => `/proc/self/fd/${folder}`;
  */
 export const within = (folder: number, name: string): string | Buffer => {
   const path = `${handlePath(folder)}/${name}`;
-  for (let at = 0; at < name.length; at += 1) if (name.charCodeAt(at) > 0x7f) return Buffer.from(path, 'latin1');
+  for (let at = 0; at < name.length; at += 1)
+    if (name.charCodeAt(at) > 0x7f) return Buffer.from(path, 'latin1');
   return path;
 };
 
 export const openFolder = (path: string): number => openSync(path, folderFlags);
-export const openFolderIn = (folder: number, name: string): number => openSync(within(folder, name), folderFlags);
-export const namesIn = (folder: number): readonly string[] => readdirSync(handlePath(folder), { encoding: 'latin1' });
+export const openFolderIn = (folder: number, name: string): number =>
+  openSync(within(folder, name), folderFlags);
+export const namesIn = (folder: number): readonly string[] =>
+  readdirSync(handlePath(folder), { encoding: 'latin1' });
 
 export const entriesIn = (folder: number): readonly Dirent[] =>
   readdirSync(handlePath(folder), { encoding: 'latin1', withFileTypes: true });

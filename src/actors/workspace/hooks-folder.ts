@@ -26,7 +26,11 @@ const relativeInside = (top: string, folder: string): string | null => {
  * Finds the folders in the working tree whose files git runs as hooks (`core.hooksPath`): as
  * written, and with its links resolved. Included settings files are not read.
  */
-export const hookFolders = async (program: string, top: string, settings: GitSettings): Promise<readonly string[]> => {
+export const hookFolders = async (
+  program: string,
+  top: string,
+  settings: GitSettings,
+): Promise<readonly string[]> => {
   const users = await Promise.all(userFiles().map((file) => readUsers(program, file)));
   const named = [...users, settings].flatMap((each) => each.get('core.hookspath') ?? []).at(-1);
   if (named === undefined || named === '') return [];

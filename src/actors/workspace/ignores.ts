@@ -14,7 +14,12 @@ const latin1 = (path: string): Buffer => Buffer.from(path, 'latin1');
  * `.gitignore` files and the folders in question, so it opens nothing that somebody else is
  * changing.
  */
-export const createIgnores = (git: Git, shadow: string, note: (text: string) => void, signal: AbortSignal) => {
+export const createIgnores = (
+  git: Git,
+  shadow: string,
+  note: (text: string) => void,
+  signal: AbortSignal,
+) => {
   let areTooSlow = false;
   mkdirSync(shadow, { recursive: true, mode: 0o700 });
   const at = (path: string): Buffer => latin1(join(shadow, path));
@@ -38,13 +43,17 @@ export const createIgnores = (git: Git, shadow: string, note: (text: string) => 
       for (const path of paths) if (path.endsWith('/')) mkdirSync(at(path), { recursive: true });
       const input = latin1(paths.map((path) => `${path}\0`).join(''));
       const args = ['check-ignore', '-z', '--stdin', '--no-index'];
-      const answer = await git(args, { env, cwd: shadow, input, signal, limitMs }).catch((error: unknown) => {
-        if (error instanceof GitTimeout) return null;
-        throw error;
-      });
+      const answer = await git(args, { env, cwd: shadow, input, signal, limitMs }).catch(
+        (error: unknown) => {
+          if (error instanceof GitTimeout) return null;
+          throw error;
+        },
+      );
       if (answer === null) {
         areTooSlow = true;
-        note(`the rules of .gitignore took git more than ${limitMs / 1_000} s; no further file was treated as ignored`);
+        note(
+          `the rules of .gitignore took git more than ${limitMs / 1_000} s; no further file was treated as ignored`,
+        );
         return new Set();
       }
       const { code, stdout, stderr } = answer;

@@ -27,7 +27,8 @@ const noteFrom = (ctimeMs: number, mtimeMs: number, ino: number, size: number): 
 export const noteOf = ({ ctimeMs, mtimeMs, ino, size }: Stats): string =>
   noteFrom(ctimeMs, mtimeMs, ino >>> 0, size >>> 0);
 
-const timeAt = (bytes: Buffer, at: number): number => bytes.readUInt32BE(at) * 1e3 + bytes.readUInt32BE(at + 4) / 1e6;
+const timeAt = (bytes: Buffer, at: number): number =>
+  bytes.readUInt32BE(at) * 1e3 + bytes.readUInt32BE(at + 4) / 1e6;
 
 /**
  * Reads an index that our own git wrote (gitformat-index(5), version 2 or 3). @throws GitError for
@@ -42,12 +43,22 @@ export const readIndex = (file: string, oidBytes: number): Index => {
   let at = 12;
   for (let left = bytes.readUInt32BE(8); left > 0; left -= 1) {
     const [changedAtMs, modifiedAtMs] = [timeAt(bytes, at), timeAt(bytes, at + 8)];
-    const note = noteFrom(changedAtMs, modifiedAtMs, bytes.readUInt32BE(at + 20), bytes.readUInt32BE(at + 36));
+    const note = noteFrom(
+      changedAtMs,
+      modifiedAtMs,
+      bytes.readUInt32BE(at + 20),
+      bytes.readUInt32BE(at + 36),
+    );
     const oid = bytes.toString('hex', at + fixedBytes, at + fixedBytes + oidBytes);
     const flags = bytes.readUInt16BE(at + fixedBytes + oidBytes);
     const begin = at + fixedBytes + oidBytes + ((flags & 0x4000) === 0 ? 2 : 4);
     const end = bytes.indexOf(0, begin);
-    entries.set(bytes.toString('latin1', begin, end), { mode: bytes.readUInt32BE(at + 24), oid, note, changedAtMs });
+    entries.set(bytes.toString('latin1', begin, end), {
+      mode: bytes.readUInt32BE(at + 24),
+      oid,
+      note,
+      changedAtMs,
+    });
     at += Math.ceil((end - at + 1) / 8) * 8;
   }
   return { entries, trustedBeforeMs: statSync(file).mtimeMs - clockStepMs };

@@ -32,7 +32,9 @@ const attributesOf = async (paths: readonly string[], { git, index, signal }: Fo
   const input = Buffer.from(paths.map((path) => `${path}\0`).join(''), 'latin1');
   const args = ['check-attr', '-z', '--stdin', '--cached', 'text', 'eol', 'filter'];
   const call = git(args, { env: { GIT_INDEX_FILE: index }, input, signal, limitMs: attributesMs });
-  const words = (await required('the attributes of files cannot be read', call)).toString('latin1').split('\0');
+  const words = (await required('the attributes of files cannot be read', call))
+    .toString('latin1')
+    .split('\0');
   const found = new Map<string, Attributes>();
   for (let at = 0; at + 2 < words.length; at += 3) {
     const [path = '', name = '', value = ''] = words.slice(at, at + 3);
@@ -66,7 +68,8 @@ export const formsOf = async (
     if (isText || !maybe) continue;
     const now = content(path);
     if (now === null || !hasLineEnds(now) || !looksLikeText(now)) continue;
-    const earlier = before === undefined ? null : await git(['cat-file', 'blob', before.oid], { signal });
+    const earlier =
+      before === undefined ? null : await git(['cat-file', 'blob', before.oid], { signal });
     // Like git, keep CR LF if the committed version has it.
     if (earlier === null || !hasLineEnds(earlier.stdout)) forms.set(path, 'lf');
   }

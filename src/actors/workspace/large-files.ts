@@ -12,7 +12,8 @@ export const pointerBytes = 1_024;
 
 export const isPointer = (content: Uint8Array): boolean =>
   content.length === 0 ||
-  (content.length < pointerBytes && Buffer.from(content).toString('latin1').startsWith(`${version}\n`));
+  (content.length < pointerBytes &&
+    Buffer.from(content).toString('latin1').startsWith(`${version}\n`));
 
 export const asPointer = (store: string, content: Buffer): Buffer => {
   if (isPointer(content)) return content;

@@ -40,15 +40,30 @@ const targetOf = async (
  * Merges a commit into the branch of the project's own working tree. An obstacle leaves everything
  * unchanged: a conflict, uncommitted changes in the same files, or a detached HEAD.
  */
-export const mergeInto = async (dirs: GitDirs, checkout: Checkout, merge: Merge): Promise<Merged> => {
+export const mergeInto = async (
+  dirs: GitDirs,
+  checkout: Checkout,
+  merge: Merge,
+): Promise<Merged> => {
   const { branch, commit, mode, signal } = merge;
-  const conflict = (why: string, files: readonly string[] = []): Merged => ({ status: 'conflict', branch, why, files });
+  const conflict = (why: string, files: readonly string[] = []): Merged => ({
+    status: 'conflict',
+    branch,
+    why,
+    files,
+  });
   const { into } = checkout;
   if (checkout.branch === null) return conflict('the project is on no branch (detached HEAD)');
   try {
-    const [head, headTree, tree] = await findObjects(dirs, ['HEAD^{commit}', 'HEAD^{tree}', `${commit}^{tree}`]);
-    if (head === null || headTree === null) return conflict('the branch of the project has no commit');
-    if (tree === null) return conflict(`the work is gone: the repository lacks the commit ${commit}`);
+    const [head, headTree, tree] = await findObjects(dirs, [
+      'HEAD^{commit}',
+      'HEAD^{tree}',
+      `${commit}^{tree}`,
+    ]);
+    if (head === null || headTree === null)
+      return conflict('the branch of the project has no commit');
+    if (tree === null)
+      return conflict(`the work is gone: the repository lacks the commit ${commit}`);
     const common = await commonOf(dirs, head, commit);
     if (common === commit) return { status: 'nothing' };
     const isAhead = common === head;
@@ -57,9 +72,12 @@ export const mergeInto = async (dirs: GitDirs, checkout: Checkout, merge: Merge)
     const ours = { commit: head, tree: headTree };
     const target = await targetOf(dirs, ours, { commit, tree }, { ...merge, isAhead });
     if (target === null) return { status: 'nothing' };
-    if (typeof target !== 'string') return conflict(`both ${into} and ${branch} changed the same lines`, target);
+    if (typeof target !== 'string')
+      return conflict(`both ${into} and ${branch} changed the same lines`, target);
     const stopped = await updateCheckout(dirs, checkout, { head, target, signal });
-    return stopped === null ? { status: 'merged', commit: target, into } : conflict(stopped.why, stopped.files);
+    return stopped === null
+      ? { status: 'merged', commit: target, into }
+      : conflict(stopped.why, stopped.files);
   } catch (error) {
     signal?.throwIfAborted();
     if (error instanceof GitError) return conflict(error.message);

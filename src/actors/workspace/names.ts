@@ -16,7 +16,8 @@ export const shownName = (name: string): string => {
 };
 
 /** True when some file system takes the name for `.git`. */
-export const looksLikeGit = (name: string): boolean => likeGit.test(textOf(name).replace(ignorable, ''));
+export const looksLikeGit = (name: string): boolean =>
+  likeGit.test(textOf(name).replace(ignorable, ''));
 
 export interface NameRule {
   readonly isRepository: boolean;

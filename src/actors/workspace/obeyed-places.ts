@@ -5,9 +5,13 @@ import { required } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { isHook } from './hooks-folder.ts';
 
-const linksOf = async ({ git, repository: { top, prefix } }: GitDirs, commit: string): Promise<ReadonlySet<string>> => {
+const linksOf = async (
+  { git, repository: { top, prefix } }: GitDirs,
+  commit: string,
+): Promise<ReadonlySet<string>> => {
   const args = ['ls-tree', '-r', '-z', '--format=%(objectmode) %(path)', commit];
-  const said = commit === '' ? '' : (await required('its links cannot be read', git(args))).toString();
+  const said =
+    commit === '' ? '' : (await required('its links cannot be read', git(args))).toString();
   const links = said.split('\0').filter((line) => line.startsWith('120000 '));
   const below = linksIn(join(top, prefix)).map((name) => prefix + name);
   return new Set([...links.map((line) => line.slice('120000 '.length)), ...linksIn(top), ...below]);
@@ -19,7 +23,13 @@ const linksOf = async ({ git, repository: { top, prefix } }: GitDirs, commit: st
 export const linkedPlaces = async (dirs: GitDirs, commit: string): Promise<readonly LinkPlace[]> =>
   placesOfLinks(dirs.repository.top, await linksOf(dirs, commit));
 
-export const obeyedIn = async (dirs: GitDirs, commit: string): Promise<(path: string) => boolean> => {
-  const places = [...dirs.repository.hooks, ...(await linkedPlaces(dirs, commit)).map(({ path }) => path)];
+export const obeyedIn = async (
+  dirs: GitDirs,
+  commit: string,
+): Promise<(path: string) => boolean> => {
+  const places = [
+    ...dirs.repository.hooks,
+    ...(await linkedPlaces(dirs, commit)).map(({ path }) => path),
+  ];
   return (path) => protectionOf(path) !== null || isHook(places, path);
 };

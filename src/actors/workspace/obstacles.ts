@@ -23,7 +23,8 @@ export interface Stopped {
 const link = '120000';
 const gitlink = '160000';
 export const stop = (why: string, files: readonly string[] = []): Stopped => ({ why, files });
-const shown = (changes: readonly FileChange[]): readonly string[] => changes.map(({ path }) => shownName(path));
+const shown = (changes: readonly FileChange[]): readonly string[] =>
+  changes.map(({ path }) => shownName(path));
 
 /**
  * True for a link that leads up, but not out of the project, then down, and not into `.git`. A `..`
@@ -35,11 +36,19 @@ export const staysInside = (path: string, target: string): boolean => {
   const names = parts.findIndex((part) => part !== '..');
   const [up, down] = names < 0 ? [parts, []] : [parts.slice(0, names), parts.slice(names)];
   const depth = path.split('/').length - 1;
-  return !target.startsWith('/') && up.length <= depth && !down.includes('..') && !down.some(looksLikeGit);
+  return (
+    !target.startsWith('/') &&
+    up.length <= depth &&
+    !down.includes('..') &&
+    !down.some(looksLikeGit)
+  );
 };
 
 const leavesProject = async ({ git }: GitDirs, { path, oid }: FileChange): Promise<boolean> =>
-  !staysInside(path, (await required('a link cannot be read', git(['cat-file', 'blob', oid]))).toString('latin1'));
+  !staysInside(
+    path,
+    (await required('a link cannot be read', git(['cat-file', 'blob', oid]))).toString('latin1'),
+  );
 
 const repositoryParts = ['HEAD', 'objects', 'refs', 'commondir'] as const;
 
@@ -54,8 +63,11 @@ const newRepositories = async (
 ): Promise<readonly string[]> => {
   const added = new Set(changes.filter(({ from }) => from === noFile).map(({ path }) => path));
   const parts = [...added, ...foldersOf(added)].map((path) => path.replace(/\/$/, ''));
-  const isPart = (path: string): boolean => repositoryParts.some((part) => part === posix.basename(path));
-  const folders = [...new Set(parts.filter(isPart).map((path) => path.slice(0, path.lastIndexOf('/') + 1)))];
+  const isPart = (path: string): boolean =>
+    repositoryParts.some((part) => part === posix.basename(path));
+  const folders = [
+    ...new Set(parts.filter(isPart).map((path) => path.slice(0, path.lastIndexOf('/') + 1))),
+  ];
   const asked = folders.filter((folder) => !folder.includes('\n'));
   const names = asked.flatMap((folder) => repositoryParts.map((part) => `${folder}${part}`));
   if (folders.length === 0) return [];
@@ -64,7 +76,10 @@ const newRepositories = async (
     [head, target].flatMap((tree) => names.map((name) => `${tree}:${name}`)),
   );
   const after = await Promise.all(
-    names.map(async (name, at) => inTree[names.length + at] !== null || (await isPresent(atTop(dirs, name)))),
+    names.map(
+      async (name, at) =>
+        inTree[names.length + at] !== null || (await isPresent(atTop(dirs, name))),
+    ),
   );
   const acts = (has: (at: number) => boolean, folder: number): boolean => {
     const [isHead, objects, refs, common] = repositoryParts.map((_, part) =>
@@ -72,7 +87,9 @@ const newRepositories = async (
     );
     return isHead === true && ((objects === true && refs === true) || common === true);
   };
-  const planted = asked.filter((_, at) => acts((n) => after[n] === true, at) && !acts((n) => inTree[n] !== null, at));
+  const planted = asked.filter(
+    (_, at) => acts((n) => after[n] === true, at) && !acts((n) => inTree[n] !== null, at),
+  );
   return [...planted, ...folders.filter((folder) => !asked.includes(folder))];
 };
 
@@ -95,7 +112,8 @@ export const findObstacle = async (
   changes: readonly FileChange[],
 ): Promise<Stopped | null> => {
   const modules = changes.filter(({ from, to }) => from === gitlink || to === gitlink);
-  if (modules.length > 0) return stop('submodules were changed; merge them with git yourself', shown(modules));
+  if (modules.length > 0)
+    return stop('submodules were changed; merge them with git yourself', shown(modules));
   for (const change of changes)
     if (change.to === link && (await leavesProject(dirs, change)))
       return stop(
@@ -105,10 +123,15 @@ export const findObstacle = async (
   const made = await repositoryMade(dirs, move, changes);
   if (made !== null) return made;
   const taken = await findUsersFiles(dirs, changes);
-  if (taken.length > 0) return stop('the project folder has files of yours at the same paths', taken.map(shownName));
+  if (taken.length > 0)
+    return stop('the project folder has files of yours at the same paths', taken.map(shownName));
   const absent: FileChange[] = [];
   for (const change of changes)
-    if (change.from !== noFile && change.to !== noFile && !(await isPresent(atTop(dirs, change.path))))
+    if (
+      change.from !== noFile &&
+      change.to !== noFile &&
+      !(await isPresent(atTop(dirs, change.path)))
+    )
       absent.push(change);
   if (absent.length > 0) return stop('you deleted files that the work changed', shown(absent));
   return null;

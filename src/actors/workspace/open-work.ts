@@ -27,18 +27,36 @@ const recordOf = (
   }: { branch: string; start: Start; kind: WorkRecord['kind']; withheld: WorkRecord['withheld'] },
 ): WorkRecord => ({
   ...{ task_id: taskId, attempt, role, branch, base: start.commit, kind, withheld, notes: [] },
-  conflicts: start.conflicts.map(({ taskId: task_id, files, ...rest }) => ({ ...rest, task_id, files: [...files] })),
+  conflicts: start.conflicts.map(({ taskId: task_id, files, ...rest }) => ({
+    ...rest,
+    task_id,
+    files: [...files],
+  })),
   includes: start.includes,
   ...{ complete: false, commit: null, closed: false, merged: null },
 });
 
-export const createOpening = ({ options, records, removals, stores, branches, placesOf, release }: WorkParts) => {
+export const createOpening = ({
+  options,
+  records,
+  removals,
+  stores,
+  branches,
+  placesOf,
+  release,
+}: WorkParts) => {
   const { projectRoot, copies, filters, sandboxed } = options;
 
-  const notesOf = async ({ taskId, attempt }: AttemptInput, start: Start, withheld: number): Promise<string[]> => {
+  const notesOf = async (
+    { taskId, attempt }: AttemptInput,
+    start: Start,
+    withheld: number,
+  ): Promise<string[]> => {
     const before = attempt > 1 ? await records.read(taskId, attempt - 1) : null;
     const earlier =
-      before?.commit == null ? [] : [`An earlier attempt at this task left its work on the branch ${before.branch}.`];
+      before?.commit == null
+        ? []
+        : [`An earlier attempt at this task left its work on the branch ${before.branch}.`];
     const some = withheld === 1 ? '1 file' : `${withheld} files`;
     const absent = `${some} of that work are settings that other programs run or trust; you have them as the project's branch has them.`;
     const large = filters.includes('lfs')
@@ -62,7 +80,16 @@ export const createOpening = ({ options, records, removals, stores, branches, pl
     let copyNotes: readonly string[] = [];
     try {
       const isMounted = sandboxed;
-      const wanted = { start: start.commit, branch, instead, projectRoot, copies, isMounted, removals, signal };
+      const wanted = {
+        start: start.commit,
+        branch,
+        instead,
+        projectRoot,
+        copies,
+        isMounted,
+        removals,
+        signal,
+      };
       copyNotes = await makeFolder(dirs, places, wanted);
       signal?.throwIfAborted();
     } catch (error) {
@@ -72,7 +99,10 @@ export const createOpening = ({ options, records, removals, stores, branches, pl
     }
     const { kind } = dirs.repository;
     await records.write(recordOf(attempt, { branch, start, kind, withheld: [...withheld] }));
-    return { notes: [...(await notesOf(attempt, start, withheld.length)), ...copyNotes], conflicts: start.conflicts };
+    return {
+      notes: [...(await notesOf(attempt, start, withheld.length)), ...copyNotes],
+      conflicts: start.conflicts,
+    };
   };
 
   return async (
@@ -99,7 +129,12 @@ export const createOpening = ({ options, records, removals, stores, branches, pl
       };
     };
     if (record !== null && (await isPresent(top)))
-      return stores.use(record.kind, (dirs) => opened(dirs, { notes: [], conflicts: conflictsIn(record) }));
-    return stores.begin(async (atHead) => opened(atHead.dirs, await create(attempt, after, atHead, signal)), signal);
+      return stores.use(record.kind, (dirs) =>
+        opened(dirs, { notes: [], conflicts: conflictsIn(record) }),
+      );
+    return stores.begin(
+      async (atHead) => opened(atHead.dirs, await create(attempt, after, atHead, signal)),
+      signal,
+    );
   };
 };

@@ -43,7 +43,16 @@ export const createOwnRepository = ({ program, projectRoot, folder }: StoresOpti
       if ((await plainText(file)) !== text) await writeFileAtomically(file, text);
     }
     const top = await realpath(projectRoot);
-    return { kind: 'own', top, prefix: '', gitDir: ownDir, commonDir: ownDir, format: 'sha1', hooks: [], carried: [] };
+    return {
+      kind: 'own',
+      top,
+      prefix: '',
+      gitDir: ownDir,
+      commonDir: ownDir,
+      format: 'sha1',
+      hooks: [],
+      carried: [],
+    };
   };
 
   const commitOwn = async (dirs: GitDirs, signal: AbortSignal | undefined): Promise<string> => {
@@ -51,8 +60,19 @@ export const createOwnRepository = ({ program, projectRoot, folder }: StoresOpti
     const before = await commitOf(dirs, 'HEAD');
     const { tree } = await snapshotInThread(
       {
-        ...{ program, gitDir: dirs.gitDir, userGitDir: dirs.userGitDir, hasAutoCrlf: false, format: repository.format },
-        ...{ temporary: join(dirs.temporary, 'own'), top: repository.top, prefix: '', index: ownIndex },
+        ...{
+          program,
+          gitDir: dirs.gitDir,
+          userGitDir: dirs.userGitDir,
+          hasAutoCrlf: false,
+          format: repository.format,
+        },
+        ...{
+          temporary: join(dirs.temporary, 'own'),
+          top: repository.top,
+          prefix: '',
+          index: ownIndex,
+        },
         ...{ base: before ?? '', objects, otherObjects: null, largeFiles: null, carried: [] },
         ...{ heldPlaces: [], isRepository: false, protects: false, hasIgnoreRules: true },
       },
@@ -70,9 +90,18 @@ export const createOwnRepository = ({ program, projectRoot, folder }: StoresOpti
       message: 'The project folder as it was',
       role: 'project',
     });
-    await required('the project folder cannot be saved', moveBranch(dirs, ownBranch, commit, before));
-    const where = { cwd: repository.top, env: { GIT_WORK_TREE: repository.top, GIT_INDEX_FILE: ownIndex } };
-    await required('the project folder cannot be saved', git(['read-tree', '--reset', commit], where));
+    await required(
+      'the project folder cannot be saved',
+      moveBranch(dirs, ownBranch, commit, before),
+    );
+    const where = {
+      cwd: repository.top,
+      env: { GIT_WORK_TREE: repository.top, GIT_INDEX_FILE: ownIndex },
+    };
+    await required(
+      'the project folder cannot be saved',
+      git(['read-tree', '--reset', commit], where),
+    );
     // Later changes are found the next time.
     await git(['update-index', '-q', '--refresh'], where);
     return commit;

@@ -40,7 +40,12 @@ export type FilterName = (typeof filterNames)[number];
 export type Merged =
   | { readonly status: 'merged'; readonly commit: string; readonly into: string }
   | { readonly status: 'nothing' }
-  | { readonly status: 'conflict'; readonly branch: string; readonly why: string; readonly files: readonly string[] };
+  | {
+      readonly status: 'conflict';
+      readonly branch: string;
+      readonly why: string;
+      readonly files: readonly string[];
+    };
 
 export interface Changes {
   readonly attempt: number;
@@ -58,7 +63,11 @@ export interface Workspace {
    * `after`: the tasks whose work this attempt builds on. An aborted signal rejects and leaves
    * nothing new. @throws an error whose message may be shown
    */
-  open(attempt: AttemptInput, after?: readonly TaskId[], signal?: AbortSignal): Promise<OpenWorkspace>;
+  open(
+    attempt: AttemptInput,
+    after?: readonly TaskId[],
+    signal?: AbortSignal,
+  ): Promise<OpenWorkspace>;
   /** Runs `work` that changes files. In a folder that attempts share, one at a time. */
   readonly alone: SerialQueue;
   /**
@@ -80,6 +89,12 @@ export interface Workspace {
    * attempt began with must be merged first. Merging again gives `nothing`. Rejects when the signal
    * is aborted; the branch is not moved after that.
    */
-  merge(taskId: TaskId, attempt: number, mode: MergeMode, title: string, signal?: AbortSignal): Promise<Merged>;
+  merge(
+    taskId: TaskId,
+    attempt: number,
+    mode: MergeMode,
+    title: string,
+    signal?: AbortSignal,
+  ): Promise<Merged>;
   diff(taskId: TaskId, attempt: number | null): Promise<Changes | null>;
 }

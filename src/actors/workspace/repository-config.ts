@@ -16,7 +16,10 @@ export const readGitSettings = async (program: string, file: string): Promise<Gi
   const before = known.get(input);
   if (before !== undefined) return before;
   const args = ['config', '--file', '-', '--no-includes', '-z', '--list'];
-  const listed = await required(`${file} cannot be read`, createGit(program, '/nonexistent')(args, { input }));
+  const listed = await required(
+    `${file} cannot be read`,
+    createGit(program, '/nonexistent')(args, { input }),
+  );
   const pairs = listed.toString().split('\0').filter(Boolean);
   const settings = new Map(
     pairs.map((pair): [string, string] => {
@@ -38,7 +41,8 @@ export const carriedOf = (settings: GitSettings): readonly (readonly [string, st
     return value !== undefined && carriedValue.test(value) ? [[`core.${key}`, value] as const] : [];
   });
 
-const isOn = (value: string | undefined): boolean => value !== undefined && !/^(false|no|off|0|)$/i.test(value);
+const isOn = (value: string | undefined): boolean =>
+  value !== undefined && !/^(false|no|off|0|)$/i.test(value);
 const knownExtensions = new Set([
   'extensions.worktreeconfig',
   'extensions.objectformat',
@@ -53,7 +57,11 @@ export const formatOf = (settings: GitSettings): ObjectFormat => {
 };
 
 /** @throws GitError with a way out for settings that agents cannot work with */
-export const refuseUnsupported = async (settings: GitSettings, gitDir: string, top: string): Promise<void> => {
+export const refuseUnsupported = async (
+  settings: GitSettings,
+  gitDir: string,
+  top: string,
+): Promise<void> => {
   const keys = [...settings.keys()];
   if (
     keys.some((key) => /^remote\..*\.(promisor|partialclonefilter)$/.test(key)) ||
@@ -67,12 +75,16 @@ export const refuseUnsupported = async (settings: GitSettings, gitDir: string, t
   if (isOn(settings.get('core.splitindex')))
     throw new GitError('this repository uses a split index; run git update-index --no-split-index');
   const extension = keys.find((key) => key.startsWith('extensions.') && !knownExtensions.has(key));
-  if (extension !== undefined) throw new GitError(`this repository uses ${extension}, which is not supported`);
+  if (extension !== undefined)
+    throw new GitError(`this repository uses ${extension}, which is not supported`);
   const version = settings.get('core.repositoryformatversion') ?? '0';
   if (version !== '0' && version !== '1')
     throw new GitError(`this repository has the format version ${version}, which is not supported`);
   const worktree = settings.get('core.worktree');
   if (worktree === undefined) return;
-  const folder = await realpath(worktree.startsWith('/') ? worktree : join(gitDir, worktree)).catch(() => null);
-  if (folder !== top) throw new GitError('core.worktree of this repository points to another folder');
+  const folder = await realpath(worktree.startsWith('/') ? worktree : join(gitDir, worktree)).catch(
+    () => null,
+  );
+  if (folder !== top)
+    throw new GitError('core.worktree of this repository points to another folder');
 };

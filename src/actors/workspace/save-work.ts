@@ -14,17 +14,30 @@ const mostTries = 5;
 const objectIsGone =
   /invalid object|nonexistent object|not a valid object|bad object|missing|unable to read|could not read/i;
 
-export const createSaving = ({ options, records, stores, branches, placesOf, release }: WorkParts) => {
+export const createSaving = ({
+  options,
+  records,
+  stores,
+  branches,
+  placesOf,
+  release,
+}: WorkParts) => {
   const { filters } = options;
 
   const commitFolder = async (dirs: GitDirs, record: WorkRecord, title: string) => {
     const places = placesOf(record.task_id, record.attempt);
-    const { tree, notes } = await snapshotInThread(await snapshotJob(dirs, record, places, filters));
+    const { tree, notes } = await snapshotInThread(
+      await snapshotJob(dirs, record, places, filters),
+    );
     const unchanged = { tip: null, branch: record.branch, notes };
     if (tree === null) return unchanged;
     const { task_id, attempt, role, base } = record;
     const ref = `refs/heads/${record.branch}`;
-    const [baseTree, tip, tipTree] = await findObjects(dirs, [`${base}^{tree}`, `${ref}^{commit}`, `${ref}^{tree}`]);
+    const [baseTree, tip, tipTree] = await findObjects(dirs, [
+      `${base}^{tree}`,
+      `${ref}^{commit}`,
+      `${ref}^{tree}`,
+    ]);
     if (tree === baseTree) return unchanged;
     // Saved before, and interrupted before the record was written.
     if (tip !== base && tree === tipTree) return { tip, branch: record.branch, notes };
@@ -47,7 +60,12 @@ export const createSaving = ({ options, records, stores, branches, placesOf, rel
         const saved = { ...record, branch: kept.branch, notes: [...kept.notes], commit };
         return { ...kept, work: await workOf(dirs, saved) };
       } catch (error) {
-        if (tries === mostTries || !(error instanceof GitError) || !objectIsGone.test(error.message)) throw error;
+        if (
+          tries === mostTries ||
+          !(error instanceof GitError) ||
+          !objectIsGone.test(error.message)
+        )
+          throw error;
         if (kept !== null) await moveBranch(dirs, kept.branch, record.base, kept.tip);
       }
     }
@@ -64,11 +82,23 @@ export const createSaving = ({ options, records, stores, branches, placesOf, rel
     const isHere = await isPresent(places.top);
     const kept = isHere
       ? await commitSoundly(dirs, record, title)
-      : { tip: await commitOf(dirs, `refs/heads/${record.branch}`), branch: record.branch, notes: [], work: null };
+      : {
+          tip: await commitOf(dirs, `refs/heads/${record.branch}`),
+          branch: record.branch,
+          notes: [],
+          work: null,
+        };
     const commit = kept.tip === base ? null : kept.tip;
     // A branch without a change is not kept.
     if (commit === null) await moveBranch(dirs, record.branch, null, base);
-    const closed = { ...record, branch: kept.branch, notes: [...kept.notes], commit, complete, closed: true };
+    const closed = {
+      ...record,
+      branch: kept.branch,
+      notes: [...kept.notes],
+      commit,
+      complete,
+      closed: true,
+    };
     await records.write(closed);
     await release(places);
     if (!isHere)
@@ -78,7 +108,11 @@ export const createSaving = ({ options, records, stores, branches, placesOf, rel
     return kept.work;
   };
 
-  return async ({ taskId, attempt }: AttemptInput, title: string, complete: boolean): Promise<SavedWork | null> => {
+  return async (
+    { taskId, attempt }: AttemptInput,
+    title: string,
+    complete: boolean,
+  ): Promise<SavedWork | null> => {
     const record = await records.read(taskId, attempt);
     if (record === null) return null;
     return stores.use(record.kind, async (dirs) => {

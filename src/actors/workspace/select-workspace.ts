@@ -23,24 +23,37 @@ export interface WorkspaceOptions {
   readonly sandbox?: () => { readonly ok: boolean; readonly detail: string };
 }
 
-const unconfinedAdvice = 'to run agents as you, in your own folder, set sandbox.mode: off and workspace.mode: shared';
+const unconfinedAdvice =
+  'to run agents as you, in your own folder, set sandbox.mode: off and workspace.mode: shared';
 
-const confinementProblem = ({ mode, sandboxed = true, sandbox }: WorkspaceOptions): string | null => {
+const confinementProblem = ({
+  mode,
+  sandboxed = true,
+  sandbox,
+}: WorkspaceOptions): string | null => {
   const held = sandboxed ? sandbox?.() : undefined;
-  if (held?.ok === false) return `agents cannot be confined on this machine: ${held.detail}; ${unconfinedAdvice}`;
+  if (held?.ok === false)
+    return `agents cannot be confined on this machine: ${held.detail}; ${unconfinedAdvice}`;
   if (mode === 'worktree' && !hasHandles())
     return `agents cannot be confined on this machine: it has no /proc/self/fd; ${unconfinedAdvice}`;
   return null;
 };
 
-const describe = async (program: string | null, { projectRoot, folder }: WorkspaceOptions): Promise<string> => {
+const describe = async (
+  program: string | null,
+  { projectRoot, folder }: WorkspaceOptions,
+): Promise<string> => {
   if (program === null) return 'runs are refused: git is not installed';
   const copy = (why: string): string => `a copy of the project folder for each attempt (${why})`;
   try {
     const repository = await findRepository(program, projectRoot);
     if (repository === null) return copy('this project is no git repository');
-    const head = await withGitDirs(program, repository, join(folder, 'uses'), (dirs) => commitOf(dirs, 'HEAD'));
-    return head === null ? copy('this repository has no commit yet') : 'a git worktree for each attempt';
+    const head = await withGitDirs(program, repository, join(folder, 'uses'), (dirs) =>
+      commitOf(dirs, 'HEAD'),
+    );
+    return head === null
+      ? copy('this repository has no commit yet')
+      : 'a git worktree for each attempt';
   } catch (error) {
     if (!(error instanceof GitError)) throw error;
     return `runs are refused: ${error.message}`;
@@ -58,13 +71,32 @@ const refusing = (workspace: Workspace, refusal: () => string | null): Workspace
 
 /** A worktree for each attempt, or, if the user says so, the project's folder for all. */
 export const chooseWorkspace = async (options: WorkspaceOptions): Promise<Workspace> => {
-  const { mode, projectRoot, folder, copies, environment, filters = [], sandboxed = true } = options;
+  const {
+    mode,
+    projectRoot,
+    folder,
+    copies,
+    environment,
+    filters = [],
+    sandboxed = true,
+  } = options;
   const refusal = (): string | null => confinementProblem(options);
-  if (mode === 'shared') return refusing(createSharedWorkspace({ projectRoot, sandboxed }), refusal);
+  if (mode === 'shared')
+    return refusing(createSharedWorkspace({ projectRoot, sandboxed }), refusal);
   const program = findGit(environment['PATH'] ?? '');
   const description = await describe(program, options);
   const worktrees = createWorktreeWorkspace({
-    ...{ program: program ?? '/usr/bin/git', projectRoot, folder, copies, filters, sandboxed, description },
+    ...{
+      program: program ?? '/usr/bin/git',
+      projectRoot,
+      folder,
+      copies,
+      filters,
+      sandboxed,
+      description,
+    },
   });
-  return refusing(worktrees, () => (program === null ? 'git is not installed; install it' : refusal()));
+  return refusing(worktrees, () =>
+    program === null ? 'git is not installed; install it' : refusal(),
+  );
 };

@@ -14,7 +14,10 @@ export interface SharedOptions {
  * Every attempt works in the project folder itself. @throws a system error when the folder does not
  * exist
  */
-export const createSharedWorkspace = ({ projectRoot, sandboxed = false }: SharedOptions): Workspace => {
+export const createSharedWorkspace = ({
+  projectRoot,
+  sandboxed = false,
+}: SharedOptions): Workspace => {
   const oneWriter = createSerialQueue();
   return {
     mode: 'shared',
@@ -22,7 +25,13 @@ export const createSharedWorkspace = ({ projectRoot, sandboxed = false }: Shared
       sandboxed
         ? 'the project folder, shared by all attempts, one writer at a time'
         : 'the project folder, shared by all attempts',
-    open: async () => ({ root: await realpath(projectRoot), readable: [], git: null, notes: [], conflicts: [] }),
+    open: async () => ({
+      root: await realpath(projectRoot),
+      readable: [],
+      git: null,
+      notes: [],
+      conflicts: [],
+    }),
     // So no command swaps a folder for a link while another's mounts are made, and each learns what
     // it made.
     alone: sandboxed ? oneWriter : (work) => work(),

@@ -44,7 +44,9 @@ export interface Snapshot {
 
 export const indexRecords = (changes: readonly IndexChange[], format: ObjectFormat): Buffer => {
   const zeros = '0'.repeat(format === 'sha256' ? 64 : 40);
-  const lines = changes.map(({ path, to }) => `${to === null ? `0 ${zeros}` : `${to.mode} ${to.oid}`}\t${path}\0`);
+  const lines = changes.map(
+    ({ path, to }) => `${to === null ? `0 ${zeros}` : `${to.mode} ${to.oid}`}\t${path}\0`,
+  );
   return Buffer.from(lines.join(''), 'latin1');
 };
 
@@ -58,7 +60,15 @@ export const snapshotJob = async (
   const places = await linkedPlaces(dirs, base);
   const autocrlf = repository.carried.find(([key]) => key === 'core.autocrlf')?.[1].toLowerCase();
   return {
-    ...{ program, gitDir, userGitDir, format: repository.format, objects, otherObjects: null, hasIgnoreRules },
+    ...{
+      program,
+      gitDir,
+      userGitDir,
+      format: repository.format,
+      objects,
+      otherObjects: null,
+      hasIgnoreRules,
+    },
     ...{ temporary: join(temporary, 'snapshot'), top, index, base, carried: withheld },
     prefix: Buffer.from(repository.prefix).toString('latin1'),
     hasAutoCrlf: autocrlf === 'true' || autocrlf === 'input',

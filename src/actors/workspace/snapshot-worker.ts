@@ -22,7 +22,10 @@ export interface AskedToRemove {
 export type Told =
   | { readonly id: number; readonly removed: true }
   | { readonly id: number; readonly snapshot: Awaited<ReturnType<typeof takeSnapshot>> }
-  | { readonly id: number; readonly failure: { readonly message: string; readonly isGit: boolean } };
+  | {
+      readonly id: number;
+      readonly failure: { readonly message: string; readonly isGit: boolean };
+    };
 
 const running = new Map<number, AbortController>();
 
@@ -51,5 +54,7 @@ parentPort?.on('message', (asked: Asked | AskedToRemove | { readonly abort: numb
   if ('abort' in asked) return running.get(asked.abort)?.abort();
   const { id } = asked;
   const answer = 'remove' in asked ? remove(asked) : run(asked);
-  void answer.catch((error: unknown) => failedAnswer(id, error)).then((told) => parentPort?.postMessage(told));
+  void answer
+    .catch((error: unknown) => failedAnswer(id, error))
+    .then((told) => parentPort?.postMessage(told));
 });

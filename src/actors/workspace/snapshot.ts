@@ -55,12 +55,16 @@ export const takeSnapshot = async (
   const until = Date.now() + atMostMs;
   const checkpoint = (): void => {
     if (isAborted()) throw signal.reason ?? new Error('aborted');
-    if (Date.now() > until) throw new GitError(`the folder could not be read within ${atMostMs / 1_000} s`);
+    if (Date.now() > until)
+      throw new GitError(`the folder could not be read within ${atMostMs / 1_000} s`);
   };
   mkdirSync(temporary, { recursive: true, mode: 0o700 });
   const { note, all } = createNotes();
   const index = join(temporary, 'index');
-  const elsewhere = { GIT_OBJECT_DIRECTORY: objects, GIT_ALTERNATE_OBJECT_DIRECTORIES: otherObjects ?? '' };
+  const elsewhere = {
+    GIT_OBJECT_DIRECTORY: objects,
+    GIT_ALTERNATE_OBJECT_DIRECTORIES: otherObjects ?? '',
+  };
   const git = createGit(job.program, job.gitDir, {
     GIT_INDEX_FILE: index,
     ...(otherObjects === null ? {} : elsewhere),

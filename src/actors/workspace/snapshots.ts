@@ -49,7 +49,10 @@ const startThread = (): Thread => {
     const asker = waiting.get(told.id);
     waiting.delete(told.id);
     if (!('failure' in told)) asker?.resolve(told);
-    else asker?.reject(told.failure.isGit ? new GitError(told.failure.message) : new Error(told.failure.message));
+    else
+      asker?.reject(
+        told.failure.isGit ? new GitError(told.failure.message) : new Error(told.failure.message),
+      );
     if (waiting.size > 0) return;
     worker.unref();
     clearTimeout(own.idle);
@@ -65,9 +68,13 @@ const startThread = (): Thread => {
 };
 
 const takeThread = (): Thread => {
-  const [first, ...others] = threads.toSorted((one, other) => one.waiting.size - other.waiting.size);
+  const [first, ...others] = threads.toSorted(
+    (one, other) => one.waiting.size - other.waiting.size,
+  );
   const taken =
-    first !== undefined && (first.waiting.size === 0 || others.length + 1 >= mostThreads) ? first : startThread();
+    first !== undefined && (first.waiting.size === 0 || others.length + 1 >= mostThreads)
+      ? first
+      : startThread();
   clearTimeout(taken.idle);
   return taken;
 };
@@ -86,7 +93,10 @@ const ask = (
   return { id, worker, answer };
 };
 
-export const snapshotInThread = async (job: SnapshotJob, signal?: AbortSignal): Promise<Snapshot> => {
+export const snapshotInThread = async (
+  job: SnapshotJob,
+  signal?: AbortSignal,
+): Promise<Snapshot> => {
   signal?.throwIfAborted();
   const flag = new SharedArrayBuffer(4);
   const { id, worker, answer } = ask((own) => ({ id: own, job, flag }));

@@ -32,7 +32,9 @@ const mergeIntoStart = async (
   signal: AbortSignal | undefined,
 ): Promise<string | Stopped> => {
   if (await contains(dirs, work.commit, commit)) return work.commit;
-  const merged = await mergeTrees(dirs, commit, work.commit, signal).catch((error: unknown) => stop(messageOf(error)));
+  const merged = await mergeTrees(dirs, commit, work.commit, signal).catch((error: unknown) =>
+    stop(messageOf(error)),
+  );
   if ('why' in merged) return merged;
   if ('conflicts' in merged) return stop(merged.conflicts.join(', '), merged.conflicts);
   const message = `Merge the work of ${work.task_id}`;
@@ -70,7 +72,9 @@ export const startOf = async (
     const work = { ...record, commit: record.commit };
     if (await contains(dirs, commit, record.merged ?? record.commit)) continue;
     if (!record.complete) {
-      notes.push(`The work of ${taskId} on the branch ${branch} is not complete and is not in your folder.`);
+      notes.push(
+        `The work of ${taskId} on the branch ${branch} is not complete and is not in your folder.`,
+      );
       continue;
     }
     const added = await addWork(atHead, commit, work, signal);
@@ -83,7 +87,9 @@ export const startOf = async (
     }
     commit = added;
     includes.push(...included(work));
-    notes.push(`Your folder has the work of ${taskId} (branch ${branch}), which is not in the project's branch yet.`);
+    notes.push(
+      `Your folder has the work of ${taskId} (branch ${branch}), which is not in the project's branch yet.`,
+    );
   }
   return { commit, notes, conflicts, includes };
 };
@@ -99,10 +105,15 @@ export interface Withheld {
  * Changes to protected paths that no person has merged. Earlier work may have made them, so no
  * folder gets them.
  */
-export const findWithheld = async ({ dirs, head }: RepositoryAtHead, start: string): Promise<Withheld> => {
+export const findWithheld = async (
+  { dirs, head }: RepositoryAtHead,
+  start: string,
+): Promise<Withheld> => {
   if (start === head) return { instead: [], withheld: [] };
   const isObeyed = await obeyedIn(dirs, head);
-  const changes = (await changesBetween(dirs, head, start)).filter(({ path }) => isObeyed(textOf(path)));
+  const changes = (await changesBetween(dirs, head, start)).filter(({ path }) =>
+    isObeyed(textOf(path)),
+  );
   const side = (path: string, mode: string, oid: string): IndexChange => ({
     path,
     to: mode === noFile ? null : { mode, oid },

@@ -25,10 +25,15 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
   const own = createOwnRepository({ program, projectRoot, folder });
   const places = updatePlacesIn(folder);
 
-  const indexOf = ({ kind, gitDir }: Repository): string => (kind === 'own' ? own.index : join(gitDir, 'index'));
+  const indexOf = ({ kind, gitDir }: Repository): string =>
+    kind === 'own' ? own.index : join(gitDir, 'index');
 
-  const use = async <Result>(kind: Repository['kind'], work: (dirs: GitDirs) => Promise<Result>): Promise<Result> => {
-    const repository = kind === 'own' ? await own.open() : await findRepository(program, projectRoot);
+  const use = async <Result>(
+    kind: Repository['kind'],
+    work: (dirs: GitDirs) => Promise<Result>,
+  ): Promise<Result> => {
+    const repository =
+      kind === 'own' ? await own.open() : await findRepository(program, projectRoot);
     if (repository === null) throw new GitError('the repository of this project is gone');
     return withGitDirs(program, repository, uses, work);
   };

@@ -1,5 +1,15 @@
 import type { Stats } from 'node:fs';
-import { copyFile, lstat, mkdir, readFile, readlink, rm, rmdir, symlink, unlink } from 'node:fs/promises';
+import {
+  copyFile,
+  lstat,
+  mkdir,
+  readFile,
+  readlink,
+  rm,
+  rmdir,
+  symlink,
+  unlink,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import { isMissing } from '../files/error-code.ts';
 import { changesBetween, type FileChange, noFile } from './commits.ts';
@@ -28,9 +38,11 @@ type Likeness = 'same' | 'beginning' | 'other';
 const compare = async (path: Buffer, other: Buffer): Promise<Likeness> => {
   const [stat, otherStat] = [await statOf(path), await statOf(other)];
   if (stat === null || otherStat === null) return stat === otherStat ? 'same' : 'other';
-  if (stat.isSymbolicLink() !== otherStat.isSymbolicLink() || stat.size > otherStat.size) return 'other';
+  if (stat.isSymbolicLink() !== otherStat.isSymbolicLink() || stat.size > otherStat.size)
+    return 'other';
   const [bytes, otherBytes] = [await bytesOf(path, stat), await bytesOf(other, otherStat)];
-  if (bytes === null || otherBytes === null || !otherBytes.subarray(0, bytes.length).equals(bytes)) return 'other';
+  if (bytes === null || otherBytes === null || !otherBytes.subarray(0, bytes.length).equals(bytes))
+    return 'other';
   if (bytes.length < otherBytes.length) return 'beginning';
   return ((stat.mode ^ otherStat.mode) & 0o100) === 0 ? 'same' : 'other';
 };
@@ -46,13 +58,17 @@ const writeOut = async (
   flags: readonly string[],
 ): Promise<void> => {
   // An earlier try may have left them.
-  for (const left of ['', '.index', '.index.lock']) await rm(`${folder}${left}`, { recursive: true, force: true });
+  for (const left of ['', '.index', '.index.lock'])
+    await rm(`${folder}${left}`, { recursive: true, force: true });
   await mkdir(folder, { mode: 0o700 });
   const where = { cwd: folder, env: { GIT_WORK_TREE: folder, GIT_INDEX_FILE: `${folder}.index` } };
   const input = Buffer.from(paths.map((path) => `${path}\0`).join(''), 'latin1');
   const what = 'the files as they were cannot be read';
   await required(what, userGit([...flags, 'read-tree', commit], where));
-  await required(what, userGit([...flags, 'checkout-index', '-q', '-z', '--stdin'], { ...where, input }));
+  await required(
+    what,
+    userGit([...flags, 'checkout-index', '-q', '-z', '--stdin'], { ...where, input }),
+  );
 };
 
 /** A folder that cannot be removed, such as a mount point, stays empty. */

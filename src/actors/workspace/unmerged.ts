@@ -16,7 +16,8 @@ export const findUnmerged = async (
   for (const { task_id, attempt, commit } of includes) {
     const record = await records.read(task_id, attempt);
     const isIn =
-      (await contains(dirs, head, commit)) || (record?.merged != null && (await contains(dirs, head, record.merged)));
+      (await contains(dirs, head, commit)) ||
+      (record?.merged != null && (await contains(dirs, head, record.merged)));
     if (isIn) continue;
     const force = record?.complete === true ? '' : ' --force';
     return `${task_id}'s work is in it and is not merged yet; merge it first: agent merge ${task_id} --attempt ${attempt}${force}`;

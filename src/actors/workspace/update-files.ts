@@ -6,7 +6,14 @@ import { type GitAnswer, GitError, reasonIn } from './git.ts';
 import { type GitDirs, readHead } from './git-dirs.ts';
 import { type Checkout, type Stopped, stop } from './obstacles.ts';
 import { undoUpdate } from './undo-update.ts';
-import { beginUpdate, copyIndex, endUpdate, installIndex, readUpdate, type UpdateRecord } from './update-record.ts';
+import {
+  beginUpdate,
+  copyIndex,
+  endUpdate,
+  installIndex,
+  readUpdate,
+  type UpdateRecord,
+} from './update-record.ts';
 import { withUserLocks } from './user-locks.ts';
 
 export interface Update {
@@ -17,7 +24,8 @@ export interface Update {
 
 const inTheWay = /^error: (?:Entry|Updating|Untracked working tree file) '(.+?)'/gm;
 
-const filesIn = (stderr: string): readonly string[] => [...stderr.matchAll(inTheWay)].flatMap(([, name]) => name ?? []);
+const filesIn = (stderr: string): readonly string[] =>
+  [...stderr.matchAll(inTheWay)].flatMap(([, name]) => name ?? []);
 
 const sentence = (kept: readonly string[]): string =>
   `a merge was interrupted and undone, except for files that you changed since: ${kept.slice(0, 10).join(', ')}; check them`;
@@ -57,13 +65,21 @@ export const updateFiles = async (
   const index_hash = await copyIndex(places, index);
   const { top, kind } = dirs.repository;
   const where = { cwd: top, env: { GIT_WORK_TREE: top, GIT_INDEX_FILE: places.index } };
-  const git = (...args: readonly string[]): Promise<GitAnswer> => dirs.userGit([...flags, ...args], where);
+  const git = (...args: readonly string[]): Promise<GitAnswer> =>
+    dirs.userGit([...flags, ...args], where);
   const refused = await refusalOf(git, update);
   if (refused !== null) {
     await endUpdate(places);
     return refused;
   }
-  const record: UpdateRecord = { kind, head_text: dirs.head, head, target, filters: [...filters], index_hash };
+  const record: UpdateRecord = {
+    kind,
+    head_text: dirs.head,
+    head,
+    target,
+    filters: [...filters],
+    index_hash,
+  };
   await beginUpdate(places, record);
 
   const undo = async (): Promise<void> => {
@@ -112,7 +128,8 @@ export const recoverMerge = async (
     let told: string | null = null;
     if (isSameBranch && now === record.target) {
       if (!(await installIndex(places, index, record)))
-        told = 'a merge was interrupted and is complete now; run git reset, so that git reads the files again';
+        told =
+          'a merge was interrupted and is complete now; run git reset, so that git reads the files again';
     } else if (isSameBranch && now === record.head) {
       const kept = await undoUpdate(dirs, places, record, await filterFlags(dirs, record.filters));
       if (kept.length > 0) told = sentence(kept);

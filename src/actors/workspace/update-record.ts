@@ -35,7 +35,8 @@ export const updatePlacesIn = (stateFolder: string): UpdatePlaces => {
 
 const fileOf = ({ folder }: UpdatePlaces): string => join(folder, 'move.json');
 
-const bytesAt = async (file: string): Promise<Buffer | null> => ((await isPlain(file, 'file')) ? readFile(file) : null);
+const bytesAt = async (file: string): Promise<Buffer | null> =>
+  (await isPlain(file, 'file')) ? readFile(file) : null;
 
 export const readUpdate = async (places: UpdatePlaces): Promise<UpdateRecord | null> => {
   const text = await readFile(fileOf(places), 'utf8').catch(() => null);
@@ -46,7 +47,10 @@ const hashOf = (bytes: Buffer | null): string | null =>
   bytes === null ? null : createHash('sha256').update(bytes).digest('hex');
 
 /** @returns the hash of the user's index */
-export const copyIndex = async (places: UpdatePlaces, usersIndex: string): Promise<string | null> => {
+export const copyIndex = async (
+  places: UpdatePlaces,
+  usersIndex: string,
+): Promise<string | null> => {
   await rm(places.folder, { recursive: true, force: true });
   await mkdir(places.folder, { mode: 0o700 });
   const bytes = await bytesAt(usersIndex);

@@ -10,9 +10,14 @@ export const requirePlainLogs = async ({ repository }: GitDirs, branch: string):
   const { gitDir, commonDir } = repository;
   await requirePlainWay(commonDir, `refs/heads/${branch}`);
   await requirePlainWay(commonDir, `logs/refs/heads/${branch}`);
-  for (const path of [join(gitDir, 'logs', 'HEAD'), join(commonDir, 'logs', 'refs', 'heads', branch)])
+  for (const path of [
+    join(gitDir, 'logs', 'HEAD'),
+    join(commonDir, 'logs', 'refs', 'heads', branch),
+  ])
     if ((await isPlain(path, 'file')) && (await lstat(path)).nlink > 1)
-      throw new GitError(`${path} is not a plain file or folder; nothing was read or written there`);
+      throw new GitError(
+        `${path} is not a plain file or folder; nothing was read or written there`,
+      );
 };
 
 const lockText = /^agent-server (\d+)$/;
@@ -36,7 +41,8 @@ export const removeDeadLock = async (file: string): Promise<void> => {
  * Holds a lock file of the user's git, as git does. @throws GitError when another process holds it
  */
 const whileLocked = async <Result>(file: string, work: () => Promise<Result>): Promise<Result> => {
-  const take = (): Promise<void> => writeFile(file, `agent-server ${process.pid}`, { flag: 'wx', mode: 0o600 });
+  const take = (): Promise<void> =>
+    writeFile(file, `agent-server ${process.pid}`, { flag: 'wx', mode: 0o600 });
   try {
     await take().catch(async (error: unknown) => {
       if (!(await isDead(file))) throw error;
@@ -44,7 +50,9 @@ const whileLocked = async <Result>(file: string, work: () => Promise<Result>): P
       await take();
     });
   } catch (error) {
-    throw new GitError(`${file} is locked by another git process; try again when it has finished`, { cause: error });
+    throw new GitError(`${file} is locked by another git process; try again when it has finished`, {
+      cause: error,
+    });
   }
   ownLocks.add(file);
   try {
@@ -56,10 +64,10 @@ const whileLocked = async <Result>(file: string, work: () => Promise<Result>): P
 };
 
 /** The locks of a merge: nobody else switches the branch or stages files. */
-export const userLocks = (gitDir: string, index: string): readonly [head: string, index: string] => [
-  join(gitDir, 'HEAD.lock'),
-  `${index}.lock`,
-];
+export const userLocks = (
+  gitDir: string,
+  index: string,
+): readonly [head: string, index: string] => [join(gitDir, 'HEAD.lock'), `${index}.lock`];
 
 export const withUserLocks = async <Result>(
   gitDir: string,

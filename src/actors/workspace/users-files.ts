@@ -25,7 +25,11 @@ const kindAt = async (dirs: GitDirs, path: string): Promise<Occupant> => {
  * The first entry of a folder that the work does not remove; the folder itself when it is too large
  * to check.
  */
-const keptIn = async (dirs: GitDirs, top: string, removed: ReadonlySet<string>): Promise<string | null> => {
+const keptIn = async (
+  dirs: GitDirs,
+  top: string,
+  removed: ReadonlySet<string>,
+): Promise<string | null> => {
   const left = [top];
   let seen = 0;
   for (let path = left.pop(); path !== undefined; path = left.pop()) {
@@ -40,7 +44,10 @@ const keptIn = async (dirs: GitDirs, top: string, removed: ReadonlySet<string>):
 };
 
 /** The user's files, ignored ones included, that a merge would overwrite. */
-export const findUsersFiles = async (dirs: GitDirs, changes: readonly FileChange[]): Promise<readonly string[]> => {
+export const findUsersFiles = async (
+  dirs: GitDirs,
+  changes: readonly FileChange[],
+): Promise<readonly string[]> => {
   const removed = new Set(changes.filter(({ to }) => to === noFile).map(({ path }) => path));
   const emptied = foldersOf(removed);
   const found = new Set<string>();

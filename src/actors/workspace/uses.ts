@@ -35,7 +35,11 @@ process.once('exit', () => forget(kept));
  * Takes a folder of ours with the content of `make`: made anew, or kept from the last use with the
  * same key. It is kept for seconds, since making it costs more than using it.
  */
-export const takeUse = async (folder: string, key: string, make: (dir: string) => Promise<void>): Promise<Use> => {
+export const takeUse = async (
+  folder: string,
+  key: string,
+  make: (dir: string) => Promise<void>,
+): Promise<Use> => {
   const before = kept.find((each) => each.key === key);
   kept = kept.filter((each) => each !== before);
   await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -70,6 +74,7 @@ export const removeDeadUses = async (folder: string): Promise<void> => {
   for (const name of await readdir(folder).catch(() => [])) {
     const [, pid] = madeBy.exec(name) ?? [];
     if (pid === undefined || ownFolders.has(join(folder, name))) continue;
-    if (Number(pid) === process.pid || !isAlive(Number(pid))) await rm(join(folder, name), { recursive: true });
+    if (Number(pid) === process.pid || !isAlive(Number(pid)))
+      await rm(join(folder, name), { recursive: true });
   }
 };

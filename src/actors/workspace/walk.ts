@@ -68,19 +68,33 @@ const obeyed = 'it would turn the folder into a git repository';
 
 /** A folder that git takes for a repository. */
 const isBareRepository = (names: readonly string[]): boolean =>
-  names.includes('HEAD') && ((names.includes('objects') && names.includes('refs')) || names.includes('commondir'));
+  names.includes('HEAD') &&
+  ((names.includes('objects') && names.includes('refs')) || names.includes('commondir'));
 
 /** It was removed, or something else is in its place. */
-export const isGone = (error: unknown): boolean => hasCode(error, 'ENOENT', 'ENOTDIR', 'ELOOP', 'EINVAL');
+export const isGone = (error: unknown): boolean =>
+  hasCode(error, 'ENOENT', 'ENOTDIR', 'ELOOP', 'EINVAL');
 
 /** Its mode forbids access, or it is a socket. */
 export const isShut = (error: unknown): boolean => hasCode(error, 'EACCES', 'EPERM', 'ENXIO');
 
-const takeFile = (walk: Walk, folder: number, parent: string, name: string, stat: Stats, held: boolean): void => {
+const takeFile = (
+  walk: Walk,
+  folder: number,
+  parent: string,
+  name: string,
+  stat: Stats,
+  held: boolean,
+): void => {
   const path = parent + name;
   const before = walk.options.index.entries.get(path);
   const sameKind = before !== undefined && (before.mode === linkMode) === stat.isSymbolicLink();
-  if (sameKind && before.note === noteOf(stat) && before.changedAtMs < walk.options.index.trustedBeforeMs) return;
+  if (
+    sameKind &&
+    before.note === noteOf(stat) &&
+    before.changedAtMs < walk.options.index.trustedBeforeMs
+  )
+    return;
   walk.options.take({ path, folder, name, stat, before, held });
 };
 
@@ -93,12 +107,25 @@ const leaveOut = (walk: Walk, path: string, why: string): void =>
   skip(walk, path, `${shownName(path)} was not saved: ${why}`);
 
 /** Git stores no empty folder, and the sandbox leaves one where it covered a protected name. */
-const leaveOutNew = (walk: Walk, folder: number, path: string, name: string, isFolder: boolean): void => {
+const leaveOutNew = (
+  walk: Walk,
+  folder: number,
+  path: string,
+  name: string,
+  isFolder: boolean,
+): void => {
   if (isFolder && isEmptyFolder(folder, name)) skip(walk, path, null);
   else leaveOut(walk, path, 'other programs run or trust it, so agents may not create it');
 };
 
-const visit = (walk: Walk, folder: number, parent: string, name: string, held: boolean, ruled: boolean): void => {
+const visit = (
+  walk: Walk,
+  folder: number,
+  parent: string,
+  name: string,
+  held: boolean,
+  ruled: boolean,
+): void => {
   const path = parent + name;
   const rule = walk.rulesOf(name);
   if (rule.isRepository && parent !== '')
@@ -110,7 +137,15 @@ const visit = (walk: Walk, folder: number, parent: string, name: string, held: b
   else if (path.length > longestPath)
     skip(walk, path, `${shownName(path.slice(0, 100))}… was not saved: its path is too long`);
   else if (walk.options.index.entries.get(path)?.mode === gitlinkMode) skip(walk, path, null);
-  else visitEntry(walk, folder, parent, name, held || (walk.options.protects && rule.protection === 'held'), ruled);
+  else
+    visitEntry(
+      walk,
+      folder,
+      parent,
+      name,
+      held || (walk.options.protects && rule.protection === 'held'),
+      ruled,
+    );
 };
 
 const lookAt = (walk: Walk, folder: number, parent: string, name: string): Stats | null => {
@@ -127,8 +162,11 @@ const lookAt = (walk: Walk, folder: number, parent: string, name: string): Stats
  * A folder on the way to a place is not held itself; anything else in its place would redirect the
  * link.
  */
-const isHeldPlace = ({ options: { protects, heldPlaces } }: Walk, path: string, isFolder: boolean): boolean =>
-  protects && (isFolder ? heldPlaces.includes(path) : isAtPlace(heldPlaces, path));
+const isHeldPlace = (
+  { options: { protects, heldPlaces } }: Walk,
+  path: string,
+  isFolder: boolean,
+): boolean => protects && (isFolder ? heldPlaces.includes(path) : isAtPlace(heldPlaces, path));
 
 const visitEntry = (
   walk: Walk,
@@ -166,7 +204,14 @@ const openInside = (walk: Walk, folder: number, parent: string, name: string): n
   return null;
 };
 
-const enter = (walk: Walk, folder: number, parent: string, name: string, held: boolean, ruled: boolean): void => {
+const enter = (
+  walk: Walk,
+  folder: number,
+  parent: string,
+  name: string,
+  held: boolean,
+  ruled: boolean,
+): void => {
   const inside = openInside(walk, folder, parent, name);
   if (inside === null) return;
   try {
@@ -176,7 +221,13 @@ const enter = (walk: Walk, folder: number, parent: string, name: string, held: b
   }
 };
 
-const readFolder = (walk: Walk, folder: number, path: string, held: boolean, ruledAbove: boolean): void => {
+const readFolder = (
+  walk: Walk,
+  folder: number,
+  path: string,
+  held: boolean,
+  ruledAbove: boolean,
+): void => {
   walk.options.checkpoint();
   const names = namesIn(folder);
   walk.entries += names.length;
@@ -188,21 +239,31 @@ const readFolder = (walk: Walk, folder: number, path: string, held: boolean, rul
   const hasOwn = names.includes('.gitignore');
   if (hasOwn) walk.options.showRules(folder, path);
   for (const name of names)
-    if (!(actsAsRepository && name === 'HEAD')) visit(walk, folder, path, name, held, ruledAbove || hasOwn);
+    if (!(actsAsRepository && name === 'HEAD'))
+      visit(walk, folder, path, name, held, ruledAbove || hasOwn);
 };
 
-const takeNew = (walk: Walk, folder: number, parent: string, name: string, isFolder: boolean): void => {
+const takeNew = (
+  walk: Walk,
+  folder: number,
+  parent: string,
+  name: string,
+  isFolder: boolean,
+): void => {
   const stat = lookAt(walk, folder, parent, name);
   if (stat === null || stat.isDirectory() !== isFolder) return;
   if (isFolder) enter(walk, folder, parent, name, false, true);
-  else if (stat.isFile() || stat.isSymbolicLink()) takeFile(walk, folder, parent, name, stat, false);
+  else if (stat.isFile() || stat.isSymbolicLink())
+    takeFile(walk, folder, parent, name, stat, false);
 };
 
 /** Visits the new paths that no rule ignores; folders among them add further new paths. */
 const takeUnknown = async (walk: Walk): Promise<void> => {
   const asked = walk.unknown;
   walk.unknown = [];
-  const ignored = await walk.options.ignored(asked.map((each) => each.parent + each.name + (each.isFolder ? '/' : '')));
+  const ignored = await walk.options.ignored(
+    asked.map((each) => each.parent + each.name + (each.isFolder ? '/' : '')),
+  );
   let open = null as { readonly parent: string; readonly folder: number } | null;
   const openAt = (parent: string): number => {
     if (open?.parent === parent) return open.folder;
@@ -225,7 +286,11 @@ const takeUnknown = async (walk: Walk): Promise<void> => {
 /** The folders above the part that is read have rules too. */
 const rulesAbove = (walk: Walk): boolean => {
   let found = walk.options.hasIgnoreRules;
-  for (let end = 0; end < walk.options.prefix.length; end = walk.options.prefix.indexOf('/', end) + 1) {
+  for (
+    let end = 0;
+    end < walk.options.prefix.length;
+    end = walk.options.prefix.indexOf('/', end) + 1
+  ) {
     const above = openBelow(walk.root, walk.options.prefix.slice(0, end));
     try {
       if (look(above, '.gitignore') === null) continue;
@@ -244,7 +309,8 @@ const isUnread = (walk: Walk, path: string): boolean => {
     if (walk.skipped.has(path.slice(0, at))) return true;
   if (!walk.options.protects) return false;
   return (
-    isAtPlace(walk.options.heldPlaces, path) || path.split('/').some((part) => walk.rulesOf(part).protection === 'held')
+    isAtPlace(walk.options.heldPlaces, path) ||
+    path.split('/').some((part) => walk.rulesOf(part).protection === 'held')
   );
 };
 
@@ -255,7 +321,12 @@ const isUnread = (walk: Walk, path: string): boolean => {
  */
 export const walk = async (root: number, options: WalkOptions): Promise<readonly string[]> => {
   const under: Walk = {
-    ...{ options, root, rulesOf: createNameRules(), folders: foldersOf(options.index.entries.keys()) },
+    ...{
+      options,
+      root,
+      rulesOf: createNameRules(),
+      folders: foldersOf(options.index.entries.keys()),
+    },
     ...{ seen: new Set(), skipped: new Set(), unknown: [], entries: 0 },
   };
   const ruled = rulesAbove(under);
@@ -268,6 +339,7 @@ export const walk = async (root: number, options: WalkOptions): Promise<readonly
   while (under.unknown.length > 0) await takeUnknown(under);
   const gone: string[] = [];
   for (const path of under.options.index.entries.keys())
-    if (!under.seen.has(path) && path.startsWith(under.options.prefix) && !isUnread(under, path)) gone.push(path);
+    if (!under.seen.has(path) && path.startsWith(under.options.prefix) && !isUnread(under, path))
+      gone.push(path);
   return gone;
 };

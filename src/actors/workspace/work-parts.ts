@@ -39,7 +39,8 @@ export const createWorkParts = (options: WorktreeOptions) => {
     branches: createBranches(),
     placesOf,
     /** The next sweep tries again, and reports what it cannot remove. */
-    release: (places: AttemptPlaces): Promise<void> => removeFolder(places, removals).catch(() => undefined),
+    release: (places: AttemptPlaces): Promise<void> =>
+      removeFolder(places, removals).catch(() => undefined),
   };
 };
 

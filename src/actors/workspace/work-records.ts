@@ -69,7 +69,8 @@ export const createWorkRecords = (folder: string): WorkRecords => {
     const text = await readFile(join(folder, name), 'utf8').catch(() => null);
     if (text === null) return null;
     const parsed = workRecordSchema.safeParse(JSON.parse(text));
-    if (!parsed.success) throw new Error(`${join(folder, name)} is not a record of a worktree; remove it`);
+    if (!parsed.success)
+      throw new Error(`${join(folder, name)} is not a record of a worktree; remove it`);
     return parsed.data;
   };
   const names = async (): Promise<readonly string[]> =>
@@ -83,14 +84,19 @@ export const createWorkRecords = (folder: string): WorkRecords => {
     all,
     latest: async (taskId) => {
       const own = (await names()).filter((name) => name.startsWith(`${taskId}@`));
-      const attempts = own.map((name) => Number.parseInt(name.slice(taskId.length + 1), 10)).filter(Number.isFinite);
-      return attempts.length === 0 ? null : readFrom(`${nameOf(taskId, Math.max(...attempts))}.json`);
+      const attempts = own
+        .map((name) => Number.parseInt(name.slice(taskId.length + 1), 10))
+        .filter(Number.isFinite);
+      return attempts.length === 0
+        ? null
+        : readFrom(`${nameOf(taskId, Math.max(...attempts))}.json`);
     },
     write: async (record) => {
       await mkdir(folder, { recursive: true, mode: 0o700 });
       const file = join(folder, `${nameOf(record.task_id, record.attempt)}.json`);
       await writeFileAtomically(file, `${JSON.stringify(record, null, 2)}\n`);
     },
-    remove: (taskId, attempt) => rm(join(folder, `${nameOf(taskId, attempt)}.json`), { force: true }),
+    remove: (taskId, attempt) =>
+      rm(join(folder, `${nameOf(taskId, attempt)}.json`), { force: true }),
   };
 };

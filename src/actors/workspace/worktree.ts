@@ -34,7 +34,14 @@ const createMerging =
       const checkout = await stores.checkout(dirs, options.filters, signal);
       const first = await findUnmerged(dirs, records, record);
       if (first !== null) return { status: 'conflict', branch, why: first, files: [] };
-      const merged = await mergeInto(dirs, checkout, { branch, commit, mode, message, role, signal });
+      const merged = await mergeInto(dirs, checkout, {
+        branch,
+        commit,
+        mode,
+        message,
+        role,
+        signal,
+      });
       const has = merged.status === 'merged' ? merged.commit : await commitOf(dirs, 'HEAD');
       if (merged.status !== 'conflict') await records.write({ ...record, merged: has });
       return merged;
@@ -101,7 +108,8 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
       }
       return failed;
     },
-    merge: (taskId, attempt, mode, title, signal) => inTurn(() => merge(taskId, attempt, mode, title, signal)),
+    merge: (taskId, attempt, mode, title, signal) =>
+      inTurn(() => merge(taskId, attempt, mode, title, signal)),
     diff: async (taskId, attempt) => {
       const number = attempt ?? (await records.latest(taskId))?.attempt ?? null;
       return number === null ? null : byAttempt(keyOf(taskId, number), () => diff(taskId, number));

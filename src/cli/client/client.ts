@@ -4,7 +4,12 @@ export class CallError extends Error {
   readonly code: string;
   readonly facts: Readonly<Record<string, unknown>>;
 
-  constructor(code: string, message: string, facts: Readonly<Record<string, unknown>> = {}, cause?: unknown) {
+  constructor(
+    code: string,
+    message: string,
+    facts: Readonly<Record<string, unknown>> = {},
+    cause?: unknown,
+  ) {
     super(message, { cause });
     this.code = code;
     this.facts = facts;

@@ -24,7 +24,9 @@ export interface ConnectOptions {
 
 type Params = Readonly<Record<string, unknown>>;
 
-type OfflineMethods = (service: OfflineService) => Readonly<Record<string, (params: Params) => Promise<unknown>>>;
+type OfflineMethods = (
+  service: OfflineService,
+) => Readonly<Record<string, (params: Params) => Promise<unknown>>>;
 
 /** The server's methods on the project's database and files. */
 interface Files {
@@ -34,19 +36,32 @@ interface Files {
   close(): void;
 }
 
-/** Above this many tasks a write takes noticeable time: it is left to the next server or command. */
+/**
+ * Above this many tasks a write takes noticeable time: it is left to the next server or command.
+ */
 const manyTasks = 10_000;
 
-const openFiles = async ({ project, config, env, io }: ConnectOptions, kept: boolean): Promise<Files> => {
-  const [{ createOfflineService }, { trackerFor }, { loadConfig }, { createOfflineMethods }, { openTasks }] =
-    await Promise.all([
-      import('../../actors/engine/offline-tasks.ts'),
-      import('../config/tracker.ts'),
-      import('../config/config.ts'),
-      import('../../http/methods.ts'),
-      import('./open-tasks.ts'),
-    ]);
-  const { ledger, store } = await openTasks(project, { kept, log: (message) => io.err(`note: ${message}`) });
+const openFiles = async (
+  { project, config, env, io }: ConnectOptions,
+  kept: boolean,
+): Promise<Files> => {
+  const [
+    { createOfflineService },
+    { trackerFor },
+    { loadConfig },
+    { createOfflineMethods },
+    { openTasks },
+  ] = await Promise.all([
+    import('../../actors/engine/offline-tasks.ts'),
+    import('../config/tracker.ts'),
+    import('../config/config.ts'),
+    import('../../http/methods.ts'),
+    import('./open-tasks.ts'),
+  ]);
+  const { ledger, store } = await openTasks(project, {
+    kept,
+    log: (message) => io.err(`note: ${message}`),
+  });
   let isUsed = false;
   const tracker = trackerFor(
     loadConfig({ config }, env).config,
@@ -64,7 +79,9 @@ const openFiles = async ({ project, config, env, io }: ConnectOptions, kept: boo
     finish: async () => {
       if (!isUsed || !kept || ledger.table.count() > manyTasks) return;
       await ledger.exchange.flush().catch((error: unknown) => {
-        io.err(`warning: it is saved, but .beads/issues.jsonl could not be written: ${messageOf(error)}`);
+        io.err(
+          `warning: it is saved, but .beads/issues.jsonl could not be written: ${messageOf(error)}`,
+        );
       });
     },
   };
@@ -79,7 +96,10 @@ const offlineClient = (options: ConnectOptions): Client => ({
       try {
         const run = files.methods[method];
         if (run === undefined)
-          throw new CallError('server_needed', `${method} needs a running server; leave out --no-start`);
+          throw new CallError(
+            'server_needed',
+            `${method} needs a running server; leave out --no-start`,
+          );
         const answer = await run(params);
         await files.finish();
         return answer;
@@ -87,12 +107,16 @@ const offlineClient = (options: ConnectOptions): Client => ({
         files.close();
       }
     } catch (error) {
-      if (isServiceError(error)) throw new CallError(error.code, error.message, { ...error.facts }, error);
+      if (isServiceError(error))
+        throw new CallError(error.code, error.message, { ...error.facts }, error);
       throw error;
     }
   },
   frames: () => {
-    throw new CallError('server_needed', 'a live stream needs a running server; leave out --no-start');
+    throw new CallError(
+      'server_needed',
+      'a live stream needs a running server; leave out --no-start',
+    );
   },
 });
 
@@ -102,7 +126,10 @@ export const connect = (options: ConnectOptions): Connection => ({
     const found = await findServer(project);
     if (found !== null) return createHttpClient(found);
     if (!start)
-      throw new CallError('server_needed', 'no server runs for this project; start one with agent-server --server');
+      throw new CallError(
+        'server_needed',
+        'no server runs for this project; start one with agent-server --server',
+      );
     const { startServer } = await import('./start-server.ts');
     io.err(`starting a server for ${project.root} (log: ${stateFiles(project.stateDir).log})`);
     return createHttpClient(await startServer(project, config, env));

@@ -18,7 +18,12 @@ const provesItself = async (url: string, token: string): Promise<boolean> => {
     .update(`${challenge} ${hostname.replace(/^\[|\]$/g, '')}:${port}`)
     .digest('base64url');
   try {
-    return textIn(await getJson({ url, token: '' }, `/health?challenge=${challenge}`, probeMs), 'proof') === expected;
+    return (
+      textIn(
+        await getJson({ url, token: '' }, `/health?challenge=${challenge}`, probeMs),
+        'proof',
+      ) === expected
+    );
   } catch {
     return false;
   }

@@ -1,5 +1,11 @@
 import type { Client } from './client.ts';
-import { type Address, connectionLost, errorInAnswer, readBody, sendRequest } from './http-request.ts';
+import {
+  type Address,
+  connectionLost,
+  errorInAnswer,
+  readBody,
+  sendRequest,
+} from './http-request.ts';
 import { isJson } from './json.ts';
 
 const callMs = 60_000;
@@ -8,15 +14,24 @@ const call = async (address: Address, method: string, params: object): Promise<u
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
   let answer: unknown;
   try {
-    const headers = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(body)) };
-    const response = await sendRequest(address, '/a2a/execute', { method: 'POST', headers, idleMs: callMs }, body);
+    const headers = {
+      'content-type': 'application/json',
+      'content-length': String(Buffer.byteLength(body)),
+    };
+    const response = await sendRequest(
+      address,
+      '/a2a/execute',
+      { method: 'POST', headers, idleMs: callMs },
+      body,
+    );
     answer = JSON.parse(await readBody(response));
   } catch (error) {
     throw connectionLost(error);
   }
   const failure = errorInAnswer(answer);
   if (failure !== null) throw failure;
-  if (!isJson(answer) || !('result' in answer)) throw connectionLost(new Error('the answer has no result'));
+  if (!isJson(answer) || !('result' in answer))
+    throw connectionLost(new Error('the answer has no result'));
   return answer['result'];
 };
 

@@ -1,6 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { CallError, type Frame } from './client.ts';
-import { type Address, connectionLost, errorInAnswer, readBody, sendRequest } from './http-request.ts';
+import {
+  type Address,
+  connectionLost,
+  errorInAnswer,
+  readBody,
+  sendRequest,
+} from './http-request.ts';
 import { isJson, textIn } from './json.ts';
 import { createSseParser } from './sse-parser.ts';
 
@@ -11,8 +17,16 @@ const reconnects = 20;
 /** Frames that are not in the journal have no seq. */
 const frameOf = (data: string): Frame => {
   const value: unknown = JSON.parse(data);
-  const [type, taskId, timestamp] = ['type', 'task_id', 'timestamp'].map((key) => textIn(value, key));
-  if (!isJson(value) || type == null || taskId == null || timestamp == null || !isJson(value['data']))
+  const [type, taskId, timestamp] = ['type', 'task_id', 'timestamp'].map((key) =>
+    textIn(value, key),
+  );
+  if (
+    !isJson(value) ||
+    type == null ||
+    taskId == null ||
+    timestamp == null ||
+    !isJson(value['data'])
+  )
     throw new Error('the stream contains something that is not a frame');
   const { attempt, seq } = value;
   return {
@@ -25,20 +39,36 @@ const frameOf = (data: string): Frame => {
   };
 };
 
-async function* connection(address: Address, path: string, after: number | null, signal: AbortSignal) {
+async function* connection(
+  address: Address,
+  path: string,
+  after: number | null,
+  signal: AbortSignal,
+) {
   const headers: Record<string, string> = after === null ? {} : { 'last-event-id': String(after) };
-  const response = await sendRequest(address, path, { method: 'GET', headers, signal, idleMs: silenceMs });
+  const response = await sendRequest(address, path, {
+    method: 'GET',
+    headers,
+    signal,
+    idleMs: silenceMs,
+  });
   if (response.statusCode !== 200) {
     const failure = errorInAnswer(JSON.parse(await readBody(response)));
     throw failure ?? new CallError('internal', `the server answered ${response.statusCode}`);
   }
   response.setEncoding('utf8');
   const parse = createSseParser();
-  for await (const chunk of response) for (const { data } of parse(String(chunk))) yield frameOf(data);
+  for await (const chunk of response)
+    for (const { data } of parse(String(chunk))) yield frameOf(data);
 }
 
 /** Reconnects after the last frame received. */
-export async function* followFrames(address: Address, taskId: string, after: number | null, signal: AbortSignal) {
+export async function* followFrames(
+  address: Address,
+  taskId: string,
+  after: number | null,
+  signal: AbortSignal,
+) {
   let last = after;
   let lostInARow = 0;
   const path = `/stream/${encodeURIComponent(taskId)}`;
@@ -58,7 +88,8 @@ export async function* followFrames(address: Address, taskId: string, after: num
       if (lostInARow >= reconnects) throw connectionLost(error);
     }
     lostInARow += 1;
-    if (lostInARow > reconnects) throw connectionLost(new Error('the stream ended before the attempt'));
+    if (lostInARow > reconnects)
+      throw connectionLost(new Error('the stream ended before the attempt'));
     await delay(reconnectMs, undefined, { signal }).catch(() => {});
     if (signal.aborted) return;
   }

@@ -21,7 +21,12 @@ export const connectionLost = (cause: unknown): CallError =>
 export const sendRequest = (
   { url, token }: Address,
   path: string,
-  options: { method: string; headers?: Record<string, string>; signal?: AbortSignal; idleMs: number },
+  options: {
+    method: string;
+    headers?: Record<string, string>;
+    signal?: AbortSignal;
+    idleMs: number;
+  },
   body?: string,
 ): Promise<IncomingMessage> =>
   new Promise((resolve, reject) => {

@@ -30,8 +30,8 @@ const openKept = async (project: Project): Promise<Database> => {
 };
 
 /**
- * Opens the project's database for a command without a server. With `kept` false it is one in memory, which ends with
- * the command: a look at a folder without tasks leaves nothing behind.
+ * Opens the project's database for a command without a server. With `kept` false it is one in
+ * memory, which ends with the command: a look at a folder without tasks leaves nothing behind.
  * @throws StoreError, PrivateFileError, StateFolderError
  */
 export const openTasks = async (

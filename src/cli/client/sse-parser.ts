@@ -17,9 +17,13 @@ export const createSseParser = (): ((chunk: string) => readonly SseEvent[]) => {
     return blocks.flatMap((block) => {
       const lines = block.split('\n');
       const field = (name: string): readonly string[] =>
-        lines.filter((line) => line.startsWith(`${name}: `)).map((line) => line.slice(name.length + 2));
+        lines
+          .filter((line) => line.startsWith(`${name}: `))
+          .map((line) => line.slice(name.length + 2));
       const data = field('data').join('\n');
-      return data === '' ? [] : [{ id: field('id')[0] ?? null, event: field('event')[0] ?? 'message', data }];
+      return data === ''
+        ? []
+        : [{ id: field('id')[0] ?? null, event: field('event')[0] ?? 'message', data }];
     });
   };
 };

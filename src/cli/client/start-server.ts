@@ -22,7 +22,10 @@ const isPortFree = (port: number): Promise<boolean> =>
   });
 
 /** Another port, when the default one is in use and the user chose none. */
-const portFlags = async (config: string | undefined, env: NodeJS.ProcessEnv): Promise<readonly string[]> => {
+const portFlags = async (
+  config: string | undefined,
+  env: NodeJS.ProcessEnv,
+): Promise<readonly string[]> => {
   const loaded = loadConfig({ config }, env);
   if (loaded.portChosen || (await isPortFree(loaded.config.server.port))) return [];
   return ['--port', '0'];
@@ -57,7 +60,10 @@ export const startServer = async (
   const script = fileURLToPath(new URL('../agent-server.js', import.meta.url));
   // The server's working folder is another one.
   const file = config ?? (env['AGENT_SERVER_CONFIG'] || undefined);
-  const flags = [...(file === undefined ? [] : ['--config', resolve(file)]), ...(await portFlags(config, env))];
+  const flags = [
+    ...(file === undefined ? [] : ['--config', resolve(file)]),
+    ...(await portFlags(config, env)),
+  ];
   const child = spawn(process.execPath, [script, '--server', '--project', project.root, ...flags], {
     detached: true,
     stdio: ['ignore', output, output],
@@ -70,12 +76,19 @@ export const startServer = async (
     ended = true;
   });
   child.unref();
-  for (const deadline = performance.now() + startMs; performance.now() < deadline; await delay(startPollMs)) {
+  for (
+    const deadline = performance.now() + startMs;
+    performance.now() < deadline;
+    await delay(startPollMs)
+  ) {
     const address = await findServer(project);
     if (address !== null) return address;
     if (ended && !(await otherServerStarted(project))) break;
   }
-  throw new CallError('server_not_started', `the server did not start: ${lastLines(log, before) || `see ${log}`}`);
+  throw new CallError(
+    'server_not_started',
+    `the server did not start: ${lastLines(log, before) || `see ${log}`}`,
+  );
 };
 
 /** When two servers start at once, one wins, and the loser's client uses the winner. */

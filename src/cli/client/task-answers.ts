@@ -2,14 +2,20 @@ import type { TaskView } from '../../actors/journal/task-view.ts';
 import { CallError, type Client } from './client.ts';
 import { isJson } from './json.ts';
 
-/** Checks the fields that every command reads, without a schema: `list` and `show` load almost nothing (ADR 0005). */
+/**
+ * Checks the fields that every command reads, without a schema: `list` and `show` load almost
+ * nothing (ADR 0005).
+ */
 const isTask = (value: unknown): value is TaskView =>
   isJson(value) &&
   ['task_id', 'title', 'status', 'phase'].every((key) => typeof value[key] === 'string') &&
   Array.isArray(value['dependencies']);
 
 const notTasks = (): CallError =>
-  new CallError('internal', 'the server answered with something that is not a task; is it another version?');
+  new CallError(
+    'internal',
+    'the server answered with something that is not a task; is it another version?',
+  );
 
 /** For methods that answer with a task. @throws CallError */
 export const callForTask = async (

@@ -15,7 +15,11 @@ export interface ConfigFlags {
 const parseNumber = (text: string): unknown => (/^\d+$/.test(text) ? Number(text) : text);
 
 const fromEnvironment = (env: NodeJS.ProcessEnv): readonly Override[] => {
-  const read = (source: string, path: Override['path'], parse: (text: string) => unknown = (text) => text) => {
+  const read = (
+    source: string,
+    path: Override['path'],
+    parse: (text: string) => unknown = (text) => text,
+  ) => {
     const text = env[source];
     return text === undefined || text === '' ? [] : [{ source, path, value: parse(text) }];
   };
@@ -31,11 +35,21 @@ const fromEnvironment = (env: NodeJS.ProcessEnv): readonly Override[] => {
 };
 
 const fromFlags = ({ port, host, maxConcurrent }: ConfigFlags): readonly Override[] => [
-  ...(port === undefined ? [] : [{ source: '--port', path: ['server', 'port'] as const, value: port }]),
-  ...(host === undefined ? [] : [{ source: '--host', path: ['server', 'host'] as const, value: host }]),
+  ...(port === undefined
+    ? []
+    : [{ source: '--port', path: ['server', 'port'] as const, value: port }]),
+  ...(host === undefined
+    ? []
+    : [{ source: '--host', path: ['server', 'host'] as const, value: host }]),
   ...(maxConcurrent === undefined
     ? []
-    : [{ source: '--max-concurrent', path: ['server', 'max_concurrent_agents'] as const, value: maxConcurrent }]),
+    : [
+        {
+          source: '--max-concurrent',
+          path: ['server', 'max_concurrent_agents'] as const,
+          value: maxConcurrent,
+        },
+      ]),
 ];
 
 /** Later overrides win. */

@@ -17,12 +17,17 @@ import {
 export const configSections = z.strictObject({
   server: z
     .strictObject({
-      port: port.default(8080).describe('port to listen on; 0 takes any free port, and the CLI finds it'),
+      port: port
+        .default(8080)
+        .describe('port to listen on; 0 takes any free port, and the CLI finds it'),
       host: z
         .enum(['localhost', '127.0.0.1', '::1'])
         .default('localhost')
         .describe('address to listen on; always this machine only'),
-      max_concurrent_agents: positive.max(1_000).default(3).describe('how many agents may run at once'),
+      max_concurrent_agents: positive
+        .max(1_000)
+        .default(3)
+        .describe('how many agents may run at once'),
       worker_pool_size: positive
         .max(1_000)
         .optional()
@@ -30,12 +35,17 @@ export const configSections = z.strictObject({
       auth: z
         .enum(['token', 'none'])
         .default('token')
-        .describe('token: every request needs the token; none: every program of this machine may use the server'),
+        .describe(
+          'token: every request needs the token; none: every program of this machine may use the server',
+        ),
       register_protocol_handler: z
         .boolean()
         .default(true)
         .describe('register agent:// links at the first start on a desktop'),
-      queue_limit: positive.max(1_000_000).default(10_000).describe('how many tasks may wait for a slot'),
+      queue_limit: positive
+        .max(1_000_000)
+        .default(10_000)
+        .describe('how many tasks may wait for a slot'),
       max_requests_per_second: positive
         .max(1_000_000)
         .default(1_000)
@@ -49,7 +59,10 @@ export const configSections = z.strictObject({
         .default(8)
         .describe('open event streams of one task; more get status 429'),
     })
-    .transform((server) => ({ ...server, worker_pool_size: server.worker_pool_size ?? server.max_concurrent_agents }))
+    .transform((server) => ({
+      ...server,
+      worker_pool_size: server.worker_pool_size ?? server.max_concurrent_agents,
+    }))
     .prefault({}),
   api: z
     .strictObject({
@@ -57,7 +70,10 @@ export const configSections = z.strictObject({
         .enum(['direct', 'proxy'])
         .default('direct')
         .describe('direct: call api.base_url; proxy: call api.proxy.base_url'),
-      max_tokens: positive.max(1_000_000).default(32_000).describe('output tokens of one model call'),
+      max_tokens: positive
+        .max(1_000_000)
+        .default(32_000)
+        .describe('output tokens of one model call'),
       context_window: positive
         .min(1_000)
         .max(100_000_000)
@@ -73,8 +89,13 @@ export const configSections = z.strictObject({
         .describe('the model that agents use unless a role or a run names another'),
       proxy: z
         .strictObject({
-          type: z.enum(['openai', 'litellm', 'generic']).default('generic').describe('kind of proxy'),
-          base_url: httpUrl.optional().describe('address of the proxy; needed when api.mode is proxy'),
+          type: z
+            .enum(['openai', 'litellm', 'generic'])
+            .default('generic')
+            .describe('kind of proxy'),
+          base_url: httpUrl
+            .optional()
+            .describe('address of the proxy; needed when api.mode is proxy'),
         })
         .prefault({}),
       base_url: httpUrl
@@ -91,20 +112,34 @@ export const configSections = z.strictObject({
             .enum(['max_tokens', 'max_completion_tokens'])
             .optional()
             .describe('the field that limits output tokens; unset: chosen by host'),
-          stream_options: z.boolean().default(true).describe('ask for usage at the end of a stream'),
-          tool_result_name: z.boolean().default(false).describe('send the name of the tool with its result'),
+          stream_options: z
+            .boolean()
+            .default(true)
+            .describe('ask for usage at the end of a stream'),
+          tool_result_name: z
+            .boolean()
+            .default(false)
+            .describe('send the name of the tool with its result'),
           reply_after_tools: z
             .boolean()
             .default(false)
             .describe('put an assistant message between tool results and the next user message'),
-          text_tool_calls: z.boolean().default(false).describe('read tool calls that the model prints as text'),
+          text_tool_calls: z
+            .boolean()
+            .default(false)
+            .describe('read tool calls that the model prints as text'),
         })
         .prefault({}),
       timeout_seconds: positive.max(3_600).optional().describe('time limit of one model call'),
-      prices: z.record(z.string().min(1), price).default({}).describe('prices by model name; needed for max_cost_usd'),
+      prices: z
+        .record(z.string().min(1), price)
+        .default({})
+        .describe('prices by model name; needed for max_cost_usd'),
       backend: backend
         .default('auto')
-        .describe('who does the work; auto: the built-in loop when a key is set, else an assistant that is logged in'),
+        .describe(
+          'who does the work; auto: the built-in loop when a key is set, else an assistant that is logged in',
+        ),
       codex_path: absolutePath.optional().describe('path of codex; unset: found on PATH'),
       codex_args: extraArguments.describe('more arguments for codex'),
       claude_path: absolutePath.optional().describe('path of claude; unset: found on PATH'),
@@ -122,7 +157,11 @@ export const configSections = z.strictObject({
         .max(50)
         .default([])
         .describe('more environment variables that assistants get, by name'),
-      script: z.string().min(1).optional().describe('file that the scripted model plays, relative to this file'),
+      script: z
+        .string()
+        .min(1)
+        .optional()
+        .describe('file that the scripted model plays, relative to this file'),
     })
     .prefault({}),
   agent: z
@@ -158,10 +197,17 @@ export const configSections = z.strictObject({
       default_decision: z
         .enum(['deny', 'fail'])
         .default('deny')
-        .describe('what happens to calls that nobody approves in time: deny them, or fail the attempt'),
-      require_approval: z.array(tool).default([]).describe("tools that need a person's approval, for every role"),
+        .describe(
+          'what happens to calls that nobody approves in time: deny them, or fail the attempt',
+        ),
+      require_approval: z
+        .array(tool)
+        .default([])
+        .describe("tools that need a person's approval, for every role"),
       max_turns: positive.max(1_000).default(50).describe('turns of one attempt'),
-      max_tokens_total: positive.default(1_000_000).describe('input and output tokens of one attempt'),
+      max_tokens_total: positive
+        .default(1_000_000)
+        .describe('input and output tokens of one attempt'),
       max_model_retries: z
         .int()
         .min(0)
@@ -182,13 +228,20 @@ export const configSections = z.strictObject({
       mode: z
         .enum(['auto', 'bd', 'embedded'])
         .default('auto')
-        .describe('who keeps the tasks; auto: bd where it keeps this project, else the file .beads/issues.jsonl'),
+        .describe(
+          'who keeps the tasks; auto: bd where it keeps this project, else the file .beads/issues.jsonl',
+        ),
       actor: z
         .string()
         .regex(/^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$/, 'expected letters, digits and . _ @ -')
         .default('agent-server')
-        .describe('name under which the server claims tasks; several servers on one database need different names'),
-      notes: z.boolean().default(false).describe('write a comment on the task when an attempt ends'),
+        .describe(
+          'name under which the server claims tasks; several servers on one database need different names',
+        ),
+      notes: z
+        .boolean()
+        .default(false)
+        .describe('write a comment on the task when an attempt ends'),
       bd_path: absolutePath.optional().describe('path of bd; unset: found on PATH'),
     })
     .prefault({}),
@@ -203,9 +256,14 @@ export const configSections = z.strictObject({
       assistants: z
         .enum(['on', 'off'])
         .default('on')
-        .describe('on: codex, claude and the command of api.command run in the sandbox, too; off: they run as you'),
+        .describe(
+          'on: codex, claude and the command of api.command run in the sandbox, too; off: they run as you',
+        ),
       network: z.boolean().default(false).describe('commands may reach the network'),
-      allow_task_network: z.boolean().default(false).describe('a run may ask for the network (--network)'),
+      allow_task_network: z
+        .boolean()
+        .default(false)
+        .describe('a run may ask for the network (--network)'),
       memory_mb: z
         .int()
         .max(1_048_576)
@@ -224,7 +282,9 @@ export const configSections = z.strictObject({
       mode: z
         .enum(['worktree', 'shared'])
         .default('worktree')
-        .describe('worktree: each attempt has a git worktree; shared: all attempts work in the project folder'),
+        .describe(
+          'worktree: each attempt has a git worktree; shared: all attempts work in the project folder',
+        ),
       merge: z
         .enum(mergeModes)
         .default('none')
@@ -241,7 +301,9 @@ export const configSections = z.strictObject({
       filters: z
         .array(z.enum(filterNames))
         .default([])
-        .describe('git filters that a merge may run for files whose .gitattributes ask for them; no other runs'),
+        .describe(
+          'git filters that a merge may run for files whose .gitattributes ask for them; no other runs',
+        ),
     })
     .prefault({}),
   store: z
@@ -281,6 +343,7 @@ export const configSchema = configSections
   )
   .refine(({ agent }) => agent.default_answer === undefined || agent.answer_timeout_seconds > 0, {
     path: ['agent', 'default_answer'],
-    message: 'has no effect while agent.answer_timeout_seconds is 0; set that to a number of seconds',
+    message:
+      'has no effect while agent.answer_timeout_seconds is 0; set that to a number of seconds',
   });
 export type Config = z.infer<typeof configSchema>;

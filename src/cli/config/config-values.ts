@@ -17,7 +17,10 @@ export const isSafeUrl = (text: string): boolean => {
 };
 
 export const isInsideProject = (path: string): boolean =>
-  path !== '' && !isAbsolute(path) && !normalize(path).startsWith('..') && normalize(path).split('/')[0] !== '.git';
+  path !== '' &&
+  !isAbsolute(path) &&
+  !normalize(path).startsWith('..') &&
+  normalize(path).split('/')[0] !== '.git';
 
 export const price = z.strictObject({
   input_per_million: z.number().nonnegative().describe('USD per million input tokens'),

@@ -13,14 +13,18 @@ export class ConfigError extends Error {
 }
 
 type Tree = { [key: string]: unknown };
-const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null && !Array.isArray(value);
+const isTree = (value: unknown): value is Tree =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const readTree = (path: string): Tree => {
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
   } catch (cause) {
-    throw new ConfigError(`${path}: the configuration file cannot be read; name another with --config`, { cause });
+    throw new ConfigError(
+      `${path}: the configuration file cannot be read; name another with --config`,
+      { cause },
+    );
   }
   let value: unknown;
   try {
@@ -73,7 +77,8 @@ const isPortChosen = (tree: Tree, fileChosen: boolean): boolean => {
 };
 
 /**
- * Defaults < file < environment < flags. The file is `--config`, else `AGENT_SERVER_CONFIG`, else the default file.
+ * Defaults < file < environment < flags. The file is `--config`, else `AGENT_SERVER_CONFIG`, else
+ * the default file.
  * @throws ConfigError naming file or variable, key, and what was expected
  */
 export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedConfig => {
@@ -86,17 +91,22 @@ export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedCo
   // Each section first: a wrong value is reported even where another source overrides it.
   const problems = [
     ...problemsOf(parseWithProblems(configSections, tree), fileName),
-    ...overrides.flatMap((one) => problemsOf(parseWithProblems(configSections, withOverrides({}, [one])), one.source)),
+    ...overrides.flatMap((one) =>
+      problemsOf(parseWithProblems(configSections, withOverrides({}, [one])), one.source),
+    ),
   ];
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   const parsed = parseWithProblems(configSchema, withOverrides(tree, overrides));
   if (!parsed.ok) throw new ConfigError(problemsOf(parsed, fileName).join('\n'));
-  const portChosen = overrides.some(({ path }) => path.join('.') === 'server.port') || isPortChosen(tree, fileChosen);
+  const portChosen =
+    overrides.some(({ path }) => path.join('.') === 'server.port') ||
+    isPortChosen(tree, fileChosen);
   return { config: parsed.value, file, fileChosen, portChosen };
 };
 
 /** Relative paths in the configuration start here. */
-export const configFolder = ({ file }: Pick<LoadedConfig, 'file'>): string => (file === null ? '.' : dirname(file));
+export const configFolder = ({ file }: Pick<LoadedConfig, 'file'>): string =>
+  file === null ? '.' : dirname(file);
 
 /** The lower of the service's cap and this process's pool. */
 export const effectiveCap = ({ server }: Config): number =>

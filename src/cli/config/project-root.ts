@@ -10,12 +10,15 @@ export const isOwn = (found: Stats): boolean => uid === undefined || found.uid =
 const othersMayWrite = ({ mode, gid }: Stats): boolean =>
   uid !== undefined && ((mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid));
 
-export const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-const isFile = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+export const isFolder = (path: string): boolean =>
+  statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+const isFile = (path: string): boolean =>
+  statSync(path, { throwIfNoEntry: false })?.isFile() === true;
 
 const isGitDir = (path: string): boolean =>
   isFile(join(path, 'HEAD')) &&
-  (isFile(join(path, 'commondir')) || (isFolder(join(path, 'objects')) && isFolder(join(path, 'refs'))));
+  (isFile(join(path, 'commondir')) ||
+    (isFolder(join(path, 'objects')) && isFolder(join(path, 'refs'))));
 
 const pointerBytesAtMost = 4_096;
 

@@ -23,21 +23,30 @@ const stateHome = (env: NodeJS.ProcessEnv): string => {
 };
 
 /** `own` is the folder of AGENT_STATE_DIR; `shared` holds the default folder of every project. */
-export const stateFolders = (env: NodeJS.ProcessEnv): { readonly own: readonly string[]; readonly shared: string } => {
+export const stateFolders = (
+  env: NodeJS.ProcessEnv,
+): { readonly own: readonly string[]; readonly shared: string } => {
   const own = env['AGENT_STATE_DIR'];
   return { own: own ? [resolve(own)] : [], shared: join(stateHome(env), 'agent-task-server') };
 };
 
-const hashOf = (root: string): string => createHash('sha256').update(root).digest('hex').slice(0, 12);
+const hashOf = (root: string): string =>
+  createHash('sha256').update(root).digest('hex').slice(0, 12);
 
 /**
  * `--project`, else the nearest root upward, else the working folder.
  * @throws UsageError when the folder does not exist or belongs to somebody else
  */
-export const findProject = (given: string | undefined, cwd: string, env: NodeJS.ProcessEnv): Project => {
+export const findProject = (
+  given: string | undefined,
+  cwd: string,
+  env: NodeJS.ProcessEnv,
+): Project => {
   const folder = given === undefined ? (nearestRoot(cwd) ?? cwd) : resolve(cwd, given);
   if (!isFolder(folder))
-    throw new UsageError(`the project folder ${folder} does not exist; name another with --project`);
+    throw new UsageError(
+      `the project folder ${folder} does not exist; name another with --project`,
+    );
   const root = realpathSync(folder);
   if (!isOwn(statSync(root)))
     throw new UsageError(
@@ -71,14 +80,23 @@ export const readTextOrNull = (file: string): string | null => {
  * `AGENT_STATE_DIR` may send several projects to one folder. The first has the usual names there,
  * each other one its own, so that tasks do not mix.
  */
-export const taskFiles = ({ root, stateDir }: Project): { readonly journal: string; readonly worktrees: string } => {
+export const taskFiles = ({
+  root,
+  stateDir,
+}: Project): { readonly journal: string; readonly worktrees: string } => {
   const owner = readTextOrNull(stateFiles(stateDir).owner);
   const suffix = owner === null || owner === root ? '' : `-${hashOf(root)}`;
-  return { journal: join(stateDir, `journal${suffix}.db`), worktrees: join(stateDir, `worktrees${suffix}`) };
+  return {
+    journal: join(stateDir, `journal${suffix}.db`),
+    worktrees: join(stateDir, `worktrees${suffix}`),
+  };
 };
 
 /** @throws UsageError when the state folder belongs to the server of another project */
-export const requireOwnServer = ({ root, stateDir }: Project, server: { readonly project?: string }): void => {
+export const requireOwnServer = (
+  { root, stateDir }: Project,
+  server: { readonly project?: string },
+): void => {
   if (server.project === undefined || server.project === root) return;
   throw new UsageError(
     `the state folder ${stateDir} is in use by the server of ${server.project}; stop that one first, or set AGENT_STATE_DIR to another folder for ${root}`,

@@ -45,18 +45,22 @@ export interface FoundCredential {
 }
 
 const inUrls = (text: string): readonly FoundCredential[] =>
-  [...text.matchAll(/[a-z][a-z0-9+.-]*:\/\/([^\s/@"']+)@([^\s/"']*)/gi)].flatMap(([, user = '', host = '']) => {
-    const [name = '', ...rest] = user.split(':');
-    const password = rest.join(':');
-    const secret = password === '' && name.length >= tokenLength ? name : password;
-    return secret === '' ? [] : [{ host, secrets: [secret, decoded(secret), `//${user}@`] }];
-  });
+  [...text.matchAll(/[a-z][a-z0-9+.-]*:\/\/([^\s/@"']+)@([^\s/"']*)/gi)].flatMap(
+    ([, user = '', host = '']) => {
+      const [name = '', ...rest] = user.split(':');
+      const password = rest.join(':');
+      const secret = password === '' && name.length >= tokenLength ? name : password;
+      return secret === '' ? [] : [{ host, secrets: [secret, decoded(secret), `//${user}@`] }];
+    },
+  );
 
 const inHeaders = (text: string): readonly FoundCredential[] =>
-  [...text.matchAll(/extraheader\s*=\s*"?[\w-]+:\s*(?:basic\s+|bearer\s+)?([^\s"]+)/gi)].map(([, value = '']) => ({
-    host: 'http.extraheader',
-    secrets: [value],
-  }));
+  [...text.matchAll(/extraheader\s*=\s*"?[\w-]+:\s*(?:basic\s+|bearer\s+)?([^\s"]+)/gi)].map(
+    ([, value = '']) => ({
+      host: 'http.extraheader',
+      secrets: [value],
+    }),
+  );
 
 /** Reads the project's git configuration as text; runs no git. */
 export const remoteCredentials = (root: string): readonly FoundCredential[] => {
@@ -73,7 +77,9 @@ export const remoteSecrets = (root: string): (() => readonly string[]) => {
     const now = gitConfigStamp(path);
     // An earlier secret may still be shown somewhere.
     if (now !== stamp)
-      secrets = [...new Set([...secrets, ...remoteCredentials(root).flatMap((each) => each.secrets)])].slice(-64);
+      secrets = [
+        ...new Set([...secrets, ...remoteCredentials(root).flatMap((each) => each.secrets)]),
+      ].slice(-64);
     stamp = now;
     return secrets;
   };

@@ -72,8 +72,14 @@ const requirePrices = (settings: Settings, scripted: boolean): void => {
     // An assistant that reports its cost needs no price.
     if (backend === 'claude' || backend === 'scripted') continue;
     const model = own.model ?? (isAssistantName(backend) ? backend : defaultModel);
-    if ((own.maxCostUsd ?? maxCostUsd) !== null && prices[model] === undefined && model !== 'scripted')
-      throw new ConfigError(`max_cost_usd: the ${own.role} runs ${model}, whose price is not in api.prices`);
+    if (
+      (own.maxCostUsd ?? maxCostUsd) !== null &&
+      prices[model] === undefined &&
+      model !== 'scripted'
+    )
+      throw new ConfigError(
+        `max_cost_usd: the ${own.role} runs ${model}, whose price is not in api.prices`,
+      );
   }
 };
 
@@ -103,7 +109,9 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
     maxTokens: api.max_tokens,
     contextWindow: api.context_window ?? null,
     defaultModel: isScripted(loaded) ? 'scripted' : api.provider_model,
-    prices: Object.fromEntries(Object.entries(api.prices).map(([model, price]) => [model, priceFrom(price)])),
+    prices: Object.fromEntries(
+      Object.entries(api.prices).map(([model, price]) => [model, priceFrom(price)]),
+    ),
     credentialVariable: keyVariable,
   };
 };
@@ -124,7 +132,10 @@ export const resolveSettings = (loaded: LoadedConfig, projectRoot: string): Reso
   const own = ownSettings(loaded, projectRoot);
   check(own);
   const sandboxed = mode !== 'off';
-  const { settings, outcomes } = applyProjectRoles(own, readProjectRoles(projectRoot), { sandboxed, check });
+  const { settings, outcomes } = applyProjectRoles(own, readProjectRoles(projectRoot), {
+    sandboxed,
+    check,
+  });
   return { settings, projectRoles: outcomes };
 };
 

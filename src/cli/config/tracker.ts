@@ -25,5 +25,9 @@ export const trackerFor = (
     ledger,
   });
 
-export const bdFor = ({ tracker: { bd_path } }: Config, projectRoot: string, env: NodeJS.ProcessEnv): BdCalls =>
+export const bdFor = (
+  { tracker: { bd_path } }: Config,
+  projectRoot: string,
+  env: NodeJS.ProcessEnv,
+): BdCalls =>
   createBdCalls({ projectRoot, bdPath: bd_path ?? null, processEnv: env, limits: defaultBdLimits });

@@ -25,7 +25,11 @@ export const workspaceFor = (
   });
 
 /** What earlier attempts left, in whichever mode they worked. */
-export const finishedWorkFor = (config: Config, project: Project, env: NodeJS.ProcessEnv): FinishedWork =>
+export const finishedWorkFor = (
+  config: Config,
+  project: Project,
+  env: NodeJS.ProcessEnv,
+): FinishedWork =>
   createFinishedWork({
     program: findGit(env['PATH'] ?? '') ?? '/usr/bin/git',
     projectRoot: project.root,

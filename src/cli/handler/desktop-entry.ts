@@ -1,14 +1,21 @@
 /** The name of our entry in mimeapps.list. */
 export const desktopId = 'agent-task-server.desktop';
 
-const quotedArgument = (argument: string): string => `"${argument.replace(/["`$\\]/g, '\\$&').replaceAll('%', '%%')}"`;
+const quotedArgument = (argument: string): string =>
+  `"${argument.replace(/["`$\\]/g, '\\$&').replaceAll('%', '%%')}"`;
 
 /**
  * The .desktop file that opens `agent://` links. The paths have no control characters. Three layers
  * of the Desktop Entry Specification: quotes, `%` of field codes, and the backslashes of every
  * string value.
  */
-export const desktopEntry = ({ node, script }: { readonly node: string; readonly script: string }): string =>
+export const desktopEntry = ({
+  node,
+  script,
+}: {
+  readonly node: string;
+  readonly script: string;
+}): string =>
   [
     '[Desktop Entry]',
     'Type=Application',
@@ -52,7 +59,8 @@ const withoutOurs = (value: string): string =>
     .filter((id) => id.trim() !== desktopId)
     .join(';');
 
-const assigns = (line: MimeappsLine, section: string): boolean => line.section === section && line.value !== null;
+const assigns = (line: MimeappsLine, section: string): boolean =>
+  line.section === section && line.value !== null;
 
 /** The last line wins, as in GLib. */
 const idsIn = (text: string, section: string): readonly string[] =>
@@ -63,11 +71,14 @@ const mapValues = (text: string, change: (value: string) => string | null): stri
     .flatMap((line) => {
       if (line.section !== defaults || line.value === null) return [line.text];
       const value = change(line.value);
-      return value === null ? [] : [line.text.replace(assignment, (_, start: string) => start + value)];
+      return value === null
+        ? []
+        : [line.text.replace(assignment, (_, start: string) => start + value)];
     })
     .join('\n');
 
-export const defaultHandler = (mimeapps: string): string | null => idsIn(mimeapps, defaults)[0] ?? null;
+export const defaultHandler = (mimeapps: string): string | null =>
+  idsIn(mimeapps, defaults)[0] ?? null;
 
 /**
  * Another program that claims `agent://`, and so opens it where there is no default; null without
@@ -102,5 +113,7 @@ export const withoutOurDefault = (mimeapps: string): string => {
     const rest = withoutOurs(value);
     return idsOf(rest).length === 0 ? null : rest;
   });
-  return changed !== mimeapps && changed.endsWith(`${header}\n`) ? changed.slice(0, -header.length - 1) : changed;
+  return changed !== mimeapps && changed.endsWith(`${header}\n`)
+    ? changed.slice(0, -header.length - 1)
+    : changed;
 };

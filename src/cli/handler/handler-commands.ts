@@ -3,9 +3,18 @@ import type { CommandContext } from '../tasks/commands.ts';
 import { registerHandler, unregisterHandler } from './register.ts';
 import { thisProgram } from './this-program.ts';
 
-const good: ReadonlySet<string> = new Set(['registered', 'already_registered', 'updated', 'removed', 'not_registered']);
+const good: ReadonlySet<string> = new Set([
+  'registered',
+  'already_registered',
+  'updated',
+  'removed',
+  'not_registered',
+]);
 
-const end = ({ io, json }: CommandContext, outcome: { readonly status: string; readonly line: string }): number => {
+const end = (
+  { io, json }: CommandContext,
+  outcome: { readonly status: string; readonly line: string },
+): number => {
   if (json) io.json(outcome);
   else io.out(outcome.line);
   return good.has(outcome.status) ? exitCodes.done : exitCodes.failed;

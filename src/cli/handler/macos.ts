@@ -5,10 +5,20 @@ const lsregister =
   '/System/Library/Frameworks/CoreServices.framework/Frameworks/LaunchServices.framework/Support/lsregister';
 
 const escapeXml = (text: string): string =>
-  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
+  text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;');
 
 /** The app's script: the link reaches the shell as one quoted word. */
-export const appleScript = ({ node, script }: { readonly node: string; readonly script: string }): string => {
+export const appleScript = ({
+  node,
+  script,
+}: {
+  readonly node: string;
+  readonly script: string;
+}): string => {
   const literal = (text: string): string => `quoted form of "${text.replace(/["\\]/g, '\\$&')}"`;
   return [
     'on open location theURL',
@@ -56,7 +66,11 @@ const javaScript = (...statements: readonly string[]): readonly string[] => [
  * The app bundle in ~/Applications: its files, and the commands that build, announce and remove it.
  * Not yet tested.
  */
-export const macosApp = (options: { readonly home: string; readonly node: string; readonly script: string }) => {
+export const macosApp = (options: {
+  readonly home: string;
+  readonly node: string;
+  readonly script: string;
+}) => {
   const path = posix.join(options.home, 'Applications', 'Agent Task Server.app');
   const source = appleScript(options);
   return {
@@ -64,7 +78,12 @@ export const macosApp = (options: { readonly home: string; readonly node: string
     bundleId,
     /** Written after compiling, which writes its own plist. */
     files: [{ path: posix.join(path, 'Contents', 'Info.plist'), content: infoPlist(source) }],
-    compile: ['/usr/bin/osacompile', '-o', path, ...source.split('\n').flatMap((line) => ['-e', line])],
+    compile: [
+      '/usr/bin/osacompile',
+      '-o',
+      path,
+      ...source.split('\n').flatMap((line) => ['-e', line]),
+    ],
     sign: ['/usr/bin/codesign', '--force', '--sign', '-', path],
     announce: [lsregister, '-f', path],
     forget: [lsregister, '-u', path],

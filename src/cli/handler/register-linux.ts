@@ -1,4 +1,12 @@
-import { existsSync, lstatSync, mkdirSync, readFileSync, realpathSync, statSync, unlinkSync } from 'node:fs';
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  realpathSync,
+  statSync,
+  unlinkSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
 import {
@@ -23,7 +31,10 @@ import {
 } from './registration.ts';
 
 /** The XDG specification ignores relative folders. */
-const absoluteFolders = (value: string | undefined, otherwise: readonly string[]): readonly string[] => {
+const absoluteFolders = (
+  value: string | undefined,
+  otherwise: readonly string[],
+): readonly string[] => {
   const given = (value ?? '').split(':').filter((folder) => folder.startsWith('/'));
   return given.length === 0 ? otherwise : given;
 };
@@ -35,9 +46,10 @@ const desktopFiles = ({ env, home }: HandlerEnvironment) => {
   };
   const config = homeOf('XDG_CONFIG_HOME', '.config');
   const data = homeOf('XDG_DATA_HOME', '.local/share');
-  const applications = [data, ...absoluteFolders(env['XDG_DATA_DIRS'], ['/usr/local/share', '/usr/share'])].map(
-    (folder) => join(folder, 'applications'),
-  );
+  const applications = [
+    data,
+    ...absoluteFolders(env['XDG_DATA_DIRS'], ['/usr/local/share', '/usr/share']),
+  ].map((folder) => join(folder, 'applications'));
   return {
     entry: join(data, 'applications', desktopId),
     defaults: join(config, 'mimeapps.list'),
@@ -49,11 +61,14 @@ const desktopFiles = ({ env, home }: HandlerEnvironment) => {
 
 /** Refuses text that is not UTF-8: writing it back would change lines that are not ours. */
 const readUtf8 = (path: string): string | null =>
-  existsSync(path) ? new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFileSync(path)) : null;
+  existsSync(path)
+    ? new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(readFileSync(path))
+    : null;
 
 /** Keeps links and modes: people link mimeapps.list to their settings folder. */
 const write = async (path: string, text: string): Promise<void> => {
-  const target = lstatSync(path, { throwIfNoEntry: false }) === undefined ? path : realpathSync(path);
+  const target =
+    lstatSync(path, { throwIfNoEntry: false }) === undefined ? path : realpathSync(path);
   mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
   const mode = statSync(target, { throwIfNoEntry: false })?.mode ?? 0o644;
   await writeFileAtomically(target, text, { mode: mode & 0o777 });
@@ -64,7 +79,10 @@ interface FoundHandler {
   readonly file: string;
 }
 
-const findIn = (files: readonly string[], find: (text: string) => string | null): FoundHandler | null => {
+const findIn = (
+  files: readonly string[],
+  find: (text: string) => string | null,
+): FoundHandler | null => {
   for (const file of files) {
     const id = find(readUtf8(file) ?? '');
     if (id !== null) return { id, file };
@@ -78,7 +96,9 @@ const findIn = (files: readonly string[], find: (text: string) => string | null)
  */
 const currentDefault = (environment: HandlerEnvironment): FoundHandler | null => {
   const { ranked, applications } = desktopFiles(environment);
-  const desktops = (environment.env['XDG_CURRENT_DESKTOP'] ?? '').split(':').filter((name) => name !== '');
+  const desktops = (environment.env['XDG_CURRENT_DESKTOP'] ?? '')
+    .split(':')
+    .filter((name) => name !== '');
   const names = [...desktops.map((name) => `${name.toLowerCase()}-mimeapps.list`), 'mimeapps.list'];
   const lists = ranked.flatMap((folder) => names.map((name) => join(folder, name)));
   const caches = applications.map((folder) => join(folder, 'mimeinfo.cache'));
@@ -103,7 +123,9 @@ const checkThatWeWin = (environment: HandlerEnvironment): void => {
   const winner = currentDefault(environment);
   if (winner === null || winner.id === desktopId) return;
   const { defaults } = desktopFiles(environment);
-  throw new Error(`${winner.file} names ${winner.id} and takes precedence over ${defaults}; remove that line`);
+  throw new Error(
+    `${winner.file} names ${winner.id} and takes precedence over ${defaults}; remove that line`,
+  );
 };
 
 /** @throws Error when a file cannot be read or written, or another file overrules it */

@@ -13,14 +13,18 @@ import {
 import { isOurs, openCommand, registryCommandIn, registryCommands } from './windows.ts';
 
 /** `reg query` fails when the key is missing. */
-const queryCommand = async ({ run }: HandlerEnvironment, argv: readonly string[]): Promise<string | null> => {
+const queryCommand = async (
+  { run }: HandlerEnvironment,
+  argv: readonly string[],
+): Promise<string | null> => {
   const { ok, detail } = await run(argv);
   return ok ? registryCommandIn(detail) : null;
 };
 
 export const registerOnWindows = async (environment: HandlerEnvironment): Promise<Registration> => {
   const { env, node, script, force } = environment;
-  if (/["%]/.test(node + script)) throw new Error(`Windows cannot start ${script} with ${node}: a path has a " or %`);
+  if (/["%]/.test(node + script))
+    throw new Error(`Windows cannot start ${script} with ${node}: a path has a " or %`);
   const wanted = openCommand({ node, script });
   const { add, askAll } = registryCommands(env, wanted);
   const current = await queryCommand(environment, askAll);

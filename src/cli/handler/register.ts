@@ -27,7 +27,9 @@ const checkPaths = ({ platform, node, script }: HandlerEnvironment): void => {
   const { isAbsolute } = platform === 'win32' ? win32 : posix;
   const odd = [node, script].find((path) => !isAbsolute(path) || /\p{Cc}/u.test(path));
   if (odd !== undefined)
-    throw new Error(`the path ${JSON.stringify(odd)} is not absolute or contains a control character`);
+    throw new Error(
+      `the path ${JSON.stringify(odd)} is not absolute or contains a control character`,
+    );
 };
 
 /**
@@ -36,7 +38,10 @@ const checkPaths = ({ platform, node, script }: HandlerEnvironment): void => {
  */
 export const registerHandler = async (environment: HandlerEnvironment): Promise<Registration> => {
   if (isUnderSudo(environment))
-    return { status: 'refused', line: 'not registered: refused under sudo; run agent register-handler as yourself' };
+    return {
+      status: 'refused',
+      line: 'not registered: refused under sudo; run agent register-handler as yourself',
+    };
   try {
     checkPaths(environment);
     return await platformOf(environment).register(environment);
@@ -49,7 +54,10 @@ export const registerHandler = async (environment: HandlerEnvironment): Promise<
 /** Undoes `registerHandler`, and nothing else. Never throws. */
 export const unregisterHandler = async (environment: HandlerEnvironment): Promise<Removal> => {
   if (isUnderSudo(environment))
-    return { status: 'refused', line: 'not removed: refused under sudo; run agent unregister-handler as yourself' };
+    return {
+      status: 'refused',
+      line: 'not removed: refused under sudo; run agent unregister-handler as yourself',
+    };
   try {
     return await platformOf(environment).unregister(environment);
   } catch (error) {

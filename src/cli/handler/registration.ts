@@ -9,7 +9,9 @@ export interface HandlerEnvironment {
   readonly uid: number | null;
   readonly force?: boolean;
   /** No shell. `detail` is the standard output, or the reason for the failure. */
-  readonly run: (argv: readonly string[]) => Promise<{ readonly ok: boolean; readonly detail: string }>;
+  readonly run: (
+    argv: readonly string[],
+  ) => Promise<{ readonly ok: boolean; readonly detail: string }>;
 }
 
 /** `line` is for the start-up banner. */
@@ -60,7 +62,10 @@ export const notRegistered: Removal = {
 };
 
 /** @returns the output. @throws Error with the reason for a failure */
-export const mustRun = async ({ run }: HandlerEnvironment, argv: readonly string[]): Promise<string> => {
+export const mustRun = async (
+  { run }: HandlerEnvironment,
+  argv: readonly string[],
+): Promise<string> => {
   const { ok, detail } = await run(argv);
   if (!ok) throw new Error(`${argv[0]} failed: ${detail}`);
   return detail.trim();

@@ -2,14 +2,20 @@ const ourKey = 'HKCU\\Software\\Classes\\agent';
 const openKey = 'shell\\open\\command';
 
 /** The command for a link. `agent open-url` refuses more or fewer than one argument. */
-export const openCommand = ({ node, script }: { readonly node: string; readonly script: string }): string =>
-  `"${node}" "${script}" open-url -- "%1"`;
+export const openCommand = ({
+  node,
+  script,
+}: {
+  readonly node: string;
+  readonly script: string;
+}): string => `"${node}" "${script}" open-url -- "%1"`;
 
 /** True for any installation of ours. */
 export const isOurs = (command: string): boolean => command.endsWith(' open-url -- "%1"');
 
 /** The program in `%SystemRoot%`: a bare name could be found in the working folder first. */
-const regOf = (env: NodeJS.ProcessEnv): string => `${env['SystemRoot'] ?? 'C:\\Windows'}\\System32\\reg.exe`;
+const regOf = (env: NodeJS.ProcessEnv): string =>
+  `${env['SystemRoot'] ?? 'C:\\Windows'}\\System32\\reg.exe`;
 
 /** Commands that add, read and delete this user's registry entries. Not yet tested. */
 export const registryCommands = (env: NodeJS.ProcessEnv, command: string) => {

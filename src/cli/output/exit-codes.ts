@@ -42,4 +42,5 @@ const byRequest: Readonly<Record<string, number>> = {
 };
 
 /** An error without a row is a failure. */
-export const exitCodeOf = (code: string): number => byError[code] ?? byRequest[code] ?? exitCodes.failed;
+export const exitCodeOf = (code: string): number =>
+  byError[code] ?? byRequest[code] ?? exitCodes.failed;

@@ -10,4 +10,5 @@ const hints: Hints = {
 const hintsByCode = new Map<string, (facts: never) => string>(Object.entries(hints));
 
 /** Commands that help with an error; null without any. */
-export const hintFor = (code: string, facts: object): string | null => hintsByCode.get(code)?.(facts as never) ?? null;
+export const hintFor = (code: string, facts: object): string | null =>
+  hintsByCode.get(code)?.(facts as never) ?? null;

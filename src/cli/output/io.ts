@@ -19,7 +19,8 @@ interface Output {
 type Stream = 'stdout' | 'stderr';
 
 /** These two and `processIo` are the only writers to the terminal. */
-export const print = (stream: Stream, text: string): void => void process[stream].write(stripControls(text));
+export const print = (stream: Stream, text: string): void =>
+  void process[stream].write(stripControls(text));
 
 export const printJson = (stream: Stream, json: string): void =>
   void process[stream].write(`${escapeControls(json)}\n`);

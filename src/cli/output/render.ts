@@ -13,7 +13,8 @@ const stateText = ({ status, phase, ready }: TaskView): string => {
 };
 
 export const renderList = (tasks: readonly TaskView[]): string => {
-  const width = (column: readonly string[]): number => Math.max(0, ...column.map(({ length }) => length));
+  const width = (column: readonly string[]): number =>
+    Math.max(0, ...column.map(({ length }) => length));
   const idWidth = width(tasks.map(({ task_id }) => task_id));
   const stateWidth = width(tasks.map(stateText));
   return tasks
@@ -25,19 +26,25 @@ export const renderList = (tasks: readonly TaskView[]): string => {
 };
 
 const durationText = (from: string | undefined, to: string | undefined): string =>
-  from === undefined || to === undefined ? '' : ` in ${((Date.parse(to) - Date.parse(from)) / 1000).toFixed(1)} s`;
+  from === undefined || to === undefined
+    ? ''
+    : ` in ${((Date.parse(to) - Date.parse(from)) / 1000).toFixed(1)} s`;
 
 const questionText = ({ question: text, calls }: NonNullable<TaskView['awaiting']>): string =>
   [text, ...calls.map((call) => `${call.tool} ${call.arguments}`)].join(' ');
 
-const deadlineText = ({ deadline, default_answer: answer }: NonNullable<TaskView['awaiting']>): string => {
+const deadlineText = ({
+  deadline,
+  default_answer: answer,
+}: NonNullable<TaskView['awaiting']>): string => {
   if (deadline === undefined) return 'you answer';
   return answer === undefined
     ? `${deadline}, then it fails`
     : `${deadline}, then it counts as: ${oneLine(answer, 200)}`;
 };
 
-const indented = (value: string): string => stripControls(value).replaceAll('\n', `\n${' '.repeat(13)}`);
+const indented = (value: string): string =>
+  stripControls(value).replaceAll('\n', `\n${' '.repeat(13)}`);
 
 export const removedText = ({ at, after_days }: NonNullable<TaskView['history_removed']>): string =>
   `removed on ${at.slice(0, 10)}, ${plural(after_days, 'day')} after its end (store.retention_days)`;
@@ -47,14 +54,20 @@ export const renderTask = (task: TaskView): string => {
     ['status', stateText(task)],
     [
       'role',
-      task.role === undefined ? undefined : `${task.role}${task.attempt > 0 ? `, attempt ${task.attempt}` : ''}`,
+      task.role === undefined
+        ? undefined
+        : `${task.role}${task.attempt > 0 ? `, attempt ${task.attempt}` : ''}`,
     ],
     ['depends on', task.dependencies.join(', ') || undefined],
     ['waits for', task.unmet_dependencies.join(', ') || undefined],
     ['labels', task.labels.join(', ') || undefined],
     ['created', task.created_at],
     ['started', task.started_at],
-    ['completed', task.completed_at && `${task.completed_at}${durationText(task.started_at, task.completed_at)}`],
+    [
+      'completed',
+      task.completed_at &&
+        `${task.completed_at}${durationText(task.started_at, task.completed_at)}`,
+    ],
     [
       'work',
       task.usage.turns === 0
@@ -91,7 +104,9 @@ const target = (data: Frame['data']): string => {
 
 const failureText = (data: Frame['data']): string => {
   const { error } = data;
-  return isJson(error) ? `failed: ${error['code']}: ${stripControls(textOrEmpty(error['message']))}` : 'failed';
+  return isJson(error)
+    ? `failed: ${error['code']}: ${stripControls(textOrEmpty(error['message']))}`
+    : 'failed';
 };
 
 const callsText = (data: Frame['data']): string => {
@@ -109,9 +124,15 @@ const finalStatuses: ReadonlySet<string> = new Set(['complete', 'failed', 'cance
 
 const renderers: Readonly<Record<string, (frame: Frame) => string | null>> = {
   status_update: ({ data }) => {
-    if (shownLiveOnly.has(textOrEmpty(data['phase'])) || finalStatuses.has(textOrEmpty(data['status']))) return null;
+    if (
+      shownLiveOnly.has(textOrEmpty(data['phase'])) ||
+      finalStatuses.has(textOrEmpty(data['status']))
+    )
+      return null;
     const shown =
-      textOrEmpty(data['status']) === textOrEmpty(data['phase']) ? '' : ` (${withSpaces(textOrEmpty(data['phase']))})`;
+      textOrEmpty(data['status']) === textOrEmpty(data['phase'])
+        ? ''
+        : ` (${withSpaces(textOrEmpty(data['phase']))})`;
     return `${textOrEmpty(data['status'])}${shown}`;
   },
   tool_start: ({ data }) => `  ${textOrEmpty(data['tool'])} ${target(data)}`.trimEnd(),
@@ -120,7 +141,8 @@ const renderers: Readonly<Record<string, (frame: Frame) => string | null>> = {
       ? null
       : `  ${textOrEmpty(data['tool'])} did not succeed: ${oneLine(textOrEmpty(data['output']), 160)}`,
   text_delta: ({ data }) => `  ${oneLine(textOrEmpty(data['text']), 160)}`,
-  api_call_complete: ({ data }) => (data['ok'] === false ? `  model call ${failureText(data)}` : null),
+  api_call_complete: ({ data }) =>
+    data['ok'] === false ? `  model call ${failureText(data)}` : null,
   log: ({ data }) => `  ${oneLine(textOrEmpty(data['message']), 160)}`,
   input_required: ({ task_id, data }) =>
     `asks: ${oneLine(textOrEmpty(data['question']), 400)}; answer with: agent respond ${task_id} "<answer>"`,

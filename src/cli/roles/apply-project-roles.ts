@@ -25,8 +25,15 @@ interface Applied {
   readonly outcome: ProjectRoleOutcome;
 }
 
-const applyFile = (settings: Settings, { role, path, content }: ProjectRoleFile, rules: Rules): Applied => {
-  const ignoring = (ignored: string): Applied => ({ settings, outcome: { role, path, narrowed: [], ignored } });
+const applyFile = (
+  settings: Settings,
+  { role, path, content }: ProjectRoleFile,
+  rules: Rules,
+): Applied => {
+  const ignoring = (ignored: string): Applied => ({
+    settings,
+    outcome: { role, path, narrowed: [], ignored },
+  });
   if (!content.ok) return ignoring(content.text);
   if (role === null) return ignoring('it belongs to no role');
   const narrowed = narrow(settings, settings.roles[role], content.value, rules.sandboxed);
@@ -38,11 +45,18 @@ const applyFile = (settings: Settings, { role, path, content }: ProjectRoleFile,
     if (error instanceof ConfigError) return ignoring(error.message);
     throw error;
   }
-  return { settings: next, outcome: { role, path, narrowed: narrowed.value.changes, ignored: null } };
+  return {
+    settings: next,
+    outcome: { role, path, narrowed: narrowed.value.changes, ignored: null },
+  };
 };
 
 /** A repository cannot stop the server: a bad file is ignored. */
-export const applyProjectRoles = (own: Settings, files: readonly ProjectRoleFile[], rules: Rules) => {
+export const applyProjectRoles = (
+  own: Settings,
+  files: readonly ProjectRoleFile[],
+  rules: Rules,
+) => {
   let settings = own;
   const outcomes: ProjectRoleOutcome[] = [];
   for (const file of files) {
@@ -60,6 +74,8 @@ const maxNote = 600;
 /** For the banner, the log and doctor; one line, safe to show. */
 export const projectRoleNote = ({ role, path, narrowed, ignored }: ProjectRoleOutcome): string =>
   oneLine(
-    ignored === null ? `${path} narrows the ${role}: ${narrowedText(narrowed)}` : `${path} is ignored: ${ignored}`,
+    ignored === null
+      ? `${path} narrows the ${role}: ${narrowedText(narrowed)}`
+      : `${path} is ignored: ${ignored}`,
     maxNote,
   );

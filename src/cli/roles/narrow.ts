@@ -23,7 +23,12 @@ const boundsOf = (own: RoleSettings, settings: Settings): readonly Bound[] => [
 const allows = 'your configuration allows';
 
 /** Everything that exceeds the user's configuration, or null. */
-const excess = (own: RoleSettings, given: ProjectRole, bounds: readonly Bound[], sandboxed: boolean): string | null => {
+const excess = (
+  own: RoleSettings,
+  given: ProjectRole,
+  bounds: readonly Bound[],
+  sandboxed: boolean,
+): string | null => {
   const added = (given.tools ?? []).filter((tool) => !own.tools.includes(tool));
   const raised = bounds.flatMap(({ key, allowed }) => {
     const wanted = given.limits[key];
@@ -32,18 +37,28 @@ const excess = (own: RoleSettings, given: ProjectRole, bounds: readonly Bound[],
       : [`limits.${key}: ${wanted} is above the ${allowed} that ${allows}`];
   });
   const problems = [
-    ...(added.length === 0 ? [] : [`tools: adds ${added.join(', ')} to what ${allows} (${own.tools.join(', ')})`]),
+    ...(added.length === 0
+      ? []
+      : [`tools: adds ${added.join(', ')} to what ${allows} (${own.tools.join(', ')})`]),
     ...raised,
-    ...(given.verify.length === 0 || sandboxed ? [] : ['verify: adds commands, and sandbox.mode is off']),
+    ...(given.verify.length === 0 || sandboxed
+      ? []
+      : ['verify: adds commands, and sandbox.mode is off']),
   ];
   return problems.length === 0 ? null : problems.join('; ');
 };
 
-const narrowingsOf = (own: RoleSettings, given: ProjectRole, bounds: readonly Bound[]): readonly string[] => {
+const narrowingsOf = (
+  own: RoleSettings,
+  given: ProjectRole,
+  bounds: readonly Bound[],
+): readonly string[] => {
   const { tools = own.tools, limits, require_approval, verify, success_criteria, notes } = given;
   const removed = own.tools.filter((tool) => !tools.some((kept) => kept === tool));
   const lowered = bounds.flatMap(({ key, allowed }) =>
-    limits[key] === undefined || limits[key] === allowed ? [] : [`${key} ${limits[key]} (was ${allowed ?? 'open'})`],
+    limits[key] === undefined || limits[key] === allowed
+      ? []
+      : [`${key} ${limits[key]} (was ${allowed ?? 'open'})`],
   );
   const approvals = require_approval.filter((tool) => !own.approvals.includes(tool));
   return [
@@ -63,7 +78,9 @@ const wordsOf = ({ notes, success_criteria }: ProjectRole): string | null => {
   const wishes = success_criteria.map((each) => `- ${each}`);
   const lines = [
     ...(notes === undefined ? [] : [notes.trimEnd()]),
-    ...(wishes.length === 0 ? [] : [['Before finish, this must be true as well:', '', ...wishes].join('\n')]),
+    ...(wishes.length === 0
+      ? []
+      : [['Before finish, this must be true as well:', '', ...wishes].join('\n')]),
   ];
   return lines.length === 0 ? null : lines.join('\n\n');
 };
@@ -85,7 +102,8 @@ export const narrow = (
   const role: RoleSettings = {
     ...own,
     tools: own.tools.filter((tool) => tools === undefined || tools.some((kept) => kept === tool)),
-    timeoutMs: limits.timeout_seconds === undefined ? own.timeoutMs : limits.timeout_seconds * 1_000,
+    timeoutMs:
+      limits.timeout_seconds === undefined ? own.timeoutMs : limits.timeout_seconds * 1_000,
     maxTurns: limits.max_turns ?? own.maxTurns,
     maxTokensTotal: limits.max_tokens_total ?? own.maxTokensTotal,
     maxCostUsd: limits.max_cost_usd ?? own.maxCostUsd,

@@ -19,20 +19,26 @@ const readOwnFile = (path: string, key: string): Buffer => {
   } catch (cause) {
     throw new ConfigError(`${key}: ${path} cannot be read`, { cause });
   }
-  if (bytes.length > ownFileMaxBytes) throw new ConfigError(`${key}: ${path} has more than ${ownFileMaxBytes} bytes`);
+  if (bytes.length > ownFileMaxBytes)
+    throw new ConfigError(`${key}: ${path} has more than ${ownFileMaxBytes} bytes`);
   return bytes;
 };
 
 const promptFrom = (folder: string, file: string, key: string): string =>
   readOwnFile(resolve(folder, file), `${key}.prompt_file`).toString('utf8');
 
-const fileFrom = (folder: string, file: string, role: Role): { readonly path: string; readonly parts: OwnParts } => {
+const fileFrom = (
+  folder: string,
+  file: string,
+  role: Role,
+): { readonly path: string; readonly parts: OwnParts } => {
   const key = `roles.${role}.file`;
   const path = resolve(folder, file);
   const parsed = parseRole(readOwnFile(path, key), role, userRole);
   if (!parsed.ok) throw new ConfigError(`${path}: ${parsed.text}`);
   const { limits, name: _, prompt_file, ...parts } = parsed.value;
-  const prompt = prompt_file === undefined ? {} : { prompt: promptFrom(dirname(path), prompt_file, path) };
+  const prompt =
+    prompt_file === undefined ? {} : { prompt: promptFrom(dirname(path), prompt_file, path) };
   return { path, parts: { ...parts, ...limits, ...prompt } };
 };
 
@@ -46,7 +52,8 @@ export const ownRole = (
 ): { readonly parts: OwnParts; readonly file: string | null } => {
   const { file, prompt_file, ...keys } = loaded.config.roles[role] ?? {};
   const folder = configFolder(loaded);
-  const prompt = prompt_file === undefined ? {} : { prompt: promptFrom(folder, prompt_file, `roles.${role}`) };
+  const prompt =
+    prompt_file === undefined ? {} : { prompt: promptFrom(folder, prompt_file, `roles.${role}`) };
   const fromFile = file === undefined ? { path: null, parts: {} } : fileFrom(folder, file, role);
   return { parts: { ...fromFile.parts, ...keys, ...prompt }, file: fromFile.path };
 };

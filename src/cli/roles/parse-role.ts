@@ -49,6 +49,7 @@ export const parseRole = <Value extends { readonly name?: string | undefined }>(
   const parsed = parseWithProblems(schema, yaml.value);
   if (!parsed.ok) return refusedRole(parsed.problems.map(describeRoleProblem).join('; '));
   const { name } = parsed.value;
-  if (name !== undefined && name !== role) return refusedRole(`name: is ${name} in the file of the ${role}`);
+  if (name !== undefined && name !== role)
+    return refusedRole(`name: is ${name} in the file of the ${role}`);
   return { ok: true, value: parsed.value };
 };

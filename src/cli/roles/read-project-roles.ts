@@ -39,11 +39,16 @@ const isInside = (root: string, path: string): boolean => {
 const resolveInside = (root: string, path: string): Checked<string> | null => {
   try {
     const real = realpathSync(join(root, path));
-    return isInside(root, real) ? { ok: true, value: real } : refusePath('it', 'leads out of the project');
+    return isInside(root, real)
+      ? { ok: true, value: real }
+      : refusePath('it', 'leads out of the project');
   } catch (error) {
     const code = codeOf(error);
-    const isLink = lstatSync(join(root, path), { throwIfNoEntry: false })?.isSymbolicLink() === true;
-    return (code === 'ENOENT' && !isLink) || code === 'ENOTDIR' ? null : refuseForError('it', error);
+    const isLink =
+      lstatSync(join(root, path), { throwIfNoEntry: false })?.isSymbolicLink() === true;
+    return (code === 'ENOENT' && !isLink) || code === 'ENOTDIR'
+      ? null
+      : refuseForError('it', error);
   }
 };
 
@@ -111,6 +116,8 @@ export const readProjectRoles = (root: string): readonly ProjectRoleFile[] => {
     if (!real.ok) return [{ role: null, path: folder, content: real }];
     return [...roles.flatMap((role) => readRole(root, role)), ...strays(real.value)];
   } catch (error) {
-    return hasCode(error, 'ENOTDIR') ? [] : [{ role: null, path: folder, content: refuseForError('it', error) }];
+    return hasCode(error, 'ENOTDIR')
+      ? []
+      : [{ role: null, path: folder, content: refuseForError('it', error) }];
   }
 };

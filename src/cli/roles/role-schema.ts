@@ -11,7 +11,10 @@ export const backend = z.enum(['auto', 'builtin', 'scripted', ...assistantNames]
 
 /** Limits of an attempt, for all roles or for one. */
 export const limitKeys = {
-  timeout_seconds: positive.max(86_400).optional().describe('time limit of one attempt; unset: the limit of the role'),
+  timeout_seconds: positive
+    .max(86_400)
+    .optional()
+    .describe('time limit of one attempt; unset: the limit of the role'),
   max_cost_usd: usd.optional().describe('cost of one attempt in USD; needs api.prices'),
 };
 
@@ -23,7 +26,10 @@ const roleLimits = {
 
 const toolList = z
   .array(tool)
-  .refine((names) => names.includes('finish'), 'must include finish; without it the role could never end')
+  .refine(
+    (names) => names.includes('finish'),
+    'must include finish; without it the role could never end',
+  )
   .optional()
   .describe('the tools that the role may call; finish must be one of them');
 const successCriteria = z
@@ -41,9 +47,20 @@ const parts = {
     .optional()
     .describe('commands that must pass before a task of the role completes'),
   success_criteria: successCriteria.optional(),
-  model: z.string().min(1).max(200).optional().describe('the model of the role; unset: api.provider_model'),
-  network: z.boolean().optional().describe('commands of the role may reach the network; unset: sandbox.network'),
-  concurrency: positive.max(1_000).optional().describe('how many agents of the role may run at once'),
+  model: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe('the model of the role; unset: api.provider_model'),
+  network: z
+    .boolean()
+    .optional()
+    .describe('commands of the role may reach the network; unset: sandbox.network'),
+  concurrency: positive
+    .max(1_000)
+    .optional()
+    .describe('how many agents of the role may run at once'),
 };
 
 const filePath = z.string().min(1).optional();

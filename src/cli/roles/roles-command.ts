@@ -46,7 +46,10 @@ const describeRole = (
   success_criteria: own.criteria,
   project_notes: own.projectNotes,
   sources,
-  project: project === undefined ? null : { path: project.path, narrowed: project.narrowed, ignored: project.ignored },
+  project:
+    project === undefined
+      ? null
+      : { path: project.path, narrowed: project.narrowed, ignored: project.ignored },
 });
 type Described = ReturnType<typeof describeRole>;
 
@@ -66,7 +69,9 @@ const limitsText = ({ limits, concurrency }: Described): string => {
 };
 
 const projectRoleText = ({ path, narrowed, ignored }: NonNullable<Described['project']>): string =>
-  ignored === null ? `${path} narrows: ${narrowedText(narrowed)}` : `${path} is ignored: ${ignored}`;
+  ignored === null
+    ? `${path} narrows: ${narrowedText(narrowed)}`
+    : `${path} is ignored: ${ignored}`;
 
 const renderRole = (each: Described): string =>
   [
@@ -75,10 +80,14 @@ const renderRole = (each: Described): string =>
     row('model', each.model ?? `${each.backend}'s own choice`),
     ...(each.backend === 'auto' ? [] : [row('backend', each.backend)]),
     row('limits', limitsText(each)),
-    ...(each.require_approval.length === 0 ? [] : [row('approval', each.require_approval.join(', '))]),
+    ...(each.require_approval.length === 0
+      ? []
+      : [row('approval', each.require_approval.join(', '))]),
     ...(each.verify.length === 0 ? [] : [row('verify', each.verify.join('\n'))]),
     ...(each.network ? [row('network', 'on')] : []),
-    ...(each.success_criteria.length === 0 ? [] : [row('done when', each.success_criteria.join('\n'))]),
+    ...(each.success_criteria.length === 0
+      ? []
+      : [row('done when', each.success_criteria.join('\n'))]),
     row('from', each.sources.map(({ kind, path }) => `${path} (${kind})`).join('\n')),
     ...(each.project === null ? [] : [row('project', projectRoleText(each.project))]),
     ...(each.project_notes === null ? [] : [row('it notes', each.project_notes)]),
@@ -107,7 +116,8 @@ export const listRoles = async (
     return describeRole(settings, settings.roles[role], sources, outcome);
   });
   const strays = projectRoles.filter(({ role }) => role === null);
-  if (json) io.json({ roles: described, ignored: strays.map(({ path, ignored }) => ({ path, ignored })) });
+  if (json)
+    io.json({ roles: described, ignored: strays.map(({ path, ignored }) => ({ path, ignored })) });
   else io.out([...described.map(renderRole), ...strays.map(projectRoleNote)].join('\n\n'));
   return exitCodes.done;
 };

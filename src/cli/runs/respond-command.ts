@@ -19,19 +19,28 @@ const decisionOf = ({ allow, deny }: RespondArgs): 'allow' | 'deny' | undefined 
 };
 
 /** Without an answer, shows the question. Exit code 4 when there is none. */
-export const respond = async ({ connection, io, json }: CommandContext, args: RespondArgs): Promise<number> => {
+export const respond = async (
+  { connection, io, json }: CommandContext,
+  args: RespondArgs,
+): Promise<number> => {
   const taskId = requireId(args.task_id);
   const decision = decisionOf(args);
   const client = await connection.server();
   const task = await readTask(client, taskId);
   if (task.awaiting === undefined)
-    throw new CallError('event_not_allowed', `task ${taskId} is ${task.phase}: it has no open question`, {
-      task_id: taskId,
-      state: task.phase,
-    });
+    throw new CallError(
+      'event_not_allowed',
+      `task ${taskId} is ${task.phase}: it has no open question`,
+      {
+        task_id: taskId,
+        state: task.phase,
+      },
+    );
   if (args.answer === undefined && decision === undefined) {
     const message =
-      task.awaiting.kind === 'approval' ? 'add --allow or --deny' : `answer with: agent respond ${taskId} "<answer>"`;
+      task.awaiting.kind === 'approval'
+        ? 'add --allow or --deny'
+        : `answer with: agent respond ${taskId} "<answer>"`;
     if (json) io.json({ ...task.awaiting, error: { code: 'usage', message } });
     else io.out(renderTask(task));
     io.err(`agent: ${message}`);

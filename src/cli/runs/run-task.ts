@@ -28,7 +28,10 @@ export interface RunRequest {
 }
 
 /** The first Ctrl-C cancels the task, the second exits at once. */
-const onInterrupt = (cancel: () => Promise<unknown>, io: Io): { interrupted: () => boolean; stop: () => void } => {
+const onInterrupt = (
+  cancel: () => Promise<unknown>,
+  io: Io,
+): { interrupted: () => boolean; stop: () => void } => {
   let asked = false;
   const handler = (): void => {
     if (asked) process.exit(exitCodes.interrupted);
@@ -84,7 +87,8 @@ export const followRun = async (client: Client, request: RunRequest, io: Io): Pr
     for (let next = await frames.next(); next.done !== true; next = await frames.next()) {
       const frame = next.value;
       showFrame(frame, request.json, io);
-      if (frame.attempt >= attempt || frame.type === 'cancelled') code = settled[frame.type] ?? code;
+      if (frame.attempt >= attempt || frame.type === 'cancelled')
+        code = settled[frame.type] ?? code;
       if (isLateRefusal(frame)) break;
     }
   } finally {
@@ -96,7 +100,8 @@ export const followRun = async (client: Client, request: RunRequest, io: Io): Pr
   if (!request.json) io.out(summary(task));
   if (interrupt.interrupted()) return exitCodes.interrupted;
   if (code !== null) return code;
-  if (task.error !== undefined) throw new CallError(task.error.code, task.error.message, task.error.facts);
+  if (task.error !== undefined)
+    throw new CallError(task.error.code, task.error.message, task.error.facts);
   return exitCodes.failed;
 };
 

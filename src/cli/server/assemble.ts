@@ -52,11 +52,14 @@ export interface Parts {
 
 /** Pending deadlines use the clock of the server that set them, so time must not run backwards. */
 const lastMomentOf = (store: StoreReads): number =>
-  store.tasks('pending').length === 0 ? 0 : (store.read({ after: store.lastSeq() - 1, limit: 1 })[0]?.at ?? 0);
+  store.tasks('pending').length === 0
+    ? 0
+    : (store.read({ after: store.lastSeq() - 1, limit: 1 })[0]?.at ?? 0);
 
 /** The caller starts the system. */
 export const assemble = (parts: Parts) => {
-  const { project, env, current, redact, logger, inspection, sandbox, workspace, environment } = parts;
+  const { project, env, current, redact, logger, inspection, sandbox, workspace, environment } =
+    parts;
   const db = openDatabase({ file: taskFiles(project).journal });
   const { store, ledger, importThrough } = openLedger({
     db,
@@ -68,7 +71,11 @@ export const assemble = (parts: Parts) => {
   // A journal of version 2.1 is counted now, while nobody waits.
   store.counters();
   const tracker = trackerFor(current.loaded.config, project.root, env, logger.log, () => ledger);
-  const now = createSteadyClock({ wall: Date.now, steady: () => performance.now(), notBefore: lastMomentOf(store) });
+  const now = createSteadyClock({
+    wall: Date.now,
+    steady: () => performance.now(),
+    notBefore: lastMomentOf(store),
+  });
   const system = createSystem(current.resolved.settings, {
     tracker,
     store,

@@ -1,4 +1,8 @@
-import { type Assistants, createAssistants, type LoginAssistant } from '../../actors/assistants/assistants.ts';
+import {
+  type Assistants,
+  createAssistants,
+  type LoginAssistant,
+} from '../../actors/assistants/assistants.ts';
 import { createClaude } from '../../actors/assistants/claude.ts';
 import { createCodex } from '../../actors/assistants/codex.ts';
 import { createCommandAssistant } from '../../actors/assistants/command.ts';
@@ -6,11 +10,17 @@ import type { Config } from '../config/config-schema.ts';
 
 const credentialVariables = [createCodex(), createClaude()].flatMap(({ variables }) => variables);
 /** These variables have paths and addresses, not secrets. */
-const places: ReadonlySet<string> = new Set(['CODEX_HOME', 'CLAUDE_CONFIG_DIR', 'ANTHROPIC_BASE_URL']);
+const places: ReadonlySet<string> = new Set([
+  'CODEX_HOME',
+  'CLAUDE_CONFIG_DIR',
+  'ANTHROPIC_BASE_URL',
+]);
 
 /** Removes every credential from the environment, so that no child process inherits one. */
 export const takeCredentials = (env: NodeJS.ProcessEnv): Readonly<Record<string, string>> => {
-  const given = credentialVariables.flatMap((name) => (env[name] ? [[name, env[name]] as const] : []));
+  const given = credentialVariables.flatMap((name) =>
+    env[name] ? [[name, env[name]] as const] : [],
+  );
   for (const [name] of given) delete env[name];
   return Object.fromEntries(given);
 };
@@ -21,7 +31,9 @@ export const secretsIn = (
   env: NodeJS.ProcessEnv,
 ): readonly string[] => [
   ...Object.entries(credentials).flatMap(([name, value]) => (places.has(name) ? [] : [value])),
-  ...api.pass_environment.filter((name) => /KEY|TOKEN|SECRET|PASSW/i.test(name)).flatMap((name) => env[name] ?? []),
+  ...api.pass_environment
+    .filter((name) => /KEY|TOKEN|SECRET|PASSW/i.test(name))
+    .flatMap((name) => env[name] ?? []),
 ];
 
 export interface ServerEnvironment {
@@ -36,17 +48,26 @@ const at = (path: string | undefined) => (path === undefined ? {} : { path });
  * Candidates of the automatic choice: none behind a proxy; only codex outside our sandbox, since it
  * has its own.
  */
-const candidatesOf = ({ api, sandbox }: Pick<Config, 'api' | 'sandbox'>): readonly LoginAssistant[] => {
+const candidatesOf = ({
+  api,
+  sandbox,
+}: Pick<Config, 'api' | 'sandbox'>): readonly LoginAssistant[] => {
   if (api.mode === 'proxy') return [];
-  return sandbox.mode === 'required' && sandbox.assistants === 'off' ? ['codex'] : ['codex', 'claude'];
+  return sandbox.mode === 'required' && sandbox.assistants === 'off'
+    ? ['codex']
+    : ['codex', 'claude'];
 };
 
 export const assistantsFor = (
   { api, sandbox }: Config,
   { credentials, environment, env }: ServerEnvironment,
 ): Assistants => {
-  const passed = api.pass_environment.filter((name) => !name.startsWith('AGENT_') && !name.startsWith('ATS_'));
-  const more = passed.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]] as const]));
+  const passed = api.pass_environment.filter(
+    (name) => !name.startsWith('AGENT_') && !name.startsWith('ATS_'),
+  );
+  const more = passed.flatMap((name) =>
+    env[name] === undefined ? [] : [[name, env[name]] as const],
+  );
   const [program, ...args] = api.command ?? [];
   return createAssistants({
     codex: createCodex({ ...at(api.codex_path), args: api.codex_args }),

@@ -88,7 +88,8 @@ export const claimProject = async (project: Project): Promise<ProcessLock> => {
       continue;
     }
     if (other !== null) requireOwnServer(project, other);
-    const who = other === null ? 'another process' : `the server at ${other.url} (pid ${other.pid})`;
+    const who =
+      other === null ? 'another process' : `the server at ${other.url} (pid ${other.pid})`;
     throw new AlreadyServedError(`${root} is already served by ${who}; stop it first`);
   }
 };

@@ -19,7 +19,8 @@ export interface Listening {
 /** @throws when the server does not listen on a port */
 const portOf = (server: Server): number => {
   const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the server listens on no port');
+  if (address === null || typeof address === 'string')
+    throw new Error('the server listens on no port');
   return address.port;
 };
 
@@ -44,7 +45,12 @@ const openSecond = async (
   watch: (server: Server) => void,
 ): Promise<{ port: number; server: Server | null }> => {
   const { headersTimeout, requestTimeout, keepAliveTimeout } = app.server;
-  const timeouts = { headersTimeout, requestTimeout, keepAliveTimeout, connectionsCheckingInterval: 1_000 };
+  const timeouts = {
+    headersTimeout,
+    requestTimeout,
+    keepAliveTimeout,
+    connectionsCheckingInterval: 1_000,
+  };
   const server = createServer(timeouts, app.routing);
   watch(server);
   try {
@@ -57,7 +63,11 @@ const openSecond = async (
 
 const tries = 5;
 
-const bindBoth = async (app: FastifyInstance, port: number, watch: (server: Server) => void): Promise<Listening> => {
+const bindBoth = async (
+  app: FastifyInstance,
+  port: number,
+  watch: (server: Server) => void,
+): Promise<Listening> => {
   for (let attempt = 1; ; attempt += 1) {
     const second = await openSecond(app, port, watch);
     try {
@@ -70,7 +80,11 @@ const bindBoth = async (app: FastifyInstance, port: number, watch: (server: Serv
     const bound = portOf(app.server);
     const { server } = second;
     if (server === null)
-      return { port: bound, note: 'this machine has no IPv6 loopback; only 127.0.0.1 is served', close: () => {} };
+      return {
+        port: bound,
+        note: 'this machine has no IPv6 loopback; only 127.0.0.1 is served',
+        close: () => {},
+      };
     return { port: bound, note: null, close: () => closeServer(server) };
   }
 };
@@ -78,7 +92,9 @@ const bindBoth = async (app: FastifyInstance, port: number, watch: (server: Serv
 /** Linux reports the limit of open files; elsewhere this is a cautious guess. */
 const openFilesAtMost = (): number => {
   try {
-    return Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? 1_024);
+    return Number(
+      /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? 1_024,
+    );
   } catch {
     return 1_024;
   }
@@ -90,7 +106,12 @@ const connectionsAtMost = (streams: number): number => {
   return Math.min(Math.max(512, streams + 64), Math.floor(files / (streams > 256 ? 2 : 4)));
 };
 
-const bind = async (app: FastifyInstance, host: string, port: number, streams: number): Promise<Listening> => {
+const bind = async (
+  app: FastifyInstance,
+  host: string,
+  port: number,
+  streams: number,
+): Promise<Listening> => {
   await app.ready();
   const { watch } = createConnectionLimit(connectionsAtMost(streams));
   watch(app.server);
@@ -111,9 +132,12 @@ export const listenOnLoopback = (
 ): Promise<Listening> => {
   return bind(app, host, port, streams).catch((error: unknown) => {
     if (hasCode(error, 'EADDRINUSE'))
-      throw new PortInUseError(`port ${port} is already in use; choose another with --port <other>, or free it`, {
-        cause: error,
-      });
+      throw new PortInUseError(
+        `port ${port} is already in use; choose another with --port <other>, or free it`,
+        {
+          cause: error,
+        },
+      );
     throw error;
   });
 };

@@ -16,14 +16,20 @@ const asText = (line: string): string => {
 };
 
 /** Logs to standard error, without headers, bodies or secrets. */
-export const createLogger = (logging: Config['logging'], redact: (text: string) => string): Logger => {
+export const createLogger = (
+  logging: Config['logging'],
+  redact: (text: string) => string,
+): Logger => {
   let { format } = logging;
   const write = (line: string): void => {
     const safe = redact(line);
     if (format === 'json') printJson('stderr', safe.trimEnd());
     else print('stderr', asText(safe));
   };
-  const logger = pino({ level: logging.level, serializers: { error: pino.stdSerializers.err } }, { write });
+  const logger = pino(
+    { level: logging.level, serializers: { error: pino.stdSerializers.err } },
+    { write },
+  );
   return {
     log: (message, facts) => {
       if ('error' in facts) logger.error(facts, message);

@@ -37,7 +37,10 @@ export const compatOf = ({ api: { compat } }: Config): Compat => ({
 });
 
 /** Without a key, only `scripted` exists. */
-export const modelsFor = (loaded: LoadedConfig, key: string | null): ((requested: string) => Model | null) => {
+export const modelsFor = (
+  loaded: LoadedConfig,
+  key: string | null,
+): ((requested: string) => Model | null) => {
   const { config } = loaded;
   const { api, agent } = config;
   const scripted = createScriptedModel(scriptOf(loaded));
@@ -48,14 +51,19 @@ export const modelsFor = (loaded: LoadedConfig, key: string | null): ((requested
   };
   const { protocol } = api;
   const compat = compatOf(config);
-  const remote = key === null ? null : createOpenAiModel({ protocol, compat, apiKey: key, baseURL, timeouts });
-  return (requested) => (api.backend === 'scripted' ? scripted : selectModel({ scripted, remote }, requested));
+  const remote =
+    key === null ? null : createOpenAiModel({ protocol, compat, apiKey: key, baseURL, timeouts });
+  return (requested) =>
+    api.backend === 'scripted' ? scripted : selectModel({ scripted, remote }, requested);
 };
 
 /** Describes the default backend in one line. `ok` is false when runs would be refused. */
 export const modelNote = (
   { api }: Config,
-  { selectModel, assistants }: { selectModel: (requested: string) => Model | null; assistants: Assistants },
+  {
+    selectModel,
+    assistants,
+  }: { selectModel: (requested: string) => Model | null; assistants: Assistants },
 ): { readonly ok: boolean; readonly detail: string; readonly assistant?: string } => {
   if (isAssistantName(api.backend)) {
     const problem = assistants.problem(api.backend);
@@ -75,7 +83,11 @@ export const modelNote = (
     };
   const other = api.backend === 'auto' ? assistants.loggedIn() : null;
   if (other !== null)
-    return { ok: true, detail: `${other}, which is logged in (${keyVariable} is not set)`, assistant: other };
+    return {
+      ok: true,
+      detail: `${other}, which is logged in (${keyVariable} is not set)`,
+      assistant: other,
+    };
   const nobody = api.backend === 'auto' ? ' and no coding assistant is logged in' : '';
   return {
     ok: false,

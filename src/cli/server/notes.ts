@@ -6,7 +6,9 @@ import { isSafeUrl } from '../config/config-values.ts';
 export const networkNotes = ({ roles }: Settings, { sandbox }: Config): readonly string[] => {
   const open = Object.values(roles).filter(({ network }) => network);
   if (sandbox.network || sandbox.mode === 'off' || open.length === 0) return [];
-  return [`commands of ${open.map(({ role }) => role).join(', ')} reach the network (roles.<name>.network)`];
+  return [
+    `commands of ${open.map(({ role }) => role).join(', ')} reach the network (roles.<name>.network)`,
+  ];
 };
 
 /** One line per unusual setting. */
@@ -16,14 +18,20 @@ export const notesOf = (config: Config): readonly string[] => {
   const proxy = api.mode === 'proxy' ? api.proxy.base_url : undefined;
   return [
     ...(cap < server.max_concurrent_agents
-      ? [`server.worker_pool_size ${cap} caps max_concurrent_agents ${server.max_concurrent_agents}`]
+      ? [
+          `server.worker_pool_size ${cap} caps max_concurrent_agents ${server.max_concurrent_agents}`,
+        ]
       : []),
     ...(config.sandbox.allow_task_network
       ? ['sandbox.allow_task_network: whoever starts a run may open the network for its commands']
       : []),
-    ...(server.auth === 'none' ? ['server.auth is none: every local program may use this server'] : []),
+    ...(server.auth === 'none'
+      ? ['server.auth is none: every local program may use this server']
+      : []),
     ...(proxy !== undefined && !isSafeUrl(proxy)
-      ? [`api.proxy.base_url is http: the key and the code travel to ${new URL(proxy).host} unencrypted`]
+      ? [
+          `api.proxy.base_url is http: the key and the code travel to ${new URL(proxy).host} unencrypted`,
+        ]
       : []),
   ];
 };

@@ -69,7 +69,11 @@ export const ensurePrivateFolder = (folder: string): void => {
 
 const createToken = (path: string): string => {
   const token = randomBytes(32).toString('base64url');
-  const file = openSync(path, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_NOFOLLOW, 0o600);
+  const file = openSync(
+    path,
+    constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY | constants.O_NOFOLLOW,
+    0o600,
+  );
   try {
     writeSync(file, `${token}\n`);
     fsyncSync(file);
@@ -98,7 +102,9 @@ const openToken = (path: string, refuse: (why: string) => never): number => {
  */
 export const readExistingToken = (path: string): string => {
   const refuse = (why: string): never => {
-    throw new PrivateFileError(`the token file ${path} ${why}; delete it, and the server makes a new one`);
+    throw new PrivateFileError(
+      `the token file ${path} ${why}; delete it, and the server makes a new one`,
+    );
   };
   const file = openToken(path, refuse);
   try {
@@ -114,4 +120,6 @@ export const readExistingToken = (path: string): string => {
 
 /** Creates the token on first use. @throws as `readExistingToken`, StateFolderError */
 export const readToken = (path: string): string =>
-  lstatSync(path, { throwIfNoEntry: false }) === undefined ? createToken(path) : readExistingToken(path);
+  lstatSync(path, { throwIfNoEntry: false }) === undefined
+    ? createToken(path)
+    : readExistingToken(path);

@@ -21,4 +21,6 @@ const valueAt = (config: Config, path: string): unknown =>
   path.split('.').reduce<unknown>((value, key) => (isJson(value) ? value[key] : undefined), config);
 
 export const needsRestart = (before: Config, after: Config): readonly string[] =>
-  fixed.filter((path) => JSON.stringify(valueAt(before, path)) !== JSON.stringify(valueAt(after, path)));
+  fixed.filter(
+    (path) => JSON.stringify(valueAt(before, path)) !== JSON.stringify(valueAt(after, path)),
+  );

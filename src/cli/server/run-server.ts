@@ -37,7 +37,13 @@ export interface RunServerOptions {
  * Starts the server of one project on loopback. Its token file and server.json exist before it
  * announces itself. @throws ConfigError, PrivateFileError, AlreadyServedError, PortInUseError
  */
-export const runServer = async ({ project, load, env, inspect, drainMs }: RunServerOptions): Promise<RunningServer> => {
+export const runServer = async ({
+  project,
+  load,
+  env,
+  inspect,
+  drainMs,
+}: RunServerOptions): Promise<RunningServer> => {
   const loaded = load();
   const sandbox = sandboxFor(loaded.config, project);
   const environment = { ...childEnvironment(env), ...gitIdentity(project.root) };
@@ -54,9 +60,13 @@ export const runServer = async ({ project, load, env, inspect, drainMs }: RunSer
     const redact = createRedactor(() => [...given, ...tokens.all(), ...ofRemotes()]);
     const logger = createLogger(loaded.config.logging, redact);
     const inspection = inspect ? createInspection(redact) : null;
-    const workspace = await workspaceFor(loaded.config, project, env, sandbox).catch((cause: unknown) => {
-      throw cause instanceof Error && 'errno' in cause ? stateFolderError(project.stateDir, cause) : cause;
-    });
+    const workspace = await workspaceFor(loaded.config, project, env, sandbox).catch(
+      (cause: unknown) => {
+        throw cause instanceof Error && 'errno' in cause
+          ? stateFolderError(project.stateDir, cause)
+          : cause;
+      },
+    );
     const parts: Parts = {
       project,
       env,

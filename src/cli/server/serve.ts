@@ -27,7 +27,9 @@ export interface Serving {
 const heartbeatMs = 15_000;
 
 const hostNames = (port: number): readonly string[] =>
-  ['localhost', '127.0.0.1', '[::1]'].flatMap((name) => (port === 80 ? [`${name}:80`, name] : [`${name}:${port}`]));
+  ['localhost', '127.0.0.1', '[::1]'].flatMap((name) =>
+    port === 80 ? [`${name}:80`, name] : [`${name}:${port}`],
+  );
 
 const sandboxLine = (sandbox: Sandbox): string => {
   const { ok } = sandbox.check();
@@ -35,7 +37,9 @@ const sandboxLine = (sandbox: Sandbox): string => {
 };
 
 const handlerLine = async (wanted: boolean, env: NodeJS.ProcessEnv): Promise<string> =>
-  wanted ? (await registerHandler(thisProgram(env))).line : 'not registered: server.register_protocol_handler is false';
+  wanted
+    ? (await registerHandler(thisProgram(env))).line
+    : 'not registered: server.register_protocol_handler is false';
 
 /** Both change after the application is built. */
 interface ServingState {
@@ -70,7 +74,10 @@ const buildApplication = (
     heartbeatMs,
     draining: () => state.draining,
     requestsPerSecond: () => config().server.max_requests_per_second,
-    streamLimits: () => ({ inAll: config().server.max_streams, perTask: config().server.max_streams_per_task }),
+    streamLimits: () => ({
+      inAll: config().server.max_streams,
+      perTask: config().server.max_streams_per_task,
+    }),
     log: logger.log,
   });
 };
@@ -78,7 +85,11 @@ const buildApplication = (
 const printBanner = async (
   { project, env, current, inspection, sandbox, workspace }: Parts,
   { tracker, system }: Assembled,
-  { url, port, note }: { readonly url: string; readonly port: number; readonly note: string | null },
+  {
+    url,
+    port,
+    note,
+  }: { readonly url: string; readonly port: number; readonly note: string | null },
 ): Promise<void> => {
   const { config } = current.loaded;
   const worker = modelNote(config, current);
@@ -117,7 +128,11 @@ const retentionFor = ({ project, env, current }: Parts, { ledger, tracker }: Ass
   });
 
 /** Listens, starts the system, writes server.json and prints the banner, in this order. */
-export const serve = async (parts: Parts, assembled: Assembled, lock: ProcessLock): Promise<Serving> => {
+export const serve = async (
+  parts: Parts,
+  assembled: Assembled,
+  lock: ProcessLock,
+): Promise<Serving> => {
   const { project, current, drainMs, logger } = parts;
   const { store, system, ledger } = assembled;
   const files = stateFiles(project.stateDir);
@@ -144,7 +159,9 @@ export const serve = async (parts: Parts, assembled: Assembled, lock: ProcessLoc
     await system.stop();
     await ledger.exchange
       .stop()
-      .catch((error: unknown) => logger.log('the tasks could not be written to .beads/issues.jsonl', { error }));
+      .catch((error: unknown) =>
+        logger.log('the tasks could not be written to .beads/issues.jsonl', { error }),
+      );
     await app.close();
     listening.close();
     store.close();

@@ -30,13 +30,20 @@ export const stopServerCommand = async ({ project, io, json }: CommandContext): 
   }
   const { pid } = file;
   process.kill(pid, 'SIGTERM');
-  for (const deadline = performance.now() + stopWithinMs; performance.now() < deadline; await delay(stopPollMs)) {
+  for (
+    const deadline = performance.now() + stopWithinMs;
+    performance.now() < deadline;
+    await delay(stopPollMs)
+  ) {
     if (isAlive(pid)) continue;
     if (json) io.json({ running: false, stopped: true, pid });
     else io.out(`the server (pid ${pid}) has stopped`);
     return exitCodes.done;
   }
-  throw new CallError('server_not_stopped', `the server (pid ${pid}) did not stop; end it with: kill -9 ${pid}`);
+  throw new CallError(
+    'server_not_stopped',
+    `the server (pid ${pid}) did not stop; end it with: kill -9 ${pid}`,
+  );
 };
 
 export const showToken = async ({ project, io, json }: CommandContext): Promise<number> => {

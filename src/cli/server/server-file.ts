@@ -16,7 +16,9 @@ export interface ServerFile {
 export const readServerFile = (path: string): ServerFile | null => {
   try {
     const file: unknown = JSON.parse(readFileSync(path, 'utf8'));
-    const [url, version, startedAt] = ['url', 'version', 'started_at'].map((key) => textIn(file, key));
+    const [url, version, startedAt] = ['url', 'version', 'started_at'].map((key) =>
+      textIn(file, key),
+    );
     const pid = isJson(file) ? file['pid'] : undefined;
     if (url == null || version == null || startedAt == null || typeof pid !== 'number') return null;
     const project = textIn(file, 'project');

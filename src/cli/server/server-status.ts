@@ -25,13 +25,20 @@ export const faultsOf = async (address: Address): Promise<readonly string[]> => 
   try {
     const health = await getJson(address, '/health', healthMs);
     const failing = checksOf(health).filter(([, value]) => !value?.startsWith('ok'));
-    return textIn(health, 'status') === 'healthy' ? [] : failing.map(([name, value]) => `its ${name} is ${value}`);
+    return textIn(health, 'status') === 'healthy'
+      ? []
+      : failing.map(([name, value]) => `its ${name} is ${value}`);
   } catch (error) {
     return [`it does not answer: ${messageOf(error)}`];
   }
 };
 
-const renderServerStatus = (url: string, file: ServerFile | null, health: unknown, log: string | null): string => {
+const renderServerStatus = (
+  url: string,
+  file: ServerFile | null,
+  health: unknown,
+  log: string | null,
+): string => {
   const rows: readonly StatusRow[] = [
     ['project', file?.project ?? null],
     ['pid', file === null ? null : String(file.pid)],

@@ -17,7 +17,8 @@ const remembered = 64;
 
 const tokenStamp = (path: string): string => {
   const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found === undefined) throw new Error(`the token file ${path} is missing; 'agent token' makes a new one`);
+  if (found === undefined)
+    throw new Error(`the token file ${path} is missing; 'agent token' makes a new one`);
   return `${found.ctimeMs}/${found.ino}`;
 };
 

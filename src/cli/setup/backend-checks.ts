@@ -26,7 +26,10 @@ const roleChecks = ({ roles }: Config, assistants: Assistants): readonly Check[]
   });
 
 /** Reports the backend that a server would choose now, and why. */
-export const backendChecks = async (loaded: LoadedConfig, given: NodeJS.ProcessEnv): Promise<readonly Check[]> => {
+export const backendChecks = async (
+  loaded: LoadedConfig,
+  given: NodeJS.ProcessEnv,
+): Promise<readonly Check[]> => {
   const { config } = loaded;
   const env = { ...given };
   const environment = childEnvironment(env);
@@ -37,7 +40,10 @@ export const backendChecks = async (loaded: LoadedConfig, given: NodeJS.ProcessE
   if (!modelNote(config, parts).ok) await assistants.checkLogins();
   const { ok, detail } = modelNote(config, parts);
   const scripted = config.api.backend === 'scripted';
-  const why = ok && key !== null && !scripted && !isAssistantName(config.api.backend) ? `; ${keyVariable} is set` : '';
+  const why =
+    ok && key !== null && !scripted && !isAssistantName(config.api.backend)
+      ? `; ${keyVariable} is set`
+      : '';
   const status = scripted ? 'note' : ok ? 'ok' : 'problem';
   return [
     { check: 'model', status, detail: `${detail.replace(/^none: /, '')}${why}` },

@@ -17,7 +17,8 @@ const readJournal = (file: string): JournalCheck => {
   }
 };
 
-const counted = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
+const counted = (count: number, one: string, many: string): string =>
+  `${count} ${count === 1 ? one : many}`;
 
 /** Exit code 1 if an entry is not as it was written. @throws StoreError */
 export const checkJournalCommand = ({ project, io, json }: CommandContext): number => {
@@ -34,9 +35,15 @@ export const checkJournalCommand = ({ project, io, json }: CommandContext): numb
   else {
     for (const { taskId, seq, problem } of faults) io.out(`${taskId}  entry ${seq} ${problem}`);
     const of = `${counted(entries, 'entry', 'entries')} of ${counted(tasks, 'task', 'tasks')}`;
-    io.out(faults.length === 0 ? `${of}: as they were written` : `${of}: ${counted(faults.length, 'fault', 'faults')}`);
+    io.out(
+      faults.length === 0
+        ? `${of}: as they were written`
+        : `${of}: ${counted(faults.length, 'fault', 'faults')}`,
+    );
     if (withoutHash > 0)
-      io.out(`${counted(withoutHash, 'entry is', 'entries are')} of version 2.1, which kept no hashes`);
+      io.out(
+        `${counted(withoutHash, 'entry is', 'entries are')} of version 2.1, which kept no hashes`,
+      );
   }
   return faults.length === 0 ? exitCodes.done : exitCodes.failed;
 };

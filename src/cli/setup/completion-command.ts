@@ -36,7 +36,12 @@ const scripts: { readonly [S in Shell]: (commands: readonly Named[]) => string }
 };
 
 /** @throws UsageError with --json, which no shell reads */
-export const completion = (io: Io, json: boolean, shell: Shell, commands: readonly Named[]): number => {
+export const completion = (
+  io: Io,
+  json: boolean,
+  shell: Shell,
+  commands: readonly Named[],
+): number => {
   if (json) throw new UsageError('completion prints a script for the shell; leave out --json');
   io.out(scripts[shell](commands));
   return exitCodes.done;

@@ -21,9 +21,16 @@ import { version } from '../version.ts';
 import { backendChecks, type Check } from './backend-checks.ts';
 
 const onPath = (program: string, env: NodeJS.ProcessEnv): boolean =>
-  (env['PATH'] ?? '').split(delimiter).some((folder) => folder !== '' && existsSync(join(folder, program)));
+  (env['PATH'] ?? '')
+    .split(delimiter)
+    .some((folder) => folder !== '' && existsSync(join(folder, program)));
 
-const checkProgram = ({ env }: CommandContext, name: string, without: string, needed: boolean): Check =>
+const checkProgram = (
+  { env }: CommandContext,
+  name: string,
+  without: string,
+  needed: boolean,
+): Check =>
   onPath(name, env)
     ? { check: name, status: 'ok', detail: 'found on PATH' }
     : { check: name, status: needed ? 'problem' : 'note', detail: without };
@@ -57,9 +64,14 @@ const checkSandbox = ({ project }: CommandContext, config: Config): Check => {
 };
 
 const checkAssistants = ({ sandbox: { mode, assistants: wanted } }: Config): Check => {
-  if (mode === 'off') return { check: 'assistants', status: 'note', detail: 'run as you, unconfined (sandbox.mode)' };
+  if (mode === 'off')
+    return { check: 'assistants', status: 'note', detail: 'run as you, unconfined (sandbox.mode)' };
   if (wanted === 'off')
-    return { check: 'assistants', status: 'note', detail: 'run as you, unconfined (sandbox.assistants)' };
+    return {
+      check: 'assistants',
+      status: 'note',
+      detail: 'run as you, unconfined (sandbox.assistants)',
+    };
   return { check: 'assistants', status: 'ok', detail: 'run in the sandbox, with the network' };
 };
 
@@ -100,7 +112,11 @@ const checkState = ({ project: { stateDir } }: CommandContext): Check => {
     return { check: 'state', status: 'ok', detail: stateDir };
   } catch (error) {
     const words = messageOf(error);
-    return { check: 'state', status: 'problem', detail: `${stateDir} cannot be used (${words}); set AGENT_STATE_DIR` };
+    return {
+      check: 'state',
+      status: 'problem',
+      detail: `${stateDir} cannot be used (${words}); set AGENT_STATE_DIR`,
+    };
   }
 };
 
@@ -118,14 +134,21 @@ const configFileText = ({ file, fileChosen }: LoadedConfig): string => {
 };
 
 /** Exit code 1 if a check finds a problem. @throws ConfigError */
-export const doctor = async (context: CommandContext, configFile: string | undefined): Promise<number> => {
+export const doctor = async (
+  context: CommandContext,
+  configFile: string | undefined,
+): Promise<number> => {
   const { project, io, env, json } = context;
   const loaded = loadConfig({ config: configFile }, env);
   const resolved = resolveSettings(loaded, project.root);
   const { cap } = resolved.settings;
   const { config } = loaded;
   const checks: readonly Check[] = [
-    { check: 'version', status: 'ok', detail: `agent-task-server ${version}, node ${process.version}` },
+    {
+      check: 'version',
+      status: 'ok',
+      detail: `agent-task-server ${version}, node ${process.version}`,
+    },
     { check: 'project', status: 'ok', detail: project.root },
     checkState(context),
     { check: 'config', status: 'ok', detail: configFileText(loaded) },
@@ -136,7 +159,11 @@ export const doctor = async (context: CommandContext, configFile: string | undef
     await checkServer(context),
     checkSandbox(context, config),
     checkAssistants(config),
-    ...networkNotes(resolved.settings, config).map((detail) => ({ check: 'network', status: 'note' as const, detail })),
+    ...networkNotes(resolved.settings, config).map((detail) => ({
+      check: 'network',
+      status: 'note' as const,
+      detail,
+    })),
     await checkWorkspace(context, config),
     ...checkRemotes(context),
     checkProgram(context, 'git', 'needed by most projects', false),
@@ -145,7 +172,8 @@ export const doctor = async (context: CommandContext, configFile: string | undef
   ];
   if (json) io.json({ checks, config });
   else {
-    for (const { check, status, detail } of checks) io.out(`${status.padEnd(8)} ${check.padEnd(9)} ${detail}`);
+    for (const { check, status, detail } of checks)
+      io.out(`${status.padEnd(8)} ${check.padEnd(9)} ${detail}`);
     io.out(`\neffective configuration:\n${JSON.stringify(config, null, 2)}`);
   }
   return checks.some(({ status }) => status === 'problem') ? exitCodes.failed : exitCodes.done;

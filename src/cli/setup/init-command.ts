@@ -63,12 +63,15 @@ export const init = async (
   const found = await bd.detect();
   const owned = findBdData(join(project.root, '.beads')) !== undefined;
   if (mode === 'auto' && found.state !== 'ok' && !owned) {
-    if (found.state === 'broken') io.err(`warning: ${found.detail}; tasks are kept in .beads/issues.jsonl`);
+    if (found.state === 'broken')
+      io.err(`warning: ${found.detail}; tasks are kept in .beads/issues.jsonl`);
     return initEmbedded(context);
   }
   if ((await findServer(project)) !== null)
     throw new UsageError("a server runs for this project; stop it first with 'agent server stop'");
-  const { tasks, wrote, already } = await handOver(project, owned, (alone) => initializeBd(bd, project.root, alone));
+  const { tasks, wrote, already } = await handOver(project, owned, (alone) =>
+    initializeBd(bd, project.root, alone),
+  );
   if (json) io.json({ tracker: 'bd', tasks, wrote, already });
   else {
     io.out(

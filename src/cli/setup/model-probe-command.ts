@@ -24,14 +24,18 @@ const probeText = (probe: ProtocolProbe, { served }: Findings, model: string): s
   if (!reachable) return `not reachable: ${said}`;
   if (authorised === false) return `reachable, but not authorised: ${said}`;
   if (knowsModel === false) {
-    const known = served.models === null ? '' : `; it serves ${served.models.slice(0, 8).join(', ') || 'none'}`;
+    const known =
+      served.models === null ? '' : `; it serves ${served.models.slice(0, 8).join(', ') || 'none'}`;
     return `reachable and authorised, but there is no model ${model}${known}`;
   }
   if (speaks === false) return 'the server does not speak it';
   if (streams === false) return `the answer does not stream: ${said}`;
   if (failure !== null) return `no answer: ${said}${/tool/i.test(said) ? hint : ''}`;
   if (probe.callsTools === false) return `it answers, but calls no tools${hint}`;
-  const usage = probe.reportsUsage === true ? 'reports usage' : 'reports no usage, so tokens and cost are estimates';
+  const usage =
+    probe.reportsUsage === true
+      ? 'reports usage'
+      : 'reports no usage, so tokens and cost are estimates';
   return `reachable, authorised, knows the model, streams, calls tools, ${usage}`;
 };
 
@@ -42,8 +46,13 @@ const windowCheck = ({ api }: Config, { served }: Findings): Check => {
   const known = contextWindowOf(api.provider_model);
   const silent = served.kind === 'Ollama' ? '; Ollama silently cuts longer conversations' : '';
   if (set !== undefined && told !== null && set > told)
-    return { check, status: 'problem', detail: `api.context_window is ${set}, but the server says ${told}` };
-  if (set !== undefined) return { check, status: 'ok', detail: `${set} tokens, by api.context_window${silent}` };
+    return {
+      check,
+      status: 'problem',
+      detail: `api.context_window is ${set}, but the server says ${told}`,
+    };
+  if (set !== undefined)
+    return { check, status: 'ok', detail: `${set} tokens, by api.context_window${silent}` };
   if (told !== null && told !== known) {
     const taken = known === null ? 'nothing' : `${known}`;
     return {
@@ -52,8 +61,13 @@ const windowCheck = ({ api }: Config, { served }: Findings): Check => {
       detail: `the server says ${told} tokens (assumed: ${taken}); set api.context_window`,
     };
   }
-  if (known !== null) return { check, status: 'ok', detail: `${known} tokens, as published by its maker` };
-  return { check, status: 'note', detail: `unknown; set api.context_window, or the first refusal tells${silent}` };
+  if (known !== null)
+    return { check, status: 'ok', detail: `${known} tokens, as published by its maker` };
+  return {
+    check,
+    status: 'note',
+    detail: `unknown; set api.context_window, or the first refusal tells${silent}`,
+  };
 };
 
 /** Settings that the probe needed and the configuration lacks. */
@@ -77,7 +91,9 @@ const compatCheck = (config: Config, { probes, use }: Findings): readonly Check[
   const probe = probes.find(({ protocol }) => protocol === use);
   const missing = probe === undefined ? [] : Object.entries(missingSettings(config, probe.compat));
   const settings = missing.map(([name, value]) => `api.compat.${name} to ${value}`).join(', ');
-  return missing.length === 0 ? [] : [{ check: 'compat', status: 'problem', detail: `set ${settings}` }];
+  return missing.length === 0
+    ? []
+    : [{ check: 'compat', status: 'problem', detail: `set ${settings}` }];
 };
 
 /** True when the server lacks the usual protocol's endpoint, so the other one is used. */
@@ -89,7 +105,8 @@ const protocolCheck = (config: Config, findings: Findings): Check => {
   const check = 'protocol';
   if (use !== null && isElsewhere(config, findings))
     return { check, status: 'ok', detail: `${use}, since the server lacks ${configured}` };
-  if (use === null) return { check, status: 'problem', detail: 'none works: agents cannot use this model' };
+  if (use === null)
+    return { check, status: 'problem', detail: 'none works: agents cannot use this model' };
   if (use !== configured) return { check, status: 'problem', detail: `set api.protocol to ${use}` };
   return { check, status: 'ok', detail: `${use}, by api.protocol ${config.api.protocol}` };
 };
@@ -99,7 +116,8 @@ const checksFor = (config: Config, findings: Findings): readonly Check[] => [
     const detail = probeText(probe, findings, config.api.provider_model);
     const isFine = probe.callsTools === true && probe.reportsUsage === true;
     const isReplaced = findings.use !== null && isElsewhere(config, findings);
-    const matters = probe.protocol === findings.configured && probe.callsTools !== true && !isReplaced;
+    const matters =
+      probe.protocol === findings.configured && probe.callsTools !== true && !isReplaced;
     return { check: probe.protocol, status: isFine ? 'ok' : matters ? 'problem' : 'note', detail };
   }),
   protocolCheck(config, findings),
@@ -128,7 +146,10 @@ const probeJson = (config: Config, { probes, use, served }: Findings) => ({
  * Sends one real request to the configured model and reports what it can do. Exit code 1 when
  * agents could not work with it.
  */
-export const probeModelCommand = async (context: CommandContext, configFile: string | undefined): Promise<number> => {
+export const probeModelCommand = async (
+  context: CommandContext,
+  configFile: string | undefined,
+): Promise<number> => {
   const { io, env, json } = context;
   const { config } = loadConfig({ config: configFile }, env);
   const { api } = config;
@@ -143,17 +164,31 @@ export const probeModelCommand = async (context: CommandContext, configFile: str
   const safe = createRedactor(() => [key]);
   const baseURL = baseUrlOf(config);
   const { provider_model: model, protocol } = api;
-  const findings = await probeModel({ apiKey: key, baseURL, model, protocol, compat: compatOf(config) });
+  const findings = await probeModel({
+    apiKey: key,
+    baseURL,
+    model,
+    protocol,
+    compat: compatOf(config),
+  });
   const checks = checksFor(config, findings);
   if (json)
     io.json(
       JSON.parse(
-        safe(JSON.stringify({ model: api.provider_model, base_url: baseURL, checks, ...probeJson(config, findings) })),
+        safe(
+          JSON.stringify({
+            model: api.provider_model,
+            base_url: baseURL,
+            checks,
+            ...probeJson(config, findings),
+          }),
+        ),
       ),
     );
   else {
     io.out(safe(`${api.provider_model} at ${baseURL}`));
-    for (const { check, status, detail } of checks) io.out(safe(`${status.padEnd(8)} ${check.padEnd(9)} ${detail}`));
+    for (const { check, status, detail } of checks)
+      io.out(safe(`${status.padEnd(8)} ${check.padEnd(9)} ${detail}`));
   }
   return checks.some(({ status }) => status === 'problem') ? exitCodes.failed : exitCodes.done;
 };

@@ -54,16 +54,23 @@ const waitForReader = async (): Promise<void> => {
  * parser of flags, shows the task and never starts anything. Exit code 2 for a bad link, 3 when no
  * running server knows the task.
  */
-export const openUrl = async (words: readonly string[], io: Io, env: NodeJS.ProcessEnv): Promise<number> => {
+export const openUrl = async (
+  words: readonly string[],
+  io: Io,
+  env: NodeJS.ProcessEnv,
+): Promise<number> => {
   const [dashes, url, ...more] = words;
-  const link = dashes === '--' && url !== undefined && more.length === 0 ? parseAgentUrl(url) : null;
+  const link =
+    dashes === '--' && url !== undefined && more.length === 0 ? parseAgentUrl(url) : null;
   if (link === null) {
     io.err('agent: not a valid link; valid are agent://task/<id> and agent://run/<role>/<id>');
     return exitCodes.usage;
   }
   const known = await findTask(link.taskId, env);
   if (known === null) {
-    io.err(`agent: no running server knows task ${link.taskId}; start one in its project: agent server start`);
+    io.err(
+      `agent: no running server knows task ${link.taskId}; start one in its project: agent server start`,
+    );
     await waitForReader();
     return exitCodes.notFound;
   }

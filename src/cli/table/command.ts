@@ -21,9 +21,17 @@ export interface Command<Args = never> {
 export type OnTask = Common & { readonly task_id: string; readonly reason?: string };
 
 export const onTask = (parser: Argv): Argv =>
-  parser.positional('task_id', { type: 'string', demandOption: true, describe: 'Task id, such as bd-a1b2' });
+  parser.positional('task_id', {
+    type: 'string',
+    demandOption: true,
+    describe: 'Task id, such as bd-a1b2',
+  });
 export const withReason = (parser: Argv): Argv =>
-  onTask(parser).option('reason', { type: 'string', requiresArg: true, describe: 'Reason, kept with the task' });
+  onTask(parser).option('reason', {
+    type: 'string',
+    requiresArg: true,
+    describe: 'Reason, kept with the task',
+  });
 
 /** Checks a command against its own arguments, then drops their type for the table. */
 export const defineCommand = <Args>(given: Command<Args>): Command => given as unknown as Command;

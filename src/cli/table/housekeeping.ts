@@ -1,15 +1,25 @@
 import * as handler from '../handler/handler-commands.ts';
-import { rotateToken, showToken, startServerCommand, stopServerCommand } from '../server/server-commands.ts';
+import {
+  rotateToken,
+  showToken,
+  startServerCommand,
+  stopServerCommand,
+} from '../server/server-commands.ts';
 import { statusOfServer } from '../server/server-status.ts';
 import { type Command, type Common, defineCommand } from './command.ts';
 
-const serverActions = { start: startServerCommand, stop: stopServerCommand, status: statusOfServer } as const;
+const serverActions = {
+  start: startServerCommand,
+  stop: stopServerCommand,
+  status: statusOfServer,
+} as const;
 
 /** Commands that read the whole configuration are imported when they run. */
 export const setupCommands: readonly Command[] = [
   defineCommand<Common & { readonly tracker: 'auto' | 'bd' | 'embedded' }>({
     command: 'init',
-    describe: 'Set up this folder as a project, with bd if it is installed, else with .beads/issues.jsonl',
+    describe:
+      'Set up this folder as a project, with bd if it is installed, else with .beads/issues.jsonl',
     builder: (parser) =>
       parser
         .option('tracker', {
@@ -21,7 +31,9 @@ export const setupCommands: readonly Command[] = [
     run: async (context, { tracker, config }) =>
       (await import('../setup/init-command.ts')).init(context, tracker, config),
   }),
-  defineCommand<Common & { readonly sandbox: boolean; readonly model: boolean; readonly journal: boolean }>({
+  defineCommand<
+    Common & { readonly sandbox: boolean; readonly model: boolean; readonly journal: boolean }
+  >({
     command: 'doctor',
     describe: 'Check the setup and print the effective configuration',
     builder: (parser) =>
@@ -39,13 +51,19 @@ export const setupCommands: readonly Command[] = [
         .option('journal', {
           type: 'boolean',
           default: false,
-          describe: 'Check that no entry of the journal was changed, removed or added by another program',
+          describe:
+            'Check that no entry of the journal was changed, removed or added by another program',
         })
         .example('agent doctor --json', 'attach this to a bug report')
-        .example('agent doctor --model', 'check whether agents can work with your own model server'),
+        .example(
+          'agent doctor --model',
+          'check whether agents can work with your own model server',
+        ),
     run: async (context, { config, sandbox, model, journal }) => {
-      if (journal) return (await import('../setup/check-journal-command.ts')).checkJournalCommand(context);
-      if (model) return (await import('../setup/model-probe-command.ts')).probeModelCommand(context, config);
+      if (journal)
+        return (await import('../setup/check-journal-command.ts')).checkJournalCommand(context);
+      if (model)
+        return (await import('../setup/model-probe-command.ts')).probeModelCommand(context, config);
       const { doctor, probeSandbox } = await import('../setup/doctor-command.ts');
       return sandbox ? probeSandbox(context, config) : doctor(context, config);
     },
@@ -85,7 +103,11 @@ export const linkCommands: readonly Command[] = [
     describe: 'Open agent:// links with this program; a link only shows a task',
     builder: (parser) =>
       parser
-        .option('force', { type: 'boolean', default: false, describe: 'Replace the program that opens them now' })
+        .option('force', {
+          type: 'boolean',
+          default: false,
+          describe: 'Replace the program that opens them now',
+        })
         .example('agent register-handler', 'the server runs this on its first start'),
     run: (context, { force }) => handler.register(context, force),
   }),

@@ -14,17 +14,32 @@ export type RunFlags = { readonly [Flag in RunFlag]?: unknown };
 
 export const withRunFlags = (parser: Argv): Argv =>
   parser.options({
-    model: { type: 'string', requiresArg: true, describe: "Model; 'scripted' is the built-in fake" },
-    timeout: { type: 'number', requiresArg: true, describe: 'Time limit of the attempt, in seconds' },
+    model: {
+      type: 'string',
+      requiresArg: true,
+      describe: "Model; 'scripted' is the built-in fake",
+    },
+    timeout: {
+      type: 'number',
+      requiresArg: true,
+      describe: 'Time limit of the attempt, in seconds',
+    },
     'max-turns': { type: 'number', requiresArg: true, describe: 'Maximum number of model calls' },
-    'max-tokens-total': { type: 'number', requiresArg: true, describe: 'Maximum number of input and output tokens' },
+    'max-tokens-total': {
+      type: 'number',
+      requiresArg: true,
+      describe: 'Maximum number of input and output tokens',
+    },
     verify: {
       type: 'string',
       array: true,
       requiresArg: true,
       describe: 'Command that must pass before the task completes',
     },
-    network: { type: 'boolean', describe: 'Let commands reach the network; needs sandbox.allow_task_network' },
+    network: {
+      type: 'boolean',
+      describe: 'Let commands reach the network; needs sandbox.allow_task_network',
+    },
   } satisfies Record<RunFlag, Options>);
 
 const flagsGiven = (args: RunFlags): readonly RunFlag[] =>
@@ -37,5 +52,7 @@ export const runOptionsOf = (args: RunFlags): Readonly<Record<string, unknown>> 
 export const refuseRunFlags = (args: RunFlags): void => {
   const flags = flagsGiven(args).map((flag) => `--${flag}`);
   if (flags.length > 0)
-    throw new UsageError(`${flags.join(', ')}: only a run takes this; add --run --role <role>, or leave it out`);
+    throw new UsageError(
+      `${flags.join(', ')}: only a run takes this; add --run --role <role>, or leave it out`,
+    );
 };

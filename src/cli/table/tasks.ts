@@ -3,13 +3,21 @@ import { type RespondArgs, respond } from '../runs/respond-command.ts';
 import * as commands from '../tasks/commands.ts';
 import { changeDependency, dependencyTree } from '../tasks/dependency-commands.ts';
 import * as look from '../tasks/look-commands.ts';
-import { type Command, type Common, defineCommand, type OnTask, onTask, withReason } from './command.ts';
+import {
+  type Command,
+  type Common,
+  defineCommand,
+  type OnTask,
+  onTask,
+  withReason,
+} from './command.ts';
 
 export const showCommand = defineCommand<OnTask>({
   command: 'show <task_id>',
   describe: 'Show a task',
   builder: (parser) => onTask(parser).example('agent show bd-a1b2', 'state, error and results'),
-  run: async ({ connection, io, json }, { task_id }) => look.showTask(await connection.files(), io, json, task_id),
+  run: async ({ connection, io, json }, { task_id }) =>
+    look.showTask(await connection.files(), io, json, task_id),
 });
 
 export const listCommand = defineCommand<Common & { readonly status?: string }>({
@@ -23,23 +31,34 @@ export const listCommand = defineCommand<Common & { readonly status?: string }>(
         describe: 'Filter by status: queued (ready to run), started, complete, failed or cancelled',
       })
       .example('agent list --status queued', 'tasks that can run now'),
-  run: async ({ connection, io, json }, { status }) => look.listTasks(await connection.files(), io, json, status),
+  run: async ({ connection, io, json }, { status }) =>
+    look.listTasks(await connection.files(), io, json, status),
 });
 
-export const changeCommand = (method: 'close' | 'reopen', describe: string, example: string): Command =>
+export const changeCommand = (
+  method: 'close' | 'reopen',
+  describe: string,
+  example: string,
+): Command =>
   defineCommand<OnTask>({
     command: `${method} <task_id>`,
     describe,
     builder: (parser) => withReason(parser).example(`agent ${method} bd-a1b2`, example),
-    run: (context, { task_id, reason }) => commands.changeWithoutServer(context, method, task_id, reason),
+    run: (context, { task_id, reason }) =>
+      commands.changeWithoutServer(context, method, task_id, reason),
   });
 
-export const serverChangeCommand = (method: 'cancel' | 'retry', describe: string, example: string): Command =>
+export const serverChangeCommand = (
+  method: 'cancel' | 'retry',
+  describe: string,
+  example: string,
+): Command =>
   defineCommand<OnTask>({
     command: `${method} <task_id>`,
     describe,
     builder: (parser) => withReason(parser).example(`agent ${method} bd-a1b2`, example),
-    run: (context, { task_id, reason }) => commands.changeOnServer(context, method, task_id, reason),
+    run: (context, { task_id, reason }) =>
+      commands.changeOnServer(context, method, task_id, reason),
   });
 
 export const logsCommand = defineCommand<OnTask & { readonly follow: boolean }>({
@@ -47,12 +66,20 @@ export const logsCommand = defineCommand<OnTask & { readonly follow: boolean }>(
   describe: 'Show the history of a task',
   builder: (parser) =>
     onTask(parser)
-      .option('follow', { alias: 'f', type: 'boolean', default: false, describe: 'Keep printing until the task ends' })
+      .option('follow', {
+        alias: 'f',
+        type: 'boolean',
+        default: false,
+        describe: 'Keep printing until the task ends',
+      })
       .example('agent logs -f bd-a1b2', 'watch a running task'),
   run: (context, { task_id, follow }) => commands.showLogs(context, task_id, follow),
 });
 
-type Dependency = OnTask & { readonly action: 'add' | 'remove' | 'tree'; readonly depends_on: string | undefined };
+type Dependency = OnTask & {
+  readonly action: 'add' | 'remove' | 'tree';
+  readonly depends_on: string | undefined;
+};
 
 export const dependencyCommand = defineCommand<Dependency>({
   command: 'dep <action> <task_id> [depends_on]',
@@ -66,10 +93,17 @@ export const dependencyCommand = defineCommand<Dependency>({
       .example('agent dep tree bd-b2', 'the whole tree of dependencies'),
   run: (context, { action, task_id, depends_on }) => {
     if (action === 'tree' && depends_on !== undefined)
-      throw new UsageError(`dep tree does not take ${JSON.stringify(depends_on)}: one task at a time`);
+      throw new UsageError(
+        `dep tree does not take ${JSON.stringify(depends_on)}: one task at a time`,
+      );
     if (action === 'tree') return dependencyTree(context, task_id);
     if (depends_on === undefined) throw new UsageError(`dep ${action} needs two task ids`);
-    return changeDependency(context, action === 'add' ? 'add_dependency' : 'remove_dependency', task_id, depends_on);
+    return changeDependency(
+      context,
+      action === 'add' ? 'add_dependency' : 'remove_dependency',
+      task_id,
+      depends_on,
+    );
   },
 });
 
@@ -82,7 +116,11 @@ export const respondCommand = defineCommand<Common & RespondArgs>({
       .positional('answer', { type: 'string', describe: 'Answer in words' })
       .options({
         allow: { type: 'boolean', conflicts: 'deny', describe: 'Approve the calls' },
-        attempt: { type: 'number', requiresArg: true, describe: 'Answer only this attempt; default: the live one' },
+        attempt: {
+          type: 'number',
+          requiresArg: true,
+          describe: 'Answer only this attempt; default: the live one',
+        },
         deny: { type: 'boolean', describe: 'Refuse the calls; the answer says why' },
       })
       .example('agent respond bd-a1 "the second one"', 'answer a question')

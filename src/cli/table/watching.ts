@@ -12,8 +12,11 @@ export const workCommands: readonly Command[] = [
     command: 'diff <task_id>',
     describe: 'Show the changes of an attempt as a patch',
     builder: (parser) =>
-      onTask(parser).options(attemptOption).example('agent diff bd-a1b2', 'works while the attempt runs, too'),
-    run: async (context, args) => (await import('../work/work-commands.ts')).showDiff(context, args),
+      onTask(parser)
+        .options(attemptOption)
+        .example('agent diff bd-a1b2', 'works while the attempt runs, too'),
+    run: async (context, args) =>
+      (await import('../work/work-commands.ts')).showDiff(context, args),
   }),
   defineCommand<Common & MergeArgs>({
     command: 'merge <task_id>',
@@ -22,7 +25,11 @@ export const workCommands: readonly Command[] = [
       onTask(parser)
         .options({
           ...attemptOption,
-          force: { type: 'boolean', default: false, describe: 'Merge an attempt that is not complete' },
+          force: {
+            type: 'boolean',
+            default: false,
+            describe: 'Merge an attempt that is not complete',
+          },
           squash: {
             type: 'boolean',
             default: false,
@@ -31,7 +38,8 @@ export const workCommands: readonly Command[] = [
         })
         .example('agent merge bd-a1b2', 'fast-forward the branch')
         .example('agent merge bd-a1b2 --squash', 'merge as one commit'),
-    run: async (context, args) => (await import('../work/work-commands.ts')).mergeWork(context, args),
+    run: async (context, args) =>
+      (await import('../work/work-commands.ts')).mergeWork(context, args),
   }),
 ];
 
@@ -40,19 +48,30 @@ export const pruneCommand: Command = defineCommand<Common & { readonly 'dry-run'
   describe: 'Remove branches and worktrees of merged work, and old histories',
   builder: (parser) =>
     parser
-      .option('dry-run', { type: 'boolean', default: false, describe: 'Only print what would be removed' })
+      .option('dry-run', {
+        type: 'boolean',
+        default: false,
+        describe: 'Only print what would be removed',
+      })
       .example('agent prune --dry-run', 'see what would go; work that is not merged always stays'),
   run: async (context, { config, 'dry-run': dryRun }) =>
     (await import('../work/prune-command.ts')).prune(context, { config, dryRun }),
 });
 
 export const watchCommands: readonly Command[] = [
-  defineCommand<Common & { readonly task_ids: readonly string[]; readonly timeout: number | undefined }>({
+  defineCommand<
+    Common & { readonly task_ids: readonly string[]; readonly timeout: number | undefined }
+  >({
     command: 'wait <task_ids..>',
     describe: 'Wait until tasks finish; exits 0 if all completed',
     builder: (parser) =>
       parser
-        .positional('task_ids', { type: 'string', array: true, demandOption: true, describe: 'Task ids' })
+        .positional('task_ids', {
+          type: 'string',
+          array: true,
+          demandOption: true,
+          describe: 'Task ids',
+        })
         .option('timeout', {
           type: 'number',
           requiresArg: true,

@@ -39,7 +39,9 @@ const createTask = async (client: Client, args: CreateArgs): Promise<TaskView> =
   return callForTask(client, 'create', {
     description: args.description,
     ...(args.title === undefined ? {} : { title: args.title }),
-    ...(args.deps === undefined ? {} : { dependencies: args.deps.flatMap((ids) => ids.split(',')).map(requireId) }),
+    ...(args.deps === undefined
+      ? {}
+      : { dependencies: args.deps.flatMap((ids) => ids.split(',')).map(requireId) }),
     ...(args.priority === undefined ? {} : { priority: args.priority }),
     ...(labels.length === 0 ? {} : { labels }),
   });
@@ -84,7 +86,13 @@ export const changeWithoutServer = async (
   reason?: string,
 ): Promise<number> => changeTask(context, await context.connection.files(), method, id, reason);
 
-const changeTask = async (context: CommandContext, client: Client, method: string, id: string, reason?: string) => {
+const changeTask = async (
+  context: CommandContext,
+  client: Client,
+  method: string,
+  id: string,
+  reason?: string,
+) => {
   const params = { task_id: requireId(id), ...(reason === undefined ? {} : { reason }) };
   const task = await callForTask(client, method, params);
   if (context.json) return printTask(context, task);
@@ -104,8 +112,13 @@ export const changeOnServer = async (
 };
 
 /** Creates the task first if it is free text. */
-export const runTask = async (context: CommandContext, request: RunRequest, detach: boolean): Promise<number> => {
-  if (isFreeText(request.task)) return createAndRun(context, { description: request.task }, request, detach);
+export const runTask = async (
+  context: CommandContext,
+  request: RunRequest,
+  detach: boolean,
+): Promise<number> => {
+  if (isFreeText(request.task))
+    return createAndRun(context, { description: request.task }, request, detach);
   requireId(request.task);
   const client = await context.connection.server();
   if (!detach) return followRun(client, request, context.io);
@@ -140,7 +153,9 @@ export async function* history(
   onRemoved: (why: string) => void = () => {},
 ): AsyncGenerator<Frame> {
   for (let after = 0; ; ) {
-    const page = historyAnswerSchema.parse(await client.call('history', { task_id: taskId, after_seq: after }));
+    const page = historyAnswerSchema.parse(
+      await client.call('history', { task_id: taskId, after_seq: after }),
+    );
     if (page.history_removed !== undefined) onRemoved(removedText(page.history_removed));
     yield* page.entries;
     if (page.next_after === undefined) return;
@@ -157,7 +172,9 @@ export const showLogs = async (
   const abort = new AbortController();
   const frames = follow
     ? (await connection.server()).frames(taskId, 0, abort.signal)
-    : history(await connection.files(), taskId, (why) => io.err(`note: the history of ${taskId} was ${why}`));
+    : history(await connection.files(), taskId, (why) =>
+        io.err(`note: the history of ${taskId} was ${why}`),
+      );
   for await (const frame of frames) {
     const line = renderFrame(frame);
     if (json) io.json(frame);

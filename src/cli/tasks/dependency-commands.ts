@@ -28,7 +28,11 @@ interface Branch {
 }
 
 /** A cycle stops where a task appears below itself. */
-const branchOf = (id: string, tasks: ReadonlyMap<string, TaskView>, above: readonly string[] = []): Branch => {
+const branchOf = (
+  id: string,
+  tasks: ReadonlyMap<string, TaskView>,
+  above: readonly string[] = [],
+): Branch => {
   const task = tasks.get(id);
   const below = above.includes(id) ? [] : (task?.dependencies ?? []);
   return {
@@ -44,10 +48,15 @@ const lines = ({ task_id, title, status, depends_on }: Branch, depth = 0): reado
   ...depends_on.flatMap((branch) => lines(branch, depth + 1)),
 ];
 
-export const dependencyTree = async ({ connection, io, json }: CommandContext, taskId: string): Promise<number> => {
+export const dependencyTree = async (
+  { connection, io, json }: CommandContext,
+  taskId: string,
+): Promise<number> => {
   const client = await connection.files();
   const { task_id } = await readTask(client, requireId(taskId));
-  const tasks = new Map((await fetchEveryTask(client, io, undefined)).map((task) => [task.task_id, task]));
+  const tasks = new Map(
+    (await fetchEveryTask(client, io, undefined)).map((task) => [task.task_id, task]),
+  );
   const branch = branchOf(task_id, tasks);
   if (json) io.json(branch);
   else io.out(lines(branch).join('\n'));

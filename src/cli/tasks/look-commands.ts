@@ -14,7 +14,9 @@ import { renderList, renderTask } from '../output/render.ts';
 
 /** Without a server, a started task is not running. */
 const warnStranded = (client: Client, tasks: readonly TaskView[], io: Io): void => {
-  const stranded = tasks.filter(({ status, phase }) => status === 'started' || phase === 'waiting_for_slot');
+  const stranded = tasks.filter(
+    ({ status, phase }) => status === 'started' || phase === 'waiting_for_slot',
+  );
   if (client.live || stranded.length === 0) return;
   const ids = stranded.map(({ task_id }) => task_id).join(', ');
   io.err(`note: no server runs, so ${ids} makes no progress until the next one starts`);
@@ -27,7 +29,10 @@ export const fetchEveryTask = async (
 ): Promise<readonly TaskView[]> => {
   const tasks: TaskView[] = [];
   for (let cursor: string | null = null; ; ) {
-    const params = { ...(status === undefined ? {} : { status }), ...(cursor === null ? {} : { cursor }) };
+    const params = {
+      ...(status === undefined ? {} : { status }),
+      ...(cursor === null ? {} : { cursor }),
+    };
     const page = await client.call('list', params);
     tasks.push(...tasksIn(page));
     cursor = textIn(page, 'next_cursor');
@@ -40,18 +45,35 @@ export const fetchEveryTask = async (
 
 const ourStatuses: readonly string[] = ['queued', 'started', 'complete', 'failed', 'cancelled'];
 
-export const listTasks = async (client: Client, io: Io, json: boolean, status: string | undefined): Promise<number> => {
+export const listTasks = async (
+  client: Client,
+  io: Io,
+  json: boolean,
+  status: string | undefined,
+): Promise<number> => {
   const tasks = await fetchEveryTask(client, io, status);
   if (tasks.length === 0 && status !== undefined && !ourStatuses.includes(status))
-    throw new UsageError(`no task has the status ${status}; the statuses are ${ourStatuses.join(', ')}`);
+    throw new UsageError(
+      `no task has the status ${status}; the statuses are ${ourStatuses.join(', ')}`,
+    );
   warnStranded(client, tasks, io);
   if (json) io.json(tasks);
   else if (tasks.length > 0) io.out(renderList(tasks));
-  else io.err(status === undefined ? 'no tasks; create one with: agent create "<description>"' : `no ${status} tasks`);
+  else
+    io.err(
+      status === undefined
+        ? 'no tasks; create one with: agent create "<description>"'
+        : `no ${status} tasks`,
+    );
   return exitCodes.done;
 };
 
-export const showTask = async (client: Client, io: Io, json: boolean, taskId: string): Promise<number> => {
+export const showTask = async (
+  client: Client,
+  io: Io,
+  json: boolean,
+  taskId: string,
+): Promise<number> => {
   const task = await readTask(client, taskId);
   warnStranded(client, [task], io);
   if (json) io.json(task);

@@ -32,23 +32,40 @@ const statePath = (value: unknown): string =>
     : String(value);
 
 /** Exit code 1 if the replay differs from the record. */
-export const replayTask = async (context: CommandContext, id: string, at: number | undefined): Promise<number> => {
+export const replayTask = async (
+  context: CommandContext,
+  id: string,
+  at: number | undefined,
+): Promise<number> => {
   const { connection, io, json } = context;
   const taskId = requireId(id);
   if (at !== undefined && !(Number.isSafeInteger(at) && at >= 0))
-    throw new UsageError('--at: expected a number of the journal, as agent logs --json shows it (seq)');
+    throw new UsageError(
+      '--at: expected a number of the journal, as agent logs --json shows it (seq)',
+    );
   const client = await connection.files();
-  const answer = await client.call('replay', { task_id: taskId, ...(at === undefined ? {} : { at_seq: at }) });
-  const { steps, context: contexts, difference, history_removed: removed } = replayedSchema.parse(answer);
+  const answer = await client.call('replay', {
+    task_id: taskId,
+    ...(at === undefined ? {} : { at_seq: at }),
+  });
+  const {
+    steps,
+    context: contexts,
+    difference,
+    history_removed: removed,
+  } = replayedSchema.parse(answer);
   const wrong = difference !== null || steps.some(({ same }) => !same);
   if (json) io.json(answer);
   else {
     for (const step of steps) {
       const who = step.machine === 'task' ? 'task ' : `agent ${step.attempt}`;
       const note = step.same ? '' : '   DIFFERS from the record';
-      io.out(`${String(step.seq).padStart(6)}  ${step.at}  ${who}  ${statePath(step.state)}  (${step.event})${note}`);
+      io.out(
+        `${String(step.seq).padStart(6)}  ${step.at}  ${who}  ${statePath(step.state)}  (${step.event})${note}`,
+      );
     }
-    if (removed !== undefined) io.out(`${taskId} cannot be replayed: its history was ${removedText(removed)}`);
+    if (removed !== undefined)
+      io.out(`${taskId} cannot be replayed: its history was ${removedText(removed)}`);
     else if (steps.length === 0) io.out(`${taskId} has no recorded events`);
     if (at !== undefined) io.out(JSON.stringify(contexts, null, 2));
     if (difference !== null) io.err(`agent: ${difference}`);

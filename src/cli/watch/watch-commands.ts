@@ -13,14 +13,25 @@ const exitByStatus: Readonly<Record<string, number>> = {
   cancelled: exitCodes.cancelled,
 };
 
-const waitForOne = async (client: Client, taskId: TaskId, signal: AbortSignal): Promise<TaskView> => {
+const waitForOne = async (
+  client: Client,
+  taskId: TaskId,
+  signal: AbortSignal,
+): Promise<TaskView> => {
   for await (const _ of client.frames(taskId, null, signal)) if (signal.aborted) break;
   return readTask(client, taskId);
 };
 
-const waitForAll = async (client: Client, ids: readonly TaskId[], timeoutSeconds: number | undefined) => {
+const waitForAll = async (
+  client: Client,
+  ids: readonly TaskId[],
+  timeoutSeconds: number | undefined,
+) => {
   const abort = new AbortController();
-  const timer = timeoutSeconds === undefined ? undefined : setTimeout(() => abort.abort(), timeoutSeconds * 1_000);
+  const timer =
+    timeoutSeconds === undefined
+      ? undefined
+      : setTimeout(() => abort.abort(), timeoutSeconds * 1_000);
   const tasks = await Promise.all(ids.map((id) => waitForOne(client, id, abort.signal)));
   clearTimeout(timer);
   return tasks;
@@ -39,7 +50,9 @@ export const wait = async (
   const files = await connection.files();
   const seen = await Promise.all(taskIds.map((id) => readTask(files, id)));
   const isOver = seen.every(({ status }) => status in exitByStatus);
-  const tasks = isOver ? seen : await waitForAll(await connection.server(), taskIds, timeoutSeconds);
+  const tasks = isOver
+    ? seen
+    : await waitForAll(await connection.server(), taskIds, timeoutSeconds);
   for (const task of tasks)
     if (json) io.json(task);
     else io.out(`${task.task_id} ${task.status}`);
@@ -48,21 +61,30 @@ export const wait = async (
     io.err(`agent: timed out after ${timeoutSeconds} s`);
     return exitCodes.timedOut;
   }
-  return codes.includes(exitCodes.failed) ? exitCodes.failed : (codes.find((code) => code !== 0) ?? exitCodes.done);
+  return codes.includes(exitCodes.failed)
+    ? exitCodes.failed
+    : (codes.find((code) => code !== 0) ?? exitCodes.done);
 };
 
 const explanationSchema = z.looseObject({
   task_id: z.string(),
   state: z.unknown(),
-  guards: z.array(z.object({ guard: z.string(), value: z.boolean(), inputs: z.record(z.string(), z.unknown()) })),
+  guards: z.array(
+    z.object({ guard: z.string(), value: z.boolean(), inputs: z.record(z.string(), z.unknown()) }),
+  ),
   allowed_events: z.array(z.string()),
   reason: z.string().nullable(),
   deadline: z.string().nullable(),
   request_reason: z.string().nullable(),
-  conflicts: z.array(z.object({ task_id: z.string(), branch: z.string(), files: z.array(z.string()) })),
+  conflicts: z.array(
+    z.object({ task_id: z.string(), branch: z.string(), files: z.array(z.string()) }),
+  ),
 });
 
-export const explainTask = async ({ connection, io, json }: CommandContext, id: string): Promise<number> => {
+export const explainTask = async (
+  { connection, io, json }: CommandContext,
+  id: string,
+): Promise<number> => {
   const taskId = requireId(id);
   const client = await connection.server();
   const explanation = explanationSchema.parse(await client.call('explain', { task_id: taskId }));
@@ -70,13 +92,16 @@ export const explainTask = async ({ connection, io, json }: CommandContext, id: 
     io.json(explanation);
     return exitCodes.done;
   }
-  const { state, guards, allowed_events, reason, deadline, request_reason, conflicts } = explanation;
+  const { state, guards, allowed_events, reason, deadline, request_reason, conflicts } =
+    explanation;
   io.out(`${taskId} is in ${JSON.stringify(state).replace(/[{}"]/g, '').replace(':', '.')}`);
   const hint = allowed_events.includes('respond') ? ' (agent respond)' : '';
   if (reason !== null) io.out(`  because ${reason}${hint}`);
   if (request_reason !== null) io.out(`  requested because ${request_reason}`);
   for (const { task_id, branch, files } of conflicts)
-    io.out(`  works without ${task_id} (${branch}), which conflicts in ${files.join(', ') || 'no file'}`);
+    io.out(
+      `  works without ${task_id} (${branch}), which conflicts in ${files.join(', ') || 'no file'}`,
+    );
   if (deadline !== null) io.out(`  until ${deadline} at the latest`);
   for (const { guard, value, inputs } of guards)
     io.out(`  ${value ? 'yes' : 'no '}  ${guard.padEnd(20)} ${JSON.stringify(inputs)}`);

@@ -7,8 +7,13 @@ interface EndFrame {
   readonly data: unknown;
 }
 
-const ends: Readonly<Record<string, string>> = { completed: 'complete', failed: 'failed', cancelled: 'cancelled' };
-const isByHand = (data: unknown): boolean => typeof data === 'object' && data !== null && 'by_hand' in data;
+const ends: Readonly<Record<string, string>> = {
+  completed: 'complete',
+  failed: 'failed',
+  cancelled: 'cancelled',
+};
+const isByHand = (data: unknown): boolean =>
+  typeof data === 'object' && data !== null && 'by_hand' in data;
 
 /** The first end of the attempt, whatever happened to the task later. Null for other frames. */
 export const endOfAttempt = (frame: EndFrame, attempt: number): string | null => {
@@ -26,9 +31,20 @@ export interface MergeWish {
 }
 
 /** Null when the work may be merged. */
-export const refusesMerge = ({ taskId, attempt, isLive, end, force }: MergeWish): Refusal | null => {
+export const refusesMerge = ({
+  taskId,
+  attempt,
+  isLive,
+  end,
+  force,
+}: MergeWish): Refusal | null => {
   const refuse = (state: string, allowed: readonly string[]): Refusal =>
-    refusal('event_not_allowed', { task_id: taskId, event: 'merge', state: `${state} (attempt ${attempt})`, allowed });
+    refusal('event_not_allowed', {
+      task_id: taskId,
+      event: 'merge',
+      state: `${state} (attempt ${attempt})`,
+      allowed,
+    });
   if (isLive) return refuse('at work', ['cancel', 'merge it when it has ended']);
   if (force || end === 'complete') return null;
   return refuse(end ?? 'not complete', ['diff', 'retry', 'merge --force']);

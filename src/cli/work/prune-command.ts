@@ -32,10 +32,16 @@ interface Parts {
   close(): void;
 }
 
-const open = async ({ project, env, io }: CommandContext, configFile: string | undefined): Promise<Parts> => {
+const open = async (
+  { project, env, io }: CommandContext,
+  configFile: string | undefined,
+): Promise<Parts> => {
   const { config } = loadConfig({ config: configFile }, env);
   const kept = hasTasks(project);
-  const { ledger, store } = await openTasks(project, { kept, log: (message) => io.err(`note: ${message}`) });
+  const { ledger, store } = await openTasks(project, {
+    kept,
+    log: (message) => io.err(`note: ${message}`),
+  });
   const [work, histories] = [finishedWorkFor(config, project, env), createHistories(ledger.db)];
   const tracker = trackerFor(
     config,
@@ -63,12 +69,26 @@ const partsOf = async (work: FinishedWork, each: AttemptWork): Promise<readonly 
     ...(branch === null ? [] : [{ kind: 'branch' as const, task_id, name: branch, bytes: 0 }]),
     ...(folder === null
       ? []
-      : [{ kind: 'worktree' as const, task_id, name: basename(folder), bytes: await work.sizeOf(each) }]),
+      : [
+          {
+            kind: 'worktree' as const,
+            task_id,
+            name: basename(folder),
+            bytes: await work.sizeOf(each),
+          },
+        ]),
   ];
 };
 
-/** Branches and worktrees of attempts whose work is merged. Those of tasks at work are not even looked at. */
-const pruneWork = async ({ work, isPending }: Parts, works: readonly AttemptWork[], dryRun: boolean) => {
+/**
+ * Branches and worktrees of attempts whose work is merged. Those of tasks at work are not even
+ * looked at.
+ */
+const pruneWork = async (
+  { work, isPending }: Parts,
+  works: readonly AttemptWork[],
+  dryRun: boolean,
+) => {
   const removed: Removed[] = [];
   const kept: Kept[] = [];
   for (const each of works) {
@@ -81,7 +101,11 @@ const pruneWork = async ({ work, isPending }: Parts, works: readonly AttemptWork
   return { removed, kept };
 };
 
-const pruneHistories = async ({ retention, histories }: Parts, works: readonly AttemptWork[], dryRun: boolean) => {
+const pruneHistories = async (
+  { retention, histories }: Parts,
+  works: readonly AttemptWork[],
+  dryRun: boolean,
+) => {
   const removed: Removed[] = [];
   for await (const taskId of retention.old(works)) {
     const bytes = histories.bytesOf(taskId);
@@ -97,7 +121,11 @@ const totalOf = (removed: readonly Removed[]): string => {
     return some === 0 ? [] : [plural(some, kind, many)];
   };
   const bytes = removed.reduce((sum, each) => sum + each.bytes, 0);
-  const counts = [...count('branch', 'branches'), ...count('worktree'), ...count('history', 'histories')].join(', ');
+  const counts = [
+    ...count('branch', 'branches'),
+    ...count('worktree'),
+    ...count('history', 'histories'),
+  ].join(', ');
   return bytes === 0 ? counts : `${counts}: ${bytesText(bytes)}`;
 };
 
@@ -107,7 +135,11 @@ const printText = (
     dryRun,
     removed,
     kept,
-  }: { readonly dryRun: boolean; readonly removed: readonly Removed[]; readonly kept: readonly Kept[] },
+  }: {
+    readonly dryRun: boolean;
+    readonly removed: readonly Removed[];
+    readonly kept: readonly Kept[];
+  },
 ): void => {
   for (const { name, why } of kept) io.out(`kept     ${name}: ${why}`);
   const verb = dryRun ? 'would remove' : 'removed';
@@ -119,8 +151,8 @@ const printText = (
 };
 
 /**
- * Removes what nobody needs of finished tasks. It works on the project's database and repository, also beside a server.
- * Exit code 1 if a folder could not be removed.
+ * Removes what nobody needs of finished tasks. It works on the project's database and repository,
+ * also beside a server. Exit code 1 if a folder could not be removed.
  */
 export const prune = async (
   context: CommandContext,

@@ -43,7 +43,10 @@ const patchText = (patch: string): string => {
 };
 
 /** Prints a patch for `git apply`, also while the attempt runs. */
-export const showDiff = async (context: CommandContext, { task_id, attempt, config }: WorkArgs): Promise<number> => {
+export const showDiff = async (
+  context: CommandContext,
+  { task_id, attempt, config }: WorkArgs,
+): Promise<number> => {
   const { io, json } = context;
   const taskId = requireId(task_id);
   await taskOf(context, taskId);
@@ -51,10 +54,15 @@ export const showDiff = async (context: CommandContext, { task_id, attempt, conf
   const found = await workspace.diff(taskId, attempt ?? null);
   if (found === null) {
     const what = attempt === undefined ? 'no attempt' : `no attempt ${attempt}`;
-    const where = workspace.mode === 'shared' ? `; agents work in ${workspace.describe()}: see git diff` : '';
-    throw new CallError('nothing_to_show', `${taskId} has ${what} with a branch of its own${where}`, {
-      task_id: taskId,
-    });
+    const where =
+      workspace.mode === 'shared' ? `; agents work in ${workspace.describe()}: see git diff` : '';
+    throw new CallError(
+      'nothing_to_show',
+      `${taskId} has ${what} with a branch of its own${where}`,
+      {
+        task_id: taskId,
+      },
+    );
   }
   if (json) io.json({ task_id: taskId, ...found });
   else if (found.patch === '') io.err(`attempt ${found.attempt} of ${taskId} changed nothing`);
@@ -80,7 +88,10 @@ const endOfAttemptIn = async (
 };
 
 /** Advice for a conflict, unless its reason already says what to do. */
-const conflictAdvice = ({ branch, why, files }: Extract<Merged, { status: 'conflict' }>, squash: boolean): string => {
+const conflictAdvice = (
+  { branch, why, files }: Extract<Merged, { status: 'conflict' }>,
+  squash: boolean,
+): string => {
   if (why.includes('merge it first')) return '';
   if (squash || files.length > 0) return `\nresolve it by hand: git merge ${branch}`;
   return why.includes('moved on') ? '\ntry --squash' : '';
@@ -95,7 +106,8 @@ export const mergeWork = async (
   const taskId = requireId(task_id);
   const task = await taskOf(context, taskId);
   const number = attempt ?? task.attempt;
-  if (number === 0) throw new CallError('nothing_to_merge', `${taskId} has no attempt`, { task_id: taskId });
+  if (number === 0)
+    throw new CallError('nothing_to_merge', `${taskId} has no attempt`, { task_id: taskId });
   const isLive = task.status === 'started' && number === task.attempt;
   const refused = refusesMerge({
     taskId,
@@ -104,8 +116,14 @@ export const mergeWork = async (
     end: await endOfAttemptIn(context, taskId, number),
     force,
   });
-  if (refused !== null) throw new CallError(refused.code, describeRefusal(refused), { ...refused.facts });
-  const merged = await (await openFor(context, config)).merge(taskId, number, squash ? 'squash' : 'ff', task.title);
+  if (refused !== null)
+    throw new CallError(refused.code, describeRefusal(refused), { ...refused.facts });
+  const merged = await (await openFor(context, config)).merge(
+    taskId,
+    number,
+    squash ? 'squash' : 'ff',
+    task.title,
+  );
   if (json) io.json({ task_id: taskId, attempt: number, ...merged });
   if (merged.status === 'conflict') {
     const files = merged.files.map((file) => `\n  ${file}`).join('');

@@ -1,12 +1,25 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { applyCompaction, boundedSummary, isShorter, planCompaction } from '../../../src/actors/agent/compaction.ts';
+import {
+  applyCompaction,
+  boundedSummary,
+  isShorter,
+  planCompaction,
+} from '../../../src/actors/agent/compaction.ts';
 import type { Message } from '../../../src/actors/model/port.ts';
 
 const user = (text: string): Message => ({ role: 'user', text });
 /** A turn: messages before an answer, the answer, and the results of its calls. */
-const turnOf = (said: readonly string[], lengths: readonly number[], number: number): readonly Message[] => {
-  const calls = lengths.map((_, index) => ({ id: `call_${number}_${index}`, tool: 'read', arguments: '{}' }));
+const turnOf = (
+  said: readonly string[],
+  lengths: readonly number[],
+  number: number,
+): readonly Message[] => {
+  const calls = lengths.map((_, index) => ({
+    id: `call_${number}_${index}`,
+    tool: 'read',
+    arguments: '{}',
+  }));
   return [
     ...said.map(user),
     { role: 'assistant', text: 'so', calls },
@@ -42,7 +55,9 @@ const conversations = fc
 const windows = fc.option(fc.integer({ min: 200, max: 8_000 }));
 
 const callsIn = (messages: readonly Message[]): readonly string[] =>
-  messages.flatMap((message) => (message.role === 'assistant' ? message.calls.map(({ id }) => id) : []));
+  messages.flatMap((message) =>
+    message.role === 'assistant' ? message.calls.map(({ id }) => id) : [],
+  );
 const resultsIn = (messages: readonly Message[]): readonly string[] =>
   messages.flatMap((message) => (message.role === 'tool' ? [message.callId] : []));
 const without = (message: Message): Message => ({ ...message, text: '' });
@@ -52,7 +67,10 @@ test('a compaction never separates a call from its result', () => {
     fc.property(conversations, windows, (messages, window) => {
       const plan = planCompaction(messages, window);
       if (plan === null) return;
-      const after = applyCompaction(messages, { summary: plan.older.length > 0 ? 'short' : null, ...plan });
+      const after = applyCompaction(messages, {
+        summary: plan.older.length > 0 ? 'short' : null,
+        ...plan,
+      });
 
       expect(resultsIn(after)).toEqual(callsIn(after));
       expect(resultsIn(plan.older)).toEqual(callsIn(plan.older));
@@ -85,7 +103,10 @@ test('the last turn and later messages are kept, and only messages that the mode
 });
 
 test('the compacted conversation fits into half of the window, as far as cutting results allows', () => {
-  const messages = [user('a task'), ...Array.from({ length: 9 }, (_, number) => turnOf([], [2_000], number)).flat()];
+  const messages = [
+    user('a task'),
+    ...Array.from({ length: 9 }, (_, number) => turnOf([], [2_000], number)).flat(),
+  ];
   const plan = planCompaction(messages, 6_000);
   const summary = boundedSummary('s'.repeat(100_000));
 

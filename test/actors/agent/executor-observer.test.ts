@@ -9,7 +9,14 @@ describe('observers', () => {
 
     await run([call('1', 'nothing', {}), finish('2'), call('3', 'read', { path: 'a' })]);
 
-    expect(observed).toEqual(['start 1', 'end 1 false', 'start 2', 'end 2 true', 'start 3', 'end 3 false']);
+    expect(observed).toEqual([
+      'start 1',
+      'end 1 false',
+      'start 2',
+      'end 2 true',
+      'start 3',
+      'end 3 false',
+    ]);
   });
 
   test('that throw at the start of a call prevent the call, and nothing throws', async () => {

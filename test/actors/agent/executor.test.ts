@@ -6,7 +6,14 @@ describe('the tools of a role', () => {
   test('are shown to the model with the JSON Schema of their arguments', async () => {
     const { specs } = await createToolRunner('reviewer');
 
-    expect(specs.map(({ name }) => name)).toEqual(['read', 'bash', 'grep', 'find', 'ask', 'finish']);
+    expect(specs.map(({ name }) => name)).toEqual([
+      'read',
+      'bash',
+      'grep',
+      'find',
+      'ask',
+      'finish',
+    ]);
     expect(specs[0]?.parameters).toEqual({
       type: 'object',
       properties: {
@@ -54,7 +61,11 @@ describe('arguments', () => {
       { path: 'a', edits: [{ old_text: 'a', new_text: 7 }] },
       /edits\.0\.new_text: .*expected string/,
     ],
-    ['that nobody asked for', { path: 'a', edits: [{ old_text: 'a', new_text: '' }], all: true }, /"all"/],
+    [
+      'that nobody asked for',
+      { path: 'a', edits: [{ old_text: 'a', new_text: '' }], all: true },
+      /"all"/,
+    ],
   ])('%s are refused, with the place', async (_, args, message) => {
     const { run } = await createToolRunner();
 
@@ -121,7 +132,10 @@ describe('the calls of an answer', () => {
   test('run one by one when they do more', async () => {
     const { run, observed } = await createToolRunner();
 
-    await run([call('1', 'bash', { command: 'echo x' }), call('2', 'write', { path: 'a', content: '' })]);
+    await run([
+      call('1', 'bash', { command: 'echo x' }),
+      call('2', 'write', { path: 'a', content: '' }),
+    ]);
 
     expect(observed).toEqual(['start 1', 'output 1 x', 'end 1 true', 'start 2', 'end 2 true']);
   });
@@ -171,7 +185,9 @@ describe('the calls of an answer', () => {
 
     abort.abort();
 
-    expect((await running).map(({ ok, text, finish }) => [ok, text.includes('cancelled'), finish])).toEqual([
+    expect(
+      (await running).map(({ ok, text, finish }) => [ok, text.includes('cancelled'), finish]),
+    ).toEqual([
       [false, true, null],
       [false, true, null],
       [false, true, null],
@@ -205,6 +221,8 @@ describe('the calls of an answer', () => {
 
     const results = await run(names.map((path) => call(path, 'read', { path })));
 
-    expect(results.map(({ callId, ok }) => [callId, ok])).toEqual(names.map((name) => [name, false]));
+    expect(results.map(({ callId, ok }) => [callId, ok])).toEqual(
+      names.map((name) => [name, false]),
+    );
   });
 });

@@ -15,7 +15,11 @@ test('the system prompt has the role, its tools and nothing that changes', () =>
 });
 
 test("the criteria and the project's notes come between the role and its rules", () => {
-  const role = { prompt: 'You test.', criteria: ['It is green.', 'It was red.'], projectNotes: 'Use ``` and\n````.' };
+  const role = {
+    prompt: 'You test.',
+    criteria: ['It is green.', 'It was red.'],
+    projectNotes: 'Use ``` and\n````.',
+  };
 
   const prompt = systemPrompt(role, ['read', 'finish']);
 
@@ -85,9 +89,9 @@ What it changed:
 });
 
 test('a task without description and dependencies is only its title', () => {
-  expect(taskPrompt({ id: 'bd-1', title: 'Do', description: '  ', notes: [], dependencies: [] })).toBe(
-    'Do this task.\n\n# bd-1: Do\n\n(no description)\n',
-  );
+  expect(
+    taskPrompt({ id: 'bd-1', title: 'Do', description: '  ', notes: [], dependencies: [] }),
+  ).toBe('Do this task.\n\n# bd-1: Do\n\n(no description)\n');
 });
 
 test('the results of each dependency are cut to 8 KiB', () => {

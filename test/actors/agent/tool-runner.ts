@@ -11,7 +11,8 @@ export const call = (id: string, tool: string, args: unknown): ToolCall => ({
   arguments: typeof args === 'string' ? args : JSON.stringify(args),
 });
 
-export const finish = (id: string): ToolCall => call(id, 'finish', { status: 'done', summary: 'all done' });
+export const finish = (id: string): ToolCall =>
+  call(id, 'finish', { status: 'done', summary: 'all done' });
 
 /** An executor of a role in its own workspace, and the calls that its observer saw. */
 export const createToolRunner = async (role: Role = 'engineer') => {

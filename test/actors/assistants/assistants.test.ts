@@ -46,31 +46,44 @@ const isAlive = (pid: number): boolean => {
 const untilRunning = async ({ root }: Running, count = 1) =>
   vi.waitFor(() => expect(runsIn(root)).toHaveLength(count), { timeout: 10_000 });
 
-test.each(talkers)('%s completes a task; its steps are shown and its usage is counted', async (backend) => {
-  const { running, id } = await run(backend, 'well');
+test.each(talkers)(
+  '%s completes a task; its steps are shown and its usage is counted',
+  async (backend) => {
+    const { running, id } = await run(backend, 'well');
 
-  const view = await untilStatus(running, id, 'complete', 'failed');
+    const view = await untilStatus(running, id, 'complete', 'failed');
 
-  expect(view).toMatchObject({
-    status: 'complete',
-    result: 'made',
-    usage: {
-      turns: 3,
-      model_calls: 3,
-      tool_calls: 2,
-      input_tokens: 300,
-      cached_tokens: 30,
-      output_tokens: 15,
-      ...(backend === 'claude' ? { cost_usd: 0.03 } : {}),
-    },
-  });
-  expect(framesOf(running, id, 'text_delta').map(({ text }) => text)).toEqual(['I begin ☃.', 'made']);
-  expect(framesOf(running, id, 'tool_end')).toMatchObject([{ ok: true, output: 'made it' }, { ok: true }]);
-  expect(running.system.counters()).toMatchObject({ callsTotal: 3, inputTokens: 300, outputTokens: 15 });
-  expect(readFileSync(join(running.root, `.beads/tasks/task-${id}/30-results.md`), 'utf8')).toMatch(
-    new RegExp(`- Model: ${backend}\n[\\s\\S]*made[\\s\\S]*- made.txt`),
-  );
-});
+    expect(view).toMatchObject({
+      status: 'complete',
+      result: 'made',
+      usage: {
+        turns: 3,
+        model_calls: 3,
+        tool_calls: 2,
+        input_tokens: 300,
+        cached_tokens: 30,
+        output_tokens: 15,
+        ...(backend === 'claude' ? { cost_usd: 0.03 } : {}),
+      },
+    });
+    expect(framesOf(running, id, 'text_delta').map(({ text }) => text)).toEqual([
+      'I begin ☃.',
+      'made',
+    ]);
+    expect(framesOf(running, id, 'tool_end')).toMatchObject([
+      { ok: true, output: 'made it' },
+      { ok: true },
+    ]);
+    expect(running.system.counters()).toMatchObject({
+      callsTotal: 3,
+      inputTokens: 300,
+      outputTokens: 15,
+    });
+    expect(
+      readFileSync(join(running.root, `.beads/tasks/task-${id}/30-results.md`), 'utf8'),
+    ).toMatch(new RegExp(`- Model: ${backend}\n[\\s\\S]*made[\\s\\S]*- made.txt`));
+  },
+);
 
 test('a command completes a task: the end of its output is the result', async () => {
   const { running, id } = await run('command', 'well');
@@ -79,7 +92,12 @@ test('a command completes a task: the end of its output is the result', async ()
 
   expect(view.result).toMatch(/I begin ☃\.[\s\S]*made/);
   const [only] = runsIn(running.root);
-  expect(only?.argv).toEqual(['--prompt', expect.stringMatching(/prompt\.md$/), '--for', `engineer/${id}`]);
+  expect(only?.argv).toEqual([
+    '--prompt',
+    expect.stringMatching(/prompt\.md$/),
+    '--for',
+    `engineer/${id}`,
+  ]);
   expect(only?.prompt).toContain('play: well');
 });
 
@@ -89,7 +107,9 @@ test('an assistant gets its role, the rules and the task on standard input, not 
 
   const [only] = runsIn(running.root);
 
-  expect(only?.prompt).toMatch(/^You are an engineer\.[\s\S]*How you work:[\s\S]*Do this task\.[\s\S]*play: well/);
+  expect(only?.prompt).toMatch(
+    /^You are an engineer\.[\s\S]*How you work:[\s\S]*Do this task\.[\s\S]*play: well/,
+  );
   expect(only?.argv.join(' ')).toBe(
     'exec --json --skip-git-repo-check --sandbox workspace-write -c shell_environment_policy.ignore_default_excludes=false --model=gpt-x -',
   );
@@ -110,7 +130,9 @@ test('an assistant gets its own credentials and no other variable of the server'
 
   const names = Object.keys(runsIn(running.root)[0]?.env ?? {});
 
-  expect(names).toEqual(expect.arrayContaining(['PATH', 'HOME', 'ATS_ATTEMPT', 'CODEX_API_KEY', 'EXTRA']));
+  expect(names).toEqual(
+    expect.arrayContaining(['PATH', 'HOME', 'ATS_ATTEMPT', 'CODEX_API_KEY', 'EXTRA']),
+  );
   expect(names.filter((name) => /ANTHROPIC|OTHER|LEAKED/.test(name))).toEqual([]);
 });
 
@@ -124,7 +146,12 @@ test.each([
   ['claude', 'silent', 'model_failed', /^claude ended without a result/],
   ['command', 'silent', 'model_failed', /^command ended without a result/],
   ['codex', 'breaks', 'model_failed', /^codex ended with exit code 3: something; the last words$/],
-  ['claude', 'breaks', 'model_failed', /^claude ended with exit code 3: something; the last words$/],
+  [
+    'claude',
+    'breaks',
+    'model_failed',
+    /^claude ended with exit code 3: something; the last words$/,
+  ],
   [
     'command',
     'throws',
@@ -142,24 +169,33 @@ test.each([
 
   const view = await untilStatus(running, id, 'complete', 'failed');
 
-  expect(view).toMatchObject({ status: 'failed', error: { code, message: expect.stringMatching(message) } });
+  expect(view).toMatchObject({
+    status: 'failed',
+    error: { code, message: expect.stringMatching(message) },
+  });
 });
 
 test('a temporary failure leads to another attempt, any other does not', async () => {
   const [busy, refused] = [await run('codex', 'busy'), await run('codex', 'fails')];
 
-  for (const { running, id } of [busy, refused]) await untilStatus(running, id, 'complete', 'failed');
+  for (const { running, id } of [busy, refused])
+    await untilStatus(running, id, 'complete', 'failed');
   const retryable = ({ running, id }: typeof busy) =>
     running.store.actor(`${id}#1`)?.snapshot.includes('"retryable":true');
 
   expect([retryable(busy), retryable(refused)]).toEqual([true, false]);
 });
 
-test.each(talkers)('characters of several bytes that %s sends in pieces stay whole', async (backend) => {
-  const { running, id } = await run(backend, 'split');
+test.each(talkers)(
+  'characters of several bytes that %s sends in pieces stay whole',
+  async (backend) => {
+    const { running, id } = await run(backend, 'split');
 
-  expect((await untilStatus(running, id, 'complete', 'failed')).result).toBe('Schnee ☃ 雪\u2028 𝒳');
-});
+    expect((await untilStatus(running, id, 'complete', 'failed')).result).toBe(
+      'Schnee ☃ 雪\u2028 𝒳',
+    );
+  },
+);
 
 test.each(talkers)('output of %s beside its events is ignored', async (backend) => {
   const { running, id } = await run(backend, 'nonsense');
@@ -171,7 +207,10 @@ test('an endless line is left out, and the lines after it are read', async () =>
   const { running, id } = await run('codex', 'one_long_line');
 
   expect((await untilStatus(running, id, 'complete', 'failed')).result).toBe('after it');
-  expect(framesOf(running, id, 'log')).toContainEqual({ level: 'warn', message: expect.stringMatching(/line longer/) });
+  expect(framesOf(running, id, 'log')).toContainEqual({
+    level: 'warn',
+    message: expect.stringMatching(/line longer/),
+  });
 });
 
 test('an assistant that floods its output is ended, and the journal stays small', async () => {
@@ -180,7 +219,10 @@ test('an assistant that floods its output is ended, and the journal stays small'
   const view = await untilStatus(running, id, 'complete', 'failed');
   const held = framesOf(running, id, 'text_delta').reduce((all, { text }) => all + text.length, 0);
 
-  expect(view.error).toMatchObject({ code: 'model_failed', message: 'codex wrote more than 64 MiB and was ended' });
+  expect(view.error).toMatchObject({
+    code: 'model_failed',
+    message: 'codex wrote more than 64 MiB and was ended',
+  });
   expect(held).toBeGreaterThan(1_000_000);
   expect(held).toBeLessThan(4_500_000);
 }, 60_000);
@@ -206,29 +248,46 @@ test.each([
 
 test('codex, which reports its usage only at the end, is stopped at a limit by its session file', async () => {
   const assistants = fakeAssistants({ secrets: { CODEX_HOME: temporaryFolder() } });
-  const { running, id } = await run('codex', 'spends', { assistants }, { maxTokensTotal: 400, maxTurns: 900 });
+  const { running, id } = await run(
+    'codex',
+    'spends',
+    { assistants },
+    { maxTokensTotal: 400, maxTurns: 900 },
+  );
 
   const view = await untilStatus(running, id, 'complete', 'failed');
 
-  expect(view.error).toMatchObject({ code: 'budget_exceeded', facts: { limit: 'max_tokens_total' } });
+  expect(view.error).toMatchObject({
+    code: 'budget_exceeded',
+    facts: { limit: 'max_tokens_total' },
+  });
   expect(view.usage.input_tokens).toBeGreaterThanOrEqual(400);
 }, 20_000);
 
 test('the usage of codex before a cancel during a tool call is counted', async () => {
   const assistants = fakeAssistants({ secrets: { CODEX_HOME: temporaryFolder() } });
   const { running, id } = await run('codex', 'hangs_in_a_tool', { assistants });
-  await vi.waitFor(async () => expect((await running.service.status(id)).usage.input_tokens).toBe(100), {
-    timeout: 10_000,
-  });
+  await vi.waitFor(
+    async () => expect((await running.service.status(id)).usage.input_tokens).toBe(100),
+    {
+      timeout: 10_000,
+    },
+  );
 
   await running.service.cancel(id, null);
 
-  expect((await untilStatus(running, id, 'cancelled')).usage).toMatchObject({ model_calls: 1, output_tokens: 5 });
+  expect((await untilStatus(running, id, 'cancelled')).usage).toMatchObject({
+    model_calls: 1,
+    output_tokens: 5,
+  });
 }, 20_000);
 
 test('the usage of codex before it became silent is counted', async () => {
   const assistants = fakeAssistants({ secrets: { CODEX_HOME: temporaryFolder() } });
-  const { running, id } = await run('codex', 'hangs_in_a_tool', { assistants, options: { idleMs: 700 } });
+  const { running, id } = await run('codex', 'hangs_in_a_tool', {
+    assistants,
+    options: { idleMs: 700 },
+  });
 
   expect(await untilStatus(running, id, 'complete', 'failed')).toMatchObject({
     error: { code: 'timed_out' },
@@ -241,7 +300,9 @@ test.each(['hang', 'stubborn'])(
   async (play) => {
     const { running, id } = await run('codex', play, {}, { timeoutMs: 1_500 });
 
-    expect((await untilStatus(running, id, 'complete', 'failed')).error).toMatchObject({ code: 'timed_out' });
+    expect((await untilStatus(running, id, 'complete', 'failed')).error).toMatchObject({
+      code: 'timed_out',
+    });
   },
   20_000,
 );
@@ -303,25 +364,30 @@ test('outside the sandbox a daemon that an assistant leaves behind is ended and 
   });
 }, 20_000);
 
-test.each(talkers)('work of %s that fails its checks is sent back in the same session', async (backend) => {
-  const verify = ['grep -q right made.txt || { echo it is wrong; exit 1; }'];
-  const { running, id } = await run(backend, 'well', {}, { verify });
+test.each(talkers)(
+  'work of %s that fails its checks is sent back in the same session',
+  async (backend) => {
+    const verify = ['grep -q right made.txt || { echo it is wrong; exit 1; }'];
+    const { running, id } = await run(backend, 'well', {}, { verify });
 
-  const view = await untilStatus(running, id, 'complete', 'failed');
-  const [first, second] = runsIn(running.root);
+    const view = await untilStatus(running, id, 'complete', 'failed');
+    const [first, second] = runsIn(running.root);
 
-  expect(view).toMatchObject({ status: 'complete', attempt: 1, result: 'mended' });
-  expect(view.usage).toMatchObject({ turns: 6, input_tokens: 600, output_tokens: 30 });
-  if (backend === 'claude') expect(view.usage.cost_usd).toBeCloseTo(0.06);
-  expect(second?.id).toBe(first?.id);
-  expect(second?.prompt).toMatch(/^Your work is not accepted yet\.[\s\S]*it is wrong/);
-  expect(second?.prompt).not.toContain('You are an engineer');
-});
+    expect(view).toMatchObject({ status: 'complete', attempt: 1, result: 'mended' });
+    expect(view.usage).toMatchObject({ turns: 6, input_tokens: 600, output_tokens: 30 });
+    if (backend === 'claude') expect(view.usage.cost_usd).toBeCloseTo(0.06);
+    expect(second?.id).toBe(first?.id);
+    expect(second?.prompt).toMatch(/^Your work is not accepted yet\.[\s\S]*it is wrong/);
+    expect(second?.prompt).not.toContain('You are an engineer');
+  },
+);
 
 test('a command, which has no session, gets the whole prompt again with the output of the check', async () => {
   const verify = ['grep -q right made.txt || { echo it is wrong; exit 1; }'];
   const { running, id } = await run('command', 'well', {}, { verify });
 
   expect((await untilStatus(running, id, 'complete', 'failed')).status).toBe('complete');
-  expect(runsIn(running.root)[1]?.prompt).toMatch(/^You are an engineer[\s\S]*not accepted yet[\s\S]*it is wrong/);
+  expect(runsIn(running.root)[1]?.prompt).toMatch(
+    /^You are an engineer[\s\S]*not accepted yet[\s\S]*it is wrong/,
+  );
 });

@@ -38,7 +38,9 @@ test('a session file that becomes a pipe while it is opened blocks nothing', asy
   const [pipe, plain] = [join(folder, 'pipe'), join(folder, 'plain')];
   execFileSync('mkfifo', [pipe]);
   writeFileSync(plain, record('one'));
-  const swapper = spawn('perl', ['-e', swapping, plain, pipe, file], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const swapper = spawn('perl', ['-e', swapping, plain, pipe, file], {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
   onTestFinished(() => {
     swapper.kill('SIGKILL');
     // Unblocks a reader that still waits for a writer.

@@ -11,17 +11,35 @@ interface Result {
   readonly since?: number;
 }
 
-/** The end of a run with one call of 1,000 tokens in and 100 out at 0.0045 USD, as claude prints it. */
+/**
+ * The end of a run with one call of 1,000 tokens in and 100 out at 0.0045 USD, as claude prints it.
+ */
 const resultOf = ({ total, input, since }: Result) => {
   const model = (inputTokens: number, costUSD: number) => ({
     'claude-sonnet-4-5': {
-      ...{ inputTokens, outputTokens: inputTokens / 10, cacheReadInputTokens: 0, cacheCreationInputTokens: 0 },
+      ...{
+        inputTokens,
+        outputTokens: inputTokens / 10,
+        cacheReadInputTokens: 0,
+        cacheCreationInputTokens: 0,
+      },
       ...{ webSearchRequests: 0, costUSD, contextWindow: 200_000 },
     },
   });
   return {
-    ...{ type: 'result', subtype: 'success', is_error: false, result: 'said', total_cost_usd: total },
-    usage: { input_tokens: 1_000, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 100 },
+    ...{
+      type: 'result',
+      subtype: 'success',
+      is_error: false,
+      result: 'said',
+      total_cost_usd: total,
+    },
+    usage: {
+      input_tokens: 1_000,
+      cache_creation_input_tokens: 0,
+      cache_read_input_tokens: 0,
+      output_tokens: 100,
+    },
     modelUsage: model(input, total),
     ...(since === undefined ? {} : { model_usage_since_last_result: model(1_000, since) }),
   };

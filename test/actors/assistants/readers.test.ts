@@ -4,15 +4,29 @@ import { createCodex } from '../../../src/actors/assistants/codex.ts';
 import { createCommandAssistant } from '../../../src/actors/assistants/command.ts';
 import { createLineSplitter } from '../../../src/actors/assistants/line-splitter.ts';
 
-const start = { model: null, session: null, promptFile: '/p', taskId: 'bd-a1', role: 'engineer', moneyLeftUsd: null };
+const start = {
+  model: null,
+  session: null,
+  promptFile: '/p',
+  taskId: 'bd-a1',
+  role: 'engineer',
+  moneyLeftUsd: null,
+};
 
 // Lines as the real programs wrote them (codex 0.169, claude 2.1.329), without what nobody reads.
 test.each<[string, object, readonly object[]]>([
-  ['a thread', { type: 'thread.started', thread_id: '01a1-7c' }, [{ type: 'session', id: '01a1-7c' }]],
+  [
+    'a thread',
+    { type: 'thread.started', thread_id: '01a1-7c' },
+    [{ type: 'session', id: '01a1-7c' }],
+  ],
   ['an id that could be an option', { type: 'thread.started', thread_id: '--yolo' }, []],
   [
     'a command that begins',
-    { type: 'item.started', item: { id: 'item_3', type: 'command_execution', command: 'ls', exit_code: null } },
+    {
+      type: 'item.started',
+      item: { id: 'item_3', type: 'command_execution', command: 'ls', exit_code: null },
+    },
     [{ type: 'tool_started', callId: 'item_3', tool: 'command', arguments: '{"command":"ls"}' }],
   ],
   [
@@ -59,7 +73,10 @@ test.each<[string, object, readonly object[]]>([
   ],
   [
     'a turn that failed in a way that may pass',
-    { type: 'turn.failed', error: { message: 'exceeded retry limit, last status: 429 Too Many Requests' } },
+    {
+      type: 'turn.failed',
+      error: { message: 'exceeded retry limit, last status: 429 Too Many Requests' },
+    },
     [
       {
         type: 'failed',
@@ -71,31 +88,69 @@ test.each<[string, object, readonly object[]]>([
   ],
   [
     'the end of a turn',
-    { type: 'turn.completed', usage: { input_tokens: 300, cached_input_tokens: 20, output_tokens: 10 } },
+    {
+      type: 'turn.completed',
+      usage: { input_tokens: 300, cached_input_tokens: 20, output_tokens: 10 },
+    },
     [
       { type: 'result', text: null },
-      { type: 'used', since: 'session', used: { inputTokens: 300, outputTokens: 10, cachedTokens: 20 } },
+      {
+        type: 'used',
+        since: 'session',
+        used: { inputTokens: 300, outputTokens: 10, cachedTokens: 20 },
+      },
     ],
   ],
-  ['a thought', { type: 'item.completed', item: { id: 'item_1', type: 'reasoning', text: 'hm' } }, []],
+  [
+    'a thought',
+    { type: 'item.completed', item: { id: 'item_1', type: 'reasoning', text: 'hm' } },
+    [],
+  ],
   ['something new', { type: 'surprise', item: {} }, []],
 ])('codex: %s', (_, line, expected) => {
   expect(createCodex().read(JSON.stringify(line))).toEqual(expected);
 });
 
-const usage = { input_tokens: 100, cache_read_input_tokens: 10, cache_creation_input_tokens: 7, output_tokens: 1 };
+const usage = {
+  input_tokens: 100,
+  cache_read_input_tokens: 10,
+  cache_creation_input_tokens: 7,
+  output_tokens: 1,
+};
 const used = { inputTokens: 117, outputTokens: 1, cachedTokens: 10 };
-const toolUse = { type: 'tool_use', id: 'toolu_1', name: 'Write', input: { file_path: '/w/made.txt' } };
+const toolUse = {
+  type: 'tool_use',
+  id: 'toolu_1',
+  name: 'Write',
+  input: { file_path: '/w/made.txt' },
+};
 
 test.each<[string, object, readonly object[]]>([
-  ['the beginning', { type: 'system', subtype: 'init', session_id: '1111-4' }, [{ type: 'session', id: '1111-4' }]],
-  ['another word of the system', { type: 'system', subtype: 'compact_boundary', session_id: '1111-4' }, []],
+  [
+    'the beginning',
+    { type: 'system', subtype: 'init', session_id: '1111-4' },
+    [{ type: 'session', id: '1111-4' }],
+  ],
+  [
+    'another word of the system',
+    { type: 'system', subtype: 'compact_boundary', session_id: '1111-4' },
+    [],
+  ],
   [
     'a file that it writes',
-    { type: 'assistant', message: { id: 'msg_1', content: [toolUse], usage }, parent_tool_use_id: null },
+    {
+      type: 'assistant',
+      message: { id: 'msg_1', content: [toolUse], usage },
+      parent_tool_use_id: null,
+    },
     [
       { type: 'called', id: 'msg_1', used },
-      { type: 'tool_started', callId: 'toolu_1', tool: 'Write', arguments: '{"file_path":"/w/made.txt"}' },
+      {
+        type: 'tool_started',
+        callId: 'toolu_1',
+        tool: 'Write',
+        arguments: '{"file_path":"/w/made.txt"}',
+      },
       { type: 'changed', path: '/w/made.txt' },
     ],
   ],
@@ -114,7 +169,12 @@ test.each<[string, object, readonly object[]]>([
       type: 'user',
       message: {
         content: [
-          { type: 'tool_result', tool_use_id: 'toolu_1', content: [{ text: 'a' }, { text: 'b' }], is_error: true },
+          {
+            type: 'tool_result',
+            tool_use_id: 'toolu_1',
+            content: [{ text: 'a' }, { text: 'b' }],
+            is_error: true,
+          },
         ],
       },
     },
@@ -123,7 +183,14 @@ test.each<[string, object, readonly object[]]>([
   ['words of a person', { type: 'user', message: { content: 'hello' } }, []],
   [
     'the end',
-    { type: 'result', subtype: 'success', is_error: false, result: 'All done', total_cost_usd: 0.001454, usage },
+    {
+      type: 'result',
+      subtype: 'success',
+      is_error: false,
+      result: 'All done',
+      total_cost_usd: 0.001454,
+      usage,
+    },
     [
       { type: 'result', text: 'All done' },
       { type: 'used', since: 'run', used },
@@ -132,24 +199,46 @@ test.each<[string, object, readonly object[]]>([
   ],
   [
     'its limit of cost',
-    { type: 'result', subtype: 'error_max_budget_usd', is_error: true, errors: ['Reached maximum budget ($0.002)'] },
-    [{ type: 'failed', code: 'budget_exceeded', message: 'Reached maximum budget ($0.002)', retryable: false }],
+    {
+      type: 'result',
+      subtype: 'error_max_budget_usd',
+      is_error: true,
+      errors: ['Reached maximum budget ($0.002)'],
+    },
+    [
+      {
+        type: 'failed',
+        code: 'budget_exceeded',
+        message: 'Reached maximum budget ($0.002)',
+        retryable: false,
+      },
+    ],
   ],
   [
     'a session that is gone',
-    { type: 'result', subtype: 'error_during_execution', is_error: true, errors: ['No conversation found'] },
+    {
+      type: 'result',
+      subtype: 'error_during_execution',
+      is_error: true,
+      errors: ['No conversation found'],
+    },
     [{ type: 'failed', code: 'model_failed', message: 'No conversation found', retryable: false }],
   ],
 ])('claude: %s', (_, line, expected) => {
   expect(createClaude().read(JSON.stringify(line))).toEqual(expected);
 });
 
-test.each(['', 'null', '[]', '{"type":', '{"type":"assistant","message":7}', '{"type":"item.completed"}', '\0'])(
-  'no line makes a reader throw: %j',
-  (line) => {
-    expect([...createCodex().read(line), ...createClaude().read(line)]).toEqual([]);
-  },
-);
+test.each([
+  '',
+  'null',
+  '[]',
+  '{"type":',
+  '{"type":"assistant","message":7}',
+  '{"type":"item.completed"}',
+  '\0',
+])('no line makes a reader throw: %j', (line) => {
+  expect([...createCodex().read(line), ...createClaude().read(line)]).toEqual([]);
+});
 
 test("claude resumes a session with the rest of the budget, and reads only the user's settings", () => {
   const argv = createClaude({ args: ['--allowedTools', 'Bash'] }).argv({
@@ -165,7 +254,10 @@ test("claude resumes a session with the rest of the budget, and reads only the u
 });
 
 test("a resumed session of codex keeps its sandbox and the user's arguments", () => {
-  const argv = createCodex({ path: '/opt/codex', args: ['-c', 'x=1'] }).argv({ ...start, session: '01a1' });
+  const argv = createCodex({ path: '/opt/codex', args: ['-c', 'x=1'] }).argv({
+    ...start,
+    session: '01a1',
+  });
 
   expect(argv).toEqual(expect.arrayContaining(['--sandbox', 'workspace-write', '-c', 'x=1']));
   expect([argv[0], ...argv.slice(-3)]).toEqual(['/opt/codex', 'resume', '01a1', '-']);
@@ -186,9 +278,11 @@ test.each([
 
 test('a model name of a caller never becomes an option', () => {
   const model = '--dangerously-skip-permissions';
-  const argvs = [createCodex(), createClaude(), createCommandAssistant(['my-agent', '{model}', '{task_id}'])].map(
-    (assistant) => assistant.argv({ ...start, model }),
-  );
+  const argvs = [
+    createCodex(),
+    createClaude(),
+    createCommandAssistant(['my-agent', '{model}', '{task_id}']),
+  ].map((assistant) => assistant.argv({ ...start, model }));
 
   expect(argvs.flat()).not.toContain(model);
   expect(argvs[2]).toEqual(['my-agent', 'dangerously-skip-permissions', 'bd-a1']);
@@ -202,7 +296,8 @@ test('only a line feed ends a line, and a line that is too long is left out', ()
     onDropped: () => dropped.push(seen.length),
   });
 
-  for (const piece of ['a\u2028b', '\r\n\n  \nc', 'd\n', 'x'.repeat(9), 'yy', 'zz\ne\nf']) lines.push(piece);
+  for (const piece of ['a\u2028b', '\r\n\n  \nc', 'd\n', 'x'.repeat(9), 'yy', 'zz\ne\nf'])
+    lines.push(piece);
   lines.end();
 
   expect(seen).toEqual(['a\u2028b', 'cd', 'e', 'f']);

@@ -50,7 +50,9 @@ test('the real codex completes a task with our scripted model, and resumes its s
   if (!isLong) return skip('npm run test:long runs the real codex');
   const codex = await realCodex();
   if ('reason' in codex) return skip(codex.reason);
-  const provider = await startModelServer((_, number) => said[number - 1] ?? { kind: 'status', status: 400 });
+  const provider = await startModelServer(
+    (_, number) => said[number - 1] ?? { kind: 'status', status: 400 },
+  );
   const secrets = homeFor(provider.baseURL);
   const running = await startSystem({
     assistants: fakeAssistants({ codex: createCodex(codex), secrets }),
@@ -74,10 +76,17 @@ test('the real codex completes a task with our scripted model, and resumes its s
   expect(asked.join()).not.toMatch(/(kernel|home) is open\\n/);
   expect(provider.requests[0]?.headers['authorization']).toBe(`Bearer ${key}`);
   // The provider reports 11 tokens in and 7 out per call.
-  expect(view.usage).toMatchObject({ model_calls: 4, turns: 4, input_tokens: 44, output_tokens: 28 });
+  expect(view.usage).toMatchObject({
+    model_calls: 4,
+    turns: 4,
+    input_tokens: 44,
+    output_tokens: 28,
+  });
 }, 300_000);
 
-test('cancel ends every process of the real codex and of the command in its sandbox', async ({ skip }) => {
+test('cancel ends every process of the real codex and of the command in its sandbox', async ({
+  skip,
+}) => {
   if (!isLong) return skip('npm run test:long runs the real codex');
   const codex = await realCodex();
   if ('reason' in codex) return skip(codex.reason);
@@ -93,7 +102,9 @@ test('cancel ends every process of the real codex and of the command in its sand
   const { task_id: id } = await running.service.create({ description: 'sleep' });
   await running.service.execute({ task: id, role: 'engineer', options: {} });
   const mark = new RegExp(`\0ATS_ATTEMPT=[0-9a-f]{12}/${id}#1\0`);
-  await vi.waitFor(() => expect(processesWith(mark).join()).toContain('sleep 611'), { timeout: 60_000 });
+  await vi.waitFor(() => expect(processesWith(mark).join()).toContain('sleep 611'), {
+    timeout: 60_000,
+  });
 
   await running.service.cancel(id, null);
   await untilStatus(running, id, 'cancelled');
@@ -115,11 +126,18 @@ test('the real codex is stopped at its token limit while it works', async ({ ski
     options: { backend: 'codex' },
   });
   const { task_id: id } = await running.service.create({ description: 'go on for ever' });
-  await running.service.execute({ task: id, role: 'engineer', options: { maxTokensTotal: 60, maxTurns: 1_000 } });
+  await running.service.execute({
+    task: id,
+    role: 'engineer',
+    options: { maxTokensTotal: 60, maxTurns: 1_000 },
+  });
 
   const view = await untilStatus(running, id, 'complete', 'failed');
 
-  expect(view.error).toMatchObject({ code: 'budget_exceeded', facts: { limit: 'max_tokens_total' } });
+  expect(view.error).toMatchObject({
+    code: 'budget_exceeded',
+    facts: { limit: 'max_tokens_total' },
+  });
   expect(view.usage.input_tokens % 11).toBe(0);
   expect(provider.requests.length).toBeLessThan(30);
 }, 300_000);

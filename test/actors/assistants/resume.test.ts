@@ -9,7 +9,10 @@ import { type Running, type Setting, startSystem, untilStatus } from '../../supp
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const begin = async (play: string, options: Setting['options'] = {}) => {
-  const setting: Setting = { assistants: fakeAssistants(), options: { backend: 'codex', ...options } };
+  const setting: Setting = {
+    assistants: fakeAssistants(),
+    options: { backend: 'codex', ...options },
+  };
   const first = await startSystem(setting);
   const { task_id: id } = await first.service.create({ description: `play: ${play}` });
   await first.service.execute({ task: id, role: 'engineer', options: {} });
@@ -19,7 +22,9 @@ const begin = async (play: string, options: Setting['options'] = {}) => {
 
 /** Waits until its session is durable. */
 const untilKnown = ({ store }: Running, id: string) =>
-  vi.waitFor(() => expect(store.steps(id, 1).find(({ key }) => key === 'run:0')?.intent).toContain('session-1'));
+  vi.waitFor(() =>
+    expect(store.steps(id, 1).find(({ key }) => key === 'run:0')?.intent).toContain('session-1'),
+  );
 
 /** Copies the files as they are now, like a power cut. */
 const crash = async (running: Running, setting: Setting): Promise<Setting> => {
@@ -43,35 +48,41 @@ const untilAsked = ({ service }: Running, id: string) =>
 test.each([
   ['repeat', /go on with the task\.$/],
   ['the file is there already', /A person says: the file is there already$/],
-])('after a crash a person is asked; with %j the assistant resumes its session', async (text, prompt) => {
-  const { first, id, setting } = await begin('hang');
-  await untilKnown(first, id);
-  const next = await startSystem(await crash(first, setting));
+])(
+  'after a crash a person is asked; with %j the assistant resumes its session',
+  async (text, prompt) => {
+    const { first, id, setting } = await begin('hang');
+    await untilKnown(first, id);
+    const next = await startSystem(await crash(first, setting));
 
-  const { question, input_id } = await untilAsked(next, id);
-  expect(runsIn(next.root)).toHaveLength(1);
-  await next.service.respond(id, 1, { type: 'respond', inputId: input_id, text, decision: null });
-  const view = await untilStatus(next, id, 'complete', 'failed');
-  const [, second] = runsIn(next.root);
+    const { question, input_id } = await untilAsked(next, id);
+    expect(runsIn(next.root)).toHaveLength(1);
+    await next.service.respond(id, 1, { type: 'respond', inputId: input_id, text, decision: null });
+    const view = await untilStatus(next, id, 'complete', 'failed');
+    const [, second] = runsIn(next.root);
 
-  expect(question).toMatch(/stopped while codex was working.*session-1/);
-  expect(view).toMatchObject({
-    status: 'complete',
-    attempt: 1,
-    result: 'made',
-    usage: { input_tokens: 300, turns: 3 },
-  });
-  expect(second?.argv.slice(-3)).toEqual(['resume', 'session-1', '-']);
-  expect(second?.prompt).toMatch(/^The server that ran you stopped/);
-  expect(second?.prompt).toMatch(prompt);
-});
+    expect(question).toMatch(/stopped while codex was working.*session-1/);
+    expect(view).toMatchObject({
+      status: 'complete',
+      attempt: 1,
+      result: 'made',
+      usage: { input_tokens: 300, turns: 3 },
+    });
+    expect(second?.argv.slice(-3)).toEqual(['resume', 'session-1', '-']);
+    expect(second?.prompt).toMatch(/^The server that ran you stopped/);
+    expect(second?.prompt).toMatch(prompt);
+  },
+);
 
 test('with the policy repeat it resumes its session without a question', async () => {
   const { first, id, setting } = await begin('hang', { onInterrupted: 'repeat' });
   await untilKnown(first, id);
   const next = await startSystem(await crash(first, setting));
 
-  expect(await untilStatus(next, id, 'complete', 'failed')).toMatchObject({ status: 'complete', result: 'made' });
+  expect(await untilStatus(next, id, 'complete', 'failed')).toMatchObject({
+    status: 'complete',
+    result: 'made',
+  });
   expect(runsIn(next.root)[1]?.argv).toContain('session-1');
 });
 
@@ -93,7 +104,10 @@ test('after an orderly stop nobody is asked', async () => {
   await first.stop();
   const next = await startSystem({ ...setting, root: first.root, stateDir: first.stateDir });
 
-  expect(await untilStatus(next, id, 'complete', 'failed')).toMatchObject({ status: 'complete', attempt: 1 });
+  expect(await untilStatus(next, id, 'complete', 'failed')).toMatchObject({
+    status: 'complete',
+    attempt: 1,
+  });
   expect(runsIn(next.root)[1]?.argv).toContain('session-1');
 });
 
@@ -131,7 +145,14 @@ test('a result that was durable before a crash is not requested again', async ()
   const { first, id, setting } = await begin('hang', { onInterrupted: 'repeat' });
   await untilKnown(first, id);
   const image = await crash(first, setting);
-  const spent = { modelCalls: 1, toolCalls: 0, inputTokens: 7, outputTokens: 1, cachedTokens: 0, costUsd: null };
+  const spent = {
+    modelCalls: 1,
+    toolCalls: 0,
+    inputTokens: 7,
+    outputTokens: 1,
+    cachedTokens: 0,
+    costUsd: null,
+  };
   const delegated = { kind: 'done', summary: 'it was done', artifacts: [], spent };
   const db = new Database(join(image.stateDir ?? '', 'journal.db'));
   db.prepare("update steps set result = ? where key = 'run:0'").run(JSON.stringify({ delegated }));

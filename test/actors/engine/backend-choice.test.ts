@@ -9,10 +9,16 @@ import { finish, type Setting, startSystem, untilStatus } from '../../support/ru
 
 /** The fakes, of which these say that they are logged in. */
 const withLogin = (names: string, more = {}) =>
-  fakeAssistants({ environment: { ...childEnvironment(process.env), FAKE_LOGGED_IN: names }, ...more });
+  fakeAssistants({
+    environment: { ...childEnvironment(process.env), FAKE_LOGGED_IN: names },
+    ...more,
+  });
 
 const begin = async (setting: Setting, options = {}) => {
-  const running = await startSystem({ ...setting, options: { backend: 'auto', ...setting.options } });
+  const running = await startSystem({
+    ...setting,
+    options: { backend: 'auto', ...setting.options },
+  });
   const { task_id: id } = await running.service.create({ description: 'play: well' });
   const run = () => running.service.execute({ task: id, role: 'engineer', options });
   return { running, id, run };
@@ -26,8 +32,18 @@ const endOf = async (setting: Setting, options = {}) => {
 };
 
 test.each<[string, Setting, object, string]>([
-  ['our own loop when there is a key', { turns: [finish('ours')], assistants: withLogin('codex') }, {}, ''],
-  ['codex when there is none and it is logged in', { model: null, assistants: withLogin('codex,claude') }, {}, 'codex'],
+  [
+    'our own loop when there is a key',
+    { turns: [finish('ours')], assistants: withLogin('codex') },
+    {},
+    '',
+  ],
+  [
+    'codex when there is none and it is logged in',
+    { model: null, assistants: withLogin('codex,claude') },
+    {},
+    'codex',
+  ],
   ['claude when only that is', { model: null, assistants: withLogin('claude') }, {}, 'claude'],
   [
     'whom the role names, before whom the service names',
@@ -37,7 +53,12 @@ test.each<[string, Setting, object, string]>([
   ],
   [
     'our own loop when the role names it',
-    { turns: [finish('ours')], assistants: withLogin(''), role: { backend: 'builtin' }, options: { backend: 'codex' } },
+    {
+      turns: [finish('ours')],
+      assistants: withLogin(''),
+      role: { backend: 'builtin' },
+      options: { backend: 'codex' },
+    },
     {},
     '',
   ],
@@ -68,7 +89,10 @@ test.each<[string, Setting, object, string]>([
 test('a key of codex counts as a login, of which codex does not speak', async () => {
   const assistants = withLogin('', { secrets: { CODEX_API_KEY: 'sk-1' } });
 
-  expect(await endOf({ model: null, assistants })).toMatchObject({ status: 'complete', names: ['codex'] });
+  expect(await endOf({ model: null, assistants })).toMatchObject({
+    status: 'complete',
+    names: ['codex'],
+  });
 });
 
 test('without a key and a login a run is refused, with every way there is', async () => {
@@ -76,7 +100,9 @@ test('without a key and a login a run is refused, with every way there is', asyn
 
   await expect(run()).rejects.toMatchObject({
     code: 'credential_missing',
-    message: expect.stringMatching(/^OPENAI_API_KEY is not set: .*codex login.*claude auth login.*'scripted'/),
+    message: expect.stringMatching(
+      /^OPENAI_API_KEY is not set: .*codex login.*claude auth login.*'scripted'/,
+    ),
   });
 });
 
@@ -113,14 +139,21 @@ test('a role that is to play the scripted model asks for it by name', async () =
     return null;
   };
 
-  selectBackend({ settings: running.system.settings(), selectModel, assistants: fakeAssistants() }, {}, 'engineer');
+  selectBackend(
+    { settings: running.system.settings(), selectModel, assistants: fakeAssistants() },
+    {},
+    'engineer',
+  );
 
   expect(asked).toEqual(['scripted']);
 });
 
 test('who logs in while the server runs is found at the next run, asked for no more often than each 10 s', async () => {
   let now = 0;
-  const environment: Record<string, string> = { ...childEnvironment(process.env), FAKE_LOGGED_IN: '' };
+  const environment: Record<string, string> = {
+    ...childEnvironment(process.env),
+    FAKE_LOGGED_IN: '',
+  };
   const { running, id, run } = await begin({
     model: null,
     assistants: fakeAssistants({ environment, now: () => now }),
@@ -133,11 +166,18 @@ test('who logs in while the server runs is found at the next run, asked for no m
   now = 10_000;
   await run();
 
-  expect(await untilStatus(running, id, 'complete', 'failed')).toMatchObject({ status: 'complete', result: 'made' });
+  expect(await untilStatus(running, id, 'complete', 'failed')).toMatchObject({
+    status: 'complete',
+    result: 'made',
+  });
 });
 
 test('no assistant is chosen by itself for a role whose calls a person must allow', async () => {
-  const { run } = await begin({ model: null, assistants: withLogin('codex'), role: { approvals: ['bash'] } });
+  const { run } = await begin({
+    model: null,
+    assistants: withLogin('codex'),
+    role: { approvals: ['bash'] },
+  });
 
   await expect(run()).rejects.toMatchObject({ code: 'credential_missing' });
 });
@@ -145,18 +185,31 @@ test('no assistant is chosen by itself for a role whose calls a person must allo
 test('a limit of cost is kept by claude, which says its cost, and by codex only with a price', async () => {
   const price = { input: 1_000, cachedInput: 0, output: 0 };
   const codex = (prices: object, model?: string) =>
-    endOf({ assistants: withLogin(''), options: { backend: 'codex', maxCostUsd: 5, ...prices } }, { model });
+    endOf(
+      { assistants: withLogin(''), options: { backend: 'codex', maxCostUsd: 5, ...prices } },
+      { model },
+    );
 
   await expect(codex({})).rejects.toMatchObject({ code: 'invalid_params' });
-  const found = await begin({ model: null, assistants: withLogin('codex'), options: { maxCostUsd: 5 } });
+  const found = await begin({
+    model: null,
+    assistants: withLogin('codex'),
+    options: { maxCostUsd: 5 },
+  });
   await expect(found.run()).rejects.toMatchObject({ code: 'invalid_params' });
   expect((await codex({ prices: { 'gpt-x': price } }, 'gpt-x')).usage.cost_usd).toBeCloseTo(0.27);
-  const claude = await endOf({ assistants: withLogin(''), options: { backend: 'claude', maxCostUsd: 5 } });
+  const claude = await endOf({
+    assistants: withLogin(''),
+    options: { backend: 'claude', maxCostUsd: 5 },
+  });
   expect(claude).toMatchObject({ status: 'complete', usage: { cost_usd: 0.03 } });
 });
 
 test('an attempt keeps its backend, whatever is configured meanwhile', async () => {
-  const { running, id, run } = await begin({ assistants: withLogin(''), options: { backend: 'claude' } });
+  const { running, id, run } = await begin({
+    assistants: withLogin(''),
+    options: { backend: 'claude' },
+  });
   await run();
   await vi.waitFor(() => expect(running.store.actor(`${id}#1`)).not.toBeNull());
   running.system.reconfigure({ ...running.system.settings(), backend: 'builtin' });

@@ -7,17 +7,23 @@ import { finish, type Running, startSystem, untilStatus } from '../../support/ru
 
 /** Many tasks at once, and who of them gets what, when. */
 
-const run = ({ service }: Running, task: string) => service.execute({ task, role: 'engineer', options: {} });
+const run = ({ service }: Running, task: string) =>
+  service.execute({ task, role: 'engineer', options: {} });
 const many = async ({ service }: Running, count: number): Promise<readonly string[]> => {
   const ids: string[] = [];
-  for (let n = 0; n < count; n += 1) ids.push((await service.create({ description: `task ${n}` })).task_id);
+  for (let n = 0; n < count; n += 1)
+    ids.push((await service.create({ description: `task ${n}` })).task_id);
   return ids;
 };
-const isLive = (value: unknown): boolean => typeof value === 'object' && value !== null && 'started' in value;
+const isLive = (value: unknown): boolean =>
+  typeof value === 'object' && value !== null && 'started' in value;
 const short = { calls: [{ tool: 'bash', arguments: { command: 'sleep 0.0$(($$ % 9))' } }] };
 
 test('of 50 runs never more hold a slot than the cap of that moment, which changes while they run', async () => {
-  const running = await startSystem({ turns: [short, finish()], options: { cap: 3, queueLimit: 100 } });
+  const running = await startSystem({
+    turns: [short, finish()],
+    options: { cap: 3, queueLimit: 100 },
+  });
   const ids = await many(running, 50);
   const { system, store } = running;
   const live = new Map<string, boolean>();
@@ -63,7 +69,9 @@ test('waiting costs nothing: of 20 who wait for one slot each gets it in its tur
   running.system.reconfigure({ ...running.system.settings(), cap: 1 });
   const views = await Promise.all(ids.map((id) => untilStatus(running, id, 'complete')));
 
-  expect(new Set(waiting.map(({ phase, attempt }) => `${phase} ${attempt}`))).toEqual(new Set(['waiting_for_slot 0']));
+  expect(new Set(waiting.map(({ phase, attempt }) => `${phase} ${attempt}`))).toEqual(
+    new Set(['waiting_for_slot 0']),
+  );
   expect(claimed).toEqual(ids);
   expect(new Set(views.map(({ attempt }) => attempt))).toEqual(new Set([1]));
 });
@@ -145,7 +153,10 @@ test.each([7, 42, 1_999])(
     const needs = new Map<string, readonly string[]>();
     for (let n = 0; n < size; n += 1) {
       const dependencies = [...needs.keys()].filter(() => random.chance(0.25));
-      needs.set((await service.create({ description: `task ${n}`, dependencies })).task_id, dependencies);
+      needs.set(
+        (await service.create({ description: `task ${n}`, dependencies })).task_id,
+        dependencies,
+      );
     }
     const closed = new Set<string>();
     const tooEarly: string[] = [];
@@ -188,10 +199,15 @@ test.each([7, 42, 1_999])(
     expect(tooEarly).toEqual([]);
     expect(views.map(({ status }) => status)).toEqual(
       ids.map((id, index) =>
-        doomed.has(index) && !(needs.get(id) ?? []).some(lost) ? 'failed' : lost(id) ? 'queued' : 'complete',
+        doomed.has(index) && !(needs.get(id) ?? []).some(lost)
+          ? 'failed'
+          : lost(id)
+            ? 'queued'
+            : 'complete',
       ),
     );
     for (const { task_id, status } of views)
-      if (status === 'queued') expect((await service.explain(task_id)).reason).toMatch(/bd-\w+ \((failed|queued)/);
+      if (status === 'queued')
+        expect((await service.explain(task_id)).reason).toMatch(/bd-\w+ \((failed|queued)/);
   },
 );

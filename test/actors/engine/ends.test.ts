@@ -6,7 +6,15 @@ import { createOpenAiChatModel } from '../../../src/actors/model/openai-chat.ts'
 import type { Model, ModelEvent } from '../../../src/actors/model/port.ts';
 import type { RunOptions, TaskId } from '../../../src/machines/task.ts';
 import { startModelServer } from '../../support/model-server.ts';
-import { finish, hang, type Running, startServer, startSystem, type Turn, untilStatus } from '../../support/running.ts';
+import {
+  finish,
+  hang,
+  type Running,
+  startServer,
+  startSystem,
+  type Turn,
+  untilStatus,
+} from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 import { isAlive } from '../agent/workbench.ts';
 
@@ -71,7 +79,9 @@ test('what an agent says after its attempt is over changes nothing, and the next
   await run(running, other);
   await untilStatus(running, other, 'complete');
   expect((await running.service.status(id)).phase).toBe('cancelling');
-  await expect(running.service.retry(id, null, null, null)).rejects.toMatchObject({ code: 'event_not_allowed' });
+  await expect(running.service.retry(id, null, null, null)).rejects.toMatchObject({
+    code: 'event_not_allowed',
+  });
   speak();
   await cancelled;
   await running.service.retry(id, null, null, null);
@@ -80,12 +90,16 @@ test('what an agent says after its attempt is over changes nothing, and the next
   expect(view).toMatchObject({ attempt: 2, result: 'the second attempt' });
   const frames = running.store.read({ taskId: id, after: 0, limit: 1_000 });
   expect(
-    frames.filter(({ type }) => ['completed', 'cancelled'].includes(type)).map(({ type, attempt }) => [type, attempt]),
+    frames
+      .filter(({ type }) => ['completed', 'cancelled'].includes(type))
+      .map(({ type, attempt }) => [type, attempt]),
   ).toEqual([
     ['cancelled', 1],
     ['completed', 2],
   ]);
-  expect(readFileSync(join(running.root, view.results_path ?? ''), 'utf8')).not.toContain('too late');
+  expect(readFileSync(join(running.root, view.results_path ?? ''), 'utf8')).not.toContain(
+    'too late',
+  );
 });
 
 test('an attempt that ran out of time is over only when its deaf processes are gone, and a retry meets none of them', async () => {
@@ -126,7 +140,9 @@ test('an attempt that ran out of time is over only when its deaf processes are g
 
 test('a cancel leaves no process of the attempt, neither a daemon nor one that is deaf', async () => {
   const daemon = `setsid sh -c 'trap "" TERM; echo $$ >> pids; while :; do sleep 0.05; done' &`;
-  const running = await startSystem({ turns: [bash(`${daemon} trap "" TERM; echo $$ >> pids; sleep 600 & wait`)] });
+  const running = await startSystem({
+    turns: [bash(`${daemon} trap "" TERM; echo $$ >> pids; sleep 600 & wait`)],
+  });
   const id = await newTask(running);
   await run(running, id);
   const pids = await pidsIn(running.root, 2);
@@ -148,7 +164,11 @@ test('a command that takes longer than the provider may be silent is no stall', 
     ],
   }));
   const timeouts = { connectMs: 700, firstByteMs: 700, idleMs: 700, progressMs: 700, turnMs: 700 };
-  const model = createOpenAiChatModel({ apiKey: 'sk-test-0123456789', baseURL: provider.baseURL, timeouts });
+  const model = createOpenAiChatModel({
+    apiKey: 'sk-test-0123456789',
+    baseURL: provider.baseURL,
+    timeouts,
+  });
   const running = await startSystem({ model });
   const id = await newTask(running);
   await run(running, id);
@@ -161,7 +181,11 @@ test('a command that takes longer than the provider may be silent is no stall', 
 
 test('a task that is blocked while it waits for a slot does not begin, says why, and gives the slot to the next', async () => {
   const running = await startSystem({ turns: [finish()], options: { cap: 0 } });
-  const [blocked, next, blocker] = [await newTask(running), await newTask(running), await newTask(running)];
+  const [blocked, next, blocker] = [
+    await newTask(running),
+    await newTask(running),
+    await newTask(running),
+  ];
   await run(running, blocked);
   await run(running, next);
 
@@ -197,7 +221,12 @@ test.each<[string, string, { turns?: readonly Turn[]; model?: Model }, RunOption
     { turns: Array.from({ length: 9 }, () => ({ say: 'all is done', calls: [] })) },
     {},
   ],
-  ['does not pass its check', 'verify_failed', { turns: [finish(), finish(), finish()] }, { verify: ['false'] }],
+  [
+    'does not pass its check',
+    'verify_failed',
+    { turns: [finish(), finish(), finish()] },
+    { verify: ['false'] },
+  ],
 ])(
   'a task whose agent %s ends as failed by name, and is given back to the tracker',
   async (_, code, setting, options) => {
@@ -224,22 +253,27 @@ test.each<[string, string, { turns?: readonly Turn[]; model?: Model }, RunOption
 test.each([
   ['blocked: cannot proceed, everything failed', 'done', 'complete'],
   ['all done, complete success', 'failed', 'failed'],
-])('what counts is the status that the agent gives, not its words: %s (%s)', async (summary, status, end) => {
-  const running = await startSystem({ turns: [finish(summary, status)] });
-  const id = await newTask(running);
-  await run(running, id);
+])(
+  'what counts is the status that the agent gives, not its words: %s (%s)',
+  async (summary, status, end) => {
+    const running = await startSystem({ turns: [finish(summary, status)] });
+    const id = await newTask(running);
+    await run(running, id);
 
-  const view = await untilStatus(running, id, 'complete', 'failed');
+    const view = await untilStatus(running, id, 'complete', 'failed');
 
-  expect(view.status).toBe(end);
-  expect(view.result ?? view.error?.message).toContain(summary);
-});
+    expect(view.status).toBe(end);
+    expect(view.result ?? view.error?.message).toContain(summary);
+  },
+);
 
 test('asked all the time, a task is never lost, never goes backwards, and ended when it ended', async () => {
   const server = await startServer({ turns: [bash('true'), finish()] });
   const id = await newTask(server);
   const statuses = ['queued', 'started', 'complete'];
-  const askers = [1, 2, 3, 4].map((): { status: string; progress: number; completed_at?: string }[] => []);
+  const askers = [1, 2, 3, 4].map(
+    (): { status: string; progress: number; completed_at?: string }[] => [],
+  );
   let over = false;
   const asking = askers.map(async (seen) => {
     while (!over) {
@@ -250,9 +284,12 @@ test('asked all the time, a task is never lost, never goes backwards, and ended 
   });
   const untilAsked = (more: number) => {
     const counts = askers.map((seen) => seen.length + more);
-    return vi.waitFor(() => expect(askers.every((seen, n) => seen.length >= (counts[n] ?? 0))).toBe(true), {
-      timeout: 5_000,
-    });
+    return vi.waitFor(
+      () => expect(askers.every((seen, n) => seen.length >= (counts[n] ?? 0))).toBe(true),
+      {
+        timeout: 5_000,
+      },
+    );
   };
 
   await untilAsked(1);
@@ -267,14 +304,17 @@ test('asked all the time, a task is never lost, never goes backwards, and ended 
     expect(ranks).toEqual(ranks.toSorted((one, other) => one - other));
     expect(seen[0]?.status).toBe('queued');
     expect(seen.at(-1)?.status).toBe('complete');
-    expect(new Set(seen.flatMap((view) => view.completed_at ?? []))).toEqual(new Set([completed_at]));
+    expect(new Set(seen.flatMap((view) => view.completed_at ?? []))).toEqual(
+      new Set([completed_at]),
+    );
   }
 });
 
 test('a run commits nothing, and leaves branch and index of the user as they were', async () => {
   const root = temporaryFolder();
   const git = async (...args: readonly string[]) =>
-    (await execa('git', ['-c', 'user.name=me', '-c', 'user.email=me@here', ...args], { cwd: root })).stdout;
+    (await execa('git', ['-c', 'user.name=me', '-c', 'user.email=me@here', ...args], { cwd: root }))
+      .stdout;
   await git('init', '--quiet', '--initial-branch=mine');
   writeFileSync(join(root, 'staged'), 'staged');
   await git('commit', '--quiet', '--allow-empty', '--message=first');

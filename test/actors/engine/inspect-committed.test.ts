@@ -1,5 +1,12 @@
 import { expect, test, vi } from 'vitest';
-import { type AnyActorRef, type AnyStateMachine, createActor, fromPromise, type InspectionEvent, setup } from 'xstate';
+import {
+  type AnyActorRef,
+  type AnyStateMachine,
+  createActor,
+  fromPromise,
+  type InspectionEvent,
+  setup,
+} from 'xstate';
 import { inspectCommitted } from '../../../src/actors/engine/inspect-committed.ts';
 import { durable } from '../../../src/actors/journal/durable-actor.ts';
 
@@ -48,7 +55,9 @@ test('a child is shown only when the transition that creates it is committed', a
   const messages: unknown[] = [];
   const port = { now: () => 1, deadlineMs: 1_000, later: () => () => {} };
   const silent = durable(machine, { ...port, commit: () => new Promise<'ok'>(() => {}) });
-  const actor = createActor(silent, { inspect: inspectCommitted((event) => messages.push(messageOf(event))) }).start();
+  const actor = createActor(silent, {
+    inspect: inspectCommitted((event) => messages.push(messageOf(event))),
+  }).start();
 
   actor.send({ type: 'go' });
 

@@ -1,12 +1,21 @@
 import { expect, test } from 'vitest';
 import type { Response } from '../../../src/machines/agent-context.ts';
-import { finish, type Running, type Setting, startSystem, type Turn, untilStatus } from '../../support/running.ts';
+import {
+  finish,
+  type Running,
+  type Setting,
+  startSystem,
+  type Turn,
+  untilStatus,
+} from '../../support/running.ts';
 
 const ask: Turn = { calls: [{ tool: 'ask', arguments: { question: 'Which one?' } }] };
 const one: Setting = { turns: [ask, finish()], options: { cap: 1 } };
 
-const create = async ({ service }: Running) => (await service.create({ description: 'a task' })).task_id;
-const run = ({ service }: Running, task: string) => service.execute({ task, role: 'engineer', options: {} });
+const create = async ({ service }: Running) =>
+  (await service.create({ description: 'a task' })).task_id;
+const run = ({ service }: Running, task: string) =>
+  service.execute({ task, role: 'engineer', options: {} });
 
 const untilPhase = async ({ service }: Running, id: string, phase: string): Promise<void> => {
   while ((await service.status(id)).phase !== phase) await new Promise(setImmediate);
@@ -14,13 +23,22 @@ const untilPhase = async ({ service }: Running, id: string, phase: string): Prom
 
 const answer = async ({ service }: Running, id: string) => {
   const { attempt, awaiting } = await service.status(id);
-  const response: Response = { type: 'respond', inputId: awaiting?.input_id ?? '', text: 'this', decision: null };
+  const response: Response = {
+    type: 'respond',
+    inputId: awaiting?.input_id ?? '',
+    text: 'this',
+    decision: null,
+  };
   return service.respond(id, attempt, response);
 };
 
 test('while a person is waited for, the slot is another’s; who was answered comes before who has not begun', async () => {
   const running = await startSystem(one);
-  const [first, second, third] = [await create(running), await create(running), await create(running)];
+  const [first, second, third] = [
+    await create(running),
+    await create(running),
+    await create(running),
+  ];
   for (const id of [first, second, third]) await run(running, id);
   for (const id of [first, second, third]) await untilPhase(running, id, 'awaiting_input');
 
@@ -32,7 +50,9 @@ test('while a person is waited for, the slot is another’s; who was answered co
 });
 
 test('with the cap at work an answer waits for a slot, and the clock of the attempt stands still', async () => {
-  const hold: Turn = { calls: [{ tool: 'bash', arguments: { command: 'while [ ! -e go ]; do sleep 0.02; done' } }] };
+  const hold: Turn = {
+    calls: [{ tool: 'bash', arguments: { command: 'while [ ! -e go ]; do sleep 0.02; done' } }],
+  };
   const running = await startSystem({ ...one, turns: [ask, hold, finish()] });
   const [first, second] = [await create(running), await create(running)];
   for (const id of [first, second]) await run(running, id);
@@ -80,7 +100,12 @@ test('an attempt that was answered and waits for its slot goes on after a restar
   await untilPhase(first, asked, 'waiting_for_slot');
   await first.stop();
 
-  const next = await startSystem({ ...setting, root: first.root, stateDir: first.stateDir, turns: [ask, finish()] });
+  const next = await startSystem({
+    ...setting,
+    root: first.root,
+    stateDir: first.stateDir,
+    turns: [ask, finish()],
+  });
   const view = await untilStatus(next, asked, 'complete');
   await untilStatus(next, busy, 'complete');
 

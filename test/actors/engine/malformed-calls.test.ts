@@ -4,7 +4,9 @@ import { crash } from '../../support/crash.ts';
 import { type Answer, type SeenRequest, startModelServer } from '../../support/model-server.ts';
 import { type Setting, startSystem, untilStatus } from '../../support/running.ts';
 
-/** Three strikes: what becomes of a model that makes calls which are none, through the whole system. */
+/**
+ * Three strikes: what becomes of a model that makes calls which are none, through the whole system.
+ */
 
 type Call = readonly [name: string, args: string];
 const calls = (...made: readonly Call[]): Answer => ({
@@ -22,7 +24,11 @@ const open = async (
   protocol: 'chat' | 'responses' = 'chat',
 ) => {
   const provider = await startModelServer((seen, number) => answers(number, seen));
-  const model = createOpenAiModel({ protocol, apiKey: 'sk-test-0123456789', baseURL: provider.baseURL });
+  const model = createOpenAiModel({
+    protocol,
+    apiKey: 'sk-test-0123456789',
+    baseURL: provider.baseURL,
+  });
   const setting: Setting = { model };
   const running = await startSystem(setting);
   const { task_id: id } = await running.service.create({ description: 'a task' });
@@ -57,16 +63,25 @@ test.each(['chat', 'responses'] as const)(
 );
 
 test.each<[string, readonly Answer[]]>([
-  ['a good call between them', [calls(noJson), calls(noTool), calls(good), calls(noShape), calls(noJson)]],
+  [
+    'a good call between them',
+    [calls(noJson), calls(noTool), calls(good), calls(noShape), calls(noJson)],
+  ],
   [
     'a good call beside one of them',
     [calls(noJson), calls(noTool), calls(noShape, good), calls(noJson), calls(noTool)],
   ],
-  ['a call that only fails', [calls(noJson), calls(noTool), calls(['read', '{"path":"none"}']), calls(noJson)]],
+  [
+    'a call that only fails',
+    [calls(noJson), calls(noTool), calls(['read', '{"path":"none"}']), calls(noJson)],
+  ],
 ])('with %s the model goes on', async (_, answers) => {
   const { running, id } = await open(inTurn(...answers));
 
-  expect(await untilStatus(running, id, 'failed', 'complete')).toMatchObject({ status: 'complete', result: 'well' });
+  expect(await untilStatus(running, id, 'failed', 'complete')).toMatchObject({
+    status: 'complete',
+    result: 'well',
+  });
 });
 
 test('an answer without a call between them does not begin the count anew', async () => {

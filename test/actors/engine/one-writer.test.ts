@@ -30,7 +30,9 @@ const run = async ({ service }: Running, description = 'Change the folder'): Pro
 };
 
 const framesOf = ({ store }: Running, taskId: string) =>
-  store.read({ taskId, after: 0, limit: 1_000 }).map(({ type, data }) => ({ type, data: JSON.parse(data) }));
+  store
+    .read({ taskId, after: 0, limit: 1_000 })
+    .map(({ type, data }) => ({ type, data: JSON.parse(data) }));
 
 const untilItWaits = async (running: Running, taskId: string): Promise<void> => {
   const waits = (): boolean =>
@@ -49,17 +51,23 @@ test('one attempt after the other changes the folder, and the one that waits say
   const tasks = [await run(running), await run(running), await run(running)];
   for (const task of tasks) await untilStatus(running, task, 'complete');
 
-  const ends = tasks.flatMap((task) => framesOf(running, task).filter(({ type }) => type === 'tool_end'));
+  const ends = tasks.flatMap((task) =>
+    framesOf(running, task).filter(({ type }) => type === 'tool_end'),
+  );
   const calls = ends.filter(({ data }) => data.tool === 'bash');
   expect(calls.map(({ data }) => data.ok)).toEqual(calls.map(() => true));
   expect(calls).toHaveLength(6);
-  expect(framesOf(running, tasks[1] ?? '').some(({ data }) => String(data.message).startsWith('waiting: ano'))).toBe(
-    true,
-  );
+  expect(
+    framesOf(running, tasks[1] ?? '').some(({ data }) =>
+      String(data.message).startsWith('waiting: ano'),
+    ),
+  ).toBe(true);
 });
 
 test('without a sandbox commands of several attempts run at once', async () => {
-  const meet = bash('mktemp here.XXXXXX; while test "$(ls | grep -c here)" -lt 2; do sleep 0.02; done');
+  const meet = bash(
+    'mktemp here.XXXXXX; while test "$(ls | grep -c here)" -lt 2; do sleep 0.02; done',
+  );
   const running = await startSystem({ turns: [meet, finish()] });
 
   const tasks = [await run(running), await run(running)];
@@ -103,7 +111,9 @@ test('a call that waited when the server stopped was not begun: nobody is asked 
 
   await untilStatus(again, second, 'complete');
   expect(
-    framesOf(again, second).filter(({ type, data }) => type === 'tool_end' && data.tool === 'bash' && data.ok),
+    framesOf(again, second).filter(
+      ({ type, data }) => type === 'tool_end' && data.tool === 'bash' && data.ok,
+    ),
   ).toHaveLength(1);
 });
 

@@ -7,10 +7,21 @@ import type { Timeouts } from '../../../src/actors/model/watchdog.ts';
 import { type Answer, type SeenRequest, startModelServer } from '../../support/model-server.ts';
 import { type Setting, startSystem, untilStatus } from '../../support/running.ts';
 
-/** What becomes of a task when its provider fails: each fault once through the whole system, over real sockets. */
+/**
+ * What becomes of a task when its provider fails: each fault once through the whole system, over
+ * real sockets.
+ */
 
-/** For the faults that only time tells; the others get the usual limits, so that a busy machine is no fault. */
-const short: Partial<Timeouts> = { connectMs: 2_000, firstByteMs: 2_000, idleMs: 2_000, progressMs: 3_000 };
+/**
+ * For the faults that only time tells; the others get the usual limits, so that a busy machine is
+ * no fault.
+ */
+const short: Partial<Timeouts> = {
+  connectMs: 2_000,
+  firstByteMs: 2_000,
+  idleMs: 2_000,
+  progressMs: 3_000,
+};
 const toldByTime: ReadonlySet<string> = new Set(['F6', 'F7', 'F8', 'F9']);
 const finished: Answer = {
   kind: 'answer',
@@ -59,15 +70,63 @@ const faults: readonly Fault[] = [
     says: /quota of the provider account is used up/,
     passes: false,
   },
-  { id: 'F6', what: 'no headers', answer: { kind: 'silence' }, says: /did not answer/, passes: true },
-  { id: 'F7', what: 'no first byte', answer: { kind: 'headers_only' }, says: /headers and then nothing/, passes: true },
-  { id: 'F8', what: 'a stall', answer: { kind: 'stall' }, says: /fell silent in mid-answer/, passes: true },
-  { id: 'F9', what: 'comments only', answer: { kind: 'comments_only' }, says: /nothing of the answer/, passes: true },
-  { id: 'F11', what: 'a reset', answer: { kind: 'reset' }, says: /connection .* broke in mid-answer/, passes: true },
-  { id: 'F12', what: 'a clean end', answer: { kind: 'cut' }, says: /ended before it was finished/, passes: true },
-  { id: 'F13', what: 'an event cut in two', answer: { kind: 'half_event' }, says: /ended before it was/, passes: true },
+  {
+    id: 'F6',
+    what: 'no headers',
+    answer: { kind: 'silence' },
+    says: /did not answer/,
+    passes: true,
+  },
+  {
+    id: 'F7',
+    what: 'no first byte',
+    answer: { kind: 'headers_only' },
+    says: /headers and then nothing/,
+    passes: true,
+  },
+  {
+    id: 'F8',
+    what: 'a stall',
+    answer: { kind: 'stall' },
+    says: /fell silent in mid-answer/,
+    passes: true,
+  },
+  {
+    id: 'F9',
+    what: 'comments only',
+    answer: { kind: 'comments_only' },
+    says: /nothing of the answer/,
+    passes: true,
+  },
+  {
+    id: 'F11',
+    what: 'a reset',
+    answer: { kind: 'reset' },
+    says: /connection .* broke in mid-answer/,
+    passes: true,
+  },
+  {
+    id: 'F12',
+    what: 'a clean end',
+    answer: { kind: 'cut' },
+    says: /ended before it was finished/,
+    passes: true,
+  },
+  {
+    id: 'F13',
+    what: 'an event cut in two',
+    answer: { kind: 'half_event' },
+    says: /ended before it was/,
+    passes: true,
+  },
   { id: 'F14', what: 'bad JSON', answer: { kind: 'bad_json' }, says: /not JSON/, passes: true },
-  { id: 'F15', what: 'an error inside', answer: { kind: 'error_event' }, says: /overloaded/, passes: true },
+  {
+    id: 'F15',
+    what: 'an error inside',
+    answer: { kind: 'error_event' },
+    says: /overloaded/,
+    passes: true,
+  },
   {
     id: 'F15',
     what: 'a refusal inside',
@@ -76,7 +135,13 @@ const faults: readonly Fault[] = [
     passes: false,
   },
   { id: 'F16', what: 'a web page', answer: { kind: 'html' }, says: /text\/html/, passes: true },
-  { id: 'F16', what: 'nothing at all', answer: { kind: 'empty' }, says: /answer was empty/, passes: true },
+  {
+    id: 'F16',
+    what: 'nothing at all',
+    answer: { kind: 'empty' },
+    says: /answer was empty/,
+    passes: true,
+  },
   {
     id: 'F20',
     what: 'too long a context',
@@ -116,7 +181,9 @@ interface Ends {
   readonly passes: End | undefined;
 }
 
-/** Faults at once on one server: what each asked of the provider, when, and what became of its task. */
+/**
+ * Faults at once on one server: what each asked of the provider, when, and what became of its task.
+ */
 const play = async (faults: readonly Fault[], timeouts: Partial<Timeouts>) => {
   const calls = new Map<string, { at: number; body: string }[]>();
   const taskOf = (fault: Fault, kind: string): string => `${fault.id} ${fault.what}, ${kind}.`;
@@ -138,12 +205,19 @@ const play = async (faults: readonly Fault[], timeouts: Partial<Timeouts>) => {
     const id = await begin(key);
     const view = await untilStatus(running, id, 'complete', 'failed');
     const results = join(root, '.beads', 'tasks', `task-${id}`, '30-results.md');
-    return { view, calls: calls.get(key) ?? [], results: existsSync(results) ? readFileSync(results, 'utf8') : '' };
+    return {
+      view,
+      calls: calls.get(key) ?? [],
+      results: existsSync(results) ? readFileSync(results, 'utf8') : '',
+    };
   };
   const played = new Map<Fault, Ends>();
   await Promise.all(
     faults.map(async (fault) => {
-      const ends = [end(taskOf(fault, 'stays')), ...(fault.passes ? [end(taskOf(fault, 'passes'))] : [])];
+      const ends = [
+        end(taskOf(fault, 'stays')),
+        ...(fault.passes ? [end(taskOf(fault, 'passes'))] : []),
+      ];
       const [stays, passes] = await Promise.all(ends);
       played.set(fault, { stays, passes });
     }),
@@ -171,7 +245,9 @@ test.each(faults.map((fault) => [fault.id, fault.what, fault] as const))(
 
     const outcome = (await playing).get(fault);
 
-    const pauses = (outcome?.passes?.calls ?? []).map(({ at }, n, all) => at - (all[n - 1]?.at ?? at)).slice(1);
+    const pauses = (outcome?.passes?.calls ?? [])
+      .map(({ at }, n, all) => at - (all[n - 1]?.at ?? at))
+      .slice(1);
     expect(outcome?.stays?.view).toMatchObject({
       status: 'failed',
       attempt: 1,
@@ -179,7 +255,9 @@ test.each(faults.map((fault) => [fault.id, fault.what, fault] as const))(
     });
     expect(outcome?.stays?.calls).toHaveLength(passes ? 2 : 1);
     if (!passes) return;
-    expect(outcome?.passes).toMatchObject({ view: { status: 'complete', attempt: 1, result: 'well' } });
+    expect(outcome?.passes).toMatchObject({
+      view: { status: 'complete', attempt: 1, result: 'well' },
+    });
     // What had come of the broken answer is neither shown as a result nor told to the model.
     for (const text of [outcome?.passes?.results, outcome?.passes?.calls.at(-1)?.body])
       expect(text).not.toMatch(/\bhalf\b/);
@@ -189,12 +267,17 @@ test.each(faults.map((fault) => [fault.id, fault.what, fault] as const))(
 );
 
 test('F3 a provider that wants to be left alone for an hour is: the task waits without a slot, and says until when', async () => {
-  const { begin, service, system, provider } = await open(() => status(429, {}, { 'retry-after': '3600' }), {
-    options: { maxModelRetries: 3, maxRetries: 1 },
-  });
+  const { begin, service, system, provider } = await open(
+    () => status(429, {}, { 'retry-after': '3600' }),
+    {
+      options: { maxModelRetries: 3, maxRetries: 1 },
+    },
+  );
   const id = await begin('a task');
 
-  await vi.waitFor(async () => expect((await service.status(id)).phase).toBe('backing_off'), { timeout: 5_000 });
+  await vi.waitFor(async () => expect((await service.status(id)).phase).toBe('backing_off'), {
+    timeout: 5_000,
+  });
 
   const { deadline } = await service.explain(id);
   expect(Date.parse(deadline ?? '') - Date.now()).toBeGreaterThan(3_590_000);
@@ -205,7 +288,10 @@ test('F3 a provider that wants to be left alone for an hour is: the task waits w
 
 test('F10 a provider that is gone without a word is given up, also in the middle of a task', async () => {
   const { begin, running } = await open(
-    ({ body }) => (JSON.stringify(body).includes('"tool"') ? { kind: 'stall' } : { kind: 'answer', calls: [look] }),
+    ({ body }) =>
+      JSON.stringify(body).includes('"tool"')
+        ? { kind: 'stall' }
+        : { kind: 'answer', calls: [look] },
     {},
     { idleMs: 300 },
   );
@@ -213,7 +299,10 @@ test('F10 a provider that is gone without a word is given up, also in the middle
 
   const view = await untilStatus(running, await begin('a task'), 'failed');
 
-  expect(view).toMatchObject({ error: { facts: { kind: 'timeout_idle' } }, usage: { turns: 1, tool_calls: 1 } });
+  expect(view).toMatchObject({
+    error: { facts: { kind: 'timeout_idle' } },
+    usage: { turns: 1, tool_calls: 1 },
+  });
 });
 
 const cut: Answer = {
@@ -248,11 +337,18 @@ test.each([
 });
 
 test('F18 a call that we end ourselves in mid-answer is never success: cancelled, or the limit by name', async () => {
-  const { begin, running, service, provider } = await open(() => ({ kind: 'stall' }), {}, { idleMs: 60_000 });
+  const { begin, running, service, provider } = await open(
+    () => ({ kind: 'stall' }),
+    {},
+    { idleMs: 60_000 },
+  );
   const [cancelled, limited] = [await begin('one'), await begin('other', { timeoutMs: 500 })];
   await vi.waitFor(() => expect(provider.requests).toHaveLength(2));
 
-  const [one, other] = [await service.cancel(cancelled, null), await untilStatus(running, limited, 'failed')];
+  const [one, other] = [
+    await service.cancel(cancelled, null),
+    await untilStatus(running, limited, 'failed'),
+  ];
 
   expect(one).toMatchObject({ status: 'cancelled', attempt: 1 });
   expect(one.result).toBeUndefined();
@@ -260,7 +356,13 @@ test('F18 a call that we end ourselves in mid-answer is never success: cancelled
 });
 
 test('F19 an answer that says its end counts at once, though its socket stays open', async () => {
-  const { begin, running } = await open(() => ({ ...finished, hold: true }) as Answer, {}, { idleMs: 60_000 });
+  const { begin, running } = await open(
+    () => ({ ...finished, hold: true }) as Answer,
+    {},
+    { idleMs: 60_000 },
+  );
 
-  expect(await untilStatus(running, await begin('a task'), 'complete', 'failed')).toMatchObject({ result: 'well' });
+  expect(await untilStatus(running, await begin('a task'), 'complete', 'failed')).toMatchObject({
+    result: 'well',
+  });
 });

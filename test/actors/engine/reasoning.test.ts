@@ -4,7 +4,9 @@ import { crash } from '../../support/crash.ts';
 import { type Answer, type SeenRequest, startModelServer } from '../../support/model-server.ts';
 import { type Setting, startSystem, untilStatus } from '../../support/running.ts';
 
-/** What a model thought goes back to it, word for word, through the whole system and over a crash. */
+/**
+ * What a model thought goes back to it, word for word, through the whole system and over a crash.
+ */
 
 const look = (thought: { field: string; text: string }, text = 'I look.'): Answer => ({
   kind: 'answer',
@@ -23,7 +25,11 @@ const open = async (
   defaultModel = 'gpt-5.1',
 ) => {
   const provider = await startModelServer((seen, number) => answer(number, seen));
-  const model = createOpenAiModel({ protocol, apiKey: 'sk-test-0123456789', baseURL: provider.baseURL });
+  const model = createOpenAiModel({
+    protocol,
+    apiKey: 'sk-test-0123456789',
+    baseURL: provider.baseURL,
+  });
   const setting: Setting = { model, options: { defaultModel } };
   const running = await startSystem(setting);
   const { task_id: id } = await running.service.create({ description: 'a task' });
@@ -31,7 +37,12 @@ const open = async (
   return { provider, running, setting, id };
 };
 
-const sealed = { type: 'reasoning', id: 'rs_1', summary: [], encrypted_content: 'sealed-0123456789' };
+const sealed = {
+  type: 'reasoning',
+  id: 'rs_1',
+  summary: [],
+  encrypted_content: 'sealed-0123456789',
+};
 const bodies = (requests: readonly SeenRequest[]) => requests.map(({ body }) => body);
 
 test.each(['I look.', ''])(
@@ -91,7 +102,11 @@ test.each(['reasoning_content', 'reasoning', 'reasoning_text'])(
     await untilStatus(running, id, 'complete');
 
     const messages = provider.requests[1]?.body['messages'] as readonly Record<string, unknown>[];
-    expect(messages[2]).toMatchObject({ role: 'assistant', content: 'I look.', [field]: 'First I look around.' });
+    expect(messages[2]).toMatchObject({
+      role: 'assistant',
+      content: 'I look.',
+      [field]: 'First I look around.',
+    });
     // They are not what the model says.
     const frames = running.store.read({ taskId: id, after: 0, limit: 1_000 });
     expect(
@@ -103,26 +118,33 @@ test.each(['reasoning_content', 'reasoning', 'reasoning_text'])(
   },
 );
 
-test.each(['chat', 'responses'] as const)('they are kept over a crash, over %s', async (protocol) => {
-  let crashed = false;
-  const { provider, running, setting, id } = await open(protocol, (number) => {
-    if (number === 1) return look({ field: 'reasoning_content', text: 'sealed-0123456789' });
-    return crashed ? finish : { kind: 'silence' };
-  });
-  await vi.waitFor(() => expect(provider.requests).toHaveLength(2), { timeout: 10_000 });
-  crashed = true;
-  const next = await startSystem(await crash(running, setting));
+test.each(['chat', 'responses'] as const)(
+  'they are kept over a crash, over %s',
+  async (protocol) => {
+    let crashed = false;
+    const { provider, running, setting, id } = await open(protocol, (number) => {
+      if (number === 1) return look({ field: 'reasoning_content', text: 'sealed-0123456789' });
+      return crashed ? finish : { kind: 'silence' };
+    });
+    await vi.waitFor(() => expect(provider.requests).toHaveLength(2), { timeout: 10_000 });
+    crashed = true;
+    const next = await startSystem(await crash(running, setting));
 
-  await untilStatus(next, id, 'complete');
+    await untilStatus(next, id, 'complete');
 
-  const [, before, after] = bodies(provider.requests);
-  expect(JSON.stringify(before)).toContain('sealed-0123456789');
-  expect(JSON.stringify(after)).toBe(JSON.stringify(before));
-});
+    const [, before, after] = bodies(provider.requests);
+    expect(JSON.stringify(before)).toContain('sealed-0123456789');
+    expect(JSON.stringify(after)).toBe(JSON.stringify(before));
+  },
+);
 
 test('another model does not get them', async () => {
   const { provider, running, setting, id } = await open('responses', (number) =>
-    number === 1 ? look({ field: '', text: 'sealed-0123456789' }) : number === 2 ? { kind: 'silence' } : finish,
+    number === 1
+      ? look({ field: '', text: 'sealed-0123456789' })
+      : number === 2
+        ? { kind: 'silence' }
+        : finish,
   );
   await vi.waitFor(() => expect(provider.requests).toHaveLength(2), { timeout: 10_000 });
   const image = await crash(running, setting);

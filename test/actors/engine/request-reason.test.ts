@@ -14,9 +14,16 @@ test('why a task is retried is in its journal with the request and is no reason 
   await untilStatus(running, id, 'complete', 'failed');
 
   const entries = store.read({ taskId: id, after: 0, limit: 1_000 });
-  const request = entries.findIndex(({ cause }) => cause !== null && JSON.parse(cause).type === 'retry');
-  expect([retried.request_reason, waiting.request_reason]).toEqual(['with a better model', 'with a better model']);
-  expect(JSON.parse(entries[request]?.cause ?? '{}')).toMatchObject({ reason: 'with a better model' });
+  const request = entries.findIndex(
+    ({ cause }) => cause !== null && JSON.parse(cause).type === 'retry',
+  );
+  expect([retried.request_reason, waiting.request_reason]).toEqual([
+    'with a better model',
+    'with a better model',
+  ]);
+  expect(JSON.parse(entries[request]?.cause ?? '{}')).toMatchObject({
+    reason: 'with a better model',
+  });
   expect(entries[request + 1]).toMatchObject({ type: 'log' });
   expect(JSON.parse(entries[request + 1]?.data ?? '{}')).toEqual({
     level: 'info',

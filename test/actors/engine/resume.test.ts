@@ -13,7 +13,14 @@ import type { TaskId } from '../../../src/machines/task.ts';
 import type { Verdict } from '../../../src/machines/task-context.ts';
 import { crash } from '../../support/crash.ts';
 import { embeddedAt, writingItself } from '../../support/ledger.ts';
-import { finish, type Running, type Setting, startSystem, type Turn, untilStatus } from '../../support/running.ts';
+import {
+  finish,
+  type Running,
+  type Setting,
+  startSystem,
+  type Turn,
+  untilStatus,
+} from '../../support/running.ts';
 
 const bash = (command: string): Turn => ({ calls: [{ tool: 'bash', arguments: { command } }] });
 const write = (path: string, content: string) => ({ tool: 'write', arguments: { path, content } });
@@ -27,17 +34,23 @@ const watched = (turns: readonly Turn[], requests: ModelRequest[]): Model => ({
   async *ask(request): AsyncGenerator<ModelEvent> {
     const turn = request.messages.filter(({ role }) => role === 'assistant').length;
     requests.push({ ...request, messages: [...request.messages] });
-    const calls = (turns[turn] ?? finish('the end')).calls.map(({ tool, arguments: args }, index) => ({
-      id: `call_${turn}_${index}`,
-      tool,
-      arguments: JSON.stringify(args),
-    }));
+    const calls = (turns[turn] ?? finish('the end')).calls.map(
+      ({ tool, arguments: args }, index) => ({
+        id: `call_${turn}_${index}`,
+        tool,
+        arguments: JSON.stringify(args),
+      }),
+    );
     const usage = { inputTokens: 10, outputTokens: 1, cachedTokens: 0 };
     yield { type: 'answered', text: `turn ${turn}`, calls, truncated: false, usage };
   },
 });
 
-const open = async (turns: readonly Turn[], options: Setting['options'] = {}, more: Setting = {}) => {
+const open = async (
+  turns: readonly Turn[],
+  options: Setting['options'] = {},
+  more: Setting = {},
+) => {
   const requests: ModelRequest[] = [];
   const setting: Setting = { model: watched(turns, requests), options, ...more };
   const first = await startSystem(setting);
@@ -49,9 +62,12 @@ const open = async (turns: readonly Turn[], options: Setting['options'] = {}, mo
 const openJournal = (stateDir: string) => new Database(join(stateDir, 'journal.db'));
 
 const marks = (root: string) =>
-  existsSync(join(root, 'marks')) ? readFileSync(join(root, 'marks'), 'utf8').trim().split('\n').length : 0;
+  existsSync(join(root, 'marks'))
+    ? readFileSync(join(root, 'marks'), 'utf8').trim().split('\n').length
+    : 0;
 
-const untilMarked = ({ root }: Running) => vi.waitFor(() => expect(marks(root)).toBe(1), { timeout: 10_000 });
+const untilMarked = ({ root }: Running) =>
+  vi.waitFor(() => expect(marks(root)).toBe(1), { timeout: 10_000 });
 
 const untilAsked = ({ service }: Running, id: string) =>
   vi.waitFor(
@@ -135,16 +151,19 @@ test('after a crash an attempt goes on with its conversation, and what was done 
 test.each<[OnInterrupted, string | null, number]>([
   ['ask', 'repeat', 2],
   ['repeat', null, 2],
-])('with the policy %s and the answer %s an unclear call is made again', async (onInterrupted, answer, expected) => {
-  const { first, id, setting } = await open([marked, finish('made')], { onInterrupted });
-  await untilMarked(first);
-  const image = await crash(first, setting);
-  const next = await startSystem(image);
-  if (answer !== null) await respond(next, id, (await untilAsked(next, id)).input_id, answer);
+])(
+  'with the policy %s and the answer %s an unclear call is made again',
+  async (onInterrupted, answer, expected) => {
+    const { first, id, setting } = await open([marked, finish('made')], { onInterrupted });
+    await untilMarked(first);
+    const image = await crash(first, setting);
+    const next = await startSystem(image);
+    if (answer !== null) await respond(next, id, (await untilAsked(next, id)).input_id, answer);
 
-  await vi.waitFor(() => expect(marks(next.root)).toBe(expected), { timeout: 10_000 });
-  expect((await next.service.status(id)).phase).toBe('acting');
-});
+    await vi.waitFor(() => expect(marks(next.root)).toBe(expected), { timeout: 10_000 });
+    expect((await next.service.status(id)).phase).toBe('acting');
+  },
+);
 
 test('with the policy fail an unclear call ends the attempt by name', async () => {
   const { first, id, setting } = await open([marked], { onInterrupted: 'fail' });
@@ -191,7 +210,10 @@ test('a model call that was not answered is made again with the same key, one th
         return;
       }
       await new Promise((resolve) => signal.addEventListener('abort', resolve));
-      yield { type: 'failed', failure: { code: 'model_failed', message: 'cut', facts: {}, retryable: true } };
+      yield {
+        type: 'failed',
+        failure: { code: 'model_failed', message: 'cut', facts: {}, retryable: true },
+      };
     },
   };
   const first = await startSystem({ model: silent });
@@ -199,9 +221,15 @@ test('a model call that was not answered is made again with the same key, one th
   await first.service.execute({ task: id, role: 'engineer', options: {} });
   await vi.waitFor(() => expect(requests).toHaveLength(2));
   const image = await crash(first, {});
-  const next = await startSystem({ ...image, model: watched([finish(), finish('again')], requests) });
+  const next = await startSystem({
+    ...image,
+    model: watched([finish(), finish('again')], requests),
+  });
 
-  expect(await untilStatus(next, id, 'complete')).toMatchObject({ result: 'again', usage: { turns: 2 } });
+  expect(await untilStatus(next, id, 'complete')).toMatchObject({
+    result: 'again',
+    usage: { turns: 2 },
+  });
   expect(requests.map(({ idempotencyKey }) => idempotencyKey)).toEqual([
     `${id}#1/think:1`,
     `${id}#1/think:2`,
@@ -232,7 +260,11 @@ test('an attempt whose last answer is known comes to its end on a server without
   const next = await startSystem({ ...(await crash(first, setting)), model: null });
   const view = await untilStatus(next, id, 'complete', 'failed');
 
-  expect(view).toMatchObject({ status: 'complete', result: 'known', usage: { turns: 1, cost_usd: 0.000011 } });
+  expect(view).toMatchObject({
+    status: 'complete',
+    result: 'known',
+    usage: { turns: 1, cost_usd: 0.000011 },
+  });
   expect(readFileSync(join(next.root, 'a'), 'utf8')).toBe('made');
 });
 
@@ -249,7 +281,10 @@ test('a question to a person survives, also twice, and its answer reaches the mo
   await untilStatus(third, id, 'complete');
 
   expect(again).toMatchObject({ question: 'left or right?', deadline });
-  expect(requests.at(-1)?.messages.at(-1)).toMatchObject({ role: 'user', text: expect.stringContaining('left') });
+  expect(requests.at(-1)?.messages.at(-1)).toMatchObject({
+    role: 'user',
+    text: expect.stringContaining('left'),
+  });
 });
 
 test.each([
@@ -301,10 +336,15 @@ test('a limit of time that passed while nothing ran is kept', async () => {
   await untilMarked(first);
   const image = await crash(first, setting);
   const db = openJournal(image.stateDir);
-  const [row] = db.prepare('select snapshot from actors where id = ?').all(`${id}#1`) as { snapshot: string }[];
+  const [row] = db.prepare('select snapshot from actors where id = ?').all(`${id}#1`) as {
+    snapshot: string;
+  }[];
   const snapshot = JSON.parse(row?.snapshot ?? '{}');
   snapshot.context.deadlineAt = Date.now() - 1;
-  db.prepare('update actors set snapshot = ? where id = ?').run(JSON.stringify(snapshot), `${id}#1`);
+  db.prepare('update actors set snapshot = ? where id = ?').run(
+    JSON.stringify(snapshot),
+    `${id}#1`,
+  );
   db.close();
   const next = await startSystem(image);
 
@@ -372,7 +412,11 @@ test('a cancel that a crash cut short ends what the earlier process left running
   const mark = createHash('sha256').update(image.root).digest('hex').slice(0, 12);
   const env = { ATS_ATTEMPT: `${mark}/${id}#1` };
   const left = execa('sleep', ['600'], { detached: true, reject: false, env });
-  const other = execa('sleep', ['600'], { detached: true, reject: false, env: { ATS_ATTEMPT: `${mark}/${id}#12` } });
+  const other = execa('sleep', ['600'], {
+    detached: true,
+    reject: false,
+    env: { ATS_ATTEMPT: `${mark}/${id}#12` },
+  });
 
   const next = await startSystem(image);
   await untilStatus(next, id, 'cancelled');
@@ -389,7 +433,9 @@ test('what an earlier server left of a check is ended before the agent goes on w
   const first = await startSystem(setting);
   const { task_id: id } = await first.service.create({ description: 'a task' });
   await first.service.execute({ task: id, role: 'engineer', options: {} });
-  await vi.waitFor(() => expect(existsSync(join(first.root, 'once'))).toBe(true), { timeout: 10_000 });
+  await vi.waitFor(() => expect(existsSync(join(first.root, 'once'))).toBe(true), {
+    timeout: 10_000,
+  });
   const image = await crash(first, setting);
   const mark = createHash('sha256').update(image.root).digest('hex').slice(0, 12);
   const env = { ATS_ATTEMPT: `${mark}/${id}#1` };
@@ -403,37 +449,41 @@ test('what an earlier server left of a check is ended before the agent goes on w
 test.each([
   ['before the tracker heard of it', false],
   ['after the tracker closed the task', true],
-])('a crash between the results and the end, %s, closes the task once and does nothing again', async (_, heard) => {
-  const tracker: Setting['tracker'] = (root, ledger) => writingItself(embeddedAt(root, {}, ledger));
-  const turns = [bash('echo once >> log'), finish('all of it')];
-  const { first, id, requests, setting } = await open(turns, {}, { tracker });
-  const { close } = first.tracker;
-  let letGo = (): void => {};
-  const answer = new Promise<Verdict>((resolve) => {
-    letGo = () => resolve({ refusal: null });
-  });
-  const reached = new Promise<void>((resolve) => {
-    first.tracker.close = async (...args) => {
-      if (heard) await close(...args);
-      resolve();
-      return answer;
-    };
-  });
-  await reached;
-  const closedAt = (await first.tracker.find(id as TaskId))?.closedAt ?? null;
-  const crashed = crash(first, setting);
-  // The image is taken: what the first server does from now on is not in it.
-  letGo();
-  const next = await startSystem(await crashed);
+])(
+  'a crash between the results and the end, %s, closes the task once and does nothing again',
+  async (_, heard) => {
+    const tracker: Setting['tracker'] = (root, ledger) =>
+      writingItself(embeddedAt(root, {}, ledger));
+    const turns = [bash('echo once >> log'), finish('all of it')];
+    const { first, id, requests, setting } = await open(turns, {}, { tracker });
+    const { close } = first.tracker;
+    let letGo = (): void => {};
+    const answer = new Promise<Verdict>((resolve) => {
+      letGo = () => resolve({ refusal: null });
+    });
+    const reached = new Promise<void>((resolve) => {
+      first.tracker.close = async (...args) => {
+        if (heard) await close(...args);
+        resolve();
+        return answer;
+      };
+    });
+    await reached;
+    const closedAt = (await first.tracker.find(id as TaskId))?.closedAt ?? null;
+    const crashed = crash(first, setting);
+    // The image is taken: what the first server does from now on is not in it.
+    letGo();
+    const next = await startSystem(await crashed);
 
-  const view = await untilStatus(next, id, 'complete');
+    const view = await untilStatus(next, id, 'complete');
 
-  const tracked = await next.tracker.find(id as TaskId);
-  expect(view).toMatchObject({ attempt: 1, result: 'all of it' });
-  expect(requests).toHaveLength(2);
-  expect(readFileSync(join(next.root, 'log'), 'utf8')).toBe('once\n');
-  expect(tracked).toMatchObject({ status: 'closed', ...(heard ? { closedAt } : {}) });
-  expect(closedAt === null).toBe(!heard);
-  const frames = next.store.read({ taskId: id, after: 0, limit: 1_000 });
-  expect(frames.filter(({ type }) => type === 'completed')).toHaveLength(1);
-});
+    const tracked = await next.tracker.find(id as TaskId);
+    expect(view).toMatchObject({ attempt: 1, result: 'all of it' });
+    expect(requests).toHaveLength(2);
+    expect(readFileSync(join(next.root, 'log'), 'utf8')).toBe('once\n');
+    expect(tracked).toMatchObject({ status: 'closed', ...(heard ? { closedAt } : {}) });
+    expect(closedAt === null).toBe(!heard);
+    const frames = next.store.read({ taskId: id, after: 0, limit: 1_000 });
+    expect(frames.filter(({ type }) => type === 'completed')).toHaveLength(1);
+  },
+);

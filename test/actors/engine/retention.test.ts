@@ -42,10 +42,21 @@ const workOf = (unmerged: readonly string[]) => ({
   finish: async () => [],
 });
 
-const openWith = (tasks: Readonly<Record<string, Planned>>, unmerged: readonly string[] = [], days = 90) => {
+const openWith = (
+  tasks: Readonly<Record<string, Planned>>,
+  unmerged: readonly string[] = [],
+  days = 90,
+) => {
   const db = openDatabase({ file: ':memory:' });
   const store = createSqliteStore({ file: db.file }, db);
-  const actor = (id: string, taskId: string, pending: boolean, at: number, value: unknown, attempt: number) => ({
+  const actor = (
+    id: string,
+    taskId: string,
+    pending: boolean,
+    at: number,
+    value: unknown,
+    attempt: number,
+  ) => ({
     ...{ id, taskId, version: 1, pending, changedAt: at },
     snapshot: JSON.stringify({ value, context: { attempt } }),
   });
@@ -55,7 +66,11 @@ const openWith = (tasks: Readonly<Record<string, Planned>>, unmerged: readonly s
   ] of Object.entries(tasks)) {
     const lines = Array.from({ length: entries }, (_, n) => entry(id, at, `${n}`));
     store.commit(
-      { actor: actor(id, id, pending, changedAt, value, 2), entries: lines, request: { id: `r-${id}`, taskId: id } },
+      {
+        actor: actor(id, id, pending, changedAt, value, 2),
+        entries: lines,
+        request: { id: `r-${id}`, taskId: id },
+      },
       { actor: actor(`${id}#1`, id, false, at, 'done', 1), entries: [] },
       { actor: actor(`${id}#2`, id, agentPending, at, 'done', 2), entries: [] },
       { step: { taskId: id, attempt: 2, key: 'think:1', intent: '{}', result: null }, entries: [] },
@@ -64,7 +79,9 @@ const openWith = (tasks: Readonly<Record<string, Planned>>, unmerged: readonly s
   const tracked = (id: string): TrackedTask | null => {
     const status = tasks[id]?.status ?? 'closed';
     const labels = status === 'failed' ? ['agent-failed'] : [];
-    return tasks[id]?.status === null ? null : ({ id, status: labels.length > 0 ? 'open' : status, labels } as never);
+    return tasks[id]?.status === null
+      ? null
+      : ({ id, status: labels.length > 0 ? 'open' : status, labels } as never);
   };
   const retention = createRetention({
     histories: createHistories(db),
@@ -73,7 +90,8 @@ const openWith = (tasks: Readonly<Record<string, Planned>>, unmerged: readonly s
     days: () => days,
     now: () => now,
   });
-  const left = () => Object.keys(tasks).filter((taskId) => store.read({ taskId, after: 0, limit: 1 }).length > 0);
+  const left = () =>
+    Object.keys(tasks).filter((taskId) => store.read({ taskId, after: 0, limit: 1 }).length > 0);
   return { db, store, retention, left, run: () => retention.run(new AbortController().signal) };
 };
 
@@ -85,7 +103,11 @@ test('the history of a task that ended long ago goes; the task, its last agent a
   expect(await run()).toBe(1);
 
   expect(left()).toEqual([]);
-  expect([store.steps('bd-a', 2), store.request('r-bd-a'), store.actor('bd-a#1')]).toEqual([[], null, null]);
+  expect([store.steps('bd-a', 2), store.request('r-bd-a'), store.actor('bd-a#1')]).toEqual([
+    [],
+    null,
+    null,
+  ]);
   expect([store.actor('bd-a')?.revision, store.actor('bd-a#2')?.revision]).toEqual([1, 1]);
   expect(store.counters()).toEqual(counted);
   expect(store.removed('bd-a')).toEqual({ seq: 450, at: now, days: 90 });
@@ -104,17 +126,26 @@ const kept: readonly (readonly [why: string, planned: Planned])[] = [
 ];
 
 test.each(kept)('a task keeps its history while it is %s', async (_, planned) => {
-  const { retention, run, left, store } = openWith({ 'bd-a': planned, 'bd-b': { value: 'failed', status: 'failed' } });
+  const { retention, run, left, store } = openWith({
+    'bd-a': planned,
+    'bd-b': { value: 'failed', status: 'failed' },
+  });
 
   expect(await run()).toBe(1);
 
   expect(left()).toEqual(['bd-a']);
-  expect([store.steps('bd-a', 2).length, store.request('r-bd-a'), store.actor('bd-a#1')]).not.toContain(null);
+  expect([
+    store.steps('bd-a', 2).length,
+    store.request('r-bd-a'),
+    store.actor('bd-a#1'),
+  ]).not.toContain(null);
   expect(planned.status !== undefined || !(await retention.remove('bd-a' as never, []))).toBe(true);
 });
 
 test('work that is not merged keeps its history, and 0 days keep all', async () => {
-  const { run, left } = openWith({ 'bd-a': { value: 'complete' }, 'bd-b': { value: 'complete' } }, ['bd-a']);
+  const { run, left } = openWith({ 'bd-a': { value: 'complete' }, 'bd-b': { value: 'complete' } }, [
+    'bd-a',
+  ]);
   await run();
 
   const kept = openWith({ 'bd-a': { value: 'complete', at: 1 } }, [], 0);

@@ -3,7 +3,14 @@ import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import type { Model, ModelEvent, ModelRequest } from '../../../src/actors/model/port.ts';
 import type { Failure } from '../../../src/machines/task.ts';
-import { finish, hang, type Running, type Setting, startSystem, untilStatus } from '../../support/running.ts';
+import {
+  finish,
+  hang,
+  type Running,
+  type Setting,
+  startSystem,
+  untilStatus,
+} from '../../support/running.ts';
 
 const away = (facts: object = {}, retryable = true): Failure => ({
   code: 'model_failed',
@@ -41,13 +48,19 @@ const open = async (setting: Setting) => {
 };
 
 const typesOf = ({ store }: Running, id: string) =>
-  store.read({ taskId: id, after: 0, limit: 1_000 }).map(({ type, data }) => ({ type, ...JSON.parse(data) }));
+  store
+    .read({ taskId: id, after: 0, limit: 1_000 })
+    .map(({ type, data }) => ({ type, ...JSON.parse(data) }));
 
 test('a check that takes longer than the attempt may is ended, and so is the attempt', async () => {
   const running = await startSystem({ turns: [finish(), finish(), finish()] });
   const { task_id: id } = await running.service.create({ description: 'a task' });
 
-  await running.service.execute({ task: id, role: 'engineer', options: { timeoutMs: 1_000, verify: ['sleep 600'] } });
+  await running.service.execute({
+    task: id,
+    role: 'engineer',
+    options: { timeoutMs: 1_000, verify: ['sleep 600'] },
+  });
 
   const { error } = await untilStatus(running, id, 'complete', 'failed');
   expect(error?.code).toBe('timed_out');
@@ -57,12 +70,18 @@ test('a call of the model that may pass is made again in the same attempt, after
   const requests: ModelRequest[] = [];
   const model = failing(2, away({ retry_after_ms: 300 }), requests);
   const { running, id, began } = await open({ model, options: { maxModelRetries: 3 } });
-  const pausing = vi.waitFor(async () => expect((await running.service.status(id)).phase).toBe('backing_off'));
+  const pausing = vi.waitFor(async () =>
+    expect((await running.service.status(id)).phase).toBe('backing_off'),
+  );
 
   const view = await untilStatus(running, id, 'complete');
   await pausing;
 
-  expect(view).toMatchObject({ attempt: 1, result: 'at last', usage: { turns: 1, model_calls: 3 } });
+  expect(view).toMatchObject({
+    attempt: 1,
+    result: 'at last',
+    usage: { turns: 1, model_calls: 3 },
+  });
   expect(Date.now() - began).toBeGreaterThanOrEqual(600);
   expect(requests.map(({ messages }) => messages.length)).toEqual([1, 1, 1]);
   expect(new Set(requests.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1);
@@ -78,7 +97,10 @@ test('it is not made again for ever, nor when that cannot help', async () => {
     model: failing(99, away({ retry_after_ms: 1 })),
     options: { maxModelRetries: 2 },
   });
-  const hopeless = await open({ model: failing(99, away({}, false)), options: { maxModelRetries: 2 } });
+  const hopeless = await open({
+    model: failing(99, away({}, false)),
+    options: { maxModelRetries: 2 },
+  });
 
   const [one, other] = [
     await untilStatus(tooOften.running, tooOften.id, 'failed'),
@@ -90,9 +112,14 @@ test('it is not made again for ever, nor when that cannot help', async () => {
 });
 
 test('a pause survives a restart and ends then', async () => {
-  const setting = { model: failing(1, away({ retry_after_ms: 1_500 })), options: { maxModelRetries: 2 } };
+  const setting = {
+    model: failing(1, away({ retry_after_ms: 1_500 })),
+    options: { maxModelRetries: 2 },
+  };
   const { running, id } = await open(setting);
-  await vi.waitFor(async () => expect((await running.service.status(id)).phase).toBe('backing_off'));
+  await vi.waitFor(async () =>
+    expect((await running.service.status(id)).phase).toBe('backing_off'),
+  );
   await running.stop();
 
   const next = await startSystem({ ...setting, root: running.root, stateDir: running.stateDir });
@@ -122,15 +149,24 @@ test('what the agent hears names the command, its exit code and its output', asy
   const requests: ModelRequest[] = [];
   const running = await startSystem({ model: failing(0, away(), requests) });
   const { task_id: id } = await running.service.create({ description: 'a task' });
-  await running.service.execute({ task: id, role: 'engineer', options: { verify: ['echo red; exit 3'] } });
+  await running.service.execute({
+    task: id,
+    role: 'engineer',
+    options: { verify: ['echo red; exit 3'] },
+  });
 
   const view = await untilStatus(running, id, 'failed');
 
-  expect(view.error).toMatchObject({ code: 'verify_failed', facts: { command: 'echo red; exit 3', exit_code: 3 } });
+  expect(view.error).toMatchObject({
+    code: 'verify_failed',
+    facts: { command: 'echo red; exit 3', exit_code: 3 },
+  });
   expect(requests).toHaveLength(3);
   expect(requests[1]?.messages.at(-1)).toMatchObject({
     role: 'user',
-    text: expect.stringMatching(/not accepted yet.*"echo red; exit 3".*exit code 3[\s\S]*red[\s\S]*call finish again/),
+    text: expect.stringMatching(
+      /not accepted yet.*"echo red; exit 3".*exit code 3[\s\S]*red[\s\S]*call finish again/,
+    ),
   });
 });
 
@@ -138,27 +174,46 @@ test('the commands of a role hold for every task of it', async () => {
   const running = await startSystem({ turns: [finish()], role: { verify: ['test -e asked'] } });
   const { task_id: id } = await running.service.create({ description: 'a task' });
 
-  await running.service.execute({ task: id, role: 'engineer', options: { verify: ['touch asked'] } });
+  await running.service.execute({
+    task: id,
+    role: 'engineer',
+    options: { verify: ['touch asked'] },
+  });
 
-  expect((await untilStatus(running, id, 'failed')).error).toMatchObject({ facts: { command: 'test -e asked' } });
+  expect((await untilStatus(running, id, 'failed')).error).toMatchObject({
+    facts: { command: 'test -e asked' },
+  });
 });
 
 test('work that was sent back before a restart is mended after it', async () => {
-  const turns = [finish('first try'), ...hang.calls.map((call) => ({ calls: [call] })), finish('second try')];
+  const turns = [
+    finish('first try'),
+    ...hang.calls.map((call) => ({ calls: [call] })),
+    finish('second try'),
+  ];
   const running = await startSystem({ turns });
   const { task_id: id } = await running.service.create({ description: 'a task' });
-  await running.service.execute({ task: id, role: 'engineer', options: { verify: ['test -e right'] } });
+  await running.service.execute({
+    task: id,
+    role: 'engineer',
+    options: { verify: ['test -e right'] },
+  });
   await vi.waitFor(() => readFileSync(join(running.root, 'pid'), 'utf8'), { timeout: 5_000 });
   await running.stop();
   writeFileSync(join(running.root, 'right'), '');
 
   const next = await startSystem({ turns, root: running.root, stateDir: running.stateDir });
 
-  expect(await untilStatus(next, id, 'complete')).toMatchObject({ attempt: 1, result: 'second try' });
+  expect(await untilStatus(next, id, 'complete')).toMatchObject({
+    attempt: 1,
+    result: 'second try',
+  });
 });
 
 test('a drain lets who runs finish and gives no more slots', async () => {
-  const wait = { calls: [{ tool: 'bash', arguments: { command: 'until [ -e go ]; do sleep 0.05; done' } }] };
+  const wait = {
+    calls: [{ tool: 'bash', arguments: { command: 'until [ -e go ]; do sleep 0.05; done' } }],
+  };
   const { running, id } = await open({ turns: [wait, finish('drained')], options: { cap: 1 } });
   const { task_id: other } = await running.service.create({ description: 'another' });
   await running.service.execute({ task: other, role: 'engineer', options: {} });
@@ -168,7 +223,10 @@ test('a drain lets who runs finish and gives no more slots', async () => {
   await drained;
 
   expect((await running.service.status(id)).result).toBe('drained');
-  expect(await running.service.status(other)).toMatchObject({ status: 'queued', phase: 'waiting_for_slot' });
+  expect(await running.service.status(other)).toMatchObject({
+    status: 'queued',
+    phase: 'waiting_for_slot',
+  });
 });
 
 test('a drain that takes too long parks what runs', async () => {

@@ -18,13 +18,20 @@ const untilGo = bash('while test ! -e go; do sleep 0.05; done', 60);
 const patience = { timeout: 20_000, interval: 20 };
 
 test('a supervisor that breaks is said in /health; a new one takes up who works and who waits', async () => {
-  const server = await startServer({ turns: [untilGo, finish()], options: { cap: 1, onInterrupted: 'repeat' } });
+  const server = await startServer({
+    turns: [untilGo, finish()],
+    options: { cap: 1, onInterrupted: 'repeat' },
+  });
   const { system, service, base } = server;
   const health = async () => (await (await fetch(`${base}/health`)).json()) as unknown;
   const ids: string[] = [];
-  for (const priority of [2, 3, 1]) ids.push((await service.create({ description: 'a task', priority })).task_id);
+  for (const priority of [2, 3, 1])
+    ids.push((await service.create({ description: 'a task', priority })).task_id);
   for (const task of ids) await service.execute({ task, role: 'engineer', options: {} });
-  await vi.waitFor(async () => expect((await service.status(ids[0] ?? '')).phase).toBe('acting'), patience);
+  await vi.waitFor(
+    async () => expect((await service.status(ids[0] ?? '')).phase).toBe('acting'),
+    patience,
+  );
 
   system.reconfigure({ ...system.settings(), cap: breaking(1, 2) });
 
@@ -32,25 +39,41 @@ test('a supervisor that breaks is said in /health; a new one takes up who works 
     async () =>
       expect(await health()).toMatchObject({
         status: 'degraded',
-        checks: { supervisor: { status: 'failing', detail: expect.stringContaining('the supervisor broke') } },
+        checks: {
+          supervisor: {
+            status: 'failing',
+            detail: expect.stringContaining('the supervisor broke'),
+          },
+        },
       }),
     patience,
   );
-  await vi.waitFor(async () => expect(await health()).toMatchObject({ status: 'healthy' }), patience);
+  await vi.waitFor(
+    async () => expect(await health()).toMatchObject({ status: 'healthy' }),
+    patience,
+  );
   expect(system.slotUse()).toMatchObject({ running: 1, waiting: 2 });
   writeFileSync(join(server.root, 'go'), '');
   const views = await Promise.all(ids.map((id) => untilStatus(server, id, 'complete', 'failed')));
-  expect(views.map(({ status, attempt }) => [status, attempt])).toEqual(ids.map(() => ['complete', 1]));
+  expect(views.map(({ status, attempt }) => [status, attempt])).toEqual(
+    ids.map(() => ['complete', 1]),
+  );
   const ends = views.map(({ completed_at }) => completed_at ?? '');
   expect([ends[0], ends[2], ends[1]], 'by priority').toEqual(ends.toSorted());
 }, 60_000);
 
 test('a server that is stopped while its supervisor is broken leaves its tasks to the next one', async () => {
-  const setting = { turns: [untilGo, finish()], options: { cap: 1, onInterrupted: 'repeat' as const } };
+  const setting = {
+    turns: [untilGo, finish()],
+    options: { cap: 1, onInterrupted: 'repeat' as const },
+  };
   const first = await startSystem(setting);
   const { task_id: id } = await first.service.create({ description: 'a task' });
   await first.service.execute({ task: id, role: 'engineer', options: {} });
-  await vi.waitFor(async () => expect((await first.service.status(id)).phase).toBe('acting'), patience);
+  await vi.waitFor(
+    async () => expect((await first.service.status(id)).phase).toBe('acting'),
+    patience,
+  );
   first.system.reconfigure({ ...first.system.settings(), cap: breaking(1, 9) });
   await vi.waitFor(
     () => expect(first.logged.filter(({ message }) => message.includes('broke'))).toHaveLength(2),
@@ -61,5 +84,8 @@ test('a server that is stopped while its supervisor is broken leaves its tasks t
   const second = await startSystem({ ...setting, root: first.root, stateDir: first.stateDir });
   writeFileSync(join(second.root, 'go'), '');
 
-  expect(await untilStatus(second, id, 'complete', 'failed')).toMatchObject({ status: 'complete', attempt: 1 });
+  expect(await untilStatus(second, id, 'complete', 'failed')).toMatchObject({
+    status: 'complete',
+    attempt: 1,
+  });
 }, 60_000);

@@ -7,10 +7,14 @@ import { ServiceError } from '../../../src/machines/errors.ts';
 import { startModelServer } from '../../support/model-server.ts';
 import { finish, hang, type Running, startSystem, untilStatus } from '../../support/running.ts';
 
-const newTask = async ({ service }: Running, description = 'a task', dependencies: readonly string[] = []) =>
-  (await service.create({ description, dependencies })).task_id;
+const newTask = async (
+  { service }: Running,
+  description = 'a task',
+  dependencies: readonly string[] = [],
+) => (await service.create({ description, dependencies })).task_id;
 
-const run = ({ service }: Running, task: string) => service.execute({ task, role: 'engineer', options: {} });
+const run = ({ service }: Running, task: string) =>
+  service.execute({ task, role: 'engineer', options: {} });
 
 const codeOf = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
@@ -132,8 +136,16 @@ test('no more tasks hold a slot than the cap allows, and who waits stays open in
   await untilTool(running, ids[0] ?? '');
   await untilTool(running, ids[1] ?? '');
 
-  expect(running.system.slotUse()).toEqual({ running: 2, waiting: 2, cap: 2, limit: 100, paused: null });
-  expect((await running.service.explain(ids[3] ?? '')).reason).toBe('it waits for one of 2 slots; 2 wait');
+  expect(running.system.slotUse()).toEqual({
+    running: 2,
+    waiting: 2,
+    cap: 2,
+    limit: 100,
+    paused: null,
+  });
+  expect((await running.service.explain(ids[3] ?? '')).reason).toBe(
+    'it waits for one of 2 slots; 2 wait',
+  );
   expect((await running.service.explain(ids[0] ?? '')).reason).toBeNull();
   const statuses = (await running.tracker.list()).map(({ id, status }) => [id, status]);
   expect(Object.fromEntries(statuses)).toEqual({
@@ -150,7 +162,13 @@ test('no more tasks hold a slot than the cap allows, and who waits stays open in
 
   await running.service.cancel(ids[0] ?? '', null);
   await untilTool(running, ids[2] ?? '');
-  expect(running.system.slotUse()).toEqual({ running: 2, waiting: 1, cap: 2, limit: 100, paused: null });
+  expect(running.system.slotUse()).toEqual({
+    running: 2,
+    waiting: 1,
+    cap: 2,
+    limit: 100,
+    paused: null,
+  });
   for (const id of ids.slice(1)) await running.service.cancel(id, null);
 });
 
@@ -158,7 +176,8 @@ test('a task whose dependency is complete becomes ready without another event', 
   const running = await startSystem({ turns: [finish()] });
   const first = await newTask(running, 'first');
   const second = await newTask(running, 'second', [first]);
-  const ready = async () => (await running.service.list({ status: 'queued' })).tasks.map(({ task_id }) => task_id);
+  const ready = async () =>
+    (await running.service.list({ status: 'queued' })).tasks.map(({ task_id }) => task_id);
   expect(await ready()).toEqual([first]);
 
   await run(running, first);
@@ -173,10 +192,13 @@ test('a cancel stops the agent, its processes and nothing else, and is answered 
   await run(running, id);
   const pid = await pidIn(running.root);
 
-  const answers = await Promise.all(Array.from({ length: 10 }, () => running.service.cancel(id, 'not now')));
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, () => running.service.cancel(id, 'not now')),
+  );
 
   expect(alive(pid)).toBe(false);
-  for (const view of answers) expect(view).toMatchObject({ status: 'cancelled', phase: 'cancelled', attempt: 1 });
+  for (const view of answers)
+    expect(view).toMatchObject({ status: 'cancelled', phase: 'cancelled', attempt: 1 });
   expect(states(running, id).filter((value) => value === 'cancelled')).toHaveLength(1);
   expect(await running.tracker.find(id as never)).toMatchObject({
     status: 'open',
@@ -201,17 +223,29 @@ test('a run that is cancelled while it waits leaves the results of the attempt b
   const view = await running.service.cancel(id, null);
 
   expect(view).toMatchObject({ status: 'cancelled', attempt: 1, results_path: path });
-  expect(readFileSync(join(running.root, path), 'utf8')).toContain('- Attempt: 1\n- Status: complete');
+  expect(readFileSync(join(running.root, path), 'utf8')).toContain(
+    '- Attempt: 1\n- Status: complete',
+  );
 });
 
 test('a task that waits for a slot can be cancelled, and one that nobody asked for', async () => {
   const running = await startSystem({ turns: [hang], options: { cap: 1 } });
-  const [busy, waiting, idle] = [await newTask(running), await newTask(running), await newTask(running)];
+  const [busy, waiting, idle] = [
+    await newTask(running),
+    await newTask(running),
+    await newTask(running),
+  ];
   await run(running, busy);
   await run(running, waiting);
 
-  expect(await running.service.cancel(waiting, null)).toMatchObject({ status: 'cancelled', attempt: 0 });
-  expect(await running.service.cancel(idle, null)).toMatchObject({ status: 'cancelled', attempt: 0 });
+  expect(await running.service.cancel(waiting, null)).toMatchObject({
+    status: 'cancelled',
+    attempt: 0,
+  });
+  expect(await running.service.cancel(idle, null)).toMatchObject({
+    status: 'cancelled',
+    attempt: 0,
+  });
   expect(running.system.slotUse()).toMatchObject({ running: 1, waiting: 0 });
   await running.service.cancel(busy, null);
 });
@@ -223,8 +257,14 @@ test('a failed task says why, is given back to the tracker, and runs again by re
 
   const view = await untilStatus(running, id, 'failed');
 
-  expect(view.error).toMatchObject({ code: 'model_failed', message: 'the agent gave up: the tests fail' });
-  expect(await running.tracker.find(id as never)).toMatchObject({ status: 'open', labels: ['agent-failed'] });
+  expect(view.error).toMatchObject({
+    code: 'model_failed',
+    message: 'the agent gave up: the tests fail',
+  });
+  expect(await running.tracker.find(id as never)).toMatchObject({
+    status: 'open',
+    labels: ['agent-failed'],
+  });
   expect(await codeOf(run(running, id))).toBe('event_not_allowed');
   await running.service.retry(id, null, null, null);
   expect((await untilStatus(running, id, 'failed')).attempt).toBeGreaterThanOrEqual(1);
@@ -250,7 +290,10 @@ test('the turn limit ends an attempt', async () => {
 
   const view = await untilStatus(running, id, 'failed');
 
-  expect(view).toMatchObject({ error: { code: 'budget_exceeded' }, usage: { turns: 3, model_calls: 3 } });
+  expect(view).toMatchObject({
+    error: { code: 'budget_exceeded' },
+    usage: { turns: 3, model_calls: 3 },
+  });
 });
 
 test('the same call with the same result again and again ends an attempt', async () => {
@@ -271,21 +314,33 @@ test('a role cannot use a tool that is not its own', async () => {
   await untilStatus(running, id, 'complete');
 
   expect(existsSync(join(running.root, 'x.txt'))).toBe(false);
-  expect(readFileSync(join(running.root, '.beads', 'tasks', `task-${id}`, '20-work-log.md'), 'utf8')).toContain(
-    'not ok',
-  );
+  expect(
+    readFileSync(join(running.root, '.beads', 'tasks', `task-${id}`, '20-work-log.md'), 'utf8'),
+  ).toContain('not ok');
 });
 
 test('a command that must pass keeps the task from completing', async () => {
   const running = await startSystem({ turns: [finish()] });
   const [good, bad] = [await newTask(running), await newTask(running)];
-  await running.service.execute({ task: good, role: 'engineer', options: { verify: ['true', 'test -d .'] } });
-  await running.service.execute({ task: bad, role: 'engineer', options: { verify: ['true', 'echo broken; exit 3'] } });
+  await running.service.execute({
+    task: good,
+    role: 'engineer',
+    options: { verify: ['true', 'test -d .'] },
+  });
+  await running.service.execute({
+    task: bad,
+    role: 'engineer',
+    options: { verify: ['true', 'echo broken; exit 3'] },
+  });
 
   expect((await untilStatus(running, good, 'complete')).status).toBe('complete');
   expect((await untilStatus(running, bad, 'failed')).error).toMatchObject({
     code: 'verify_failed',
-    facts: { command: 'echo broken; exit 3', exit_code: 3, output: expect.stringContaining('broken') },
+    facts: {
+      command: 'echo broken; exit 3',
+      exit_code: 3,
+      output: expect.stringContaining('broken'),
+    },
   });
 });
 
@@ -295,7 +350,10 @@ test('without a credential a run is refused with the name of the variable', asyn
 
   const refused = run(running, id);
 
-  await expect(refused).rejects.toMatchObject({ code: 'credential_missing', facts: { variable: 'OPENAI_API_KEY' } });
+  await expect(refused).rejects.toMatchObject({
+    code: 'credential_missing',
+    facts: { variable: 'OPENAI_API_KEY' },
+  });
   expect(await running.service.status(id)).toMatchObject({
     status: 'queued',
     attempt: 0,
@@ -335,7 +393,10 @@ test('an agent gets the results of the tasks that its task depends on', async ()
   const provider = await startModelServer((_, number) => ({
     kind: 'answer',
     calls: [
-      { name: 'finish', arguments: JSON.stringify({ status: 'done', summary: `the secret word is plum-${number}` }) },
+      {
+        name: 'finish',
+        arguments: JSON.stringify({ status: 'done', summary: `the secret word is plum-${number}` }),
+      },
     ],
   }));
   const model = createOpenAiChatModel({ apiKey: 'sk-test-0123456789', baseURL: provider.baseURL });
@@ -358,12 +419,19 @@ test('the files of an earlier attempt are kept', async () => {
   await run(running, id);
   await untilStatus(running, id, 'failed');
   await running.service.retry(id, 'tester', null, null);
-  while ((await running.service.status(id)).attempt < 2 || (await running.service.status(id)).status !== 'failed')
+  while (
+    (await running.service.status(id)).attempt < 2 ||
+    (await running.service.status(id)).status !== 'failed'
+  )
     await new Promise(setImmediate);
   const folder = join(running.root, '.beads', 'tasks', `task-${id}`);
   const metadata = (path: string) => JSON.parse(readFileSync(join(folder, path), 'utf8'));
 
-  expect(metadata('00-metadata.json')).toMatchObject({ attempt: 2, role: 'tester', status: 'failed' });
+  expect(metadata('00-metadata.json')).toMatchObject({
+    attempt: 2,
+    role: 'tester',
+    status: 'failed',
+  });
   expect(metadata('attempts/1/00-metadata.json')).toMatchObject({ attempt: 1, role: 'engineer' });
   expect(existsSync(join(folder, 'attempts', '1', '30-results.md'))).toBe(true);
 });
@@ -393,7 +461,8 @@ test('of twenty runs at once the queue takes no more than its limit', async () =
 
   expect(codes.toSorted()).toEqual(['ok', 'ok', ...Array.from({ length: 18 }, () => 'queue_full')]);
   expect(running.system.slotUse()).toMatchObject({ running: 1, waiting: 1, limit: 1 });
-  for (const { taskId } of running.store.tasks('pending')) await running.service.cancel(taskId, null);
+  for (const { taskId } of running.store.tasks('pending'))
+    await running.service.cancel(taskId, null);
 });
 
 test('close and reopen by hand, twice each', async () => {
@@ -444,7 +513,11 @@ test('after a restart the queue goes on, and so does an attempt that was at work
   const resumed = await untilStatus(second, working, 'complete');
   const done = await untilStatus(second, waiting, 'complete');
 
-  expect(resumed).toMatchObject({ attempt: 1, result: 'after the restart, on turn two', usage: { turns: 2 } });
+  expect(resumed).toMatchObject({
+    attempt: 1,
+    result: 'after the restart, on turn two',
+    usage: { turns: 2 },
+  });
   expect(done).toMatchObject({ attempt: 1, result: 'after the restart' });
 });
 
@@ -453,22 +526,33 @@ test('after a restart tasks that wait get slots by priority, then in the order i
   const first = await startSystem(setting);
   const ids: string[] = [];
   for (const priority of [2, 2, 0, 1, 2, 0])
-    ids.push((await first.service.create({ description: `of priority ${priority}`, priority })).task_id);
+    ids.push(
+      (await first.service.create({ description: `of priority ${priority}`, priority })).task_id,
+    );
   const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.now());
   for (const id of ids.toSorted().toReversed()) await run(first, id);
   clock.mockRestore();
   await first.stop();
 
   const options = { cap: 6 };
-  const second = await startSystem({ ...setting, options, root: first.root, stateDir: first.stateDir });
+  const second = await startSystem({
+    ...setting,
+    options,
+    root: first.root,
+    stateDir: first.stateDir,
+  });
   const begun = (): readonly string[] =>
     second.store
       .read({ after: 0, limit: 1_000 })
-      .filter(({ type, data }) => type === 'snapshot' && JSON.parse(data).value?.started === 'claiming')
+      .filter(
+        ({ type, data }) => type === 'snapshot' && JSON.parse(data).value?.started === 'claiming',
+      )
       .map(({ taskId }) => taskId);
   await vi.waitFor(() => expect(begun()).toHaveLength(6), { timeout: 10_000 });
 
-  const priorityOf = new Map((await second.tracker.list()).map(({ id, priority }) => [id as string, priority]));
+  const priorityOf = new Map(
+    (await second.tracker.list()).map(({ id, priority }) => [id as string, priority]),
+  );
   const submitted = ids.toSorted().toReversed();
   expect(begun()).toEqual(
     submitted.toSorted((one, other) => (priorityOf.get(one) ?? 9) - (priorityOf.get(other) ?? 9)),
@@ -533,7 +617,9 @@ test('who is told that a task waits can trust it: the state is on disk before th
   const { phase } = await running.service.execute({ task: second, role: 'engineer', options: {} });
 
   expect(phase).toBe('waiting_for_slot');
-  expect(JSON.parse(running.store.actor(second)?.snapshot ?? '{}').value).toEqual({ queued: 'waitingForSlot' });
+  expect(JSON.parse(running.store.actor(second)?.snapshot ?? '{}').value).toEqual({
+    queued: 'waitingForSlot',
+  });
   for (const id of [second, first]) await running.service.cancel(id, null);
 });
 
@@ -547,12 +633,19 @@ test('a run whose acceptance cannot be written is refused, and does not begin la
 
   const run = running.service.execute({ task: id, role: 'engineer', options: {} });
 
-  await expect(run).rejects.toMatchObject({ code: 'internal', message: expect.stringContaining('no space') });
+  await expect(run).rejects.toMatchObject({
+    code: 'internal',
+    message: expect.stringContaining('no space'),
+  });
   running.store.commit = commit;
   await running.system.journal.flush();
   expect(running.store.actor(id)?.pending ?? false).toBe(false);
   expect(running.system.slotUse().waiting).toBe(0);
-  expect(await running.service.status(id)).toMatchObject({ status: 'queued', phase: 'waiting_for_run', attempt: 0 });
+  expect(await running.service.status(id)).toMatchObject({
+    status: 'queued',
+    phase: 'waiting_for_run',
+    attempt: 0,
+  });
   expect(await running.service.execute({ task: id, role: 'engineer', options: {} })).toMatchObject({
     phase: 'waiting_for_slot',
   });
@@ -583,6 +676,11 @@ test('what waits for a failed task says so, and by policy fails with it, down th
     message: `it depends on ${head}, which failed: the agent gave up: no luck`,
     facts: { dependency: head },
   });
-  expect(lost.error?.message).toContain(`it depends on ${next}, which failed: it depends on ${head}`);
-  expect(await failing.tracker.find(last as never)).toMatchObject({ status: 'open', labels: ['agent-failed'] });
+  expect(lost.error?.message).toContain(
+    `it depends on ${next}, which failed: it depends on ${head}`,
+  );
+  expect(await failing.tracker.find(last as never)).toMatchObject({
+    status: 'open',
+    labels: ['agent-failed'],
+  });
 });

@@ -1,5 +1,12 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { finish, type Running, type Setting, startSystem, type Turn, untilStatus } from '../../support/running.ts';
+import {
+  finish,
+  type Running,
+  type Setting,
+  startSystem,
+  type Turn,
+  untilStatus,
+} from '../../support/running.ts';
 
 const hourMs = 3_600_000;
 const asking: Turn = { calls: [{ tool: 'ask', arguments: { question: 'left or right?' } }] };
@@ -37,9 +44,15 @@ test('an attempt waits a week for an answer, over a restart and without a slot, 
   for (let days = 0; days < 3; days += 1) await pass(25 * hourMs);
   const again = await untilAsked(next, id);
   const { running } = next.system.slotUse();
-  const answer = { type: 'respond', inputId: again.input_id, text: 'left', decision: null } as const;
+  const answer = {
+    type: 'respond',
+    inputId: again.input_id,
+    text: 'left',
+    decision: null,
+  } as const;
   await next.service.respond(id, 1, answer);
-  // The deadline of the task that passed the last time is before the end of what the agent has left.
+  // The deadline of the task that passed the last time is before the end of what the agent has
+  // left.
   await pass(100);
   const view = await untilStatus(next, id, 'complete', 'failed');
 

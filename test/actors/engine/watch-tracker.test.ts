@@ -22,11 +22,19 @@ test('a change that could not be taken in is seen again by the next look', async
 
   watch.start();
   await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1));
-  await tracker.create({ title: 'one', description: '', dependencies: [], priority: 2, labels: [] });
+  await tracker.create({
+    title: 'one',
+    description: '',
+    dependencies: [],
+    priority: 2,
+    labels: [],
+  });
   await ledger.exchange.flush();
   for (const look of [2, 3]) {
     vi.advanceTimersToNextTimer();
-    await vi.waitFor(() => expect([looks.mock.calls.length, vi.getTimerCount()]).toEqual([look, 1]));
+    await vi.waitFor(() =>
+      expect([looks.mock.calls.length, vi.getTimerCount()]).toEqual([look, 1]),
+    );
   }
 
   await watch.stop();
@@ -92,12 +100,22 @@ test('a task that is taken, given back, run and taken again between two looks is
   await take();
 
   await untilPhase('started');
-  expect((await service.status(id)).error).toMatchObject({ code: 'tracker_conflict', facts: { holder: 'amy' } });
+  expect((await service.status(id)).error).toMatchObject({
+    code: 'tracker_conflict',
+    facts: { holder: 'amy' },
+  });
 }, 30_000);
 
 test('a task whose line is away while it runs goes on, and its line comes back', async () => {
   const { root, service, ledger } = await startSystem({
-    turns: [{ calls: [{ tool: 'bash', arguments: { command: 'while test ! -e go; do sleep 0.02; done' } }] }, finish()],
+    turns: [
+      {
+        calls: [
+          { tool: 'bash', arguments: { command: 'while test ! -e go; do sleep 0.02; done' } },
+        ],
+      },
+      finish(),
+    ],
   });
   const id = (await service.create({ description: 'on another branch' })).task_id;
   const file = join(root, '.beads', 'issues.jsonl');
@@ -109,7 +127,10 @@ test('a task whose line is away while it runs goes on, and its line comes back',
   expect(await service.status(id)).toMatchObject({ status: 'started', phase: 'acting' });
   writeFileSync(join(root, 'go'), '');
 
-  await vi.waitFor(async () => expect(await service.status(id)).toMatchObject({ status: 'complete' }), patience);
+  await vi.waitFor(
+    async () => expect(await service.status(id)).toMatchObject({ status: 'complete' }),
+    patience,
+  );
   await ledger.exchange.flush();
   expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ id, status: 'closed' });
 });

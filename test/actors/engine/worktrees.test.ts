@@ -6,17 +6,32 @@ import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import { fakeAssistants } from '../../support/assistants.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
-import { finish, type Running, type Setting, startSystem, type Turn, untilStatus } from '../../support/running.ts';
+import {
+  finish,
+  type Running,
+  type Setting,
+  startSystem,
+  type Turn,
+  untilStatus,
+} from '../../support/running.ts';
 
-const write = (path: string, content: string): Turn => ({ calls: [{ tool: 'write', arguments: { path, content } }] });
+const write = (path: string, content: string): Turn => ({
+  calls: [{ tool: 'write', arguments: { path, content } }],
+});
 const bash = (command: string): Turn => ({ calls: [{ tool: 'bash', arguments: { command } }] });
 
-const workspace: NonNullable<Setting['workspace']> = (root, stateDir) => worktreesOf(root, join(stateDir, 'worktrees'));
-const start = (setting: Setting): Promise<Running> => startSystem({ root: makeRepository(), workspace, ...setting });
+const workspace: NonNullable<Setting['workspace']> = (root, stateDir) =>
+  worktreesOf(root, join(stateDir, 'worktrees'));
+const start = (setting: Setting): Promise<Running> =>
+  startSystem({ root: makeRepository(), workspace, ...setting });
 
-const create = async ({ service }: Running, description = 'Add a file', dependencies: readonly string[] = []) =>
-  (await service.create({ description, dependencies })).task_id;
-const run = ({ service }: Running, task: string) => service.execute({ task, role: 'engineer', options: {} });
+const create = async (
+  { service }: Running,
+  description = 'Add a file',
+  dependencies: readonly string[] = [],
+) => (await service.create({ description, dependencies })).task_id;
+const run = ({ service }: Running, task: string) =>
+  service.execute({ task, role: 'engineer', options: {} });
 
 const messages = ({ store }: Running, taskId: string): readonly string[] =>
   store
@@ -35,36 +50,47 @@ test('finished work is on its branch, and the results say where', async () => {
   await run(running, id);
   await untilStatus(running, id, 'complete');
 
-  const results = readFileSync(join(running.root, '.beads', 'tasks', `task-${id}`, '30-results.md'), 'utf8');
+  const results = readFileSync(
+    join(running.root, '.beads', 'tasks', `task-${id}`, '30-results.md'),
+    'utf8',
+  );
   expect(gitIn(running.root, 'show', `agent/${id}/1:b.txt`)).toBe('new');
   expect(existsSync(join(running.root, 'b.txt'))).toBe(false);
-  expect(results).toContain(`1 file changed, 1 insertion, 0 deletions, on the branch agent/${id}/1`);
+  expect(results).toContain(
+    `1 file changed, 1 insertion, 0 deletions, on the branch agent/${id}/1`,
+  );
   expect(results).toContain(`agent merge ${id}`);
   expect(isKeptAsComplete(running, id)).toBe(true);
-  expect(messages(running, id)).toEqual([`1 file changed, 1 insertion, 0 deletions, on the branch agent/${id}/1`]);
+  expect(messages(running, id)).toEqual([
+    `1 file changed, 1 insertion, 0 deletions, on the branch agent/${id}/1`,
+  ]);
 });
 
 test.each([
   ['cancelled', bash('sleep 600')],
   ['failed', finish('no', 'failed')],
-] as const)('what a %s attempt changed is kept on its branch, and its folder is gone', async (end, last) => {
-  const running = await start({ turns: [write('b.txt', 'half\n'), last] });
-  const id = await create(running);
-  await run(running, id);
+] as const)(
+  'what a %s attempt changed is kept on its branch, and its folder is gone',
+  async (end, last) => {
+    const running = await start({ turns: [write('b.txt', 'half\n'), last] });
+    const id = await create(running);
+    await run(running, id);
 
-  if (end === 'cancelled') {
-    while (!readFile(running, id).includes('sleep 600')) await new Promise(setImmediate);
-    await running.service.cancel(id, null);
-  }
-  await untilStatus(running, id, end);
+    if (end === 'cancelled') {
+      while (!readFile(running, id).includes('sleep 600')) await new Promise(setImmediate);
+      await running.service.cancel(id, null);
+    }
+    await untilStatus(running, id, end);
 
-  expect(gitIn(running.root, 'show', `agent/${id}/1:b.txt`)).toBe('half');
-  expect(existsSync(join(running.stateDir, 'worktrees', `${id}@1`))).toBe(false);
-  expect(gitIn(running.root, 'worktree', 'list').split('\n')).toHaveLength(1);
-  expect(isKeptAsComplete(running, id)).toBe(false);
-});
+    expect(gitIn(running.root, 'show', `agent/${id}/1:b.txt`)).toBe('half');
+    expect(existsSync(join(running.stateDir, 'worktrees', `${id}@1`))).toBe(false);
+    expect(gitIn(running.root, 'worktree', 'list').split('\n')).toHaveLength(1);
+    expect(isKeptAsComplete(running, id)).toBe(false);
+  },
+);
 
-const readFile = ({ store }: Running, taskId: string): string => store.latest(taskId, 'tool_start')?.data ?? '';
+const readFile = ({ store }: Running, taskId: string): string =>
+  store.latest(taskId, 'tool_start')?.data ?? '';
 
 test('an attempt whose folder somebody removed fails, since its work is lost', async () => {
   const running = await start({ turns: [bash('rm -rf "$PWD"'), finish()] });
@@ -73,39 +99,45 @@ test('an attempt whose folder somebody removed fails, since its work is lost', a
   await run(running, id);
   const view = await untilStatus(running, id, 'complete', 'failed');
 
-  expect(view).toMatchObject({ status: 'failed', error: { message: expect.stringContaining('is gone') } });
+  expect(view).toMatchObject({
+    status: 'failed',
+    error: { message: expect.stringContaining('is gone') },
+  });
   expect(readFileSync(join(running.root, view.results_path ?? ''), 'utf8')).toContain('is gone');
 });
 
 test.each([
   ['our own loop', {}],
   ['an assistant', { backend: 'command' as const }],
-])('work of a dependency that conflicts with the branch of the project is reported: %s', async (_, options) => {
-  const turns = [write('a.txt', 'theirs\n'), finish()];
-  const command = createCommandAssistant(['/bin/sh', '-c', 'echo theirs > a.txt; echo done']);
-  const assistants = fakeAssistants({ command, sandboxed: false });
-  const running = await start({ turns, options, assistants });
-  const first = await create(running);
-  await run(running, first);
-  await untilStatus(running, first, 'complete');
-  commitIn(running.root, 'a.txt', 'ours\n');
-  const second = await create(running, 'Go on', [first]);
+])(
+  'work of a dependency that conflicts with the branch of the project is reported: %s',
+  async (_, options) => {
+    const turns = [write('a.txt', 'theirs\n'), finish()];
+    const command = createCommandAssistant(['/bin/sh', '-c', 'echo theirs > a.txt; echo done']);
+    const assistants = fakeAssistants({ command, sandboxed: false });
+    const running = await start({ turns, options, assistants });
+    const first = await create(running);
+    await run(running, first);
+    await untilStatus(running, first, 'complete');
+    commitIn(running.root, 'a.txt', 'ours\n');
+    const second = await create(running, 'Go on', [first]);
 
-  await run(running, second);
-  const view = await untilStatus(running, second, 'complete', 'failed');
-  const { conflicts } = await running.service.explain(second);
+    await run(running, second);
+    const view = await untilStatus(running, second, 'complete', 'failed');
+    const { conflicts } = await running.service.explain(second);
 
-  const branch = `agent/${first}/1`;
-  expect(view.status).toBe('complete');
-  expect(messages(running, second)).toContain(
-    `works without the work of ${first} (${branch}), which conflicts in a.txt`,
-  );
-  expect(readFileSync(join(running.root, view.results_path ?? ''), 'utf8')).toContain(
-    `## Conflicts\n\nThe attempt began without work that it builds on, since it conflicts with the project's branch.\n\n- ${first}, on the branch ${branch}: a.txt\n`,
-  );
-  expect(conflicts).toEqual([{ task_id: first, branch, files: ['a.txt'] }]);
-  expect((await running.service.explain(first)).conflicts).toEqual([]);
-});
+    const branch = `agent/${first}/1`;
+    expect(view.status).toBe('complete');
+    expect(messages(running, second)).toContain(
+      `works without the work of ${first} (${branch}), which conflicts in a.txt`,
+    );
+    expect(readFileSync(join(running.root, view.results_path ?? ''), 'utf8')).toContain(
+      `## Conflicts\n\nThe attempt began without work that it builds on, since it conflicts with the project's branch.\n\n- ${first}, on the branch ${branch}: a.txt\n`,
+    );
+    expect(conflicts).toEqual([{ task_id: first, branch, files: ['a.txt'] }]);
+    expect((await running.service.explain(first)).conflicts).toEqual([]);
+  },
+);
 
 test('work sent back by a check goes on in the same folder', async () => {
   const turns = [finish('too early'), write('b.txt', 'new\n'), finish()];
@@ -137,7 +169,12 @@ test('an attempt that a crash cut short goes on in its folder', async () => {
   while (next.store.lastSeq() === seq || (await next.service.status(id)).phase !== 'awaiting_input')
     await new Promise(setImmediate);
   const { awaiting, attempt } = await next.service.status(id);
-  const response = { type: 'respond', inputId: awaiting?.input_id ?? '', text: 'b', decision: null } as const;
+  const response = {
+    type: 'respond',
+    inputId: awaiting?.input_id ?? '',
+    text: 'b',
+    decision: null,
+  } as const;
   await next.service.respond(id, attempt, response);
   await untilStatus(next, id, 'complete');
 
@@ -167,7 +204,10 @@ test('what could not be saved when an attempt ended is saved by the next server'
 });
 
 test('the folder of an attempt that cannot be restored yet is left as it is', async () => {
-  const first = await start({ turns: [write('b.txt', 'half\n'), bash('sleep 600')], tampered: true });
+  const first = await start({
+    turns: [write('b.txt', 'half\n'), bash('sleep 600')],
+    tampered: true,
+  });
   const id = await create(first);
   await run(first, id);
   while (!readFile(first, id).includes('sleep 600')) await new Promise(setImmediate);
@@ -181,20 +221,31 @@ test('the folder of an attempt that cannot be restored yet is left as it is', as
   let isSwept = false;
   const sweeping: typeof workspace = async (...where) => {
     const opened = await workspace(...where);
-    const sweep = (...how: Parameters<typeof opened.sweep>) => opened.sweep(...how).finally(() => (isSwept = true));
+    const sweep = (...how: Parameters<typeof opened.sweep>) =>
+      opened.sweep(...how).finally(() => (isSwept = true));
     return { ...opened, sweep };
   };
-  const next = await startSystem({ root: first.root, stateDir: first.stateDir, workspace: sweeping, tampered: true });
+  const next = await startSystem({
+    root: first.root,
+    stateDir: first.stateDir,
+    workspace: sweeping,
+    tampered: true,
+  });
   while (!isSwept) await new Promise(setImmediate);
 
-  expect(readFileSync(join(first.stateDir, 'worktrees', `${id}@1`, 'b.txt'), 'utf8')).toBe('half\n');
+  expect(readFileSync(join(first.stateDir, 'worktrees', `${id}@1`, 'b.txt'), 'utf8')).toBe(
+    'half\n',
+  );
   expect(next.logged.map(({ message }) => message)).toContain(
     'a pending task could not be restored; the server tries again',
   );
 });
 
 test('with workspace.merge the work is in the project folder before the task is complete', async () => {
-  const running = await start({ turns: [write('b.txt', 'new\n'), finish()], options: { merge: 'squash' } });
+  const running = await start({
+    turns: [write('b.txt', 'new\n'), finish()],
+    options: { merge: 'squash' },
+  });
   const id = await create(running, 'Add b');
   await run(running, id);
 
@@ -207,7 +258,9 @@ test('with workspace.merge the work is in the project folder before the task is 
 
 test('work that cannot be merged stays on its branch, the task is complete, and a new task says what is in the way', async () => {
   const root = makeRepository();
-  const meanwhile = bash(`cd ${root} && echo ours > a.txt && git commit --quiet --all -m meanwhile`);
+  const meanwhile = bash(
+    `cd ${root} && echo ours > a.txt && git commit --quiet --all -m meanwhile`,
+  );
   const turns = [write('a.txt', 'theirs\n'), meanwhile, finish()];
   const running = await start({ root, turns, options: { merge: 'squash' } });
   const id = await create(running, 'Change a');
@@ -219,14 +272,20 @@ test('work that cannot be merged stays on its branch, the task is complete, and 
     { title: 'Change a', status: 'complete' },
     { title: `Merge the work of ${id}`, status: 'queued', labels: [`merge-of:${id}`], ready: true },
   ]);
-  expect(tasks[1]?.description).toContain(`both main and agent/${id}/1 changed the same lines.\n- a.txt\n`);
-  expect(messages(running, id)[1]).toBe(`not merged: both main and agent/${id}/1 changed the same lines`);
+  expect(tasks[1]?.description).toContain(
+    `both main and agent/${id}/1 changed the same lines.\n- a.txt\n`,
+  );
+  expect(messages(running, id)[1]).toBe(
+    `not merged: both main and agent/${id}/1 changed the same lines`,
+  );
   expect(readFileSync(join(root, 'a.txt'), 'utf8')).toBe('ours\n');
   expect(gitIn(root, 'show', `agent/${id}/1:a.txt`)).toBe('theirs');
 });
 
 test('three agents on one repository change the same file side by side', async () => {
-  const running = await start({ turns: [bash('echo $$ > a.txt; sleep 0.2; cat a.txt > copy.txt'), finish()] });
+  const running = await start({
+    turns: [bash('echo $$ > a.txt; sleep 0.2; cat a.txt > copy.txt'), finish()],
+  });
   const ids = await Promise.all([1, 2, 3].map(() => create(running)));
 
   await Promise.all(ids.map((id) => run(running, id)));
@@ -247,35 +306,50 @@ test.skipIf(!sandbox.check().ok)(
   'what a command said at length is kept, named in the results, and read by a later command',
   async () => {
     const root = makeRepository();
-    const turns = [bash('seq 1 9000'), bash(`cat ${root}/.beads/tasks/*/logs/1-1.1.log | grep -n '^4567$'`), finish()];
+    const turns = [
+      bash('seq 1 9000'),
+      bash(`cat ${root}/.beads/tasks/*/logs/1-1.1.log | grep -n '^4567$'`),
+      finish(),
+    ];
     const running = await start({ root, turns, sandbox, workspace: held });
     const id = await create(running);
     await run(running, id);
     await untilStatus(running, id, 'complete');
 
     const folder = join(root, '.beads', 'tasks', `task-${id}`);
-    const ends = running.store.read({ taskId: id, after: 0, limit: 1_000 }).filter(({ type }) => type === 'tool_end');
+    const ends = running.store
+      .read({ taskId: id, after: 0, limit: 1_000 })
+      .filter(({ type }) => type === 'tool_end');
     expect(JSON.parse(ends[1]?.data ?? '{}').output).toBe('4567:4567\n[exit code 0]');
     expect(readFileSync(join(folder, 'logs', '1-1.1.log'), 'utf8').split('\n')).toHaveLength(9_001);
     expect(readFileSync(join(folder, '30-results.md'), 'utf8')).toContain('- logs/1-1.1.log\n');
   },
 );
 
-test.skipIf(!sandbox.check().ok)('in the sandbox git works, and changes nothing of the repository', async () => {
-  const look =
-    'git log --format=%s -1; git status --porcelain; git diff --stat; git -c user.name=x -c user.email=x commit -qam mine; git log --format=%s -1; git config core.pager x; rm -rf .git; echo end';
-  const running = await start({ turns: [write('a.txt', 'changed\n'), bash(look), finish()], sandbox, workspace: held });
-  const id = await create(running);
-  await run(running, id);
-  await untilStatus(running, id, 'complete');
+test.skipIf(!sandbox.check().ok)(
+  'in the sandbox git works, and changes nothing of the repository',
+  async () => {
+    const look =
+      'git log --format=%s -1; git status --porcelain; git diff --stat; git -c user.name=x -c user.email=x commit -qam mine; git log --format=%s -1; git config core.pager x; rm -rf .git; echo end';
+    const running = await start({
+      turns: [write('a.txt', 'changed\n'), bash(look), finish()],
+      sandbox,
+      workspace: held,
+    });
+    const id = await create(running);
+    await run(running, id);
+    await untilStatus(running, id, 'complete');
 
-  const output = JSON.parse(
-    running.store
-      .read({ taskId: id, after: 0, limit: 1_000 })
-      .findLast(({ type, data }) => type === 'tool_end' && data.includes('bash'))?.data ?? '{}',
-  ).output;
-  expect(output).toContain('change a.txt\n M a.txt\n');
-  for (const line of [/^mine$/m, /busy$/m, /^end$/m]) expect(output).toMatch(line);
-  expect(gitIn(running.root, 'log', '--format=%s', `agent/${id}/1`)).toBe('Add a file\nchange a.txt');
-  expect(gitIn(running.root, 'config', '--list', '--local')).not.toContain('pager');
-});
+    const output = JSON.parse(
+      running.store
+        .read({ taskId: id, after: 0, limit: 1_000 })
+        .findLast(({ type, data }) => type === 'tool_end' && data.includes('bash'))?.data ?? '{}',
+    ).output;
+    expect(output).toContain('change a.txt\n M a.txt\n');
+    for (const line of [/^mine$/m, /busy$/m, /^end$/m]) expect(output).toMatch(line);
+    expect(gitIn(running.root, 'log', '--format=%s', `agent/${id}/1`)).toBe(
+      'Add a file\nchange a.txt',
+    );
+    expect(gitIn(running.root, 'config', '--list', '--local')).not.toContain('pager');
+  },
+);

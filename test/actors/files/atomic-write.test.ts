@@ -19,7 +19,9 @@ test('a file that is written repeatedly is whole at every moment, also when its 
   await writeFileAtomically(file, JSON.stringify({ n: -1, text: '-1'.repeat(50_000) }));
 
   for (let kill = 0; kill < 5; kill += 1) {
-    const writer = spawn(process.execPath, ['--input-type=module', '--eval', script], { stdio: 'ignore' });
+    const writer = spawn(process.execPath, ['--input-type=module', '--eval', script], {
+      stdio: 'ignore',
+    });
     const ended = once(writer, 'exit');
     const before = read().n;
     await vi.waitFor(

@@ -14,11 +14,18 @@ const tracker = createEmbeddedTracker({ clock: Date.now, random }, ledger);
 const inside = async () => {
   writeFileSync(holder, String(process.pid));
   await new Promise((resolve) => setTimeout(resolve, 2));
-  if (readFileSync(holder, 'utf8') !== String(process.pid)) writeFileSync(acked, 'two holders\n', { flag: 'a' });
+  if (readFileSync(holder, 'utf8') !== String(process.pid))
+    writeFileSync(acked, 'two holders\n', { flag: 'a' });
 };
 
 for (let n = 0; ; n += 1) {
   await withLock(lock, inside);
-  const { id } = await tracker.create({ title: 'x', description: '', priority: 2, labels: [], dependencies: [] });
+  const { id } = await tracker.create({
+    title: 'x',
+    description: '',
+    priority: 2,
+    labels: [],
+    dependencies: [],
+  });
   writeFileSync(acked, `${id}\n`, { flag: 'a' });
 }

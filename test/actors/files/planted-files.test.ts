@@ -1,5 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createResults } from '../../../src/actors/files/results.ts';
@@ -34,12 +41,24 @@ const setUp = () => {
     names: readdirSync(outside, { recursive: true }).sort(),
     issues: readFileSync(join(outside, 'issues.jsonl'), 'utf8'),
   });
-  return { root, outside, beads, tracker, ledger, untouched, results: createResults(root, (text) => text) };
+  return {
+    root,
+    outside,
+    beads,
+    tracker,
+    ledger,
+    untouched,
+    results: createResults(root, (text) => text),
+  };
 };
 
 const plants: readonly (readonly [string, string, (beads: string, outside: string) => void])[] = [
   ['.beads is a link', 'is a symbolic link', (beads, outside) => symlinkSync(outside, beads)],
-  ['.beads is a link to nothing', 'is a symbolic link', (beads, outside) => symlinkSync(join(outside, 'new'), beads)],
+  [
+    '.beads is a link to nothing',
+    'is a symbolic link',
+    (beads, outside) => symlinkSync(join(outside, 'new'), beads),
+  ],
   [
     'issues.jsonl is a link',
     'is a symbolic link',
@@ -66,17 +85,23 @@ const plants: readonly (readonly [string, string, (beads: string, outside: strin
   ],
 ];
 
-test.each(plants)('%s: tasks are neither read nor written, and the message says why', async (_, words, plant) => {
-  const { beads, outside, tracker, untouched } = setUp();
-  plant(beads, outside);
-  const before = untouched();
+test.each(plants)(
+  '%s: tasks are neither read nor written, and the message says why',
+  async (_, words, plant) => {
+    const { beads, outside, tracker, untouched } = setUp();
+    plant(beads, outside);
+    const before = untouched();
 
-  const refused = { code: 'tracker_unavailable', message: expect.stringContaining(words) };
-  await expect(tracker.list()).rejects.toMatchObject(refused);
-  await expect(tracker.create(aTask())).rejects.toMatchObject(refused);
-  expect(await tracker.check()).toMatchObject({ ok: false, detail: expect.stringContaining(words) });
-  expect(untouched()).toEqual(before);
-});
+    const refused = { code: 'tracker_unavailable', message: expect.stringContaining(words) };
+    await expect(tracker.list()).rejects.toMatchObject(refused);
+    await expect(tracker.create(aTask())).rejects.toMatchObject(refused);
+    expect(await tracker.check()).toMatchObject({
+      ok: false,
+      detail: expect.stringContaining(words),
+    });
+    expect(untouched()).toEqual(before);
+  },
+);
 
 test.each([
   ['the lock', '.agent.lock'],
@@ -97,7 +122,8 @@ test.each([
 
   expect(untouched()).toEqual(before);
   for (const each of [linked, piped])
-    if (typeof each === 'string') expect(each).toContain(`${join(beads, name)} is not a regular file`);
+    if (typeof each === 'string')
+      expect(each).toContain(`${join(beads, name)} is not a regular file`);
 });
 
 const report = {
@@ -126,7 +152,8 @@ test.each([
   const link = join(beads, place);
   mkdirSync(join(link, '..'), { recursive: true });
   symlinkSync(outside, link);
-  if (place.endsWith('attempts')) writeFileSync(join(link, '..', '00-metadata.json'), '{"attempt":1}');
+  if (place.endsWith('attempts'))
+    writeFileSync(join(link, '..', '00-metadata.json'), '{"attempt":1}');
   const before = untouched();
 
   await expect(results.write(report)).rejects.toThrow(`${link} is a symbolic link`);
@@ -158,7 +185,10 @@ test('the next writer removes what killed writers left', async () => {
   const { beads, tracker, results, ledger } = setUp();
   const folder = join(beads, 'tasks', 'task-bd-a');
   mkdirSync(folder, { recursive: true });
-  const left = [join(beads, '.~issues.jsonl.0123456789ab'), join(folder, '.~30-results.md.0123456789ab')];
+  const left = [
+    join(beads, '.~issues.jsonl.0123456789ab'),
+    join(folder, '.~30-results.md.0123456789ab'),
+  ];
   for (const file of left) writeFileSync(file, 'half');
 
   await tracker.create(aTask());

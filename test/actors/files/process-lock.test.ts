@@ -19,15 +19,26 @@ const titlesIn = (file: string): readonly string[] =>
 const startWriters = (folder: string) => {
   const [holder, acked] = [join(folder, 'holder'), join(folder, 'acked')];
   for (const file of [holder, acked]) writeFileSync(file, '');
-  const args = [path('hold-lock.mjs'), path('../../../build/actors'), join(folder, 'lock'), holder, acked, folder];
-  const start = (): ChildProcess => spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
+  const args = [
+    path('hold-lock.mjs'),
+    path('../../../build/actors'),
+    join(folder, 'lock'),
+    holder,
+    acked,
+    folder,
+  ];
+  const start = (): ChildProcess =>
+    spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
   const writers = Array.from({ length: 6 }, start);
   /** The present holder of the lock, killed so that the others find it free. */
   const killHolder = async (): Promise<void> => {
-    const writer = await vi.waitUntil(() => writers.find(({ pid }) => String(pid) === readFileSync(holder, 'utf8')), {
-      timeout: 20_000,
-      interval: 1,
-    });
+    const writer = await vi.waitUntil(
+      () => writers.find(({ pid }) => String(pid) === readFileSync(holder, 'utf8')),
+      {
+        timeout: 20_000,
+        interval: 1,
+      },
+    );
     const gone = once(writer, 'exit');
     writer.kill('SIGKILL');
     await gone;
@@ -35,7 +46,9 @@ const startWriters = (folder: string) => {
   };
   const stop = async (): Promise<void> => {
     for (const writer of writers) writer.kill('SIGKILL');
-    await Promise.all(writers.map((writer) => writer.exitCode ?? writer.signalCode ?? once(writer, 'exit')));
+    await Promise.all(
+      writers.map((writer) => writer.exitCode ?? writer.signalCode ?? once(writer, 'exit')),
+    );
   };
   onTestFinished(stop);
   return { acked: () => titlesIn(acked), killHolder, stop };
@@ -56,7 +69,9 @@ test('many writers that are killed never hold the lock together, and lose nothin
   const ledger = ledgerAt(folder, openDatabase({ file: join(folder, 'journal.db') }));
   const kept = (await embeddedAt(folder, {}, ledger).list()).map(({ id }) => id);
   await ledger.exchange.flush();
-  const exported = titlesIn(join(folder, '.beads', 'issues.jsonl')).map((line) => JSON.parse(line).id);
+  const exported = titlesIn(join(folder, '.beads', 'issues.jsonl')).map(
+    (line) => JSON.parse(line).id,
+  );
   expect(acked).not.toContain('two holders');
   expect(exported.sort()).toEqual([...kept].sort());
   expect(new Set(kept).size).toBe(kept.length);
@@ -81,6 +96,8 @@ test('a lock that is a link is not followed', () => {
   const folder = temporaryFolder();
   symlinkSync(join(folder, 'elsewhere'), join(folder, 'lock'));
 
-  expect(() => takeLock(join(folder, 'lock'))).toThrow(`${join(folder, 'lock')} is not a regular file; remove it`);
+  expect(() => takeLock(join(folder, 'lock'))).toThrow(
+    `${join(folder, 'lock')} is not a regular file; remove it`,
+  );
   expect(readdirSync(folder)).toEqual(['lock']);
 });

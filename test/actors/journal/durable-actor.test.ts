@@ -10,7 +10,10 @@ interface Seen {
 }
 
 /** A chart that works on `go`, and what was committed and started, in order. */
-const setUp = (work: (signal: AbortSignal) => Promise<string>, onCommit: (seen: Seen) => void = () => {}) => {
+const setUp = (
+  work: (signal: AbortSignal) => Promise<string>,
+  onCommit: (seen: Seen) => void = () => {},
+) => {
   const order: string[] = [];
   const seen: Seen[] = [];
   const machine = setup({
@@ -22,7 +25,10 @@ const setUp = (work: (signal: AbortSignal) => Promise<string>, onCommit: (seen: 
     initial: 'resting',
     states: {
       resting: { on: { go: 'working', idle: { actions: 'keep' } } },
-      working: { invoke: { id: 'work', src: 'work', onDone: 'done', onError: 'broken' }, on: { rest: 'resting' } },
+      working: {
+        invoke: { id: 'work', src: 'work', onDone: 'done', onError: 'broken' },
+        on: { rest: 'resting' },
+      },
       done: {},
       broken: {},
     },
@@ -114,7 +120,11 @@ test('every event carries its time, and an error becomes data', async () => {
 
   expect(seen.map(({ event }) => event)).toMatchObject([
     { type: 'go', at: 42 },
-    { type: 'xstate.error.actor.work', at: 42, error: { name: 'TypeError', message: 'no such file' } },
+    {
+      type: 'xstate.error.actor.work',
+      at: 42,
+      error: { name: 'TypeError', message: 'no such file' },
+    },
   ]);
 });
 

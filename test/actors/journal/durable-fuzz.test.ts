@@ -27,7 +27,9 @@ test(`${count} seeds: whatever the store does, nothing happens before its commit
 
   expect({ seed, violations }).toEqual({ seed: null, violations: [] });
   const kinds = new Set(reports.flatMap(({ answers }) => Object.keys(answers)));
-  expect(kinds).toEqual(new Set(['at once', 'later', 'stale', 'failed', 'failed after', 'never', 'late']));
+  expect(kinds).toEqual(
+    new Set(['at once', 'later', 'stale', 'failed', 'failed after', 'never', 'late']),
+  );
   expect(reports.reduce((sum, { commits }) => sum + commits, 0)).toBeGreaterThan(20 * count);
 });
 

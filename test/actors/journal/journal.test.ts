@@ -15,7 +15,12 @@ const line = (taskId: string, n: number): NewEntry => ({
 const setUp = () => {
   const store = createSqliteStore({ file: ':memory:' });
   const [onError, onListenerError] = [vi.fn(), vi.fn()];
-  return { store, onError, onListenerError, journal: createJournal(store, { onError, onListenerError }) };
+  return {
+    store,
+    onError,
+    onListenerError,
+    journal: createJournal(store, { onError, onListenerError }),
+  };
 };
 
 test('gathered progress stands before the transition that follows it, in one commit', () => {
@@ -92,7 +97,14 @@ test('a gathered change is committed with the next one, or by itself after a mom
 
 test('the gathered states of a failed actor are dropped, its progress is kept', () => {
   const { store, journal } = setUp();
-  const actor = { id: 'bd-a', taskId: 'bd-a', version: 1, pending: true, changedAt: 1, snapshot: '{}' };
+  const actor = {
+    id: 'bd-a',
+    taskId: 'bd-a',
+    version: 1,
+    pending: true,
+    changedAt: 1,
+    snapshot: '{}',
+  };
   journal.gather({ actor, entries: [line('bd-a', 1)] });
   journal.append(line('bd-a', 2));
 
@@ -133,7 +145,11 @@ test('a listener that commits is called for it after the commit before', () => {
 /** A store whose commits are carried out and answered when the test says so. */
 const setUpLate = () => {
   const near = createSqliteStore({ file: ':memory:' });
-  const sent: { answer: () => void; fail: (error: Error, written: boolean) => void; size: number }[] = [];
+  const sent: {
+    answer: () => void;
+    fail: (error: Error, written: boolean) => void;
+    size: number;
+  }[] = [];
   const commit: Store['commit'] = (...changes) =>
     new Promise((resolve, reject) => {
       sent.push({

@@ -1,12 +1,25 @@
 import { expect, test, vi } from 'vitest';
-import { type AnyStateMachine, assign, createActor, type EventObject, emit, fromPromise, sendTo, setup } from 'xstate';
+import {
+  type AnyStateMachine,
+  assign,
+  createActor,
+  type EventObject,
+  emit,
+  fromPromise,
+  sendTo,
+  setup,
+} from 'xstate';
 import { durable } from '../../../src/actors/journal/durable-actor.ts';
 import { sendRequest } from '../../../src/actors/journal/requests.ts';
 import { type CommitAnswer, StoreError } from '../../../src/actors/store/port.ts';
 
 /** A store that answers when the test says so. */
 const setUpStore = () => {
-  const asked: { to: unknown; answer: (word: CommitAnswer) => void; fail: (error: unknown) => void }[] = [];
+  const asked: {
+    to: unknown;
+    answer: (word: CommitAnswer) => void;
+    fail: (error: unknown) => void;
+  }[] = [];
   const timers: (() => void)[] = [];
   const port = {
     now: () => 42,
@@ -33,9 +46,15 @@ const setUpStore = () => {
 
 /** Works until the test ends the work; each piece of work has a number. */
 const setUpChart = (heard: string[] = []) => {
-  const works: { signal: AbortSignal; end: (result: number) => void; fail: (error: Error) => void }[] = [];
+  const works: {
+    signal: AbortSignal;
+    end: (result: number) => void;
+    fail: (error: Error) => void;
+  }[] = [];
   const peer = createActor(
-    setup({}).createMachine({ on: { '*': { actions: ({ event }) => heard.push(`sent ${event.type}`) } } }),
+    setup({}).createMachine({
+      on: { '*': { actions: ({ event }) => heard.push(`sent ${event.type}`) } },
+    }),
   ).start();
   const machine = setup({
     types: {
@@ -68,7 +87,10 @@ const setUpChart = (heard: string[] = []) => {
         invoke: { id: 'work', src: 'work', onDone: 'rested' },
         on: { rest: 'resting', again: { target: 'working', reenter: true } },
       },
-      rested: { after: { 30: 'resting' }, on: { again: { target: 'rested', reenter: true, actions: 'count' } } },
+      rested: {
+        after: { 30: 'resting' },
+        on: { again: { target: 'rested', reenter: true, actions: 'count' } },
+      },
       over: { type: 'final' },
     },
   });
@@ -86,7 +108,11 @@ test('until the store has answered, nothing of a transition is shown, done, sent
 
   actor.send({ type: 'go' });
 
-  expect([heard, new Set(shown), actor.getSnapshot().value]).toEqual([[], new Set(['resting']), 'resting']);
+  expect([heard, new Set(shown), actor.getSnapshot().value]).toEqual([
+    [],
+    new Set(['resting']),
+    'resting',
+  ]);
   await store.answer();
   expect(heard).toEqual(['noted', 'told', 'sent hello', 'work 0']);
   expect([actor.getSnapshot().value, shown.at(-1)]).toEqual(['working', 'working']);
@@ -110,25 +136,28 @@ test.each<[string, (store: ReturnType<typeof setUpStore>) => unknown]>([
   ['is stale', (store) => store.answer('stale')],
   ['fails', (store) => store.asked[0]?.fail(new Error('no route'))],
   ['is not answered in time', (store) => store.timers[0]?.()],
-])('when a commit %s the actor ends, its work stops, and nothing of the transition happens', async (_, happen) => {
-  const { machine, works, heard } = setUpChart();
-  const store = setUpStore();
-  const actor = createActor(store.durably(machine));
-  const onError = vi.fn();
-  actor.subscribe({ error: onError });
-  actor.start();
-  actor.send({ type: 'go' });
-  await store.answer();
-  actor.send({ type: 'again' });
+])(
+  'when a commit %s the actor ends, its work stops, and nothing of the transition happens',
+  async (_, happen) => {
+    const { machine, works, heard } = setUpChart();
+    const store = setUpStore();
+    const actor = createActor(store.durably(machine));
+    const onError = vi.fn();
+    actor.subscribe({ error: onError });
+    actor.start();
+    actor.send({ type: 'go' });
+    await store.answer();
+    actor.send({ type: 'again' });
 
-  await happen(store);
+    await happen(store);
 
-  await vi.waitFor(() => expect(onError).toHaveBeenCalledTimes(1));
-  expect(actor.getSnapshot()).toMatchObject({ status: 'error', value: 'working' });
-  expect(works.map(({ signal }) => signal.aborted)).toEqual([true]);
-  expect(heard.filter((each) => each.startsWith('work'))).toEqual(['work 0']);
-  expect(store.timers, 'no timer is left').toEqual([]);
-});
+    await vi.waitFor(() => expect(onError).toHaveBeenCalledTimes(1));
+    expect(actor.getSnapshot()).toMatchObject({ status: 'error', value: 'working' });
+    expect(works.map(({ signal }) => signal.aborted)).toEqual([true]);
+    expect(heard.filter((each) => each.startsWith('work'))).toEqual(['work 0']);
+    expect(store.timers, 'no timer is left').toEqual([]);
+  },
+);
 
 test('the end of work that is stopped by the pending transition is not taken for the end of the next', async () => {
   const { machine, works } = setUpChart();
@@ -209,7 +238,9 @@ test('an actor does not keep more than 1,000 waiting events', async () => {
 
   for (let n = 0; n <= 1_001; n += 1) actor.send({ type: 'go' });
 
-  expect(onError).toHaveBeenCalledWith(new StoreError('too many events wait for the store; ask again'));
+  expect(onError).toHaveBeenCalledWith(
+    new StoreError('too many events wait for the store; ask again'),
+  );
 });
 
 const allowed = { requestId: null, requireAllowed: () => {}, answer: () => {} };
@@ -255,8 +286,14 @@ test('whether a request is allowed is decided at its turn', async () => {
   expect([actor.getSnapshot().value, store.asked]).toEqual(['working', []]);
 });
 
-test.each<[string, (actor: { stop(): void }, store: ReturnType<typeof setUpStore>) => unknown, RegExp]>([
-  ['is stale', (_, store) => store.answer('stale'), /changed elsewhere at the same time; ask again/],
+test.each<
+  [string, (actor: { stop(): void }, store: ReturnType<typeof setUpStore>) => unknown, RegExp]
+>([
+  [
+    'is stale',
+    (_, store) => store.answer('stale'),
+    /changed elsewhere at the same time; ask again/,
+  ],
   ['fails', (_, store) => store.asked[0]?.fail(new Error('no route')), /no route/],
   ['is pending when its actor stops', (actor) => actor.stop(), /stopped/],
 ])('a request whose commit %s is told so, and so are those behind it', async (_, happen, says) => {
@@ -268,7 +305,8 @@ test.each<[string, (actor: { stop(): void }, store: ReturnType<typeof setUpStore
 
   await happen(actor, store);
 
-  for (const end of await ends) expect(end).toMatchObject({ status: 'rejected', reason: { message: says } });
+  for (const end of await ends)
+    expect(end).toMatchObject({ status: 'rejected', reason: { message: says } });
   await expect(sendRequest(actor, { type: 'go' }, allowed)).rejects.toThrow('has ended');
 });
 

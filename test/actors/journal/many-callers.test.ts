@@ -4,7 +4,14 @@ import type { Change, NewEntry } from '../../../src/actors/store/port.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 
 const noted = (n: number): Change => {
-  const entry: NewEntry = { taskId: `bd-${n}`, attempt: 0, type: 'log', at: n, data: '{}', cause: null };
+  const entry: NewEntry = {
+    taskId: `bd-${n}`,
+    attempt: 0,
+    type: 'log',
+    at: n,
+    data: '{}',
+    cause: null,
+  };
   return { entries: [entry] };
 };
 const fail = (error: unknown): never => {
@@ -46,7 +53,9 @@ test('a commit in a turn of its own is carried out at once', async () => {
 test('when the shared transaction fails, each of its callers hears of it, and the next turn commits again', async () => {
   const { journal, times } = open((sizes) => sizes.length === 5);
 
-  const all = await Promise.allSettled(Array.from({ length: 10 }, async (_, n) => journal.commit(noted(n))));
+  const all = await Promise.allSettled(
+    Array.from({ length: 10 }, async (_, n) => journal.commit(noted(n))),
+  );
   const next = await journal.commit(noted(10));
 
   expect(all.map(({ status }) => status)).toEqual([

@@ -25,17 +25,22 @@ test('a replay of the journal reaches every recorded state, and the saved one', 
   expect(differenceFrom(running.store, id)).toBeNull();
 });
 
-test.each(['failed', 'cancelled'] as const)('also of a task that is %s and was run again', async (end) => {
-  const running = await startSystem({ turns: [finish('no', 'failed')] });
-  const id = await run(running);
-  if (end === 'cancelled') await running.service.cancel(id, 'not now');
-  await untilStatus(running, id, 'failed', 'cancelled');
-  await running.service.retry(id, null, null, null);
-  await untilStatus(running, id, 'failed');
+test.each(['failed', 'cancelled'] as const)(
+  'also of a task that is %s and was run again',
+  async (end) => {
+    const running = await startSystem({ turns: [finish('no', 'failed')] });
+    const id = await run(running);
+    if (end === 'cancelled') await running.service.cancel(id, 'not now');
+    await untilStatus(running, id, 'failed', 'cancelled');
+    await running.service.retry(id, null, null, null);
+    await untilStatus(running, id, 'failed');
 
-  expect(fold(id, entriesUpTo(running.store, id, null)).steps.filter(({ same }) => !same)).toEqual([]);
-  expect(differenceFrom(running.store, id)).toBeNull();
-});
+    expect(
+      fold(id, entriesUpTo(running.store, id, null)).steps.filter(({ same }) => !same),
+    ).toEqual([]);
+    expect(differenceFrom(running.store, id)).toBeNull();
+  },
+);
 
 test('up to a point it shows the task as it was then', async () => {
   const running = await startSystem({ turns: [finish()] });

@@ -13,7 +13,10 @@ import {
 
 // The driver of durable actors leans on this; XState's documentation promises none of it.
 
-const withScope = (machine: AnyStateMachine, change: (scope: AnyActorScope) => AnyActorScope): AnyStateMachine =>
+const withScope = (
+  machine: AnyStateMachine,
+  change: (scope: AnyActorScope) => AnyActorScope,
+): AnyStateMachine =>
   Object.create(machine, {
     transition: {
       value: (snapshot: AnyMachineSnapshot, event: EventObject, scope: AnyActorScope) =>
@@ -22,7 +25,10 @@ const withScope = (machine: AnyStateMachine, change: (scope: AnyActorScope) => A
   });
 
 test('deferred functions run after the snapshot is set', () => {
-  const machine = setup({}).createMachine({ initial: 'a', states: { a: { on: { go: 'b' } }, b: {} } });
+  const machine = setup({}).createMachine({
+    initial: 'a',
+    states: { a: { on: { go: 'b' } }, b: {} },
+  });
   const seen: unknown[] = [];
   const actor = createActor(
     withScope(machine, (scope) => {
@@ -38,7 +44,9 @@ test('deferred functions run after the snapshot is set', () => {
 
 test('built-in actions pass actionExecutor in their order, and act in defer; xstate.cancel carries sendId', () => {
   const peer = createActor(setup({}).createMachine({})).start();
-  const machine = setup({ actors: { job: fromPromise<void>(() => new Promise(() => {})) } }).createMachine({
+  const machine = setup({
+    actors: { job: fromPromise<void>(() => new Promise(() => {})) },
+  }).createMachine({
     initial: 'a',
     states: {
       a: { after: { 1000: 'b' }, on: { go: 'b' } },
@@ -124,6 +132,9 @@ test('a thrown transition ends the actor and does not stop its children', () => 
 
   actor.send({ type: 'go' });
 
-  expect([onError.mock.calls, actor.getSnapshot().status]).toEqual([[[new Error('it broke')]], 'error']);
+  expect([onError.mock.calls, actor.getSnapshot().status]).toEqual([
+    [[new Error('it broke')]],
+    'error',
+  ]);
   expect(signals.map(({ aborted }) => aborted)).toEqual([false]);
 });

@@ -79,7 +79,12 @@ test('git pull brings the tasks of another clone, and nothing of ours is lost', 
 
   gitIn(bob.root, 'pull', '--quiet', 'origin', 'main');
 
-  expect(await statesOf(bob.tracker)).toEqual({ one: 'closed', two: 'open', three: 'open', 'of amy': 'open' });
+  expect(await statesOf(bob.tracker)).toEqual({
+    one: 'closed',
+    two: 'open',
+    three: 'open',
+    'of amy': 'open',
+  });
   await bob.save();
   expect(gitIn(bob.root, 'status', '--porcelain')).toBe('');
 });
@@ -121,7 +126,9 @@ test('a conflict of git waits, is named, and is taken when it is solved', async 
   await bob.save();
   bob.commit('bob');
 
-  expect(() => gitIn(bob.root, ...person, 'pull', '--no-rebase', '--no-edit', 'origin', 'main')).toThrow();
+  expect(() =>
+    gitIn(bob.root, ...person, 'pull', '--no-rebase', '--no-edit', 'origin', 'main'),
+  ).toThrow();
   const during = await bob.tracker.find(one);
   const problem = await bob.tracker.unreadable();
   const { id: meanwhile } = await bob.tracker.create(aTask({ title: 'meanwhile' }));
@@ -161,14 +168,25 @@ test('a line that an editor removes removes the task, unless it changed here or 
   await amy.tracker.claim(atWork);
   await amy.save();
   const store = createSqliteStore({ file: amy.db.file }, amy.db);
-  const actor = { id: atWork, taskId: atWork, version: 1, pending: true, changedAt: 1, snapshot: '{}' };
+  const actor = {
+    id: atWork,
+    taskId: atWork,
+    version: 1,
+    pending: true,
+    changedAt: 1,
+    snapshot: '{}',
+  };
   store.commit({ entries: [], actor });
 
   await amy.tracker.close(changed, 'done');
   const left = amy.lines().filter((line) => line.includes(stays));
   writeFileSync(amy.file, `${left.join('\n')}\n`);
 
-  expect(await statesOf(amy.tracker)).toEqual({ changed: 'closed', 'at work': 'in_progress', stays: 'open' });
+  expect(await statesOf(amy.tracker)).toEqual({
+    changed: 'closed',
+    'at work': 'in_progress',
+    stays: 'open',
+  });
   expect(store.read({ taskId: gone, after: 0, limit: 9 })).toMatchObject([
     { type: 'tracker_imported', data: '{"change":"removed","fields":[]}' },
   ]);
@@ -188,7 +206,10 @@ test('a change of the file never takes a task away that an attempt works on', as
   });
 
   const issue = JSON.parse(amy.lines()[0] ?? '');
-  writeFileSync(amy.file, `${JSON.stringify({ ...issue, title: 'renamed', status: 'closed', assignee: 'bob' })}\n`);
+  writeFileSync(
+    amy.file,
+    `${JSON.stringify({ ...issue, title: 'renamed', status: 'closed', assignee: 'bob' })}\n`,
+  );
 
   expect(await amy.tracker.find(atWork)).toMatchObject({
     title: 'renamed',
@@ -218,7 +239,8 @@ test('a project of version 2.1.0 is taken over once, with a copy of its file', a
     `{"id":"${id}","title":"${id}","status":"open","priority":2,"created_at":"2026-01-01T00:00:00Z","updated_at":"2026-01-01T00:00:00Z"}`;
   const text = `{"_schema":"beads/1"}\n${line('bd-b')}\n${line('bd-a')}\n`;
   writeFileSync(join(root, '.beads', 'issues.jsonl'), text);
-  for (const name of ['.agent.lock', 'issues.jsonl.bak']) writeFileSync(join(root, '.beads', name), '');
+  for (const name of ['.agent.lock', 'issues.jsonl.bak'])
+    writeFileSync(join(root, '.beads', name), '');
 
   const clone = cloneAt(root, stateDir);
   expect(Object.keys(await statesOf(clone.tracker))).toEqual(['bd-a', 'bd-b']);
@@ -265,7 +287,8 @@ test('an import of an export changes nothing', async () => {
   const { amy, bob } = await twoClones('one', 'two', 'three');
   await bob.tracker.list();
   copyFileSync(amy.file, bob.file);
-  const revisionOf = (): unknown => bob.db.prepare("select value from ledger where key = 'revision'").first();
+  const revisionOf = (): unknown =>
+    bob.db.prepare("select value from ledger where key = 'revision'").first();
   const before = revisionOf();
 
   await bob.tracker.list();
@@ -283,7 +306,11 @@ const anIssue = fc.record({
   priority: fc.integer({ min: 0, max: 4 }),
   labels: fc.uniqueArray(fc.constantFrom<string>('x', 'y', 'z')),
   created_at: fc.constant('2026-01-01T00:00:00Z'),
-  updated_at: fc.constantFrom('2026-01-02T00:00:00Z', '2026-01-03T00:00:00Z', '2026-01-04T00:00:00Z'),
+  updated_at: fc.constantFrom(
+    '2026-01-02T00:00:00Z',
+    '2026-01-03T00:00:00Z',
+    '2026-01-04T00:00:00Z',
+  ),
 });
 
 test('whatever two sides change, both come to the same task, and no change of one side alone is lost', () => {
@@ -301,7 +328,8 @@ test('whatever two sides change, both come to the same task, and no change of on
         if (theirs[key] === base[key]) expect(here[key]).toBe(ours[key]);
       }
       for (const label of ['x', 'y', 'z']) {
-        const isAdded = !base.labels.includes(label) && [...ours.labels, ...theirs.labels].includes(label);
+        const isAdded =
+          !base.labels.includes(label) && [...ours.labels, ...theirs.labels].includes(label);
         if (isAdded) expect(here.labels).toContain(label);
       }
     }),

@@ -40,7 +40,9 @@ test('a program that empties the file and writes it anew in parts removes no tas
 
   const counts = (await Promise.all(lists)).map(({ length }) => length);
   expect(counts).toEqual(counts.map(() => 20));
-  const removed = ledger.db.prepare("select count(*) as count from journal where data like '%removed%'");
+  const removed = ledger.db.prepare(
+    "select count(*) as count from journal where data like '%removed%'",
+  );
   expect(removed.first()?.['count']).toBe(0);
 });
 

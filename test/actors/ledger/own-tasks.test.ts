@@ -13,11 +13,20 @@ const open = async () => {
   const db = openDatabase({ file: ':memory:' });
   const { store, ledger } = openLedger({ db, projectRoot: root, clock: Date.now, log: () => {} });
   const tracker = embeddedAt(root, {}, ledger);
-  const { id } = await tracker.create({ title: 'x', description: '', priority: 2, labels: [], dependencies: [] });
+  const { id } = await tracker.create({
+    title: 'x',
+    description: '',
+    priority: 2,
+    labels: [],
+    dependencies: [],
+  });
   const statusOf = async (): Promise<string | undefined> => (await tracker.find(id))?.status;
   /** The transition that claims the task, and the first one of its agent. */
   const claim = async (): Promise<readonly [Change, Change]> => {
-    const { toCommit } = await tracker.prepare({ kind: 'claim', id }, { fence: () => {}, committed: async () => {} });
+    const { toCommit } = await tracker.prepare(
+      { kind: 'claim', id },
+      { fence: () => {}, committed: async () => {} },
+    );
     if (toCommit === undefined) throw new Error('the claim changes nothing');
     const saved = { taskId: id, version: 1, pending: true, changedAt: 0, snapshot: '{}' };
     const entry = { taskId: id, attempt: 1, type: 'log', at: 0, data: '{}', cause: null };
@@ -58,20 +67,23 @@ const meanwhile = {
   },
 } satisfies Record<string, (opened: Awaited<ReturnType<typeof open>>) => Promise<void>>;
 
-test.each(Object.entries(meanwhile))('when %s, nothing of the transition is saved', async (_, change) => {
-  const opened = await open();
-  const { store, id, claim } = opened;
-  const changes = await claim();
-  await change(opened);
+test.each(Object.entries(meanwhile))(
+  'when %s, nothing of the transition is saved',
+  async (_, change) => {
+    const opened = await open();
+    const { store, id, claim } = opened;
+    const changes = await claim();
+    await change(opened);
 
-  const { entries, stale } = store.commit(...changes);
+    const { entries, stale } = store.commit(...changes);
 
-  expect(stale).toEqual(changes);
-  expect(entries).toEqual([]);
-  expect(store.actor(id)).toBeNull();
-  expect(store.actor(`${id}#1`)).toBeNull();
-  expect(store.request('r1')).toBeNull();
-});
+    expect(stale).toEqual(changes);
+    expect(entries).toEqual([]);
+    expect(store.actor(id)).toBeNull();
+    expect(store.actor(`${id}#1`)).toBeNull();
+    expect(store.request('r1')).toBeNull();
+  },
+);
 
 test('two claims that were made from the same task: the second is stale', async () => {
   const { store, claim } = await open();

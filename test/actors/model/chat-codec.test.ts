@@ -31,8 +31,12 @@ describe('a request', () => {
   });
 
   test('holds one field for the token limit', () => {
-    expect(encodeChatRequest(aRequest(), defaultCompat, 'localhost')).toMatchObject({ max_tokens: 1_000 });
-    expect(encodeChatRequest(aRequest(), defaultCompat, 'api.openai.com')).not.toHaveProperty('max_tokens');
+    expect(encodeChatRequest(aRequest(), defaultCompat, 'localhost')).toMatchObject({
+      max_tokens: 1_000,
+    });
+    expect(encodeChatRequest(aRequest(), defaultCompat, 'api.openai.com')).not.toHaveProperty(
+      'max_tokens',
+    );
   });
 
   const history = aRequest({
@@ -46,8 +50,16 @@ describe('a request', () => {
 
   test.each<[string, Partial<Compat>, object]>([
     ['as usual', {}, { max_tokens: 1_000, stream_options: { include_usage: true } }],
-    ['with another field for the limit', { maxTokensField: 'max_completion_tokens' }, { max_completion_tokens: 1_000 }],
-    ['with names of tools', { toolResultName: true }, { messages: { 3: { role: 'tool', name: 'read' } } }],
+    [
+      'with another field for the limit',
+      { maxTokensField: 'max_completion_tokens' },
+      { max_completion_tokens: 1_000 },
+    ],
+    [
+      'with names of tools',
+      { toolResultName: true },
+      { messages: { 3: { role: 'tool', name: 'read' } } },
+    ],
     [
       'with an answer to results',
       { replyAfterTools: true },
@@ -64,7 +76,8 @@ describe('a request', () => {
 
     expect({ ...body, messages: { ...body.messages } }).toMatchObject(expected);
     expect(
-      'stream_options' in encodeChatRequest(history, { ...defaultCompat, streamOptions: false }, 'localhost'),
+      'stream_options' in
+        encodeChatRequest(history, { ...defaultCompat, streamOptions: false }, 'localhost'),
     ).toBe(false);
     expect(encodeChatRequest(history, defaultCompat, 'localhost').messages).toHaveLength(5);
   });
@@ -100,8 +113,12 @@ describe('an answer', () => {
       { id: 'b', tool: 'write', arguments: '{}' },
     ];
 
-    expect(assembled(delta({ tool_calls: [first] }), delta({ tool_calls: [second] })).calls()).toEqual(expected);
-    expect(assembled(delta({ tool_calls: [whole('a', 'read'), whole('b', 'write')] })).calls()).toEqual(expected);
+    expect(
+      assembled(delta({ tool_calls: [first] }), delta({ tool_calls: [second] })).calls(),
+    ).toEqual(expected);
+    expect(
+      assembled(delta({ tool_calls: [whole('a', 'read'), whole('b', 'write')] })).calls(),
+    ).toEqual(expected);
   });
 
   test('continues a call whose pieces have no index, or a new id each', () => {
@@ -109,7 +126,9 @@ describe('an answer', () => {
     const { index: __, ...rest } = part(0, { arguments: '"x"}' });
     const expected = [{ id: 'a', tool: 'read', arguments: '{"path":"x"}' }];
 
-    expect(assembled(delta({ tool_calls: [begun] }), delta({ tool_calls: [rest] })).calls()).toEqual(expected);
+    expect(
+      assembled(delta({ tool_calls: [begun] }), delta({ tool_calls: [rest] })).calls(),
+    ).toEqual(expected);
     expect(
       assembled(
         delta({ tool_calls: [part(0, { id: 'a', name: 'read', arguments: '{"path":' })] }),
@@ -158,7 +177,9 @@ describe('an answer', () => {
   });
 
   test('is unfinished until a reason comes, and an empty reason does not count', () => {
-    const assembly = assembled(wire({ choices: [{ index: 0, delta: { content: 'x' }, finish_reason: '' }] }));
+    const assembly = assembled(
+      wire({ choices: [{ index: 0, delta: { content: 'x' }, finish_reason: '' }] }),
+    );
 
     expect(assembly.finishReason()).toBeNull();
     assembly.add(delta({}, 'stop'));
@@ -178,7 +199,9 @@ describe('an answer', () => {
   });
 
   test('counts only whole numbers that are not negative', () => {
-    const { usage } = assembled(wire({ choices: [], usage: { prompt_tokens: -1, completion_tokens: 1.5 } }));
+    const { usage } = assembled(
+      wire({ choices: [], usage: { prompt_tokens: -1, completion_tokens: 1.5 } }),
+    );
 
     expect(usage()).toEqual({ inputTokens: 0, outputTokens: 0, cachedTokens: 0 });
   });
@@ -203,8 +226,14 @@ describe('calls that are printed as text', () => {
   });
 
   test('stay text beside real ones', () => {
-    const answer = delta({ content: printed, tool_calls: [part(0, { id: 'a', name: 'grep', arguments: '{}' })] });
+    const answer = delta({
+      content: printed,
+      tool_calls: [part(0, { id: 'a', name: 'grep', arguments: '{}' })],
+    });
 
-    expect(read(true, answer)).toEqual({ text: printed, calls: [{ id: 'a', tool: 'grep', arguments: '{}' }] });
+    expect(read(true, answer)).toEqual({
+      text: printed,
+      calls: [{ id: 'a', tool: 'grep', arguments: '{}' }],
+    });
   });
 });

@@ -1,4 +1,5 @@
-// A process of its own, because Node reads NODE_EXTRA_CA_CERTS at its start only. Prints the last event of one call.
+// A process of its own, because Node reads NODE_EXTRA_CA_CERTS at its start only. Prints the last
+// event of one call.
 import { createOpenAiModel } from '../../../build/actors/model/openai.js';
 
 const [protocol, baseURL] = process.argv.slice(2);

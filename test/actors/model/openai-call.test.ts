@@ -24,13 +24,26 @@ const status = (code: number, body?: unknown, headers?: Record<string, string>):
   ...(headers === undefined ? {} : { headers }),
 });
 
-const inStream = (error: Readonly<Record<string, unknown>>): Answer => ({ kind: 'error_event', error });
+const inStream = (error: Readonly<Record<string, unknown>>): Answer => ({
+  kind: 'error_event',
+  error,
+});
 
-const faults: readonly (readonly [name: string, answer: Answer, kind: string, retryable: boolean])[] = [
+const faults: readonly (readonly [
+  name: string,
+  answer: Answer,
+  kind: string,
+  retryable: boolean,
+])[] = [
   ['HTTP 500', status(500), 'http', true],
   ['HTTP 529', status(529), 'http', true],
   ['HTTP 429', status(429), 'http', true],
-  ['an empty quota', status(429, { error: { message: 'x', code: 'insufficient_quota' } }), 'insufficient_quota', false],
+  [
+    'an empty quota',
+    status(429, { error: { message: 'x', code: 'insufficient_quota' } }),
+    'insufficient_quota',
+    false,
+  ],
   ['HTTP 400', status(400), 'http', false],
   ['HTTP 401', status(401, { error: { message: `Incorrect key ${apiKey}` } }), 'auth', false],
   [
@@ -51,20 +64,55 @@ const faults: readonly (readonly [name: string, answer: Answer, kind: string, re
   ['an error in the stream', { kind: 'error_event' }, 'stream_error', true],
   ['a web page', { kind: 'html' }, 'content_type', true],
   ['an answer without a piece', { kind: 'empty' }, 'empty', true],
-  ['a whole answer that never says so', { kind: 'answer', text: 'x', finish: null }, 'cut_off', true],
-  ['an ending that nobody knows', { kind: 'answer', text: 'x', finish: 'error' }, 'unknown_finish', true],
+  [
+    'a whole answer that never says so',
+    { kind: 'answer', text: 'x', finish: null },
+    'cut_off',
+    true,
+  ],
+  [
+    'an ending that nobody knows',
+    { kind: 'answer', text: 'x', finish: 'error' },
+    'unknown_finish',
+    true,
+  ],
   ['HTTP 408', status(408), 'http', true],
   ['HTTP 409', status(409), 'http', true],
   ['HTTP 404', status(404), 'http', false],
   ['HTTP 403', status(403), 'auth', false],
-  ['a key that is echoed', status(400, { error: { message: `bad header Bearer ${apiKey}` } }), 'http', false],
+  [
+    'a key that is echoed',
+    status(400, { error: { message: `bad header Bearer ${apiKey}` } }),
+    'http',
+    false,
+  ],
   ['a key that is echoed in plain text', status(502, `upstream got ${apiKey}`), 'http', true],
-  ['a key that is echoed in the stream', inStream({ message: `used ${apiKey}` }), 'stream_error', true],
-  ['a code that is the name of a method', status(400, { error: { message: 'x', code: 'constructor' } }), 'http', false],
+  [
+    'a key that is echoed in the stream',
+    inStream({ message: `used ${apiKey}` }),
+    'stream_error',
+    true,
+  ],
+  [
+    'a code that is the name of a method',
+    status(400, { error: { message: 'x', code: 'constructor' } }),
+    'http',
+    false,
+  ],
   ['a refused key in the stream', inStream({ message: 'x', code: 401 }), 'auth', false],
   ['a rate limit in the stream', inStream({ message: 'x', code: 429 }), 'stream_error', true],
-  ['a bad request in the stream', inStream({ message: 'x', type: 'invalid_request_error' }), 'stream_error', false],
-  ['an empty quota in the stream', inStream({ message: 'x', code: 'insufficient_quota' }), 'insufficient_quota', false],
+  [
+    'a bad request in the stream',
+    inStream({ message: 'x', type: 'invalid_request_error' }),
+    'stream_error',
+    false,
+  ],
+  [
+    'an empty quota in the stream',
+    inStream({ message: 'x', code: 'insufficient_quota' }),
+    'insufficient_quota',
+    false,
+  ],
   [
     'an empty quota by type',
     status(429, { error: { message: 'x', type: 'insufficient_quota' } }),
@@ -77,7 +125,12 @@ const faults: readonly (readonly [name: string, answer: Answer, kind: string, re
     'content_filter',
     false,
   ],
-  ['the content filter', { kind: 'answer', text: 'x', finish: 'content_filter' }, 'content_filter', false],
+  [
+    'the content filter',
+    { kind: 'answer', text: 'x', finish: 'content_filter' },
+    'content_filter',
+    false,
+  ],
 ];
 
 describe.each([
@@ -99,7 +152,11 @@ describe.each([
   });
 
   test("usage is the provider's count, or an estimate without one", async () => {
-    const counted = { prompt_tokens: 5, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 2 } };
+    const counted = {
+      prompt_tokens: 5,
+      completion_tokens: 3,
+      prompt_tokens_details: { cached_tokens: 2 },
+    };
     const { model } = await openWith((number) => ({
       kind: 'answer',
       text: 'four',
@@ -138,7 +195,11 @@ describe.each([
   ])('a finished answer counts although its socket stays open, %s', async (_, over) => {
     const { model } = await openWith(() => ({ kind: 'answer', text: 'done', hold: true, ...over }));
 
-    expect((await ask(model)).at(-1)).toMatchObject({ type: 'answered', text: 'done', truncated: false });
+    expect((await ask(model)).at(-1)).toMatchObject({
+      type: 'answered',
+      text: 'done',
+      truncated: false,
+    });
   });
 
   test('a finished answer counts when a limit passes during the wait for usage', async () => {
@@ -169,28 +230,45 @@ describe.each([
   test('no redirect is followed with the key', async () => {
     const target = await startModelServer(() => ({ kind: 'answer', text: 'stolen' }));
     const location = `${target.baseURL}${path}`;
-    const { model } = await openWith(() => ({ kind: 'status', status: 307, body: {}, headers: { location } }));
+    const { model } = await openWith(() => ({
+      kind: 'status',
+      status: 307,
+      body: {},
+      headers: { location },
+    }));
 
     const last = (await ask(model)).at(-1);
 
-    expect(last).toMatchObject({ type: 'failed', failure: { facts: { kind: 'redirect' }, retryable: false } });
+    expect(last).toMatchObject({
+      type: 'failed',
+      failure: { facts: { kind: 'redirect' }, retryable: false },
+    });
     expect(target.requests).toEqual([]);
   });
 
-  test.each(faults)('%s is a named failure and never an answer', async (_, given, kind, retryable) => {
-    const { model, requests } = await openWith(() => given, limits[kind]);
+  test.each(faults)(
+    '%s is a named failure and never an answer',
+    async (_, given, kind, retryable) => {
+      const { model, requests } = await openWith(() => given, limits[kind]);
 
-    const last = (await ask(model)).at(-1);
+      const last = (await ask(model)).at(-1);
 
-    expect(last).toMatchObject({ type: 'failed', failure: { code: 'model_failed', facts: { kind }, retryable } });
-    expect(JSON.stringify(last)).not.toContain(apiKey);
-    expect(requests).toHaveLength(1);
-  });
+      expect(last).toMatchObject({
+        type: 'failed',
+        failure: { code: 'model_failed', facts: { kind }, retryable },
+      });
+      expect(JSON.stringify(last)).not.toContain(apiKey);
+      expect(requests).toHaveLength(1);
+    },
+  );
 
   test('an unreachable provider is a failure', async () => {
     const model = create({ apiKey, baseURL: 'http://127.0.0.1:9/v1' });
 
-    expect((await ask(model)).at(-1)).toMatchObject({ type: 'failed', failure: { facts: { kind: 'network' } } });
+    expect((await ask(model)).at(-1)).toMatchObject({
+      type: 'failed',
+      failure: { facts: { kind: 'network' } },
+    });
   });
 
   test.each([
@@ -206,7 +284,10 @@ describe.each([
 
     const last = (await ask(create({ apiKey, baseURL }), aRequest(), stop.signal)).at(-1);
 
-    expect(last).toMatchObject({ type: 'failed', failure: { facts: { kind: 'cancelled' }, retryable: false } });
+    expect(last).toMatchObject({
+      type: 'failed',
+      failure: { facts: { kind: 'cancelled' }, retryable: false },
+    });
   });
 
   test('an endless answer is stopped at the limit of the turn', async () => {
@@ -220,7 +301,9 @@ describe.each([
   test('the pause that a busy provider asks for is a fact of the failure', async () => {
     const { model } = await openWith(() => status(429, undefined, { 'retry-after': '6' }));
 
-    expect((await ask(model)).at(-1)).toMatchObject({ failure: { facts: { status: 429, retry_after_ms: 6_000 } } });
+    expect((await ask(model)).at(-1)).toMatchObject({
+      failure: { facts: { status: 429, retry_after_ms: 6_000 } },
+    });
   });
 
   test('a long error page of a proxy does not become a long message', async () => {

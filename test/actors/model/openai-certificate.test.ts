@@ -9,14 +9,23 @@ import { startModelServer } from '../../support/model-server.ts';
 const apiKey = 'sk-test-key-0123456789';
 const oneCall = fileURLToPath(new URL('./one-call.mjs', import.meta.url));
 
-/** A provider at https that signed its certificate itself, for `name`; `certificate` is the path of it. */
+/**
+ * A provider at https that signed its certificate itself, for `name`; `certificate` is the path of
+ * it.
+ */
 const startTlsServer = async (name?: string) => {
   const { path, tls } = makeCertificate(name);
-  return { certificate: path, ...(await startModelServer(() => ({ kind: 'answer', text: 'ok' }), { tls })) };
+  return {
+    certificate: path,
+    ...(await startModelServer(() => ({ kind: 'answer', text: 'ok' }), { tls })),
+  };
 };
 
 /** The last event of a call in a process that trusts the certificate. */
-const askTrusting = async (protocol: string, { baseURL, certificate }: { baseURL: string; certificate: string }) => {
+const askTrusting = async (
+  protocol: string,
+  { baseURL, certificate }: { baseURL: string; certificate: string },
+) => {
   const { stdout } = await execa(process.execPath, [oneCall, protocol, baseURL], {
     env: { NODE_EXTRA_CA_CERTS: certificate },
   });
@@ -58,7 +67,10 @@ describe.skipIf(withoutOpenssl !== '').each(['chat', 'responses'] as const)(
       const server = await startTlsServer('DNS:example.org');
 
       expect(await askTrusting(protocol, server)).toMatchObject({
-        failure: { facts: { kind: 'certificate', certificate: 'ERR_TLS_CERT_ALTNAME_INVALID' }, retryable: false },
+        failure: {
+          facts: { kind: 'certificate', certificate: 'ERR_TLS_CERT_ALTNAME_INVALID' },
+          retryable: false,
+        },
       });
       expect(server.requests).toEqual([]);
     });

@@ -17,7 +17,11 @@ test('the request has model, conversation, tools and key in the wire format', as
   const request = aRequest({
     messages: [
       { role: 'user', text: 'Do it.' },
-      { role: 'assistant', text: 'I look.', calls: [{ id: 'c1', tool: 'read', arguments: '{"path":"x"}' }] },
+      {
+        role: 'assistant',
+        text: 'I look.',
+        calls: [{ id: 'c1', tool: 'read', arguments: '{"path":"x"}' }],
+      },
       { role: 'tool', callId: 'c1', tool: 'read', text: 'content', ok: true },
     ],
   });
@@ -41,14 +45,20 @@ test('the request has model, conversation, tools and key in the wire format', as
       {
         role: 'assistant',
         content: 'I look.',
-        tool_calls: [{ id: 'c1', type: 'function', function: { name: 'read', arguments: '{"path":"x"}' } }],
+        tool_calls: [
+          { id: 'c1', type: 'function', function: { name: 'read', arguments: '{"path":"x"}' } },
+        ],
       },
       { role: 'tool', tool_call_id: 'c1', content: 'content' },
     ],
     tools: [
       {
         type: 'function',
-        function: { name: 'read', description: 'reads', parameters: { type: 'object', properties: {} } },
+        function: {
+          name: 'read',
+          description: 'reads',
+          parameters: { type: 'object', properties: {} },
+        },
       },
     ],
   });
@@ -64,7 +74,11 @@ test('the token limit goes into the configured field', async () => {
   const { baseURL, requests } = await startModelServer(() => ({ kind: 'answer', text: 'ok' }));
 
   await ask(
-    createOpenAiChatModel({ apiKey, baseURL, compat: { ...defaultCompat, maxTokensField: 'max_completion_tokens' } }),
+    createOpenAiChatModel({
+      apiKey,
+      baseURL,
+      compat: { ...defaultCompat, maxTokensField: 'max_completion_tokens' },
+    }),
   );
 
   expect(requests[0]?.body).toMatchObject({ max_completion_tokens: 1_000 });
@@ -74,5 +88,8 @@ test('the token limit goes into the configured field', async () => {
 test('an empty finish reason, as some providers send with every piece, ends nothing', async () => {
   const { model } = await openWith({ kind: 'answer', text: 'x', finish: '' });
 
-  expect((await ask(model)).at(-1)).toMatchObject({ type: 'failed', failure: { facts: { kind: 'cut_off' } } });
+  expect((await ask(model)).at(-1)).toMatchObject({
+    type: 'failed',
+    failure: { facts: { kind: 'cut_off' } },
+  });
 });

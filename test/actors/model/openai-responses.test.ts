@@ -15,7 +15,11 @@ test('the request has model, conversation, tools and key in the wire format, and
   const request = aRequest({
     messages: [
       { role: 'user', text: 'Do it.' },
-      { role: 'assistant', text: 'I look.', calls: [{ id: 'c1', tool: 'read', arguments: '{"path":"x"}' }] },
+      {
+        role: 'assistant',
+        text: 'I look.',
+        calls: [{ id: 'c1', tool: 'read', arguments: '{"path":"x"}' }],
+      },
       { role: 'tool', callId: 'c1', tool: 'read', text: 'content', ok: true },
     ],
   });
@@ -81,7 +85,10 @@ test.each<[string, Answer, string, boolean]>([
 
   const last = (await ask(model)).at(-1);
 
-  expect(last).toMatchObject({ type: 'failed', failure: { code: 'model_failed', facts: { kind }, retryable } });
+  expect(last).toMatchObject({
+    type: 'failed',
+    failure: { code: 'model_failed', facts: { kind }, retryable },
+  });
   expect(JSON.stringify(last)).not.toContain(apiKey);
 });
 
@@ -97,5 +104,7 @@ test('a response may think for five minutes without a byte', async () => {
   const last = events.next();
   await vi.advanceTimersByTimeAsync(300_000);
 
-  expect((await last).value).toMatchObject({ failure: { facts: { kind: 'timeout_idle', timeout_ms: 300_000 } } });
+  expect((await last).value).toMatchObject({
+    failure: { facts: { kind: 'timeout_idle', timeout_ms: 300_000 } },
+  });
 });

@@ -31,14 +31,22 @@ const nowhereByCode: Answer = {
 const unknownModel: Answer = {
   kind: 'status',
   status: 404,
-  body: { error: { message: 'no such model', type: 'invalid_request_error', code: 'model_not_found' } },
+  body: {
+    error: { message: 'no such model', type: 'invalid_request_error', code: 'model_not_found' },
+  },
 };
 const well: Answer = { kind: 'answer', text: 'well' };
 
 /** A server by its answers to chat completions and responses, and a model that chooses. */
 const openAuto = async (chat: Answer, responses: Answer) => {
-  const server = await startModelServer(({ path }) => (path.endsWith('/responses') ? responses : chat));
-  const model = createOpenAiModel({ protocol: 'auto', apiKey: 'sk-test-key-0123456789', baseURL: server.baseURL });
+  const server = await startModelServer(({ path }) =>
+    path.endsWith('/responses') ? responses : chat,
+  );
+  const model = createOpenAiModel({
+    protocol: 'auto',
+    apiKey: 'sk-test-key-0123456789',
+    baseURL: server.baseURL,
+  });
   return { model, requests: server.requests, asked: () => server.requests.map(({ path }) => path) };
 };
 
@@ -50,14 +58,21 @@ test.each([404, 405, 501])(
     const first = await ask(model);
     const second = await ask(model);
 
-    for (const events of [first, second]) expect(events.at(-1)).toMatchObject({ type: 'answered', text: 'well' });
+    for (const events of [first, second])
+      expect(events.at(-1)).toMatchObject({ type: 'answered', text: 'well' });
     expect(asked()).toEqual(['/v1/chat/completions', '/v1/responses', '/v1/responses']);
   },
 );
 
 test.each<[string, Answer, Answer, RegExp, number]>([
   ['a model that is not known', unknownModel, well, /no such model/, 1],
-  ['a refused key', { kind: 'status', status: 401, body: { error: { message: 'no' } } }, well, /refused the key/, 1],
+  [
+    'a refused key',
+    { kind: 'status', status: 401, body: { error: { message: 'no' } } },
+    well,
+    /refused the key/,
+    1,
+  ],
   ['a server without either', nowhere, nowhereByCode, /404/, 2],
   [
     'an error of the other one',
@@ -78,7 +93,11 @@ test.each<[string, Answer, Answer, RegExp, number]>([
 
 test('a configured protocol is the only one tried', async () => {
   const server = await startModelServer(() => nowhere);
-  const model = createOpenAiModel({ protocol: 'chat', apiKey: 'sk-test-key-0123456789', baseURL: server.baseURL });
+  const model = createOpenAiModel({
+    protocol: 'chat',
+    apiKey: 'sk-test-key-0123456789',
+    baseURL: server.baseURL,
+  });
 
   await ask(model);
 

@@ -1,6 +1,9 @@
 import type { ResponseStreamEvent } from 'openai/resources/responses/responses';
 import { describe, expect, test } from 'vitest';
-import { createResponseAssembly, encodeResponseRequest } from '../../../src/actors/model/responses-codec.ts';
+import {
+  createResponseAssembly,
+  encodeResponseRequest,
+} from '../../../src/actors/model/responses-codec.ts';
 import { aRequest } from '../../contracts/model.ts';
 
 /** An event as it comes from the wire: the SDK's type promises more than gateways send. */
@@ -9,7 +12,12 @@ const wire = (type: string, fields: object = {}): ResponseStreamEvent =>
 const text = (delta: string) => wire('response.output_text.delta', { output_index: 0, delta });
 const item = (stage: 'added' | 'done', index: number, given: object) =>
   wire(`response.output_item.${stage}`, { output_index: index, item: given });
-const call = (id: string, name: string, given = '') => ({ type: 'function_call', call_id: id, name, arguments: given });
+const call = (id: string, name: string, given = '') => ({
+  type: 'function_call',
+  call_id: id,
+  name,
+  arguments: given,
+});
 const piece = (index: number, delta: string) =>
   wire('response.function_call_arguments.delta', { output_index: index, delta });
 const last = (name: string, response: object = {}) => wire(`response.${name}`, { response });
@@ -25,12 +33,16 @@ describe('a request', () => {
     const body = encodeResponseRequest(
       aRequest({
         tools: [],
-        messages: [{ role: 'assistant', text: '', calls: [{ id: 'c1', tool: 'read', arguments: '{}' }] }],
+        messages: [
+          { role: 'assistant', text: '', calls: [{ id: 'c1', tool: 'read', arguments: '{}' }] },
+        ],
       }),
     );
 
     expect(body).not.toHaveProperty('tools');
-    expect(body.input).toEqual([{ type: 'function_call', call_id: 'c1', name: 'read', arguments: '{}' }]);
+    expect(body.input).toEqual([
+      { type: 'function_call', call_id: 'c1', name: 'read', arguments: '{}' },
+    ]);
   });
 
   test('starts with the same items as the previous request', () => {
@@ -39,9 +51,10 @@ describe('a request', () => {
       { role: 'assistant', text: 'I look.', calls: [] },
     ] as const;
 
-    const [before, after] = [messages, [...messages, { role: 'user', text: 'Go on.' } as const]].map(
-      (given) => encodeResponseRequest(aRequest({ messages: given })).input,
-    );
+    const [before, after] = [
+      messages,
+      [...messages, { role: 'user', text: 'Go on.' } as const],
+    ].map((given) => encodeResponseRequest(aRequest({ messages: given })).input);
 
     expect(after?.slice(0, 2)).toEqual(before);
   });
@@ -64,7 +77,10 @@ describe('an answer', () => {
   });
 
   test.each([
-    ['its arguments', [wire('response.function_call_arguments.done', { output_index: 1, arguments: '{"a":1}' })]],
+    [
+      'its arguments',
+      [wire('response.function_call_arguments.done', { output_index: 1, arguments: '{"a":1}' })],
+    ],
     ['the item', [item('done', 1, call('a', 'read', '{"a":1}'))]],
     ['both, though the item comes without', [piece(1, ':1}'), item('done', 1, call('', ''))]],
   ])('takes a whole call when %s is done', (_, events) => {
@@ -84,7 +100,9 @@ describe('an answer', () => {
     const refused = wire('response.refusal.delta', { output_index: 0, delta: 'I cannot.' });
 
     expect(createResponseAssembly().add(refused)).toEqual({ text: 'I cannot.', progress: true });
-    expect(assembled(item('done', 0, message({ type: 'refusal', refusal: 'No.' }))).text()).toBe('No.');
+    expect(assembled(item('done', 0, message({ type: 'refusal', refusal: 'No.' }))).text()).toBe(
+      'No.',
+    );
   });
 
   test.each([
@@ -92,7 +110,11 @@ describe('an answer', () => {
     ['a begun call', item('added', 1, call('a', 'read')), true],
     ['a part of a call', piece(1, '{'), true],
     ['reasoning', wire('response.reasoning_text.delta', { delta: 'hm' }), true],
-    ['a summary of reasoning', wire('response.reasoning_summary_text.delta', { delta: 'hm' }), true],
+    [
+      'a summary of reasoning',
+      wire('response.reasoning_summary_text.delta', { delta: 'hm' }),
+      true,
+    ],
     ['reasoning that is not shown', item('done', 0, { type: 'reasoning', summary: [] }), true],
     ['a begun message', item('added', 0, message()), false],
     ['no text', text(''), false],
@@ -124,7 +146,9 @@ describe('an answer', () => {
   test('counts only whole numbers that are not negative', () => {
     const usage = (given: object) => assembled(last('completed', { usage: given })).usage();
 
-    expect(usage({ input_tokens: 5, output_tokens: 3, input_tokens_details: { cached_tokens: 2 } })).toEqual({
+    expect(
+      usage({ input_tokens: 5, output_tokens: 3, input_tokens_details: { cached_tokens: 2 } }),
+    ).toEqual({
       inputTokens: 5,
       outputTokens: 3,
       cachedTokens: 2,
@@ -141,7 +165,9 @@ describe('an answer', () => {
     ['an error', wire('error', { code: 'server_error', message: 'overloaded' })],
     ['a failure', last('failed', { error: { code: 'server_error', message: 'overloaded' } })],
   ])('throws what %s says', (_, event) => {
-    expect(() => createResponseAssembly().add(event)).toThrow(expect.objectContaining({ code: 'server_error' }));
+    expect(() => createResponseAssembly().add(event)).toThrow(
+      expect.objectContaining({ code: 'server_error' }),
+    );
   });
 
   test('throws for a failure without a reason too', () => {

@@ -18,8 +18,18 @@ describeModel('scripted', async () =>
   ),
 );
 
-const answered: Message = { role: 'assistant', text: '', calls: [{ id: 'c', tool: 'bash', arguments: '{}' }] };
-const result = (ok: boolean, text: string): Message => ({ role: 'tool', callId: 'c', tool: 'bash', text, ok });
+const answered: Message = {
+  role: 'assistant',
+  text: '',
+  calls: [{ id: 'c', tool: 'bash', arguments: '{}' }],
+};
+const result = (ok: boolean, text: string): Message => ({
+  role: 'tool',
+  callId: 'c',
+  tool: 'bash',
+  text,
+  ok,
+});
 const user: Message = { role: 'user', text: 'Do it.' };
 
 const script = parseScript({
@@ -27,7 +37,10 @@ const script = parseScript({
     { role: 'tester', turns: [{ say: 'for the tester' }] },
     {
       title: 'sum',
-      turns: [{ say: 'first' }, { say: 'good: {{last_output}}', otherwise: { say: 'bad: {{last_output}}' } }],
+      turns: [
+        { say: 'first' },
+        { say: 'good: {{last_output}}', otherwise: { say: 'bad: {{last_output}}' } },
+      ],
     },
   ],
 });
@@ -57,7 +70,9 @@ test('without a script it lists files and says that no model was called', async 
   const model = createScriptedModel(parseScript({ scripts: [] }));
 
   const first = (await ask(model)).at(-1);
-  const second = (await ask(model, aRequest({ messages: [user, answered, result(true, '')] }))).at(-1);
+  const second = (await ask(model, aRequest({ messages: [user, answered, result(true, '')] }))).at(
+    -1,
+  );
 
   expect(first).toMatchObject({ calls: [{ tool: 'find' }] });
   expect(JSON.stringify(second)).toContain('no language model was called');
@@ -66,20 +81,27 @@ test('without a script it lists files and says that no model was called', async 
 test('the last 600 characters of the last output are inserted into arguments at any depth', async () => {
   const edits = [{ newText: 'was: {{last_output}}' }];
   const model = createScriptedModel(
-    parseScript({ scripts: [{ turns: [{}, { calls: [{ tool: 'edit', arguments: { edits, count: 1 } }] }] }] }),
+    parseScript({
+      scripts: [{ turns: [{}, { calls: [{ tool: 'edit', arguments: { edits, count: 1 } }] }] }],
+    }),
   );
   const messages = [user, answered, result(true, `${'a'.repeat(10)}${'b'.repeat(600)}`)];
 
   const last = (await ask(model, aRequest({ messages }))).at(-1);
 
   const [call] = last?.type === 'answered' ? last.calls : [];
-  expect(JSON.parse(call?.arguments ?? '')).toEqual({ edits: [{ newText: `was: ${'b'.repeat(600)}` }], count: 1 });
+  expect(JSON.parse(call?.arguments ?? '')).toEqual({
+    edits: [{ newText: `was: ${'b'.repeat(600)}` }],
+    count: 1,
+  });
 });
 
 test('a script that has ended finishes as done, at no cost', async () => {
   const model = createScriptedModel(parseScript({ scripts: [{ turns: [{ say: 'one' }] }] }));
 
-  expect((await ask(model, aRequest({ messages: [user, answered, result(true, '')] }))).at(-1)).toMatchObject({
+  expect(
+    (await ask(model, aRequest({ messages: [user, answered, result(true, '')] }))).at(-1),
+  ).toMatchObject({
     calls: [{ tool: 'finish', arguments: expect.stringContaining('"status":"done"') }],
     usage: { inputTokens: 0, outputTokens: 0, cachedTokens: 0 },
   });
@@ -91,7 +113,10 @@ test('a delayed turn can be cancelled', async () => {
   setImmediate(() => stop.abort());
 
   expect(await ask(model, aRequest(), stop.signal)).toMatchObject([
-    { type: 'failed', failure: { code: 'model_failed', facts: { kind: 'cancelled' }, retryable: false } },
+    {
+      type: 'failed',
+      failure: { code: 'model_failed', facts: { kind: 'cancelled' }, retryable: false },
+    },
   ]);
 });
 

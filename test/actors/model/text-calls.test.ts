@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { textCallsIn } from '../../../src/actors/model/text-calls.ts';
 
-const call = (name: string, args: object = {}, key = 'arguments') => JSON.stringify({ name, [key]: args });
+const call = (name: string, args: object = {}, key = 'arguments') =>
+  JSON.stringify({ name, [key]: args });
 
 test.each<[string, string, string, readonly string[]]>([
   [
@@ -19,7 +20,12 @@ test.each<[string, string, string, readonly string[]]>([
     `See:\n\`\`\`json\n${call('x')}\n\`\`\``,
     [],
   ],
-  ['what is no JSON', '<tool_call>{"name": "x"</tool_call>', '<tool_call>{"name": "x"</tool_call>', []],
+  [
+    'what is no JSON',
+    '<tool_call>{"name": "x"</tool_call>',
+    '<tool_call>{"name": "x"</tool_call>',
+    [],
+  ],
   [
     'what says more than a call',
     '<tool_call>{"name":"x","arguments":{},"a":1}</tool_call>',
@@ -27,7 +33,12 @@ test.each<[string, string, string, readonly string[]]>([
     [],
   ],
   ['arguments as text', '<tool_call>{"name":"x","arguments":"{\\"a\\":1}"}</tool_call>', '', ['x']],
-  ['an end inside an argument', `<tool_call>${call('x', { content: 'a </tool_call> b' })}</tool_call>`, '', ['x']],
+  [
+    'an end inside an argument',
+    `<tool_call>${call('x', { content: 'a </tool_call> b' })}</tool_call>`,
+    '',
+    ['x'],
+  ],
   ['one on each line', `<tool_call>\n${call('x')}\n${call('y')}\n</tool_call>`, '', ['x', 'y']],
   ['words', 'nothing to call', 'nothing to call', []],
 ])('%s', (_, text, rest, tools) => {

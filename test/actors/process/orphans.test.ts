@@ -46,7 +46,10 @@ test('a process that ends within the patience is not ended by us', async () => {
   };
   const [patient, hasty] = [await begin('patient'), await begin('hasty')];
 
-  const counts = await Promise.all([endOrphans(variable, 'patient', 10_000), endOrphans(variable, 'hasty')]);
+  const counts = await Promise.all([
+    endOrphans(variable, 'patient', 10_000),
+    endOrphans(variable, 'hasty'),
+  ]);
   await Promise.all([patient.ended, hasty.ended]);
 
   expect(counts).toEqual([0, 1]);

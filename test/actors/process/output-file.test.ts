@@ -2,7 +2,10 @@ import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSy
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
-import { createOutputFile, outputFileBytesAtMost } from '../../../src/actors/process/output-file.ts';
+import {
+  createOutputFile,
+  outputFileBytesAtMost,
+} from '../../../src/actors/process/output-file.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const open = (folder: string, more: Partial<Parameters<typeof createOutputFile>[0]> = {}) =>
@@ -86,14 +89,19 @@ test('the logs of one attempt share a limit, those of another attempt have their
     return log.close();
   };
 
-  const kept = Array.from({ length: 10 }, (_, index) => flood('1-', `1-${index}.log`)).filter((path) => path !== null);
+  const kept = Array.from({ length: 10 }, (_, index) => flood('1-', `1-${index}.log`)).filter(
+    (path) => path !== null,
+  );
 
   expect(kept).toHaveLength(8);
   expect(flood('2-', '2-1.log')).not.toBeNull();
 });
 
 test.each([
-  ['a link in its place', (folder: string) => symlinkSync('/etc/hostname', join(folder, '1-2.1.log'))],
+  [
+    'a link in its place',
+    (folder: string) => symlinkSync('/etc/hostname', join(folder, '1-2.1.log')),
+  ],
   ['a folder that is not ours', () => {}],
 ])('%s is not followed, and the command does not fail over it', (what, prepare) => {
   const folder = temporaryFolder();

@@ -34,7 +34,9 @@ test.skipIf(!hasPython)(
     onTestFinished(() => void program.kill('SIGKILL'));
     const pid = program.pid ?? 0;
 
-    await vi.waitFor(() => expect(readFileSync(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z /), { timeout: 10_000 });
+    await vi.waitFor(() => expect(readFileSync(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z /), {
+      timeout: 10_000,
+    });
 
     expect(isAlive(pid)).toBe(true);
   },

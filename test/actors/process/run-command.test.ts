@@ -2,7 +2,11 @@ import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
-import { type Command, childEnvironment, runCommand } from '../../../src/actors/process/run-command.ts';
+import {
+  type Command,
+  childEnvironment,
+  runCommand,
+} from '../../../src/actors/process/run-command.ts';
 import { createWorkbench, isAlive, type Workbench } from '../agent/workbench.ts';
 
 const commandIn = ({ root, abort }: Workbench, script: string): Command => ({
@@ -16,7 +20,9 @@ const commandIn = ({ root, abort }: Workbench, script: string): Command => ({
   namedOutputs: true,
 });
 
-/** A shell, a grandchild and a great-grandchild, all deaf to SIGTERM; prints their ids, then stays. */
+/**
+ * A shell, a grandchild and a great-grandchild, all deaf to SIGTERM; prints their ids, then stays.
+ */
 const stubbornTree = `trap '' TERM; sleep 300 & echo $!; sh -c 'trap "" TERM; echo $$; sleep 300 & echo $!; wait' & echo $$; echo ready; wait`;
 
 const pidsIn = (output: string): readonly number[] => (output.match(/^\d+$/gm) ?? []).map(Number);
@@ -133,7 +139,8 @@ describe('no process of a command outlives it', () => {
     const result = await runCommand({
       ...commandIn(bench, `trap '' TERM; echo $$; sleep 300 & wait`),
       onOutput: () => {
-        for (const listener of process.listeners('exit').filter((one) => !before.includes(one))) listener(0);
+        for (const listener of process.listeners('exit').filter((one) => !before.includes(one)))
+          listener(0);
       },
     });
 
@@ -207,7 +214,8 @@ const standStillUntil = (isSo: () => boolean): void => {
     if (performance.now() > deadline) throw new Error('it does not come about');
 };
 
-const hasEnded = (pid: number | undefined): boolean => / Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
+const hasEnded = (pid: number | undefined): boolean =>
+  / Z /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
 
 test('output that comes while the event loop stands still is not lost', async () => {
   const bench = await createWorkbench();
@@ -218,7 +226,8 @@ test('output that comes while the event loop stands still is not lost', async ()
   const pid = Number(readFileSync(pidFile, 'utf8'));
   const first = spawn('echo', ['first']);
   const last = spawn('true');
-  // In one turn of the loop: the output of the first, then all that ended, the command before the last.
+  // In one turn of the loop: the output of the first, then all that ended, the command before the
+  // last.
   first.stdout.once('data', () => {
     writeFileSync(go, 'go\n');
     standStillUntil(() => hasEnded(pid));

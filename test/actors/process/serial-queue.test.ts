@@ -22,12 +22,9 @@ test('works run one after the other in order of arrival, also after a failure', 
   ]);
 
   expect(seen).toEqual(['a begins', 'a ends', 'b begins', 'b ends']);
-  expect(results.map((result) => (result.status === 'fulfilled' ? result.value : String(result.reason)))).toEqual([
-    'a',
-    'Error: no',
-    'Error: at once',
-    'b',
-  ]);
+  expect(
+    results.map((result) => (result.status === 'fulfilled' ? result.value : String(result.reason))),
+  ).toEqual(['a', 'Error: no', 'Error: at once', 'b']);
 });
 
 test('work that is aborted while it waits rejects at once and never begins; later work does', async () => {

@@ -18,7 +18,12 @@ describe.skipIf(!ok)(`on the host after a command${ok ? '' : ` (skipped: ${detai
     const toothless: Sandbox = {
       ...sandbox,
       confine: ({ argv, root, env }) => ({
-        ...{ argv: ['/bin/sh', '-c', 'echo ran > "$MARK"; exec "$@"', 'sh', ...argv], cwd: root, env, forbidden: [] },
+        ...{
+          argv: ['/bin/sh', '-c', 'echo ran > "$MARK"; exec "$@"', 'sh', ...argv],
+          cwd: root,
+          env,
+          forbidden: [],
+        },
       }),
     };
 

@@ -82,7 +82,9 @@ test('the table has a reason for each name, and each name once', () => {
   const names = protectedPaths.map(({ name }) => name.toLowerCase());
 
   expect(new Set(names).size).toBe(names.length);
-  expect(protectedPaths.filter(({ name, reason }) => name.includes('/') || reason.length < 10)).toEqual([]);
+  expect(
+    protectedPaths.filter(({ name, reason }) => name.includes('/') || reason.length < 10),
+  ).toEqual([]);
 });
 
 test.each(

@@ -36,11 +36,9 @@ const put = (root: string, files: Readonly<Record<string, string>>): void => {
 /** A project of the user, a folder beside it that agents must not see, and the state folder. */
 const makeScene = (files: Readonly<Record<string, string>> = {}) => {
   const folder = temporaryFolder();
-  const [root, outside, state] = ['project', 'outside', 'state'].map((name) => join(folder, name)) as [
-    string,
-    string,
-    string,
-  ];
+  const [root, outside, state] = ['project', 'outside', 'state'].map((name) =>
+    join(folder, name),
+  ) as [string, string, string];
   for (const each of [root, outside, state]) mkdirSync(each);
   put(root, { 'src/a.txt': 'as it was', ...files });
   return { root, outside, quarantine: join(state, 'quarantine') };
@@ -74,7 +72,10 @@ describe.skipIf(!ok)(`a protected path that a command makes${reason}`, () => {
   test('is moved to a private folder outside the project, from every depth, with an index of its old places', async () => {
     const scene = makeScene();
 
-    const result = await run(scene, 'mkdir -p .claude a/b/.git; echo evil > .claude/x; echo evil > a/b/.git/config');
+    const result = await run(
+      scene,
+      'mkdir -p .claude a/b/.git; echo evil > .claude/x; echo evil > a/b/.git/config',
+    );
 
     expect(result.quarantined.toSorted()).toEqual(['.claude', 'a/b/.git']);
     expect(result.quarantine?.startsWith(`${scene.quarantine}/`)).toBe(true);
@@ -82,16 +83,21 @@ describe.skipIf(!ok)(`a protected path that a command makes${reason}`, () => {
     expect(readdirSync(join(scene.root, 'a/b'))).toEqual([]);
     const moved = indexOf(result.quarantine);
     const place = Object.keys(moved).find((name) => moved[name] === 'a/b/.git');
-    expect(readFileSync(join(result.quarantine ?? '', place ?? '', 'config'), 'utf8')).toBe('evil\n');
-    expect([scene.quarantine, result.quarantine ?? ''].map((path) => statSync(path).mode & 0o777)).toEqual([
-      0o700, 0o700,
-    ]);
+    expect(readFileSync(join(result.quarantine ?? '', place ?? '', 'config'), 'utf8')).toBe(
+      'evil\n',
+    );
+    expect(
+      [scene.quarantine, result.quarantine ?? ''].map((path) => statSync(path).mode & 0o777),
+    ).toEqual([0o700, 0o700]);
   });
 
   test('is never moved through a link that the command made', async () => {
     const scene = makeScene();
 
-    await run(scene, `ln -s ${scene.outside} .beads; ln -s ${scene.outside} quarantine; echo evil > .envrc`);
+    await run(
+      scene,
+      `ln -s ${scene.outside} .beads; ln -s ${scene.outside} quarantine; echo evil > .envrc`,
+    );
 
     expect(readdirSync(scene.outside)).toEqual([]);
     expect(existsSync(join(scene.root, '.envrc'))).toBe(false);
@@ -101,7 +107,10 @@ describe.skipIf(!ok)(`a protected path that a command makes${reason}`, () => {
     const scene = makeScene();
     put(scene.outside, { 'workflows/ci.yml': 'mine', 'x/.vscode/tasks.json': 'mine' });
 
-    const result = await run(scene, `ln -s ${scene.outside} .github; ln -s ${scene.outside}/x sub; ls .github || true`);
+    const result = await run(
+      scene,
+      `ln -s ${scene.outside} .github; ln -s ${scene.outside}/x sub; ls .github || true`,
+    );
 
     expect(result.quarantined).toEqual(['.github']);
     expect(lstatSync(join(result.quarantine ?? '', '1')).isSymbolicLink()).toBe(true);
@@ -136,7 +145,10 @@ describe.skipIf(!ok)(`a protected path that a command makes${reason}`, () => {
     const scene = makeScene();
     const deep = Array.from({ length: 150 }, () => 'd').join('/');
 
-    const result = await run(scene, `mkdir -p ${deep}/.git bare/objects bare/refs; touch bare/HEAD`);
+    const result = await run(
+      scene,
+      `mkdir -p ${deep}/.git bare/objects bare/refs; touch bare/HEAD`,
+    );
 
     expect(result.quarantined.toSorted()).toEqual(['bare/HEAD', deep.slice(0, 201)]);
     expect(existsSync(join(scene.root, deep))).toBe(false);
@@ -188,7 +200,8 @@ describe.skipIf(!ok)(`an existing protected path${reason}`, () => {
 
     expect(result.exitCode).not.toBe(0);
     expect(result.quarantined).toEqual([]);
-    for (const [path, text] of Object.entries(files)) expect(readFileSync(join(scene.root, path), 'utf8')).toBe(text);
+    for (const [path, text] of Object.entries(files))
+      expect(readFileSync(join(scene.root, path), 'utf8')).toBe(text);
   });
 
   test('stays in its moved folder, and its replacement is moved away', async () => {
@@ -271,7 +284,8 @@ test('new folders beyond the scan limit are moved as a whole, and the project ca
   const { root, quarantine } = makeScene({ 'kept/b.txt': 'b' });
   const { guard } = createSharedFolders(quarantine, 50);
   const before = await guard(root);
-  for (let number = 0; number < 60; number += 1) mkdirSync(join(root, 'aaa', String(number)), { recursive: true });
+  for (let number = 0; number < 60; number += 1)
+    mkdirSync(join(root, 'aaa', String(number)), { recursive: true });
   put(root, {
     'zzz/.envrc': 'evil',
     'kept/.envrc': 'evil',
@@ -281,21 +295,29 @@ test('new folders beyond the scan limit are moved as a whole, and the project ca
 
   const settled = 'refusal' in before ? null : await before.settle();
 
-  expect(settled).toMatchObject({ moved: expect.arrayContaining(['aaa', 'kept/.envrc']), left: [] });
-  expect(readdirSync(join(root, 'kept')).filter((name) => name !== 'new')).toEqual(['b.txt', 'mine.txt']);
-  expect([existsSync(join(root, 'kept/new/opencode.json')), existsSync(join(root, 'zzz/.envrc'))]).toEqual([
-    false,
-    false,
+  expect(settled).toMatchObject({
+    moved: expect.arrayContaining(['aaa', 'kept/.envrc']),
+    left: [],
+  });
+  expect(readdirSync(join(root, 'kept')).filter((name) => name !== 'new')).toEqual([
+    'b.txt',
+    'mine.txt',
   ]);
+  expect([
+    existsSync(join(root, 'kept/new/opencode.json')),
+    existsSync(join(root, 'zzz/.envrc')),
+  ]).toEqual([false, false]);
   expect(await guard(root)).not.toHaveProperty('refusal');
 });
 
 test('near the scan limit all new folders are moved, however many', async () => {
   const { root, quarantine } = makeScene();
-  for (let number = 0; number < 47; number += 1) mkdirSync(join(root, 'kept', String(number)), { recursive: true });
+  for (let number = 0; number < 47; number += 1)
+    mkdirSync(join(root, 'kept', String(number)), { recursive: true });
   const { guard } = createSharedFolders(quarantine, 50);
   const before = await guard(root);
-  for (let number = 0; number < 60; number += 1) put(root, { [`z${number}/.vscode/tasks.json`]: 'evil' });
+  for (let number = 0; number < 60; number += 1)
+    put(root, { [`z${number}/.vscode/tasks.json`]: 'evil' });
 
   const settled = 'refusal' in before ? null : await before.settle();
 
@@ -311,7 +333,11 @@ describe.skipIf(!ok)(`a faulty quarantine${reason}`, () => {
       mkdirSync(join(scene.quarantine, String(number)), { recursive: true });
     const long = 'd'.repeat(200);
     const deep = `for i in $(seq 30); do mkdir ${long}; cd ${long}; done; chmod 500 .`;
-    await Promise.all(['1', '2'].map((name) => execa('/bin/sh', ['-c', deep], { cwd: join(scene.quarantine, name) })));
+    await Promise.all(
+      ['1', '2'].map((name) =>
+        execa('/bin/sh', ['-c', deep], { cwd: join(scene.quarantine, name) }),
+      ),
+    );
     for (const name of ['1', '2']) utimesSync(join(scene.quarantine, name), 0, 0);
 
     const result = await run(scene, 'mkdir -p .git .vscode; echo evil > .git/config');
@@ -324,13 +350,19 @@ describe.skipIf(!ok)(`a faulty quarantine${reason}`, () => {
   test('refuses further commands until a person has removed what is left', async () => {
     const scene = makeScene();
     writeFileSync(scene.quarantine, '');
-    const sandbox = createBubblewrap({ readPaths: [], network: false, quarantine: scene.quarantine });
+    const sandbox = createBubblewrap({
+      readPaths: [],
+      network: false,
+      quarantine: scene.quarantine,
+    });
 
     await expect(run(scene, 'mkdir .vscode', undefined, sandbox)).rejects.toThrow(
       /could not be moved away.*no command/,
     );
     put(scene.root, { '.idea/mine': 'mine' });
-    await expect(run(scene, 'touch ran', undefined, sandbox)).rejects.toThrow(/no command runs there/);
+    await expect(run(scene, 'touch ran', undefined, sandbox)).rejects.toThrow(
+      /no command runs there/,
+    );
     rmSync(scene.quarantine);
     const result = await run(scene, 'mkdir .zed', undefined, sandbox);
 
@@ -342,8 +374,16 @@ describe.skipIf(!ok)(`a faulty quarantine${reason}`, () => {
   test('fails the attempt, and the failure names what is left', async () => {
     const scene = makeScene();
     writeFileSync(scene.quarantine, '');
-    const sandbox = createBubblewrap({ readPaths: [], network: false, quarantine: scene.quarantine });
-    const running = await startSystem({ root: scene.root, sandbox, turns: [bash('mkdir .vscode'), finish()] });
+    const sandbox = createBubblewrap({
+      readPaths: [],
+      network: false,
+      quarantine: scene.quarantine,
+    });
+    const running = await startSystem({
+      root: scene.root,
+      sandbox,
+      turns: [bash('mkdir .vscode'), finish()],
+    });
     const { task_id: id } = await running.service.create({ description: 'make it' });
     await running.service.execute({ task: id, role: 'engineer', options: {} });
 
@@ -359,7 +399,11 @@ test.skipIf(!ok)('in its own folder a command cannot create or change the tracke
   const git = { dir: join(scene.outside, 'git'), at: join(scene.root, '.git') };
   mkdirSync(git.dir);
 
-  const result = await run(scene, 'mkdir .beads; echo x > .beads/issues.jsonl; ln -s / .beads/x; mv .beads b', git);
+  const result = await run(
+    scene,
+    'mkdir .beads; echo x > .beads/issues.jsonl; ln -s / .beads/x; mv .beads b',
+    git,
+  );
 
   expect(result.exitCode).not.toBe(0);
   expect(readdirSync(join(scene.root, '.beads'))).toEqual([]);

@@ -1,4 +1,11 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { rename } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -28,7 +35,13 @@ const makeWorkspace = () => {
   const root = temporaryFolder();
   for (const folder of ['.git/hooks', '.git/info', '.beads', '.vscode', '.github/workflows', 'src'])
     mkdirSync(join(root, folder), { recursive: true });
-  for (const file of ['.git/config', '.git/HEAD', '.beads/issues.jsonl', '.vscode/tasks.json', 'src/a.txt'])
+  for (const file of [
+    '.git/config',
+    '.git/HEAD',
+    '.beads/issues.jsonl',
+    '.vscode/tasks.json',
+    'src/a.txt',
+  ])
     writeFileSync(join(root, file), 'as it was\n');
   return root;
 };
@@ -71,7 +84,10 @@ const commandLines = (): readonly string[] =>
 
 describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
   test('can open its outputs by name', async () => {
-    const { exitCode, output } = await runIn(makeWorkspace(), 'echo one > /dev/stdout; echo two > /dev/stderr');
+    const { exitCode, output } = await runIn(
+      makeWorkspace(),
+      'echo one > /dev/stdout; echo two > /dev/stderr',
+    );
 
     expect([exitCode, output.split('\n').sort()]).toEqual([0, ['', 'one', 'two']]);
   });
@@ -103,7 +119,10 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
   test('works in the workspace with the programs of the system', async () => {
     const root = makeWorkspace();
 
-    const result = await runIn(root, 'pwd; cat src/a.txt; echo new > src/b.txt; node -e "console.log(1+1)"; exit 7');
+    const result = await runIn(
+      root,
+      'pwd; cat src/a.txt; echo new > src/b.txt; node -e "console.log(1+1)"; exit 7',
+    );
 
     expect(result).toMatchObject({ exitCode: 7, output: `${root}\nas it was\n2\n` });
     expect(readFileSync(join(root, 'src/b.txt'), 'utf8')).toBe('new\n');
@@ -148,7 +167,8 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
 
   test('cannot do what the two probes that need the network or the disk show', async () => {
     const root = makeWorkspace();
-    const net = "node -e \"require('net').connect(80, '1.1.1.1').on('error', () => process.exit(9))\"";
+    const net =
+      "node -e \"require('net').connect(80, '1.1.1.1').on('error', () => process.exit(9))\"";
 
     expect((await runIn(root, net)).exitCode).toBe(9);
     expect((await runIn(root, 'head -c 600000000 /dev/zero > /tmp/huge')).exitCode).not.toBe(0);
@@ -163,26 +183,46 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     'a file among devices': 'head -c 1 /dev/zero > /dev/x',
   };
 
-  test.each(Object.entries(greedy))('ends when it allocates memory without end: %s', async (_, script) => {
-    const sandbox = createBubblewrap({ readPaths: [], network: false, memoryBytes: 512 * 1024 ** 2 });
-    const before = process.memoryUsage().rss;
+  test.each(Object.entries(greedy))(
+    'ends when it allocates memory without end: %s',
+    async (_, script) => {
+      const sandbox = createBubblewrap({
+        readPaths: [],
+        network: false,
+        memoryBytes: 512 * 1024 ** 2,
+      });
+      const before = process.memoryUsage().rss;
 
-    const result = await runIn(makeWorkspace(), script, sandbox);
+      const result = await runIn(makeWorkspace(), script, sandbox);
 
-    expect(result.timedOut).toBe(false);
-    expect(result.exitCode).not.toBe(0);
-    expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 ** 2);
-    expect((await runIn(makeWorkspace(), 'echo still here', sandbox)).output).toBe('still here\n');
-  });
+      expect(result.timedOut).toBe(false);
+      expect(result.exitCode).not.toBe(0);
+      expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 ** 2);
+      expect((await runIn(makeWorkspace(), 'echo still here', sandbox)).output).toBe(
+        'still here\n',
+      );
+    },
+  );
 
   test.each([128, 4_096])('runs Node, npm and git with %d MB', async (mb) => {
     const root = temporaryFolder();
     await execa('git', ['init', '--quiet'], { cwd: root });
-    const sandbox = createBubblewrap({ readPaths: [], network: false, memoryBytes: mb * 1024 ** 2 });
+    const sandbox = createBubblewrap({
+      readPaths: [],
+      network: false,
+      memoryBytes: mb * 1024 ** 2,
+    });
 
-    const result = await runIn(root, 'node -e 0 && npm --version && git status --short && echo fine', sandbox);
+    const result = await runIn(
+      root,
+      'node -e 0 && npm --version && git status --short && echo fine',
+      sandbox,
+    );
 
-    expect(result).toMatchObject({ exitCode: 0, output: expect.stringMatching(/^\d+\.\d+\.\d+\nfine\n$/) });
+    expect(result).toMatchObject({
+      exitCode: 0,
+      output: expect.stringMatching(/^\d+\.\d+\.\d+\nfine\n$/),
+    });
   });
 
   test('is the first process that the kernel kills when memory is short', async () => {
@@ -190,9 +230,12 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
   });
 
   test('has the configured memory limit, or none', async () => {
-    const limit = (memoryBytes: number | null) => createBubblewrap({ readPaths: [], network: false, memoryBytes });
+    const limit = (memoryBytes: number | null) =>
+      createBubblewrap({ readPaths: [], network: false, memoryBytes });
 
-    expect((await runIn(makeWorkspace(), 'ulimit -d', limit(256 * 1024 ** 2))).output).toBe('262144\n');
+    expect((await runIn(makeWorkspace(), 'ulimit -d', limit(256 * 1024 ** 2))).output).toBe(
+      '262144\n',
+    );
     expect((await runIn(makeWorkspace(), 'ulimit -d')).output).toBe('4194304\n');
     expect((await runIn(makeWorkspace(), 'ulimit -d', limit(null))).output).toBe('unlimited\n');
     expect(limit(null).describe()).toMatch(/^bubblewrap, network off, no memory limit/);
@@ -202,7 +245,10 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     const root = makeWorkspace();
     const mark = `sandbox-${process.pid}-${Math.random()}`;
 
-    await runIn(root, `(exec -a ${mark} sleep 300) & setsid bash -c 'exec -a ${mark} sleep 300' & trap '' TERM; echo`);
+    await runIn(
+      root,
+      `(exec -a ${mark} sleep 300) & setsid bash -c 'exec -a ${mark} sleep 300' & trap '' TERM; echo`,
+    );
 
     expect(commandLines().filter((line) => line.startsWith(mark))).toEqual([]);
   });
@@ -218,7 +264,11 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     const open = createBubblewrap({ readPaths: [other], network: true });
     const fetching = `fetch("http://127.0.0.1:${port}").then((r) => r.text()).then(console.log)`;
 
-    const result = await runIn(root, `cat ${other}/library; node -e '${fetching}'; touch ${other}/new`, open);
+    const result = await runIn(
+      root,
+      `cat ${other}/library; node -e '${fetching}'; touch ${other}/new`,
+      open,
+    );
 
     expect(result.output).toMatch(/^sharedhello\n.*Read-only/);
   });
@@ -232,7 +282,10 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     onTestFinished(() => void server.close());
     const { port } = server.address() as AddressInfo;
     const reach = `node -e 'fetch("http://127.0.0.1:${port}").then(() => process.exit(0), () => process.exit(9))'`;
-    const turns = [{ calls: [{ tool: 'bash', arguments: { command: `${reach}; echo $? > code` } }] }, finish()];
+    const turns = [
+      { calls: [{ tool: 'bash', arguments: { command: `${reach}; echo $? > code` } }] },
+      finish(),
+    ];
     const sandbox = createBubblewrap({ readPaths: [], network: others });
     const running = await startSystem({ turns, sandbox, role: { network } });
     const { task_id: id } = await running.service.create({ description: 'a task' });
@@ -240,12 +293,16 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     const verify = [`${reach}; test $? = ${network ? 0 : 9}`];
     await running.service.execute({ task: id, role: 'engineer', options: { verify } });
 
-    expect(await untilStatus(running, id, 'complete', 'failed')).toMatchObject({ status: 'complete' });
+    expect(await untilStatus(running, id, 'complete', 'failed')).toMatchObject({
+      status: 'complete',
+    });
     expect(readFileSync(join(running.root, 'code'), 'utf8').trim()).toBe(network ? '0' : '9');
   });
 
   test('a caller can close the network, and open it only where the configuration lets callers', async () => {
-    const look = { calls: [{ tool: 'bash', arguments: { command: 'readlink /proc/self/ns/net > net' } }] };
+    const look = {
+      calls: [{ tool: 'bash', arguments: { command: 'readlink /proc/self/ns/net > net' } }],
+    };
     const sandbox = createBubblewrap({ readPaths: [], network: false });
     const isOpen = async (setting: object, options: object): Promise<boolean> => {
       const running = await startSystem({ turns: [look, finish()], sandbox, ...setting });
@@ -260,12 +317,21 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect(await isOpen({ role: { network: true } }, { network: false })).toBe(false);
     await expect(isOpen({}, { network: true })).rejects.toMatchObject({
       code: 'invalid_params',
-      facts: { fields: [{ path: 'options.network', problem: expect.stringContaining('sandbox.allow_task_network') }] },
+      facts: {
+        fields: [
+          {
+            path: 'options.network',
+            problem: expect.stringContaining('sandbox.allow_task_network'),
+          },
+        ],
+      },
     });
   });
 
   test('a retry keeps the network of the attempt before only while that is allowed', async () => {
-    const look = { calls: [{ tool: 'bash', arguments: { command: 'readlink /proc/self/ns/net >> net' } }] };
+    const look = {
+      calls: [{ tool: 'bash', arguments: { command: 'readlink /proc/self/ns/net >> net' } }],
+    };
     const turns = [look, finish('no luck', 'failed')];
     const sandbox = createBubblewrap({ readPaths: [], network: false });
     const running = await startSystem({ turns, sandbox, options: { allowTaskNetwork: true } });
@@ -295,7 +361,8 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
       '[user]\n\tname = Amy\n\temail = amy@localhost\n[url "https://token@x"]\n\tinsteadOf = y\n',
     );
     const own = { dir: join(temporaryFolder(), 'git'), at: join(root, '.git') };
-    const git = (...args: string[]) => execa('git', args, { cwd: root, env: { HOME: home, GIT_DIR: own.dir } });
+    const git = (...args: string[]) =>
+      execa('git', args, { cwd: root, env: { HOME: home, GIT_DIR: own.dir } });
     await git('init', '--quiet');
     await git('config', 'core.bare', 'false');
     vi.stubEnv('HOME', home);
@@ -314,16 +381,27 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     await rename(own.dir, own.at);
 
     expect(result.output).not.toContain('token');
-    expect((await git('--git-dir', own.at, 'log', '--format=%an %ae %cn')).stdout).toBe('Amy amy@localhost Amy');
+    expect((await git('--git-dir', own.at, 'log', '--format=%an %ae %cn')).stdout).toBe(
+      'Amy amy@localhost Amy',
+    );
     vi.stubEnv('HOME', home);
-    expect(gitIdentity(root)).toEqual({ GIT_AUTHOR_EMAIL: 'amy@localhost', GIT_COMMITTER_EMAIL: 'amy@localhost' });
+    expect(gitIdentity(root)).toEqual({
+      GIT_AUTHOR_EMAIL: 'amy@localhost',
+      GIT_COMMITTER_EMAIL: 'amy@localhost',
+    });
   });
 
-  test.skipIf(!existsSync('/etc/ssl/private'))('does not see the private keys of the machine', async () => {
-    const { output } = await runIn(makeWorkspace(), 'stat -f -c %T /etc/ssl/private; touch /etc/ssl/private/x');
+  test.skipIf(!existsSync('/etc/ssl/private'))(
+    'does not see the private keys of the machine',
+    async () => {
+      const { output } = await runIn(
+        makeWorkspace(),
+        'stat -f -c %T /etc/ssl/private; touch /etc/ssl/private/x',
+      );
 
-    expect(output).toMatch(/^tmpfs\n.*Read-only/);
-  });
+      expect(output).toMatch(/^tmpfs\n.*Read-only/);
+    },
+  );
 
   test('a folder of PATH that holds the home is not shown', async () => {
     const sandbox = createBubblewrap({ readPaths: [], network: false });
@@ -358,7 +436,10 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
   test('an agent works in it from the first command to the checks', async () => {
     const bash = (command: string) => ({ calls: [{ tool: 'bash', arguments: { command } }] });
     const sandbox = createBubblewrap({ readPaths: [], network: false });
-    const running = await startSystem({ turns: [bash('echo $PPID > parent; touch ../escaped'), finish()], sandbox });
+    const running = await startSystem({
+      turns: [bash('echo $PPID > parent; touch ../escaped'), finish()],
+      sandbox,
+    });
     const { task_id: id } = await running.service.create({ description: 'a task' });
     const verify = ['test "$HOME" = /tmp/home'];
 
@@ -380,7 +461,12 @@ test("a pipe in place of git's settings is not read", async () => {
   onTestFinished(() => void vi.unstubAllEnvs());
   const text = '[user]\n\tname = Eve\n';
   // It waits until somebody reads.
-  const writer = execa('sh', ['-c', 'while :; do printf "$1" > "$0"; done', join(root, '.git/config'), text]);
+  const writer = execa('sh', [
+    '-c',
+    'while :; do printf "$1" > "$0"; done',
+    join(root, '.git/config'),
+    text,
+  ]);
   writer.catch(() => {});
   onTestFinished(() => void writer.kill('SIGKILL'));
 
@@ -405,15 +491,22 @@ test('the probes detect a sandbox that confines nothing', async () => {
   const toothless: Sandbox = {
     ...createNoSandbox(),
     confine: ({ argv, root, env }) => {
-      const harmless = /\$OTHER\/|out\/|\.git|\.beads|\.vscode|\.github|127\.0\.0\.1/.test(argv.at(-1) ?? '');
+      const harmless = /\$OTHER\/|out\/|\.git|\.beads|\.vscode|\.github|127\.0\.0\.1/.test(
+        argv.at(-1) ?? '',
+      );
       return harmless ? { argv, cwd: root, env } : { refusal: 'not tried' };
     },
   };
 
-  for (const { name, held, tried } of await runSandboxProbes(toothless)) if (tried && !held) escaped.push(name);
+  for (const { name, held, tried } of await runSandboxProbes(toothless))
+    if (tried && !held) escaped.push(name);
 
   expect(escaped).toEqual(
-    expect.arrayContaining(['read another project', 'make a hook of git', 'reach a server of this machine']),
+    expect.arrayContaining([
+      'read another project',
+      'make a hook of git',
+      'reach a server of this machine',
+    ]),
   );
   expect(escaped.length).toBeGreaterThan(10);
 }, 60_000);
@@ -424,10 +517,16 @@ test('without a sandbox commands and checks are refused with what to install, an
   const running = await startSystem({ turns, sandbox });
   const { task_id: id } = await running.service.create({ description: 'a task' });
 
-  await running.service.execute({ task: id, role: 'engineer', options: { verify: ['touch checked'] } });
+  await running.service.execute({
+    task: id,
+    role: 'engineer',
+    options: { verify: ['touch checked'] },
+  });
   const view = await untilStatus(running, id, 'failed');
 
-  expect(view.error?.message).toMatch(/not run: no command runs without a sandbox: .*apt install bubblewrap/);
+  expect(view.error?.message).toMatch(
+    /not run: no command runs without a sandbox: .*apt install bubblewrap/,
+  );
   expect(existsSync(join(running.root, 'ran'))).toBe(false);
   expect(existsSync(join(running.root, 'checked'))).toBe(false);
 });

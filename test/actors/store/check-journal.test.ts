@@ -24,7 +24,12 @@ const openJournal = () => {
 };
 
 test('a journal that nobody changed is in order, and so is an empty one', () => {
-  expect(checkJournal(openJournal().db)).toEqual({ tasks: 2, entries: 5, withoutHash: 0, faults: [] });
+  expect(checkJournal(openJournal().db)).toEqual({
+    tasks: 2,
+    entries: 5,
+    withoutHash: 0,
+    faults: [],
+  });
   expect(checkJournal(openDatabase({ file: ':memory:' }))).toEqual({
     tasks: 0,
     entries: 0,
@@ -44,9 +49,17 @@ test.each([
   ['its base', 'update journal set base = 1 where seq = 5', [['bd-a', 5, 'was changed']]],
   ['its attempt', 'update journal set attempt = 9 where seq = 5', [['bd-a', 5, 'was changed']]],
   ['the first is removed', 'delete from journal where seq = 1', [['bd-a', 3, 'does not follow']]],
-  ['one in the middle is removed', 'delete from journal where seq = 3', [['bd-a', 5, 'does not follow']]],
+  [
+    'one in the middle is removed',
+    'delete from journal where seq = 3',
+    [['bd-a', 5, 'does not follow']],
+  ],
   ['the last is removed', 'delete from journal where seq = 5', [['bd-a', 3, 'is not the last']]],
-  ['all of a task are removed', "delete from journal where task_id = 'bd-b'", [['bd-b', 0, 'is not the last']]],
+  [
+    'all of a task are removed',
+    "delete from journal where task_id = 'bd-b'",
+    [['bd-b', 0, 'is not the last']],
+  ],
   [
     'two are swapped',
     swap('data', 1, 5),

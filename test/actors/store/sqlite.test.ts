@@ -11,7 +11,14 @@ import { temporaryFolder } from '../../support/temporary.ts';
 
 describeStore('sqlite', (near) => near);
 
-const note = (data: string) => ({ taskId: 'bd-a', attempt: 1, type: 'log', at: 1, data, cause: null });
+const note = (data: string) => ({
+  taskId: 'bd-a',
+  attempt: 1,
+  type: 'log',
+  at: 1,
+  data,
+  cause: null,
+});
 
 test('secrets are taken out of everything that is written', () => {
   const redact = (text: string) => text.replaceAll('sk-secret', '[secret]');
@@ -21,11 +28,20 @@ test('secrets are taken out of everything that is written', () => {
     entries: [entry],
   } = store.commit({
     entries: [{ ...note('{"text":"key sk-secret"}'), cause: '"sk-secret"' }],
-    actor: { id: 'bd-a', taskId: 'bd-a', version: 1, pending: true, changedAt: 1, snapshot: '"sk-secret"' },
+    actor: {
+      id: 'bd-a',
+      taskId: 'bd-a',
+      version: 1,
+      pending: true,
+      changedAt: 1,
+      snapshot: '"sk-secret"',
+    },
   });
 
   expect(entry?.data).toBe('{"text":"key [secret]"}');
-  expect(JSON.stringify([store.read({ after: 0, limit: 9 }), store.actor('bd-a')])).not.toContain('sk-secret');
+  expect(JSON.stringify([store.read({ after: 0, limit: 9 }), store.actor('bd-a')])).not.toContain(
+    'sk-secret',
+  );
 });
 
 test('the journal is readable by its owner only', () => {
@@ -89,30 +105,49 @@ test('a snapshot takes the bytes of what changed; a new text of the task is kept
   const store = createSqliteStore({ file: db.file }, db);
   const [first, second] = ['one '.repeat(5_000), 'two '.repeat(5_000)];
   const snapshot = (turns: number, description: string) => ({
-    ...note(JSON.stringify({ machine: 'agent', value: 'thinking', tags: [], task: { description, turns } })),
+    ...note(
+      JSON.stringify({
+        machine: 'agent',
+        value: 'thinking',
+        tags: [],
+        task: { description, turns },
+      }),
+    ),
     type: 'snapshot',
   });
-  for (let turn = 0; turn < 100; turn += 1) store.commit({ entries: [snapshot(turn, turn < 50 ? first : second)] });
+  for (let turn = 0; turn < 100; turn += 1)
+    store.commit({ entries: [snapshot(turn, turn < 50 ? first : second)] });
 
   const sizes = db.prepare('select length(data) as size from journal order by seq').all();
 
   const large = sizes.flatMap(({ size }, index) => (Number(size) > 100 ? [index] : []));
   expect(large).toEqual([0, 50]);
-  expect(JSON.parse(store.read({ after: 99, limit: 1 })[0]?.data ?? '').task.description).toBe(second);
+  expect(JSON.parse(store.read({ after: 99, limit: 1 })[0]?.data ?? '').task.description).toBe(
+    second,
+  );
 });
 
 test('a snapshot whose base is gone is refused by name', () => {
   const db = openDatabase({ file: ':memory:' });
   const store = createSqliteStore({ file: db.file }, db);
   const snapshot = {
-    ...note(JSON.stringify({ machine: 'agent', value: 'x', tags: [], task: { description: 'x'.repeat(2_000) } })),
+    ...note(
+      JSON.stringify({
+        machine: 'agent',
+        value: 'x',
+        tags: [],
+        task: { description: 'x'.repeat(2_000) },
+      }),
+    ),
     type: 'snapshot',
   };
   store.commit({ entries: [snapshot, snapshot] });
 
   db.prepare('delete from journal where seq = 1').run();
 
-  expect(() => store.read({ after: 0, limit: 9 })).toThrow('entry 2 of the journal needs entry 1, which is gone');
+  expect(() => store.read({ after: 0, limit: 9 })).toThrow(
+    'entry 2 of the journal needs entry 1, which is gone',
+  );
 });
 
 test('a journal of version 2.1 goes on with hashes', () => {
@@ -130,7 +165,10 @@ test('a journal of version 2.1 goes on with hashes', () => {
   const store = createSqliteStore({ file }, db);
   store.commit({ entries: [note('{"text":"new"}')] });
 
-  expect(store.read({ after: 0, limit: 9 }).map(({ data }) => data)).toEqual(['{}', '{"text":"new"}']);
+  expect(store.read({ after: 0, limit: 9 }).map(({ data }) => data)).toEqual([
+    '{}',
+    '{"text":"new"}',
+  ]);
   expect(checkJournal(db)).toEqual({ tasks: 1, entries: 2, withoutHash: 1, faults: [] });
   store.close();
 });
@@ -151,7 +189,12 @@ test('a journal of version 2.1 is counted once; then nobody reads it to count', 
   db.prepare('delete from journal').run();
   store.commit({ entries: [ended] });
 
-  expect(store.counters()).toMatchObject({ spawned: 1, completed: 3, executed: 3, executionSeconds: 6 });
+  expect(store.counters()).toMatchObject({
+    spawned: 1,
+    completed: 3,
+    executed: 3,
+    executionSeconds: 6,
+  });
   store.close();
 });
 

@@ -9,14 +9,20 @@ describe('bash', () => {
   test('runs in the workspace root, and returns output and exit code', async () => {
     const { root, context, emitted } = await createWorkbench();
 
-    expect(await bashTool.run(bash('pwd'), context)).toEqual({ ok: true, text: `${root}\n[exit code 0]` });
+    expect(await bashTool.run(bash('pwd'), context)).toEqual({
+      ok: true,
+      text: `${root}\n[exit code 0]`,
+    });
     expect(emitted).toEqual([`${root}\n`]);
   });
 
   test('a failure is a result', async () => {
     const { context } = await createWorkbench();
 
-    expect(await bashTool.run(bash('exit 7'), context)).toEqual({ ok: false, text: '(no output)\n[exit code 7]' });
+    expect(await bashTool.run(bash('exit 7'), context)).toEqual({
+      ok: false,
+      text: '(no output)\n[exit code 7]',
+    });
     expect(await bashTool.run(bash('a\0b'), context)).toMatchObject({ ok: false });
   });
 
@@ -32,9 +38,15 @@ describe('bash', () => {
   test('an abort ends the command', async () => {
     const { context, abort } = await createWorkbench();
 
-    const running = bashTool.run(bash('echo begun; sleep 300'), { ...context, emit: () => abort.abort() });
+    const running = bashTool.run(bash('echo begun; sleep 300'), {
+      ...context,
+      emit: () => abort.abort(),
+    });
 
-    expect(await running).toEqual({ ok: false, text: 'begun\n[cancelled; all its processes were ended]' });
+    expect(await running).toEqual({
+      ok: false,
+      text: 'begun\n[cancelled; all its processes were ended]',
+    });
   });
 
   test('says that it ended background processes', async () => {
@@ -74,11 +86,16 @@ describe('bash', () => {
   test('long output keeps head and tail in 16 KiB and streams at most 64 KiB', async () => {
     const { context, emitted } = await createWorkbench();
 
-    const { ok, text } = await bashTool.run(bash('echo first; yes | head -c 1000000; echo last'), context);
+    const { ok, text } = await bashTool.run(
+      bash('echo first; yes | head -c 1000000; echo last'),
+      context,
+    );
 
     expect(ok).toBe(true);
     expect(Buffer.byteLength(text)).toBeLessThanOrEqual(16_384);
-    expect(text).toMatch(/^first\ny\n.*bytes left out here.*y\nlast\n\[the whole output is in .*\]\n\[exit code 0\]$/s);
+    expect(text).toMatch(
+      /^first\ny\n.*bytes left out here.*y\nlast\n\[the whole output is in .*\]\n\[exit code 0\]$/s,
+    );
     expect(emitted.join('').length).toBeLessThan(64 * 1024 + 64);
     expect(emitted.at(-1)).toMatch(/further output is not streamed/);
   });

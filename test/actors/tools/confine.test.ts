@@ -94,10 +94,16 @@ describe('held names', () => {
     await mkdir(join(root, '.git'));
     await symlink('.git', join(root, 'alias'));
 
-    const [read, write] = await Promise.all([locate(root, path, 'read'), locate(root, path, 'write')]);
+    const [read, write] = await Promise.all([
+      locate(root, path, 'read'),
+      locate(root, path, 'write'),
+    ]);
 
     expect(read.ok).toBe(true);
-    expect(write).toEqual({ ok: false, text: expect.stringMatching(/is protected: agents may not write to \.?\w/) });
+    expect(write).toEqual({
+      ok: false,
+      text: expect.stringMatching(/is protected: agents may not write to \.?\w/),
+    });
   });
 
   test.each(['cfg/settings.json', 'cfg', 'editor/launch.json', '.vscode/new.json'])(
@@ -114,9 +120,12 @@ describe('held names', () => {
     },
   );
 
-  test.each(['.gitignore', 'src/git/config', '.beads-notes', 'claude/a'])('%s is not protected', async (path) => {
-    const { root } = await createWorkbench();
+  test.each(['.gitignore', 'src/git/config', '.beads-notes', 'claude/a'])(
+    '%s is not protected',
+    async (path) => {
+      const { root } = await createWorkbench();
 
-    expect(await locate(root, path, 'write')).toMatchObject({ ok: true });
-  });
+      expect(await locate(root, path, 'write')).toMatchObject({ ok: true });
+    },
+  );
 });

@@ -28,8 +28,14 @@ describe('reading', () => {
     await put('src/a.ts', '');
 
     expect(await readInside(root, 'b.ts')).toEqual({ ok: false, text: 'b.ts does not exist' });
-    expect(await readInside(root, 'src')).toMatchObject({ ok: false, text: expect.stringMatching(/is a folder/) });
-    expect(await readInside(root, '.')).toMatchObject({ ok: false, text: expect.stringMatching(/is a folder/) });
+    expect(await readInside(root, 'src')).toMatchObject({
+      ok: false,
+      text: expect.stringMatching(/is a folder/),
+    });
+    expect(await readInside(root, '.')).toMatchObject({
+      ok: false,
+      text: expect.stringMatching(/is a folder/),
+    });
   });
 
   test('never waits on FIFOs, even more of them than the thread pool has threads', async () => {
@@ -39,7 +45,9 @@ describe('reading', () => {
 
     const results = await Promise.all(names.map((name) => readInside(root, name)));
 
-    expect(results).toEqual(names.map((name) => ({ ok: false, text: `${name} is not a regular file` })));
+    expect(results).toEqual(
+      names.map((name) => ({ ok: false, text: `${name} is not a regular file` })),
+    );
   });
 
   test('refuses a socket', async () => {
@@ -48,7 +56,10 @@ describe('reading', () => {
     onTestFinished(() => void server.close());
     await new Promise<void>((resolve) => server.listen(join(root, 'socket'), resolve));
 
-    expect(await readInside(root, 'socket')).toEqual({ ok: false, text: 'socket is not a regular file' });
+    expect(await readInside(root, 'socket')).toEqual({
+      ok: false,
+      text: 'socket is not a regular file',
+    });
   });
 
   test('refuses a file above the limit without reading it', async () => {
@@ -56,7 +67,10 @@ describe('reading', () => {
     await put('sparse', '');
     await truncate(join(root, 'sparse'), maxFileBytes + 1);
 
-    expect(await readInside(root, 'sparse')).toMatchObject({ ok: false, text: expect.stringMatching(/more than/) });
+    expect(await readInside(root, 'sparse')).toMatchObject({
+      ok: false,
+      text: expect.stringMatching(/more than/),
+    });
   });
 });
 
@@ -64,7 +78,10 @@ describe('writing', () => {
   test('makes missing folders and leaves no other file', async () => {
     const { root, get, files } = await createWorkbench();
 
-    expect(await writeInside(root, 'a/b/c.ts', 'text')).toEqual({ ok: true, value: { created: true, note: '' } });
+    expect(await writeInside(root, 'a/b/c.ts', 'text')).toEqual({
+      ok: true,
+      value: { created: true, note: '' },
+    });
 
     expect(await get('a/b/c.ts')).toBe('text');
     expect(await files()).toEqual(['a', 'a/b', 'a/b/c.ts']);
@@ -75,7 +92,10 @@ describe('writing', () => {
     await put('run.sh', 'old');
     await chmod(join(root, 'run.sh'), 0o751);
 
-    expect(await writeInside(root, 'run.sh', 'new')).toEqual({ ok: true, value: { created: false, note: '' } });
+    expect(await writeInside(root, 'run.sh', 'new')).toEqual({
+      ok: true,
+      value: { created: false, note: '' },
+    });
 
     expect(await get('run.sh')).toBe('new');
     expect((await stat(join(root, 'run.sh'))).mode & 0o777).toBe(0o751);
@@ -98,7 +118,10 @@ describe('writing', () => {
 
     expect(await writeInside(root, 'b.ts', 'new')).toMatchObject({ ok: true });
     expect(await get('src/a.ts')).toBe('new');
-    expect(await writeInside(root, 'src', 'x')).toEqual({ ok: false, text: 'src is not a regular file' });
+    expect(await writeInside(root, 'src', 'x')).toEqual({
+      ok: false,
+      text: 'src is not a regular file',
+    });
     expect(await writeInside(root, '.', 'x')).toMatchObject({ ok: false });
   });
 
@@ -112,7 +135,9 @@ describe('writing', () => {
   });
 });
 
-/** A process that swaps the folder `swap` for a symlink to `outside` and back, as fast as it can. */
+/**
+ * A process that swaps the folder `swap` for a symlink to `outside` and back, as fast as it can.
+ */
 const swapper = `
   const fs = require('node:fs');
   const [root, outside] = process.argv.slice(1);
@@ -148,8 +173,14 @@ test.runIf(process.platform === 'linux')(
     // The long form, as on the acceptance list: 30,000 of each.
     const [rounds, writesAtOnce] = isLong ? [3_750, 8] : [500, 1];
     // On a busy machine the swapper may be stopped in the middle for long.
-    for (let round = 0; round < rounds || (round < 20_000 && !seen.includes('inside')); round += 1) {
-      const reads = await Promise.all(Array.from({ length: 8 }, () => readInside(root, 'swap/file')));
+    for (
+      let round = 0;
+      round < rounds || (round < 20_000 && !seen.includes('inside'));
+      round += 1
+    ) {
+      const reads = await Promise.all(
+        Array.from({ length: 8 }, () => readInside(root, 'swap/file')),
+      );
       seen.push(...reads.map((read) => (read.ok ? read.value.toString() : 'refused')));
       const names = Array.from({ length: writesAtOnce }, (_, n) => `swap/new${(round + n) % 9}`);
       await Promise.all(names.map((name) => writeInside(root, name, 'inside')));

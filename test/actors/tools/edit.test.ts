@@ -43,13 +43,23 @@ describe('edit makes', () => {
     ['mixed line ends, which stay as they are', 'a\r\nb\nc\n', [['b', 'x']], 'a\r\nx\nc\n'],
     ['a file with a byte order mark', '\uFEFFa\nb\n', [['a', 'x']], '\uFEFFx\nb\n'],
     ['an exact match although a folded one exists', "'a'\n’a’\n", [["'a'", 'x']], 'x\n’a’\n'],
-    ['a match but for trailing spaces of the file', 'if  \n  a\t\nend\n', [['if\n  a\nend', 'x']], 'x\n'],
+    [
+      'a match but for trailing spaces of the file',
+      'if  \n  a\t\nend\n',
+      [['if\n  a\nend', 'x']],
+      'x\n',
+    ],
     ['a match but for trailing spaces of old_text', 'a;\nb;\n', [['a;  ', 'x;']], 'x;\nb;\n'],
     ['a match but for quotes', 'say(“hé’s”)\n', [['say("hé\'s")', 'x']], 'x\n'],
     ['a match but for dashes', 'a – b — c\n', [['a - b - c', 'x']], 'x\n'],
     ['a match but for no-break spaces', 'é a\u00a0b ü\n', [['a b', 'x']], 'é x ü\n'],
     ['a match but for composition', 'cafe\u0301 x\n', [['café', 'tea']], 'tea x\n'],
-    ['a folded match that keeps the rest', '“keep”\n“a”  \n“keep”  \r\n', [['"a"', 'b']], '“keep”\nb\n“keep”  \r\n'],
+    [
+      'a folded match that keeps the rest',
+      '“keep”\n“a”  \n“keep”  \r\n',
+      [['"a"', 'b']],
+      '“keep”\nb\n“keep”  \r\n',
+    ],
   ])('%s', async (_, content, pairs, expected) => {
     const result = await editIn(content, ...pairs);
 
@@ -59,7 +69,12 @@ describe('edit makes', () => {
 
 describe('edit refuses, and changes nothing:', () => {
   test.each<[string, string, readonly Pair[], RegExp]>([
-    ['an ambiguous text', 'a\nb\na\nb\n', [['a', 'x']], /edits\[0\]: .*more than once, at lines 1, 3;/],
+    [
+      'an ambiguous text',
+      'a\nb\na\nb\n',
+      [['a', 'x']],
+      /edits\[0\]: .*more than once, at lines 1, 3;/,
+    ],
     ['an ambiguous folded text', '“a”\nb\n‘a’ “a”\n', [['"a"', 'x']], /at lines 1, 3;/],
     [
       'a missing text',
@@ -109,7 +124,10 @@ describe('edit refuses, and changes nothing:', () => {
     const { put, context } = await createWorkbench();
     await put('file', Buffer.from([0x61, 0xff, 0x62]));
 
-    const result = await editTool.run({ path: 'file', edits: [{ old_text: 'a', new_text: 'x' }] }, context);
+    const result = await editTool.run(
+      { path: 'file', edits: [{ old_text: 'a', new_text: 'x' }] },
+      context,
+    );
 
     expect(result).toEqual({ ok: false, text: expect.stringMatching(/not UTF-8/) });
   });
@@ -118,7 +136,10 @@ describe('edit refuses, and changes nothing:', () => {
     const { put, get, context } = await createWorkbench();
     await put('.git/config', 'a');
 
-    const result = await editTool.run({ path: '.git/config', edits: [{ old_text: 'a', new_text: 'x' }] }, context);
+    const result = await editTool.run(
+      { path: '.git/config', edits: [{ old_text: 'a', new_text: 'x' }] },
+      context,
+    );
 
     expect(result).toMatchObject({ ok: false, text: expect.stringMatching(/protected/) });
     expect(await get('.git/config')).toBe('a');

@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest';
 import { findTool } from '../../../src/actors/tools/find.ts';
 import { createWorkbench, type Workbench } from '../agent/workbench.ts';
 
-const find = ({ context }: Workbench, args: object) => findTool.run(findTool.schema.parse(args), context);
+const find = ({ context }: Workbench, args: object) =>
+  findTool.run(findTool.schema.parse(args), context);
 
 const tree = [
   'b.ts',
@@ -25,13 +26,21 @@ const createTree = async (): Promise<Workbench> => {
 
 describe('find', () => {
   test.each<[string, object, readonly string[]]>([
-    ['a name', { pattern: '*.ts' }, ['[id]/f.ts', 'a.ts', 'b.ts', 'src/c.ts', 'src/deep/d.test.ts']],
+    [
+      'a name',
+      { pattern: '*.ts' },
+      ['[id]/f.ts', 'a.ts', 'b.ts', 'src/c.ts', 'src/deep/d.test.ts'],
+    ],
     ['a name below a folder', { pattern: '*.ts', path: 'src' }, ['src/c.ts', 'src/deep/d.test.ts']],
     ['a folder with glob characters', { pattern: '*', path: '[id]' }, ['[id]/f.ts']],
     ['a path with **', { pattern: 'src/**/*.ts' }, ['src/c.ts', 'src/deep/d.test.ts']],
     ['a path with ** in front', { pattern: '**/c.ts' }, ['src/c.ts']],
     ['a path with two **', { pattern: '**/deep/**/*.tsx' }, ['src/deep/er/e.tsx']],
-    ['a path with ** at the end', { pattern: 'src/deep/**' }, ['src/deep/d.test.ts', 'src/deep/er/e.tsx']],
+    [
+      'a path with ** at the end',
+      { pattern: 'src/deep/**' },
+      ['src/deep/d.test.ts', 'src/deep/er/e.tsx'],
+    ],
     ['braces', { pattern: '*.{test.ts,tsx}' }, ['src/deep/d.test.ts', 'src/deep/er/e.tsx']],
     ['an exact path', { pattern: './src/c.ts' }, ['src/c.ts']],
     ['a test of find itself', { pattern: '-delete' }, ['no files']],

@@ -5,7 +5,8 @@ import { describe, expect, test } from 'vitest';
 import { grepTool } from '../../../src/actors/tools/grep.ts';
 import { createWorkbench, type Workbench } from '../agent/workbench.ts';
 
-const grep = ({ context }: Workbench, args: object) => grepTool.run(grepTool.schema.parse(args), context);
+const grep = ({ context }: Workbench, args: object) =>
+  grepTool.run(grepTool.schema.parse(args), context);
 
 describe('grep', () => {
   test('returns path, line and text, without .git and node_modules', async () => {
@@ -13,7 +14,10 @@ describe('grep', () => {
     for (const path of ['src/a.ts', '.git/b', 'node_modules/c/d.js', 'e/node_modules/f.js'])
       await bench.put(path, 'one\nneedle here\n');
 
-    expect(await grep(bench, { pattern: 'n[e]{2}dle' })).toEqual({ ok: true, text: 'src/a.ts:2:needle here' });
+    expect(await grep(bench, { pattern: 'n[e]{2}dle' })).toEqual({
+      ok: true,
+      text: 'src/a.ts:2:needle here',
+    });
   });
 
   test('searches one file, or the files of a glob', async () => {
@@ -22,7 +26,10 @@ describe('grep', () => {
 
     const some = await grep(bench, { pattern: 'needle', glob: '*.{ts,tsx}' });
 
-    expect(await grep(bench, { pattern: 'needle', path: 'c.js' })).toEqual({ ok: true, text: 'c.js:1:needle' });
+    expect(await grep(bench, { pattern: 'needle', path: 'c.js' })).toEqual({
+      ok: true,
+      text: 'c.js:1:needle',
+    });
     expect(some.text.split('\n').sort()).toEqual(['a.ts:1:needle', 'b.tsx:1:needle']);
   });
 
@@ -46,7 +53,10 @@ describe('grep', () => {
     const bench = await createWorkbench();
     await bench.put('-r', 'x --include=y\n');
 
-    expect(await grep(bench, { pattern: '--include=y', path: '-r' })).toEqual({ ok: true, text: '-r:1:x --include=y' });
+    expect(await grep(bench, { pattern: '--include=y', path: '-r' })).toEqual({
+      ok: true,
+      text: '-r:1:x --include=y',
+    });
   });
 
   test('a hostile pattern does not block the server', async () => {
@@ -67,7 +77,10 @@ describe('grep', () => {
     const many = await grep(bench, { pattern: 'needle', path: 'many' });
 
     expect(short.text.split('\n')).toHaveLength(101);
-    expect(short).toMatchObject({ ok: true, text: expect.stringMatching(/\[only the first 100 matches; /) });
+    expect(short).toMatchObject({
+      ok: true,
+      text: expect.stringMatching(/\[only the first 100 matches; /),
+    });
     expect(long.text.split('\n').map((line) => line.length)).toEqual([499, 499]);
     expect(Buffer.byteLength(many.text)).toBeLessThanOrEqual(16_384);
     expect(many.text.split('\n').at(-1)).toMatch(/^\[only the first 32 matches; /);
@@ -80,7 +93,10 @@ describe('grep', () => {
     await symlink(bench.outside, join(bench.root, 'link'));
 
     expect(await grep(bench, { pattern: 'needle' })).toEqual({ ok: true, text: 'no matches' });
-    expect(await grep(bench, { pattern: 'needle', path: 'fifo' })).toEqual({ ok: true, text: 'no matches' });
+    expect(await grep(bench, { pattern: 'needle', path: 'fifo' })).toEqual({
+      ok: true,
+      text: 'no matches',
+    });
   });
 
   test('says that it was cancelled', async () => {

@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { readTool } from '../../../src/actors/tools/read.ts';
 import { createWorkbench } from '../agent/workbench.ts';
 
-const numbered = (count: number): string => Array.from({ length: count }, (_, index) => `line ${index + 1}\n`).join('');
+const numbered = (count: number): string =>
+  Array.from({ length: count }, (_, index) => `line ${index + 1}\n`).join('');
 
 const readFrom = async (content: string | Buffer, args: object = {}) => {
   const { put, context } = await createWorkbench();
@@ -55,7 +56,10 @@ describe('read', () => {
     ['an offset behind the end', 'a\n', { offset: 2 }, /^file has only 1 lines$/],
     ['a missing file', 'a\n', { path: 'other' }, /^other does not exist$/],
   ])('refuses %s', async (_, content, args, message) => {
-    expect(await readFrom(content, args)).toEqual({ ok: false, text: expect.stringMatching(message) });
+    expect(await readFrom(content, args)).toEqual({
+      ok: false,
+      text: expect.stringMatching(message),
+    });
   });
 
   test('says that a file is empty', async () => {

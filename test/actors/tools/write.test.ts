@@ -32,7 +32,10 @@ test.each(['.github/workflows/ci.yml', 'packages/a/.npmrc', 'AGENTS.md'])(
 
     const result = await writeTool.run({ path, content: 'x' }, { ...context, isOwn: true });
 
-    expect(result).toMatchObject({ ok: true, text: expect.stringContaining("runs on a person's machine") });
+    expect(result).toMatchObject({
+      ok: true,
+      text: expect.stringContaining("runs on a person's machine"),
+    });
     expect(await get(path)).toBe('x');
   },
 );
@@ -42,6 +45,9 @@ test("write refuses reviewed names in the project's own folder, where nobody rev
 
   const result = await writeTool.run({ path: 'a/.npmrc', content: 'x' }, context);
 
-  expect(result).toEqual({ ok: false, text: expect.stringMatching(/may not write to .npmrc in the project's own/) });
+  expect(result).toEqual({
+    ok: false,
+    text: expect.stringMatching(/may not write to .npmrc in the project's own/),
+  });
   expect(await files()).toEqual([]);
 });

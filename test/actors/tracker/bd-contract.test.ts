@@ -28,7 +28,8 @@ if (real !== undefined)
     },
     { many: 20 },
   );
-// The others differ from these in their words only; `npm run test:long` runs them all, with every odd text.
+// The others differ from these in their words only; `npm run test:long` runs them all, with every
+// odd text.
 else
   for (const family of isLong ? families : (['A-direct', 'C', 'D'] as const))
     describeTracker(

@@ -30,7 +30,12 @@ const trackerOf = (bd: FakeBd) => (projectRoot: string, ledger: Ledger) =>
 const open = async (setting: Setting = {}) => {
   const bd = makeBd('A-direct');
   const root = await makeBdProject(bd);
-  const running = await startSystem({ turns: [finish()], ...setting, root, tracker: trackerOf(bd) });
+  const running = await startSystem({
+    turns: [finish()],
+    ...setting,
+    root,
+    tracker: trackerOf(bd),
+  });
   const { task_id } = await running.service.create({ description: 'a task' });
   return { bd, root, running, id: task_id, service: running.service };
 };
@@ -48,7 +53,8 @@ const untilPhase = ({ service }: Running, id: string, phase: string) =>
     { timeout: 15_000, interval: 50 },
   );
 
-const execute = ({ service }: Running, task: string) => service.execute({ task, role: 'engineer', options: {} });
+const execute = ({ service }: Running, task: string) =>
+  service.execute({ task, role: 'engineer', options: {} });
 
 test('a run of a bd task claims and closes it in bd', async () => {
   const { bd, root, running, id } = await open();
@@ -94,7 +100,12 @@ test.each([
   expect(comments[0].text).toContain(`Results: .beads/tasks/task-${id}/30-results.md`);
 });
 
-const down: Fault = { kind: 'says', stderr: 'Error: Dolt server appears down\n', code: 1, times: 4 };
+const down: Fault = {
+  kind: 'says',
+  stderr: 'Error: Dolt server appears down\n',
+  code: 1,
+  times: 4,
+};
 
 test.each<[string, Fault, string]>([
   ['its claim', { ...down, on: 'update' }, 'complete'],
@@ -117,7 +128,12 @@ test('a run while bd is unavailable is refused by name, and nothing starts', asy
   const { bd, root, running, id } = await open();
   await running.stop();
   bd.fail({ ...down, on: 'show', times: 1_000 });
-  const next = await startSystem({ turns: [hang], root, stateDir: running.stateDir, tracker: trackerOf(bd) });
+  const next = await startSystem({
+    turns: [hang],
+    root,
+    stateDir: running.stateDir,
+    tracker: trackerOf(bd),
+  });
 
   const refused = execute(next, id);
 
@@ -133,7 +149,9 @@ test('a run while bd is unavailable is refused by name, and nothing starts', asy
 
 test('changes during an outage of bd are recorded, and reach bd when it is back', async () => {
   const waits = { tool: 'bash', arguments: { command: 'until [ -e go ]; do sleep 0.05; done' } };
-  const { bd, root, running, id } = await open({ turns: [{ calls: [waits] }, finish('all of it')] });
+  const { bd, root, running, id } = await open({
+    turns: [{ calls: [waits] }, finish('all of it')],
+  });
   await execute(running, id);
   await untilPhase(running, id, 'acting');
 
@@ -151,7 +169,9 @@ test('changes during an outage of bd are recorded, and reach bd when it is back'
 
 test('a failed attempt releases its task when bd is back, also after a restart', async () => {
   const waits = { tool: 'bash', arguments: { command: 'until [ -e go ]; do sleep 0.05; done' } };
-  const { bd, root, running, id } = await open({ turns: [{ calls: [waits] }, finish('could not', 'failed')] });
+  const { bd, root, running, id } = await open({
+    turns: [{ calls: [waits] }, finish('could not', 'failed')],
+  });
   await execute(running, id);
   await untilPhase(running, id, 'acting');
   bd.fail({ ...down, on: 'update', times: 1_000 });
@@ -162,7 +182,10 @@ test('a failed attempt releases its task when bd is back, also after a restart',
   bd.fail();
   const next = await startSystem({ root, stateDir: running.stateDir, tracker: trackerOf(bd) });
 
-  expect(await untilStatus(next, id, 'failed')).toMatchObject({ status: 'failed', labels: ['agent-failed'] });
+  expect(await untilStatus(next, id, 'failed')).toMatchObject({
+    status: 'failed',
+    labels: ['agent-failed'],
+  });
   expect(await inBd(bd, root, id)).toMatchObject({ status: 'open', labels: ['agent-failed'] });
 });
 
@@ -177,8 +200,13 @@ test('an attempt whose task a person closes stops, and its work is kept', async 
 
   expect(view).toMatchObject({ status: 'complete', attempt: 1, results_path: expect.any(String) });
   expect(() => process.kill(pid, 0)).toThrow();
-  expect(readFileSync(join(root, view.results_path as string), 'utf8')).toContain('somebody closed the task');
-  expect(await inBd(bd, root, id)).toMatchObject({ status: 'closed', close_reason: 'done by hand' });
+  expect(readFileSync(join(root, view.results_path as string), 'utf8')).toContain(
+    'somebody closed the task',
+  );
+  expect(await inBd(bd, root, id)).toMatchObject({
+    status: 'closed',
+    close_reason: 'done by hand',
+  });
 });
 
 test('an attempt whose task somebody takes stops, and names the holder', async () => {
@@ -207,12 +235,18 @@ test('a task with another holder is refused by name, and a bad id never reaches 
   await bdIn(bd, root, 'update', '--claim', '--actor=amy', '--', id);
   await vi.waitFor(async () => expect((await running.service.status(id)).status).toBe('started'));
 
-  await expect(execute(running, id)).rejects.toMatchObject({ code: 'tracker_conflict', facts: { holder: 'amy' } });
+  await expect(execute(running, id)).rejects.toMatchObject({
+    code: 'tracker_conflict',
+    facts: { holder: 'amy' },
+  });
   for (const bad of ['--help', '..', 'bd-..', 'null', '', 'bd', '-x-y', 'a\0-b'])
-    await expect(running.service.status(bad)).rejects.toMatchObject({ code: /task_not_found|invalid_params/ });
+    await expect(running.service.status(bad)).rejects.toMatchObject({
+      code: /task_not_found|invalid_params/,
+    });
 
   const asked = bd.calls().flatMap(({ argv }) => argv.slice(argv.indexOf('--') + 1));
-  for (const bad of ['--help', '..', 'bd-..', 'null', 'bd', '-x-y']) expect(asked).not.toContain(bad);
+  for (const bad of ['--help', '..', 'bd-..', 'null', 'bd', '-x-y'])
+    expect(asked).not.toContain(bad);
 });
 
 test('changes that people make with bd show in the list and on the stream within five seconds', async () => {
@@ -222,13 +256,19 @@ test('changes that people make with bd show in the list and on the stream within
   const { task_id: first } = await running.service.create({ description: 'first' });
   const { task_id: second } = await running.service.create({ description: 'second' });
   const abort = new AbortController();
-  const response = await fetch(`${running.base}/stream`, { headers: running.headers, signal: abort.signal });
+  const response = await fetch(`${running.base}/stream`, {
+    headers: running.headers,
+    signal: abort.signal,
+  });
   let text = '';
   const reading = (async () => {
-    for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>) text += Buffer.from(chunk);
+    for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>)
+      text += Buffer.from(chunk);
   })().catch(() => {});
-  const seen = (pattern: RegExp) => vi.waitFor(() => expect(text).toMatch(pattern), { timeout: 5_000, interval: 50 });
-  const queued = async () => (await running.service.list({ status: 'queued' })).tasks.map(({ task_id }) => task_id);
+  const seen = (pattern: RegExp) =>
+    vi.waitFor(() => expect(text).toMatch(pattern), { timeout: 5_000, interval: 50 });
+  const queued = async () =>
+    (await running.service.list({ status: 'queued' })).tasks.map(({ task_id }) => task_id);
   await new Promise((resolve) => setTimeout(resolve, 1_000));
 
   await bdIn(bd, root, 'dep', 'add', '--', second, first);
@@ -239,7 +279,9 @@ test('changes that people make with bd show in the list and on the stream within
   await seen(new RegExp(`"task_id":"${first}"[^\\n]*"status":"complete"`));
   expect(await queued()).toEqual([second]);
 
-  const { id: third } = JSON.parse(await bdIn(bd, root, 'create', '--json', '--title=made outside'));
+  const { id: third } = JSON.parse(
+    await bdIn(bd, root, 'create', '--json', '--title=made outside'),
+  );
   await seen(new RegExp(`"task_id":"${third}"[^\\n]*made outside`));
   abort.abort();
   await reading;
@@ -249,14 +291,17 @@ test('a task that an earlier server left started is opened again, one that it ne
   const { bd, root, running, id } = await open();
   await execute(running, id);
   await untilStatus(running, id, 'complete');
-  const stranger = JSON.parse(await bdIn(bd, root, 'create', '--json', '--title=theirs')).id as string;
+  const stranger = JSON.parse(await bdIn(bd, root, 'create', '--json', '--title=theirs'))
+    .id as string;
   await running.stop();
   for (const each of [id, stranger])
     await bdIn(bd, root, 'update', '--status=in_progress', '--assignee=agent-server', '--', each);
 
   const next = await startSystem({ root, stateDir: running.stateDir, tracker: trackerOf(bd) });
 
-  await vi.waitFor(async () => expect(await inBd(bd, root, id)).toMatchObject({ status: 'open' }), { timeout: 5_000 });
+  await vi.waitFor(async () => expect(await inBd(bd, root, id)).toMatchObject({ status: 'open' }), {
+    timeout: 5_000,
+  });
   expect(await inBd(bd, root, stranger)).toMatchObject({ status: 'in_progress' });
   expect(next.logged.map(({ message }) => message)).toEqual([
     expect.stringContaining('it is open again'),

@@ -7,7 +7,14 @@ import { createBdCalls, defaultBdLimits } from '../../../src/actors/tracker/bd/c
 import { isServiceError } from '../../../src/machines/errors.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { aTask } from '../../contracts/tracker.ts';
-import { bdIn, type FakeBd, type Family, makeBd, makeBdProject, makeBroken } from '../../support/bd.ts';
+import {
+  bdIn,
+  type FakeBd,
+  type Family,
+  makeBd,
+  makeBdProject,
+  makeBroken,
+} from '../../support/bd.ts';
 import { isLong } from '../../support/long.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -80,7 +87,10 @@ describe('a bd that fails', () => {
     bd.fail({ kind: 'killed after the effect', on: 'update', times: 1 });
 
     expect(await tracker.claim(id)).toEqual({ refusal: null });
-    expect(await tracker.find(id)).toMatchObject({ status: 'in_progress', assignee: 'agent-server' });
+    expect(await tracker.find(id)).toMatchObject({
+      status: 'in_progress',
+      assignee: 'agent-server',
+    });
   });
 
   test.each(['killed after the effect', 'silent after the effect'])(
@@ -111,28 +121,47 @@ describe('a bd that fails', () => {
   test('that prints warnings and much output is read', async () => {
     const { bd, tracker } = await open();
     await tracker.create(aTask());
-    bd.fail({ kind: 'warning on stdout', on: 'list' }, { kind: 'huge', on: 'ready', bytes: 20_000_000 });
+    bd.fail(
+      { kind: 'warning on stdout', on: 'list' },
+      { kind: 'huge', on: 'ready', bytes: 20_000_000 },
+    );
 
     expect(await tracker.list()).toMatchObject([{ ready: true }]);
   });
 
   test('that could not read the project’s file and lists nothing is an error', async () => {
     const { bd, tracker } = await open();
-    bd.fail({ kind: 'says', on: 'list', stdout: '[]\n', stderr: 'Auto-import skipped: parse error at line 3: bad\n' });
+    bd.fail({
+      kind: 'says',
+      on: 'list',
+      stdout: '[]\n',
+      stderr: 'Auto-import skipped: parse error at line 3: bad\n',
+    });
 
-    expect((await failure(tracker.list())).message).toMatch(/parse error at line 3: bad; repair or remove that line/);
+    expect((await failure(tracker.list())).message).toMatch(
+      /parse error at line 3: bad; repair or remove that line/,
+    );
   });
 
   test('an empty list beside a file with tasks is refused with the command that imports them', async () => {
     const { root, tracker } = await open();
-    const line = { id: 'bd-a1b2', title: 'kept', status: 'open', created_at: '2026-11-20T10:00:00Z' };
+    const line = {
+      id: 'bd-a1b2',
+      title: 'kept',
+      status: 'open',
+      created_at: '2026-11-20T10:00:00Z',
+    };
     writeFileSync(
       join(root, '.beads', 'issues.jsonl'),
       `${JSON.stringify(line)}\n{"id":"bd-x","status":"tombstone"}\n`,
     );
 
-    expect((await failure(tracker.list())).message).toMatch(/the 1 tasks of .*bd import -i \.beads\/issues\.jsonl/);
-    expect((await failure(tracker.find('bd-a1b2' as TaskId))).message).toContain('bd does not know bd-a1b2');
+    expect((await failure(tracker.list())).message).toMatch(
+      /the 1 tasks of .*bd import -i \.beads\/issues\.jsonl/,
+    );
+    expect((await failure(tracker.find('bd-a1b2' as TaskId))).message).toContain(
+      'bd does not know bd-a1b2',
+    );
     expect(await tracker.find('bd-x' as TaskId)).toBeNull();
   });
 
@@ -147,9 +176,17 @@ describe('a bd that fails', () => {
   });
 
   test.each<[string, string, RegExp]>([
-    ['newer database', 'Error: database schema version 12 is newer than this binary supports (9)', /a newer one$/],
+    [
+      'newer database',
+      'Error: database schema version 12 is newer than this binary supports (9)',
+      /a newer one$/,
+    ],
     ['no database', 'Error: no beads database found', /agent init/],
-    ['a server that is down', 'Error: Dolt server appears down (connection refused)', /bd dolt start/],
+    [
+      'a server that is down',
+      'Error: Dolt server appears down (connection refused)',
+      /bd dolt start/,
+    ],
   ])('%s: a sentence with what to do', async (_, stderr, remedy) => {
     const { bd, tracker } = await open('C');
     bd.fail({ kind: 'says', on: 'list', stderr: `${stderr}\n`, code: 1, times: 9 });
@@ -186,16 +223,34 @@ describe('a bd that fails', () => {
 
     expect((await failure(tracker.list())).message).toMatch(/install bd, or set tracker\.bd_path/);
     expect((await tracker.check()).detail).toContain('tracker.bd_path');
-    expect(await openAt(root, bd.path).tracker.check()).toMatchObject({ ok: true, detail: 'bd 0.49.6' });
+    expect(await openAt(root, bd.path).tracker.check()).toMatchObject({
+      ok: true,
+      detail: 'bd 0.49.6',
+    });
   });
 
   test('rows that cannot be read are left out and named', async () => {
     const { bd, tracker, logged } = await open();
-    const good = { id: 'bd-a1', title: 'a', status: 'hooked', created_at: '2026-11-20T10:00:00Z', issue_type: 'gate' };
-    const rows = JSON.stringify([good, { id: '../x', title: 'b', created_at: 'x' }, { id: 'bd-a2' }]);
-    bd.fail({ kind: 'says', on: 'list', stdout: rows }, { kind: 'says', on: 'ready', stdout: '[]' });
+    const good = {
+      id: 'bd-a1',
+      title: 'a',
+      status: 'hooked',
+      created_at: '2026-11-20T10:00:00Z',
+      issue_type: 'gate',
+    };
+    const rows = JSON.stringify([
+      good,
+      { id: '../x', title: 'b', created_at: 'x' },
+      { id: 'bd-a2' },
+    ]);
+    bd.fail(
+      { kind: 'says', on: 'list', stdout: rows },
+      { kind: 'says', on: 'ready', stdout: '[]' },
+    );
 
-    expect(await tracker.list()).toMatchObject([{ id: 'bd-a1', status: 'hooked', priority: 2, ready: false }]);
+    expect(await tracker.list()).toMatchObject([
+      { id: 'bd-a1', status: 'hooked', priority: 2, ready: false },
+    ]);
     expect(logged.join('\n')).toMatch(/is not an issue id[\s\S]*title/);
   });
 
@@ -206,7 +261,10 @@ describe('a bd that fails', () => {
     await tracker.claim(id);
 
     expect(commandsOf(bd).at(-1)).toContain('update');
-    expect(await tracker.find(id)).toMatchObject({ status: 'in_progress', assignee: 'agent-server' });
+    expect(await tracker.find(id)).toMatchObject({
+      status: 'in_progress',
+      assignee: 'agent-server',
+    });
     expect((await tracker.check()).detail).toMatch(/0\.41\.0, which is older than 0\.42\.0/);
   });
 });
@@ -237,7 +295,10 @@ describe('calls of bd', () => {
     await tracker.claim(id);
 
     expect(commandsOf(bd).some((command) => command.includes('--claim'))).toBe(false);
-    expect(await tracker.find(id)).toMatchObject({ status: 'in_progress', assignee: 'agent-server' });
+    expect(await tracker.find(id)).toMatchObject({
+      status: 'in_progress',
+      assignee: 'agent-server',
+    });
   });
 
   test('a lookup and a claim take at most four calls, also the first time', async () => {
@@ -250,7 +311,12 @@ describe('calls of bd', () => {
     await other.claim(id);
     await other.find(id);
 
-    expect(commandsOf(bd, before)).toEqual([`show ${id}`, 'blocked', `start ${id}`, `update ${id}`]);
+    expect(commandsOf(bd, before)).toEqual([
+      `show ${id}`,
+      'blocked',
+      `start ${id}`,
+      `update ${id}`,
+    ]);
   });
 
   test('a list takes two calls, shared by concurrent callers', async () => {
@@ -304,14 +370,22 @@ describe('calls of bd', () => {
       CLAUDE_CODE: '1',
       NODE_OPTIONS: '',
     };
-    const calls = createBdCalls({ projectRoot: root, bdPath: bd.path, processEnv: leaky, limits: defaultBdLimits });
+    const calls = createBdCalls({
+      projectRoot: root,
+      bdPath: bd.path,
+      processEnv: leaky,
+      limits: defaultBdLimits,
+    });
     const before = bd.calls().length;
 
     await createBdTracker({ calls, projectRoot: root, actor: 'a', log: () => {} }).list();
 
     const [{ env } = { env: [] }] = bd.calls().slice(before);
-    expect(env).toEqual(expect.arrayContaining(['PATH', 'HOME', 'BEADS_NO_DAEMON', 'BD_JSON_ENVELOPE']));
-    for (const name of ['OPENAI_API_KEY', 'BEADS_DIR', 'CLAUDE_CODE', 'NODE_OPTIONS']) expect(env).not.toContain(name);
+    expect(env).toEqual(
+      expect.arrayContaining(['PATH', 'HOME', 'BEADS_NO_DAEMON', 'BD_JSON_ENVELOPE']),
+    );
+    for (const name of ['OPENAI_API_KEY', 'BEADS_DIR', 'CLAUDE_CODE', 'NODE_OPTIONS'])
+      expect(env).not.toContain(name);
   });
 
   test('blockers of a parent, or outside the tracker, block a task', async () => {
@@ -323,8 +397,16 @@ describe('calls of bd', () => {
     ];
     const file = join(root, '.beads', 'beads.db');
     const state = JSON.parse(readFileSync(file, 'utf8'));
-    state.issues[child.id].dependencies.push({ issue_id: child.id, depends_on_id: parent.id, type: 'parent-child' });
-    state.issues[blocker.id].dependencies.push({ issue_id: blocker.id, depends_on_id: 'external:x:y', type: 'blocks' });
+    state.issues[child.id].dependencies.push({
+      issue_id: child.id,
+      depends_on_id: parent.id,
+      type: 'parent-child',
+    });
+    state.issues[blocker.id].dependencies.push({
+      issue_id: blocker.id,
+      depends_on_id: 'external:x:y',
+      type: 'blocks',
+    });
     writeFileSync(file, JSON.stringify(state));
 
     const free = (await tracker.list()).map(({ title, ready }) => [title, ready]);
@@ -359,7 +441,11 @@ describe('calls of bd', () => {
       facts: { task_id: id, holder: 'amy' },
     });
     await tracker.release(id, 'agent-failed');
-    expect(await tracker.find(id)).toMatchObject({ status: 'in_progress', assignee: 'amy', labels: [] });
+    expect(await tracker.find(id)).toMatchObject({
+      status: 'in_progress',
+      assignee: 'amy',
+      labels: [],
+    });
   });
 
   test('of two concurrent claims only one wins, whatever the exit code', async () => {
@@ -368,13 +454,28 @@ describe('calls of bd', () => {
 
     await bdIn(bd, root, 'update', '--claim', '--actor=amy', '--json', '--', id);
 
-    expect((await tracker.claim(id)).refusal).toMatchObject({ code: 'tracker_conflict', facts: { holder: 'amy' } });
+    expect((await tracker.claim(id)).refusal).toMatchObject({
+      code: 'tracker_conflict',
+      facts: { holder: 'amy' },
+    });
   });
 });
 
 /** Words that a careless caller would hand to a parser, a shell or a file. */
 const hostile = fc.oneof(
-  fc.constantFrom('-', '--', '--help', '-rf', '@/etc/passwd', '$(id)', '`id`', '--json', '{"error":"x"}', '', ' '),
+  fc.constantFrom(
+    '-',
+    '--',
+    '--help',
+    '-rf',
+    '@/etc/passwd',
+    '$(id)',
+    '`id`',
+    '--json',
+    '{"error":"x"}',
+    '',
+    ' ',
+  ),
   fc.string({ maxLength: 60 }),
   fc.string({ unit: 'binary', maxLength: 60 }),
   fc.constantFrom(
@@ -391,7 +492,9 @@ const hostile = fc.oneof(
 test('hostile titles and descriptions are stored unchanged or refused by name, and never become an option', async () => {
   const { bd, tracker } = await open();
   const property = fc.asyncProperty(hostile, hostile, async (title, description) => {
-    const created = await tracker.create(aTask({ title, description })).catch((error: unknown) => error);
+    const created = await tracker
+      .create(aTask({ title, description }))
+      .catch((error: unknown) => error);
     if (isServiceError(created)) {
       expect(created.code).toBe('invalid_params');
       return;
@@ -404,6 +507,7 @@ test('hostile titles and descriptions are stored unchanged or refused by name, a
     const behind = argv.indexOf('--');
     const words = behind === -1 ? argv : argv.slice(0, behind);
     for (const word of words.slice(1)) expect(word).toMatch(/^--[a-z-]+(=|$)|^(add|remove)$/);
-    for (const word of behind === -1 ? [] : argv.slice(behind + 1)) expect(word).toMatch(/^bd-[a-z0-9]+$/);
+    for (const word of behind === -1 ? [] : argv.slice(behind + 1))
+      expect(word).toMatch(/^bd-[a-z0-9]+$/);
   }
 }, 120_000);

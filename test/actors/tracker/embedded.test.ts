@@ -21,7 +21,11 @@ import { temporaryFolder } from '../../support/temporary.ts';
 /** A tracker whose writes are in the file when they are answered, and its ledger. */
 const openAt = (projectRoot: string, clock = () => Date.now(), random = anyNumber) => {
   const ledger = ledgerAt(projectRoot);
-  return { ledger, tracker: embeddedAt(projectRoot, { clock, random }, ledger), save: ledger.exchange.flush };
+  return {
+    ledger,
+    tracker: embeddedAt(projectRoot, { clock, random }, ledger),
+    save: ledger.exchange.flush,
+  };
 };
 
 describeTracker('embedded', async () => {
@@ -75,7 +79,9 @@ test('reading writes nothing, the first create makes a private folder', async ()
 test("a line has bd's form, with bd's statuses only", async () => {
   const { tracker, lines, save } = setUp();
   const first = await tracker.create(aTask({ title: 'a' }));
-  const second = await tracker.create(aTask({ title: 'b', labels: ['role:engineer'], dependencies: [first.id] }));
+  const second = await tracker.create(
+    aTask({ title: 'b', labels: ['role:engineer'], dependencies: [first.id] }),
+  );
   await tracker.close(first.id, 'Completed by agent-server (role: engineer)');
   await tracker.claim(second.id);
   await save();
@@ -85,7 +91,10 @@ test("a line has bd's form, with bd's statuses only", async () => {
   const two = issues.find(({ id }) => id === second.id);
 
   expect(first.id).toMatch(/^bd-[a-z0-9]{4}$/);
-  expect(one).toMatchObject({ status: 'closed', close_reason: 'Completed by agent-server (role: engineer)' });
+  expect(one).toMatchObject({
+    status: 'closed',
+    close_reason: 'Completed by agent-server (role: engineer)',
+  });
   expect(one.closed_at).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   expect(two).toEqual({
     id: second.id,
@@ -131,7 +140,9 @@ test('what we do not know comes through a change untouched', async () => {
 
   const after = lines();
   expect(after).toEqual(expect.arrayContaining([header, memory, grave]));
-  expect(after.map((text) => JSON.parse(text)).find((issue) => issue.id === 'bd-rich')).toMatchObject({
+  expect(
+    after.map((text) => JSON.parse(text)).find((issue) => issue.id === 'bd-rich'),
+  ).toMatchObject({
     _type: 'issue',
     comments: [{ id: 1, text: 'hi' }],
     metadata: { a: [1] },
@@ -142,7 +153,10 @@ test('what we do not know comes through a change untouched', async () => {
 
 test('only blocking types gate; pinned and deleted tasks do not, missing ones do', async () => {
   const { write, tracker } = setUp();
-  const on = (depends_on_id: string, type?: string) => ({ depends_on_id, ...(type === undefined ? {} : { type }) });
+  const on = (depends_on_id: string, type?: string) => ({
+    depends_on_id,
+    ...(type === undefined ? {} : { type }),
+  });
   write(
     [
       line('bd-a'),
@@ -196,7 +210,10 @@ test('an edit by another program while our file is written costs neither its tas
     // Each time a little later: before the file is read, while it is synced, and between.
     for (let turn = 0; turn < n; turn += 1) await Promise.resolve();
     if (n % 3 === 0) await new Promise(setImmediate);
-    writeFileSync(theirs, `${readFileSync(file, 'utf8')}${line(`bd-their${n}`, { title: `theirs ${n}` })}\n`);
+    writeFileSync(
+      theirs,
+      `${readFileSync(file, 'utf8')}${line(`bd-their${n}`, { title: `theirs ${n}` })}\n`,
+    );
     renameSync(theirs, file);
     await saving;
     await save();
@@ -246,7 +263,9 @@ test('updated_at rises also when the clock stands still or another program is ah
 test('removing a dependency leaves links of other types alone', async () => {
   const { write, lines, tracker, save } = setUp();
   const link = { depends_on_id: 'bd-a', type: 'parent-child' };
-  write(`${line('bd-a')}\n${line('bd-b', { dependencies: [link, { ...link, type: 'blocks' }] })}\n`);
+  write(
+    `${line('bd-a')}\n${line('bd-b', { dependencies: [link, { ...link, type: 'blocks' }] })}\n`,
+  );
 
   await tracker.removeDependency('bd-b' as TaskId, 'bd-a' as TaskId);
   await save();
@@ -255,7 +274,8 @@ test('removing a dependency leaves links of other types alone', async () => {
   expect(JSON.parse(lines()[1] ?? '')).toMatchObject({ dependencies: [link] });
 });
 
-const titlesOf = async (tracker: Tracker) => (await tracker.list()).map(({ title }) => title).sort();
+const titlesOf = async (tracker: Tracker) =>
+  (await tracker.list()).map(({ title }) => title).sort();
 
 test('a last line without its end, as editors leave it, is not run into by the next task', async () => {
   const { write, file, tracker, save } = setUp();
@@ -274,33 +294,39 @@ test.each([
   ['zeros that a power cut left', '\0'.repeat(512)],
   ['a conflict marker', '<<<<<<< HEAD'],
   ['a task that is there twice', line('bd-a')],
-])('with %s the import waits and names the line, all else works, and the file stays', async (_, bad) => {
-  const { write, file, tracker, save, folder } = setUp();
-  write(`${line('bd-a')}\n`);
-  await tracker.list();
-  const text = `${line('bd-a', { title: 'theirs' })}\n${bad}\n${line('bd-b')}\n`;
-  write(text);
+])(
+  'with %s the import waits and names the line, all else works, and the file stays',
+  async (_, bad) => {
+    const { write, file, tracker, save, folder } = setUp();
+    write(`${line('bd-a')}\n`);
+    await tracker.list();
+    const text = `${line('bd-a', { title: 'theirs' })}\n${bad}\n${line('bd-b')}\n`;
+    write(text);
 
-  const { id } = await tracker.create(aTask({ title: 'ours' }));
-  await tracker.claim('bd-a' as TaskId);
-  await save();
+    const { id } = await tracker.create(aTask({ title: 'ours' }));
+    await tracker.claim('bd-a' as TaskId);
+    await save();
 
-  expect(await titlesOf(tracker)).toEqual(['bd-a', 'ours']);
-  expect(readFileSync(file, 'utf8')).toBe(text);
-  expect(await tracker.unreadable()).toContain('.beads/issues.jsonl line 2 cannot be read');
-  expect(await tracker.check()).toMatchObject({ ok: false, detail: expect.stringContaining('line 2') });
+    expect(await titlesOf(tracker)).toEqual(['bd-a', 'ours']);
+    expect(readFileSync(file, 'utf8')).toBe(text);
+    expect(await tracker.unreadable()).toContain('.beads/issues.jsonl line 2 cannot be read');
+    expect(await tracker.check()).toMatchObject({
+      ok: false,
+      detail: expect.stringContaining('line 2'),
+    });
 
-  write(`${line('bd-a', { title: 'theirs' })}\n${line('bd-b')}\n`);
-  expect(await titlesOf(tracker)).toEqual(['bd-b', 'ours', 'theirs']);
-  await save();
-  expect(
-    readFileSync(file, 'utf8')
-      .match(/"id":"[^"]+"/g)
-      ?.sort(),
-  ).toEqual(['bd-a', 'bd-b', id].map((each) => `"id":"${each}"`).sort());
-  expect(await tracker.unreadable()).toBeNull();
-  expect(readdirSync(folder)).toEqual(['issues.jsonl']);
-});
+    write(`${line('bd-a', { title: 'theirs' })}\n${line('bd-b')}\n`);
+    expect(await titlesOf(tracker)).toEqual(['bd-b', 'ours', 'theirs']);
+    await save();
+    expect(
+      readFileSync(file, 'utf8')
+        .match(/"id":"[^"]+"/g)
+        ?.sort(),
+    ).toEqual(['bd-a', 'bd-b', id].map((each) => `"id":"${each}"`).sort());
+    expect(await tracker.unreadable()).toBeNull();
+    expect(readdirSync(folder)).toEqual(['issues.jsonl']);
+  },
+);
 
 test('of the first file of a project everything is shown that can be read', async () => {
   const { write, file, tracker, save } = setUp();
@@ -326,7 +352,10 @@ test.each(['metadata.json', 'config.yaml', 'beads.db', 'dolt', 'embeddeddolt'])(
       facts: { detail: expect.stringContaining(sign) },
     });
     expect(await tracker.list()).toHaveLength(1);
-    expect(await tracker.check()).toMatchObject({ ok: false, detail: expect.stringContaining(sign) });
+    expect(await tracker.check()).toMatchObject({
+      ok: false,
+      detail: expect.stringContaining(sign),
+    });
   },
 );
 
@@ -344,7 +373,10 @@ test('a folder in place of the file is said by name', async () => {
   const { file, tracker } = setUp();
   mkdirSync(file, { recursive: true });
 
-  const reason = { code: 'tracker_unavailable', message: expect.stringContaining(`${file} is not a regular file`) };
+  const reason = {
+    code: 'tracker_unavailable',
+    message: expect.stringContaining(`${file} is not a regular file`),
+  };
   await expect(tracker.list()).rejects.toMatchObject(reason);
   await expect(tracker.create(aTask())).rejects.toMatchObject(reason);
 });
@@ -395,7 +427,11 @@ test('an id that exists, also of a deleted task, is not given again', async () =
 test('10,000 tasks are listed in order and found', async () => {
   const { write, tracker } = setUp();
   const at = (n: number) => new Date(Date.parse('2026-01-01T00:00:00Z') + n).toISOString();
-  write(Array.from({ length: 10_000 }, (_, n) => line(`bd-x${9_999 - n}`, { created_at: at(9_999 - n) })).join('\n'));
+  write(
+    Array.from({ length: 10_000 }, (_, n) =>
+      line(`bd-x${9_999 - n}`, { created_at: at(9_999 - n) }),
+    ).join('\n'),
+  );
 
   const ids = (await tracker.list()).map(({ id }) => id);
 

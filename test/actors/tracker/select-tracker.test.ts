@@ -14,7 +14,13 @@ afterEach(() => rmSync(project, { recursive: true, force: true }));
 
 const selectedAt = (projectRoot: string, clock: () => number = Date.now) =>
   createTracker({
-    ...{ projectRoot, mode: 'auto', bdPath: null, processEnv: {}, ledger: () => ledgerAt(projectRoot) },
+    ...{
+      projectRoot,
+      mode: 'auto',
+      bdPath: null,
+      processEnv: {},
+      ledger: () => ledgerAt(projectRoot),
+    },
     ...{ clock, random: (max) => Math.floor(Math.random() * max), log: () => {} },
   });
 
@@ -27,7 +33,10 @@ describeTracker(
       now += 1;
       return now;
     };
-    return { tracker: selectedAt(root, tick), close: async () => rmSync(root, { recursive: true }) };
+    return {
+      tracker: selectedAt(root, tick),
+      close: async () => rmSync(root, { recursive: true }),
+    };
   },
   { many: 20, brief: true },
 );

@@ -125,8 +125,14 @@ test.each(['ff', 'squash'] as const)(
     const project = makeRepository();
     const workspace = await worktreesOf(project, temporaryFolder());
     await workOn(workspace, (root) => put(root, { 'b.txt': 'b\n' }));
-    await workOn(workspace, (root) => put(root, { 'c.txt': 'c\n' }), { task: 'bd-a2', after: ['bd-a1'] });
-    await workOn(workspace, (root) => put(root, { 'd.txt': 'd\n' }), { task: 'bd-a3', after: ['bd-a2'] });
+    await workOn(workspace, (root) => put(root, { 'c.txt': 'c\n' }), {
+      task: 'bd-a2',
+      after: ['bd-a1'],
+    });
+    await workOn(workspace, (root) => put(root, { 'd.txt': 'd\n' }), {
+      task: 'bd-a3',
+      after: ['bd-a2'],
+    });
     const head = gitIn(project, 'rev-parse', 'HEAD');
 
     for (const task of ['bd-a2', 'bd-a3'])
@@ -145,7 +151,10 @@ test('work that the user merged in another way counts as merged', async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   await workOn(workspace, (root) => put(root, { 'b.txt': 'b\n' }));
-  await workOn(workspace, (root) => put(root, { 'c.txt': 'c\n' }), { task: 'bd-a2', after: ['bd-a1'] });
+  await workOn(workspace, (root) => put(root, { 'c.txt': 'c\n' }), {
+    task: 'bd-a2',
+    after: ['bd-a1'],
+  });
   gitIn(project, 'merge', '--quiet', '--squash', 'agent/bd-a1/1');
   gitIn(project, 'commit', '--quiet', '-m', 'by hand');
 
@@ -188,8 +197,13 @@ test.each([
     const attempt = anAttempt(1, both);
     const { root, conflicts } = await workspace.open(attempt, [one, two] as TaskId[]);
 
-    expect([existsSync(join(root, folder, 'HEAD')), existsSync(join(root, folder, 'objects'))]).toEqual([true, false]);
-    expect(conflicts).toEqual([{ taskId: two, branch: `agent/${two}/1`, files: [folder === '' ? '.' : 'docs'] }]);
+    expect([
+      existsSync(join(root, folder, 'HEAD')),
+      existsSync(join(root, folder, 'objects')),
+    ]).toEqual([true, false]);
+    expect(conflicts).toEqual([
+      { taskId: two, branch: `agent/${two}/1`, files: [folder === '' ? '.' : 'docs'] },
+    ]);
     expect(await merge(workspace, one)).toMatchObject({ status: 'merged' });
     expect(await merge(workspace, two)).toMatchObject({
       status: 'conflict',
@@ -197,6 +211,7 @@ test.each([
     });
     expect(existsSync(join(project, folder, 'objects'))).toBe(false);
     rmSync(join(project, folder, 'HEAD'));
-    if (at === 0 && existsSync(join(project, '.git'))) gitIn(project, 'commit', '--quiet', '-am', 'away');
+    if (at === 0 && existsSync(join(project, '.git')))
+      gitIn(project, 'commit', '--quiet', '-am', 'away');
   }
 });

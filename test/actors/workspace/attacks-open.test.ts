@@ -1,5 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { anAttempt } from '../../contracts/workspace.ts';
@@ -17,17 +25,22 @@ const linkInCommit = (link: string): { readonly top: string; readonly outside: s
   return { top, outside };
 };
 
-test.each([['app'], ['packages/app']])('a commit with a link at %s opens no folder outside', async (link) => {
-  const { top, outside } = linkInCommit(link);
-  const project = join(top, 'packages' === dirname(link) ? `${link}/one` : link);
-  mkdirSync(project, { recursive: true });
-  const workspace = await worktreesOf(project, temporaryFolder());
+test.each([['app'], ['packages/app']])(
+  'a commit with a link at %s opens no folder outside',
+  async (link) => {
+    const { top, outside } = linkInCommit(link);
+    const project = join(top, 'packages' === dirname(link) ? `${link}/one` : link);
+    mkdirSync(project, { recursive: true });
+    const workspace = await worktreesOf(project, temporaryFolder());
 
-  await expect(workspace.open(anAttempt())).rejects.toThrow(/packages\/app\/one is not a folder|app is not a folder/);
+    await expect(workspace.open(anAttempt())).rejects.toThrow(
+      /packages\/app\/one is not a folder|app is not a folder/,
+    );
 
-  expect(readdirSync(outside)).toEqual([]);
-  expect(gitIn(top, 'branch', '--list', 'agent/*')).toBe('');
-});
+    expect(readdirSync(outside)).toEqual([]);
+    expect(gitIn(top, 'branch', '--list', 'agent/*')).toBe('');
+  },
+);
 
 test('a worktree whose project folder became a link is not opened again', async () => {
   const [top, outside] = [makeRepository(), temporaryFolder()];
@@ -44,7 +57,9 @@ test('a worktree whose project folder became a link is not opened again', async 
   mkdirSync(join(outside, 'app'));
   symlinkSync(outside, dirname(root));
 
-  await expect((await worktreesOf(project, state)).open(anAttempt())).rejects.toThrow('is not a folder');
+  await expect((await worktreesOf(project, state)).open(anAttempt())).rejects.toThrow(
+    'is not a folder',
+  );
 });
 
 test('a copy into a worktree follows no link, of earlier work or of the project', async () => {
@@ -54,7 +69,11 @@ test('a copy into a worktree follows no link, of earlier work or of the project'
   writeFileSync(join(project, 'packages', 'app', 'cache', 'f'), 'x');
   mkdirSync(join(outside, 'secret'));
   symlinkSync(outside, join(project, 'linked'));
-  const workspace = await worktreesOf(project, temporaryFolder(), ['packages/app/cache', 'linked/secret', 'none']);
+  const workspace = await worktreesOf(project, temporaryFolder(), [
+    'packages/app/cache',
+    'linked/secret',
+    'none',
+  ]);
   const first = await workspace.open(anAttempt());
   expect(readdirSync(join(first.root, 'packages', 'app', 'cache'))).toEqual(['f']);
   rmSync(join(first.root, 'packages', 'app'), { recursive: true });
@@ -74,11 +93,20 @@ test('a copy into a worktree follows no link, of earlier work or of the project'
 test('no other repository of the user is opened by a git dir in the project, nor borrowed from', async () => {
   const [other, pointing, borrowing] = [makeRepository(), temporaryFolder(), makeRepository()];
   mkdirSync(join(pointing, 'g'));
-  const planted = { HEAD: 'ref: refs/heads/main\n', commondir: `${other}/.git\n`, gitdir: '../.git\n' };
-  for (const [name, text] of Object.entries(planted)) writeFileSync(join(pointing, 'g', name), text);
+  const planted = {
+    HEAD: 'ref: refs/heads/main\n',
+    commondir: `${other}/.git\n`,
+    gitdir: '../.git\n',
+  };
+  for (const [name, text] of Object.entries(planted))
+    writeFileSync(join(pointing, 'g', name), text);
   writeFileSync(join(pointing, '.git'), 'gitdir: g\n');
-  writeFileSync(join(borrowing, '.git', 'objects', 'info', 'alternates'), `${other}/.git/objects\n`);
-  const opened = async (project: string) => (await worktreesOf(project, temporaryFolder())).open(anAttempt());
+  writeFileSync(
+    join(borrowing, '.git', 'objects', 'info', 'alternates'),
+    `${other}/.git/objects\n`,
+  );
+  const opened = async (project: string) =>
+    (await worktreesOf(project, temporaryFolder())).open(anAttempt());
 
   await expect(opened(pointing)).rejects.toThrow(`which is no worktree of ${other}/.git`);
   await expect(opened(borrowing)).rejects.toThrow(`borrows objects from ${other}/.git/objects`);
@@ -100,7 +128,10 @@ test('a path that is too long for the system is left out and named, whatever ign
 
   const saved = await workspace.save(anAttempt(), 'x');
 
-  expect(saved).toMatchObject({ files: 1, notes: [`${'m'.repeat(100)}… was not saved: its path is too long`] });
+  expect(saved).toMatchObject({
+    files: 1,
+    notes: [`${'m'.repeat(100)}… was not saved: its path is too long`],
+  });
 });
 
 test('a worktree that cannot be removed is saved, and the next sweep removes it', async () => {

@@ -45,12 +45,23 @@ beforeAll(async () => {
   gitIn(project, 'init', '--quiet', '--initial-branch=main');
   fill(project, 'old', 0, files);
   gitIn(project, 'add', '-A');
-  gitIn(project, '-c', 'user.name=Amy', '-c', 'user.email=amy@localhost', 'commit', '--quiet', '-m', 'many files');
+  gitIn(
+    project,
+    '-c',
+    'user.name=Amy',
+    '-c',
+    'user.email=amy@localhost',
+    'commit',
+    '--quiet',
+    '-m',
+    'many files',
+  );
   const workspace = await worktreesOf(project, state);
   const attempt = anAttempt(1, task);
   const { root: folder } = await workspace.open(attempt);
   fill(folder, 'new', 0, files - 100);
-  for (let number = files - 100; number < files - 80; number += 1) rmSync(join(folder, nameOf(number)));
+  for (let number = files - 100; number < files - 80; number += 1)
+    rmSync(join(folder, nameOf(number)));
   fill(folder, 'new', files, files + 100);
   // A name that reads like a refusal of git.
   writeFileSync(join(folder, 'f', "x\nerror: Updating 'a.txt' y"), 'x'.repeat(10_000));
@@ -63,7 +74,10 @@ beforeAll(async () => {
 const projectWithWork = (project = temporaryFolder(), state = temporaryFolder()) => {
   execFileSync('cp', ['-a', `${template.project}/.`, project]);
   // Not what this process keeps for some seconds, and removes.
-  cpSync(template.state, state, { recursive: true, filter: (path) => !/\/(uses|removed)/.test(path) });
+  cpSync(template.state, state, {
+    recursive: true,
+    filter: (path) => !/\/(uses|removed)/.test(path),
+  });
   gitIn(project, 'status');
   return { project, state, head: gitIn(project, 'rev-parse', 'HEAD') };
 };
@@ -76,12 +90,18 @@ const mergeApart = (project: string, state: string) => {
       environment: process.env, sandboxed: false });
     console.log(JSON.stringify(await workspace.merge('${task}', 1, 'squash', 'Change it')));
   `;
-  return spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+  return spawn(process.execPath, ['--input-type=module', '-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
 };
 
 const childrenOf = (pid: number): readonly number[] =>
   readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
-    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number),
+    readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8')
+      .trim()
+      .split(' ')
+      .filter(Boolean)
+      .map(Number),
   );
 
 const killAll = (pids: readonly number[]): void => {
@@ -97,8 +117,9 @@ const killAll = (pids: readonly number[]): void => {
 const fileAt = (part: number): string => nameOf(Math.floor(50 * part));
 
 /**
- * Starts a merge whose git stops at a file: it waits for somebody to write to the named pipe that is in the place of the
- * file's object. What comes before the file is changed then, and the rest is not. The object is put back for whoever comes next.
+ * Starts a merge whose git stops at a file: it waits for somebody to write to the named pipe that
+ * is in the place of the file's object. What comes before the file is changed then, and the rest is
+ * not. The object is put back for whoever comes next.
  */
 const mergeUntil = async (project: string, state: string, file: string) => {
   const oid = gitIn(project, 'rev-parse', `agent/${task}/1:${file}`);
@@ -110,7 +131,8 @@ const mergeUntil = async (project: string, state: string, file: string) => {
   onTestFinished(() => void child.kill('SIGKILL'));
   const pid = child.pid ?? 0;
   // Git removes the old file before it reads the object of the new one.
-  const isOld = () => existsSync(join(project, file)) && readFileSync(join(project, file), 'utf8') !== '';
+  const isOld = () =>
+    existsSync(join(project, file)) && readFileSync(join(project, file), 'utf8') !== '';
   await expect.poll(isOld, { timeout: 50_000 }).toBe(false);
   const gits = childrenOf(pid);
   expect(gits).toHaveLength(1);
@@ -120,7 +142,9 @@ const mergeUntil = async (project: string, state: string, file: string) => {
 };
 
 const isWhole = (project: string, text: string): boolean =>
-  [0, 25, 49].every((number) => readFileSync(join(project, nameOf(number)), 'utf8').startsWith(text)) &&
+  [0, 25, 49].every((number) =>
+    readFileSync(join(project, nameOf(number)), 'utf8').startsWith(text),
+  ) &&
   existsSync(join(project, nameOf(files + 1))) === (text === 'new') &&
   existsSync(join(project, nameOf(files - 90))) === (text === 'old');
 
@@ -128,28 +152,31 @@ test.each([
   ['the server and git', true, 0.1],
   ['the server and git, later', true, 0.8],
   ['the server, and git goes on', false, 0.2],
-])('after kill -9 during a merge the next server leaves all of it or nothing: %s', async (_, both, part) => {
-  const { project, state, head } = projectWithWork();
-  const { child, pid, gits } = await mergeUntil(project, state, fileAt(part));
-  // As a git leaves it that is killed while it writes.
-  truncateSync(join(project, nameOf(0)), 30);
-  killAll(both ? [pid, ...gits] : [pid]);
-  await once(child, 'exit');
-  writeFileSync(join(project, 'mine.txt'), 'made after the crash\n');
+])(
+  'after kill -9 during a merge the next server leaves all of it or nothing: %s',
+  async (_, both, part) => {
+    const { project, state, head } = projectWithWork();
+    const { child, pid, gits } = await mergeUntil(project, state, fileAt(part));
+    // As a git leaves it that is killed while it writes.
+    truncateSync(join(project, nameOf(0)), 30);
+    killAll(both ? [pid, ...gits] : [pid]);
+    await once(child, 'exit');
+    writeFileSync(join(project, 'mine.txt'), 'made after the crash\n');
 
-  const next = await worktreesOf(project, state);
-  expect(await next.sweep(() => true)).toEqual([]);
+    const next = await worktreesOf(project, state);
+    expect(await next.sweep(() => true)).toEqual([]);
 
-  expect(processesWith(new RegExp(`\0GIT_INDEX_FILE=${state}/`))).toEqual([]);
-  expect(gitIn(project, 'rev-parse', 'HEAD')).toBe(head);
-  expect(gitIn(project, 'status', '--porcelain')).toBe('?? mine.txt');
-  expect(isWhole(project, 'old')).toBe(true);
-  expect(existsSync(join(state, 'moving'))).toBe(false);
+    expect(processesWith(new RegExp(`\0GIT_INDEX_FILE=${state}/`))).toEqual([]);
+    expect(gitIn(project, 'rev-parse', 'HEAD')).toBe(head);
+    expect(gitIn(project, 'status', '--porcelain')).toBe('?? mine.txt');
+    expect(isWhole(project, 'old')).toBe(true);
+    expect(existsSync(join(state, 'moving'))).toBe(false);
 
-  expect(await next.merge(task, 1, 'squash', 'Change it')).toMatchObject({ status: 'merged' });
-  expect(gitIn(project, 'status', '--porcelain')).toBe('?? mine.txt');
-  expect(isWhole(project, 'new')).toBe(true);
-});
+    expect(await next.merge(task, 1, 'squash', 'Change it')).toMatchObject({ status: 'merged' });
+    expect(gitIn(project, 'status', '--porcelain')).toBe('?? mine.txt');
+    expect(isWhole(project, 'new')).toBe(true);
+  },
+);
 
 test('a file that the user changed after the crash stays, and is named', async () => {
   const { project, state } = projectWithWork();
@@ -175,7 +202,10 @@ test('a merge whose git is killed leaves nothing behind', async () => {
   const printed = once(child.stdout, 'data');
   killAll(gits);
 
-  expect(JSON.parse(String((await printed)[0]))).toMatchObject({ status: 'conflict', why: 'git did not merge' });
+  expect(JSON.parse(String((await printed)[0]))).toMatchObject({
+    status: 'conflict',
+    why: 'git did not merge',
+  });
   expect(gitIn(project, 'status', '--porcelain')).toBe('');
   expect(isWhole(project, 'old')).toBe(true);
 });
@@ -227,7 +257,10 @@ test('a merge that could not be undone at once is undone when there is room', as
   const next = await worktreesOf(project, state);
   const told = await next.sweep(() => true);
 
-  expect(first).toMatchObject({ status: 'conflict', why: expect.stringContaining('has part of the work') });
+  expect(first).toMatchObject({
+    status: 'conflict',
+    why: expect.stringContaining('has part of the work'),
+  });
   expect(told).toEqual([]);
   expect([gitIn(project, 'status', '--porcelain'), isWhole(project, 'old')]).toEqual(['', true]);
 });

@@ -24,7 +24,8 @@ const open = async (project = makeRepository()) => {
   };
   const merge = (taskId: string, mode: 'ff' | 'squash' = 'ff') =>
     workspace.merge(taskId as TaskId, 1, mode, 'Merge it');
-  const stays = async () => Object.fromEntries((await work.all()).map(({ taskId, stays }) => [taskId, stays]));
+  const stays = async () =>
+    Object.fromEntries((await work.all()).map(({ taskId, stays }) => [taskId, stays]));
   const unmerged = async () =>
     (await work.all()).flatMap(({ taskId, isUnmerged }) => (isUnmerged ? [taskId] : [])).sort();
   const removeAll = async () => {
@@ -33,7 +34,8 @@ const open = async (project = makeRepository()) => {
     for (const each of all.filter((one) => one.stays === null)) told.push(await work.remove(each));
     return told;
   };
-  const branches = () => gitIn(project, 'branch', '--list', '--format=%(refname:short)', 'agent/*').split('\n');
+  const branches = () =>
+    gitIn(project, 'branch', '--list', '--format=%(refname:short)', 'agent/*').split('\n');
   return { project, state, workspace, work, workOn, merge, stays, unmerged, removeAll, branches };
 };
 
@@ -44,7 +46,12 @@ test('merged work can go, also when it was squashed or merged by hand; other wor
   await merge('bd-squash', 'squash');
   gitIn(project, 'merge', '--quiet', '-m', 'by hand', 'agent/bd-hand/1');
 
-  expect(await stays()).toEqual({ 'bd-ff': null, 'bd-squash': null, 'bd-hand': null, 'bd-open': 'not merged' });
+  expect(await stays()).toEqual({
+    'bd-ff': null,
+    'bd-squash': null,
+    'bd-hand': null,
+    'bd-open': 'not merged',
+  });
   expect(await unmerged()).toEqual(['bd-open']);
   expect(await removeAll()).toEqual([null, null, null]);
 
@@ -95,7 +102,10 @@ test('a branch that is checked out stays: in a worktree of the person, in the pr
   expect(await stays()).toEqual({ 'bd-a': 'the branch agent/bd-a/1 is checked out' });
   gitIn(project, 'switch', '--quiet', 'main');
   mkdirSync(join(project, '.git', 'worktrees', 'x', 'rebase-merge'), { recursive: true });
-  writeFileSync(join(project, '.git', 'worktrees', 'x', 'rebase-merge', 'head-name'), 'refs/heads/agent/bd-a/1\n');
+  writeFileSync(
+    join(project, '.git', 'worktrees', 'x', 'rebase-merge', 'head-name'),
+    'refs/heads/agent/bd-a/1\n',
+  );
   expect(await stays()).toEqual({ 'bd-a': 'the branch agent/bd-a/1 is checked out' });
 });
 
@@ -103,13 +113,17 @@ test('branches of others below agent/ stay, and so does one of ours that somebod
   const { project, work, workOn, merge, stays, removeAll, branches } = await open();
   await workOn('bd-a', 'b.txt');
   await workOn('bd-b', 'c.txt');
-  for (const name of ['agent/bd-a/2', 'agent/bd-c/1', 'agent/mine']) gitIn(project, 'branch', name, 'agent/bd-a/1');
+  for (const name of ['agent/bd-a/2', 'agent/bd-c/1', 'agent/mine'])
+    gitIn(project, 'branch', name, 'agent/bd-a/1');
   await merge('bd-a');
   await merge('bd-b', 'squash');
   const old = await work.all();
   gitIn(project, 'branch', '--force', 'agent/bd-b/1', 'HEAD~1');
 
-  expect(await stays()).toEqual({ 'bd-a': null, 'bd-b': 'somebody else moved the branch agent/bd-b/1' });
+  expect(await stays()).toEqual({
+    'bd-a': null,
+    'bd-b': 'somebody else moved the branch agent/bd-b/1',
+  });
   const [, ofB] = old;
   expect(ofB && (await work.remove(ofB))).toContain('the branch agent/bd-b/1 could not be removed');
   expect(await removeAll()).toEqual([null]);
@@ -152,7 +166,9 @@ test('a link in the place of a folder stays, and so does what it leads to', asyn
   symlinkSync(outside, root);
 
   expect(await stays()).toEqual({ 'bd-a': `${root} is no folder of ours` });
-  expect(before && (await work.remove({ ...before, folder: root }))).toBe(`${root} is no folder of ours`);
+  expect(before && (await work.remove({ ...before, folder: root }))).toBe(
+    `${root} is no folder of ours`,
+  );
   expect([existsSync(join(outside, 'mine')), existsSync(root)]).toEqual([true, true]);
 });
 
@@ -162,7 +178,10 @@ test('work that other unmerged work began with stays, although it was squashed',
   await workOn('bd-b', 'c.txt', ['bd-a' as TaskId]);
   await merge('bd-a', 'squash');
 
-  expect(await stays()).toEqual({ 'bd-a': 'bd-b builds on it and is not merged', 'bd-b': 'not merged' });
+  expect(await stays()).toEqual({
+    'bd-a': 'bd-b builds on it and is not merged',
+    'bd-b': 'not merged',
+  });
   await workspace.merge('bd-b' as TaskId, 1, 'squash', 'Merge it');
   expect(await stays()).toEqual({ 'bd-a': null, 'bd-b': null });
 });
@@ -196,5 +215,8 @@ test('two at once: what the other removed is gone, and nobody complains', async 
   await merge('bd-a');
   const [first] = await work.all();
 
-  expect(await Promise.all([first && work.remove(first), first && work.remove(first)])).toEqual([null, null]);
+  expect(await Promise.all([first && work.remove(first), first && work.remove(first)])).toEqual([
+    null,
+    null,
+  ]);
 });

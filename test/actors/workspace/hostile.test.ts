@@ -1,5 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { TaskId } from '../../../src/machines/task.ts';
@@ -16,7 +24,8 @@ test('names that git refuses and entries that are no files are named and not sav
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   const { root } = await workspace.open(anAttempt());
-  for (const name of ['.GIT', 'git~1', '.git.', 'a\\b', 'b.txt']) writeFileSync(join(root, name), 'x\n');
+  for (const name of ['.GIT', 'git~1', '.git.', 'a\\b', 'b.txt'])
+    writeFileSync(join(root, name), 'x\n');
   execFileSync('mkfifo', [join(root, 'pipe')]);
   rmSync(join(root, 'a.txt'));
   execFileSync('mkfifo', [join(root, 'a.txt')]);
@@ -70,8 +79,14 @@ test('the target of a link with a protected name is protected like the link, als
   const workspace = await worktreesOf(project, temporaryFolder());
   const { root } = await workspace.open(anAttempt());
   for (const path of ['cfg', 'ci', 'part']) mkdirSync(join(root, path));
-  const evil = ['editor/tasks.json', 'editor/settings.json', 'tools/hooks/pre-commit', 'cfg/settings.json'];
-  for (const path of [...evil, 'ci/x.yml', 'part/b.txt', 'tools/c.txt']) writeFileSync(join(root, path), 'evil\n');
+  const evil = [
+    'editor/tasks.json',
+    'editor/settings.json',
+    'tools/hooks/pre-commit',
+    'cfg/settings.json',
+  ];
+  for (const path of [...evil, 'ci/x.yml', 'part/b.txt', 'tools/c.txt'])
+    writeFileSync(join(root, path), 'evil\n');
   rmSync(join(root, 'a'));
   symlinkSync('part', join(root, 'a'));
 
@@ -117,16 +132,18 @@ test.each(['of the repository', 'of the user'])(
     const workspace = await worktreesOf(project, temporaryFolder());
     const first = await workspace.open(anAttempt(1, 'bd-b'));
     mkdirSync(join(first.root, 'tools/hooks'), { recursive: true });
-    for (const name of ['tools/hooks/pre-commit', 'tools/a.txt']) writeFileSync(join(first.root, name), 'x\n');
+    for (const name of ['tools/hooks/pre-commit', 'tools/a.txt'])
+      writeFileSync(join(first.root, name), 'x\n');
     await workspace.save(anAttempt(1, 'bd-b'), 'x');
 
     const { root } = await workspace.open(anAttempt(), ['bd-b' as TaskId]);
 
-    expect((await workspace.diff('bd-b' as TaskId, 1))?.guarded).toEqual(['tools/hooks/pre-commit']);
-    expect(['tools/hooks/pre-commit', 'tools/a.txt'].map((name) => existsSync(join(root, name)))).toEqual([
-      false,
-      true,
+    expect((await workspace.diff('bd-b' as TaskId, 1))?.guarded).toEqual([
+      'tools/hooks/pre-commit',
     ]);
+    expect(
+      ['tools/hooks/pre-commit', 'tools/a.txt'].map((name) => existsSync(join(root, name))),
+    ).toEqual([false, true]);
   },
 );
 
@@ -170,15 +187,23 @@ test("text with CR LF is saved with the user's line ends", async () => {
 });
 
 test.each([
-  ['a pipe as alternates', (git: string) => execFileSync('mkfifo', [join(git, 'objects', 'info', 'alternates')])],
-  ['a pipe as settings', (git: string) => rmSync(join(git, 'config')) ?? execFileSync('mkfifo', [join(git, 'config')])],
+  [
+    'a pipe as alternates',
+    (git: string) => execFileSync('mkfifo', [join(git, 'objects', 'info', 'alternates')]),
+  ],
+  [
+    'a pipe as settings',
+    (git: string) => rmSync(join(git, 'config')) ?? execFileSync('mkfifo', [join(git, 'config')]),
+  ],
   ['a commondir', (git: string) => writeFileSync(join(git, 'commondir'), '/etc')],
 ])('a repository with %s is refused by name', async (_, plant) => {
   const project = makeRepository();
   plant(join(project, '.git'));
   const workspace = await worktreesOf(project, temporaryFolder());
 
-  await expect(workspace.open(anAttempt())).rejects.toThrow(/not a plain file or folder|leads to another repository/);
+  await expect(workspace.open(anAttempt())).rejects.toThrow(
+    /not a plain file or folder|leads to another repository/,
+  );
   expect(workspace.describe()).toMatch(/^runs are refused: /);
 });
 
@@ -215,7 +240,9 @@ test('a folder that the work of two attempts turns into a repository is not merg
     await workspace.save(anAttempt(1, task), 'x');
   }
 
-  expect(await workspace.merge('bd-b1' as TaskId, 1, 'squash', 'x')).toMatchObject({ status: 'merged' });
+  expect(await workspace.merge('bd-b1' as TaskId, 1, 'squash', 'x')).toMatchObject({
+    status: 'merged',
+  });
   expect(await workspace.merge('bd-b2' as TaskId, 1, 'squash', 'x')).toMatchObject({
     status: 'conflict',
     why: expect.stringContaining('the work turns a folder into a git repository'),
@@ -234,7 +261,10 @@ test('a file that is too large is left out and named', async () => {
 
   const saved = await workspace.save(anAttempt(), 'x');
 
-  expect(saved).toMatchObject({ files: 1, notes: ['sparse was not saved: it has more than 100 MiB'] });
+  expect(saved).toMatchObject({
+    files: 1,
+    notes: ['sparse was not saved: it has more than 100 MiB'],
+  });
 });
 
 test('files that are too large together are left out and named', async (context) => {
@@ -261,7 +291,10 @@ test('a name that git leaves out without failing is noted', async () => {
 
   const saved = await workspace.save(anAttempt(), 'x');
 
-  expect(saved).toMatchObject({ files: 1, notes: ['GITMOD~1 was not saved: git refuses this name'] });
+  expect(saved).toMatchObject({
+    files: 1,
+    notes: ['GITMOD~1 was not saved: git refuses this name'],
+  });
 });
 
 const isTried = isLong || process.env['AGENT_TEST_SECURITY'] !== undefined;
@@ -270,12 +303,18 @@ test('ignore rules that take git for ever are abandoned, and delay nobody else',
   if (!isTried) return context.skip('npm run test:security and test:long wait that long');
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
-  const [slow, other] = [await workspace.open(anAttempt()), await workspace.open(anAttempt(1, 'bd-b1'))];
+  const [slow, other] = [
+    await workspace.open(anAttempt()),
+    await workspace.open(anAttempt(1, 'bd-b1')),
+  ];
   const deep = 'a/'.repeat(100);
   mkdirSync(join(slow.root, deep), { recursive: true });
   writeFileSync(join(slow.root, deep, 'c'), 'c');
   for (const name of ['.gitignore', '.gitattributes'])
-    writeFileSync(join(slow.root, name), `${'**/a/'.repeat(6)}**/b${name === '.gitignore' ? '' : ' foo'}\n`);
+    writeFileSync(
+      join(slow.root, name),
+      `${'**/a/'.repeat(6)}**/b${name === '.gitignore' ? '' : ' foo'}\n`,
+    );
   writeFileSync(join(other.root, 'b.txt'), 'b');
 
   const saving = workspace.save(anAttempt(), 'x');
@@ -285,7 +324,9 @@ test('ignore rules that take git for ever are abandoned, and delay nobody else',
   });
   await workspace.save(anAttempt(1, 'bd-b1'), 'x');
   expect(isSaved).toBe(false);
-  expect(await workspace.merge('bd-b1' as TaskId, 1, 'squash', 'x')).toMatchObject({ status: 'merged' });
+  expect(await workspace.merge('bd-b1' as TaskId, 1, 'squash', 'x')).toMatchObject({
+    status: 'merged',
+  });
 
   expect((await saving)?.notes.join()).toContain('the rules of .gitignore took git more than 5 s');
   expect(await workspace.merge(id, 1, 'squash', 'x')).toMatchObject({

@@ -10,7 +10,11 @@ import { temporaryFolder } from '../../support/temporary.ts';
 const id = 'bd-a1' as TaskId;
 
 const refused: readonly (readonly [string, (project: string) => void, string])[] = [
-  ['sparse', (project) => gitIn(project, 'sparse-checkout', 'set', 'lib'), 'run git sparse-checkout disable'],
+  [
+    'sparse',
+    (project) => gitIn(project, 'sparse-checkout', 'set', 'lib'),
+    'run git sparse-checkout disable',
+  ],
   [
     'with a split index',
     (project) => gitIn(project, 'update-index', '--split-index'),
@@ -116,7 +120,8 @@ test.skipIf(process.getuid?.() !== 0)(
     const script = join(state, '..', 'driver.mjs');
     mkdirSync(state);
     writeFileSync(script, asNobody);
-    const built = new URL('../../../dist/actors/workspace/select-workspace.js', import.meta.url).href;
+    const built = new URL('../../../dist/actors/workspace/select-workspace.js', import.meta.url)
+      .href;
     for (const folder of [project, join(state, '..')])
       execFileSync('chown', ['-R', `${nobody}:${nobody}`, folder], { stdio: 'ignore' });
     const said = execFileSync(process.execPath, [script, built, project, state], {
@@ -129,7 +134,9 @@ test.skipIf(process.getuid?.() !== 0)(
 
     expect(JSON.parse(said)).toEqual({
       files: 1,
-      notes: ['.gitignore', 'shut', 'unentered/f'].map((name) => `${name} was not saved: it cannot be read`),
+      notes: ['.gitignore', 'shut', 'unentered/f'].map(
+        (name) => `${name} was not saved: it cannot be read`,
+      ),
       merged: 'merged',
     });
   },

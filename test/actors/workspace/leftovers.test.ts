@@ -23,9 +23,13 @@ test('locked folders, links and five hundred levels do not prevent the removal o
   const workspace = await worktreesOf(project, state);
   const { root } = await workspace.open(anAttempt());
   symlinkSync(outside, join(root, 'link'));
-  execFileSync('/bin/sh', ['-c', 'i=0; while [ $i -lt 500 ]; do mkdir deep && cd deep; i=$((i+1)); done; : > last'], {
-    cwd: root,
-  });
+  execFileSync(
+    '/bin/sh',
+    ['-c', 'i=0; while [ $i -lt 500 ]; do mkdir deep && cd deep; i=$((i+1)); done; : > last'],
+    {
+      cwd: root,
+    },
+  );
   mkdirSync(join(root, 'shut', 'inside'), { recursive: true });
   writeFileSync(join(root, 'shut', 'inside', 'file'), 'x');
   chmodSync(join(root, 'shut', 'inside'), 0);
@@ -70,5 +74,7 @@ test('files that could not be saved are named even when nothing else was changed
   execFileSync('mkfifo', [join(root, 'pipe')]);
 
   expect(await workspace.save(anAttempt(), 'x')).toBeNull();
-  expect(await workspace.leftOut('bd-a1' as TaskId, 1)).toEqual(['pipe was not saved: it is a pipe, socket or device']);
+  expect(await workspace.leftOut('bd-a1' as TaskId, 1)).toEqual([
+    'pipe was not saved: it is a pipe, socket or device',
+  ]);
 });

@@ -32,26 +32,29 @@ const changeFiles = (root: string): void => {
 const largeFiles = (project: string): readonly string[] =>
   gitIn(project, 'lfs', 'ls-files', '--name-only').split('\n').sort();
 
-test.skipIf(!hasLfs)('files of git-lfs are saved and merged as git-lfs does it, where the user allows it', async () => {
-  const project = makeLfsRepository();
-  const workspace = await worktreesOf(project, temporaryFolder(), [], { filters: ['lfs'] });
-  const { root } = await workspace.open(anAttempt(1, task));
-  changeFiles(root);
+test.skipIf(!hasLfs)(
+  'files of git-lfs are saved and merged as git-lfs does it, where the user allows it',
+  async () => {
+    const project = makeLfsRepository();
+    const workspace = await worktreesOf(project, temporaryFolder(), [], { filters: ['lfs'] });
+    const { root } = await workspace.open(anAttempt(1, task));
+    changeFiles(root);
 
-  const live = await workspace.diff(task, 1);
-  const saved = await workspace.save(anAttempt(1, task), 'Change');
-  const merged = await workspace.merge(task, 1, 'squash', 'Change');
+    const live = await workspace.diff(task, 1);
+    const saved = await workspace.save(anAttempt(1, task), 'Change');
+    const merged = await workspace.merge(task, 1, 'squash', 'Change');
 
-  expect(live?.patch).toContain('+version https://git-lfs.github.com/spec/v1');
-  expect(live?.patch).not.toContain('new new');
-  expect(saved).toMatchObject({ files: 4, notes: [] });
-  expect(merged).toMatchObject({ status: 'merged' });
-  expect(gitIn(project, 'status', '--porcelain')).toBe('');
-  expect(largeFiles(project)).toEqual(['a.bin', 'b.bin', 'kept.bin']);
-  expect(readFileSync(join(project, 'a.bin'), 'utf8')).toBe('new '.repeat(1_000));
-  expect(readFileSync(join(project, 'b.bin'), 'utf8')).toBe('more\r\n'.repeat(1_000));
-  expect(gitIn(project, 'lfs', 'fsck')).toBe('Git LFS fsck OK');
-});
+    expect(live?.patch).toContain('+version https://git-lfs.github.com/spec/v1');
+    expect(live?.patch).not.toContain('new new');
+    expect(saved).toMatchObject({ files: 4, notes: [] });
+    expect(merged).toMatchObject({ status: 'merged' });
+    expect(gitIn(project, 'status', '--porcelain')).toBe('');
+    expect(largeFiles(project)).toEqual(['a.bin', 'b.bin', 'kept.bin']);
+    expect(readFileSync(join(project, 'a.bin'), 'utf8')).toBe('new '.repeat(1_000));
+    expect(readFileSync(join(project, 'b.bin'), 'utf8')).toBe('more\r\n'.repeat(1_000));
+    expect(gitIn(project, 'lfs', 'fsck')).toBe('Git LFS fsck OK');
+  },
+);
 
 test.skipIf(!hasLfs)(
   'work that was saved before git-lfs was allowed is refused by name, and so is the filter before that',

@@ -7,7 +7,9 @@ test.each([
   ['link', 'docs//a/./file'],
   ['link', '.gitignore'],
   ['link', '...'],
-])('a link %s to %s stays inside the project', (path, target) => expect(staysInside(path, target)).toBe(true));
+])('a link %s to %s stays inside the project', (path, target) =>
+  expect(staysInside(path, target)).toBe(true),
+);
 
 test.each([
   ['link', '/etc/passwd'],

@@ -13,12 +13,16 @@ const createProject = async (): Promise<string> => {
   return folder;
 };
 
-describeWorkspace('shared', async () => createSharedWorkspace({ projectRoot: join(await createProject(), 'link') }));
+describeWorkspace('shared', async () =>
+  createSharedWorkspace({ projectRoot: join(await createProject(), 'link') }),
+);
 
 test('every attempt works in the project folder itself', async () => {
   const folder = await createProject();
 
-  const { root } = await createSharedWorkspace({ projectRoot: join(folder, 'link') }).open(anAttempt(2));
+  const { root } = await createSharedWorkspace({ projectRoot: join(folder, 'link') }).open(
+    anAttempt(2),
+  );
 
   expect(root).toBe(join(folder, 'project'));
 });
@@ -26,5 +30,7 @@ test('every attempt works in the project folder itself', async () => {
 test('a project folder that does not exist is an error', async () => {
   const folder = await createProject();
 
-  await expect(createSharedWorkspace({ projectRoot: join(folder, 'no') }).open(anAttempt())).rejects.toThrow('ENOENT');
+  await expect(
+    createSharedWorkspace({ projectRoot: join(folder, 'no') }).open(anAttempt()),
+  ).rejects.toThrow('ENOENT');
 });

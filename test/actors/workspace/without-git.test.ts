@@ -65,12 +65,17 @@ test("the user's change in the same lines is a conflict, and elsewhere it is kep
   }
   writeFileSync(join(project, 'a.txt'), 'precious\n');
 
-  expect(await workspace.merge(id, 1, 'squash', 'x')).toMatchObject({ status: 'conflict', files: ['a.txt'] });
+  expect(await workspace.merge(id, 1, 'squash', 'x')).toMatchObject({
+    status: 'conflict',
+    files: ['a.txt'],
+  });
   expect(await workspace.merge('bd-b' as TaskId, 1, 'ff', 'x')).toMatchObject({
     status: 'conflict',
     why: 'the project folder has moved on since the attempt began; it cannot be fast-forwarded',
   });
-  expect(await workspace.merge('bd-b' as TaskId, 1, 'squash', 'x')).toMatchObject({ status: 'merged' });
+  expect(await workspace.merge('bd-b' as TaskId, 1, 'squash', 'x')).toMatchObject({
+    status: 'merged',
+  });
   expect(readFileSync(join(project, 'a.txt'), 'utf8')).toBe('precious\n');
   expect(readFileSync(join(project, 'c.txt'), 'utf8')).toBe('theirs\n');
 });
@@ -80,13 +85,21 @@ test('a copy has everything but ignored files and what tools make', async () => 
   writeFileSync(join(project, '.gitignore'), '*.log\n');
   for (const path of ['node_modules/x', '.beads', 'src/__pycache__'])
     mkdirSync(join(project, path), { recursive: true });
-  for (const path of ['x.log', 'node_modules/x/i.js', '.beads/issues.jsonl', 'src/__pycache__/x.pyc', 'src/c.txt'])
+  for (const path of [
+    'x.log',
+    'node_modules/x/i.js',
+    '.beads/issues.jsonl',
+    'src/__pycache__/x.pyc',
+    'src/c.txt',
+  ])
     writeFileSync(join(project, path), 'x');
   const workspace = await worktreesOf(project, temporaryFolder());
 
   const { root } = await workspace.open(anAttempt());
 
-  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => name !== '.git');
+  const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
+    (name) => name !== '.git',
+  );
   expect(files.sort()).toEqual(['.gitignore', 'a.txt', 'src', 'src/b.txt', 'src/c.txt']);
 });
 
@@ -104,10 +117,20 @@ test('a repository that an agent plants is in neither its work nor the project',
   const saved = await workspace.save(anAttempt(), 'x');
   await workspace.merge(id, 1, 'ff', 'x');
 
-  expect(saved?.notes).toContain('deep is a repository of its own; its files were saved, its history was not');
-  expect(saved?.notes).toContain('bare was not saved: it would turn the folder into a git repository');
+  expect(saved?.notes).toContain(
+    'deep is a repository of its own; its files were saved, its history was not',
+  );
+  expect(saved?.notes).toContain(
+    'bare was not saved: it would turn the folder into a git repository',
+  );
   const names = ['.git', 'HEAD', 'deep/.git', 'bare', 'deep/c.txt'];
-  expect(names.map((name) => existsSync(join(project, name)))).toEqual([false, false, false, false, true]);
+  expect(names.map((name) => existsSync(join(project, name)))).toEqual([
+    false,
+    false,
+    false,
+    false,
+    true,
+  ]);
 });
 
 test('many attempts are opened, diffed and saved at once', async () => {

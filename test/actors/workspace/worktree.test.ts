@@ -12,7 +12,13 @@ const id = 'bd-a1' as TaskId;
 describeWorkspace('worktree', () => worktreesOf(makeRepository(), temporaryFolder()));
 
 /** An attempt that changes a file, and ends. */
-const workOn = async (workspace: Workspace, file: string, text: string, taskId = 'bd-a1', after: TaskId[] = []) => {
+const workOn = async (
+  workspace: Workspace,
+  file: string,
+  text: string,
+  taskId = 'bd-a1',
+  after: TaskId[] = [],
+) => {
   const attempt = anAttempt(1, taskId);
   const { root, notes } = await workspace.open(attempt, after);
   writeFileSync(join(root, file), text);
@@ -27,7 +33,13 @@ test('an attempt works on a branch of its own; the project folder and its branch
 
   const { root, saved } = await workOn(workspace, 'b.txt', 'new\n');
 
-  expect(saved).toMatchObject({ branch: 'agent/bd-a1/1', base: head, files: 1, insertions: 1, deletions: 0 });
+  expect(saved).toMatchObject({
+    branch: 'agent/bd-a1/1',
+    base: head,
+    files: 1,
+    insertions: 1,
+    deletions: 0,
+  });
   expect(gitIn(project, 'show', 'agent/bd-a1/1:b.txt')).toBe('new');
   expect(gitIn(project, 'log', '-1', '--format=%an|%ae|%B', 'agent/bd-a1/1')).toBe(
     'agent-server (engineer)|agent-server@localhost|Change it\n\nTask: bd-a1\nAttempt: 1\nRole: engineer',
@@ -43,7 +55,9 @@ test('saving again gives the same result, and an ended attempt is not opened aga
   const { saved } = await workOn(workspace, 'b.txt', 'new\n');
 
   expect(await workspace.save(anAttempt(), 'Change it')).toEqual(saved);
-  await expect(workspace.open(anAttempt())).rejects.toThrow('attempt 1 of bd-a1 is over; its work is on agent/bd-a1/1');
+  await expect(workspace.open(anAttempt())).rejects.toThrow(
+    'attempt 1 of bd-a1 is over; its work is on agent/bd-a1/1',
+  );
 });
 
 test('work whose folder somebody removed is reported as lost', async () => {
@@ -171,20 +185,23 @@ test('files that git does not track are copied where the user configures it', as
   expect(readFileSync(join(root, 'node_modules', 'x', 'index.js'), 'utf8')).toBe('1');
 });
 
-test.each(['ff', 'squash'] as const)('%s: merged work is in the project folder, once', async (mode) => {
-  const project = makeRepository();
-  const workspace = await worktreesOf(project, temporaryFolder());
-  const { saved } = await workOn(workspace, 'b.txt', 'new\n');
+test.each(['ff', 'squash'] as const)(
+  '%s: merged work is in the project folder, once',
+  async (mode) => {
+    const project = makeRepository();
+    const workspace = await worktreesOf(project, temporaryFolder());
+    const { saved } = await workOn(workspace, 'b.txt', 'new\n');
 
-  const merged = await workspace.merge(id, 1, mode, 'Change it');
+    const merged = await workspace.merge(id, 1, mode, 'Change it');
 
-  const head = gitIn(project, 'rev-parse', 'HEAD');
-  expect(merged).toEqual({ status: 'merged', commit: head, into: 'main' });
-  expect(head === saved?.commit).toBe(mode === 'ff');
-  expect(readFileSync(join(project, 'b.txt'), 'utf8')).toBe('new\n');
-  expect(gitIn(project, 'status', '--porcelain')).toBe('');
-  expect(await workspace.merge(id, 1, mode, 'Change it')).toEqual({ status: 'nothing' });
-});
+    const head = gitIn(project, 'rev-parse', 'HEAD');
+    expect(merged).toEqual({ status: 'merged', commit: head, into: 'main' });
+    expect(head === saved?.commit).toBe(mode === 'ff');
+    expect(readFileSync(join(project, 'b.txt'), 'utf8')).toBe('new\n');
+    expect(gitIn(project, 'status', '--porcelain')).toBe('');
+    expect(await workspace.merge(id, 1, mode, 'Change it')).toEqual({ status: 'nothing' });
+  },
+);
 
 test('a branch that has moved on accepts a squash, and no fast-forward', async () => {
   const project = makeRepository();
@@ -254,7 +271,10 @@ test('a conflict changes nothing and names the files', async () => {
     why: 'both main and agent/bd-a1/1 changed the same lines',
     files: ['a.txt'],
   });
-  expect([gitIn(project, 'rev-parse', 'HEAD'), gitIn(project, 'status', '--porcelain')]).toEqual([head, '']);
+  expect([gitIn(project, 'rev-parse', 'HEAD'), gitIn(project, 'status', '--porcelain')]).toEqual([
+    head,
+    '',
+  ]);
 });
 
 test('uncommitted changes of the user are never overwritten', async () => {
@@ -263,7 +283,10 @@ test('uncommitted changes of the user are never overwritten', async () => {
   await workOn(workspace, 'a.txt', 'theirs\n');
   writeFileSync(join(project, 'a.txt'), 'precious\n');
 
-  expect(await workspace.merge(id, 1, 'ff', 'x')).toMatchObject({ status: 'conflict', files: ['a.txt'] });
+  expect(await workspace.merge(id, 1, 'ff', 'x')).toMatchObject({
+    status: 'conflict',
+    files: ['a.txt'],
+  });
   expect(readFileSync(join(project, 'a.txt'), 'utf8')).toBe('precious\n');
 });
 
@@ -272,7 +295,13 @@ test('no hook, filter, driver or monitor that a repository names is run', async 
   const workspace = await worktreesOf(project, temporaryFolder());
   const trap = join(temporaryFolder(), 'sprung');
   const command = `touch ${trap}`;
-  for (const hook of ['post-checkout', 'pre-commit', 'post-commit', 'post-merge', 'reference-transaction'])
+  for (const hook of [
+    'post-checkout',
+    'pre-commit',
+    'post-commit',
+    'post-merge',
+    'reference-transaction',
+  ])
     writeFileSync(join(project, '.git', 'hooks', hook), `#!/bin/sh\n${command}\n`, { mode: 0o755 });
   gitIn(project, 'config', 'core.fsmonitor', command);
   gitIn(project, 'config', 'core.pager', command);
@@ -331,7 +360,9 @@ test('work that cannot be saved stays in its folder', async () => {
   const planted = join(project, '.git', 'objects', 'zz');
   symlinkSync('/etc', planted);
 
-  await expect(workspace.save(anAttempt(), 'x')).rejects.toThrow(`${planted} is not a plain file or folder`);
+  await expect(workspace.save(anAttempt(), 'x')).rejects.toThrow(
+    `${planted} is not a plain file or folder`,
+  );
   expect(readFileSync(join(root, 'b.txt'), 'utf8')).toBe('new\n');
 
   rmSync(planted);

@@ -15,7 +15,11 @@ test.each(['bd-a1b2', 'bd-a1b2.1', 'bd-a1b2.1.12', 'my_project-7', 'a.b-c-9', 'X
 );
 
 test.each(roles)('a run by the %s can be named', (role) => {
-  expect(parseAgentUrl(`agent://run/${role}/bd-a1b2`)).toEqual({ kind: 'run', role, taskId: 'bd-a1b2' });
+  expect(parseAgentUrl(`agent://run/${role}/bd-a1b2`)).toEqual({
+    kind: 'run',
+    role,
+    taskId: 'bd-a1b2',
+  });
 });
 
 test('the list of hostile links is as long as promised', () => {
@@ -60,7 +64,10 @@ const nearMisses = fc.oneof(
   fc.stringMatching(grammar),
   fc
     .tuple(fc.stringMatching(grammar), fc.nat(), fc.string({ maxLength: 2 }))
-    .map(([link, at, more]) => link.slice(0, at % (link.length + 1)) + more + link.slice(at % (link.length + 1))),
+    .map(
+      ([link, at, more]) =>
+        link.slice(0, at % (link.length + 1)) + more + link.slice(at % (link.length + 1)),
+    ),
 );
 
 test('every accepted link matches the grammar and has the parts of its text', () => {

@@ -19,7 +19,9 @@ const argvOf = (entry: string, url: string): readonly string[] => {
 };
 
 test('the entry is hidden, opens a terminal and claims the scheme', () => {
-  expect(desktopEntry({ node: '/usr/bin/node', script: '/opt/agent/agent.js' })).toBe(`[Desktop Entry]
+  expect(
+    desktopEntry({ node: '/usr/bin/node', script: '/opt/agent/agent.js' }),
+  ).toBe(`[Desktop Entry]
 Type=Application
 Name=Agent Task Server
 Exec="/usr/bin/node" "/opt/agent/agent.js" open-url -- %u
@@ -43,9 +45,12 @@ test.each([
 
 test('any path without control characters becomes one word', () => {
   const path = fc
-    .array(fc.oneof(fc.constantFrom(...' "\'`$\\%u=;n'), fc.string({ unit: 'grapheme', maxLength: 3 })), {
-      maxLength: 12,
-    })
+    .array(
+      fc.oneof(fc.constantFrom(...' "\'`$\\%u=;n'), fc.string({ unit: 'grapheme', maxLength: 3 })),
+      {
+        maxLength: 12,
+      },
+    )
     .map((parts) => `/${parts.join('').replace(/[\p{Cc}\u2028\u2029]/gu, '')}`);
   fc.assert(
     fc.property(path, path, (node, script) => {
@@ -70,13 +75,18 @@ test.each([
   ['[Default Applications]\nx-scheme-handler/agents=a.desktop\n', null],
   ['[Added Associations]\nx-scheme-handler/agent=a.desktop\n', null],
   ['[Default Applications]\n[Added Associations]\nx-scheme-handler/agent=a.desktop\n', null],
-  ['[Default Applications]\nx-scheme-handler/agent=a.desktop\nx-scheme-handler/agent=b.desktop\n', 'b.desktop'],
+  [
+    '[Default Applications]\nx-scheme-handler/agent=a.desktop\nx-scheme-handler/agent=b.desktop\n',
+    'b.desktop',
+  ],
 ])('the default of %j is %j', (text, id) => {
   expect(defaultHandler(text)).toBe(id);
 });
 
 test('another claimant of the scheme is read from the cache', () => {
-  expect(otherClaimant(`[MIME Cache]\nx-scheme-handler/agent=${ours};b.desktop;\n`)).toBe('b.desktop');
+  expect(otherClaimant(`[MIME Cache]\nx-scheme-handler/agent=${ours};b.desktop;\n`)).toBe(
+    'b.desktop',
+  );
   expect(otherClaimant(`[MIME Cache]\nx-scheme-handler/agent=${ours};\n`)).toBeNull();
 });
 
@@ -95,7 +105,10 @@ test.each([
     `[Default Applications]\nx-scheme-handler/agent=b.desktop;${ours};\n`,
     `[Default Applications]\nx-scheme-handler/agent=${ours};b.desktop;\n`,
   ],
-  ['[Default Applications]\nx-scheme-handler/agent=\n', `[Default Applications]\nx-scheme-handler/agent=${ours};\n`],
+  [
+    '[Default Applications]\nx-scheme-handler/agent=\n',
+    `[Default Applications]\nx-scheme-handler/agent=${ours};\n`,
+  ],
   [
     `[Default Applications]\nx-scheme-handler/agent=${ours}\n`,
     `[Default Applications]\nx-scheme-handler/agent=${ours}\n`,
@@ -128,7 +141,11 @@ test('setting makes us the default, repeating it changes nothing, and removing r
       '',
       'text/html=a;',
     ),
-    fc.constantFrom('x-scheme-handler/agent=a.desktop', 'x-scheme-handler/agent=a.desktop;b.desktop;\r', 'ü\r'),
+    fc.constantFrom(
+      'x-scheme-handler/agent=a.desktop',
+      'x-scheme-handler/agent=a.desktop;b.desktop;\r',
+      'ü\r',
+    ),
     fc.string({ unit: 'binary' }).map((text) => `x=${text.replaceAll('\n', '')}`),
   );
   fc.assert(

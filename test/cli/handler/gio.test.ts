@@ -17,7 +17,11 @@ const glibUser = () => {
   const { home, env, environment, put } = linuxUser();
   const folder = join(home, 'a b"c\'d`e$f\\g;h');
   // Not .mjs: as a module, node refuses a path with a backslash.
-  const [script, node, records] = [join(folder, '50%u', 'agent.cjs'), join(folder, 'node'), join(home, 'records')];
+  const [script, node, records] = [
+    join(folder, '50%u', 'agent.cjs'),
+    join(folder, 'node'),
+    join(home, 'records'),
+  ];
   mkdirSync(dirname(script), { recursive: true });
   symlinkSync(process.execPath, node);
   writeFileSync(
@@ -44,15 +48,20 @@ const glibUser = () => {
   return { environment: { ...environment, node, script }, run, recorded, home };
 };
 
-test.skipIf(gio === undefined)(`GLib uses our entry as the default until it is removed${why}`, async () => {
-  const { environment, run } = glibUser();
+test.skipIf(gio === undefined)(
+  `GLib uses our entry as the default until it is removed${why}`,
+  async () => {
+    const { environment, run } = glibUser();
 
-  await registerHandler(environment);
-  expect(run('mime', 'x-scheme-handler/agent')).toMatch(/^Default application .*: agent-task-server\.desktop$/m);
+    await registerHandler(environment);
+    expect(run('mime', 'x-scheme-handler/agent')).toMatch(
+      /^Default application .*: agent-task-server\.desktop$/m,
+    );
 
-  await unregisterHandler(environment);
-  expect(run('mime', 'x-scheme-handler/agent')).toMatch(/^No default applications/);
-});
+    await unregisterHandler(environment);
+    expect(run('mime', 'x-scheme-handler/agent')).toMatch(/^No default applications/);
+  },
+);
 
 test
   .skipIf(gio === undefined)
@@ -71,6 +80,8 @@ test
 
   run('open', url);
 
-  await vi.waitFor(() => expect(recorded()).toEqual([['open-url', '--', url]]), { timeout: 10_000 });
+  await vi.waitFor(() => expect(recorded()).toEqual([['open-url', '--', url]]), {
+    timeout: 10_000,
+  });
   expect(existsSync(join(home, 'owned'))).toBe(false);
 });

@@ -44,12 +44,21 @@ const mac = (home: string, script: string, opener: string | null = null, broken 
     const [program = '', first] = argv;
     if (basename(program) === broken) return { ok: false, detail: 'broken' };
     if (argv.at(-1) === app.ask.at(-1)) return { ok: true, detail: `${state.opener}\n` };
-    if (basename(program) === 'osacompile') mkdirSync(join(app.path, 'Contents'), { recursive: true });
+    if (basename(program) === 'osacompile')
+      mkdirSync(join(app.path, 'Contents'), { recursive: true });
     if (first === '-f' && state.opener === '') state.opener = app.path;
     if (first === '-u') state.opener = '';
     return fine;
   });
-  const environment = { platform: 'darwin', env: {}, home, node: '/n', script, uid: 501, run } as const;
+  const environment = {
+    platform: 'darwin',
+    env: {},
+    home,
+    node: '/n',
+    script,
+    uid: 501,
+    run,
+  } as const;
   return { app, calls, environment, state };
 };
 
@@ -57,7 +66,10 @@ test('macOS: the app is built and announced once, and can be removed', async () 
   const home = temporaryFolder();
   const { app, calls, environment } = mac(home, '/a.js');
 
-  expect(await registerHandler(environment)).toMatchObject({ status: 'registered', replaced: null });
+  expect(await registerHandler(environment)).toMatchObject({
+    status: 'registered',
+    replaced: null,
+  });
   expect(calls).toEqual([app.ask, app.compile, app.sign, app.announce]);
   expect(readFileSync(app.files[0].path, 'utf8')).toBe(app.files[0].content);
   expect((await registerHandler(environment)).status).toBe('already_registered');
@@ -72,9 +84,14 @@ test('macOS: the app is built and announced once, and can be removed', async () 
 test('macOS: another app stays the default without force', async () => {
   const { app, environment, calls } = mac(temporaryFolder(), '/a.js', '/Applications/Other.app');
 
-  expect(await registerHandler(environment)).toMatchObject({ status: 'taken', by: '/Applications/Other.app' });
+  expect(await registerHandler(environment)).toMatchObject({
+    status: 'taken',
+    by: '/Applications/Other.app',
+  });
   expect(existsSync(app.path)).toBe(false);
-  expect(await registerHandler({ ...environment, force: true })).toMatchObject({ replaced: '/Applications/Other.app' });
+  expect(await registerHandler({ ...environment, force: true })).toMatchObject({
+    replaced: '/Applications/Other.app',
+  });
   expect(calls.at(-1)).toEqual(app.prefer);
 });
 
@@ -85,7 +102,10 @@ test.each(['osascript', 'osacompile', 'lsregister'])(
 
     const { status, line } = await registerHandler(environment);
 
-    expect({ status, line }).toEqual({ status: 'failed', line: expect.stringMatching(`${broken} failed: broken$`) });
+    expect({ status, line }).toEqual({
+      status: 'failed',
+      line: expect.stringMatching(`${broken} failed: broken$`),
+    });
     expect(existsSync(app.path)).toBe(false);
   },
 );
@@ -112,16 +132,29 @@ const windows = (command: string | null, broken = '') => {
     if (verb !== 'query') return fine;
     return command === null
       ? { ok: false, detail: 'not found' }
-      : { ok: true, detail: `\r\nHKEY_CLASSES_ROOT\\agent\r\n    (Standard)    REG_SZ    ${command}\r\n\r\n` };
+      : {
+          ok: true,
+          detail: `\r\nHKEY_CLASSES_ROOT\\agent\r\n    (Standard)    REG_SZ    ${command}\r\n\r\n`,
+        };
   });
-  const environment = { platform: 'win32', env: {}, home: 'C:\\Users\\A B', node, script, uid: null, run } as const;
+  const environment = {
+    platform: 'win32',
+    env: {},
+    home: 'C:\\Users\\A B',
+    node,
+    script,
+    uid: null,
+    run,
+  } as const;
   return { calls, environment };
 };
 
 test('Windows: the command quotes both paths and the link', () => {
   expect(openCommand({ node, script })).toBe(ours);
   expect(registryCommandIn(`\r\n    (Default)    REG_SZ    ${ours}\r\n`)).toBe(ours);
-  expect(registryCommandIn('\r\n    (Default)    REG_SZ    (value not set)\r\n')).toBe('(value not set)');
+  expect(registryCommandIn('\r\n    (Default)    REG_SZ    (value not set)\r\n')).toBe(
+    '(value not set)',
+  );
   expect(registryCommandIn('')).toBeNull();
 });
 
@@ -143,12 +176,15 @@ test.each([
   ['"C:\\old\\node.exe" "C:\\old\\agent.js" open-url -- "%1"', false, 'updated', 4],
   ['"C:\\other.exe" "%1"', false, 'taken', 1],
   ['"C:\\other.exe" "%1"', true, 'registered', 4],
-])('Windows: where %j is the command and force is %j, it is %s', async (command, force, status, steps) => {
-  const { calls, environment } = windows(command);
+])(
+  'Windows: where %j is the command and force is %j, it is %s',
+  async (command, force, status, steps) => {
+    const { calls, environment } = windows(command);
 
-  expect((await registerHandler({ ...environment, force })).status).toBe(status);
-  expect(calls).toHaveLength(steps);
-});
+    expect((await registerHandler({ ...environment, force })).status).toBe(status);
+    expect(calls).toHaveLength(steps);
+  },
+);
 
 test.each([
   [ours, 'removed', 2],
@@ -165,5 +201,7 @@ test('Windows: a failed write or start is reported in one line', async () => {
   expect((await registerHandler(windows(null, 'add').environment)).line).toBe(
     `not registered: ${reg} failed: Command failed; access denied`,
   );
-  expect((await registerHandler({ ...windows(null).environment, script: 'C:\\50%1\\agent.js' })).status).toBe('failed');
+  expect(
+    (await registerHandler({ ...windows(null).environment, script: 'C:\\50%1\\agent.js' })).status,
+  ).toBe('failed');
 });

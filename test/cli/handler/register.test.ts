@@ -1,11 +1,20 @@
-import { chmodSync, mkdirSync, readdirSync, readlinkSync, rmSync, statSync, symlinkSync } from 'node:fs';
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { desktopEntry } from '../../../src/cli/handler/desktop-entry.ts';
 import { registerHandler, unregisterHandler } from '../../../src/cli/handler/register.ts';
 import { entryPath, linuxUser, listPath } from './linux.ts';
 
-const theirs = '[Default Applications]\ntext/html=firefox.desktop\nx-scheme-handler/agent=other.desktop\n';
+const theirs =
+  '[Default Applications]\ntext/html=firefox.desktop\nx-scheme-handler/agent=other.desktop\n';
 const ours = '[Default Applications]\nx-scheme-handler/agent=agent-task-server.desktop;\n';
 
 test('registering writes the entry and makes it the default', async () => {
@@ -23,7 +32,12 @@ test('registering writes the entry and makes it the default', async () => {
 
 test('without XDG variables, or with relative ones, the files are in the home folder', async () => {
   const { environment, text } = linuxUser();
-  const env = { DISPLAY: ':0', XDG_CONFIG_HOME: 'relative', XDG_DATA_DIRS: '/nowhere', XDG_CONFIG_DIRS: '/nowhere' };
+  const env = {
+    DISPLAY: ':0',
+    XDG_CONFIG_HOME: 'relative',
+    XDG_DATA_DIRS: '/nowhere',
+    XDG_CONFIG_DIRS: '/nowhere',
+  };
 
   expect((await registerHandler({ ...environment, env })).status).toBe('registered');
 
@@ -83,7 +97,9 @@ test("another program's default is replaced with force, and is back after unregi
   const { environment, put, text } = linuxUser();
   put(listPath, theirs);
 
-  expect(await registerHandler({ ...environment, force: true })).toMatchObject({ replaced: 'other.desktop' });
+  expect(await registerHandler({ ...environment, force: true })).toMatchObject({
+    replaced: 'other.desktop',
+  });
   expect(text(listPath)).toBe(theirs.replace('=other', '=agent-task-server.desktop;other'));
   expect((await registerHandler(environment)).status).toBe('already_registered');
   expect((await unregisterHandler(environment)).status).toBe('removed');
@@ -102,7 +118,10 @@ test.each([
   const env = { ...environment.env, XDG_CURRENT_DESKTOP: 'ubuntu:GNOME' };
   put(path, `${section}\nx-scheme-handler/agent=other.desktop;\n`);
 
-  expect(await registerHandler({ ...environment, env })).toMatchObject({ status: 'taken', by: 'other.desktop' });
+  expect(await registerHandler({ ...environment, env })).toMatchObject({
+    status: 'taken',
+    by: 'other.desktop',
+  });
   expect(text(listPath)).toBeNull();
 });
 
@@ -114,7 +133,9 @@ test('with force, a list that takes precedence over ours is named', async () => 
   const { status, line } = await registerHandler({ ...environment, env, force: true });
 
   expect(status).toBe('failed');
-  expect(line).toContain(`${home}/config/gnome-mimeapps.list names other.desktop and takes precedence`);
+  expect(line).toContain(
+    `${home}/config/gnome-mimeapps.list names other.desktop and takes precedence`,
+  );
 });
 
 test.each([
@@ -141,9 +162,10 @@ test('without a desktop nothing is registered, but an existing entry can be remo
     line: 'not registered: this machine has no desktop (neither DISPLAY nor WAYLAND_DISPLAY is set)',
   });
   expect(text(entryPath)).toBeNull();
-  expect((await registerHandler({ ...environment, env: { ...env, WAYLAND_DISPLAY: 'wayland-0' } })).status).toBe(
-    'registered',
-  );
+  expect(
+    (await registerHandler({ ...environment, env: { ...env, WAYLAND_DISPLAY: 'wayland-0' } }))
+      .status,
+  ).toBe('registered');
   expect((await unregisterHandler({ ...environment, env })).status).toBe('removed');
 });
 

@@ -7,7 +7,11 @@ import { shippedRoles } from '../../../src/cli/roles/shipped-roles.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 /** A configuration with a role file beside it. */
-const settingsWith = (config: object, roleFile: string | Buffer, more: Readonly<Record<string, string>> = {}) => {
+const settingsWith = (
+  config: object,
+  roleFile: string | Buffer,
+  more: Readonly<Record<string, string>> = {},
+) => {
   const folder = temporaryFolder();
   const file = join(folder, 'config.json');
   writeFileSync(file, JSON.stringify(config));
@@ -23,7 +27,8 @@ test('shipped file < settings of every role < the user’s file < the keys of th
     agent: { timeout_seconds: 60, max_turns: 40, require_approval: ['bash'] },
     roles: { tester: { file: 'tester.yml', max_turns: 7 } },
   };
-  const file = 'limits: { timeout_seconds: 30, max_turns: 20 }\nmodel: small\nsuccess_criteria: [all is green]\n';
+  const file =
+    'limits: { timeout_seconds: 30, max_turns: 20 }\nmodel: small\nsuccess_criteria: [all is green]\n';
 
   const { roles } = settingsWith(config, file);
 
@@ -76,18 +81,32 @@ prompt_file: words.md
 });
 
 test('another prompt drops the criteria of the shipped role', () => {
-  const own = settingsWith({ roles: { tester: { prompt_file: 'words.md' } } }, '', { 'words.md': 'You draw.' });
+  const own = settingsWith({ roles: { tester: { prompt_file: 'words.md' } } }, '', {
+    'words.md': 'You draw.',
+  });
 
   expect(own.roles.tester).toMatchObject({ prompt: 'You draw.', criteria: [] });
 });
 
 test.each<[string, string | Buffer, string]>([
   ['a key that nobody knows', 'colour: red', 'tester.yml: colour: cannot be set here'],
-  ['a limit that nobody knows', 'limits: { timeout: 3 }', 'tester.yml: limits.timeout: cannot be set here'],
+  [
+    'a limit that nobody knows',
+    'limits: { timeout: 3 }',
+    'tester.yml: limits.timeout: cannot be set here',
+  ],
   ['a tool that does not exist', 'tools: [rm, finish]', 'tester.yml: tools.0: '],
   ['a role that could never end', 'tools: [read]', 'tester.yml: tools: must include finish'],
-  ['the file of another role', 'name: engineer', 'tester.yml: name: is engineer in the file of the tester'],
-  ['two prompts', 'prompt: a\nprompt_file: b', 'tester.yml: prompt_file: cannot be combined with prompt'],
+  [
+    'the file of another role',
+    'name: engineer',
+    'tester.yml: name: is engineer in the file of the tester',
+  ],
+  [
+    'two prompts',
+    'prompt: a\nprompt_file: b',
+    'tester.yml: prompt_file: cannot be combined with prompt',
+  ],
   ['a prompt that is not there', 'prompt_file: none.md', 'tester.yml.prompt_file: '],
   ['what is not YAML', 'a: [', 'tester.yml: not YAML: '],
   ['what is not UTF-8', Buffer.from([0x61, 0xff]), 'tester.yml: not UTF-8'],
@@ -96,5 +115,7 @@ test.each<[string, string | Buffer, string]>([
 });
 
 test('a missing role file is refused by its key', () => {
-  expect(() => settingsWith({ roles: { tester: { file: 'none.yml' } } }, '')).toThrow('roles.tester.file: ');
+  expect(() => settingsWith({ roles: { tester: { file: 'none.yml' } } }, '')).toThrow(
+    'roles.tester.file: ',
+  );
 });

@@ -18,7 +18,8 @@ const resolve = (
   const configFile = join(temporaryFolder(), 'config.json');
   writeFileSync(configFile, JSON.stringify(config));
   mkdirSync(join(root, '.agent', 'roles'), { recursive: true });
-  for (const [name, text] of Object.entries(files)) writeFileSync(join(root, '.agent', 'roles', name), text);
+  for (const [name, text] of Object.entries(files))
+    writeFileSync(join(root, '.agent', 'roles', name), text);
   return resolveSettings(loadConfig({ config: configFile }, {}), root);
 };
 
@@ -36,7 +37,10 @@ success_criteria: [the changelog has a line]
 notes: |
   Use the fake clock.
 `;
-  const config = { ...confined, roles: { tester: { verify: ['npm run lint'], model: 'small', network: true } } };
+  const config = {
+    ...confined,
+    roles: { tester: { verify: ['npm run lint'], model: 'small', network: true } },
+  };
 
   const { settings, projectRoles } = resolve({ 'tester.yml': file }, config);
 
@@ -49,7 +53,8 @@ notes: |
     approvals: ['read'],
     verify: ['npm run lint', 'npm test'],
     network: false,
-    projectNotes: 'Use the fake clock.\n\nBefore finish, this must be true as well:\n\n- the changelog has a line',
+    projectNotes:
+      'Use the fake clock.\n\nBefore finish, this must be true as well:\n\n- the changelog has a line',
   });
   expect(settings.roles.engineer).toEqual(rolesWithout(config).engineer);
   expect(projectRoles).toEqual([
@@ -79,10 +84,25 @@ test.each<[string, string, object, string]>([
     { roles: { tester: { tools: ['read', 'finish'] } } },
     'tools: adds bash to what your configuration allows (read, finish)',
   ],
-  ['time', 'limits: { timeout_seconds: 601 }', {}, 'limits.timeout_seconds: 601 is above the 600 that your'],
+  [
+    'time',
+    'limits: { timeout_seconds: 601 }',
+    {},
+    'limits.timeout_seconds: 601 is above the 600 that your',
+  ],
   ['turns', 'limits: { max_turns: 51 }', {}, 'limits.max_turns: 51 is above the 50 that your'],
-  ['turns of its own', 'limits: { max_turns: 4 }', { roles: { tester: { max_turns: 3 } } }, 'above the 3 that'],
-  ['tokens', 'limits: { max_tokens_total: 1000001 }', {}, 'limits.max_tokens_total: 1000001 is above'],
+  [
+    'turns of its own',
+    'limits: { max_turns: 4 }',
+    { roles: { tester: { max_turns: 3 } } },
+    'above the 3 that',
+  ],
+  [
+    'tokens',
+    'limits: { max_tokens_total: 1000001 }',
+    {},
+    'limits.max_tokens_total: 1000001 is above',
+  ],
   [
     'money',
     'limits: { max_cost_usd: 2 }',
@@ -116,16 +136,24 @@ test.each<[string, string, object, string]>([
     'the tester runs gpt-5.1, whose price is not in api.prices',
   ],
   ['no end', 'tools: [read]', {}, 'tools: must include finish'],
-])('a project cannot give a role %s: the file is ignored by name, and the server starts', (_, file, more, problem) => {
-  const config = { ...confined, ...more };
+])(
+  'a project cannot give a role %s: the file is ignored by name, and the server starts',
+  (_, file, more, problem) => {
+    const config = { ...confined, ...more };
 
-  const { settings, projectRoles } = resolve({ 'tester.yml': file }, config);
+    const { settings, projectRoles } = resolve({ 'tester.yml': file }, config);
 
-  expect(projectRoles).toEqual([
-    { role: 'tester', path: '.agent/roles/tester.yml', narrowed: [], ignored: expect.stringContaining(problem) },
-  ]);
-  expect(settings.roles).toEqual(rolesWithout(config));
-});
+    expect(projectRoles).toEqual([
+      {
+        role: 'tester',
+        path: '.agent/roles/tester.yml',
+        narrowed: [],
+        ignored: expect.stringContaining(problem),
+      },
+    ]);
+    expect(settings.roles).toEqual(rolesWithout(config));
+  },
+);
 
 test('a file that wants too much is ignored as a whole', () => {
   const { settings } = resolve({ 'tester.yml': 'tools: [finish]\nlimits: { max_turns: 999 }' });
@@ -168,15 +196,27 @@ test.each<[string, (roles: string) => void, string]>([
     (roles) => symlinkSync('/etc/passwd', join(roles, 'tester.yml')),
     'it leads out of the project',
   ],
-  ['a symlink to nowhere', (roles) => symlinkSync('nowhere', join(roles, 'tester.yml')), 'it does not exist'],
+  [
+    'a symlink to nowhere',
+    (roles) => symlinkSync('nowhere', join(roles, 'tester.yml')),
+    'it does not exist',
+  ],
   [
     'a symlink to itself',
     (roles) => symlinkSync('tester.yml', join(roles, 'tester.yml')),
     'it is a symlink that cannot be followed',
   ],
-  ['a pipe', (roles) => void execFileSync('mkfifo', [join(roles, 'tester.yml')]), 'it is not a regular file'],
+  [
+    'a pipe',
+    (roles) => void execFileSync('mkfifo', [join(roles, 'tester.yml')]),
+    'it is not a regular file',
+  ],
   ['a folder', (roles) => mkdirSync(join(roles, 'tester.yml')), 'it is not a regular file'],
-  ['a device', (roles) => symlinkSync('/dev/zero', join(roles, 'tester.yml')), 'it leads out of the project'],
+  [
+    'a device',
+    (roles) => symlinkSync('/dev/zero', join(roles, 'tester.yml')),
+    'it leads out of the project',
+  ],
 ])('%s is not read', (_, plant, problem) => {
   const root = temporaryFolder();
   mkdirSync(join(root, '.agent', 'roles'), { recursive: true });
@@ -184,7 +224,9 @@ test.each<[string, (roles: string) => void, string]>([
 
   const { projectRoles, settings } = resolve({}, confined, root);
 
-  expect(projectRoles).toMatchObject([{ path: '.agent/roles/tester.yml', ignored: expect.stringContaining(problem) }]);
+  expect(projectRoles).toMatchObject([
+    { path: '.agent/roles/tester.yml', ignored: expect.stringContaining(problem) },
+  ]);
   expect(settings.roles).toEqual(rolesWithout());
 });
 
@@ -204,7 +246,11 @@ test('a linked folder of roles is not read', () => {
 });
 
 test('a file that is no role is named when it is YAML, and ignored otherwise', () => {
-  const { projectRoles } = resolve({ 'janitor.yml': 'tools: []', 'tester.yaml': '', 'README.md': 'hello' });
+  const { projectRoles } = resolve({
+    'janitor.yml': 'tools: []',
+    'tester.yaml': '',
+    'README.md': 'hello',
+  });
 
   expect(projectRoles.map(({ path }) => path).toSorted()).toEqual([
     '.agent/roles/janitor.yml',
@@ -229,13 +275,20 @@ test('no project file ever gives a role more', () => {
     { requiredKeys: [] },
   );
   const root = temporaryFolder();
-  const config = { ...confined, roles: { tester: { tools: ['read', 'bash', 'finish'], max_turns: 20 } } };
+  const config = {
+    ...confined,
+    roles: { tester: { tools: ['read', 'bash', 'finish'], max_turns: 20 } },
+  };
   const own = rolesWithout(config).tester;
   let counted = 0;
 
   fc.assert(
     fc.property(file, (given) => {
-      const { settings, projectRoles } = resolve({ 'tester.yml': JSON.stringify(given) }, config, root);
+      const { settings, projectRoles } = resolve(
+        { 'tester.yml': JSON.stringify(given) },
+        config,
+        root,
+      );
       const { tester } = settings.roles;
       if (projectRoles[0]?.ignored === null) counted += 1;
 

@@ -5,7 +5,11 @@ import { shippedFile } from '../../../src/cli/roles/shipped-roles.ts';
 import { openProject } from '../../support/cli.ts';
 
 const openWith = (config: object = {}) => {
-  const project = openProject({ sandbox: { mode: 'auto' }, api: { backend: 'scripted' }, ...config });
+  const project = openProject({
+    sandbox: { mode: 'auto' },
+    api: { backend: 'scripted' },
+    ...config,
+  });
   const folder = join(project.root, '.agent', 'roles');
   mkdirSync(folder, { recursive: true });
   const write = (name: string, text: string): void => writeFileSync(join(folder, name), text);
@@ -56,7 +60,9 @@ test('agent roles and doctor show what the project narrows and what is ignored',
   const { out } = await project.agent('roles');
   const doctor = await project.agent('doctor');
 
-  expect(out).toMatch(/^tester: unit and integration tests\n {2}tools {7}read, finish\n {2}model {7}scripted$/m);
+  expect(out).toMatch(
+    /^tester: unit and integration tests\n {2}tools {7}read, finish\n {2}model {7}scripted$/m,
+  );
   expect(out).toMatch(
     /project {5}\.agent\/roles\/tester\.yml narrows: without write, .*; notes\n {2}it notes {4}Be kind\./,
   );
@@ -65,8 +71,12 @@ test('agent roles and doctor show what the project narrows and what is ignored',
   );
   expect(out.match(/^ {2}network {5}on$/gm)).toHaveLength(1);
   expect(doctor.out).toMatch(/note +network +commands of engineer reach the network/);
-  expect(doctor.out).toMatch(/ok +roles +\.agent\/roles\/tester\.yml narrows the tester: without write/);
-  expect(doctor.out).toMatch(/note +roles +\.agent\/roles\/reviewer\.yml is ignored: limits\.max_turns/);
+  expect(doctor.out).toMatch(
+    /ok +roles +\.agent\/roles\/tester\.yml narrows the tester: without write/,
+  );
+  expect(doctor.out).toMatch(
+    /note +roles +\.agent\/roles\/reviewer\.yml is ignored: limits\.max_turns/,
+  );
 });
 
 test('a server starts with a bad project file, warns, and reads role files again on SIGHUP', async () => {
@@ -79,7 +89,9 @@ test('a server starts with a bad project file, warns, and reads role files again
   const token = readFileSync(join(project.stateDir, 'token'), 'utf8').trim();
   const log = (): string => readFileSync(join(project.stateDir, 'server.log'), 'utf8');
   const timeout = async (): Promise<string | undefined> => {
-    const response = await fetch(`${url}/a2a/discovery`, { headers: { authorization: `Bearer ${token}` } });
+    const response = await fetch(`${url}/a2a/discovery`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
     const { agents } = (await response.json()) as { agents: { role: string; timeout: string }[] };
     return agents.find(({ role }) => role === 'tester')?.timeout;
   };

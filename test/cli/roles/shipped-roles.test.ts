@@ -11,18 +11,21 @@ test('there is a file for each role and no other', () => {
   expect(files.toSorted()).toEqual(roles.map((role) => `${role}.yml`).toSorted());
 });
 
-test.each(roles)('%s has a purpose, a limit, tools that exist, criteria and a prompt that ends with finish', (role) => {
-  const profile = shippedRoles()[role];
+test.each(roles)(
+  '%s has a purpose, a limit, tools that exist, criteria and a prompt that ends with finish',
+  (role) => {
+    const profile = shippedRoles()[role];
 
-  expect(profile.role).toBe(role);
-  expect(profile.description).not.toBe('');
-  expect(toolbox.map(({ name }) => name)).toEqual(expect.arrayContaining([...profile.tools]));
-  expect(profile.tools).toContain('finish');
-  expect(profile.prompt).toMatch(/To end, call finish\./);
-  expect(profile.prompt.split('\n').length).toBeLessThanOrEqual(16);
-  expect(profile.criteria.length).toBeGreaterThan(1);
-  expect(profile.projectNotes).toBeNull();
-});
+    expect(profile.role).toBe(role);
+    expect(profile.description).not.toBe('');
+    expect(toolbox.map(({ name }) => name)).toEqual(expect.arrayContaining([...profile.tools]));
+    expect(profile.tools).toContain('finish');
+    expect(profile.prompt).toMatch(/To end, call finish\./);
+    expect(profile.prompt.split('\n').length).toBeLessThanOrEqual(16);
+    expect(profile.criteria.length).toBeGreaterThan(1);
+    expect(profile.projectNotes).toBeNull();
+  },
+);
 
 test('only roles that build may edit and run commands; a reviewer writes nothing', () => {
   const may = (tool: string) => roles.filter((role) => shippedRoles()[role].tools.includes(tool));
@@ -33,5 +36,7 @@ test('only roles that build may edit and run commands; a reviewer writes nothing
 });
 
 test('the limits are 10 minutes, and 15 for those who write documents', () => {
-  expect(roles.map((role) => shippedRoles()[role].timeoutMs / 60_000)).toEqual([10, 10, 10, 15, 15]);
+  expect(roles.map((role) => shippedRoles()[role].timeoutMs / 60_000)).toEqual([
+    10, 10, 10, 15, 15,
+  ]);
 });

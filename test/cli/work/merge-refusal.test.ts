@@ -3,7 +3,13 @@ import { endOfAttempt, refusesMerge } from '../../../src/cli/work/merge-refusal.
 import { describeRefusal } from '../../../src/machines/errors.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 
-const wish = { taskId: 'bd-a1' as TaskId, attempt: 2, isLive: false, end: 'complete', force: false };
+const wish = {
+  taskId: 'bd-a1' as TaskId,
+  attempt: 2,
+  isLive: false,
+  end: 'complete',
+  force: false,
+};
 
 test('the work of a complete attempt is merged', () => {
   expect(refusesMerge(wish)).toBeNull();
@@ -29,12 +35,9 @@ test('the work of a running attempt is not merged even with --force', () => {
 test('the end of an attempt is read from its own frames only', () => {
   const frame = (type: string, data: object = {}) => ({ type, attempt: 2, data });
 
-  expect(['completed', 'failed', 'cancelled', 'log'].map((type) => endOfAttempt(frame(type), 2))).toEqual([
-    'complete',
-    'failed',
-    'cancelled',
-    null,
-  ]);
+  expect(
+    ['completed', 'failed', 'cancelled', 'log'].map((type) => endOfAttempt(frame(type), 2)),
+  ).toEqual(['complete', 'failed', 'cancelled', null]);
   expect(endOfAttempt(frame('completed', { by_hand: true }), 2)).toBe('closed by hand');
   expect(endOfAttempt(frame('completed'), 1)).toBeNull();
 });

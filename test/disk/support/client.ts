@@ -14,7 +14,11 @@ export interface View {
 }
 export interface Answer {
   readonly result?: View;
-  readonly error?: { readonly code: number; readonly message: string; readonly data: { readonly code: string } };
+  readonly error?: {
+    readonly code: number;
+    readonly message: string;
+    readonly data: { readonly code: string };
+  };
 }
 
 /** Waits for a server to say where it is, then speaks with it. */
@@ -27,7 +31,9 @@ export const clientOf = async ({ serverFile, stateDir }: Project, pid?: number) 
   };
   const call = async (method: string, params: object, id = method): Promise<Answer> => {
     const body = JSON.stringify({ jsonrpc: '2.0', id, method, params });
-    return (await fetch(`${url}/a2a/execute`, { method: 'POST', headers, body })).json() as Promise<Answer>;
+    return (
+      await fetch(`${url}/a2a/execute`, { method: 'POST', headers, body })
+    ).json() as Promise<Answer>;
   };
   const health = async () =>
     (await (await fetch(`${url}/health`)).json()) as {

@@ -31,11 +31,15 @@ const newFile = (): File => ({ durable: Buffer.alloc(0), pending: [], size: 0, s
 const newFolder = (): Folder => ({ durable: new Map(), names: new Map(), pending: [], syncing: 0 });
 
 const resized = (content: Buffer, size: number): Buffer =>
-  size <= content.length ? content.subarray(0, size) : Buffer.concat([content, Buffer.alloc(size - content.length)]);
+  size <= content.length
+    ? content.subarray(0, size)
+    : Buffer.concat([content, Buffer.alloc(size - content.length)]);
 
 const changed = (content: Buffer, changes: readonly Change[]): Buffer => {
   if (changes.length === 0) return content;
-  const ends = changes.map((change) => (change.kind === 'write' ? change.offset + change.data.length : change.size));
+  const ends = changes.map((change) =>
+    change.kind === 'write' ? change.offset + change.data.length : change.size,
+  );
   const room = Buffer.alloc(Math.max(content.length, ...ends));
   content.copy(room);
   let size = content.length;
@@ -75,7 +79,11 @@ const torn = (changes: readonly Change[], random: () => number): readonly Change
   return [...changes.slice(0, kept), { ...last, data: last.data.subarray(0, cut) }];
 };
 
-const survivorsOf = (changes: readonly Change[], fate: Fate, random: () => number): readonly Change[] => {
+const survivorsOf = (
+  changes: readonly Change[],
+  fate: Fate,
+  random: () => number,
+): readonly Change[] => {
   if (fate === 'all') return changes;
   if (fate === 'none') return [];
   if (fate === 'torn') return torn(changes, random);
@@ -97,7 +105,11 @@ const rename = (names: Map<string, Node>, naming: Naming): void => {
     else names.set(name, node);
 };
 
-const namesAfter = ({ durable, pending }: Folder, fate: Fate, random: () => number): ReadonlyMap<string, Node> => {
+const namesAfter = (
+  { durable, pending }: Folder,
+  fate: Fate,
+  random: () => number,
+): ReadonlyMap<string, Node> => {
   const share = fate === 'all' ? 1 : fate === 'none' ? 0 : random();
   const names = new Map(durable);
   // File systems keep the order in which names changed.
@@ -106,12 +118,15 @@ const namesAfter = ({ durable, pending }: Folder, fate: Fate, random: () => numb
 };
 
 /**
- * What a disk holds of some folders while a program works on them, by the letter of what `fsync` promises: a file's
- * content when the file was synced, a file's name when its folder was.
+ * What a disk holds of some folders while a program works on them, by the letter of what `fsync`
+ * promises: a file's content when the file was synced, a file's name when its folder was.
  */
 export const createDisk = (roots: readonly string[]) => {
   const tops = new Map(roots.map((root) => [root, newFolder()]));
-  const open = new Map<number, { readonly node: Node; readonly append: boolean; position: number }>();
+  const open = new Map<
+    number,
+    { readonly node: Node; readonly append: boolean; position: number }
+  >();
 
   const partsOf = (path: string): readonly [Folder, readonly string[]] | null => {
     for (const [root, folder] of tops)
@@ -151,12 +166,14 @@ export const createDisk = (roots: readonly string[]) => {
     if (node === null) {
       node = { file: newFile() };
       name(path, node);
-    } else if (flags.includes('O_TRUNC') && 'file' in node) change(node.file, { kind: 'truncate', size: 0 });
+    } else if (flags.includes('O_TRUNC') && 'file' in node)
+      change(node.file, { kind: 'truncate', size: 0 });
     open.set(fd, { node, append: flags.includes('O_APPEND'), position: 0 });
   };
   const change = (file: File, made: Change): void => {
     file.pending.push(made);
-    file.size = made.kind === 'truncate' ? made.size : Math.max(file.size, made.offset + made.data.length);
+    file.size =
+      made.kind === 'truncate' ? made.size : Math.max(file.size, made.offset + made.data.length);
   };
   const write = (fd: number, data: Buffer, given: number | null): void => {
     const found = open.get(fd);
@@ -174,8 +191,11 @@ export const createDisk = (roots: readonly string[]) => {
       synced.syncing = synced.pending.length;
       return;
     }
-    if ('file' in node) node.file.durable = changed(node.file.durable, node.file.pending.slice(0, synced.syncing));
-    else for (const naming of node.folder.pending.slice(0, synced.syncing)) rename(node.folder.durable, naming);
+    if ('file' in node)
+      node.file.durable = changed(node.file.durable, node.file.pending.slice(0, synced.syncing));
+    else
+      for (const naming of node.folder.pending.slice(0, synced.syncing))
+        rename(node.folder.durable, naming);
     synced.pending = synced.pending.slice(synced.syncing) as never;
   };
 
@@ -185,8 +205,10 @@ export const createDisk = (roots: readonly string[]) => {
     else if (event.type === 'write') write(event.fd, event.data, event.offset);
     else if (event.type === 'truncate') {
       const node = open.get(event.fd)?.node;
-      if (node !== undefined && 'file' in node) change(node.file, { kind: 'truncate', size: event.size });
-    } else if (event.type === 'sync.began' || event.type === 'sync.ended') sync(event.fd, event.type);
+      if (node !== undefined && 'file' in node)
+        change(node.file, { kind: 'truncate', size: event.size });
+    } else if (event.type === 'sync.began' || event.type === 'sync.ended')
+      sync(event.fd, event.type);
     else if (event.type === 'mkdir') {
       if (partsOf(event.path) !== null) name(event.path, { folder: newFolder() });
     } else if (event.type === 'unlink') {
@@ -199,7 +221,12 @@ export const createDisk = (roots: readonly string[]) => {
       throw new Error(`${event.call} on a file of ours is not known to this model`);
   };
 
-  const put = (folder: Folder, path: string, pick: (node: Node) => Fate, random: () => number): void => {
+  const put = (
+    folder: Folder,
+    path: string,
+    pick: (node: Node) => Fate,
+    random: () => number,
+  ): void => {
     mkdirSync(path, { recursive: true, mode: 0o700 });
     for (const [last, node] of namesAfter(folder, pick({ folder }), random))
       if ('folder' in node) put(node.folder, join(path, last), pick, random);

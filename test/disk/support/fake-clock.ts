@@ -10,7 +10,10 @@ const library = (): string | undefined =>
         .find((path) => existsSync(path))
     : undefined;
 
-/** A time of day that a test sets while programs run; null where libfaketime is missing or does not take hold of Node. */
+/**
+ * A time of day that a test sets while programs run; null where libfaketime is missing or does not
+ * take hold of Node.
+ */
 export const createFakeClock = () => {
   const preload = library();
   if (preload === undefined) return null;
@@ -28,7 +31,9 @@ export const createFakeClock = () => {
     NO_FAKE_STAT: '1',
   };
   set(-86_400_000);
-  const { stdout } = spawnSync(process.execPath, ['-p', 'Date.now()'], { env: { ...process.env, ...env } });
+  const { stdout } = spawnSync(process.execPath, ['-p', 'Date.now()'], {
+    env: { ...process.env, ...env },
+  });
   const works = Math.abs(Number(stdout) + 86_400_000 - Date.now()) < 60_000;
   set(0);
   /** What the library leaves in memory of a process that is killed. */

@@ -37,11 +37,17 @@ const reading = <Result>(work: () => Result): Result | Error => {
 
 const journalProblems = (store: Store, promised: Promised, truth: Truth): readonly string[] => {
   const entries = store.read(everything);
-  const other = entries.find((entry, index) => JSON.stringify(entry) !== JSON.stringify(truth[index]));
+  const other = entries.find(
+    (entry, index) => JSON.stringify(entry) !== JSON.stringify(truth[index]),
+  );
   return [
-    ...(entries.length < promised.shown ? [`${entries.length} entries, but ${promised.shown} were shown`] : []),
+    ...(entries.length < promised.shown
+      ? [`${entries.length} entries, but ${promised.shown} were shown`]
+      : []),
     ...(other === undefined ? [] : [`entry ${other.seq} is not the one that was written`]),
-    ...promised.executed.filter((id) => store.actor(id) === null).map((id) => `the run of ${id} is lost`),
+    ...promised.executed
+      .filter((id) => store.actor(id) === null)
+      .map((id) => `the run of ${id} is lost`),
     ...promised.executed
       .filter((id) => store.request(`run-${id}`)?.taskId !== id)
       .map((id) => `the request that ran ${id} is forgotten`),
@@ -72,13 +78,19 @@ const checkJournal = (file: string, promised: Promised, truth: Truth): readonly 
   return [problems, next].flatMap((found) => (found instanceof Error ? [String(found)] : found));
 };
 
-/** The results of every attempt that was shown as complete: the newest in the task's folder, earlier ones below it. */
+/**
+ * The results of every attempt that was shown as complete: the newest in the task's folder, earlier
+ * ones below it.
+ */
 const lostResults = (projectRoot: string, ends: readonly Entry[]): readonly string[] =>
   ends.flatMap(({ taskId, attempt }) => {
     const folder = join(projectRoot, '.beads', 'tasks', `task-${taskId}`);
     const kept = [folder, join(folder, 'attempts', String(attempt))]
       .map((place) => join(place, '30-results.md'))
-      .some((file) => existsSync(file) && readFileSync(file, 'utf8').includes(`- Attempt: ${attempt}\n`));
+      .some(
+        (file) =>
+          existsSync(file) && readFileSync(file, 'utf8').includes(`- Attempt: ${attempt}\n`),
+      );
     return kept ? [] : [`the results of attempt ${attempt} of ${taskId} are lost`];
   });
 
@@ -89,12 +101,20 @@ const checkTracker = async (
   truth: Truth,
 ): Promise<readonly string[]> => {
   const open = () =>
-    embeddedAt(projectRoot, { clock: () => 1 }, ledgerAt(projectRoot, openDatabase({ file: journal })));
-  const reopened = new Set(truth.filter(({ cause }) => cause?.includes('"type":"reopen"')).map(({ taskId }) => taskId));
+    embeddedAt(
+      projectRoot,
+      { clock: () => 1 },
+      ledgerAt(projectRoot, openDatabase({ file: journal })),
+    );
+  const reopened = new Set(
+    truth.filter(({ cause }) => cause?.includes('"type":"reopen"')).map(({ taskId }) => taskId),
+  );
   const listed = new Map((await open().list()).map((task) => [task.id as string, task]));
   const ends = truth.filter(({ type, seq }) => type === 'completed' && seq <= promised.shown);
   // A task that was opened again after its end may be anything.
-  const closed = new Set(ends.filter(({ taskId }) => !reopened.has(taskId)).map(({ taskId }) => taskId));
+  const closed = new Set(
+    ends.filter(({ taskId }) => !reopened.has(taskId)).map(({ taskId }) => taskId),
+  );
   const problems = [
     ...promised.created.filter((id) => !listed.has(id)).map((id) => `task ${id} is lost`),
     ...[...closed]
@@ -106,11 +126,19 @@ const checkTracker = async (
     .create({ title: 'next', description: 'next', dependencies: [], priority: 2, labels: [] })
     .catch((error: unknown) => String(error));
   if (typeof made === 'string') return [...problems, made];
-  return (await open().find(made.id)) === null ? [...problems, 'what was created next is lost'] : problems;
+  return (await open().find(made.id)) === null
+    ? [...problems, 'what was created next is lost']
+    : problems;
 };
 
-/** What is wrong with an image, when the real store and the real tracker open it and go on with it. */
-export const problemsOf = async (folder: string, promised: Promised, truth: Truth): Promise<readonly string[]> => {
+/**
+ * What is wrong with an image, when the real store and the real tracker open it and go on with it.
+ */
+export const problemsOf = async (
+  folder: string,
+  promised: Promised,
+  truth: Truth,
+): Promise<readonly string[]> => {
   const state = join(folder, 'top', 'state');
   const file = join(state, 'journal.db');
   const isThere = existsSync(state);

@@ -1,10 +1,23 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The system calls that change a file or a folder, or tell somebody something; a thread is told from a process by its birth. */
+/**
+ * The system calls that change a file or a folder, or tell somebody something; a thread is told
+ * from a process by its birth.
+ */
 const calls = [
   ...['openat', 'creat', 'close', 'dup', 'dup2', 'dup3', 'clone', 'clone3', 'fork', 'vfork'],
-  ...['write', 'pwrite64', 'writev', 'pwritev', 'pwritev2', 'sendto', 'sendmsg', 'copy_file_range', 'sendfile'],
+  ...[
+    'write',
+    'pwrite64',
+    'writev',
+    'pwritev',
+    'pwritev2',
+    'sendto',
+    'sendmsg',
+    'copy_file_range',
+    'sendfile',
+  ],
   ...['ftruncate', 'truncate', 'fallocate', 'fsync', 'fdatasync', 'sync_file_range'],
   ...[
     'rename',
@@ -21,7 +34,10 @@ const calls = [
   ],
 ];
 
-/** What runs a program so that it writes down what it does to the disk, in the order in which it does it. */
+/**
+ * What runs a program so that it writes down what it does to the disk, in the order in which it
+ * does it.
+ */
 export const recorder = (log: string): readonly string[] => [
   ...['strace', '-f', '-qq', '--seccomp-bpf', '-xx', '-s', '16000000', '-e', 'signal=none'],
   ...['-e', `trace=${calls.join(',')}`, '-o', log, '--'],
@@ -31,7 +47,12 @@ export type DiskEvent =
   | { readonly type: 'open'; readonly fd: number; readonly path: string; readonly flags: string }
   | { readonly type: 'close'; readonly fd: number }
   /** `offset` null: where the file stands, or its end. */
-  | { readonly type: 'write'; readonly fd: number; readonly data: Buffer; readonly offset: number | null }
+  | {
+      readonly type: 'write';
+      readonly fd: number;
+      readonly data: Buffer;
+      readonly offset: number | null;
+    }
   | { readonly type: 'truncate'; readonly fd: number; readonly size: number }
   /** What was written before it began is on disk when it has ended. */
   | { readonly type: 'sync.began' | 'sync.ended'; readonly fd: number }
@@ -82,13 +103,16 @@ const ended = ({ name, rest, result }: Call, folder: string): DiskEvent | null =
   const fd = firstNumber(rest);
   if (name === 'openat') return { type: 'open', fd: result, path: path(0), flags: rest };
   if (name === 'close') return null;
-  if (name === 'pwrite64') return written(fd, texts[0] ?? Buffer.alloc(0), numbersAtEnd(rest)[1] ?? null, result);
+  if (name === 'pwrite64')
+    return written(fd, texts[0] ?? Buffer.alloc(0), numbersAtEnd(rest)[1] ?? null, result);
   if (name === 'write' || name === 'writev') return written(fd, Buffer.concat(texts), null, result);
-  if (name === 'ftruncate') return { type: 'truncate', fd, size: Number(rest.split(',')[1]?.match(/\d+/)?.[0]) };
+  if (name === 'ftruncate')
+    return { type: 'truncate', fd, size: Number(rest.split(',')[1]?.match(/\d+/)?.[0]) };
   if (name === 'fsync' || name === 'fdatasync') return { type: 'sync.ended', fd };
   const pair = pairs[name];
   if (pair !== undefined) return { type: pair, from: path(0), to: path(1) };
-  if (name in folders) return { type: name.startsWith('mkdir') ? 'mkdir' : 'unlink', path: path(0) };
+  if (name in folders)
+    return { type: name.startsWith('mkdir') ? 'mkdir' : 'unlink', path: path(0) };
   return /^(clone|v?fork|send)/.test(name) ? null : { type: 'unknown', fd, call: name };
 };
 
@@ -104,7 +128,10 @@ const begun = (name: string, rest: string): DiskEvent | null => {
 
 const isThread = (rest: string): boolean => rest.includes('CLONE_THREAD');
 
-/** The threads of the first process: what its children do goes to other tables of descriptors, and to other files. */
+/**
+ * The threads of the first process: what its children do goes to other tables of descriptors, and
+ * to other files.
+ */
 const threadsIn = (lines: readonly string[]): ReadonlySet<string> => {
   const threads = new Set([lines[0]?.split(' ')[0] ?? '']);
   const births = new Map<string, boolean>();
@@ -137,7 +164,8 @@ export const readRecording = (log: string, folder: string): readonly DiskEvent[]
     const open = text.indexOf('(');
     const before = resumed === null ? undefined : unfinished.get(pid);
     const name = before?.name ?? text.slice(0, open);
-    const rest = before === undefined ? text.slice(open + 1) : before.rest + text.slice(resumed?.[0].length);
+    const rest =
+      before === undefined ? text.slice(open + 1) : before.rest + text.slice(resumed?.[0].length);
     if (before === undefined) add(begun(name, rest));
     if (text.endsWith('<unfinished ...>')) {
       unfinished.set(pid, { name, rest: rest.slice(0, -'<unfinished ...>'.length) });

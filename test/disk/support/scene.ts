@@ -13,7 +13,10 @@ const scriptsIn = (root: string): object => {
   const work = `cd ${root}; echo $ATS_ATTEMPT >> log; touch at-work; until [ -e go ]; do sleep 0.02; done`;
   return [
     { title: 'asks', turns: [turn('ask', { question: 'red or blue?' }), finish] },
-    { title: 'works', turns: [turn('bash', { command: work }), turn('bash', { command: 'true' }), finish] },
+    {
+      title: 'works',
+      turns: [turn('bash', { command: work }), turn('bash', { command: 'true' }), finish],
+    },
     { turns: [finish] },
   ];
 };
@@ -47,22 +50,33 @@ export const openWork = (more: object = {}) => {
         pid: child.pid ?? 0,
         create: async <const Titles extends readonly string[]>(...titles: Titles) => {
           const made = [];
-          for (const description of titles) made.push((await client.call('create', { description })).result?.task_id);
+          for (const description of titles)
+            made.push((await client.call('create', { description })).result?.task_id);
           return made as { readonly [Index in keyof Titles]: string };
         },
-        run: (task_id: string, options: object = {}) => client.call('execute', { task_id, role: 'engineer', options }),
+        run: (task_id: string, options: object = {}) =>
+          client.call('execute', { task_id, role: 'engineer', options }),
         goOn: () => writeFileSync(join(project.root, 'go'), ''),
       };
     },
   };
 };
 
-/** How the saved states of a server that has ended differ from what its journal makes of them, and its gaps. */
-export const differencesIn = (stateDir: string): { entries: number; differences: readonly string[] } => {
+/**
+ * How the saved states of a server that has ended differ from what its journal makes of them, and
+ * its gaps.
+ */
+export const differencesIn = (
+  stateDir: string,
+): { entries: number; differences: readonly string[] } => {
   const store = createSqliteStore({ file: join(stateDir, 'journal.db') });
   const entries = store.read({ after: 0, limit: 1_000_000 });
-  const gaps = entries.filter(({ seq }, index) => seq !== index + 1).map(({ seq }) => `a gap before entry ${seq}`);
-  const differences = store.tasks('all').flatMap(({ id }) => differenceFrom(store, id as TaskId) ?? []);
+  const gaps = entries
+    .filter(({ seq }, index) => seq !== index + 1)
+    .map(({ seq }) => `a gap before entry ${seq}`);
+  const differences = store
+    .tasks('all')
+    .flatMap(({ id }) => differenceFrom(store, id as TaskId) ?? []);
   store.close();
   return { entries: entries.length, differences: [...gaps, ...differences] };
 };

@@ -3,9 +3,13 @@ import { appendFileSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
-const run = (command: string, ...args: readonly string[]): boolean => spawnSync(command, args).status === 0;
+const run = (command: string, ...args: readonly string[]): boolean =>
+  spawnSync(command, args).status === 0;
 
-/** A small file system of its own at a folder until the test is over, when `release` has let go of it; null where that is not allowed. */
+/**
+ * A small file system of its own at a folder until the test is over, when `release` has let go of
+ * it; null where that is not allowed.
+ */
 export const mountSmallDisk = (folder: string, size: string, release: () => Promise<void>) => {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   if (!run('mount', '-t', 'tmpfs', '-o', `size=${size},mode=0700`, 'tmpfs', folder)) return null;
@@ -29,6 +33,7 @@ export const mountSmallDisk = (folder: string, size: string, release: () => Prom
     resize: (to: string): boolean => run('mount', '-o', `remount,size=${to}`, folder),
     empty: (): void => rmSync(ballast, { force: true }),
     /** @returns whether it could be done: not while somebody has a file open there to write. */
-    setReadOnly: (on: boolean): boolean => run('mount', '-o', `remount,${on ? 'ro' : 'rw'}`, folder),
+    setReadOnly: (on: boolean): boolean =>
+      run('mount', '-o', `remount,${on ? 'ro' : 'rw'}`, folder),
   };
 };

@@ -11,7 +11,10 @@ export interface Recorded {
   readonly top: string;
 }
 
-const turn = (tool: string, args: object) => ({ say: 'x'.repeat(500), calls: [{ tool, arguments: args }] });
+const turn = (tool: string, args: object) => ({
+  say: 'x'.repeat(500),
+  calls: [{ tool, arguments: args }],
+});
 const turns = [
   // So much that the journal is carried over from its log into the database while the server runs.
   turn('write', { path: 'note.txt', content: 'y'.repeat(20_000) }),
@@ -19,7 +22,10 @@ const turns = [
   turn('finish', { status: 'done', summary: 'done' }),
 ];
 
-/** The real server under load, watched: what it did to the disk, and what it said to whom in between. */
+/**
+ * The real server under load, watched: what it did to the disk, and what it said to whom in
+ * between.
+ */
 export const recordWork = async (tasks: number): Promise<Recorded> => {
   const project = openProject();
   const { root, stateDir, configFile, start } = project;

@@ -21,17 +21,27 @@ export interface DrivenWorkspace {
 }
 
 export const taskId = 'bd-a1';
-/** What does not answer until then hangs: a pipe that somebody opened, a remote that somebody asked. */
+/**
+ * What does not answer until then hangs: a pipe that somebody opened, a remote that somebody asked.
+ */
 const answerMs = 30_000;
 const driver = join(import.meta.dirname, 'workspace-driver.mjs');
 
-/** The workspace of a project in a process of its own, recorded; `state` is the folder of its worktrees. */
+/**
+ * The workspace of a project in a process of its own, recorded; `state` is the folder of its
+ * worktrees.
+ */
 export const driveWorkspace = (projectRoot: string, state: string): DrivenWorkspace => {
   const [home, logs] = [temporaryFolder(), temporaryFolder()];
   const log = join(logs, 'recording');
   const [program = '', ...args] = [...recorder(log), process.execPath, driver];
   const env = { PATH: '/usr/bin:/bin', HOME: home };
-  const child = spawn(program, args, { cwd: '/', env, stdio: ['pipe', 'pipe', 'inherit'], detached: true });
+  const child = spawn(program, args, {
+    cwd: '/',
+    env,
+    stdio: ['pipe', 'pipe', 'inherit'],
+    detached: true,
+  });
   onTestFinished(() => {
     try {
       process.kill(-(child.pid ?? 0), 'SIGKILL');
@@ -39,10 +49,19 @@ export const driveWorkspace = (projectRoot: string, state: string): DrivenWorksp
   });
   const ended = once(child, 'close');
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const ask = async <Value>(call: string, number: number, more: object = {}): Promise<Answer<Value>> => {
+  const ask = async <Value>(
+    call: string,
+    number: number,
+    more: object = {},
+  ): Promise<Answer<Value>> => {
     const attempt = { taskId, attempt: number, role: 'engineer', options: {} };
-    child.stdin.write(`${JSON.stringify({ call, projectRoot, folder: state, attempt, ...more })}\n`);
-    const value = await Promise.race([lines.next().then((line) => line.value), sleep(answerMs, null, { ref: false })]);
+    child.stdin.write(
+      `${JSON.stringify({ call, projectRoot, folder: state, attempt, ...more })}\n`,
+    );
+    const value = await Promise.race([
+      lines.next().then((line) => line.value),
+      sleep(answerMs, null, { ref: false }),
+    ]);
     if (typeof value !== 'string') throw new Error(`the workspace did not answer ${call}`);
     return JSON.parse(value);
   };

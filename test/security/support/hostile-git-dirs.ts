@@ -39,7 +39,11 @@ const pipe = (path: string): Vector => ({
   refused: new RegExp(`${path}.*not a plain file`),
 });
 
-const extension = (name: string, value: string, refused = new RegExp(`extensions\\.${name}.*not supported`, 'i')) => ({
+const extension = (
+  name: string,
+  value: string,
+  refused = new RegExp(`extensions\\.${name}.*not supported`, 'i'),
+) => ({
   plant: ({ gitDir }: Plan) =>
     appendFileSync(
       join(gitDir, 'config'),
@@ -118,7 +122,10 @@ export const hostileGitDirs: Vectors = {
   },
   'refs linked': linked('refs', noPlainFile),
   'refs/heads/agent linked': linked('refs/heads/agent', /refs\/heads\/agent|not a plain/),
-  'a folder of the branches of a task linked': linked('refs/heads/agent/bd-a1', /not a plain|agent\/bd-a1/),
+  'a folder of the branches of a task linked': linked(
+    'refs/heads/agent/bd-a1',
+    /not a plain|agent\/bd-a1/,
+  ),
   'HEAD linked': linked('HEAD', noPlainFile),
   'config linked': linked('config', noPlainFile),
   'the index linked': linked('index', noPlainFile),

@@ -5,8 +5,23 @@ import { allToTheFilter, git, hostileSettings, type Plan, put } from './plan.ts'
 import type { Vector, Vectors } from './vector.ts';
 
 const hooks = [
-  ...['applypatch-msg', 'pre-applypatch', 'post-applypatch', 'pre-commit', 'pre-merge-commit', 'prepare-commit-msg'],
-  ...['commit-msg', 'post-commit', 'pre-rebase', 'post-checkout', 'post-merge', 'pre-push', 'pre-auto-gc'],
+  ...[
+    'applypatch-msg',
+    'pre-applypatch',
+    'post-applypatch',
+    'pre-commit',
+    'pre-merge-commit',
+    'prepare-commit-msg',
+  ],
+  ...[
+    'commit-msg',
+    'post-commit',
+    'pre-rebase',
+    'post-checkout',
+    'post-merge',
+    'pre-push',
+    'pre-auto-gc',
+  ],
   ...['post-rewrite', 'post-index-change', 'reference-transaction', 'fsmonitor-watchman'],
 ];
 
@@ -54,7 +69,10 @@ export const hostileConfiguration: Vectors = {
   },
   'includeIf onbranch': included('onbranch:**'),
   'includeIf gitdir': included('gitdir:**'),
-  'includeIf hasconfig': included('hasconfig:remote.*.url:**', '[remote "origin"]\n\turl = https://localhost/x\n'),
+  'includeIf hasconfig': included(
+    'hasconfig:remote.*.url:**',
+    '[remote "origin"]\n\turl = https://localhost/x\n',
+  ),
   'config.worktree': {
     plant: ({ gitDir, trap }) => {
       appendFileSync(join(gitDir, 'config'), '[extensions]\n\tworktreeConfig = true\n');
@@ -62,9 +80,12 @@ export const hostileConfiguration: Vectors = {
     },
   },
   'a merge driver whose name has a space': set(
-    ({ trap }) => `[merge]\n\tdefault = "a b"\n[merge "a b"]\n\tdriver = ${trap}\n[merge "x"]\n\tdriver = ${trap}`,
+    ({ trap }) =>
+      `[merge]\n\tdefault = "a b"\n[merge "a b"]\n\tdriver = ${trap}\n[merge "x"]\n\tdriver = ${trap}`,
   ),
-  'textconv and the command of a diff': set(({ trap }) => `[diff "x"]\n\ttextconv = ${trap}\n\tcommand = ${trap}`),
+  'textconv and the command of a diff': set(
+    ({ trap }) => `[diff "x"]\n\ttextconv = ${trap}\n\tcommand = ${trap}`,
+  ),
   'diff.external': set(({ trap }) => `[diff]\n\texternal = ${trap}`),
   '17 hooks': { plant: (plan) => plantHooks(join(plan.gitDir, 'hooks'), plan) },
   'core.hooksPath': {
@@ -76,7 +97,8 @@ export const hostileConfiguration: Vectors = {
   },
   'core.fsmonitor': set(({ trap }) => `[core]\n\tfsmonitor = ${trap}\n\tfsmonitorHookVersion = 2`),
   'core.sshCommand, pager, editor, askPass': set(
-    ({ trap }) => `[core]\n\tsshCommand = ${trap}\n\tpager = ${trap}\n\teditor = ${trap}\n\taskPass = ${trap}`,
+    ({ trap }) =>
+      `[core]\n\tsshCommand = ${trap}\n\tpager = ${trap}\n\teditor = ${trap}\n\taskPass = ${trap}`,
   ),
   'gpg, credential.helper, packObjectsHook': set(
     ({ trap }) =>

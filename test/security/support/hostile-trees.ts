@@ -25,13 +25,32 @@ const addGitlink = ({ project }: Plan, path: string): void => {
   git(project, ['commit', '--quiet', '-m', `add the submodule ${path}`]);
 };
 
-const bytesNamed = (folder: string, name: string): Buffer => Buffer.from(`${folder}/${name}`, 'latin1');
+const bytesNamed = (folder: string, name: string): Buffer =>
+  Buffer.from(`${folder}/${name}`, 'latin1');
 const utf8 = (name: string): string => Buffer.from(name, 'utf8').toString('latin1');
 
-const oddNames = ['new\nline', '-rf', '--upload-pack=x', ':(top)x', 'a\ttab', 'a "quote"', "it's", 'bad\xff\xfe', '*'];
+const oddNames = [
+  'new\nline',
+  '-rf',
+  '--upload-pack=x',
+  ':(top)x',
+  'a\ttab',
+  'a "quote"',
+  "it's",
+  'bad\xff\xfe',
+  '*',
+];
 
 /** Names that git takes for its own on some file system. */
-const refusedNames = ['.GIT', 'git~1', '.git.', '.git ', utf8('.g\u200cit'), 'back\\slash', '.git::$INDEX_ALLOCATION'];
+const refusedNames = [
+  '.GIT',
+  'git~1',
+  '.git.',
+  '.git ',
+  utf8('.g\u200cit'),
+  'back\\slash',
+  '.git::$INDEX_ALLOCATION',
+];
 
 const [deep, many] = isLong ? [300, 3_000] : [100, 500];
 
@@ -108,7 +127,10 @@ export const oddTrees: Vectors = {
   '.gitignore and .gitattributes as pipes': {
     agent: (folder) => {
       mkdirSync(join(folder, 'piped'));
-      execFileSync('mkfifo', [join(folder, 'piped', '.gitignore'), join(folder, 'piped', '.gitattributes')]);
+      execFileSync('mkfifo', [
+        join(folder, 'piped', '.gitignore'),
+        join(folder, 'piped', '.gitattributes'),
+      ]);
       put(folder, { 'piped/kept.txt': 'kept\n' });
     },
     notSaved: ['piped/.gitignore', 'piped/.gitattributes'],
@@ -130,14 +152,22 @@ export const oddTrees: Vectors = {
   'a mode alone': { agent: (folder) => chmodSync(join(folder, 'lib', 'c.txt'), 0o755) },
   'what the agent ignores by a rule of its own, and what it removes': {
     agent: (folder) => {
-      put(folder, { '.gitignore': 'ignored/\n*.log\n!kept.log\n', 'x.log': '', 'kept.log': '', 'ignored/x': '' });
+      put(folder, {
+        '.gitignore': 'ignored/\n*.log\n!kept.log\n',
+        'x.log': '',
+        'kept.log': '',
+        'ignored/x': '',
+      });
       rmSync(join(folder, 'run.sh'));
     },
     notSaved: ['x.log', 'ignored'],
   },
 };
 
-/** Trades two names as fast as it can, until it is ended: what is looked at first is another thing when it is read. */
+/**
+ * Trades two names as fast as it can, until it is ended: what is looked at first is another thing
+ * when it is read.
+ */
 const trade = (one: string, other: string): (() => void) => {
   const line = `const { renameSync: r } = require('fs'); const [a, b] = process.argv.slice(1);
     for (;;) { try { r(a, a + '.x'); r(b, a); r(a, b); r(a + '.x', a); } catch {} }`;
@@ -145,7 +175,10 @@ const trade = (one: string, other: string): (() => void) => {
   return () => void child.kill('SIGKILL');
 };
 
-/** The attempt changes its folder while it is read; what is saved then is one of the two, and nothing from outside. */
+/**
+ * The attempt changes its folder while it is read; what is saved then is one of the two, and
+ * nothing from outside.
+ */
 export const swapped: Vectors = {
   'a folder and a file that are traded for links while they are read': {
     meanwhile: (folder, { outside }) => {
@@ -207,7 +240,10 @@ export const conversions: Vectors = {
 
 const pointer = 'version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n';
 const withLfs = ({ project, gitDir, trap }: Plan): void => {
-  put(project, { '.gitattributes': '*.bin filter=lfs diff=lfs merge=lfs -text\n', 'x.bin': pointer });
+  put(project, {
+    '.gitattributes': '*.bin filter=lfs diff=lfs merge=lfs -text\n',
+    'x.bin': pointer,
+  });
   git(project, ['add', '--all']);
   git(project, ['commit', '--quiet', '-m', 'a pointer']);
   appendFileSync(
@@ -224,7 +260,8 @@ export const filtersByName: Vectors = {
     refused: /x\.bin.*filter "?lfs"?/,
   },
   'a filter that the work itself names': {
-    agent: (folder) => put(folder, { 'sneaky/.gitattributes': '*.dat filter=lfs\n', 'sneaky/y.dat': 'y\n' }),
+    agent: (folder) =>
+      put(folder, { 'sneaky/.gitattributes': '*.dat filter=lfs\n', 'sneaky/y.dat': 'y\n' }),
     refused: /filter "?lfs"?|\.gitattributes/,
   },
 };
@@ -265,7 +302,16 @@ export const trapOfAnEarlierAttempt = {
     put(folder, { 'later/a.txt': 'a\n' });
     git(join(folder, 'later'), ['init', '--quiet', '.']);
     git(join(folder, 'later'), ['add', '--all']);
-    git(join(folder, 'later'), ['-c', 'user.name=x', '-c', 'user.email=x', 'commit', '--quiet', '-m', 'x']);
+    git(join(folder, 'later'), [
+      '-c',
+      'user.name=x',
+      '-c',
+      'user.email=x',
+      'commit',
+      '--quiet',
+      '-m',
+      'x',
+    ]);
   },
   second: (folder: string, plan: Plan): void => {
     rmSync(join(folder, 'later', '.git'), { recursive: true, force: true });

@@ -4,7 +4,10 @@ import { dirname, join } from 'node:path';
 import { makeRepository } from '../../support/git.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-/** What an attacker has: a program that marks each time that somebody runs it, and a folder that nobody may touch. */
+/**
+ * What an attacker has: a program that marks each time that somebody runs it, and a folder that
+ * nobody may touch.
+ */
 export interface Plan {
   readonly project: string;
   /** The git dir of the project. */
@@ -25,11 +28,19 @@ export const put = (folder: string, files: Readonly<Record<string, string | Buff
   }
 };
 
-/** Git in a repository that is not hostile yet, or for a command that obeys none of its settings. */
+/**
+ * Git in a repository that is not hostile yet, or for a command that obeys none of its settings.
+ */
 /** Without the settings of this machine: an installed git-lfs brings a filter. */
 const env = { ...process.env, GIT_CONFIG_NOSYSTEM: '1' };
 export const git = (folder: string, args: readonly string[], input = ''): string =>
-  execFileSync('git', args, { cwd: folder, encoding: 'utf8', input, env, stdio: ['pipe', 'pipe', 'ignore'] }).trimEnd();
+  execFileSync('git', args, {
+    cwd: folder,
+    encoding: 'utf8',
+    input,
+    env,
+    stdio: ['pipe', 'pipe', 'ignore'],
+  }).trimEnd();
 
 /** Settings that each make git run the trap, as the text of a configuration file. */
 export const hostileSettings = (trap: string): string =>
@@ -46,13 +57,24 @@ export const hostileSettings = (trap: string): string =>
 
 export const allToTheFilter = '* filter=x diff=x\n';
 
-/** A repository whose settings and hooks run the trap, as a folder that can be put anywhere as `.git`. */
+/**
+ * A repository whose settings and hooks run the trap, as a folder that can be put anywhere as
+ * `.git`.
+ */
 export const makeHostileGitDir = (plan: Plan, at: string): void => {
   cpSync(join(plan.gitDir), at, { recursive: true });
   const settings = hostileSettings(plan.trap);
-  writeFileSync(join(at, 'config'), `[core]\n\trepositoryformatversion = 0\n\tbare = false\n${settings}`);
+  writeFileSync(
+    join(at, 'config'),
+    `[core]\n\trepositoryformatversion = 0\n\tbare = false\n${settings}`,
+  );
   put(at, { 'info/attributes': allToTheFilter });
-  for (const hook of ['post-index-change', 'pre-commit', 'reference-transaction', 'post-checkout']) {
+  for (const hook of [
+    'post-index-change',
+    'pre-commit',
+    'reference-transaction',
+    'post-checkout',
+  ]) {
     put(at, { [`hooks/${hook}`]: '' });
     cpSync(plan.trap, join(at, 'hooks', hook));
   }
@@ -60,8 +82,18 @@ export const makeHostileGitDir = (plan: Plan, at: string): void => {
 
 /** A project with a few files in one commit, with settings that are not hostile yet. */
 export const makePlan = (): Plan => {
-  const [project, state, own, outside] = [makeRepository(), temporaryFolder(), temporaryFolder(), temporaryFolder()];
-  put(project, { 'lib/b.txt': 'b\n', 'lib/c.txt': 'c\n', '.gitignore': 'ignored/\n', 'run.sh': '#!/bin/sh\n' });
+  const [project, state, own, outside] = [
+    makeRepository(),
+    temporaryFolder(),
+    temporaryFolder(),
+    temporaryFolder(),
+  ];
+  put(project, {
+    'lib/b.txt': 'b\n',
+    'lib/c.txt': 'c\n',
+    '.gitignore': 'ignored/\n',
+    'run.sh': '#!/bin/sh\n',
+  });
   chmodSync(join(project, 'run.sh'), 0o755);
   git(project, ['add', '--all']);
   git(project, ['commit', '--quiet', '-m', 'more files']);

@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 
-/** Runs a program so that each start of a program, each connection and each file that is opened is written down. */
+/**
+ * Runs a program so that each start of a program, each connection and each file that is opened is
+ * written down.
+ */
 export const recorder = (log: string): readonly string[] => [
   ...['strace', '-f', '-y', '-qq', '--seccomp-bpf', '-s', '4096', '-e', 'signal=none'],
   ...['-e', 'trace=execve,execveat,connect,openat,openat2', '-o', log, '--'],
@@ -23,11 +26,14 @@ const calledFile = /^AT_FDCWD<[^>]*>, "\/call\/(\w+)"/;
 const descriptor = /^(\d+) .*open.* = \d+<((?:[^>\\]|\\.)*)>$/;
 
 const unescaped = (text: string): string =>
-  text.replace(/\\(?:x([0-9a-f]{2})|([0-7]{1,3})|(.))/g, (_, hex?: string, octal?: string, other?: string) => {
-    if (hex !== undefined) return String.fromCharCode(Number.parseInt(hex, 16));
-    if (octal !== undefined) return String.fromCharCode(Number.parseInt(octal, 8));
-    return { n: '\n', t: '\t', r: '\r' }[other ?? ''] ?? other ?? '';
-  });
+  text.replace(
+    /\\(?:x([0-9a-f]{2})|([0-7]{1,3})|(.))/g,
+    (_, hex?: string, octal?: string, other?: string) => {
+      if (hex !== undefined) return String.fromCharCode(Number.parseInt(hex, 16));
+      if (octal !== undefined) return String.fromCharCode(Number.parseInt(octal, 8));
+      return { n: '\n', t: '\t', r: '\r' }[other ?? ''] ?? other ?? '';
+    },
+  );
 const firstText = (rest: string): string => unescaped(/"((?:[^"\\]|\\.)*)"/.exec(rest)?.[1] ?? '');
 
 /** Reads what `recorder` wrote, from the first call of the workspace on. */
@@ -46,7 +52,8 @@ export const readRecording = (log: string): readonly Recorded[] => {
       if (during !== '') programs.set(pid, basename(what));
     }
     const [, opener = '', path] = descriptor.exec(line) ?? [];
-    if (path !== undefined) recorded.push({ kind: 'open', what: unescaped(path), during, by: by(opener) });
+    if (path !== undefined)
+      recorded.push({ kind: 'open', what: unescaped(path), during, by: by(opener) });
   }
   return recorded.filter((each) => each.during !== '');
 };

@@ -1,6 +1,9 @@
 import type { Plan } from './plan.ts';
 
-/** One way in which a repository or an agent tries to get something run, read or written on the host. */
+/**
+ * One way in which a repository or an agent tries to get something run, read or written on the
+ * host.
+ */
 export interface Vector {
   /** What the repository holds before anybody works on it. */
   readonly plant?: (plan: Plan) => void;
@@ -14,7 +17,9 @@ export interface Vector {
   readonly savedAs?: Readonly<Record<string, string>>;
   /** What must be said of it, where it is saved or merged in part. */
   readonly said?: readonly RegExp[];
-  /** What the user finds in the own folder after the merge, where it differs from what was saved. */
+  /**
+   * What the user finds in the own folder after the merge, where it differs from what was saved.
+   */
   readonly merged?: Readonly<Record<string, Buffer>>;
   /** The words of the refusal, of the repository or of the merge. */
   readonly refused?: RegExp;

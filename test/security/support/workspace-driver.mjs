@@ -1,4 +1,5 @@
-// Serves the public Workspace to a test in another process, so that this one can run under strace: a JSON line in, one out.
+// Serves the public Workspace to a test in another process, so that this one can run under strace:
+// a JSON line in, one out.
 import { closeSync, openSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { childEnvironment } from '../../../dist/actors/process/run-command.js';
@@ -10,7 +11,13 @@ const workspaceOf = async ({ projectRoot, folder }) => {
   const environment = childEnvironment(process.env);
   const known = opened.get(projectRoot);
   if (known !== undefined) return known;
-  const workspace = await chooseWorkspace({ mode: 'worktree', projectRoot, folder, copies: [], environment });
+  const workspace = await chooseWorkspace({
+    mode: 'worktree',
+    projectRoot,
+    folder,
+    copies: [],
+    environment,
+  });
   opened.set(projectRoot, workspace);
   return workspace;
 };
@@ -19,7 +26,8 @@ const calls = {
   open: (workspace, { attempt, after }) => workspace.open(attempt, after),
   diff: (workspace, { attempt }) => workspace.diff(attempt.taskId, attempt.attempt),
   save: (workspace, { attempt }) => workspace.save(attempt, 'Work'),
-  merge: (workspace, { attempt, mode }) => workspace.merge(attempt.taskId, attempt.attempt, mode, 'Work'),
+  merge: (workspace, { attempt, mode }) =>
+    workspace.merge(attempt.taskId, attempt.attempt, mode, 'Work'),
 };
 
 /** Writes the name of a call into the recording: the file is not there. */

@@ -1,7 +1,8 @@
 #!/usr/bin/env node
-// Speaks as `claude -p --output-format stream-json` 2.1 does: a message comes in pieces that repeat its id and a first
-// guess of its usage; the result counts the tokens of the run, and the cost of the whole session. Each call of its model
-// takes 100 tokens in (10 of them cached) and gives 5, for 0.01 USD.
+// Speaks as `claude -p --output-format stream-json` 2.1 does: a message comes in pieces that repeat
+// its id and a first guess of its usage; the result counts the tokens of the run, and the cost of
+// the whole session. Each call of its model takes 100 tokens in (10 of them cached) and gives 5,
+// for 0.01 USD.
 import { play } from './kit.mjs';
 
 const args = process.argv.slice(2);
@@ -18,7 +19,12 @@ const message = (id, content) => ({
     id,
     role: 'assistant',
     content: [content],
-    usage: { input_tokens: 80, cache_read_input_tokens: 10, cache_creation_input_tokens: 10, output_tokens: 1 },
+    usage: {
+      input_tokens: 80,
+      cache_read_input_tokens: 10,
+      cache_creation_input_tokens: 10,
+      output_tokens: 1,
+    },
   },
   parent_tool_use_id: null,
   session_id: session,
@@ -27,7 +33,10 @@ const use = (id, name, input, output) => [
   message(id, { type: 'tool_use', id: `toolu_${id}`, name, input }),
   {
     type: 'user',
-    message: { role: 'user', content: [{ tool_use_id: `toolu_${id}`, type: 'tool_result', content: output }] },
+    message: {
+      role: 'user',
+      content: [{ tool_use_id: `toolu_${id}`, type: 'tool_result', content: output }],
+    },
     session_id: session,
   },
 ];
@@ -49,8 +58,12 @@ const wire = {
     return [
       message(id, { type: 'thinking', thinking: 'hm' }),
       ...(text === undefined ? [] : [message(id, { type: 'text', text })]),
-      ...(tool === undefined ? [] : use(id, 'Bash', { command: tool.input }, [{ type: 'text', text: tool.output }])),
-      ...(wrote === undefined ? [] : use(id, 'Write', { file_path: `${process.cwd()}/${wrote}` }, 'written')),
+      ...(tool === undefined
+        ? []
+        : use(id, 'Bash', { command: tool.input }, [{ type: 'text', text: tool.output }])),
+      ...(wrote === undefined
+        ? []
+        : use(id, 'Write', { file_path: `${process.cwd()}/${wrote}` }, 'written')),
     ];
   },
   result: (text) => [
@@ -70,7 +83,14 @@ const wire = {
     },
   ],
   failure: (words) => [
-    { type: 'result', subtype: 'success', is_error: true, result: words, session_id: session, total_cost_usd: 0 },
+    {
+      type: 'result',
+      subtype: 'success',
+      is_error: true,
+      result: words,
+      session_id: session,
+      total_cost_usd: 0,
+    },
   ],
 };
 

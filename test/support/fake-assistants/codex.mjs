@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// Speaks as `codex exec --json` 0.169 does: ids of items begin anew in each run, and the usage counts from the beginning
-// of the session. Each call of its model takes 100 tokens in (10 cached) and gives 5.
+// Speaks as `codex exec --json` 0.169 does: ids of items begin anew in each run, and the usage
+// counts from the beginning of the session. Each call of its model takes 100 tokens in (10 cached)
+// and gives 5.
 import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { play } from './kit.mjs';
@@ -24,10 +25,18 @@ const note = (line) => {
   const text = JSON.stringify({ timestamp: new Date().toISOString(), ...line });
   appendFileSync(join(folder, `rollout-x-${thread}.jsonl`), `${text}\n`);
 };
-const usageOf = (count) => ({ input_tokens: count * 100, cached_input_tokens: count * 10, output_tokens: count * 5 });
-const noteCall = () => note({ type: 'token_usage_record', payload: { response_id: `r${calls}`, usage: usageOf(1) } });
+const usageOf = (count) => ({
+  input_tokens: count * 100,
+  cached_input_tokens: count * 10,
+  output_tokens: count * 5,
+});
+const noteCall = () =>
+  note({ type: 'token_usage_record', payload: { response_id: `r${calls}`, usage: usageOf(1) } });
 const noteTurn = () =>
-  note({ type: 'event_msg', payload: { type: 'token_count', info: { total_token_usage: usageOf(calls) } } });
+  note({
+    type: 'event_msg',
+    payload: { type: 'token_count', info: { total_token_usage: usageOf(calls) } },
+  });
 const next = () => `item_${item++}`;
 const done = (fields) => ({ type: 'item.completed', item: { id: next(), ...fields } });
 
@@ -82,7 +91,11 @@ const wire = {
   ],
 };
 const fileChange = (path) => {
-  const change = { id: next(), type: 'file_change', changes: [{ path: `${process.cwd()}/${path}`, kind: 'add' }] };
+  const change = {
+    id: next(),
+    type: 'file_change',
+    changes: [{ path: `${process.cwd()}/${path}`, kind: 'add' }],
+  };
   return [
     { type: 'item.started', item: { ...change, status: 'in_progress' } },
     { type: 'item.completed', item: { ...change, status: 'completed' } },

@@ -1,5 +1,5 @@
-// What fake assistants do, good and bad: the task's description says which (`play: hang`); a program's own words for it
-// are its wire. Every run is written down in `runs.jsonl`.
+// What fake assistants do, good and bad: the task's description says which (`play: hang`); a
+// program's own words for it are its wire. Every run is written down in `runs.jsonl`.
 import { spawn } from 'node:child_process';
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 
@@ -24,7 +24,10 @@ const plays = {
     const isSentBack = prompt.includes('not accepted yet');
     writeFileSync('made.txt', isSentBack ? 'right' : 'first');
     await parts(wire, [
-      ...wire.turn({ text: 'I begin ☃.', tool: { name: 'command', input: 'make it', output: 'made it' } }),
+      ...wire.turn({
+        text: 'I begin ☃.',
+        tool: { name: 'command', input: 'make it', output: 'made it' },
+      }),
       ...wire.turn({ wrote: 'made.txt' }),
       ...wire.turn({ text: isSentBack ? 'mended' : 'made' }),
       ...wire.result(isSentBack ? 'mended' : 'made'),
@@ -63,7 +66,10 @@ const plays = {
     await parts(wire, wire.turn({ tool: { name: 'command', input: 'x', output: 'y' } }));
   },
   hangs_in_a_tool: async (wire) => {
-    await parts(wire, wire.turn({ tool: { name: 'command', input: 'x', output: 'y', hangs: true } }));
+    await parts(
+      wire,
+      wire.turn({ tool: { name: 'command', input: 'x', output: 'y', hangs: true } }),
+    );
     await forever();
   },
   starts_nothing: async (wire) => {
@@ -108,7 +114,10 @@ const plays = {
   },
   spends: async (wire) => {
     for (let turn = 0; turn < 1_000; turn += 1) {
-      await parts(wire, wire.turn({ tool: { name: 'command', input: `turn ${turn}`, output: 'so' } }));
+      await parts(
+        wire,
+        wire.turn({ tool: { name: 'command', input: `turn ${turn}`, output: 'so' } }),
+      );
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   },
@@ -126,7 +135,10 @@ export const play = async (wire, { session }) => {
   const id = session ?? `session-${Object.keys(known).length + 1}`;
   const calls = known[id]?.calls ?? 0;
   const name = /play: (\w+)/.exec(isNew ? prompt : known[id]?.prompt)?.[1] ?? 'well';
-  appendFileSync('runs.jsonl', `${JSON.stringify({ argv: process.argv.slice(2), prompt, env: process.env, id })}\n`);
+  appendFileSync(
+    'runs.jsonl',
+    `${JSON.stringify({ argv: process.argv.slice(2), prompt, env: process.env, id })}\n`,
+  );
   const keep = (more) =>
     writeFileSync(
       'sessions.json',

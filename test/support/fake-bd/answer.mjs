@@ -22,7 +22,8 @@ const locked = (folder, work) => {
       mkdirSync(lock);
       break;
     } catch {
-      if (tries > 2_000 || (existsSync(lock) && Date.now() - statSync(lock).mtimeMs > 5_000)) rmdirSync(lock);
+      if (tries > 2_000 || (existsSync(lock) && Date.now() - statSync(lock).mtimeMs > 5_000))
+        rmdirSync(lock);
       wait(5);
     }
   try {
@@ -40,7 +41,8 @@ const save = (data, state) => {
 };
 
 /** Options that read text from stdin. */
-export const takesInput = (argv) => argv.includes('--body-file=-') || argv.includes('--description=-');
+export const takesInput = (argv) =>
+  argv.includes('--body-file=-') || argv.includes('--description=-');
 
 /** `env`: the names of its variables. */
 export const recordCall = ({ calls }, argv, env, pid) =>
@@ -53,7 +55,8 @@ export const answer = ({ family: name, argv, cwd, input, envelope }) => {
   const file = join(folder, family.database);
   const data = family.database === 'embeddeddolt' ? join(file, 'tasks.json') : file;
   const call = { argv, family, input, folder, envelope };
-  if (argv[0] === 'version' || (argv[0] !== 'init' && !existsSync(folder))) return run({ ...call, state: null });
+  if (argv[0] === 'version' || (argv[0] !== 'init' && !existsSync(folder)))
+    return run({ ...call, state: null });
   mkdirSync(folder, { recursive: true });
   return locked(folder, () => {
     const result = run({ ...call, state: load(data) });

@@ -4,7 +4,17 @@ import { join } from 'node:path';
 
 const usage = "Usage:\n  bd [flags]\n  bd [command]\n\nRun 'bd --help' for usage.\n";
 const flags = {
-  create: ['json', 'title=', 'body-file=', 'description=', 'type=', 'priority=', 'labels=', 'actor=', 'deps='],
+  create: [
+    'json',
+    'title=',
+    'body-file=',
+    'description=',
+    'type=',
+    'priority=',
+    'labels=',
+    'actor=',
+    'deps=',
+  ],
   show: ['json', 'allow-stale'],
   list: ['json', 'allow-stale', 'all', 'limit=', 'flat', 'status='],
   ready: ['json', 'allow-stale', 'limit='],
@@ -50,9 +60,17 @@ const parse = (argv, family) => {
       rest.push(word);
       continue;
     }
-    const [, flag, value] = /^--?([a-z-]+)(?:=([\s\S]*))?$/.exec(word) ?? [null, word.slice(1), undefined];
+    const [, flag, value] = /^--?([a-z-]+)(?:=([\s\S]*))?$/.exec(word) ?? [
+      null,
+      word.slice(1),
+      undefined,
+    ];
     const takes = known.includes(`${flag}=`);
-    if ((!takes && !known.includes(flag)) || family.without.includes(`--${flag}`) || (flag === 'flat' && !family.tree))
+    if (
+      (!takes && !known.includes(flag)) ||
+      family.without.includes(`--${flag}`) ||
+      (flag === 'flat' && !family.tree)
+    )
       return { error: fail(`Error: unknown flag: --${flag}\n${usage}`) };
     if (takes && value === undefined) at += 1;
     options[flag] = takes ? (value ?? words[at]) : true;
@@ -71,7 +89,9 @@ const gates = ['blocks', 'conditional-blocks', 'waits-for'];
 
 /** The output of `bd blocked`: blockers of the issue and of its parents. */
 const blockersOf = (issue, issues) => {
-  const own = issue.dependencies.filter(({ type }) => gates.includes(type)).map(({ depends_on_id }) => depends_on_id);
+  const own = issue.dependencies
+    .filter(({ type }) => gates.includes(type))
+    .map(({ depends_on_id }) => depends_on_id);
   const open = own.filter((id) => id.startsWith('external:') || !isDone(issues[id]));
   const parents = issue.dependencies
     .filter(({ type }) => type === 'parent-child')
@@ -79,12 +99,17 @@ const blockersOf = (issue, issues) => {
   return [
     ...new Set([
       ...open,
-      ...parents.flatMap((parent) => (parent === undefined || isDone(parent) ? [] : blockersOf(parent, issues))),
+      ...parents.flatMap((parent) =>
+        parent === undefined || isDone(parent) ? [] : blockersOf(parent, issues),
+      ),
     ]),
   ];
 };
 
-const bare = ({ dependencies: _, labels, ...issue }) => ({ ...issue, ...(labels.length > 0 ? { labels } : {}) });
+const bare = ({ dependencies: _, labels, ...issue }) => ({
+  ...issue,
+  ...(labels.length > 0 ? { labels } : {}),
+});
 const listed = (issue) => ({
   ...bare(issue),
   ...(issue.dependencies.length > 0 ? { dependencies: issue.dependencies } : {}),
@@ -125,7 +150,9 @@ const commands = {
         `\n⚠ Found existing database: ${join(folder, family.database)}\n\nThis workspace is already initialized.\n\nAborting.`,
       );
     const issues = {};
-    const lines = existsSync(join(folder, 'issues.jsonl')) ? readFileSync(join(folder, 'issues.jsonl'), 'utf8') : '';
+    const lines = existsSync(join(folder, 'issues.jsonl'))
+      ? readFileSync(join(folder, 'issues.jsonl'), 'utf8')
+      : '';
     for (const line of lines.split('\n').filter((text) => text.trim() !== '')) {
       const issue = JSON.parse(line);
       if (issue.id !== undefined && issue.status !== 'tombstone')
@@ -140,9 +167,12 @@ const commands = {
   create: ({ state, options, input }) => {
     const title = options.title ?? '';
     if (title === '') return fail('Error: validation failed: title is required');
-    if (Buffer.byteLength(title) > 500) return fail('Error: validation failed: title must be 500 characters or less');
+    if (Buffer.byteLength(title) > 500)
+      return fail('Error: validation failed: title must be 500 characters or less');
     const description =
-      options['body-file'] === '-' || options.description === '-' ? input : (options.description ?? '');
+      options['body-file'] === '-' || options.description === '-'
+        ? input
+        : (options.description ?? '');
     const at = now(state);
     const issue = {
       id: newId(state.issues),
@@ -168,13 +198,17 @@ const commands = {
   },
 
   show: ({ state, rest, family }) => {
-    const found = rest.flatMap((id) => (state.issues[id] === undefined ? [] : [shown(state.issues[id], state.issues)]));
+    const found = rest.flatMap((id) =>
+      state.issues[id] === undefined ? [] : [shown(state.issues[id], state.issues)],
+    );
     const missing = rest.filter((id) => state.issues[id] === undefined);
     if (found.length > 0)
       return {
         code: 0,
         stdout: print(found),
-        stderr: missing.map((id) => `Error fetching ${id}: no issue found matching "${id}"\n`).join(''),
+        stderr: missing
+          .map((id) => `Error fetching ${id}: no issue found matching "${id}"\n`)
+          .join(''),
       };
     const [id] = missing;
     if (family.missingShow === 'stderr')
@@ -191,27 +225,43 @@ const commands = {
   },
 
   list: ({ state, options, family }) => {
-    const every = Object.values(state.issues).filter(({ status }) => options.all || status !== 'closed');
+    const every = Object.values(state.issues).filter(
+      ({ status }) => options.all || status !== 'closed',
+    );
     const issues = options.limit === '0' ? every : every.slice(0, 50);
     if (family.tree && !options.flat)
-      return { code: 0, stdout: `${issues.map(({ id, title }) => `○ ${id} ${title}`).join('\n')}\n` };
+      return {
+        code: 0,
+        stdout: `${issues.map(({ id, title }) => `○ ${id} ${title}`).join('\n')}\n`,
+      };
     return { code: 0, stdout: print(issues.map(listed)) };
   },
 
   ready: ({ state, options }) => {
     const ready = Object.values(state.issues).filter(
-      (issue) => issue.status === 'open' && issue.issue_type !== 'gate' && blockersOf(issue, state.issues).length === 0,
+      (issue) =>
+        issue.status === 'open' &&
+        issue.issue_type !== 'gate' &&
+        blockersOf(issue, state.issues).length === 0,
     );
-    return { code: 0, stdout: print((options.limit === '0' ? ready : ready.slice(0, 10)).map(bare)) };
+    return {
+      code: 0,
+      stdout: print((options.limit === '0' ? ready : ready.slice(0, 10)).map(bare)),
+    };
   },
 
   blocked: ({ state }) => {
     const blocked = Object.values(state.issues)
-      .map((issue) => ({ ...bare(issue), blocked_by: isDone(issue) ? [] : blockersOf(issue, state.issues) }))
+      .map((issue) => ({
+        ...bare(issue),
+        blocked_by: isDone(issue) ? [] : blockersOf(issue, state.issues),
+      }))
       .filter(({ blocked_by }) => blocked_by.length > 0);
     return {
       code: 0,
-      stdout: print(blocked.map((issue) => ({ ...issue, blocked_by_count: issue.blocked_by.length }))),
+      stdout: print(
+        blocked.map((issue) => ({ ...issue, blocked_by_count: issue.blocked_by.length })),
+      ),
     };
   },
 
@@ -219,8 +269,10 @@ const commands = {
     const issue = state.issues[id];
     if (issue === undefined) {
       const error = `no issue found matching "${id}"`;
-      if (family.missingUpdate === 'json') return { code: 1, stdout: print({ error: `resolving ID ${id}: ${error}` }) };
-      if (family.missingUpdate === 'last line') return fail(`Error resolving ${id}\n${JSON.stringify({ error })}`);
+      if (family.missingUpdate === 'json')
+        return { code: 1, stdout: print({ error: `resolving ID ${id}: ${error}` }) };
+      if (family.missingUpdate === 'last line')
+        return fail(`Error resolving ${id}\n${JSON.stringify({ error })}`);
       return fail(`Error resolving ${id}: ${error}`, family.failedWrites);
     }
     if (options.claim) {
@@ -255,7 +307,10 @@ const commands = {
   close: ({ state, options, rest: [id], family }) => {
     const issue = state.issues[id];
     if (issue === undefined)
-      return { code: 1, stdout: print({ error: `resolving ID ${id}: no issue found matching "${id}"` }) };
+      return {
+        code: 1,
+        stdout: print({ error: `resolving ID ${id}: no issue found matching "${id}"` }),
+      };
     const blockers = blockersOf(issue, state.issues);
     if (blockers.length > 0 && !options.force)
       return fail(
@@ -263,13 +318,19 @@ const commands = {
         family.failedWrites,
       );
     const at = now(state);
-    Object.assign(issue, { status: 'closed', closed_at: at, close_reason: options.reason ?? '', updated_at: at });
+    Object.assign(issue, {
+      status: 'closed',
+      closed_at: at,
+      close_reason: options.reason ?? '',
+      updated_at: at,
+    });
     return { code: 0, stdout: print([bare(issue)]), state };
   },
 
   reopen: ({ state, rest: [id], family }) => {
     const issue = state.issues[id];
-    if (issue === undefined) return fail(`Error reopening ${id}: no issue found matching "${id}"`, family.failedWrites);
+    if (issue === undefined)
+      return fail(`Error reopening ${id}: no issue found matching "${id}"`, family.failedWrites);
     issue.status = 'open';
     delete issue.closed_at;
     delete issue.close_reason;
@@ -279,8 +340,10 @@ const commands = {
 
   'dep add': ({ state, rest: [id, on], family }) => {
     const error = (text) => ({ code: 1, stdout: print({ error: text }) });
-    if (state.issues[id] === undefined) return error(`resolving issue ID ${id}: no issue found matching "${id}"`);
-    if (state.issues[on] === undefined) return error(`resolving dependency ID ${on}: no issue found matching "${on}"`);
+    if (state.issues[id] === undefined)
+      return error(`resolving issue ID ${id}: no issue found matching "${id}"`);
+    if (state.issues[on] === undefined)
+      return error(`resolving dependency ID ${on}: no issue found matching "${on}"`);
     if (id === on) return error('issue cannot depend on itself');
     const { dependencies } = state.issues[id];
     const added = { depends_on_id: on, issue_id: id, status: 'added', type: 'blocks' };
@@ -293,7 +356,13 @@ const commands = {
     if (reaches(on, id, state.issues))
       return error(`cannot add dependency: would create a cycle (${id} → ${on} → ... → ${id})`);
     const at = now(state);
-    dependencies.push({ issue_id: id, depends_on_id: on, type: 'blocks', created_at: at, created_by: 'tester' });
+    dependencies.push({
+      issue_id: id,
+      depends_on_id: on,
+      type: 'blocks',
+      created_at: at,
+      created_by: 'tester',
+    });
     state.issues[id].updated_at = at;
     return { code: 0, stdout: print(added), state };
   },
@@ -305,7 +374,11 @@ const commands = {
       return { code: 1, stdout: print({ error: `dependency from ${id} to ${on} does not exist` }) };
     issue.dependencies = kept;
     issue.updated_at = now(state);
-    return { code: 0, stdout: print({ depends_on_id: on, issue_id: id, status: 'removed' }), state };
+    return {
+      code: 0,
+      stdout: print({ depends_on_id: on, issue_id: id, status: 'removed' }),
+      state,
+    };
   },
 
   'label add': ({ state, rest: [id, label] }) => {
@@ -325,10 +398,17 @@ const commands = {
   },
 
   'comments add': ({ state, rest: [id, text] }) => {
-    if (state.issues[id] === undefined) return { code: 1, stdout: print({ error: `no issue found matching "${id}"` }) };
+    if (state.issues[id] === undefined)
+      return { code: 1, stdout: print({ error: `no issue found matching "${id}"` }) };
     const comments = [
       ...(state.comments ?? []),
-      { id: (state.comments ?? []).length + 1, issue_id: id, author: 'tester', text, created_at: now(state) },
+      {
+        id: (state.comments ?? []).length + 1,
+        issue_id: id,
+        author: 'tester',
+        text,
+        created_at: now(state),
+      },
     ];
     return { code: 0, stdout: print(comments.at(-1)), state: { ...state, comments } };
   },
@@ -348,18 +428,24 @@ const commands = {
   }),
 };
 
-/** JSON as this family wraps it: arrays and errors too, when the environment asks for the envelope. */
+/**
+ * JSON as this family wraps it: arrays and errors too, when the environment asks for the envelope.
+ */
 const wrap = (stdout, family, envelope) => {
   if (!family.envelope || stdout === undefined || !envelope || !/^[[{]/.test(stdout)) return stdout;
   const value = JSON.parse(stdout);
-  return value.error === undefined ? print({ schema_version: 1, data: value }) : print({ ...value, schema_version: 1 });
+  return value.error === undefined
+    ? print({ schema_version: 1, data: value })
+    : print({ ...value, schema_version: 1 });
 };
 
 export const run = ({ argv, family, state, input, folder, envelope }) => {
   const { error, name, options, rest } = parse(argv, family);
   if (error !== undefined) return error;
   if (state === null && !['version', 'init'].includes(name))
-    return fail("Error: no beads database found\nHint: run 'bd init' to create a database in the current directory");
+    return fail(
+      "Error: no beads database found\nHint: run 'bd init' to create a database in the current directory",
+    );
   const result = commands[name]({ state, options, rest, family, input, folder });
   return name === 'export' ? result : { ...result, stdout: wrap(result.stdout, family, envelope) };
 };

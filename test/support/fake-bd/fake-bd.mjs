@@ -15,7 +15,8 @@ const takeFault = () => {
   if (!existsSync(faults)) return null;
   const planned = JSON.parse(readFileSync(faults, 'utf8'));
   const found = planned.find(
-    ({ on, times = 1 }) => times > 0 && (on === undefined || argv.slice(0, 2).join(' ').startsWith(on)),
+    ({ on, times = 1 }) =>
+      times > 0 && (on === undefined || argv.slice(0, 2).join(' ').startsWith(on)),
   );
   if (found === undefined) return null;
   found.times = (found.times ?? 1) - 1;

@@ -28,10 +28,27 @@ const late = {
 
 export const families = {
   'A-direct': eraA,
-  'A-daemon': { ...eraA, missingShow: 'resolving', missingUpdate: 'json', claimLost: 'Error updating' },
-  '0.59.0': { ...late, version: 'bd version 0.59.0 (b1f3a2c)', tree: true, claimTwice: false, closedClaimable: true },
+  'A-daemon': {
+    ...eraA,
+    missingShow: 'resolving',
+    missingUpdate: 'json',
+    claimLost: 'Error updating',
+  },
+  '0.59.0': {
+    ...late,
+    version: 'bd version 0.59.0 (b1f3a2c)',
+    tree: true,
+    claimTwice: false,
+    closedClaimable: true,
+  },
   C: { ...late, version: 'bd version 1.0.4 (Homebrew)', envelope: true },
-  D: { ...late, version: 'bd version 1.3.0-dc4 (dc4)', envelope: true, lostClaims: 'json', missingUpdate: 'last line' },
+  D: {
+    ...late,
+    version: 'bd version 1.3.0-dc4 (dc4)',
+    envelope: true,
+    lostClaims: 'json',
+    missingUpdate: 'last line',
+  },
   wrapper: { ...eraA, commands: ['start'] },
   old: { ...eraA, version: 'bd version 0.41.0 (dev)', without: ['--claim'] },
 };

@@ -2,13 +2,20 @@
 import { createServer } from 'node:net';
 import { answer, recordCall } from './answer.mjs';
 
-/** Setup, folder, process id, names of variables, envelope, input and the number of arguments; then the arguments. */
+/**
+ * Setup, folder, process id, names of variables, envelope, input and the number of arguments; then
+ * the arguments.
+ */
 const heads = 7;
 
 const respond = ([setup, cwd, pid, names, envelope, input, , ...argv]) => {
   const { family, ...files } = JSON.parse(setup);
   recordCall(files, argv, names.split('\n'), Number(pid));
-  const { code, stdout = '', stderr = '' } = answer({ family, argv, cwd, input, envelope: envelope === '1' });
+  const {
+    code,
+    stdout = '',
+    stderr = '',
+  } = answer({ family, argv, cwd, input, envelope: envelope === '1' });
   return `${code}\n${Buffer.byteLength(stderr)}\n${stderr}${stdout}`;
 };
 
@@ -18,7 +25,8 @@ const serveOne = (socket) => {
   socket.setEncoding('utf8').on('data', (chunk) => {
     text += chunk;
     const fields = text.split('\0').slice(0, -1);
-    if (fields.length >= heads && fields.length === heads + Number(fields[heads - 1])) socket.end(respond(fields));
+    if (fields.length >= heads && fields.length === heads + Number(fields[heads - 1]))
+      socket.end(respond(fields));
   });
   socket.on('error', () => {});
 };
@@ -27,5 +35,7 @@ const serveOne = (socket) => {
 export const startBdHost = () =>
   new Promise((resolve) => {
     const server = createServer(serveOne);
-    server.listen(0, '127.0.0.1', () => resolve({ port: server.address().port, close: () => server.close() }));
+    server.listen(0, '127.0.0.1', () =>
+      resolve({ port: server.address().port, close: () => server.close() }),
+    );
   });

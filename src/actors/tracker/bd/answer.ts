@@ -44,7 +44,13 @@ const errorOn = (stderr: string): string => {
   return errorIn(unwrap(jsonOrNull(text))) ?? errorIn(unwrap(jsonOrNull(last))) ?? text;
 };
 
-const processFailure = ({ startError, timedOut, tooLarge, signal, stderr }: BdOutput): BdFailure | null => {
+const processFailure = ({
+  startError,
+  timedOut,
+  tooLarge,
+  signal,
+  stderr,
+}: BdOutput): BdFailure | null => {
   if (startError === 'ENOENT') return bdFailure('absent', 'bd is not there');
   if (startError !== null) return bdFailure('broken', `bd cannot be started (${startError})`);
   if (timedOut) return bdFailure('timeout', 'bd did not answer in time');
@@ -59,7 +65,9 @@ const knownExits: Readonly<Record<number, BdFailure>> = {
 };
 
 const withDefaultWords = (failure: BdFailure, exitCode: number | null): BdFailure =>
-  failure.words === '' ? bdFailure(failure.kind, `bd ended with exit code ${exitCode} and printed nothing`) : failure;
+  failure.words === ''
+    ? bdFailure(failure.kind, `bd ended with exit code ${exitCode} and printed nothing`)
+    : failure;
 
 /**
  * Reads bd's output. Exit code 0 is not enough: nothing on stdout and text on stderr is an error;
@@ -71,13 +79,15 @@ export const readAnswer = (output: BdOutput): BdAnswer => {
   if (broke !== null) return { failure: broke };
   const exit = exitCode === null ? undefined : knownExits[exitCode];
   if (exit !== undefined) return { failure: exit };
-  if (/Auto-import skipped|Error parsing line/.test(stderr)) return { failure: classifyBdText(stderr) };
+  if (/Auto-import skipped|Error parsing line/.test(stderr))
+    return { failure: classifyBdText(stderr) };
   const value = jsonOnStdout(stdout);
   const error = errorIn(value);
   if (error !== null) return { failure: classifyBdText(error) };
   if (value !== undefined && exitCode === 0) return { value };
   if (exitCode === 0 && stdout.trim() !== '')
     return { failure: bdFailure('unreadable', `bd printed what is not JSON: ${stdout.trim()}`) };
-  if (exitCode === 0 && stderr.trim() === '') return { failure: bdFailure('unreadable', 'bd printed nothing') };
+  if (exitCode === 0 && stderr.trim() === '')
+    return { failure: bdFailure('unreadable', 'bd printed nothing') };
   return { failure: withDefaultWords(classifyBdText(errorOn(stderr) || stdout), exitCode) };
 };

@@ -21,7 +21,16 @@ export interface BdOptions {
 
 /** Failures of the tracker itself; all others concern one task. */
 const trackerFailures: ReadonlySet<FailureKind> = new Set([
-  ...(['absent', 'broken', 'not_initialized', 'stale', 'corrupt', 'newer', 'lock', 'crash'] as const),
+  ...([
+    'absent',
+    'broken',
+    'not_initialized',
+    'stale',
+    'corrupt',
+    'newer',
+    'lock',
+    'crash',
+  ] as const),
   ...(['server_down', 'frozen', 'timeout', 'too_large'] as const),
 ]);
 
@@ -39,7 +48,9 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
     find: reads.find,
     list: (urgency = 'interactive') => reads.list(urgency),
     findMany: async (ids) =>
-      ids.length === 0 ? [] : (await reads.list('interactive')).filter(({ id }) => ids.includes(id)),
+      ids.length === 0
+        ? []
+        : (await reads.list('interactive')).filter(({ id }) => ids.includes(id)),
     page: async (request) => pageOf(await reads.list('interactive'), request),
     changes: async () => ({ tasks: await reads.list('background'), mark: 0, extent: 'all' }),
     create: createCreate(calls, reads, by),
@@ -57,7 +68,8 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
           args: ['comments', 'add', '--json', by, '--', id, asArgument(text)],
           effect: 'once',
         });
-        if ('failure' in answer && answer.failure.kind !== 'not_found') throw bdUnavailable(answer.failure);
+        if ('failure' in answer && answer.failure.kind !== 'not_found')
+          throw bdUnavailable(answer.failure);
       }),
 
     unreadable: async () => null,

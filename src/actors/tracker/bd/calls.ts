@@ -46,7 +46,12 @@ export interface BdLimits {
   readonly writeMs: number;
   readonly initMs: number;
 }
-export const defaultBdLimits: BdLimits = { versionMs: 5_000, readMs: 30_000, writeMs: 60_000, initMs: 120_000 };
+export const defaultBdLimits: BdLimits = {
+  versionMs: 5_000,
+  readMs: 30_000,
+  writeMs: 60_000,
+  initMs: 120_000,
+};
 
 export interface CallsOptions {
   readonly projectRoot: string;
@@ -57,8 +62,14 @@ export interface CallsOptions {
 
 const waitingAtMost = 200;
 /** The number of retries of temporary failures. */
-const triesAgain: Partial<Record<FailureKind, number>> = { lock: 6, stale: 3, crash: 2, server_down: 2 };
-const retryPauseMs = (tries: number): number => Math.min(100 * 2 ** tries, 2_000) * (0.5 + Math.random() / 2);
+const triesAgain: Partial<Record<FailureKind, number>> = {
+  lock: 6,
+  stale: 3,
+  crash: 2,
+  server_down: 2,
+};
+const retryPauseMs = (tries: number): number =>
+  Math.min(100 * 2 ** tries, 2_000) * (0.5 + Math.random() / 2);
 
 export const bdUnavailable = (failure: BdFailure): ServiceError =>
   new ServiceError('tracker_unavailable', { detail: failure.words, remedy: remedyFor(failure) });
@@ -67,11 +78,17 @@ export const bdUnavailable = (failure: BdFailure): ServiceError =>
 const mayRepeat = ({ effect }: BdCall, { kind }: BdFailure): boolean =>
   effect !== 'once' || kind === 'lock' || kind === 'stale';
 
-export const createBdCalls = ({ projectRoot, bdPath, processEnv, limits }: CallsOptions): BdCalls => {
+export const createBdCalls = ({
+  projectRoot,
+  bdPath,
+  processEnv,
+  limits,
+}: CallsOptions): BdCalls => {
   /** Two bd processes at once make each other fail. */
   const queue = createSerialQueue(waitingAtMost);
   const env = bdEnvironment(processEnv);
-  let known: { readonly stamp: string | null; readonly detection: Promise<Detection> } | null = null;
+  let known: { readonly stamp: string | null; readonly detection: Promise<Detection> } | null =
+    null;
   let lacking = { stamp: null as string | null, what: new Set<string>() };
   let last: BdFailure | null = null;
 
@@ -82,7 +99,13 @@ export const createBdCalls = ({ projectRoot, bdPath, processEnv, limits }: Calls
     if (known?.stamp !== stamp)
       known = {
         stamp,
-        detection: detectBd({ cwd: projectRoot, bdPath, processEnv, env, timeoutMs: limits.versionMs }),
+        detection: detectBd({
+          cwd: projectRoot,
+          bdPath,
+          processEnv,
+          env,
+          timeoutMs: limits.versionMs,
+        }),
       };
     return known.detection;
   };
@@ -95,10 +118,18 @@ export const createBdCalls = ({ projectRoot, bdPath, processEnv, limits }: Calls
 
   const runOnce = async ({ args, input, effect, timeoutMs }: BdCall): Promise<BdAnswer> => {
     const program = locateBd({ bdPath, processEnv });
-    if (program === null) return { failure: bdFailure('absent', `bd is not ${bdPath === null ? 'on PATH' : 'there'}`) };
+    if (program === null)
+      return { failure: bdFailure('absent', `bd is not ${bdPath === null ? 'on PATH' : 'there'}`) };
     const usual = effect === 'read' ? limits.readMs : limits.writeMs;
     return readAnswer(
-      await runBd({ file: program.path, args, input, cwd: projectRoot, env, timeoutMs: timeoutMs ?? usual }),
+      await runBd({
+        file: program.path,
+        args,
+        input,
+        cwd: projectRoot,
+        env,
+        timeoutMs: timeoutMs ?? usual,
+      }),
     );
   };
 
@@ -129,7 +160,10 @@ export const createBdCalls = ({ projectRoot, bdPath, processEnv, limits }: Calls
         return await queue(() => work(run), { urgency });
       } catch (error) {
         if (!(error instanceof QueueFullError)) throw error;
-        throw new ServiceError('tracker_unavailable', { detail: error.message, remedy: 'try again in a moment' });
+        throw new ServiceError('tracker_unavailable', {
+          detail: error.message,
+          remedy: 'try again in a moment',
+        });
       }
     },
     detect,

@@ -29,7 +29,13 @@ export const createClaim = (calls: BdCalls, reads: BdReads, writes: BdWrites, ac
   const isOurs = ({ status, assignee }: Pick<BdIssue, 'status' | 'assignee'>): boolean =>
     status === 'in_progress' && assignee === actor;
   const mark = (run: RunBd, id: TaskId): Promise<void> =>
-    writes.update(run, id, ['--status=in_progress', `--assignee=${actor}`], isOurs, 'marked started');
+    writes.update(
+      run,
+      id,
+      ['--status=in_progress', `--assignee=${actor}`],
+      isOurs,
+      'marked started',
+    );
 
   const startByName = async (run: RunBd, id: TaskId): Promise<boolean> => {
     if (calls.isLacking('start')) return false;
@@ -46,11 +52,15 @@ export const createClaim = (calls: BdCalls, reads: BdReads, writes: BdWrites, ac
 
   const startByClaim = async (run: RunBd, id: TaskId): Promise<Verdict> => {
     if (!calls.isLacking('claim')) {
-      const answer = await run({ args: ['update', '--json', '--claim', writes.by, '--', id], effect: 'repeat' });
+      const answer = await run({
+        args: ['update', '--json', '--claim', writes.by, '--', id],
+        effect: 'repeat',
+      });
       if (await writes.shows(run, answer, id, isOurs)) return noRefusal;
       const failure = failureOfWrite(answer, 'claimed');
       if (failure.kind === 'claimed') return conflict(id, failure.about ?? 'somebody');
-      if (failure.kind === 'not_claimable') return conflict(id, `its ${failure.about ?? 'present'} state`);
+      if (failure.kind === 'not_claimable')
+        return conflict(id, `its ${failure.about ?? 'present'} state`);
       if (failure.kind === 'not_found') return refuseMissing(id);
       if (failure.kind !== 'capability') throw bdUnavailable(failure);
       calls.lacks('claim');
@@ -79,7 +89,14 @@ export const createClaim = (calls: BdCalls, reads: BdReads, writes: BdWrites, ac
     await writes.removeEndLabels(run, id, task.labels);
     const labels = task.labels.filter((each) => !endLabels.includes(each));
     const updatedAt = new Date().toISOString();
-    reads.wrote({ ...task, status: 'in_progress', assignee: actor, ready: false, labels, updatedAt });
+    reads.wrote({
+      ...task,
+      status: 'in_progress',
+      assignee: actor,
+      ready: false,
+      labels,
+      updatedAt,
+    });
     return noRefusal;
   };
 

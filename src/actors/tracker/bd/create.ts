@@ -11,7 +11,13 @@ import { requireJson } from './queries.ts';
 import type { BdReads } from './reads.ts';
 
 /** After these failures the outcome is unknown. */
-const unclear: ReadonlySet<string> = new Set(['timeout', 'crash', 'unreadable', 'too_large', 'unknown']);
+const unclear: ReadonlySet<string> = new Set([
+  'timeout',
+  'crash',
+  'unreadable',
+  'too_large',
+  'unknown',
+]);
 
 /**
  * A create that may have happened is not repeated; the caller decides. @throws tracker_unavailable
@@ -29,10 +35,17 @@ const callFor = (task: NewTask, bodyFile: boolean, by: string): BdCall => {
   // Old bd reads stdin for exactly this text.
   if (!bodyFile && description === '-')
     throw new ServiceError('invalid_params', {
-      fields: [{ path: 'description', problem: 'is exactly -, which this old bd reads as a file name' }],
+      fields: [
+        { path: 'description', problem: 'is exactly -, which this old bd reads as a file name' },
+      ],
     });
   const args = [
-    ...['create', '--json', `--title=${title}`, bodyFile ? '--body-file=-' : `--description=${description}`],
+    ...[
+      'create',
+      '--json',
+      `--title=${title}`,
+      bodyFile ? '--body-file=-' : `--description=${description}`,
+    ],
     ...['--type=task', `--priority=${priority}`, by],
     ...(labels.length === 0 ? [] : [`--labels=${[...new Set(labels)].join(',')}`]),
   ];
@@ -45,7 +58,10 @@ const callFor = (task: NewTask, bodyFile: boolean, by: string): BdCall => {
  */
 export const createCreate = (calls: BdCalls, reads: BdReads, by: string) => {
   const depend = async (run: RunBd, id: TaskId, on: TaskId): Promise<void> => {
-    const answer = await run({ args: ['dep', 'add', '--json', by, '--', id, on], effect: 'repeat' });
+    const answer = await run({
+      args: ['dep', 'add', '--json', by, '--', id, on],
+      effect: 'repeat',
+    });
     if ('failure' in answer && answer.failure.kind !== 'duplicate')
       throw new ServiceError('tracker_unavailable', {
         detail: `${id} was created, but its dependency on ${on} could not be added: ${answer.failure.words}`,
@@ -61,13 +77,18 @@ export const createCreate = (calls: BdCalls, reads: BdReads, by: string) => {
     const answer = await run(callFor(task, (await calls.capabilities()).bodyFile, by));
     reads.wrote(null);
     const [created] = issuesIn(createdIn(answer, task), () => {});
-    if (created === undefined) throw bdUnavailable(bdFailure('unknown', 'bd printed no task that can be read'));
+    if (created === undefined)
+      throw bdUnavailable(bdFailure('unknown', 'bd printed no task that can be read'));
     for (const on of dependencies) await depend(run, created.id, on);
     // The output of `create` has no labels and no dependencies.
     const issue = await reads.show(run, created.id);
-    if (issue === null) throw bdUnavailable(bdFailure('unknown', `bd created ${created.id}, but does not show it`));
+    if (issue === null)
+      throw bdUnavailable(bdFailure('unknown', `bd created ${created.id}, but does not show it`));
     const unmet = unmetIn(issue);
-    const tracked = trackedFromBd(issue, { unmet, ready: issue.status === 'open' && unmet.length === 0 });
+    const tracked = trackedFromBd(issue, {
+      unmet,
+      ready: issue.status === 'open' && unmet.length === 0,
+    });
     reads.wrote(tracked);
     return tracked;
   };

@@ -8,7 +8,11 @@ import type { BdReads } from './reads.ts';
 import { type BdWrites, failureOfWrite, noRefusal, refuseMissing, refuseWith } from './writes.ts';
 
 /** The ids from `from` to `to` along blocking edges, for the message of a refused cycle. */
-const blockingPath = (from: TaskId, to: TaskId, all: ReadonlyMap<string, BdIssue>): readonly TaskId[] => {
+const blockingPath = (
+  from: TaskId,
+  to: TaskId,
+  all: ReadonlyMap<string, BdIssue>,
+): readonly TaskId[] => {
   const paths = new Map<TaskId, readonly TaskId[]>([[from, [from]]]);
   for (const [id, path] of paths) {
     if (id === to) return path;
@@ -36,15 +40,20 @@ export const createBdDependencies = (
         // Another kind of edge between the two counts as a duplicate too; only a blocking edge is
         // enough.
         if (await writes.shows(run, answer, dependent, depends)) return noRefusal;
-        if (!('failure' in answer)) throw bdUnavailable(failureOfWrite(answer, `waiting for ${prerequisite}`));
+        if (!('failure' in answer))
+          throw bdUnavailable(failureOfWrite(answer, `waiting for ${prerequisite}`));
         if (answer.failure.kind !== 'cycle') throw bdUnavailable(answer.failure);
-        const cycle = [dependent, ...blockingPath(prerequisite, dependent, await reads.listAll(run))];
+        const cycle = [
+          dependent,
+          ...blockingPath(prerequisite, dependent, await reads.listAll(run)),
+        ];
         return refuseWith(refusal('dependency_cycle', { cycle }));
       }),
 
     removeDependency: (dependent, prerequisite) =>
       writes.change(dependent, async (run, issue) => {
-        if (!issue.edges.some((edge) => edge.to === prerequisite && isGating(edge))) return noRefusal;
+        if (!issue.edges.some((edge) => edge.to === prerequisite && isGating(edge)))
+          return noRefusal;
         const args = ['dep', 'remove', '--json', by, '--', dependent, prerequisite];
         const answer = await run({ args, effect: 'repeat' });
         if (!('failure' in answer) || answer.failure.kind === 'not_found') return noRefusal;

@@ -7,7 +7,12 @@ export type Detection =
   | { readonly state: 'absent'; readonly detail: string }
   | { readonly state: 'broken'; readonly program: BdProgram; readonly detail: string }
   /** `version` is null when it could not be read. */
-  | { readonly state: 'ok'; readonly program: BdProgram; readonly version: Version | null; readonly detail: string };
+  | {
+      readonly state: 'ok';
+      readonly program: BdProgram;
+      readonly version: Version | null;
+      readonly detail: string;
+    };
 
 export interface DetectOptions {
   readonly cwd: string;
@@ -18,7 +23,10 @@ export interface DetectOptions {
   readonly timeoutMs: number;
 }
 
-export const locateBd = ({ bdPath, processEnv }: Pick<DetectOptions, 'bdPath' | 'processEnv'>): BdProgram | null =>
+export const locateBd = ({
+  bdPath,
+  processEnv,
+}: Pick<DetectOptions, 'bdPath' | 'processEnv'>): BdProgram | null =>
   bdPath === null ? programOnPath('bd', processEnv) : programAt(bdPath);
 
 const describeVersion = (version: Version): string =>
@@ -33,7 +41,10 @@ export const detectBd = async (options: DetectOptions): Promise<Detection> => {
   if (program === null)
     return {
       state: 'absent',
-      detail: bdPath === null ? 'bd is not on PATH' : `there is no program at ${bdPath} (tracker.bd_path)`,
+      detail:
+        bdPath === null
+          ? 'bd is not on PATH'
+          : `there is no program at ${bdPath} (tracker.bd_path)`,
     };
   const output = await runBd({ file: program.path, args: ['version'], cwd, env, timeoutMs });
   if (output.exitCode === 0) {

@@ -41,7 +41,8 @@ export const bdEnvironment = (from: NodeJS.ProcessEnv): Readonly<Record<string, 
     Object.entries(from).filter(
       (entry): entry is [string, string] =>
         entry[1] !== undefined &&
-        (inheritedVariables.has(entry[0]) || inheritedPrefixes.some((prefix) => entry[0].startsWith(prefix))),
+        (inheritedVariables.has(entry[0]) ||
+          inheritedPrefixes.some((prefix) => entry[0].startsWith(prefix))),
     ),
   ),
   ...bdSettings,

@@ -68,11 +68,16 @@ const lineOf = (text: string, pattern: RegExp | null): string => {
     .split('\n')
     .map((line) => line.replace(/\p{Cc}/gu, ' ').trim())
     .filter((line) => line !== '');
-  const line = (pattern === null ? undefined : lines.find((each) => pattern.test(each))) ?? lines[0] ?? '';
+  const line =
+    (pattern === null ? undefined : lines.find((each) => pattern.test(each))) ?? lines[0] ?? '';
   return line.length > failureLengthAtMost ? `${line.slice(0, failureLengthAtMost)}…` : line;
 };
 
-export const bdFailure = (kind: FailureKind, words: string, about: string | null = null): BdFailure => ({
+export const bdFailure = (
+  kind: FailureKind,
+  words: string,
+  about: string | null = null,
+): BdFailure => ({
   kind,
   words: lineOf(words, null),
   about,
@@ -81,7 +86,8 @@ export const bdFailure = (kind: FailureKind, words: string, about: string | null
 export const classifyBdText = (text: string): BdFailure => {
   for (const [kind, pattern] of patterns) {
     const match = pattern.exec(text);
-    if (match !== null) return { kind, words: lineOf(text, pattern), about: match[1]?.trim() ?? null };
+    if (match !== null)
+      return { kind, words: lineOf(text, pattern), about: match[1]?.trim() ?? null };
   }
   return { kind: 'unknown', words: lineOf(text, null), about: null };
 };

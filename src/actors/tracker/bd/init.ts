@@ -50,8 +50,10 @@ export const initializeBd = async (
       const began = await run({ args, effect: 'once', timeoutMs: defaultBdLimits.initMs });
       // It prints nothing when it is quiet and succeeds; a second `init` says so and exits with 1.
       const listed = await run({ args: ['list', '--all', '--json', '--limit=0'], effect: 'read' });
-      const already = 'failure' in began && /already initialized|existing database/i.test(began.failure.words);
-      if ('failure' in listed) throw bdUnavailable('failure' in began && !already ? began.failure : listed.failure);
+      const already =
+        'failure' in began && /already initialized|existing database/i.test(began.failure.words);
+      if ('failure' in listed)
+        throw bdUnavailable('failure' in began && !already ? began.failure : listed.failure);
       return { tasks: issuesIn(listed.value, () => {}).length, already };
     });
   const done = await alone(initialize);
@@ -62,6 +64,8 @@ export const initializeBd = async (
         "nothing is lost; import them with 'bd import -i .beads/issues.jsonl' (from 0.50 on: 'bd import .beads/issues.jsonl')",
       ),
     });
-  const wrote = [...listing(projectRoot)].filter((path) => !before.has(path) && !path.endsWith('.lock'));
+  const wrote = [...listing(projectRoot)].filter(
+    (path) => !before.has(path) && !path.endsWith('.lock'),
+  );
   return { ...done, wrote };
 };

@@ -67,12 +67,17 @@ const issueFrom = (row: z.infer<typeof bdIssueSchema>): BdIssue => ({
 });
 
 /** Reads the issues row by row. A row that cannot be read is reported and left out. */
-export const issuesIn = (value: unknown, onBadRow: (problem: string) => void): readonly BdIssue[] => {
+export const issuesIn = (
+  value: unknown,
+  onBadRow: (problem: string) => void,
+): readonly BdIssue[] => {
   const rows: readonly unknown[] = Array.isArray(value) ? value : value == null ? [] : [value];
   return rows.flatMap((row) => {
     const parsed = bdIssueSchema.safeParse(row);
     if (parsed.success) return [issueFrom(parsed.data)];
-    onBadRow(parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; '));
+    onBadRow(
+      parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; '),
+    );
     return [];
   });
 };
@@ -82,7 +87,9 @@ export const issuesIn = (value: unknown, onBadRow: (problem: string) => void): r
  * shown.
  */
 export const blockersIn = (value: unknown): ReadonlyMap<string, readonly TaskId[]> => {
-  const schema = z.array(z.looseObject({ id: z.string(), blocked_by: z.array(z.string()).nullish() }));
+  const schema = z.array(
+    z.looseObject({ id: z.string(), blocked_by: z.array(z.string()).nullish() }),
+  );
   const rows = schema.safeParse(value ?? []).data ?? [];
   return new Map(rows.map(({ id, blocked_by }) => [id, (blocked_by ?? []) as TaskId[]]));
 };
@@ -90,18 +97,26 @@ export const blockersIn = (value: unknown): ReadonlyMap<string, readonly TaskId[
 const unique = (ids: readonly TaskId[]): readonly TaskId[] => [...new Set(ids)];
 const gatingEdges = ({ edges }: BdIssue) => edges.filter(({ type }) => isGating({ type }));
 
-export const blockersOf = (issue: BdIssue): readonly TaskId[] => unique(gatingEdges(issue).map(({ to }) => to));
+export const blockersOf = (issue: BdIssue): readonly TaskId[] =>
+  unique(gatingEdges(issue).map(({ to }) => to));
 
 /** The blockers that are not done, by `show`; one without a status is not done. */
 export const unmetIn = (issue: BdIssue): readonly TaskId[] =>
-  unique(gatingEdges(issue).flatMap(({ to, status }) => (endedStatuses.has(status ?? '') ? [] : [to])));
+  unique(
+    gatingEdges(issue).flatMap(({ to, status }) => (endedStatuses.has(status ?? '') ? [] : [to])),
+  );
 
 /** The unmet blockers of an issue in the whole list, with those of its parents. */
-export const unmetAmong = (issue: BdIssue, all: ReadonlyMap<string, BdIssue>): readonly TaskId[] => {
+export const unmetAmong = (
+  issue: BdIssue,
+  all: ReadonlyMap<string, BdIssue>,
+): readonly TaskId[] => {
   const unmet: TaskId[] = [];
   const line = new Set<BdIssue>([issue]);
   for (const each of line) {
-    unmet.push(...blockersOf(each).filter((id) => !endedStatuses.has(all.get(id)?.status ?? 'missing')));
+    unmet.push(
+      ...blockersOf(each).filter((id) => !endedStatuses.has(all.get(id)?.status ?? 'missing')),
+    );
     for (const { to, type } of each.edges) {
       const parent = type === 'parent-child' ? all.get(to) : undefined;
       if (parent !== undefined && !endedStatuses.has(parent.status)) line.add(parent);

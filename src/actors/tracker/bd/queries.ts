@@ -25,7 +25,8 @@ export const requireRead = (projectRoot: string, id?: string): void => {
   if (count === 0) return;
   throw new ServiceError('tracker_unavailable', {
     detail: `bd does not know ${id ?? `the ${count} tasks`} of .beads/issues.jsonl`,
-    remedy: "import them with 'bd import -i .beads/issues.jsonl' (from 0.50 on: 'bd import .beads/issues.jsonl')",
+    remedy:
+      "import them with 'bd import -i .beads/issues.jsonl' (from 0.50 on: 'bd import .beads/issues.jsonl')",
   });
 };
 
@@ -44,7 +45,8 @@ export const createBdQueries = (
   projectRoot: string,
   log: (message: string, facts: Readonly<Record<string, unknown>>) => void,
 ): BdQueries => {
-  const badRow = (problem: string): void => log('a task that bd printed cannot be read; it is left out', { problem });
+  const badRow = (problem: string): void =>
+    log('a task that bd printed cannot be read; it is left out', { problem });
 
   const showAll = async (run: RunBd, ids: readonly TaskId[]): Promise<readonly BdIssue[]> => {
     if (ids.length === 0) return [];
@@ -54,7 +56,8 @@ export const createBdQueries = (
     const asked: ReadonlySet<string> = new Set(ids);
     return issuesIn(requireJson(answer), badRow).filter(({ id }) => asked.has(id));
   };
-  const show = async (run: RunBd, id: TaskId): Promise<BdIssue | null> => (await showAll(run, [id]))[0] ?? null;
+  const show = async (run: RunBd, id: TaskId): Promise<BdIssue | null> =>
+    (await showAll(run, [id]))[0] ?? null;
 
   const listArgs = async (): Promise<readonly string[]> => {
     const flat = calls.isLacking('bare list') ? ['--flat'] : [];
@@ -78,7 +81,13 @@ export const createBdQueries = (
     const answer = await run({ args: ['ready', '--json', '--limit=0'], effect: 'read' });
     const ready = new Set(issuesIn(requireJson(answer), badRow).map(({ id }) => id));
     const order = (one: BdIssue, other: BdIssue): number =>
-      one.createdAt === other.createdAt ? (one.id < other.id ? -1 : 1) : one.createdAt < other.createdAt ? -1 : 1;
+      one.createdAt === other.createdAt
+        ? one.id < other.id
+          ? -1
+          : 1
+        : one.createdAt < other.createdAt
+          ? -1
+          : 1;
     return [...all.values()].sort(order).map((issue) => {
       const unmet = issue.status === 'closed' ? [] : unmetAmong(issue, all);
       return trackedFromBd(issue, {
@@ -93,6 +102,7 @@ export const createBdQueries = (
     showAll,
     listAll,
     listTracked,
-    listBlocked: async (run) => blockersIn(requireJson(await run({ args: ['blocked', '--json'], effect: 'read' }))),
+    listBlocked: async (run) =>
+      blockersIn(requireJson(await run({ args: ['blocked', '--json'], effect: 'read' }))),
   };
 };

@@ -23,7 +23,11 @@ export const createBdReads = (
   projectRoot: string,
   log: (message: string, facts: Readonly<Record<string, unknown>>) => void,
 ): BdReads => {
-  const { show, showAll, listAll, listTracked, listBlocked } = createBdQueries(calls, projectRoot, log);
+  const { show, showAll, listAll, listTracked, listBlocked } = createBdQueries(
+    calls,
+    projectRoot,
+    log,
+  );
   const recent = createRecentAnswers();
   const finding = new Map<string, Promise<TrackedTask | null>>();
   const listing = new Map<Urgency, Promise<readonly TrackedTask[]>>();
@@ -45,8 +49,12 @@ export const createBdReads = (
       return null;
     }
     const direct = unmetIn(issue);
-    const unmet = issue.status === 'open' && direct.length === 0 ? await blockersOf(run, id) : direct;
-    const task = trackedFromBd(issue, { unmet, ready: issue.status === 'open' && unmet.length === 0 });
+    const unmet =
+      issue.status === 'open' && direct.length === 0 ? await blockersOf(run, id) : direct;
+    const task = trackedFromBd(issue, {
+      unmet,
+      ready: issue.status === 'open' && unmet.length === 0,
+    });
     recent.keepTask(task, epoch);
     return task;
   };
@@ -67,7 +75,8 @@ export const createBdReads = (
       const known = recent.task(id);
       if (known !== null) return known;
       const same =
-        finding.get(id) ?? calls.alone('interactive', (run) => findNow(run, id)).finally(() => finding.delete(id));
+        finding.get(id) ??
+        calls.alone('interactive', (run) => findNow(run, id)).finally(() => finding.delete(id));
       finding.set(id, same);
       return same;
     },

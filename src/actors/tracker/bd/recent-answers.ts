@@ -7,7 +7,10 @@ type Blockers = ReadonlyMap<string, readonly TaskId[]>;
 export interface RecentAnswers {
   task(id: TaskId): TrackedTask | null;
   blockers(): Blockers | null;
-  /** The number of our writes when a read begins; the answer is not kept when another one comes meanwhile. */
+  /**
+   * The number of our writes when a read begins; the answer is not kept when another one comes
+   * meanwhile.
+   */
   epoch(): number;
   keepTask(task: TrackedTask, epoch: number): void;
   keepBlockers(blockers: Blockers, epoch: number): void;

@@ -30,9 +30,17 @@ const endPatienceMs = 5_000;
  * Runs bd once, without a shell or inherited environment. Every failure is an output; never
  * rejects.
  */
-export const runBd = async ({ file, args, input, cwd, env, timeoutMs }: BdSpawn): Promise<BdOutput> => {
+export const runBd = async ({
+  file,
+  args,
+  input,
+  cwd,
+  env,
+  timeoutMs,
+}: BdSpawn): Promise<BdOutput> => {
   // A missing folder and a missing program are the same error to the kernel.
-  if (statSync(cwd, { throwIfNoEntry: false }) === undefined) return outputNotStarted('the project folder is gone');
+  if (statSync(cwd, { throwIfNoEntry: false }) === undefined)
+    return outputNotStarted('the project folder is gone');
   // Loaded late: a command on a project without bd starts a fifth faster.
   const { execa } = await import('execa');
   const result = await execa(file, args, {

@@ -3,10 +3,19 @@ import type { StatusWrites } from '../port.ts';
 import { asArgument } from './argument.ts';
 import { bdUnavailable } from './calls.ts';
 import { unmetIn } from './issues.ts';
-import { type BdWrites, failureOfWrite, isOpenAndUnassigned, noRefusal, refuseUnmet } from './writes.ts';
+import {
+  type BdWrites,
+  failureOfWrite,
+  isOpenAndUnassigned,
+  noRefusal,
+  refuseUnmet,
+} from './writes.ts';
 
 /** Each method repeats only what is not visible yet. */
-export const createBdStatusChanges = (writes: BdWrites, actor: string): Omit<StatusWrites, 'claim'> => {
+export const createBdStatusChanges = (
+  writes: BdWrites,
+  actor: string,
+): Omit<StatusWrites, 'claim'> => {
   const { by } = writes;
   return {
     release: async (id, label, fence) => {
@@ -16,9 +25,16 @@ export const createBdStatusChanges = (writes: BdWrites, actor: string): Omit<Sta
           const theirs = issue.assignee !== null && issue.assignee !== actor;
           if (theirs || !['open', 'in_progress'].includes(issue.status)) return noRefusal;
           if (!isOpenAndUnassigned(issue))
-            await writes.update(run, id, ['--status=open', '--assignee='], isOpenAndUnassigned, 'released');
+            await writes.update(
+              run,
+              id,
+              ['--status=open', '--assignee='],
+              isOpenAndUnassigned,
+              'released',
+            );
           await writes.removeEndLabels(run, id, issue.labels, label);
-          if (label !== null && !issue.labels.includes(label)) await writes.label(run, 'add', id, label);
+          if (label !== null && !issue.labels.includes(label))
+            await writes.label(run, 'add', id, label);
           return noRefusal;
         },
         fence,
@@ -38,10 +54,14 @@ export const createBdStatusChanges = (writes: BdWrites, actor: string): Omit<Sta
             args: ['close', '--json', `--reason=${asArgument(reason)}`, by, '--', id],
             effect: 'repeat',
           });
-          if (await writes.shows(run, answer, id, ({ status }) => status === 'closed')) return noRefusal;
+          if (await writes.shows(run, answer, id, ({ status }) => status === 'closed'))
+            return noRefusal;
           const failure = failureOfWrite(answer, 'closed');
           if (failure.kind !== 'blocked') throw bdUnavailable(failure);
-          return refuseUnmet(id, (failure.about ?? '').split(/[\s,]+/).filter((text) => text !== '') as TaskId[]);
+          return refuseUnmet(
+            id,
+            (failure.about ?? '').split(/[\s,]+/).filter((text) => text !== '') as TaskId[],
+          );
         },
         fence,
       ),
@@ -51,12 +71,21 @@ export const createBdStatusChanges = (writes: BdWrites, actor: string): Omit<Sta
         id,
         async (run, issue) => {
           if (issue.status === 'closed') {
-            const answer = await run({ args: ['reopen', '--json', by, '--', id], effect: 'repeat' });
+            const answer = await run({
+              args: ['reopen', '--json', by, '--', id],
+              effect: 'repeat',
+            });
             if (!(await writes.shows(run, answer, id, ({ status }) => status === 'open')))
               throw bdUnavailable(failureOfWrite(answer, 'open'));
           }
           if (issue.assignee !== null || !['open', 'closed'].includes(issue.status))
-            await writes.update(run, id, ['--status=open', '--assignee='], isOpenAndUnassigned, 'open and free');
+            await writes.update(
+              run,
+              id,
+              ['--status=open', '--assignee='],
+              isOpenAndUnassigned,
+              'open and free',
+            );
           await writes.removeEndLabels(run, id, issue.labels);
           return noRefusal;
         },

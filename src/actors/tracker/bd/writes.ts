@@ -11,7 +11,8 @@ import type { BdReads } from './reads.ts';
 
 export const noRefusal: Verdict = { refusal: null };
 export const refuseWith = (given: Refusal): Verdict => ({ refusal: given });
-export const refuseMissing = (id: TaskId): Verdict => refuseWith(refusal('task_not_found', { task_id: id }));
+export const refuseMissing = (id: TaskId): Verdict =>
+  refuseWith(refusal('task_not_found', { task_id: id }));
 export const refuseUnmet = (id: TaskId, unmet: readonly TaskId[]): Verdict =>
   refuseWith(refusal('dependencies_unmet', { task_id: id, unmet }));
 
@@ -24,7 +25,8 @@ export const behindFence =
 
 type IssueCheck = (issue: BdIssue) => boolean;
 
-export const isOpenAndUnassigned: IssueCheck = ({ status, assignee }) => status === 'open' && assignee === null;
+export const isOpenAndUnassigned: IssueCheck = ({ status, assignee }) =>
+  status === 'open' && assignee === null;
 
 /** Changes of one issue. Success is what the answer or a second read shows, never the exit code. */
 export interface BdWrites {
@@ -36,15 +38,32 @@ export interface BdWrites {
    * `what` names the missing change in the error. @throws tracker_unavailable when `wanted` does
    * not show
    */
-  update(run: RunBd, id: TaskId, flags: readonly string[], wanted: IssueCheck, what: string): Promise<void>;
+  update(
+    run: RunBd,
+    id: TaskId,
+    flags: readonly string[],
+    wanted: IssueCheck,
+    what: string,
+  ): Promise<void>;
   label(run: RunBd, verb: 'add' | 'remove', id: TaskId, text: string): Promise<void>;
-  removeEndLabels(run: RunBd, id: TaskId, labels: readonly string[], kept?: string | null): Promise<void>;
+  removeEndLabels(
+    run: RunBd,
+    id: TaskId,
+    labels: readonly string[],
+    kept?: string | null,
+  ): Promise<void>;
   /** Runs `work` as one critical section on a fresh read of the issue. Refusal: task_not_found. */
-  change(id: TaskId, work: (run: RunBd, issue: BdIssue) => Promise<Verdict>, fence?: Fence): Promise<Verdict>;
+  change(
+    id: TaskId,
+    work: (run: RunBd, issue: BdIssue) => Promise<Verdict>,
+    fence?: Fence,
+  ): Promise<Verdict>;
 }
 
 export const failureOfWrite = (answer: BdAnswer, what: string): BdFailure =>
-  'failure' in answer ? answer.failure : bdFailure('unknown', `bd answered, but the task is not ${what}`);
+  'failure' in answer
+    ? answer.failure
+    : bdFailure('unknown', `bd answered, but the task is not ${what}`);
 
 export const createBdWrites = (calls: BdCalls, reads: BdReads, actor: string): BdWrites => {
   const by = `--actor=${actor}`;
@@ -58,7 +77,10 @@ export const createBdWrites = (calls: BdCalls, reads: BdReads, actor: string): B
   };
 
   const label: BdWrites['label'] = async (run, verb, id, text) => {
-    const answer = await run({ args: ['label', verb, '--json', by, '--', id, text], effect: 'repeat' });
+    const answer = await run({
+      args: ['label', verb, '--json', by, '--', id, text],
+      effect: 'repeat',
+    });
     if (!('failure' in answer)) return;
     const now = await reads.show(run, id);
     if (now?.labels.includes(text) !== (verb === 'add')) throw bdUnavailable(answer.failure);
@@ -69,8 +91,12 @@ export const createBdWrites = (calls: BdCalls, reads: BdReads, actor: string): B
     shows,
     label,
     update: async (run, id, flags, wanted, what) => {
-      const answer = await run({ args: ['update', '--json', ...flags, by, '--', id], effect: 'repeat' });
-      if (!(await shows(run, answer, id, wanted))) throw bdUnavailable(failureOfWrite(answer, what));
+      const answer = await run({
+        args: ['update', '--json', ...flags, by, '--', id],
+        effect: 'repeat',
+      });
+      if (!(await shows(run, answer, id, wanted)))
+        throw bdUnavailable(failureOfWrite(answer, what));
     },
     removeEndLabels: async (run, id, labels, kept = null) => {
       for (const text of labels.filter((each) => endLabels.includes(each) && each !== kept))

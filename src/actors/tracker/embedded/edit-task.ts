@@ -1,7 +1,15 @@
 import { refusal } from '../../../machines/errors.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import type { Verdict } from '../../../machines/task-context.ts';
-import { claimed, closed, type Edited, type Editor, isRefusal, released, reopened } from '../../ledger/edits.ts';
+import {
+  claimed,
+  closed,
+  type Edited,
+  type Editor,
+  isRefusal,
+  released,
+  reopened,
+} from '../../ledger/edits.ts';
 import { type Issue, isListed, trackedFrom } from '../../ledger/issue.ts';
 import type { TaskTable } from '../../ledger/task-table.ts';
 import type { Fence, PreparedChange, StatusChange } from '../port.ts';

@@ -40,7 +40,12 @@ const changesSince = ({ table }: Ports, mark: number | null): TrackerChanges => 
   return { tasks, mark: revision, extent: tasks.length < changesAtOnce ? 'end' : 'more' };
 };
 
-const check = async ({ db, table, exchange, requireOurs }: Ports): ReturnType<TrackerHealth['check']> => {
+const check = async ({
+  db,
+  table,
+  exchange,
+  requireOurs,
+}: Ports): ReturnType<TrackerHealth['check']> => {
   try {
     await exchange.refresh();
     requireOurs();
@@ -83,7 +88,8 @@ export const createEmbeddedTracker = (options: EmbeddedOptions, ledger: Ledger):
     reopen: (id, fence) => changeStatus({ kind: 'reopen', id }, fence),
     addDependency: (dependent, prerequisite) =>
       edit(dependent, (issue, editor) => withDependency(issue, prerequisite, table, editor)),
-    removeDependency: (dependent, prerequisite) => edit(dependent, (issue) => withoutDependency(issue, prerequisite)),
+    removeDependency: (dependent, prerequisite) =>
+      edit(dependent, (issue) => withoutDependency(issue, prerequisite)),
     note: async (id, text, fence) => {
       await edit(id, (issue, editor) => withComment(issue, text, editor), fence);
     },

@@ -11,7 +11,10 @@ interface WaitingEdit {
 export type BatchedWrite = <Result>(edit: () => Result) => Promise<Result>;
 
 /** Each edit of a batch gets its own answer. */
-export const createWriteBatch = ({ db, exchange }: Pick<Ledger, 'db' | 'exchange'>): BatchedWrite => {
+export const createWriteBatch = ({
+  db,
+  exchange,
+}: Pick<Ledger, 'db' | 'exchange'>): BatchedWrite => {
   let waiting: WaitingEdit[] = [];
   const writeAll = (): void => {
     const batch = waiting;

@@ -34,7 +34,10 @@ const horizonMs = 3_000;
 const patienceMs = 5_000;
 const names = ['one', 'two', 'three'] as const;
 
-/** Three toy actors over a store that answers late, in any order, stale, with an error before or after, or never. */
+/**
+ * Three toy actors over a store that answers late, in any order, stale, with an error before or
+ * after, or never.
+ */
 export const fuzz = async (seed: number, makeDurable: typeof durable): Promise<FuzzReport> => {
   const random = randomFrom(seed);
   const clock = createClock(0);
@@ -60,11 +63,18 @@ export const fuzz = async (seed: number, makeDurable: typeof durable): Promise<F
   };
 
   const root = createActor(
-    fromTransition((state: null, event: { type: string; child?: AnyActorRef; output?: number }, { stopChild }) => {
-      if (event.type === 'stop' && event.child !== undefined) stopChild(event.child);
-      if (event.type.startsWith('xstate.done')) did('the end', event.output ?? -1);
-      return state;
-    }, null),
+    fromTransition(
+      (
+        state: null,
+        event: { type: string; child?: AnyActorRef; output?: number },
+        { stopChild },
+      ) => {
+        if (event.type === 'stop' && event.child !== undefined) stopChild(event.child);
+        if (event.type.startsWith('xstate.done')) did('the end', event.output ?? -1);
+        return state;
+      },
+      null,
+    ),
     {
       clock: {
         setTimeout: (run: () => void, ms: number) => clock.after('server', ms, run),
@@ -72,8 +82,11 @@ export const fuzz = async (seed: number, makeDurable: typeof durable): Promise<F
       },
       inspect: (event) => {
         if (event.type !== '@xstate.snapshot') return;
-        const { context } = event.snapshot as { readonly context?: { readonly transition: number } | null };
-        if (context?.transition !== undefined) did('a snapshot in the inspector', context.transition);
+        const { context } = event.snapshot as {
+          readonly context?: { readonly transition: number } | null;
+        };
+        if (context?.transition !== undefined)
+          did('a snapshot in the inspector', context.transition);
       },
     },
   ).start();
@@ -133,19 +146,20 @@ export const fuzz = async (seed: number, makeDurable: typeof durable): Promise<F
     );
 
   type Kind = 'at once' | 'later' | 'stale' | 'failed' | 'failed after' | 'never' | 'late';
-  const answer: Readonly<Record<Kind, (ms: number, act: () => CommitAnswer) => CommitAnswer | Promise<CommitAnswer>>> =
-    {
-      'at once': (_, act) => act(),
-      later: after,
-      stale: (ms) => after(ms, () => 'stale'),
-      failed: (ms) => failAfter(ms, () => {}),
-      'failed after': failAfter,
-      never: (ms, act) => {
-        if (random.chance(0.5)) clock.after('world', 3 * ms, act);
-        return new Promise(() => {});
-      },
-      late: (ms, act) => after(deadlineMs + ms, act),
-    };
+  const answer: Readonly<
+    Record<Kind, (ms: number, act: () => CommitAnswer) => CommitAnswer | Promise<CommitAnswer>>
+  > = {
+    'at once': (_, act) => act(),
+    later: after,
+    stale: (ms) => after(ms, () => 'stale'),
+    failed: (ms) => failAfter(ms, () => {}),
+    'failed after': failAfter,
+    never: (ms, act) => {
+      if (random.chance(0.5)) clock.after('world', 3 * ms, act);
+      return new Promise(() => {});
+    },
+    late: (ms, act) => after(deadlineMs + ms, act),
+  };
   const answerOf = (act: () => CommitAnswer): CommitAnswer | Promise<CommitAnswer> => {
     const kind: Kind =
       calm || random.chance(0.85)
@@ -167,11 +181,15 @@ export const fuzz = async (seed: number, makeDurable: typeof durable): Promise<F
       },
       commit: ({ next, cause }) => {
         const { n } = cause as { n?: number };
-        if (n !== undefined && n <= life.taken) wrong(`event ${n} of ${life.name} was taken after ${life.taken}`);
+        if (n !== undefined && n <= life.taken)
+          wrong(`event ${n} of ${life.name} was taken after ${life.taken}`);
         life.taken = Math.max(life.taken, n ?? 0);
         const snapshot: unknown = JSON.parse(JSON.stringify(chart.getPersistedSnapshot(next)));
         // One macrostep may have several transitions; they are committed together.
-        const named = Array.from({ length: transitions - handedOver }, (_, n) => handedOver + n + 1);
+        const named = Array.from(
+          { length: transitions - handedOver },
+          (_, n) => handedOver + n + 1,
+        );
         handedOver = transitions;
         const expected = life.revision;
         life.revision += 1;
@@ -200,7 +218,8 @@ export const fuzz = async (seed: number, makeDurable: typeof durable): Promise<F
     actor.subscribe({
       next: ({ context }) => did('a snapshot', context.transition),
       error: () => {
-        if ((running.get(life.name)?.size ?? 0) > 0) wrong(`a job of ${life.name} is left after its end`);
+        if ((running.get(life.name)?.size ?? 0) > 0)
+          wrong(`a job of ${life.name} is left after its end`);
         clock.after('server', 20, () => start(life));
       },
     });
@@ -210,7 +229,8 @@ export const fuzz = async (seed: number, makeDurable: typeof durable): Promise<F
   const stop = (life: Life): void => {
     if (!isRunning(life) || life.actor === null) return;
     root.send({ type: 'stop', child: life.actor });
-    if ((running.get(life.name)?.size ?? 0) > 0) wrong(`a job of ${life.name} is left after its stop`);
+    if ((running.get(life.name)?.size ?? 0) > 0)
+      wrong(`a job of ${life.name} is left after its stop`);
     clock.after('server', random.below(100), () => start(life));
   };
 
@@ -242,6 +262,7 @@ export const fuzz = async (seed: number, makeDurable: typeof durable): Promise<F
   cancel();
   await play(() => isOver() || clock.now() >= end);
   if (!isOver()) wrong(`a cancel did not end: ${lives.map(({ name }) => rows.get(name)?.status)}`);
-  for (const { name } of lives) if ((running.get(name)?.size ?? 0) > 0) wrong(`a job of ${name} is left at the end`);
+  for (const { name } of lives)
+    if ((running.get(name)?.size ?? 0) > 0) wrong(`a job of ${name} is left at the end`);
   return { violations, commits, effects, restores, answers };
 };

@@ -38,14 +38,23 @@ interface ToyContext {
 }
 
 type ToyEvent =
-  | { readonly type: 'go' | 'again' | 'back' | 'poke' | 'help' | 'cancel' | 'note.one'; readonly n?: number }
+  | {
+      readonly type: 'go' | 'again' | 'back' | 'poke' | 'help' | 'cancel' | 'note.one';
+      readonly n?: number;
+    }
   | { readonly type: 'raised' };
 
-/** Effects of every kind: custom, emit, sendTo, spawned and invoked children, raise, always and after. */
+/**
+ * Effects of every kind: custom, emit, sendTo, spawned and invoked children, raise, always and
+ * after.
+ */
 export const createToyChart = (world: ToyWorld) => {
   const act = [
     'name',
-    { type: 'do', params: ({ context }: { context: ToyContext }) => ({ transition: context.transition }) },
+    {
+      type: 'do',
+      params: ({ context }: { context: ToyContext }) => ({ transition: context.transition }),
+    },
     'tell',
     'tellPeer',
   ] as const;
@@ -59,7 +68,9 @@ export const createToyChart = (world: ToyWorld) => {
     actors: {
       job: fromPromise<number, JobInput>(({ input, signal }) => world.job(input, signal)),
       short: createMachine({ initial: 'end', states: { end: { type: 'final' } } }),
-      helper: fromCallback<EventObject, { transition: number }>(({ input }) => world.helps(input.transition)),
+      helper: fromCallback<EventObject, { transition: number }>(({ input }) =>
+        world.helps(input.transition),
+      ),
     },
     actions: {
       name: assign({ transition: () => world.nameTransition() }),
@@ -76,10 +87,12 @@ export const createToyChart = (world: ToyWorld) => {
         enqueue.spawnChild('helper', { id: 'helper', input: { transition: context.transition } });
       }),
       endJob: ({ context }, { output }: { output: number }) => {
-        if (output !== context.jobOf) world.wrong(`the end of job ${output} counts for job ${context.jobOf}`);
+        if (output !== context.jobOf)
+          world.wrong(`the end of job ${output} counts for job ${context.jobOf}`);
       },
       endRest: ({ context }) => {
-        if (world.now() - context.enteredAt < 30) world.wrong('the timer of an earlier state fired');
+        if (world.now() - context.enteredAt < 30)
+          world.wrong('the timer of an earlier state fired');
       },
     },
   }).createMachine({
@@ -104,7 +117,10 @@ export const createToyChart = (world: ToyWorld) => {
           input: ({ context }) => ({ actor: context.actor, transition: context.transition }),
           onDone: {
             target: 'resting',
-            actions: [...act, { type: 'endJob', params: ({ event }) => ({ output: event.output }) }],
+            actions: [
+              ...act,
+              { type: 'endJob', params: ({ event }) => ({ output: event.output }) },
+            ],
           },
           onError: { target: 'raising', actions: act },
         },
@@ -125,7 +141,10 @@ export const createToyChart = (world: ToyWorld) => {
       },
       raising: {
         entry: raise({ type: 'raised' }),
-        on: { raised: { target: 'passing', actions: act }, cancel: { target: 'cancelling', actions: act } },
+        on: {
+          raised: { target: 'passing', actions: act },
+          cancel: { target: 'cancelling', actions: act },
+        },
       },
       passing: { always: { target: 'idle', actions: act } },
       delegating: {
