@@ -277,7 +277,8 @@ const amyCloses = (index: number): Command =>
     `${index}`,
     (model) => {
       const task = pick(model, index);
-      const isAtWorkHere = isLive(task) && task.hasSlot;
+      // One in its pause may be at work by now.
+      const isAtWorkHere = isLive(task) && (task.hasSlot || task.stand === 'pausing');
       return !isAtWorkHere && task.tracked.word !== 'closed' && unmetOf(model, task).length === 0;
     },
     async (model, { amy }) => {
