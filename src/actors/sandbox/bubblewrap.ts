@@ -81,6 +81,43 @@ const refusalText = ({ assistant }: SandboxRequest, detail: string): string =>
     ? `no command runs without a sandbox: ${detail}, or set sandbox.mode to off to run commands as you`
     : `no assistant runs without a sandbox: ${detail}, or set sandbox.assistants to off to run assistants as you`;
 
+const tryBubblewrap = (
+  bwrap: string,
+  network: boolean,
+  memoryBytes: number | null,
+): { readonly ok: boolean; readonly detail: string } => {
+  if (!existsSync(bwrap))
+    return {
+      ok: false,
+      detail: `bubblewrap is not installed (${bwrap}); install it with: apt install bubblewrap`,
+    };
+  const args = [
+    ...namespaceArgs(network),
+    ...readOnlyMounts(systemFolders),
+    ...readOnlyMounts(systemLinks),
+    '--proc',
+    '/proc',
+    '--',
+    '/usr/bin/true',
+  ];
+  const { exitCode, stderr } = execaSync(bwrap, args, {
+    reject: false,
+    timeout: trialMs,
+    env: {},
+    extendEnv: false,
+  });
+  const said = String(stderr).trim().split('\n')[0] ?? '';
+  return exitCode === 0
+    ? {
+        ok: true,
+        detail: `bubblewrap, network ${network ? 'on' : 'off'}, ${describeMemoryLimit(memoryBytes)}${describeProcessLimit()}`,
+      }
+    : {
+        ok: false,
+        detail: `bubblewrap cannot be used here: ${said || 'it did not start'}; allow user namespaces`,
+      };
+};
+
 /**
  * Runs commands in their own namespaces (Linux). They see the system's programs and the workspace,
  * change only the workspace, have no network unless allowed, make only the system calls that
@@ -97,43 +134,10 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
   const folders = createSharedFolders(
     options.quarantine ?? join(tmpdir(), `agent-quarantine-${randomUUID()}`),
   );
-  let tried: { readonly ok: boolean; readonly detail: string } | null = null;
-
-  const tryOnce = (): { readonly ok: boolean; readonly detail: string } => {
-    if (!existsSync(bwrap))
-      return {
-        ok: false,
-        detail: `bubblewrap is not installed (${bwrap}); install it with: apt install bubblewrap`,
-      };
-    const args = [
-      ...namespaceArgs(network),
-      ...readOnlyMounts(systemFolders),
-      ...readOnlyMounts(systemLinks),
-      '--proc',
-      '/proc',
-      '--',
-      '/usr/bin/true',
-    ];
-    const { exitCode, stderr } = execaSync(bwrap, args, {
-      reject: false,
-      timeout: trialMs,
-      env: {},
-      extendEnv: false,
-    });
-    const said = String(stderr).trim().split('\n')[0] ?? '';
-    return exitCode === 0
-      ? {
-          ok: true,
-          detail: `bubblewrap, network ${network ? 'on' : 'off'}, ${describeMemoryLimit(memoryBytes)}${describeProcessLimit()}`,
-        }
-      : {
-          ok: false,
-          detail: `bubblewrap cannot be used here: ${said || 'it did not start'}; allow user namespaces`,
-        };
-  };
+  let tried: ReturnType<typeof tryBubblewrap> | null = null;
   const check = () => {
     // A failure may be repaired while we run; a success stays.
-    if (tried?.ok !== true) tried = tryOnce();
+    if (tried?.ok !== true) tried = tryBubblewrap(bwrap, network, memoryBytes);
     return tried;
   };
 

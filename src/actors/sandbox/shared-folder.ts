@@ -126,15 +126,10 @@ const told = (done: Quarantined, more: readonly string[]): Quarantined => ({
   folder: done.folder,
 });
 
-/**
- * Protects names where the agents' folder is the user's own. Nobody reviews a diff before programs
- * obey what is there, so all protected names count alike: existing ones are read-only, missing ones
- * must not be created.
- */
-export const createSharedFolders = (quarantine: string, maxFolders = 50_000): SharedFolders => {
+/** Scans of the roots in use, each quick after the first. */
+const createScanners = (maxFolders: number) => {
   const scanners = new Map<string, ReturnType<typeof createScanner>>();
-  const unsettled = new Map<string, Unsettled>();
-  const scannerOf = (root: string) => {
+  return (root: string) => {
     const scanner = scanners.get(root) ?? createScanner(root, maxFolders);
     scanners.delete(root);
     scanners.set(root, scanner);
@@ -142,8 +137,14 @@ export const createSharedFolders = (quarantine: string, maxFolders = 50_000): Sh
     return async (before: Scan | null): Promise<Scan> =>
       withLinked(root, await scanner(before), before);
   };
+};
 
-  const moveMade = async (
+const createMoving = (
+  scannerOf: ReturnType<typeof createScanners>,
+  quarantine: string,
+  maxFolders: number,
+) => {
+  return async (
     root: string,
     before: Scan,
     ids: ReadonlySet<string> | null,
@@ -170,6 +171,17 @@ export const createSharedFolders = (quarantine: string, maxFolders = 50_000): Sh
       );
     return told(done, after.isWhole ? [] : [`only the first ${maxFolders} folders were checked`]);
   };
+};
+
+/**
+ * Protects names where the agents' folder is the user's own. Nobody reviews a diff before programs
+ * obey what is there, so all protected names count alike: existing ones are read-only, missing ones
+ * must not be created.
+ */
+export const createSharedFolders = (quarantine: string, maxFolders = 50_000): SharedFolders => {
+  const scannerOf = createScanners(maxFolders);
+  const moveMade = createMoving(scannerOf, quarantine, maxFolders);
+  const unsettled = new Map<string, Unsettled>();
 
   const madeSince = async (root: string, before: Scan): Promise<Unsettled['ids']> => {
     const now = await scannerOf(root)(before).catch(() => null);

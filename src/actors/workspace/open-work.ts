@@ -36,18 +36,8 @@ const recordOf = (
   ...{ complete: false, commit: null, closed: false, merged: null },
 });
 
-export const createOpening = ({
-  options,
-  records,
-  removals,
-  stores,
-  branches,
-  placesOf,
-  release,
-}: WorkParts) => {
-  const { projectRoot, copies, filters, sandboxed } = options;
-
-  const notesOf = async (
+const createNotes = ({ options: { filters }, records }: WorkParts) => {
+  return async (
     { taskId, attempt }: AttemptInput,
     start: Start,
     withheld: number,
@@ -64,8 +54,13 @@ export const createOpening = ({
       : [];
     return [...start.notes, ...earlier, ...large, ...(withheld === 0 ? [] : [absent])];
   };
+};
 
-  const create = async (
+const createWorktree = (parts: WorkParts) => {
+  const { options, records, removals, branches, placesOf, release } = parts;
+  const { projectRoot, copies, sandboxed } = options;
+  const notesOf = createNotes(parts);
+  return async (
     attempt: AttemptInput,
     after: readonly TaskId[],
     atHead: RepositoryAtHead,
@@ -104,6 +99,11 @@ export const createOpening = ({
       conflicts: start.conflicts,
     };
   };
+};
+
+export const createOpening = (parts: WorkParts) => {
+  const { records, stores, placesOf } = parts;
+  const create = createWorktree(parts);
 
   return async (
     attempt: AttemptInput,

@@ -14,17 +14,8 @@ const mostTries = 5;
 const objectIsGone =
   /invalid object|nonexistent object|not a valid object|bad object|missing|unable to read|could not read/i;
 
-export const createSaving = ({
-  options,
-  records,
-  stores,
-  branches,
-  placesOf,
-  release,
-}: WorkParts) => {
-  const { filters } = options;
-
-  const commitFolder = async (dirs: GitDirs, record: WorkRecord, title: string) => {
+const createFolderCommit = ({ options: { filters }, branches, placesOf }: WorkParts) => {
+  return async (dirs: GitDirs, record: WorkRecord, title: string) => {
     const places = placesOf(record.task_id, record.attempt);
     const { tree, notes } = await snapshotInThread(
       await snapshotJob(dirs, record, places, filters),
@@ -46,12 +37,15 @@ export const createSaving = ({
     const branch = await branches.move(dirs, record, commit);
     return { tip: commit, branch, notes };
   };
+};
 
-  /**
-   * Like `commitFolder`, and reads back what was saved. The user may prune objects at the same
-   * moment (`git gc --prune=now`): then they are made again, while the folder is still there.
-   */
-  const commitSoundly = async (dirs: GitDirs, record: WorkRecord, title: string) => {
+/**
+ * Like `commitFolder`, and reads back what was saved. The user may prune objects at the same
+ * moment (`git gc --prune=now`): then they are made again, while the folder is still there.
+ */
+const createSoundCommit = (parts: WorkParts) => {
+  const commitFolder = createFolderCommit(parts);
+  return async (dirs: GitDirs, record: WorkRecord, title: string) => {
     for (let tries = 1; ; tries += 1) {
       let kept: Awaited<ReturnType<typeof commitFolder>> | null = null;
       try {
@@ -70,8 +64,12 @@ export const createSaving = ({
       }
     }
   };
+};
 
-  const close = async (
+const createClosing = (parts: WorkParts) => {
+  const { records, placesOf, release } = parts;
+  const commitSoundly = createSoundCommit(parts);
+  return async (
     dirs: GitDirs,
     record: WorkRecord,
     title: string,
@@ -107,7 +105,11 @@ export const createSaving = ({
       );
     return kept.work;
   };
+};
 
+export const createSaving = (parts: WorkParts) => {
+  const { records, stores, placesOf, release } = parts;
+  const close = createClosing(parts);
   return async (
     { taskId, attempt }: AttemptInput,
     title: string,

@@ -16,28 +16,16 @@ export interface RepositoryAtHead {
   readonly head: string;
 }
 
-/**
- * Opens the repository of work: the project's, or ours when the project has none, or none with a
- * commit.
- */
-export const createStores = ({ program, projectRoot, folder }: StoresOptions) => {
-  const uses = join(folder, 'uses');
-  const own = createOwnRepository({ program, projectRoot, folder });
-  const places = updatePlacesIn(folder);
+type UseRepository = <Result>(
+  kind: Repository['kind'],
+  work: (dirs: GitDirs) => Promise<Result>,
+) => Promise<Result>;
 
-  const indexOf = ({ kind, gitDir }: Repository): string =>
-    kind === 'own' ? own.index : join(gitDir, 'index');
-
-  const use = async <Result>(
-    kind: Repository['kind'],
-    work: (dirs: GitDirs) => Promise<Result>,
-  ): Promise<Result> => {
-    const repository =
-      kind === 'own' ? await own.open() : await findRepository(program, projectRoot);
-    if (repository === null) throw new GitError('the repository of this project is gone');
-    return withGitDirs(program, repository, uses, work);
-  };
-
+const createRecovery = (
+  places: ReturnType<typeof updatePlacesIn>,
+  use: UseRepository,
+  indexOf: (repository: Repository) => string,
+) => {
   const notShown: string[] = [];
 
   const recover = async (): Promise<string | null> => {
@@ -50,6 +38,30 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
     }
     return notShown.length === 0 ? null : notShown.join('; ');
   };
+
+  return { recover, shown: (): void => void notShown.splice(0) };
+};
+
+/**
+ * Opens the repository of work: the project's, or ours when the project has none, or none with a
+ * commit.
+ */
+export const createStores = ({ program, projectRoot, folder }: StoresOptions) => {
+  const uses = join(folder, 'uses');
+  const own = createOwnRepository({ program, projectRoot, folder });
+  const places = updatePlacesIn(folder);
+
+  const indexOf = ({ kind, gitDir }: Repository): string =>
+    kind === 'own' ? own.index : join(gitDir, 'index');
+
+  const use: UseRepository = async (kind, work) => {
+    const repository =
+      kind === 'own' ? await own.open() : await findRepository(program, projectRoot);
+    if (repository === null) throw new GitError('the repository of this project is gone');
+    return withGitDirs(program, repository, uses, work);
+  };
+
+  const { recover, shown } = createRecovery(places, use, indexOf);
 
   const beginOwn = async <Result>(
     work: (atHead: RepositoryAtHead) => Promise<Result>,
@@ -91,7 +103,7 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
      * shown, or null
      */
     recover,
-    shown: (): void => void notShown.splice(0),
+    shown,
     checkout: async (dirs: GitDirs, filters: readonly string[], signal?: AbortSignal) => {
       const where = { index: indexOf(dirs.repository), places };
       if (dirs.repository.kind === 'own') {

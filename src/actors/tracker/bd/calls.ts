@@ -78,21 +78,13 @@ export const bdUnavailable = (failure: BdFailure): ServiceError =>
 const mayRepeat = ({ effect }: BdCall, { kind }: BdFailure): boolean =>
   effect !== 'once' || kind === 'lock' || kind === 'stale';
 
-export const createBdCalls = ({
-  projectRoot,
-  bdPath,
-  processEnv,
-  limits,
-}: CallsOptions): BdCalls => {
-  /** Two bd processes at once make each other fail. */
-  const queue = createSerialQueue(waitingAtMost);
+/** What the bd that is installed now can do. Another bd in its place is looked at afresh. */
+const createKnowledge = ({ projectRoot, bdPath, processEnv, limits }: CallsOptions) => {
   const env = bdEnvironment(processEnv);
+  const stampNow = (): string | null => locateBd({ bdPath, processEnv })?.stamp ?? null;
   let known: { readonly stamp: string | null; readonly detection: Promise<Detection> } | null =
     null;
   let lacking = { stamp: null as string | null, what: new Set<string>() };
-  let last: BdFailure | null = null;
-
-  const stampNow = (): string | null => locateBd({ bdPath, processEnv })?.stamp ?? null;
 
   const detect = (): Promise<Detection> => {
     const stamp = stampNow();
@@ -115,6 +107,30 @@ export const createBdCalls = ({
     if (lacking.stamp !== stamp) lacking = { stamp, what: new Set() };
     return lacking.what;
   };
+
+  return {
+    detect,
+    capabilities: async () => {
+      const found = await detect();
+      if (found.state === 'ok') return capabilitiesOf(found.version);
+      throw bdUnavailable(bdFailure(found.state, found.detail));
+    },
+    lacks: (what: string) => void lackingNow().add(what),
+    isLacking: (what: string) => lackingNow().has(what),
+  };
+};
+
+export const createBdCalls = ({
+  projectRoot,
+  bdPath,
+  processEnv,
+  limits,
+}: CallsOptions): BdCalls => {
+  /** Two bd processes at once make each other fail. */
+  const queue = createSerialQueue(waitingAtMost);
+  const env = bdEnvironment(processEnv);
+  const knowledge = createKnowledge({ projectRoot, bdPath, processEnv, limits });
+  let last: BdFailure | null = null;
 
   const runOnce = async ({ args, input, effect, timeoutMs }: BdCall): Promise<BdAnswer> => {
     const program = locateBd({ bdPath, processEnv });
@@ -147,7 +163,7 @@ export const createBdCalls = ({
 
   /** With this flag bd reads a database that is older than its file. */
   const readStale = async (call: BdCall, answer: BdAnswer): Promise<BdAnswer> => {
-    const found = await detect();
+    const found = await knowledge.detect();
     const can = found.state === 'ok' && capabilitiesOf(found.version).allowStale;
     if (!can || call.effect !== 'read') return answer;
     const [command = '', ...args] = call.args;
@@ -166,14 +182,7 @@ export const createBdCalls = ({
         });
       }
     },
-    detect,
-    capabilities: async () => {
-      const found = await detect();
-      if (found.state === 'ok') return capabilitiesOf(found.version);
-      throw bdUnavailable(bdFailure(found.state, found.detail));
-    },
-    lacks: (what) => void lackingNow().add(what),
-    isLacking: (what) => lackingNow().has(what),
+    ...knowledge,
     lastFailure: () => last,
   };
 };

@@ -20,12 +20,7 @@ import {
 const conflict = (id: TaskId, holder: string): Verdict =>
   refuseWith(refusal('tracker_conflict', { task_id: id, holder }));
 
-/**
- * Marks a task started. The check of blockers and the claim are one critical section, since bd
- * ignores blockers when it claims. Tries `bd start` first, which the specification names and no
- * known bd has, and remembers the answer; then `update --claim`, then the status.
- */
-export const createClaim = (calls: BdCalls, reads: BdReads, writes: BdWrites, actor: string) => {
+const createMarks = (calls: BdCalls, reads: BdReads, writes: BdWrites, actor: string) => {
   const isOurs = ({ status, assignee }: Pick<BdIssue, 'status' | 'assignee'>): boolean =>
     status === 'in_progress' && assignee === actor;
   const mark = (run: RunBd, id: TaskId): Promise<void> =>
@@ -68,6 +63,17 @@ export const createClaim = (calls: BdCalls, reads: BdReads, writes: BdWrites, ac
     await mark(run, id);
     return noRefusal;
   };
+
+  return { isOurs, startByName, startByClaim };
+};
+
+/**
+ * Marks a task started. The check of blockers and the claim are one critical section, since bd
+ * ignores blockers when it claims. Tries `bd start` first, which the specification names and no
+ * known bd has, and remembers the answer; then `update --claim`, then the status.
+ */
+export const createClaim = (calls: BdCalls, reads: BdReads, writes: BdWrites, actor: string) => {
+  const { isOurs, startByName, startByClaim } = createMarks(calls, reads, writes, actor);
 
   const lookAt = async (run: RunBd, id: TaskId): Promise<TrackedTask | null> => {
     const recent = reads.recent(id);
