@@ -57,6 +57,19 @@ const addAll = async (
   }
 };
 
+/** A task that changed meanwhile is merged anew. */
+const takeEach = async (
+  commit: FileImportOptions['commit'],
+  part: readonly string[],
+  merge: (each: string) => ImportedTask | null,
+): Promise<void> => {
+  for (let tries = 1; ; tries += 1) {
+    const imported = part.map(merge).filter((each) => each !== null);
+    if (imported.length === 0 || (await commit(imported)) === 'ok') return nextTurn();
+    if (tries >= triesAtMost) throw new Error('the tasks change all the time; it is tried again');
+  }
+};
+
 export const createFileImport = (options: FileImportOptions, state: ExchangeState): FileImport => {
   const { db, table, projectRoot, commit, log } = options;
   const file = issuesFileOf(projectRoot);
@@ -75,21 +88,10 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
     return stampOf(file) === stamp;
   };
 
-  /** A task that changed meanwhile is merged anew. */
-  const takeEach = async (
-    part: readonly string[],
-    merge: (each: string) => ImportedTask | null,
-  ): Promise<void> => {
-    for (let tries = 1; ; tries += 1) {
-      const imported = part.map(merge).filter((each) => each !== null);
-      if (imported.length === 0 || (await commit(imported)) === 'ok') return nextTurn();
-      if (tries >= triesAtMost) throw new Error('the tasks change all the time; it is tried again');
-    }
-  };
   const take = async ({ broken, changed, vanished }: FileDifference): Promise<void> => {
-    for (const part of chunksOf(changed)) await takeEach(part, imports.takeLine);
+    for (const part of chunksOf(changed)) await takeEach(commit, part, imports.takeLine);
     for (const part of chunksOf(broken.length > 0 ? [] : vanished))
-      await takeEach(part, imports.takeVanished);
+      await takeEach(commit, part, imports.takeVanished);
   };
 
   const finish = ({ stamp, others, broken }: FileDifference): void => {
