@@ -113,9 +113,13 @@ export const createCounterRows = (db: Database): CounterRows => {
       after = Number(last['seq']);
     }
   };
+  // A transaction that adds the first rows may be undone, so only a later one knows of them.
+  let isCounted = false;
   const begin = (): void => {
-    if (any.first() === null)
-      for (const [name, value] of Object.entries(countJournal())) add.run(name, value);
+    if (isCounted) return;
+    isCounted = any.first() !== null;
+    if (isCounted) return;
+    for (const [name, value] of Object.entries(countJournal())) add.run(name, value);
   };
   return {
     begin,

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { StoredEntry } from './stored-entry.ts';
 
 /**
@@ -9,6 +9,4 @@ export const hashOfEntry = (
   previous: string,
   { seq, taskId, attempt, type, at, data, cause, base }: StoredEntry,
 ): string =>
-  createHash('sha256')
-    .update(JSON.stringify([previous, seq, taskId, attempt, type, at, data, cause, base]))
-    .digest('hex');
+  hash('sha256', JSON.stringify([previous, seq, taskId, attempt, type, at, data, cause, base]));

@@ -1,8 +1,8 @@
 import type { Database, Row } from './database.ts';
 import { hashOfEntry } from './hash-chain.ts';
 import { type Entry, type NewEntry, StoreError } from './port.ts';
-import { withBase, withoutBase } from './snapshot-data.ts';
-import { storedEntryOf } from './stored-entry.ts';
+import { createSnapshotBase, type SnapshotBase, withBase } from './snapshot-data.ts';
+import { type StoredEntry, storedEntryOf } from './stored-entry.ts';
 
 /** Entries of rows, each with its whole data. */
 export const createEntryReader = (db: Database): ((rows: readonly Row[]) => readonly Entry[]) => {
@@ -38,11 +38,16 @@ interface History {
   hash: string;
   /** The last whole snapshot. */
   base: number | null;
+  /** That snapshot, once another one is compared with it. */
+  snapshot: SnapshotBase | null;
 }
 
 export const createJournalRows = (db: Database, redact: (text: string) => string): AddEntries => {
-  const last = db.prepare("select seq from sqlite_sequence where name = 'journal'");
-  const history = db.prepare('select last_hash, base from histories where task_id = ?');
+  const end = db.prepare(
+    `select (select seq from sqlite_sequence where name = 'journal') as seq,
+       (select last_hash from histories where task_id = ?1) as hash,
+       (select base from histories where task_id = ?1) as base`,
+  );
   const dataOf = db.prepare('select data from journal where seq = ?');
   const insert = db.prepare(
     `insert into journal (seq, task_id, attempt, type, at, data, cause, base, previous, hash)
@@ -52,45 +57,52 @@ export const createJournalRows = (db: Database, redact: (text: string) => string
     `insert into histories (task_id, last_hash, base) values (?, ?, ?)
      on conflict (task_id) do update set last_hash = excluded.last_hash, base = excluded.base`,
   );
-  const historyOf = (taskId: string): History => {
-    const row = history.first(taskId);
+  const endOf = (taskId: string): { readonly seq: number; readonly history: History } => {
+    const row = end.first(taskId);
+    const base = row?.['base'] == null ? null : Number(row['base']);
     return {
-      hash: String(row?.['last_hash'] ?? ''),
-      base: row?.['base'] == null ? null : Number(row['base']),
+      seq: Number(row?.['seq'] ?? 0),
+      history: { hash: String(row?.['hash'] ?? ''), base, snapshot: null },
     };
   };
+  const snapshotAt = (seq: number): SnapshotBase =>
+    createSnapshotBase(String(dataOf.first(seq)?.['data'] ?? 'null'));
   /** A snapshot as it is kept: by what changed since the task's last whole one. */
-  const shorten = (
-    data: string,
-    base: number | null,
-  ): { readonly data: string; readonly base: number | null } => {
-    const whole = base === null ? undefined : dataOf.first(base)?.['data'];
-    const shorter = whole == null ? null : withoutBase(data, String(whole));
-    return shorter === null ? { data, base: null } : { data: shorter, base };
+  const shortened = (entry: Entry, history: History): StoredEntry => {
+    const { base } = history;
+    if (entry.type !== 'snapshot' || base === null) return { ...entry, base: null };
+    history.snapshot ??= snapshotAt(base);
+    const shorter = history.snapshot.shorten(entry.data);
+    return shorter === null ? { ...entry, base: null } : { ...entry, data: shorter, base };
   };
-  const addTo = (before: History, entry: Entry): void => {
+  const addTo = (history: History, entry: Entry): void => {
     const { seq, taskId, attempt, type, at, cause } = entry;
-    const isSnapshot = type === 'snapshot';
-    const stored = {
-      ...entry,
-      ...(isSnapshot ? shorten(entry.data, before.base) : { base: null }),
-    };
-    const hash = hashOfEntry(before.hash, stored);
-    insert.run(seq, taskId, attempt, type, at, stored.data, cause, stored.base, before.hash, hash);
-    before.hash = hash;
-    if (isSnapshot && stored.base === null) before.base = seq;
+    const { data, base } = shortened(entry, history);
+    const previous = history.hash;
+    history.hash = hashOfEntry(previous, { ...entry, data, base });
+    insert.run(seq, taskId, attempt, type, at, data, cause, base, previous, history.hash);
+    if (type === 'snapshot' && base === null) {
+      history.base = seq;
+      history.snapshot = null;
+    }
   };
   return (entries) => {
-    if (entries.length === 0) return [];
-    let seq = Number(last.first()?.['seq'] ?? 0);
+    let last = 0;
     const histories = new Map<string, History>();
+    const historyOf = (taskId: string): History => {
+      const known = histories.get(taskId);
+      if (known !== undefined) return known;
+      const { seq, history } = endOf(taskId);
+      if (histories.size === 0) last = seq;
+      histories.set(taskId, history);
+      return history;
+    };
     const added = entries.map((given): Entry => {
-      seq += 1;
+      const history = historyOf(given.taskId);
+      last += 1;
       const cause = given.cause === null ? null : redact(given.cause);
-      const entry = { ...given, seq, data: redact(given.data), cause };
-      const before = histories.get(entry.taskId) ?? historyOf(entry.taskId);
-      histories.set(entry.taskId, before);
-      addTo(before, entry);
+      const entry = { ...given, seq: last, data: redact(given.data), cause };
+      addTo(history, entry);
       return entry;
     });
     for (const [taskId, { hash, base }] of histories) keep.run(taskId, hash, base);

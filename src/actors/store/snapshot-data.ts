@@ -4,7 +4,7 @@ interface SnapshotData {
 }
 
 /** Stands for a field that is as in the base. A task view has no such field. */
-const same = '{}';
+const standIn = '{}';
 /** A smaller text is not made smaller by another base. */
 const smallBytes = 1_024;
 
@@ -16,34 +16,51 @@ const parse = (text: string): SnapshotData | null => {
   return isFields(data) && isFields(data['task']) ? { ...data, task: data['task'] } : null;
 };
 
-const mapTask = (data: SnapshotData, change: (value: unknown, key: string) => unknown): string =>
-  JSON.stringify({
-    ...data,
-    task: Object.fromEntries(
-      Object.entries(data.task).map(([key, value]) => [key, change(value, key)]),
-    ),
-  });
+const isSame = (one: unknown, other: unknown): boolean =>
+  one === other ||
+  (typeof one === 'object' &&
+    typeof other === 'object' &&
+    JSON.stringify(one) === JSON.stringify(other));
 
-/**
- * The text of a snapshot without the fields of its task that are as in `base`, in the same order.
- * @returns null when the text must be kept whole: it would not be much shorter, or would not come
- * back the same
- */
-export const withoutBase = (text: string, base: string): string | null => {
-  const [given, other] = [parse(text), parse(base)];
-  if (given === null || other === null || JSON.stringify(given) !== text) return null;
-  let isClear = true;
-  const shorter = mapTask(given, (value, key) => {
-    const own = JSON.stringify(value);
-    if (own === same) isClear = false;
-    return own === JSON.stringify(other.task[key]) ? {} : value;
-  });
-  const isShorter = shorter.length <= Math.max(smallBytes, text.length / 2);
-  return isClear && isShorter ? shorter : null;
+const isStandIn = (value: unknown): boolean => isFields(value) && JSON.stringify(value) === standIn;
+
+const withTask = (data: SnapshotData, task: readonly (readonly [string, unknown])[]): string =>
+  JSON.stringify({ ...data, task: Object.fromEntries(task) });
+
+/** A whole snapshot that others are shortened by; parsed once. */
+export interface SnapshotBase {
+  /**
+   * The text of a snapshot without the fields of its task that are as in the base, in the same
+   * order.
+   * @returns null when the text must be kept whole: it would not be much shorter, or would not come
+   * back the same
+   */
+  shorten(text: string): string | null;
+}
+
+export const createSnapshotBase = (text: string): SnapshotBase => {
+  const base = parse(text)?.task;
+  return {
+    shorten: (text) => {
+      const data = base === undefined ? null : parse(text);
+      if (base === undefined || data === null || JSON.stringify(data) !== text) return null;
+      const fields = Object.entries(data.task);
+      if (fields.some(([, value]) => isStandIn(value))) return null;
+      const shorter = withTask(
+        data,
+        fields.map(([key, value]) => [key, isSame(value, base[key]) ? {} : value]),
+      );
+      return shorter.length <= Math.max(smallBytes, text.length / 2) ? shorter : null;
+    },
+  };
 };
 
 export const withBase = (text: string, base: string): string => {
   const [given, other] = [parse(text), parse(base)];
   if (given === null || other === null) return text;
-  return mapTask(given, (value, key) => (JSON.stringify(value) === same ? other.task[key] : value));
+  const fields = Object.entries(given.task);
+  return withTask(
+    given,
+    fields.map(([key, value]) => [key, isStandIn(value) ? other.task[key] : value]),
+  );
 };

@@ -183,7 +183,10 @@ export const createSqliteStore = (
     return { entries, stale };
   };
 
-  const savedActor = (id: string): SavedActor | null => sql.actor.all(id).map(actorOf)[0] ?? null;
+  const savedActor = (id: string): SavedActor | null => {
+    const row = sql.actor.first(id);
+    return row === null ? null : actorOf(row);
+  };
 
   return {
     commit: (...changes) => database.write(() => write(changes)),
