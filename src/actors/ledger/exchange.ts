@@ -92,7 +92,9 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
     }
   };
 
-  const timer = createWriteTimer(async () => {
+  const pauseMs = (): number =>
+    table.size <= manyTasks ? soonMs : Math.max(slowMs, waitPerWrite * fileExport.lastMs());
+  const timer = createWriteTimer(pauseMs, async () => {
     const failedBefore = failure !== null;
     try {
       await flush();
@@ -115,10 +117,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
         failure = `.beads/issues.jsonl cannot be imported: ${messageOf(error)}`;
       });
     },
-    changed: () =>
-      timer.start(
-        table.size <= manyTasks ? soonMs : Math.max(slowMs, waitPerWrite * fileExport.lastMs()),
-      ),
+    changed: timer.start,
     flush,
     problem: () => {
       const waiting = state.waiting();

@@ -25,6 +25,8 @@ export interface StoredTask {
   readonly isAhead: boolean;
   /** Rises with each change of the task, and when it becomes ready or blocked. */
   readonly revision: number;
+  /** Its blockers that are not done, read when asked. */
+  readonly unmet: () => readonly TaskId[];
 }
 
 export interface TaskReads {
@@ -90,6 +92,7 @@ export const createTaskReads = (db: Database, sql: TaskStatements): TaskReads =>
         base: isAhead ? columnText(row, 'base') : line,
         isAhead,
         revision: Number(row['revision']),
+        unmet: () => unmetOf(sql, row),
       };
     },
     page: (request) => rowsOf(sql, request).map(trackedOf),

@@ -1,6 +1,6 @@
 export interface WriteTimer {
-  /** Writes in `ms`, unless a write is due already. */
-  start(ms: number): void;
+  /** Writes some time after the change, unless a write is due already. */
+  start(): void;
   /** Cancels the write that is due. */
   clear(): void;
   /** Lets no further write become due. */
@@ -9,21 +9,25 @@ export interface WriteTimer {
 
 const retryMs = 5_000;
 
-/** Writes some time after a change, once for all changes until then, and again after a failure. */
-export const createWriteTimer = (write: () => Promise<void>): WriteTimer => {
+/**
+ * Writes `pauseMs` after a change, once for all changes until then, and again after a failure.
+ */
+export const createWriteTimer = (pauseMs: () => number, write: () => Promise<void>): WriteTimer => {
   let timer: NodeJS.Timeout | null = null;
   let stopped = false;
 
-  const start = (ms: number): void => {
-    if (stopped) return;
-    timer ??= setTimeout(() => {
+  const writeIn = (ms: number): void => {
+    if (stopped || timer !== null) return;
+    timer = setTimeout(() => {
       timer = null;
-      write().catch(() => start(retryMs));
+      write().catch(() => writeIn(retryMs));
     }, ms).unref();
   };
 
   return {
-    start,
+    start: () => {
+      if (timer === null) writeIn(pauseMs());
+    },
     clear: () => {
       if (timer !== null) clearTimeout(timer);
       timer = null;

@@ -11,11 +11,14 @@ import {
   reopened,
 } from '../../ledger/edits.ts';
 import { type Issue, isListed, trackedFrom } from '../../ledger/issue.ts';
+import { issueOf } from '../../ledger/issue-line.ts';
+import type { StoredTask } from '../../ledger/task-reads.ts';
 import type { TaskTable } from '../../ledger/task-table.ts';
 import type { Fence, PreparedChange, StatusChange } from '../port.ts';
 import type { LedgerAccess } from './ledger-access.ts';
 
-type Edit = (issue: Issue, editor: Editor) => Edited;
+/** `unmet`: its blockers that are not done. */
+type Edit = (issue: Issue, editor: Editor, unmet: () => readonly TaskId[]) => Edited;
 
 export interface TaskEditor {
   edit(id: TaskId, change: Edit, fence?: Fence): Promise<Verdict>;
@@ -40,23 +43,26 @@ export const createTaskEditor = (
   table: TaskTable,
   access: LedgerAccess,
 ): TaskEditor => {
-  const unmetOf = (id: string): readonly TaskId[] => table.tracked(id)?.unmet ?? [];
-  /** The task as `change` makes it; null when it stays as it is. */
-  const changed = (id: TaskId, change: Edit): Verdict & { readonly next: Issue | null } => {
-    const issue = table.get(id);
-    if (issue === undefined || !isListed(issue))
-      return { refusal: refusal('task_not_found', { task_id: id }), next: null };
+  /** The task as it is, and as `change` makes it; `next` is null when it stays as it is. */
+  const changed = (
+    id: TaskId,
+    change: Edit,
+  ): Verdict & { readonly stored: StoredTask | null; readonly next: Issue | null } => {
+    const stored = table.stored(id);
+    const issue = stored === null ? null : issueOf(stored.line);
+    if (stored === null || issue === null || !isListed(issue))
+      return { refusal: refusal('task_not_found', { task_id: id }), stored: null, next: null };
     const now = touched(issue, clock());
-    const next = change(issue, { actor, now });
-    if (isRefusal(next)) return { refusal: next, next: null };
-    return { refusal: null, next: next === null ? null : { ...next, updated_at: now } };
+    const next = change(issue, { actor, now }, stored.unmet);
+    if (isRefusal(next)) return { refusal: next, stored, next: null };
+    return { refusal: null, stored, next: next === null ? null : { ...next, updated_at: now } };
   };
   const editOf = (change: StatusChange): Edit => {
     switch (change.kind) {
       case 'claim':
-        return (issue, editor) => claimed(issue, unmetOf(issue.id), editor);
+        return (issue, editor, unmet) => claimed(issue, unmet(), editor);
       case 'close':
-        return (issue, editor) => closed(issue, unmetOf(issue.id), change.reason, editor);
+        return (issue, editor, unmet) => closed(issue, unmet(), change.reason, editor);
       case 'release':
         return (issue, editor) => released(issue, change.label, editor);
       case 'reopen':
@@ -79,11 +85,13 @@ export const createTaskEditor = (
       access.readOurs(() => {
         fence();
         const { id } = change;
-        const { refusal, next } = changed(id, editOf(change));
-        const stored = table.stored(id);
+        const { refusal, stored, next } = changed(id, editOf(change));
         if (next === null || stored === null) return { refusal };
         const toCommit = { id, revision: stored.revision, line: JSON.stringify(next) };
-        return { refusal, toCommit: { edit: toCommit, tracked: trackedFrom(next, unmetOf(id)) } };
+        return {
+          refusal,
+          toCommit: { edit: toCommit, tracked: trackedFrom(next, stored.unmet()) },
+        };
       }),
   };
 };
