@@ -1,3 +1,4 @@
+import type { EventObject } from 'xstate';
 import type { AgentSnapshot } from '../../machines/agent-machine.ts';
 import { attemptKey } from '../../machines/task.ts';
 import type { TaskSnapshot } from '../../machines/task-machine.ts';
@@ -14,7 +15,7 @@ import {
 
 interface SnapshotTransition<Snapshot> {
   readonly next: Snapshot;
-  readonly cause: unknown;
+  readonly cause: EventObject;
   /** Epoch ms. */
   readonly at: number;
   readonly before: PreviousView | null;

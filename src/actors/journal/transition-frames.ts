@@ -1,3 +1,4 @@
+import type { EventObject } from 'xstate';
 import { z } from 'zod';
 import type { TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
@@ -128,17 +129,18 @@ export const questionEntries = (
   return [entry(task_id, attempt, type, at, awaiting)];
 };
 
-const requestSchema = z.looseObject({ type: z.enum(['reopen', 'retry']), reason: z.string() });
+const requestSchema = z.looseObject({ reason: z.string() });
 
 /** A log entry with the reason of a reopen or retry, if one was given. */
 export const requestEntries = (
   { task_id, attempt }: TaskView,
-  cause: unknown,
+  cause: EventObject,
   at: number,
 ): NewEntry[] => {
+  if (cause.type !== 'reopen' && cause.type !== 'retry') return [];
   const { data: request } = requestSchema.safeParse(cause);
   if (request === undefined) return [];
-  const message = `a person asked to ${request.type} it: ${request.reason}`;
+  const message = `a person asked to ${cause.type} it: ${request.reason}`;
   return [entry(task_id, attempt, 'log', at, { level: 'info', message })];
 };
 
