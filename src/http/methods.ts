@@ -35,9 +35,12 @@ const createCatalogueMethods = (catalogue: TaskQueries): Readonly<Record<string,
     });
   },
   list: async (params) => {
-    const { status, limit, cursor } = parseParams(listParamsSchema, params);
+    const { status, role, label, order, limit, cursor } = parseParams(listParamsSchema, params);
     return catalogue.list({
       ...(status === undefined ? {} : { status }),
+      ...(role === undefined ? {} : { role: requireRole(role) }),
+      ...(label === undefined ? {} : { label }),
+      ...(order === undefined ? {} : { order }),
       ...(limit === undefined ? {} : { limit }),
       ...(cursor === undefined ? {} : { cursor }),
     });

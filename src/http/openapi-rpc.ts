@@ -20,6 +20,7 @@ const noParamsSchema = z.strictObject({});
 const taskPageSchema = z.strictObject({
   tasks: z.array(taskViewSchema),
   next_cursor: z.string().optional(),
+  total: z.int().nonnegative().optional(),
   note: z.string().optional(),
 });
 const entriesSchema = z.strictObject({

@@ -68,6 +68,12 @@ export const listParamsSchema = z.strictObject({
     .max(100)
     .optional()
     .describe('only tasks with this status; queued means ready to run'),
+  role: z.string().max(100).optional().describe('only tasks with this role'),
+  label: z.string().min(1).max(200).optional().describe('only tasks with this label'),
+  order: z
+    .enum(['oldest', 'newest'])
+    .optional()
+    .describe('by the time of creation; default: oldest first'),
   limit: z.int().min(1).max(1_000).optional().describe('how many tasks to return'),
   cursor: id.optional().describe('next_cursor of the page before'),
 });

@@ -1,12 +1,16 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { parseLook } from '../../src/cli/fast-path.ts';
 import { openProject } from '../support/cli.ts';
 
 test.each([
-  [['list'], { command: 'list', json: false, status: undefined }],
-  [['list', '--json'], { command: 'list', json: true, status: undefined }],
-  [['list', '--status', 'queued'], { command: 'list', json: false, status: 'queued' }],
-  [['list', '--json', '--status', 'queued'], { command: 'list', json: true, status: 'queued' }],
+  [['list'], { command: 'list', args: { json: false } }],
+  [['list', '--json'], { command: 'list', args: { json: true } }],
+  [['list', '--status', 'queued'], { command: 'list', args: { json: false, status: 'queued' } }],
+  [
+    ['list', '--json', '--status', 'queued', '--limit', '50', '--label', 'x'],
+    { command: 'list', args: { json: true, status: 'queued', limit: 50, label: 'x' } },
+  ],
+  [['list', '--all'], { command: 'list', args: { json: false, all: true } }],
   [['show', 'bd-a1'], { command: 'show', json: false, taskId: 'bd-a1' }],
   [['show', '--json', 'bd-a1'], { command: 'show', json: true, taskId: 'bd-a1' }],
 ])('%j takes the fast path', (words, look) => {
@@ -19,6 +23,10 @@ test.each([
   [['list', '--status']],
   [['list', '--status', '--json', 'x']],
   [['list', '--status=queued']],
+  [['list', '--limit', '0']],
+  [['list', '--limit', 'x']],
+  [['list', '--limit', '1', '--limit', '2']],
+  [['list', '--sort', 'cost']],
   [['list', '--project', '.']],
   [['show']],
   [['show', '-x']],
@@ -42,6 +50,9 @@ test('both paths print the same bytes', async () => {
     ['list', '--json'],
     ['list', '--status', 'queued'],
     ['list', '--status', 'nonsense'],
+    ['list', '--limit', '1'],
+    ['list', '--limit', '1', '--all'],
+    ['list', '--label', 'nonsense'],
     ['show', id],
     ['show', two.out.trim(), '--json'],
     ['show', 'bd-none'],
@@ -50,6 +61,9 @@ test('both paths print the same bytes', async () => {
   ];
 
   expect((await project.agent('server', 'start')).code).toBe(0);
+  // The list shows ages.
+  vi.useFakeTimers({ toFake: ['Date'] });
+  onTestFinished(() => void vi.useRealTimers());
   for (const each of words)
     expect(await project.agent(...each)).toEqual(await project.agent(...each, '--start'));
 });

@@ -102,6 +102,32 @@ export const describeTracker = (
       expect((await tracker.list()).map(({ id }) => id)).toEqual(ids);
     });
 
+    test('pages begin with the oldest or the newest task, and the tasks are counted', async () => {
+      const ids: TaskId[] = [];
+      for (const title of ['one', 'two', 'three', 'four'])
+        ids.push((await tracker.create(aTask({ title }))).id);
+      const [first, , third, fourth] = ids;
+      await tracker.addDependency(third as TaskId, first as TaskId);
+      const page = async (request: object, after?: TaskId) => {
+        const place = after === undefined ? {} : { after: await find(after) };
+        const tasks = await tracker.page({ limit: 2, ...request, ...place });
+        return tasks.map(({ id }) => id);
+      };
+
+      expect(await page({})).toEqual([ids[0], ids[1]]);
+      expect(await page({ order: 'newest' })).toEqual([ids[3], ids[2]]);
+      expect(await page({ order: 'newest' }, third)).toEqual([ids[1], ids[0]]);
+      expect(await page({ order: 'newest', status: 'queued' }, fourth)).toEqual([ids[2], ids[1]]);
+      expect(await page({ order: 'newest', status: 'queued', unblocked: true })).toEqual([
+        ids[3],
+        ids[1],
+      ]);
+      expect(await tracker.count({})).toBe(4);
+      expect(await tracker.count({ status: 'queued' })).toBe(4);
+      expect(await tracker.count({ status: 'queued', unblocked: true })).toBe(3);
+      expect(await tracker.count({ status: 'complete' })).toBe(0);
+    });
+
     test('the first id depends on the second', async () => {
       const [prerequisite, dependent] = [
         await tracker.create(aTask()),

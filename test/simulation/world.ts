@@ -160,6 +160,7 @@ export const trackerOf = (world: World, life: Life): Tracker => {
     find: (id) => looks(() => real.find(id)),
     findMany: (ids) => looks(() => real.findMany(ids)),
     page: (request) => looks(() => real.page(request)),
+    count: (request) => looks(() => real.count(request)),
     changes: (mark) => looks(() => real.changes(mark)),
     check: () => looks(real.check),
     create: (task) => writes(() => real.create(task)),

@@ -2,11 +2,16 @@ import { ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { TaskView } from '../journal/task-view.ts';
+import type { PageOrder } from '../ledger/task-reads.ts';
 import type { ActorReads } from '../store/port.ts';
 import type { TrackerReads } from '../tracker/port.ts';
 
 export interface ListRequest {
   readonly status?: string;
+  readonly role?: string;
+  readonly label?: string;
+  /** By the time of creation; default: oldest first. */
+  readonly order?: PageOrder;
   readonly limit?: number;
   /** Id of the last task of the previous page. */
   readonly cursor?: string;
@@ -15,6 +20,8 @@ export interface ListRequest {
 export interface TaskPage {
   readonly tasks: readonly TaskView[];
   readonly next_cursor?: string;
+  /** Number of tasks on all pages; on the first page, without `role` and `label`. */
+  readonly total?: number;
   readonly note?: string;
 }
 
@@ -31,8 +38,10 @@ const byCreation = (one: TrackedTask, other: TrackedTask): number => {
   const [first, second] = [`${one.createdAt} ${one.id}`, `${other.createdAt} ${other.id}`];
   return first < second ? -1 : first > second ? 1 : 0;
 };
-const isAfter = (task: TrackedTask, place: TrackedTask | null): boolean =>
-  place === null || byCreation(task, place) > 0;
+const comparisons: Readonly<Record<PageOrder, typeof byCreation>> = {
+  oldest: byCreation,
+  newest: (one, other) => byCreation(other, one),
+};
 
 /** @throws invalid_params when the cursor names no task */
 const placeOf = async (
@@ -53,27 +62,41 @@ const placeOf = async (
 const pendingTasks = async ({ tracker, store }: ListPorts): Promise<readonly TrackedTask[]> =>
   tracker.findMany((store?.tasks('pending') ?? []).map(({ taskId }) => taskId as TaskId));
 
-/**
- * A page of tasks in the order of their creation; of `queued` those whose dependencies are
- * complete.
- */
-export const listTasks = async (ports: ListPorts, request: ListRequest): Promise<TaskPage> => {
+/** Null when the tracker alone cannot say it. */
+const totalOf = async (
+  { tracker }: ListPorts,
+  { status, role, label, cursor }: ListRequest,
+): Promise<number | null> =>
+  role !== undefined || label !== undefined || cursor !== undefined
+    ? null
+    : tracker.count(status === undefined ? {} : { status, unblocked: status === 'queued' });
+
+const filterOf =
+  ({ status, role, label }: ListRequest) =>
+  (view: TaskView): boolean =>
+    (status === undefined || (view.status === status && (status !== 'queued' || view.ready))) &&
+    (role === undefined || view.role === role) &&
+    (label === undefined || view.labels.includes(label));
+
+/** Pages of the tracker until enough tasks are found, or all are looked at. */
+const findTasks = async (ports: ListPorts, request: ListRequest, most: number) => {
   const { tracker, viewOf } = ports;
-  const { status, limit = pageSize, cursor } = request;
-  const isQueued = status === 'queued';
-  const isWanted = (view: TaskView): boolean =>
-    status === undefined || (view.status === status && (!isQueued || view.ready));
+  const { status, role, label, order = 'oldest', cursor } = request;
+  const compare = comparisons[order];
+  const isWanted = filterOf(request);
   const found: TaskView[] = [];
   let place = await placeOf(ports, cursor);
   // Asked for together with the first page: bd lists all tasks for either.
   const looking = status === undefined ? [] : pendingTasks(ports);
 
-  for (let isLast = false; !isLast && found.length <= limit; ) {
-    const size = limit + 1 - found.length;
+  for (let isLast = false; !isLast && found.length < most; ) {
+    // Few of a page may have the role or the label.
+    const size = role === undefined && label === undefined ? most - found.length : pageSize;
     const [rows, pending] = await Promise.all([
       tracker.page({
-        ...(status === undefined ? {} : { status, unblocked: isQueued }),
+        ...(status === undefined ? {} : { status, unblocked: status === 'queued' }),
         ...(place === null ? {} : { after: place }),
+        order,
         limit: size,
       }),
       looking,
@@ -81,21 +104,33 @@ export const listTasks = async (ports: ListPorts, request: ListRequest): Promise
     isLast = rows.length < size;
     const end = isLast ? null : (rows.at(-1) ?? null);
     const more = pending.filter(
-      (task) => isAfter(task, place) && (end === null || byCreation(task, end) <= 0),
+      (task) =>
+        (place === null || compare(task, place) > 0) && (end === null || compare(task, end) <= 0),
     );
-    const tasks = [...new Map([...rows, ...more].map((task) => [task.id, task])).values()].sort(
-      byCreation,
-    );
-    found.push(...tasks.map(viewOf).filter(isWanted));
+    const tasks = [...new Map([...rows, ...more].map((task) => [task.id, task])).values()];
+    found.push(...tasks.sort(compare).map(viewOf).filter(isWanted));
     place = end;
   }
+  return found;
+};
 
+/**
+ * A page of tasks in the order of their creation; of `queued` those whose dependencies are
+ * complete.
+ */
+export const listTasks = async (ports: ListPorts, request: ListRequest): Promise<TaskPage> => {
+  const { limit = pageSize } = request;
+  const [total, found] = await Promise.all([
+    totalOf(ports, request),
+    findTasks(ports, request, limit + 1),
+  ]);
   const tasks = found.slice(0, limit);
   const last = tasks.at(-1);
-  const note = await tracker.unreadable();
+  const note = await ports.tracker.unreadable();
   return {
     tasks,
     ...(found.length > limit && last !== undefined ? { next_cursor: last.task_id } : {}),
+    ...(total === null ? {} : { total }),
     ...(note === null ? {} : { note }),
   };
 };

@@ -5,6 +5,9 @@ import { trackedFrom } from './issue.ts';
 import { issueOf } from './issue-line.ts';
 import { columnText, type TaskStatements } from './task-statements.ts';
 
+/** By the time of creation. */
+export type PageOrder = 'oldest' | 'newest';
+
 export interface PageRequest {
   /**
    * Our status (CONTRACT 2), or a status of the tracker that is none of ours; absent: all tasks.
@@ -12,6 +15,8 @@ export interface PageRequest {
   readonly status?: string;
   /** Only tasks whose dependencies are complete. */
   readonly unblocked?: boolean;
+  /** Default: oldest first. */
+  readonly order?: PageOrder;
   /** The last task of the page before. */
   readonly after?: { readonly createdAt: string; readonly id: string };
   readonly limit: number;
@@ -32,6 +37,8 @@ export interface StoredTask {
 export interface TaskReads {
   /** Number of tasks, without deleted ones. */
   count(): number;
+  /** Number of tasks of a page without limit. */
+  countOf(request: Pick<PageRequest, 'status' | 'unblocked'>): number;
   tracked(id: string): TrackedTask | null;
   /** A task, deleted or not, with all that its row says of it. */
   stored(id: string): StoredTask | null;
@@ -47,10 +54,16 @@ export interface TaskReads {
   ): { readonly tasks: readonly TrackedTask[]; readonly revision: number };
 }
 
-const inOrder = (one: Row, other: Row): number => {
+const byCreation = (one: Row, other: Row): number => {
   const [a, b] = [`${one['created_at']} ${one['id']}`, `${other['created_at']} ${other['id']}`];
   return a < b ? -1 : a > b ? 1 : 0;
 };
+const byNewest = (one: Row, other: Row): number => byCreation(other, one);
+/** Before and behind every time of creation. */
+const ends = {
+  oldest: { createdAt: '', id: '' },
+  newest: { createdAt: '\uffff', id: '' },
+} as const;
 
 const unmetOf = (sql: TaskStatements, row: Row): readonly TaskId[] =>
   Number(row['unmet']) === 0
@@ -59,17 +72,25 @@ const unmetOf = (sql: TaskStatements, row: Row): readonly TaskId[] =>
 
 const rowsOf = (
   sql: TaskStatements,
-  { status, unblocked = false, after, limit }: PageRequest,
+  { status, unblocked = false, order = 'oldest', after, limit }: PageRequest,
 ): readonly Row[] => {
-  if (status === undefined)
-    return after === undefined
-      ? sql.first.all(limit)
-      : sql.next.all(after.createdAt, after.id, limit);
-  const { createdAt, id } = after ?? { createdAt: '', id: '' };
-  const open = sql.firstOf.all(status, 0, createdAt, id, limit);
+  const { createdAt, id } = after ?? ends[order];
+  if (status === undefined) return sql.pages[order].all(createdAt, id, limit);
+  const pages = sql.pagesOf[order];
+  const open = pages.all(status, 0, createdAt, id, limit);
   if (unblocked) return open;
-  const blocked = sql.firstOf.all(status, 1, createdAt, id, limit);
+  const blocked = pages.all(status, 1, createdAt, id, limit);
+  const inOrder = order === 'oldest' ? byCreation : byNewest;
   return [...open, ...blocked].sort(inOrder).slice(0, limit);
+};
+
+const countOf = (
+  sql: TaskStatements,
+  { status, unblocked = false }: Pick<PageRequest, 'status' | 'unblocked'>,
+): number => {
+  const row =
+    status === undefined ? sql.count.first() : sql.countOf.first(status, unblocked ? 0 : 1);
+  return Number(row?.['count']);
 };
 
 export const createTaskReads = (db: Database, sql: TaskStatements): TaskReads => {
@@ -77,7 +98,8 @@ export const createTaskReads = (db: Database, sql: TaskStatements): TaskReads =>
     trackedFrom(issueOf(columnText(row, 'line')), unmetOf(sql, row));
 
   return {
-    count: () => Number(sql.count.first()?.['count']),
+    count: () => countOf(sql, {}),
+    countOf: (request) => countOf(sql, request),
     tracked: (id) => {
       const row = sql.row.first(id);
       return row === null || row['status'] === 'tombstone' ? null : trackedOf(row);

@@ -48,13 +48,25 @@ export const prepareTaskStatements = (db: Database) => ({
     "select * from tasks where revision > ? and status <> 'tombstone' order by revision limit ?",
   ),
   atRevision: db.prepare("select * from tasks where revision = ? and status <> 'tombstone'"),
-  first: db.prepare(
-    "select * from tasks where status <> 'tombstone' order by created_at, id limit ?",
-  ),
-  next: db.prepare(
-    `select * from tasks where status <> 'tombstone' and (created_at, id) > (?, ?) order by created_at, id limit ?`,
-  ),
-  firstOf: db.prepare(
-    'select * from tasks where status = ? and (unmet > 0) = ? and (created_at, id) > (?, ?) order by created_at, id limit ?',
-  ),
+  pages: {
+    oldest: db.prepare(
+      `select * from tasks where status <> 'tombstone' and (created_at, id) > (?, ?)
+       order by created_at, id limit ?`,
+    ),
+    newest: db.prepare(
+      `select * from tasks where status <> 'tombstone' and (created_at, id) < (?, ?)
+       order by created_at desc, id desc limit ?`,
+    ),
+  },
+  pagesOf: {
+    oldest: db.prepare(
+      `select * from tasks where status = ? and (unmet > 0) = ? and (created_at, id) > (?, ?)
+       order by created_at, id limit ?`,
+    ),
+    newest: db.prepare(
+      `select * from tasks where status = ? and (unmet > 0) = ? and (created_at, id) < (?, ?)
+       order by created_at desc, id desc limit ?`,
+    ),
+  },
+  countOf: db.prepare('select count(*) as count from tasks where status = ? and (unmet > 0) <= ?'),
 });

@@ -1,16 +1,27 @@
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import type { PageRequest } from '../ledger/task-reads.ts';
 
+type Filter = Pick<PageRequest, 'status' | 'unblocked'>;
+
+const matching = (
+  all: readonly TrackedTask[],
+  { status, unblocked = false }: Filter,
+): readonly TrackedTask[] =>
+  all
+    .filter((task) => status === undefined || statusInTracker(task) === status)
+    .filter(({ unmet }) => !unblocked || unmet.length === 0);
+
+/** Number of tasks of a page without limit. */
+export const countOf = (all: readonly TrackedTask[], filter: Filter): number =>
+  matching(all, filter).length;
+
 /** A page of a list that is in the order of creation. */
 export const pageOf = (
   all: readonly TrackedTask[],
   request: PageRequest,
 ): readonly TrackedTask[] => {
-  const { status, unblocked = false, after, limit } = request;
-  const from = after === undefined ? 0 : all.findIndex(({ id }) => id === after.id) + 1;
-  return all
-    .slice(from)
-    .filter((task) => status === undefined || statusInTracker(task) === status)
-    .filter(({ unmet }) => !unblocked || unmet.length === 0)
-    .slice(0, limit);
+  const { order = 'oldest', after, limit } = request;
+  const ordered = order === 'oldest' ? all : all.toReversed();
+  const from = after === undefined ? 0 : ordered.findIndex(({ id }) => id === after.id) + 1;
+  return matching(ordered.slice(from), request).slice(0, limit);
 };

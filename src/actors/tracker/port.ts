@@ -60,6 +60,8 @@ export interface TrackerReads {
   findMany(ids: readonly TaskId[]): Promise<readonly TrackedTask[]>;
   /** A part of `list`. `status` is ours where we have a word for the tracker's. */
   page(request: PageRequest): Promise<readonly TrackedTask[]>;
+  /** Number of tasks of a page without limit. */
+  count(request: Pick<PageRequest, 'status' | 'unblocked'>): Promise<number>;
   /**
    * What changed since a mark of an earlier answer, which is done with; null: since the last one of
    * an earlier server.

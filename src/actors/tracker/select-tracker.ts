@@ -104,6 +104,7 @@ export const createTracker = (options: TrackerOptions): Tracker => {
     list: (urgency) => use((tracker) => tracker.list(urgency)),
     findMany: (ids) => use((tracker) => tracker.findMany(ids)),
     page: (request) => use((tracker) => tracker.page(request)),
+    count: (request) => use((tracker) => tracker.count(request)),
     changes: (mark) => use((tracker) => tracker.changes(mark)),
     create: (task) => use((tracker) => tracker.create(task)),
     prepare: (change, preparation) => use((tracker) => tracker.prepare(change, preparation)),

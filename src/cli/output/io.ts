@@ -1,8 +1,11 @@
 import { escapeControls, oneLine, stripControls } from './safe-text.ts';
+import { type Text, takesColour, terminalText } from './styled.ts';
 
 /** Results go to stdout, notes and warnings to stderr. Removes control characters. */
 export interface Io {
-  readonly out: (text: string) => void;
+  /** Columns of the terminal; null when stdout is none. */
+  readonly width: number | null;
+  readonly out: (text: Text) => void;
   /** One JSON value in one line. */
   readonly json: (value: unknown) => void;
   readonly err: (text: string) => void;
@@ -25,17 +28,23 @@ export const print = (stream: Stream, text: string): void =>
 export const printJson = (stream: Stream, json: string): void =>
   void process[stream].write(`${escapeControls(json)}\n`);
 
-export const createIo = (stdout: Output, stderr: Output): Io => {
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const usualColumns = 80;
+
+export const createIo = (stdout: Output, stderr: Output, env: Environment = {}): Io => {
   const terminal = stdout.isTTY === true && stderr.isTTY === true;
+  const colour = takesColour(stdout.isTTY === true, env);
   let shown = false;
   const clear = (): void => {
     if (shown) stderr.write('\r\u001b[K');
     shown = false;
   };
   return {
+    width: stdout.isTTY === true ? stdout.columns || usualColumns : null,
     out: (text) => {
       clear();
-      stdout.write(stripControls(`${text}\n`));
+      stdout.write(`${terminalText(text, colour)}\n`);
     },
     json: (value) => {
       clear();
@@ -55,4 +64,4 @@ export const createIo = (stdout: Output, stderr: Output): Io => {
   };
 };
 
-export const processIo = (): Io => createIo(process.stdout, process.stderr);
+export const processIo = (): Io => createIo(process.stdout, process.stderr, process.env);

@@ -2,6 +2,7 @@ import type { TaskView } from '../../actors/journal/task-view.ts';
 import { plural } from '../../machines/plural.ts';
 import type { Frame } from '../client/client.ts';
 import { isJson } from '../client/json.ts';
+import { durationText } from './durations.ts';
 import { oneLine, stripControls } from './safe-text.ts';
 
 const withSpaces = (text: string): string => text.replaceAll('_', ' ');
@@ -12,23 +13,10 @@ const stateText = ({ status, phase, ready }: TaskView): string => {
   return phase === status ? shown : `${shown} (${withSpaces(oneLine(phase))})`;
 };
 
-export const renderList = (tasks: readonly TaskView[]): string => {
-  const width = (column: readonly string[]): number =>
-    Math.max(0, ...column.map(({ length }) => length));
-  const idWidth = width(tasks.map(({ task_id }) => task_id));
-  const stateWidth = width(tasks.map(stateText));
-  return tasks
-    .map(
-      (task) =>
-        `${task.task_id.padEnd(idWidth)}  ${stateText(task).padEnd(stateWidth)}  P${task.priority}  ${oneLine(task.title)}`,
-    )
-    .join('\n');
-};
-
-const durationText = (from: string | undefined, to: string | undefined): string =>
+const tookText = (from: string | undefined, to: string | undefined): string =>
   from === undefined || to === undefined
     ? ''
-    : ` in ${((Date.parse(to) - Date.parse(from)) / 1000).toFixed(1)} s`;
+    : ` in ${durationText(Date.parse(to) - Date.parse(from))}`;
 
 const questionText = ({ question: text, calls }: NonNullable<TaskView['awaiting']>): string =>
   [text, ...calls.map((call) => `${call.tool} ${call.arguments}`)].join(' ');
@@ -65,8 +53,7 @@ export const renderTask = (task: TaskView): string => {
     ['started', task.started_at],
     [
       'completed',
-      task.completed_at &&
-        `${task.completed_at}${durationText(task.started_at, task.completed_at)}`,
+      task.completed_at && `${task.completed_at}${tookText(task.started_at, task.completed_at)}`,
     ],
     [
       'work',

@@ -1,8 +1,10 @@
+import { roles } from '../../machines/task.ts';
 import { UsageError } from '../config/project.ts';
 import { type RespondArgs, respond } from '../runs/respond-command.ts';
 import * as commands from '../tasks/commands.ts';
 import { changeDependency, dependencyTree } from '../tasks/dependency-commands.ts';
 import * as look from '../tasks/look-commands.ts';
+import { sortKeys } from '../tasks/sort-tasks.ts';
 import {
   type Command,
   type Common,
@@ -20,19 +22,37 @@ export const showCommand = defineCommand<OnTask>({
     look.showTask(await connection.files(), io, json, task_id),
 });
 
-export const listCommand = defineCommand<Common & { readonly status?: string }>({
+export const listCommand = defineCommand<Common & look.ListArgs>({
   command: 'list',
-  describe: 'List tasks',
+  describe: 'List tasks, the newest last',
   builder: (parser) =>
     parser
-      .option('status', {
-        type: 'string',
-        requiresArg: true,
-        describe: 'Filter by status: queued (ready to run), started, complete, failed or cancelled',
+      .options({
+        status: {
+          type: 'string',
+          requiresArg: true,
+          describe:
+            'Filter by status: queued (ready to run), started, complete, failed or cancelled',
+        },
+        role: { type: 'string', choices: roles, requiresArg: true, describe: 'Filter by role' },
+        label: { type: 'string', requiresArg: true, describe: 'Filter by label' },
+        limit: {
+          type: 'number',
+          requiresArg: true,
+          describe: 'How many tasks; default: 50 on a terminal, else all',
+        },
+        sort: {
+          type: 'string',
+          choices: sortKeys,
+          requiresArg: true,
+          describe: 'Order; what is newest, dearest or most urgent comes last',
+        },
+        all: { type: 'boolean', describe: 'Every task, also on a terminal' },
       })
-      .example('agent list --status queued', 'tasks that can run now'),
-  run: async ({ connection, io, json }, { status }) =>
-    look.listTasks(await connection.files(), io, json, status),
+      .example('agent list --status queued', 'tasks that can run now')
+      .example('agent list --sort cost --limit 10', 'the ten dearest tasks'),
+  run: async ({ connection, io, json }, args) =>
+    look.listTasks(await connection.files(), io, { ...args, json }),
 });
 
 export const changeCommand = (

@@ -4,7 +4,7 @@ import { callForTask, readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine } from '../output/safe-text.ts';
 import type { CommandContext } from './commands.ts';
-import { fetchEveryTask } from './look-commands.ts';
+import { fetchTasks } from './fetch-tasks.ts';
 
 export const changeDependency = async (
   { connection, io, json }: CommandContext,
@@ -55,7 +55,7 @@ export const dependencyTree = async (
   const client = await connection.files();
   const { task_id } = await readTask(client, requireId(taskId));
   const tasks = new Map(
-    (await fetchEveryTask(client, io, undefined)).map((task) => [task.task_id, task]),
+    (await fetchTasks(client, io, {}, null)).tasks.map((task) => [task.task_id, task]),
   );
   const branch = branchOf(task_id, tasks);
   if (json) io.json(branch);

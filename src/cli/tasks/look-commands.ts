@@ -1,11 +1,13 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { Client } from '../client/client.ts';
-import { textIn } from '../client/json.ts';
-import { readTask, tasksIn } from '../client/task-answers.ts';
+import { readTask } from '../client/task-answers.ts';
 import { UsageError } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
-import { renderList, renderTask } from '../output/render.ts';
+import { renderTask } from '../output/render.ts';
+import { renderList } from '../output/render-list.ts';
+import { type FetchedTasks, fetchTasks, type TaskFilter } from './fetch-tasks.ts';
+import { compareBy, type SortKey } from './sort-tasks.ts';
 
 /**
  * `list` and `show` are the most frequent commands, so this file and its imports load almost
@@ -22,49 +24,71 @@ const warnStranded = (client: Client, tasks: readonly TaskView[], io: Io): void 
   io.err(`note: no server runs, so ${ids} makes no progress until the next one starts`);
 };
 
-export const fetchEveryTask = async (
-  client: Client,
-  io: Io,
-  status: string | undefined,
-): Promise<readonly TaskView[]> => {
-  const tasks: TaskView[] = [];
-  for (let cursor: string | null = null; ; ) {
-    const params = {
-      ...(status === undefined ? {} : { status }),
-      ...(cursor === null ? {} : { cursor }),
-    };
-    const page = await client.call('list', params);
-    tasks.push(...tasksIn(page));
-    cursor = textIn(page, 'next_cursor');
-    if (cursor !== null) continue;
-    const note = textIn(page, 'note');
-    if (note !== null) io.err(`warning: ${note}`);
-    return tasks;
-  }
+const ourStatuses: readonly string[] = ['queued', 'started', 'complete', 'failed', 'cancelled'];
+/** On a terminal. */
+const shownByDefault = 50;
+
+export interface ListArgs extends TaskFilter {
+  readonly json: boolean;
+  readonly limit?: number | undefined;
+  readonly all?: boolean | undefined;
+  readonly sort?: SortKey | undefined;
+}
+
+const limitOf = ({ limit, all, json }: ListArgs, { width }: Io): number | null => {
+  if (limit !== undefined && !(Number.isSafeInteger(limit) && limit > 0))
+    throw new UsageError(`--limit needs a whole number from 1; ${limit} is none`);
+  if (limit !== undefined && all === true)
+    throw new UsageError('--limit and --all contradict each other: leave one out');
+  if (limit !== undefined) return limit;
+  return all === true || json || width === null ? null : shownByDefault;
 };
 
-const ourStatuses: readonly string[] = ['queued', 'started', 'complete', 'failed', 'cancelled'];
-
-export const listTasks = async (
+const fetchSorted = async (
   client: Client,
   io: Io,
-  json: boolean,
-  status: string | undefined,
-): Promise<number> => {
-  const tasks = await fetchEveryTask(client, io, status);
+  filter: TaskFilter,
+  sort: SortKey,
+  limit: number | null,
+): Promise<FetchedTasks> => {
+  if (sort === 'created') return fetchTasks(client, io, filter, limit);
+  const { tasks } = await fetchTasks(client, io, filter, null);
+  const sorted = tasks.toSorted(compareBy(sort));
+  const shown = limit === null ? sorted : sorted.slice(-limit);
+  return { tasks: shown, more: tasks.length - shown.length };
+};
+
+const noteMore = (more: number | null, sort: SortKey, io: Io): void => {
+  if (more === 0) return;
+  const which = sort === 'created' ? 'older' : 'more';
+  io.err(`${more === null ? `there are ${which}` : `${more} ${which}`}; see: agent list --all`);
+};
+
+const nothingText = ({ status, role, label }: TaskFilter): string =>
+  status === undefined && role === undefined && label === undefined
+    ? 'no tasks; create one with: agent create "<description>"'
+    : `no ${[status, 'tasks'].filter(Boolean).join(' ')}${role === undefined ? '' : ` of the ${role}`}${
+        label === undefined ? '' : ` with the label ${label}`
+      }`;
+
+/** The newest, or what `sort` names, comes last: nearest to the prompt. */
+export const listTasks = async (client: Client, io: Io, args: ListArgs): Promise<number> => {
+  const { json, status, role, label, sort = 'created' } = args;
+  const limit = limitOf(args, io);
+  const filter: TaskFilter = { status, role, label };
+  const { tasks, more } = await fetchSorted(client, io, filter, sort, limit);
   if (tasks.length === 0 && status !== undefined && !ourStatuses.includes(status))
     throw new UsageError(
       `no task has the status ${status}; the statuses are ${ourStatuses.join(', ')}`,
     );
   warnStranded(client, tasks, io);
-  if (json) io.json(tasks);
-  else if (tasks.length > 0) io.out(renderList(tasks));
-  else
-    io.err(
-      status === undefined
-        ? 'no tasks; create one with: agent create "<description>"'
-        : `no ${status} tasks`,
-    );
+  if (json) {
+    io.json(tasks);
+    return exitCodes.done;
+  }
+  io.out(renderList(tasks, Date.now(), io.width));
+  if (tasks.length === 0) io.err(nothingText(filter));
+  if (args.limit === undefined) noteMore(more, sort, io);
   return exitCodes.done;
 };
 

@@ -96,6 +96,7 @@ test('a tracker that is away when a server starts is not asked about every task 
     ...embeddedAt(root, {}, ledger),
     findMany: () => Promise.reject(away),
     page: () => Promise.reject(away),
+    count: () => Promise.reject(away),
     changes: () => Promise.reject(away),
     find: () => {
       finds += 1;

@@ -1,5 +1,5 @@
 import { carryOut } from '../carry-out.ts';
-import { pageOf } from '../page-of.ts';
+import { countOf, pageOf } from '../page-of.ts';
 import type { Tracker } from '../port.ts';
 import { asArgument } from './argument.ts';
 import { type BdCalls, bdUnavailable } from './calls.ts';
@@ -52,6 +52,7 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
         ? []
         : (await reads.list('interactive')).filter(({ id }) => ids.includes(id)),
     page: async (request) => pageOf(await reads.list('interactive'), request),
+    count: async (request) => countOf(await reads.list('interactive'), request),
     changes: async () => ({ tasks: await reads.list('background'), mark: 0, extent: 'all' }),
     create: createCreate(calls, reads, by),
     prepare: async (change, { fence, committed }) => {

@@ -74,6 +74,7 @@ export const createEmbeddedTracker = (options: EmbeddedOptions, ledger: Ledger):
     find: (id) => read(() => table.tracked(id)),
     findMany: (ids) => read(() => ids.flatMap((id) => table.tracked(id) ?? [])),
     page: (request) => read(() => table.page(request)),
+    count: (request) => read(() => table.countOf(request)),
     changes: (mark) => read(() => changesSince(ports, mark)),
     create: async (task) => {
       requireValidTask(task);

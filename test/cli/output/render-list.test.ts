@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest';
+import { type TaskView, taskViewSchema } from '../../../src/actors/journal/task-view.ts';
+import { renderList } from '../../../src/cli/output/render-list.ts';
+import { terminalText } from '../../../src/cli/output/styled.ts';
+import { textWidth } from '../../../src/cli/output/width.ts';
+
+const now = Date.parse('2026-11-22T12:00:00.000Z');
+const aTask = (over: Partial<TaskView>): TaskView =>
+  taskViewSchema.parse({
+    task_id: 'bd-a1b2',
+    title: 'Mend the sum',
+    description: 'Mend the sum',
+    status: 'queued',
+    phase: 'waiting_for_run',
+    ready: true,
+    attempt: 0,
+    dependencies: [],
+    unmet_dependencies: [],
+    priority: 2,
+    labels: [],
+    created_at: '2026-11-22T11:56:00.000Z',
+    updated_at: '2026-11-22T11:56:00.000Z',
+    progress: 0,
+    usage: {
+      input_tokens: 0,
+      output_tokens: 0,
+      cached_tokens: 0,
+      model_calls: 0,
+      tool_calls: 0,
+      turns: 0,
+    },
+    stream_url: '/stream/bd-a1b2',
+    ...over,
+  });
+const usage = { ...aTask({}).usage, cost_usd: 1.234 };
+const shown = (tasks: readonly TaskView[], width: number | null) =>
+  terminalText(renderList(tasks, now, width), false);
+
+test('a list has a header, also when it is empty', () => {
+  expect(shown([], null)).toBe('ID  STATUS  ROLE  ATTEMPT  AGE  COST  TITLE');
+});
+
+test('the columns stand below each other', () => {
+  const tasks = [
+    aTask({}),
+    aTask({ task_id: 'bd-c3', ready: false, phase: 'waiting_for_dependencies' }),
+    aTask({ status: 'started', phase: 'awaiting_input', role: 'engineer', attempt: 2, usage }),
+  ];
+
+  expect(shown(tasks, null).split('\n')).toEqual([
+    'ID       STATUS              ROLE      ATTEMPT  AGE  COST   TITLE',
+    'bd-a1b2  queued (ready)      -         -        4m   -      Mend the sum',
+    'bd-c3    queued (blocked)    -         -        4m   -      Mend the sum',
+    'bd-a1b2  started (asks you)  engineer  2        4m   $1.23  Mend the sum',
+  ]);
+});
+
+test.each([40, 80, 120])('no line is longer than %i columns', (width) => {
+  const titles = [
+    'x'.repeat(300),
+    '\u6f22\u5b57'.repeat(80),
+    '\ud83d\ude42'.repeat(80),
+    'e\u0301'.repeat(200),
+  ];
+
+  const lines = shown(
+    titles.map((title) => aTask({ title })),
+    Math.max(width, 66),
+  ).split('\n');
+
+  for (const line of lines) expect(textWidth(line)).toBeLessThanOrEqual(Math.max(width, 66));
+  expect(lines[1]?.endsWith('\u2026')).toBe(true);
+});
+
+test('a pipe gets the whole title', () => {
+  const title = 'x'.repeat(500);
+
+  expect(shown([aTask({ title })], null)).toContain(title);
+});
+
+test('a status has its colour, and only on request', () => {
+  const text = renderList([aTask({ status: 'failed', phase: 'failed' })], now, null);
+
+  expect(terminalText(text, true)).toContain('\u001b[31mfailed\u001b[0m');
+  expect(terminalText(text, false)).not.toContain('\u001b');
+});
