@@ -1,7 +1,18 @@
-/** Replaces exact secret values in a text. `secrets` is called each time. */
+const shortestSecret = 8;
+/** A text in a journal entry may be JSON that holds JSON: a tool call that writes a JSON file. */
+const jsonLevelsAtMost = 3;
+
+/** The secret as JSON strings hold it, deepest first, and as it is. */
+const formsOf = (secret: string, levels = jsonLevelsAtMost): readonly string[] => {
+  const escaped = JSON.stringify(secret).slice(1, -1);
+  return levels === 0 || escaped === secret ? [secret] : [...formsOf(escaped, levels - 1), secret];
+};
+
+/** Replaces exact secret values, also where JSON escapes them. `secrets` is called each time. */
 export const createRedactor =
   (secrets: () => readonly string[]): ((text: string) => string) =>
   (text) =>
     secrets()
-      .filter(({ length }) => length >= 8)
+      .filter(({ length }) => length >= shortestSecret)
+      .flatMap((secret) => formsOf(secret))
       .reduce((safe, secret) => safe.replaceAll(secret, '[secret]'), text);
