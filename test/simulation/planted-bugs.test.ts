@@ -73,7 +73,7 @@ const bugs: Readonly<Record<string, Planted>> = {
   },
   'a command that was at work in a crash is run again unasked': {
     file: 'src/actors/agent/tool-calls.ts',
-    find: "if (repeatableTools.has(call.tool) || onInterrupted() === 'repeat' || isRepeat(decision))",
+    find: "if (isRepeatable(call.tool) || onInterrupted() === 'repeat' || isRepeat(decision))",
     put: 'if (begun !== null)',
     seed: 23,
     says: /I10 .* done again, unasked/,

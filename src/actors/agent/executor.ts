@@ -6,7 +6,7 @@ import { keepHeadAndTail, maxResultBytes } from '../process/head-tail-buffer.ts'
 import { askArguments, askTool } from '../tools/ask.ts';
 import { finishArguments, finishTool } from '../tools/finish.ts';
 import type { CallResult, Tool, ToolContext, ToolResult } from '../tools/port.ts';
-import { changingTools, readOnlyTools, toolbox } from '../tools/toolbox.ts';
+import { changesFiles, readsOnly, toolbox } from '../tools/toolbox.ts';
 
 /** Gets one `start` and one `end` for every call, refused ones too, and the output in between. */
 export interface CallObserver {
@@ -83,7 +83,7 @@ const batchesOf = (calls: readonly ToolCall[]): readonly (readonly ToolCall[])[]
   const batches: ToolCall[][] = [];
   let reading: ToolCall[] = [];
   for (const call of calls) {
-    const reads = readOnlyTools.has(call.tool);
+    const reads = readsOnly(call.tool);
     if (reads && reading.length > 0 && reading.length < maxAtOnce) {
       reading.push(call);
       continue;
@@ -183,7 +183,7 @@ const runCall = async (
       : runTool(call, prepared, options);
   };
   try {
-    const changes = !isOver && prepared.tool !== null && changingTools.has(prepared.tool.name);
+    const changes = !isOver && prepared.tool !== null && changesFiles(prepared.tool.name);
     return await (changes ? alone(run) : run());
   } catch (error) {
     if (!isBegun) await ignoringErrors(begin);

@@ -1,6 +1,6 @@
 import type { Resume } from '../../machines/agent-context.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
-import { repeatableTools } from '../tools/toolbox.ts';
+import { isRepeatable } from '../tools/toolbox.ts';
 import type { OpenWorkspace } from '../workspace/port.ts';
 import { type Conversation, createConversation } from './conversation.ts';
 import { systemPrompt } from './prompt.ts';
@@ -83,7 +83,5 @@ export const createSession = (input: SessionInput, first: string): Session => {
  */
 export const unclearCalls = ({ steps, turns, resumeAt }: SessionInput): readonly BegunCall[] =>
   resumeAt === 'acting'
-    ? steps
-        .calls(turns)
-        .filter(({ call, result }) => result === null && !repeatableTools.has(call.tool))
+    ? steps.calls(turns).filter(({ call, result }) => result === null && !isRepeatable(call.tool))
     : [];

@@ -7,7 +7,7 @@ import type { ToolCall } from '../model/port.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import { bashTool } from '../tools/bash.ts';
 import type { CallResult, ToolContext } from '../tools/port.ts';
-import { repeatableTools } from '../tools/toolbox.ts';
+import { isRepeatable } from '../tools/toolbox.ts';
 import type { Workspace } from '../workspace/port.ts';
 import { type CallObserver, createExecutor } from './executor.ts';
 import { folderWaitLog } from './first-message.ts';
@@ -58,7 +58,7 @@ const createCallObserver = (
     start: async (call, args) => {
       const text = JSON.stringify(args ?? call.arguments).slice(0, maxShownLength);
       emit(key, 'tool_start', { call_id: call.id, tool: call.tool, arguments: text });
-      // The next server makes a call that does not begin because this one stops.
+      // Not recorded, so the next server makes this call.
       if (signal.aborted) return;
       await steps.act(turn, call);
       begun.add(call.id);
@@ -83,8 +83,7 @@ const createRecall =
   (call: ToolCall): CallResult | null => {
     const begun = steps.call(turn, call.id);
     if (begun === null || begun.result !== null) return begun?.result ?? null;
-    if (repeatableTools.has(call.tool) || onInterrupted() === 'repeat' || isRepeat(decision))
-      return null;
+    if (isRepeatable(call.tool) || onInterrupted() === 'repeat' || isRepeat(decision)) return null;
     const text = `${unknownOutcome}${decision === null ? '' : ` A person says: ${decision}`}`;
     const ended = { callId: call.id, tool: call.tool, ok: false, text, durationMs: 0 };
     return { ...ended, finish: null, question: null, malformed: false };

@@ -9,33 +9,38 @@ import type { Tool } from './port.ts';
 import { readTool } from './read.ts';
 import { writeTool } from './write.ts';
 
-const toolsByName: Readonly<Record<ToolName, Tool>> = {
-  read: readTool,
-  write: writeTool,
-  edit: editTool,
-  bash: bashTool,
-  grep: grepTool,
-  find: findTool,
-  ask: askTool,
-  finish: finishTool,
+export interface ToolEntry {
+  readonly tool: Tool;
+  /**
+   * What a call does to files. A call that `changes` them waits while another attempt works in the
+   * same folder; neighbouring calls that `read` run at once.
+   */
+  readonly files: 'changes' | 'reads' | 'ignores';
+  /** A second identical call does no more than the first, so a lost result is no loss. */
+  readonly isRepeatable: boolean;
+}
+
+const entries: Readonly<Record<ToolName, ToolEntry>> = {
+  read: { tool: readTool, files: 'reads', isRepeatable: true },
+  write: { tool: writeTool, files: 'changes', isRepeatable: true },
+  edit: { tool: editTool, files: 'changes', isRepeatable: false },
+  bash: { tool: bashTool, files: 'changes', isRepeatable: false },
+  grep: { tool: grepTool, files: 'reads', isRepeatable: true },
+  find: { tool: findTool, files: 'reads', isRepeatable: true },
+  ask: { tool: askTool, files: 'ignores', isRepeatable: true },
+  finish: { tool: finishTool, files: 'ignores', isRepeatable: true },
 };
 
-export const toolbox: readonly Tool[] = toolNames.map((name) => toolsByName[name]);
+export const toolbox: readonly Tool[] = toolNames.map((name) => entries[name].tool);
 
-/** Tools whose second identical call does no more than the first. */
-export const repeatableTools: ReadonlySet<string> = new Set([
-  ...[readTool.name, grepTool.name, findTool.name],
-  ...[writeTool.name, askTool.name, finishTool.name],
-]);
+/** A model may call a tool that does not exist. */
+const entryOf = (tool: string): ToolEntry | null => {
+  const name = toolNames.find((known) => known === tool);
+  return name === undefined ? null : entries[name];
+};
 
-export const readOnlyTools: ReadonlySet<string> = new Set([
-  readTool.name,
-  grepTool.name,
-  findTool.name,
-]);
+export const isRepeatable = (tool: string): boolean => entryOf(tool)?.isRepeatable ?? false;
 
-export const changingTools: ReadonlySet<string> = new Set([
-  writeTool.name,
-  editTool.name,
-  bashTool.name,
-]);
+export const readsOnly = (tool: string): boolean => entryOf(tool)?.files === 'reads';
+
+export const changesFiles = (tool: ToolName): boolean => entries[tool].files === 'changes';
