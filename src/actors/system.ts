@@ -1,8 +1,8 @@
 import type { AttemptKey, TaskId } from '../machines/task.ts';
 import { createActorRoot } from './engine/actor-system.ts';
 import { createAttempts } from './engine/attempts.ts';
+import { createDependencyWaits } from './engine/dependency-waits.ts';
 import type { SlotUse } from './engine/explain.ts';
-import { failDependents } from './engine/fail-dependents.ts';
 import { inspectCommitted } from './engine/inspect-committed.ts';
 import { createInvokedActors } from './engine/invoked.ts';
 import { endQueuePauses, slotUseOf } from './engine/queue-pauses.ts';
@@ -16,6 +16,7 @@ import { provideTaskActors } from './engine/task-actors.ts';
 import { createTaskCommands } from './engine/task-commands.ts';
 import { createTaskHost } from './engine/task-host.ts';
 import { createService, type TaskService } from './engine/task-service.ts';
+import { tellDependents } from './engine/tell-dependents.ts';
 import { createVerify } from './engine/verify.ts';
 import { createTrackerWatch } from './engine/watch-tracker.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
@@ -65,14 +66,19 @@ const createParts = (settings: () => Settings, ports: SystemPorts) => {
     agentActor,
   });
   const lookUp = createLookUp(tracker, host, settings, backends);
-  return { journal, root, supervisor, agentActor, host, backends, attempts, lookUp };
+  const waits = createDependencyWaits({
+    tracker,
+    viewOf: host.views.viewOf,
+    policy: () => settings().onDependencyFailure,
+  });
+  return { journal, root, supervisor, agentActor, host, backends, attempts, lookUp, waits };
 };
 type Parts = ReturnType<typeof createParts>;
 
 /** The task machine with its actors, and the commands to them. */
 const createTasks = (settings: () => Settings, ports: SystemPorts, parts: Parts) => {
   const { tracker, store, workspace, results, now, log } = ports;
-  const { journal, root, supervisor, agentActor, host, backends, attempts, lookUp } = parts;
+  const { journal, root, supervisor, agentActor, host, backends, attempts, lookUp, waits } = parts;
   const { slots, work, agents, runs: agentRuns } = attempts;
   const { emit, endLeftovers, sandboxOf, environmentOf } = agents;
   const invoked = createInvokedActors();
@@ -89,6 +95,7 @@ const createTasks = (settings: () => Settings, ports: SystemPorts, parts: Parts)
       workspace,
       host,
       lookUp,
+      waits,
       emit,
       endLeftovers,
       now,
@@ -98,7 +105,7 @@ const createTasks = (settings: () => Settings, ports: SystemPorts, parts: Parts)
     flush: journal.flush,
   });
   const commands = createTaskCommands(machine, {
-    ...{ root, host, tracker, store, journal, agentActor, now, log },
+    ...{ root, host, tracker, store, journal, agentActor, now, log, waits },
     whenEnded: async (taskId) => {
       await invoked.whenEnded(taskId);
       await work.whenTaskEnded(taskId);
@@ -159,11 +166,13 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   const { commands, invoked } = createTasks(settings, ports, parts);
   const start = createStart(ports, parts, commands);
   const queuePauses = endQueuePauses(supervisor, log);
-  failDependents({
+  tellDependents({
     tracker,
     journal,
+    waits: parts.waits,
     policy: () => current.onDependencyFailure,
     failWith: commands.failWith,
+    now,
     log,
   });
   const watch = createTrackerWatch({ tracker, store, observe: commands.observe, log });
@@ -201,6 +210,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       const watched = withTimeout(watch.stop(), stopMs, 'a look at the tracker').catch(() => {});
       supervisor.drain();
       commands.stop();
+      parts.waits.stop();
       supervisor.stop();
       queuePauses.stop();
       await Promise.all([watched, invoked.settle(stopMs), attempts.work.settle(stopMs)]);

@@ -24,6 +24,12 @@ export const optionsSchema = z.strictObject({
     .max(20)
     .optional()
     .describe('commands that must pass before completion'),
+  when: z
+    .enum(['now', 'ready'])
+    .optional()
+    .describe(
+      'now (default): refused while a dependency is not complete; ready: starts when all are complete',
+    ),
   network: z
     .boolean()
     .optional()
@@ -148,5 +154,6 @@ export const runOptions = (options: z.infer<typeof optionsSchema> = {}): RunOpti
   ...(options.max_tokens_total === undefined ? {} : { maxTokensTotal: options.max_tokens_total }),
   ...(options.max_cost_usd === undefined ? {} : { maxCostUsd: options.max_cost_usd }),
   ...(options.verify === undefined ? {} : { verify: options.verify }),
+  ...(options.when === undefined ? {} : { when: options.when }),
   ...(options.network === undefined ? {} : { network: options.network }),
 });

@@ -26,6 +26,8 @@ export interface TaskContext {
   readonly reason: string | null;
   /** The reason of a reopen or retry, if one was given. */
   readonly requestReason?: string | undefined;
+  /** True for a run that waits, or waited, for its dependencies: a later problem only delays it. */
+  readonly accepted?: boolean;
   /** Time of the request (epoch ms): its rank in the queue. */
   readonly submittedAt: number | null;
   readonly startedAt: number | null;
@@ -62,6 +64,14 @@ export type TaskCommand =
   | { readonly type: 'reopen'; readonly reason: string | null }
   | { readonly type: 'cancel'; readonly reason: string | null };
 
+/** A dependency that ended without success. */
+export interface EndedDependency {
+  readonly dependency: TaskId;
+  readonly status: 'failed' | 'cancelled';
+  /** Empty when nobody said why. */
+  readonly why: string;
+}
+
 export type TaskEvent = Stamped<
   | TaskCommand
   /** `holder`: the present one, when it is not this service. */
@@ -70,8 +80,8 @@ export type TaskEvent = Stamped<
       readonly status: ObservedStatus;
       readonly holder?: string | null;
     }
-  /** A dependency failed, so this task fails without a run. */
-  | { readonly type: 'dependency.failed'; readonly dependency: TaskId; readonly why: string }
+  /** A dependency failed or was cancelled, so this task fails without a run. */
+  | ({ readonly type: 'dependency.failed' } & EndedDependency)
   /** `agentHasTime`: the agent's own deadline has not passed. */
   | { readonly type: 'DEADLINE'; readonly agentHasTime?: boolean }
 >;

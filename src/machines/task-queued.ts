@@ -70,11 +70,19 @@ export const queued = taskSetup.createStateConfig({
         src: 'lookUp',
         input: read.lookUpInput,
         onDone: { target: 'existing', actions: { type: 'recordFinding', params: read.finding } },
-        onError: [{ guard: 'betweenAttempts', target: 'backingOff' }, refuse],
+        onError: [
+          { guard: 'betweenAttempts', target: 'backingOff' },
+          { guard: 'wasAccepted', target: 'waitingForDependencies' },
+          refuse,
+        ],
       },
       on: {
         cancel,
-        DEADLINE: [{ guard: 'lateBetweenAttempts', target: 'backingOff' }, refuseLate],
+        DEADLINE: [
+          { guard: 'lateBetweenAttempts', target: 'backingOff' },
+          { guard: 'lateAfterAcceptance', target: 'waitingForDependencies' },
+          refuseLate,
+        ],
       },
     },
     existing: {
@@ -86,8 +94,33 @@ export const queued = taskSetup.createStateConfig({
     ready: {
       always: [
         { guard: 'dependenciesComplete', target: 'free' },
+        { guard: 'waitsForDependencies', target: 'waitingForDependencies' },
         { target: 'refused', actions: 'refuseUnmet' },
       ],
+    },
+    waitingForDependencies: {
+      tags: ['pending', 'phase:waiting_for_dependencies'],
+      meta: { says: 'accepted; starts by itself when its dependencies are complete' },
+      entry: [within(waits.depending), 'recordAcceptance'],
+      invoke: {
+        id: 'awaitDependencies',
+        src: 'awaitDependencies',
+        input: read.dependenciesInput,
+        onDone: [
+          {
+            guard: { type: 'dependencyEnded', params: read.endedDependency },
+            target: 'releasing',
+            actions: { type: 'recordFailure', params: read.endedDependencyFailure },
+          },
+          { target: 'checking' },
+        ],
+        onError: refuse,
+      },
+      on: {
+        cancel,
+        'tracker.observed': closedByHand,
+        DEADLINE: { guard: 'deadlinePassed', target: 'refused', actions: 'refuseUnmet' },
+      },
     },
     free: {
       always: [

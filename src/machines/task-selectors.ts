@@ -1,7 +1,7 @@
 import { describeRefusal, type ErrorFacts, type Refusal, refusal } from './errors.ts';
 import { messageOf } from './message-of.ts';
-import { type AttemptOutcome, type Failure, type Finding, failureOf, type TaskId } from './task.ts';
-import type { ObservedStatus, TaskContext, Verdict } from './task-context.ts';
+import { type AttemptOutcome, type Failure, type Finding, failureOf } from './task.ts';
+import type { EndedDependency, ObservedStatus, TaskContext, Verdict } from './task-context.ts';
 
 /** Read events and context into the params of guards and actions and the input of actors. */
 
@@ -15,6 +15,8 @@ export const waits = {
   lookingUp: minute,
   asking: minute,
   queueing: 24 * 60 * minute,
+  /** A dependency may wait for a person. */
+  depending: 30 * 24 * 60 * minute,
   claiming: 2 * minute,
   working: 24 * 60 * minute,
   verifying: 30 * minute,
@@ -46,14 +48,18 @@ export const lookUpInput = ({ context }: Now) => ({
   ...taskAndRole({ context }),
   options: context.options,
 });
+export const dependenciesInput = ({ context }: Now) => ({
+  taskId: context.taskId,
+  unmet: context.finding?.unmet ?? [],
+});
 export const slotInput = ({ context }: Now) => ({
   ...taskAndRole({ context }),
   submittedAt: context.submittedAt ?? 0,
 });
-/** A task between two attempts was in the queue before. */
+/** A task between two attempts, or after a wait for its dependencies, was accepted before. */
 export const slotRequestInput = ({ context }: Now) => ({
   ...slotInput({ context }),
-  admitted: context.failure !== null,
+  admitted: context.failure !== null || context.accepted === true,
 });
 export const attemptOf = ({ context }: Now) => ({
   ...taskAndRole({ context }),
@@ -133,14 +139,19 @@ export const isAway = ({ event }: Erred): { away: boolean } => ({
 export const workFailure = ({ event }: Erred) => ({
   failure: failureOf('internal', messageOf(event.error)),
 });
-export const dependencyFailed = ({
-  event,
-}: {
-  event: { readonly dependency: TaskId; readonly why: string };
-}) => ({
-  failure: failureOf('internal', `it depends on ${event.dependency}, which failed: ${event.why}`, {
-    dependency: event.dependency,
-  }),
+const failureFrom = ({ dependency, status, why }: EndedDependency): Failure => {
+  const how = status === 'cancelled' ? 'was cancelled' : 'failed';
+  const message = `it depends on ${dependency}, which ${how}${why === '' ? '' : `: ${why}`}`;
+  return failureOf('internal', message, { dependency });
+};
+export const dependencyFailed = ({ event }: { readonly event: EndedDependency }) => ({
+  failure: failureFrom(event),
+});
+export const endedDependency = ({ event }: Answered<EndedDependency | null>) => ({
+  ended: event.output,
+});
+export const endedDependencyFailure = ({ event }: Answered<EndedDependency | null>) => ({
+  failure: event.output === null ? null : failureFrom(event.output),
 });
 export const tookTooLong = (what: string) => () => ({
   failure: failureOf('timed_out', `${what} took too long`),

@@ -12,7 +12,14 @@ import type {
   RunOptions,
   TaskId,
 } from './task.ts';
-import type { ObservedStatus, TaskContext, TaskEvent, TaskInput, Verdict } from './task-context.ts';
+import type {
+  EndedDependency,
+  ObservedStatus,
+  TaskContext,
+  TaskEvent,
+  TaskInput,
+  Verdict,
+} from './task-context.ts';
 import {
   type EndLabel,
   longestTrackerOutageMs,
@@ -37,6 +44,10 @@ export const taskSetup = setup({
     lookUp: declareActor<Finding, TaskOnly & { readonly role: Role; readonly options: RunOptions }>(
       'lookUp',
     ),
+    awaitDependencies: declareActor<
+      EndedDependency | null,
+      TaskOnly & { readonly unmet: readonly TaskId[] }
+    >('awaitDependencies'),
     requestSlot: declareActor<
       Verdict,
       TaskOnly & { readonly role: Role; readonly submittedAt: number; readonly admitted: boolean }
@@ -82,6 +93,11 @@ export const taskSetup = setup({
       agentHasTime === true && context.deadlineAt !== null && event.at >= context.deadlineAt,
     /** Another attempt follows a failed one: no caller waits for an answer. */
     betweenAttempts: ({ context }) => context.failure !== null,
+    waitsForDependencies: ({ context }) => context.options.when === 'ready',
+    dependencyEnded: (_, { ended }: { ended: EndedDependency | null }) => ended !== null,
+    wasAccepted: ({ context }) => context.accepted === true,
+    lateAfterAcceptance: ({ context, event }) =>
+      context.accepted === true && context.deadlineAt !== null && event.at >= context.deadlineAt,
     trackerIsAway: (_, { away }: { away: boolean }) => away,
     trackerGoneTooLong: ({ context, event }) =>
       event.at - (context.trackerAwaySince ?? event.at) >= longestTrackerOutageMs,
@@ -112,7 +128,9 @@ export const taskSetup = setup({
       options: ({ context }, { options }: Request) => options ?? context.options,
       retriesLeft: (_, { maxRetries }: Request) => maxRetries,
       submittedAt: ({ event }) => event.at,
+      accepted: false,
     }),
+    recordAcceptance: assign({ accepted: true }),
     recordFinding: assign({ finding: (_, { finding }: { finding: Finding }) => finding }),
     refuseMissing: assign({
       refusal: ({ context }) => refusal('task_not_found', { task_id: context.taskId }),

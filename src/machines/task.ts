@@ -56,6 +56,8 @@ export interface RunOptions {
   readonly maxTurns?: number;
   readonly maxTokensTotal?: number;
   readonly maxCostUsd?: number;
+  /** `ready`: a run with unmet dependencies waits for them; `now`: it is refused. Default: `now`. */
+  readonly when?: 'now' | 'ready';
   /** Commands that must succeed before completion. */
   readonly verify?: readonly string[];
   /** Commands may reach the network, where the configuration allows it. */

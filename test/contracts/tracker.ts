@@ -144,6 +144,21 @@ export const describeTracker = (
       expect(await find(prerequisite.id)).toMatchObject({ dependencies: [] });
     });
 
+    test('the dependents of a task are those that depend on it, open or closed', async () => {
+      const first = await tracker.create(aTask());
+      const second = await tracker.create(aTask({ dependencies: [first.id] }));
+      const third = await tracker.create(aTask({ dependencies: [second.id] }));
+      await tracker.close(first.id, 'Completed by agent-server');
+
+      const ids = async (id: TaskId) => (await tracker.dependents(id)).map((task) => task.id);
+
+      expect([await ids(first.id), await ids(second.id), await ids(third.id)]).toEqual([
+        [second.id],
+        [third.id],
+        [],
+      ]);
+    });
+
     test('a dependency that is closed is met, and unmet again when it is reopened', async () => {
       const first = await tracker.create(aTask());
       const second = await tracker.create(aTask({ dependencies: [first.id] }));

@@ -106,6 +106,7 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
   const no = { refusal: refusal('tracker_conflict', { task_id: taskId, holder: 'amy' }) };
   const outputs: Readonly<Record<string, readonly unknown[]>> = {
     lookUp: [found, { ...found, exists: false }, { ...found, unmet: ['bd-b'] }],
+    awaitDependencies: [null, { dependency: 'bd-b', status: 'failed', why: 'x' }],
     requestSlot: [{ refusal: null }, no],
     waitForSlot: [undefined],
     claim: [{ refusal: null }, no],
@@ -130,6 +131,7 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
     (nodes.get(path)?.invoke ?? []).map(({ id }) => id as string);
   const options = { verify: ['true'] };
   const commands = [
+    { type: 'run', role: 'engineer', options: { ...options, when: 'ready' }, maxRetries: 1 },
     { type: 'run', role: 'engineer', options, maxRetries: 1 },
     { type: 'retry', role: null, options: null, maxRetries: 1 },
     ...['close', 'reopen', 'cancel'].map((type) => ({ type, reason: null })),
@@ -137,7 +139,7 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
       type: 'tracker.observed',
       status,
     })),
-    { type: 'dependency.failed', dependency: 'bd-b', why: 'x' },
+    { type: 'dependency.failed', dependency: 'bd-b', status: 'failed', why: 'x' },
   ].map((event): EventObject => Object.assign({ at }, event));
   const endings = (id: string): readonly EventObject[] => [
     ...(outputs[id] ?? []).map((output) => done(id, output)),
@@ -170,6 +172,8 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
       context.feedback?.round ?? 0,
       context.role,
       context.refusal?.code,
+      context.options.when,
+      context.accepted,
     ]);
   };
   const events = (snapshot: Snapshot): readonly EventObject[] => [

@@ -125,7 +125,13 @@ const restRows: readonly Row[] = ['queued.idle', 'queued.refused'].flatMap((from
   {
     says: 'by policy it fails with what it depends on',
     from,
-    event: { type: 'dependency.failed', dependency: 'bd-b', why: 'no luck', at },
+    event: {
+      type: 'dependency.failed',
+      dependency: 'bd-b',
+      status: 'failed',
+      why: 'no luck',
+      at,
+    },
     to: 'queued.releasing',
     expected: {
       failure: expect.objectContaining({ message: 'it depends on bd-b, which failed: no luck' }),
@@ -133,6 +139,83 @@ const restRows: readonly Row[] = ['queued.idle', 'queued.refused'].flatMap((from
     },
   },
 ]);
+
+const whenReady = { options: { when: 'ready' as const } };
+const unmet = { ...found, unmet: ['bd-b' as TaskId] };
+
+/** A run that waits for its dependencies. */
+const waitingRows: readonly Row[] = [
+  {
+    says: 'an accepted run waits again when the tracker broke',
+    from: 'queued.checking',
+    event: broken('lookUp'),
+    given: { ...whenReady, accepted: true },
+    to: 'queued.waitingForDependencies',
+    expected: { refusal: null },
+  },
+  {
+    says: 'an accepted run waits again when the tracker is late',
+    from: 'queued.checking',
+    event: late,
+    given: { ...whenReady, accepted: true, deadlineAt: at },
+    to: 'queued.waitingForDependencies',
+  },
+  {
+    says: 'what waits for dependencies is checked again when they may be complete',
+    from: 'queued.waitingForDependencies',
+    event: done('awaitDependencies', null),
+    to: 'queued.checking',
+  },
+  {
+    says: 'by policy what waits fails with a dependency that failed',
+    from: 'queued.waitingForDependencies',
+    event: done('awaitDependencies', { dependency: 'bd-b', status: 'failed', why: 'no luck' }),
+    to: 'queued.releasing',
+    expected: {
+      failure: expect.objectContaining({ message: 'it depends on bd-b, which failed: no luck' }),
+    },
+  },
+  {
+    says: 'by policy what waits fails with a dependency that was cancelled',
+    from: 'queued.waitingForDependencies',
+    event: done('awaitDependencies', { dependency: 'bd-b', status: 'cancelled', why: '' }),
+    to: 'queued.releasing',
+    expected: {
+      failure: expect.objectContaining({ message: 'it depends on bd-b, which was cancelled' }),
+    },
+  },
+  {
+    says: 'a wait for dependencies that broke ends the run',
+    from: 'queued.waitingForDependencies',
+    event: broken('awaitDependencies'),
+    to: 'queued.refused',
+    expected: { refusal: away },
+  },
+  {
+    says: 'what waits for dependencies is cancelled',
+    from: 'queued.waitingForDependencies',
+    event: cancel,
+    to: 'queued.cancelling',
+    expected: { reason: 'not now' },
+  },
+  {
+    says: 'what waits for dependencies and was completed in the tracker is complete',
+    from: 'queued.waitingForDependencies',
+    event: seen('complete'),
+    to: 'complete',
+    expected: { completedAt: at },
+  },
+  {
+    says: 'after a month the wait for dependencies ends',
+    from: 'queued.waitingForDependencies',
+    event: late,
+    given: { finding: unmet, deadlineAt: at },
+    to: 'queued.refused',
+    expected: {
+      refusal: refusal('dependencies_unmet', { task_id: taskId, unmet: ['bd-b'] as never }),
+    },
+  },
+];
 
 const queuedRows: readonly Row[] = [
   {
@@ -782,7 +865,7 @@ const settledRows: readonly Row[] = [
   { says: 'cancelled stays cancelled', from: 'cancelled', event: cancel, to: 'cancelled' },
 ];
 
-const rows = [...restRows, ...queuedRows, ...startedRows, ...settledRows];
+const rows = [...restRows, ...waitingRows, ...queuedRows, ...startedRows, ...settledRows];
 
 describe('edges', () => {
   test.each(rows)('$from: $says', ({ from, event, given, to, expected }) => {
@@ -826,6 +909,22 @@ test.each([
   expect(pathOf(next)).toBe('queued.refused');
   expect(next.hasTag('queued')).toBe(true);
   expect(next.context.refusal).toEqual(expectedRefusal);
+});
+
+test('a run that may wait is accepted while a dependency is open', () => {
+  const next = step(
+    taskMachine,
+    'queued.checking',
+    { ...resting, ...whenReady },
+    done('lookUp', unmet),
+  );
+
+  expect(pathOf(next)).toBe('queued.waitingForDependencies');
+  expect(next.context).toMatchObject({
+    accepted: true,
+    refusal: null,
+    deadlineAt: at + waits.depending,
+  });
 });
 
 test('the checks are existence, dependencies, holder and credential, in this order', () => {

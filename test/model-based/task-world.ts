@@ -38,6 +38,7 @@ const answers: Readonly<Record<string, readonly unknown[]>> = {
     { ...found, holder: 'amy' },
     { ...found, missingCredential: 'OPENAI_API_KEY' },
   ],
+  awaitDependencies: [null, { dependency: 'bd-b', status: 'failed', why: 'x' }],
   requestSlot: [
     { refusal: null },
     { refusal: refusal('queue_full', { limit: 1, retry_after_seconds: 10 }) },
@@ -58,13 +59,14 @@ const answers: Readonly<Record<string, readonly unknown[]>> = {
 const commands: readonly EventObject[] = [
   { type: 'run', role: 'engineer', options: {}, maxRetries: 1 },
   { type: 'run', role: 'engineer', options: { verify: ['true'] }, maxRetries: 1 },
+  { type: 'run', role: 'engineer', options: { when: 'ready' }, maxRetries: 1 },
   { type: 'retry', role: null, options: null, maxRetries: 1 },
   ...['close', 'reopen', 'cancel'].map((type) => ({ type, reason: null })),
   ...['open', 'complete', 'failed', 'cancelled', 'elsewhere'].map((status) => ({
     type: 'tracker.observed',
     status,
   })),
-  { type: 'dependency.failed', dependency: 'bd-b', why: 'x' },
+  { type: 'dependency.failed', dependency: 'bd-b', status: 'failed', why: 'x' },
 ].map((event): EventObject => Object.assign({ at }, event));
 
 const nodes = new Map(nodesOf(taskMachine.root).map((node) => [node.path.join('.'), node]));
@@ -202,7 +204,7 @@ export const taskWorld: World<Snapshot, Memory> = {
     ...deadlines(snapshot),
   ],
   keyOf: (snapshot) => {
-    const { role, options, retriesLeft, failure, feedback } = snapshot.context;
+    const { role, options, accepted, retriesLeft, failure, feedback } = snapshot.context;
     return JSON.stringify([
       pathOf(snapshot),
       failure === null ? null : failure.retryable,
@@ -210,6 +212,8 @@ export const taskWorld: World<Snapshot, Memory> = {
       feedback?.round ?? 0,
       role === null,
       (options.verify ?? []).length > 0,
+      options.when ?? 'now',
+      accepted === true,
     ]);
   },
   isRest: (snapshot) => !snapshot.hasTag('pending'),

@@ -28,6 +28,8 @@ export const createPeople = (
   world: World,
   serverNow: () => Server | null,
   maxTasks: number,
+  /** Half of the runs wait for their dependencies. */
+  waitsWhenAsked: boolean,
 ): People => {
   const { random, invariants, clock } = world;
   const created = new Set<string>();
@@ -79,9 +81,10 @@ export const createPeople = (
     unanswered.set(wanted.requestId, wanted);
     const { task, requestId, runsBefore } = wanted;
     const role = Number(requestId) % 3 === 0 ? 'tester' : 'engineer';
+    const options = waitsWhenAsked && Number(requestId) % 2 === 0 ? { when: 'ready' as const } : {};
     ask(
       ({ system }) =>
-        system.service.execute({ task, role, options: {}, requestId }).finally(() => {
+        system.service.execute({ task, role, options, requestId }).finally(() => {
           if (serverNow()?.system === system) unanswered.delete(requestId);
         }),
       ({ task_id }) => {

@@ -159,6 +159,7 @@ export const trackerOf = (world: World, life: Life): Tracker => {
     list: () => looks(real.list),
     find: (id) => looks(() => real.find(id)),
     findMany: (ids) => looks(() => real.findMany(ids)),
+    dependents: (id) => looks(() => real.dependents(id)),
     page: (request) => looks(() => real.page(request)),
     count: (request) => looks(() => real.count(request)),
     changes: (mark) => looks(() => real.changes(mark)),

@@ -1,7 +1,7 @@
 import { isServiceError, type Refusal, ServiceError } from '../../machines/errors.ts';
 import type { Role, RunOptions, TaskId } from '../../machines/task.ts';
 import type { TaskView } from '../journal/task-view.ts';
-import type { RequestAnswers, StoreWrites } from '../store/port.ts';
+import type { ActorReads, RequestAnswers, StoreWrites } from '../store/port.ts';
 import { createSharedCalls } from './shared-calls.ts';
 import type { TaskCommands } from './task-commands.ts';
 import { isFreeText, requireId } from './task-id.ts';
@@ -26,14 +26,14 @@ export interface Execution {
   readonly created_at: string;
 }
 
-/** A request with the same id may run again in these phases: the first one was refused. */
+/** A request with the same id may run again while the task rests here: the first was refused. */
 const phasesWithoutRun: ReadonlySet<string> = new Set([
   'waiting_for_run',
   'waiting_for_dependencies',
 ]);
 
 export interface ExecutePorts {
-  readonly store: Pick<StoreWrites, 'commit'> & RequestAnswers;
+  readonly store: Pick<StoreWrites, 'commit'> & Pick<ActorReads, 'actor'> & RequestAnswers;
   readonly commands: Pick<TaskCommands, 'ask'>;
   readonly queries: Pick<TaskQueries, 'create' | 'status'>;
   /** @throws invalid_params when a cost limit cannot be kept */
@@ -97,7 +97,8 @@ export const createExecute = (
     if (seen?.answer != null) return JSON.parse(seen.answer) as Execution;
     if (seen !== null) {
       const view = await queries.status(seen.taskId);
-      if (!phasesWithoutRun.has(view.phase)) return executionOf(view, request.role);
+      const isPending = store.actor(seen.taskId)?.pending === true;
+      if (isPending || !phasesWithoutRun.has(view.phase)) return executionOf(view, request.role);
     }
     const execution = await run(seen === null ? request : { ...request, task: seen.taskId });
     store.rememberAnswer(requestId, JSON.stringify(execution));

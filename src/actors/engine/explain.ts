@@ -76,6 +76,10 @@ const waitReason = (
     return `it waits for a person: ${awaiting.question ?? 'may it do what it is about to do?'}`;
   if (snapshot.matches({ queued: 'waitingForSlot' }))
     return slots.paused ?? `it waits for one of ${slots.cap} slots; ${slots.waiting} wait`;
+  if (snapshot.matches({ queued: 'waitingForDependencies' }))
+    return blockers.length === 0
+      ? 'its dependencies are complete; it is about to start'
+      : `it starts by itself when its dependencies are complete; it waits for ${blockers.join(', ')}`;
   if (!snapshot.hasTag('resting')) return null;
   return blockers.length === 0
     ? 'nobody has asked for a run'

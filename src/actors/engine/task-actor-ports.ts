@@ -6,6 +6,7 @@ import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { MergeMode, Workspace } from '../workspace/port.ts';
 import type { AgentRuns } from './agent-runs.ts';
+import type { DependencyWaits } from './dependency-waits.ts';
 import type { InvokedActors } from './invoked.ts';
 import type { Slots } from './slots.ts';
 import type { TaskHost } from './task-host.ts';
@@ -41,6 +42,7 @@ export interface TaskActorPorts {
     data: unknown,
   ) => void;
   readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
+  readonly waits: Pick<DependencyWaits, 'wait'>;
   /** Ends processes of an attempt that an earlier server left. */
   readonly endLeftovers: (taskId: TaskId, attempt: number) => Promise<void>;
   /** Commits gathered progress, so that later entries follow it. */

@@ -114,6 +114,9 @@ const provideTrackerActors = (
   return machine.provide({
     actors: {
       lookUp: invoked.actor(({ taskId, options, role }) => ports.lookUp(taskId, options, role)),
+      awaitDependencies: invoked.actor(({ taskId, unmet }, signal) =>
+        ports.waits.wait(taskId, unmet, signal),
+      ),
       claim: invoked.actor((input, signal) =>
         prepare({ kind: 'claim', id: input.taskId }, ends.fenceOf(input, signal)),
       ),

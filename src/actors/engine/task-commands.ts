@@ -4,7 +4,7 @@ import type { AgentSnapshot } from '../../machines/agent-machine.ts';
 import { isServiceError, ServiceError } from '../../machines/errors.ts';
 import { refuses, refusesResponse } from '../../machines/refusals.ts';
 import { attemptKey, type TaskId } from '../../machines/task.ts';
-import type { TaskCommand } from '../../machines/task-context.ts';
+import type { EndedDependency, TaskCommand } from '../../machines/task-context.ts';
 import type { TaskMachine, TaskSnapshot } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { transitionDeadline } from '../journal/commit-answer.ts';
@@ -16,6 +16,7 @@ import type { TaskView } from '../journal/task-view.ts';
 import { StoreError } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { ActorRoot } from './actor-system.ts';
+import type { DependencyWaits } from './dependency-waits.ts';
 import type { LiveTask } from './live-tasks.ts';
 import { compareWithJournals, restoreTasks } from './restore-tasks.ts';
 import type { TaskHost } from './task-host.ts';
@@ -28,6 +29,7 @@ export interface TaskCommandPorts
   readonly host: TaskHost;
   readonly tracker: Tracker;
   readonly journal: Journal;
+  readonly waits: Pick<DependencyWaits, 'changed'>;
   /** The actor of an agent, if it is alive. */
   readonly agentActor: (key: string) => AnyActorRef | undefined;
 }
@@ -43,8 +45,8 @@ export interface TaskCommands {
    * invalid_params
    */
   respond(taskId: TaskId, attempt: number, response: Response): Promise<TaskView | null>;
-  /** Fails a task at rest whose dependency failed. */
-  failWith(taskId: TaskId, dependency: TaskId, why: string): Promise<void>;
+  /** Fails a task at rest whose dependency failed or was cancelled. */
+  failWith(taskId: TaskId, ended: EndedDependency): Promise<void>;
   /**
    * Takes a change in the tracker: shows it for a task at rest; for a task at work, reads the
    * tracker again and tells the task when somebody closed or took it.
@@ -201,10 +203,10 @@ export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts
   return {
     ask: createAsk(ports, registry),
     respond: createRespond(ports, restore.isDone),
-    failWith: (taskId, dependency, why) =>
+    failWith: (taskId, ended) =>
       registry.use(taskId, async ({ actor }) => {
         if (actor.getSnapshot().hasTag('pending')) return;
-        actor.send({ type: 'dependency.failed', dependency, why, at: now() });
+        actor.send({ type: 'dependency.failed', ...ended, at: now() });
       }),
     observe: createObserver({
       tracker,
@@ -215,6 +217,7 @@ export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts
       live: live.get,
       isPending: (taskId) => live.get(taskId)?.actor.getSnapshot().hasTag('pending') === true,
       isStarting: registry.isStarting,
+      dependenciesChanged: ports.waits.changed,
       startActor: (taskId) => registry.use(taskId, async () => {}),
     }),
     restore: restore.run,

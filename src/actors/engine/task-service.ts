@@ -61,12 +61,14 @@ export const createService = (ports: ServicePorts): TaskService => {
     knownTask: views.knownTask,
   });
 
-  /** `bd-a1 (failed: no disk)` */
+  /** `bd-a1 (failed: no disk; run it again with: agent retry bd-a1)` */
   const statusPhrase = async (id: TaskId): Promise<string> => {
     const tracked = await tracker.find(id);
     if (tracked === null) return `${id} (which does not exist)`;
     const { status, error } = views.viewOf(tracked);
-    return `${id} (${status}${error === undefined ? '' : `: ${error.message}`})`;
+    const why = error === undefined ? '' : `: ${error.message}`;
+    const isOver = status === 'failed' || status === 'cancelled';
+    return `${id} (${status}${why}${isOver ? `; run it again with: agent retry ${id}` : ''})`;
   };
 
   /**

@@ -23,6 +23,8 @@ export interface ObserverPorts {
   readonly live: (taskId: TaskId) => ObservedTask | null;
   readonly isPending: (taskId: TaskId) => boolean;
   readonly isStarting: (taskId: TaskId) => boolean;
+  /** Tells a task that waits for its dependencies. Returns false when it does not wait. */
+  readonly dependenciesChanged: (seen: TrackedTask) => boolean;
   /** Starts the actor of a task, which then reads the tracker. */
   readonly startActor: (taskId: TaskId) => Promise<void>;
 }
@@ -95,7 +97,7 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
     const host = ports.live(seen.id);
     if (host !== null && isPending(seen.id)) {
       await observeLive(seen, host);
-      return false;
+      return ports.dependenciesChanged(seen);
     }
     if (host === null && wasRevertedToStarted(seen)) await releaseAgain(seen);
     if (host === null && !ports.isStarting(seen.id) && wasClosedElsewhere(seen))

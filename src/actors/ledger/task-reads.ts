@@ -42,6 +42,7 @@ export interface TaskReads {
   tracked(id: string): TrackedTask | null;
   /** A task, deleted or not, with all that its row says of it. */
   stored(id: string): StoredTask | null;
+  dependents(id: string): readonly TrackedTask[];
   /** Tasks in the order of their creation. */
   page(request: PageRequest): readonly TrackedTask[];
   /**
@@ -117,6 +118,7 @@ export const createTaskReads = (db: Database, sql: TaskStatements): TaskReads =>
         unmet: () => unmetOf(sql, row),
       };
     },
+    dependents: (id) => sql.dependents.all(id).map(trackedOf),
     page: (request) => rowsOf(sql, request).map(trackedOf),
     changedSince: (revision, limit) =>
       db.read(() => {

@@ -13,6 +13,10 @@ export const prepareTaskStatements = (db: Database) => ({
     `select depends_on from dependencies left join tasks on tasks.id = depends_on
      where task_id = ? and coalesce(tasks.done, 0) = 0`,
   ),
+  dependents: db.prepare(
+    `select tasks.* from dependencies join tasks on tasks.id = task_id
+     where depends_on = ? and status <> 'tombstone'`,
+  ),
   dependsOn: db.prepare('select depends_on from dependencies where task_id = ?'),
   undepend: db.prepare('delete from dependencies where task_id = ?'),
   depend: db.prepare('insert or ignore into dependencies (task_id, depends_on) values (?, ?)'),

@@ -58,6 +58,8 @@ export interface TrackerReads {
   list(urgency?: Urgency): Promise<readonly TrackedTask[]>;
   /** Those of them that exist, in any order. */
   findMany(ids: readonly TaskId[]): Promise<readonly TrackedTask[]>;
+  /** Those that depend on a task. */
+  dependents(id: TaskId): Promise<readonly TrackedTask[]>;
   /** A part of `list`. `status` is ours where we have a word for the tracker's. */
   page(request: PageRequest): Promise<readonly TrackedTask[]>;
   /** Number of tasks of a page without limit. */

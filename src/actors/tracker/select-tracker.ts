@@ -103,6 +103,7 @@ export const createTracker = (options: TrackerOptions): Tracker => {
     find: (id) => use((tracker) => tracker.find(id)),
     list: (urgency) => use((tracker) => tracker.list(urgency)),
     findMany: (ids) => use((tracker) => tracker.findMany(ids)),
+    dependents: (id) => use((tracker) => tracker.dependents(id)),
     page: (request) => use((tracker) => tracker.page(request)),
     count: (request) => use((tracker) => tracker.count(request)),
     changes: (mark) => use((tracker) => tracker.changes(mark)),

@@ -176,7 +176,7 @@ export const configSections = z.strictObject({
       on_dependency_failure: z
         .enum(['wait', 'fail'])
         .default('wait')
-        .describe('what a queued task does when a task that it depends on fails'),
+        .describe('what a queued task does when a task that it depends on fails or is cancelled'),
       idle_timeout_seconds: positive
         .max(86_400)
         .default(1_800)

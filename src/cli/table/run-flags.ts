@@ -7,6 +7,7 @@ const wireNames = {
   'max-turns': 'max_turns',
   'max-tokens-total': 'max_tokens_total',
   verify: 'verify',
+  'when-ready': 'when',
   network: 'network',
 } as const;
 type RunFlag = keyof typeof wireNames;
@@ -36,6 +37,10 @@ export const withRunFlags = (parser: Argv): Argv =>
       requiresArg: true,
       describe: 'Command that must pass before the task completes',
     },
+    'when-ready': {
+      type: 'boolean',
+      describe: 'Start when the dependencies are complete, instead of refusing',
+    },
     network: {
       type: 'boolean',
       describe: 'Let commands reach the network; needs sandbox.allow_task_network',
@@ -45,8 +50,13 @@ export const withRunFlags = (parser: Argv): Argv =>
 const flagsGiven = (args: RunFlags): readonly RunFlag[] =>
   (Object.keys(wireNames) as readonly RunFlag[]).filter((flag) => args[flag] !== undefined);
 
+const wireValue = (flag: RunFlag, value: unknown): unknown =>
+  flag === 'when-ready' ? (value === true ? 'ready' : 'now') : value;
+
 export const runOptionsOf = (args: RunFlags): Readonly<Record<string, unknown>> =>
-  Object.fromEntries(flagsGiven(args).map((flag) => [wireNames[flag], args[flag]]));
+  Object.fromEntries(
+    flagsGiven(args).map((flag) => [wireNames[flag], wireValue(flag, args[flag])]),
+  );
 
 /** @throws UsageError when a flag of a run was given without `--run` */
 export const refuseRunFlags = (args: RunFlags): void => {

@@ -120,6 +120,25 @@ export const runTask = async (
   if (isFreeText(request.task))
     return createAndRun(context, { description: request.task }, request, detach);
   requireId(request.task);
+  return runKnownTask(context, request, detach).catch((error: unknown) => {
+    throw error instanceof CallError && error.code === 'dependencies_unmet' && !context.json
+      ? withNewWay(error)
+      : error;
+  });
+};
+
+const withNewWay = ({ code, message, facts }: CallError): CallError =>
+  new CallError(
+    code,
+    `${message}; add --when-ready to start it by itself when they are complete`,
+    facts,
+  );
+
+const runKnownTask = async (
+  context: CommandContext,
+  request: RunRequest,
+  detach: boolean,
+): Promise<number> => {
   const client = await context.connection.server();
   if (!detach) return followRun(client, request, context.io);
   const execution = await submit(client, request);

@@ -669,7 +669,7 @@ test('what waits for a failed task says so, and by policy fails with it, down th
   const lost = await untilStatus(failing, last, 'failed');
 
   expect((await waiting.service.explain(second)).reason).toBe(
-    `it waits for ${first} (failed: the agent gave up: no luck)`,
+    `it waits for ${first} (failed: the agent gave up: no luck; run it again with: agent retry ${first})`,
   );
   expect((await waiting.service.status(second)).status).toBe('queued');
   expect((await failing.service.status(next)).error).toMatchObject({

@@ -47,10 +47,14 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
     actor,
     find: reads.find,
     list: (urgency = 'interactive') => reads.list(urgency),
-    findMany: async (ids) =>
-      ids.length === 0
+    findMany: async (ids) => {
+      const wanted = new Set(ids);
+      return ids.length === 0
         ? []
-        : (await reads.list('interactive')).filter(({ id }) => ids.includes(id)),
+        : (await reads.list('interactive')).filter(({ id }) => wanted.has(id));
+    },
+    dependents: async (id) =>
+      (await reads.list('interactive')).filter(({ dependencies }) => dependencies.includes(id)),
     page: async (request) => pageOf(await reads.list('interactive'), request),
     count: async (request) => countOf(await reads.list('interactive'), request),
     changes: async () => ({ tasks: await reads.list('background'), mark: 0, extent: 'all' }),

@@ -73,6 +73,7 @@ export const createEmbeddedTracker = (options: EmbeddedOptions, ledger: Ledger):
     list: () => read(() => table.page({ limit: everyTask })),
     find: (id) => read(() => table.tracked(id)),
     findMany: (ids) => read(() => ids.flatMap((id) => table.tracked(id) ?? [])),
+    dependents: (id) => read(() => table.dependents(id)),
     page: (request) => read(() => table.page(request)),
     count: (request) => read(() => table.countOf(request)),
     changes: (mark) => read(() => changesSince(ports, mark)),
