@@ -25,6 +25,7 @@ const noServer: ReadonlySet<string> = new Set([
   'server_not_started',
   'server_not_stopped',
   'server_lost',
+  'server_silent',
   'state_unavailable',
 ]);
 

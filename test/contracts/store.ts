@@ -275,7 +275,7 @@ export const describeStore = (name: string, over: (near: SqliteStore) => Store) 
       await store.commit({ entries: [line('bd-a')], request: { id: 'r1', taskId: 'bd-a' } });
       expect(store.request('r1')).toEqual({ taskId: 'bd-a', answer: null });
 
-      store.rememberAnswer('r1', '{"ok":true}');
+      await store.rememberAnswer('r1', '{"ok":true}');
 
       expect(store.request('r1')).toEqual({ taskId: 'bd-a', answer: '{"ok":true}' });
       expect(store.request('r2')).toBeNull();

@@ -343,8 +343,8 @@ test('a reader of entries that were removed gets a gap with the id to resume fro
   await untilStatus(server, id, 'complete');
   const histories = createHistories(server.ledger.db);
   const last = server.store.lastSeq();
-  expect(histories.mark(id, Date.now() + 1_000, { at: Date.now(), days: 90 })).toBe(true);
-  while (histories.removeSome(id));
+  expect(await histories.mark(id, Date.now() + 1_000, { at: Date.now(), days: 90 })).toBe(true);
+  while (await histories.removeSome(id));
   const other = await newTask(server);
   await server.call('execute', { task_id: other, role: 'engineer' });
   await untilStatus(server, other, 'complete');

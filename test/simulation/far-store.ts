@@ -6,6 +6,7 @@ import {
   StoreError,
 } from '../../src/actors/store/port.ts';
 import type { SqliteStore } from '../../src/actors/store/sqlite.ts';
+import { atOnce } from './at-once.ts';
 
 /** What befalls a commit on its way to the rows and back. */
 export type Fate = 'answered' | 'failed before' | 'failed after' | 'stale' | 'lost' | 'late';
@@ -51,32 +52,32 @@ export const createFarStore = (
     const saved = near.actor(id);
     if (saved === null) return;
     const { revision: _, ...state } = saved;
-    near.commit({ actor: state, entries: [] });
+    atOnce(near.commit({ actor: state, entries: [] }));
   };
   const isGuarded = ({ guard }: Change): boolean => guard !== undefined;
 
   const commits: Readonly<Record<Fate, (changes: readonly Change[]) => Promise<Committed>>> = {
-    answered: (changes) => back(there(() => near.commit(...changes))),
+    answered: (changes) => back(there(() => atOnce(near.commit(...changes)))),
     'failed before': async () => {
       await back(there(() => {}));
       throw failure();
     },
     'failed after': async (changes) => {
-      await back(there(() => near.commit(...changes)));
+      await back(there(() => atOnce(near.commit(...changes))));
       throw failure();
     },
     stale: (changes) =>
       back(
         there(() => {
           for (const { actor } of changes) if (actor !== undefined) raise(actor.id);
-          return near.commit(...changes);
+          return atOnce(near.commit(...changes));
         }),
       ),
     lost: () => new Promise(() => {}),
     late: async (changes) => {
       await pause(lateMs + delay());
       // Progress has no guard: it would be recorded twice.
-      return near.commit(...changes.filter(isGuarded));
+      return atOnce(near.commit(...changes.filter(isGuarded)));
     },
   };
   return {

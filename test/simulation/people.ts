@@ -1,6 +1,7 @@
 import type { TaskView } from '../../src/actors/journal/task-view.ts';
 import type { Issue } from '../../src/actors/ledger/issue.ts';
 import { isServiceError } from '../../src/machines/errors.ts';
+import { atOnce } from './at-once.ts';
 import type { Server } from './life.ts';
 import type { World } from './world.ts';
 
@@ -164,7 +165,7 @@ export const createPeople = (
       { ...free, status: 'open' },
     ]);
     const next = { ...changed, updated_at: at };
-    world.ledger.db.write(() => world.ledger.table.put(next));
+    atOnce(world.ledger.db.write(() => world.ledger.table.put(next)));
   };
 
   return {

@@ -9,6 +9,7 @@ import type { SavedActor } from '../../src/actors/store/port.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 import { statusInTracker } from '../../src/machines/tracked-task.ts';
+import { atOnce } from './at-once.ts';
 import { createClock } from './clock.ts';
 import { createInvariants } from './invariants.ts';
 import { type Plan, type Server, startServer } from './life.ts';
@@ -142,9 +143,9 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
   const removeHistories = (): void => {
     const before = clock.now() - oldMs;
     for (const { taskId, pending } of store.tasks('all')) {
-      if (!histories.mark(taskId, before, { at: clock.now(), days: 1 })) continue;
+      if (!atOnce(histories.mark(taskId, before, { at: clock.now(), days: 1 }))) continue;
       if (pending) invariants.violated(`the history of the pending ${taskId} was removed`);
-      while (histories.removeSome(taskId));
+      while (atOnce(histories.removeSome(taskId)));
     }
     clock.after('world', minute, removeHistories);
   };

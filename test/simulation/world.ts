@@ -10,6 +10,7 @@ import { carryOut } from '../../src/actors/tracker/carry-out.ts';
 import { createEmbeddedTracker } from '../../src/actors/tracker/embedded/embedded.ts';
 import type { Tracker } from '../../src/actors/tracker/port.ts';
 import { ServiceError } from '../../src/machines/errors.ts';
+import { atOnce } from './at-once.ts';
 import type { Clock } from './clock.ts';
 import { createFarStore, type Fate } from './far-store.ts';
 import type { Invariants } from './invariants.ts';
@@ -116,7 +117,7 @@ const nearStoreOf = (world: World, life: Life): SqliteStore => {
         throw new CrashError();
       }
       if (weather.diskFull) throw new StoreError('the disk is full');
-      const committed = store.commit(...changes);
+      const committed = atOnce(store.commit(...changes));
       const saved = changes.filter((change) => !committed.stale.includes(change));
       invariants.committed(saved, committed.entries);
       if (random.chance(weather.crash)) {

@@ -101,7 +101,7 @@ export const createExecute = (
       if (isPending || !phasesWithoutRun.has(view.phase)) return executionOf(view, request.role);
     }
     const execution = await run(seen === null ? request : { ...request, task: seen.taskId });
-    store.rememberAnswer(requestId, JSON.stringify(execution));
+    await store.rememberAnswer(requestId, JSON.stringify(execution));
     return execution;
   };
 

@@ -66,7 +66,7 @@ export const createRetention = ({
     }
   }
   const finish = async (taskId: string, signal?: AbortSignal): Promise<void> => {
-    while (signal?.aborted !== true && histories.removeSome(taskId)) await pause();
+    while (signal?.aborted !== true && (await histories.removeSome(taskId))) await pause();
   };
   /**
    * Records of attempts that left nothing else. Branches and folders go only when a person says so.
@@ -82,7 +82,7 @@ export const createRetention = ({
         await work.remove(each);
   };
   const remove: Retention['remove'] = async (taskId, works, signal) => {
-    if (!histories.mark(taskId, before(), { at: now(), days: days() })) return false;
+    if (!(await histories.mark(taskId, before(), { at: now(), days: days() }))) return false;
     await removeRecords(taskId, works);
     await finish(taskId, signal);
     return true;
@@ -99,7 +99,7 @@ export const createRetention = ({
         if (signal.aborted) break;
         if (await remove(taskId, works, signal)) removed += 1;
       }
-      while (!signal.aborted && histories.shrink()) await pause();
+      while (!signal.aborted && (await histories.shrink())) await pause();
       return removed;
     },
   };

@@ -22,8 +22,8 @@ export interface Journal {
    * `onStale` is called when the store refuses it.
    */
   gather(change: Change, onStale?: () => void): void;
-  /** Drops gathered states of a failed actor. */
-  discard(actorId: string): void;
+  /** Makes the states of a failed task, and of its agents, stale that wait to be committed. */
+  discard(taskId: string): void;
   append(entry: NewEntry): void;
   /** Commits the gathered changes. */
   flush(): CommitAnswer | Promise<CommitAnswer>;

@@ -27,8 +27,8 @@ export interface StoreQueue {
   /** With all that waits before it, in one transaction. */
   commit(change: Change): CommitAnswer | Promise<CommitAnswer>;
   gather(change: Change, onStale?: () => void): void;
-  /** Drops gathered states of an actor. */
-  discard(actorId: string): void;
+  /** Makes the states of a task and of its agents stale that wait. */
+  discard(taskId: string): void;
   hasGathered(): boolean;
   /** True when nothing waits and nothing is underway. */
   isEmpty(): boolean;
@@ -130,16 +130,22 @@ export const createStoreQueue = (
       isOpen = false;
       isUnderway = false;
       act();
-      sendRest();
     };
+    const fail = (error: unknown): void =>
+      end(() => {
+        failed(batch, error);
+        // The callers hear of it first, and may discard what goes on from it.
+        setImmediate(sendRest);
+      });
     let isOpen = true;
-    const cancel = storeDeadline.later(
-      () => end(() => failed(batch, lateCommit())),
-      storeDeadline.deadlineMs,
-    );
+    const cancel = storeDeadline.later(() => fail(lateCommit()), storeDeadline.deadlineMs);
     answer.then(
-      (committed) => end(() => saved(batch, committed)),
-      (error: unknown) => end(() => failed(batch, error)),
+      (committed) =>
+        end(() => {
+          saved(batch, committed);
+          sendRest();
+        }),
+      fail,
     );
   };
   const sendRest = (): void => {
@@ -166,10 +172,11 @@ export const createStoreQueue = (
       return caller.read();
     },
     gather: (change, onStale) => void waiting.push({ change, caller: null, onStale }),
-    discard: (actorId) => {
-      waiting = waiting.filter(
-        ({ change, caller }) => caller !== null || change.actor?.id !== actorId,
-      );
+    discard: (taskId) => {
+      const isOf = ({ change: { actor } }: Waiting): boolean => actor?.taskId === taskId;
+      const discarded = waiting.filter(isOf);
+      waiting = waiting.filter((each) => !isOf(each));
+      for (const { caller } of discarded) caller?.resolve('stale');
     },
     hasGathered: () => waiting.some(({ caller }) => caller === null),
     isEmpty: () => waiting.length === 0 && !isUnderway,

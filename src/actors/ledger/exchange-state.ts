@@ -6,7 +6,10 @@ export interface WaitingImport {
   readonly problem: string;
 }
 
-/** Kept in the database, so that all processes of a project know the same of the file. */
+/**
+ * Kept in the database, so that all processes of a project know the same of the file. `took`, `wait`
+ * and `wrote` are called inside a transaction.
+ */
 export interface ExchangeState {
   /** Stamp of the content that the tables took or gave last; null before the first. */
   stamp(): string | null;
@@ -16,7 +19,7 @@ export interface ExchangeState {
   wait(waiting: WaitingImport): void;
   /** True when the file lacks a change of the tables. */
   isBehind(): boolean;
-  /** The file holds these lines now, by id. Inside a transaction. */
+  /** The file holds these lines now, by id. */
   wrote(lines: readonly (readonly [id: string, line: string])[]): void;
 }
 
@@ -39,13 +42,12 @@ export const createExchangeState = (db: Database): ExchangeState => {
     stamp: () => textOf('file'),
     others: () => JSON.parse(textOf('others') ?? '[]') as readonly string[],
     waiting: () => JSON.parse(textOf('waiting') ?? 'null') as WaitingImport | null,
-    took: (stamp, others) =>
-      db.write(() => {
-        set.run('file', stamp);
-        set.run('others', JSON.stringify(others));
-        unset.run('waiting');
-      }),
-    wait: (waiting) => db.write(() => void set.run('waiting', JSON.stringify(waiting))),
+    took: (stamp, others) => {
+      set.run('file', stamp);
+      set.run('others', JSON.stringify(others));
+      unset.run('waiting');
+    },
+    wait: (waiting) => void set.run('waiting', JSON.stringify(waiting)),
     isBehind: () => behind.first() !== null,
     wrote: (lines) => {
       for (const [id, line] of lines) wrote.run(line, id);

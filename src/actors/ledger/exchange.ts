@@ -110,7 +110,8 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
   return {
     refresh: async () => {
       isRealFolder(projectRoot, join(projectRoot, '.beads'));
-      if (fileImport.knows(stampOf(file))) return;
+      // What the tables hold can be read meanwhile.
+      if (fileImport.knows(stampOf(file)) || db.isHeld()) return;
       await alone(fileImport.run).catch((error: unknown) => {
         if (error instanceof UnsafeFileError) throw error;
         // What the tables hold can be read all the same.

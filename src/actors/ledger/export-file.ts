@@ -44,10 +44,10 @@ export const createFileExport = (
       const others = state.others();
       const { stamp, fresh } = await writeIssuesFile(db, { projectRoot, others, expected, isOurs });
       for (const part of chunksOf([...fresh])) {
-        db.write(() => state.wrote(part));
+        await db.write(() => state.wrote(part));
         await nextTurn();
       }
-      state.took(stamp, state.others());
+      await db.write(() => state.took(stamp, state.others()));
       lastMs = performance.now() - began;
     },
   };

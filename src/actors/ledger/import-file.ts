@@ -50,7 +50,7 @@ const addAll = async (
   { changed }: FileDifference,
 ): Promise<void> => {
   for (const part of chunksOf(changed, manyAtOnce)) {
-    db.write(() => {
+    await db.write(() => {
       for (const line of part) table.add(issueOf(line), line);
     });
     await nextTurn();
@@ -107,7 +107,7 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
     if (db.file !== ':memory:') copyFileSync(file, copy);
     if (table.size === 0) await addAll(options, difference);
     else await take(difference);
-    db.write(() => {
+    await db.write(() => {
       // Also of what an import added that was cut off.
       table.countBlockers();
       finish(difference);
@@ -134,9 +134,12 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
         if (state.stamp() === null) await takeFirst(difference);
         else if (first === undefined) {
           await take(difference);
-          finish(difference);
+          await db.write(() => finish(difference));
         }
-        if (first !== undefined) state.wait({ stamp, problem: sentenceOn(first, broken.length) });
+        if (first !== undefined) {
+          const problem = sentenceOn(first, broken.length);
+          await db.write(() => state.wait({ stamp, problem }));
+        }
       }
     },
   };

@@ -40,7 +40,10 @@ export const openLedger = (options: LedgerOptions): OpenedLedger => {
   const { db, projectRoot, redact = (text) => text } = options;
   const tasks = createOwnTasks(db, projectRoot);
   const store = createSqliteStore({ file: db.file, redact, tasks }, db);
-  let commit: Commit = (change) => (store.commit(change).stale.length === 0 ? 'ok' : 'stale');
+  let commit: Commit = async (change) => {
+    const { stale } = await store.commit(change);
+    return stale.length === 0 ? 'ok' : 'stale';
+  };
   return {
     store,
     ledger: createLedger(options, tasks, (change) => commit(change)),

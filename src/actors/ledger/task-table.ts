@@ -11,7 +11,7 @@ export interface ChangeMark {
    * server.
    */
   lookedUpTo(): number;
-  lookedAt(revision: number): void;
+  lookedAt(revision: number): void | Promise<void>;
 }
 
 /** The tasks of a project without bd. */

@@ -128,7 +128,7 @@ export const createCounterRows = (db: Database): CounterRows => {
       for (const [name, value] of Object.entries(sums)) if (value !== 0) add.run(name, value);
     },
     read: () => {
-      if (any.first() === null) db.write(begin);
+      if (any.first() === null) return countJournal();
       return {
         ...zeroCounters,
         ...Object.fromEntries(all.all().map(({ name, value }) => [name, Number(value)])),

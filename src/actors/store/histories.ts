@@ -22,18 +22,18 @@ export interface Histories {
     taskId: string,
     before: number,
     removed: { readonly at: number; readonly days: number },
-  ): boolean;
+  ): boolean | Promise<boolean>;
   /** Tasks whose marked history is still there, wholly or in part. */
   marked(): readonly string[];
   /**
    * Removes a part of a marked history, in one short transaction. @returns false when nothing is
    * left
    */
-  removeSome(taskId: string): boolean;
+  removeSome(taskId: string): boolean | Promise<boolean>;
   /**
    * Gives some free pages of the database back to the file system. @returns false when none is left
    */
-  shrink(): boolean;
+  shrink(): boolean | Promise<boolean>;
 }
 
 const tasksPerPage = 50;
@@ -100,9 +100,12 @@ export const createHistories = (db: Database): Histories => {
       }),
     // A database of version 2.1 gives nothing back: it fills its free pages again.
     shrink: () => {
-      const before = freePages();
-      if (before > 0) sql.shrink.all();
-      return freePages() < before;
+      if (freePages() === 0) return false;
+      return db.write(() => {
+        const before = freePages();
+        sql.shrink.all();
+        return freePages() < before;
+      });
     },
   };
 };

@@ -136,7 +136,22 @@ export const goesOnFrom = (change: Change, actor: ActorState): boolean =>
 
 /** The store failed. The message names the cause and may be shown. */
 export class StoreError extends Error {
-  override readonly name = 'StoreError';
+  override readonly name: string = 'StoreError';
+}
+
+/** Another program holds the lock under which the database is written. */
+export class DatabaseHeldError extends StoreError {
+  override readonly name = 'DatabaseHeldError';
+  readonly file: string;
+  readonly problem: string;
+  readonly remedy = 'end that program, or ask again when it is done';
+
+  constructor(file: string, heldMs: number, options?: ErrorOptions) {
+    const problem = `another program has kept the database ${file} locked for ${Math.round(heldMs / 1_000)} s`;
+    super(`${problem}; end that program, or ask again when it is done`, options);
+    this.file = file;
+    this.problem = problem;
+  }
 }
 
 export interface StoreWrites {
@@ -177,7 +192,7 @@ export type StoreReads = EntryReads & ActorReads;
 export interface RequestAnswers {
   /** The task of a request, and its answer if there is one. */
   request(id: string): { readonly taskId: string; readonly answer: string | null } | null;
-  rememberAnswer(requestId: string, answer: string): void;
+  rememberAnswer(requestId: string, answer: string): void | Promise<void>;
 }
 
 export interface StoreHealth {

@@ -114,9 +114,7 @@ const noEdits: TaskEdits = {
   write: () => {},
 };
 
-/** Answers at once: no commit is ever underway. */
 export interface SqliteStore extends Store {
-  commit(...changes: readonly Change[]): Committed;
   takeOver(id: string): SavedActor | null;
 }
 
@@ -222,7 +220,8 @@ export const createSqliteStore = (
       };
     },
     counters: () => counterRows().read(),
-    rememberAnswer: (requestId, answer) => void sql.answer.run(redact(answer), requestId),
+    rememberAnswer: (requestId, answer) =>
+      database.write(() => void sql.answer.run(redact(answer), requestId)),
     check: database.check,
     close: database.close,
   };

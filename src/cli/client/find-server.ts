@@ -1,15 +1,27 @@
 import { createHmac, randomBytes } from 'node:crypto';
+import { isAlive } from '../../actors/process/pid.ts';
 import { type Project, requireOwnServer, stateFiles } from '../config/project.ts';
 import { readToken } from '../server/private-files.ts';
-import { readServerFile } from '../server/server-file.ts';
-import { type Address, getJson } from './http-request.ts';
+import { readServerFile, type ServerFile } from '../server/server-file.ts';
+import { CallError } from './client.ts';
+import { type Address, getJson, NoAnswerError } from './http-request.ts';
 import { textIn } from './json.ts';
 
-const probeMs = 2_000;
+const probeMs = 3_000;
+
+const silent = ({ url, pid }: ServerFile, log: string): CallError =>
+  new CallError(
+    'server_silent',
+    `the server of this project (pid ${pid}, ${url}) runs, but has not answered for ${probeMs / 1_000} s; ask again, look into its log ${log}, or stop it with: agent server stop`,
+    { pid, url },
+  );
+
+export const isSilent = (error: unknown): boolean =>
+  error instanceof CallError && error.code === 'server_silent';
 
 /**
  * Checks that the listener knows our token before we send it: another program may have taken the
- * port.
+ * port. @throws NoAnswerError
  */
 const provesItself = async (url: string, token: string): Promise<boolean> => {
   const challenge = randomBytes(16).toString('base64url');
@@ -24,26 +36,39 @@ const provesItself = async (url: string, token: string): Promise<boolean> => {
         'proof',
       ) === expected
     );
-  } catch {
+  } catch (error) {
+    if (error instanceof NoAnswerError) throw error;
     return false;
   }
 };
 
-const proven = async (stateDir: string, url: string): Promise<Address | null> => {
-  const token = readToken(stateFiles(stateDir).token);
-  return (await provesItself(url, token)) ? { url, token } : null;
+const proven = async (stateDir: string, file: ServerFile): Promise<Address | null> => {
+  const { url, pid } = file;
+  const files = stateFiles(stateDir);
+  const token = readToken(files.token);
+  try {
+    return (await provesItself(url, token)) ? { url, token } : null;
+  } catch (error) {
+    if (!(error instanceof NoAnswerError)) throw error;
+    if (isAlive(pid)) throw silent(file, files.log);
+    return null;
+  }
 };
 
+/** @throws CallError when the server runs and does not answer */
 export const serverIn = async (stateDir: string): Promise<Address | null> => {
   const file = readServerFile(stateFiles(stateDir).server);
-  return file === null ? null : proven(stateDir, file.url);
+  return file === null ? null : proven(stateDir, file);
 };
 
-/** Null when none runs. @throws UsageError when the state folder belongs to another project */
+/**
+ * Null when none runs. @throws UsageError when the state folder belongs to another project,
+ * CallError when the server runs and does not answer
+ */
 export const findServer = async (project: Project): Promise<Address | null> => {
   const file = readServerFile(stateFiles(project.stateDir).server);
   if (file === null) return null;
-  const found = await proven(project.stateDir, file.url);
+  const found = await proven(project.stateDir, file);
   if (found !== null) requireOwnServer(project, file);
   return found;
 };

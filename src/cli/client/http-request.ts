@@ -17,7 +17,16 @@ export const connectionLost = (cause: unknown): CallError =>
     cause,
   );
 
-/** The caller reads the answer. @throws when the server cannot be reached */
+/** Something listens and does not answer. */
+export class NoAnswerError extends Error {
+  override readonly name = 'NoAnswerError';
+
+  constructor(idleMs: number) {
+    super(`no answer within ${idleMs / 1000} s`);
+  }
+}
+
+/** The caller reads the answer. @throws NoAnswerError, or when the server cannot be reached */
 export const sendRequest = (
   { url, token }: Address,
   path: string,
@@ -39,7 +48,7 @@ export const sendRequest = (
       ...(signal === undefined ? {} : { signal }),
     });
     asked.once('response', resolve);
-    asked.once('timeout', () => asked.destroy(new Error(`no answer within ${idleMs / 1000} s`)));
+    asked.once('timeout', () => asked.destroy(new NoAnswerError(idleMs)));
     asked.once('error', reject);
     asked.end(body);
   });

@@ -8,7 +8,7 @@ import { loadConfig } from '../config/config.ts';
 import { type Project, stateFiles } from '../config/project.ts';
 import { ensurePrivateFolder } from '../server/private-files.ts';
 import { CallError } from './client.ts';
-import { findServer } from './find-server.ts';
+import { findServer, isSilent } from './find-server.ts';
 import type { Address } from './http-request.ts';
 
 const startMs = 20_000;
@@ -72,6 +72,7 @@ export const startServer = async (
   });
   closeSync(output);
   let ended = false;
+  let silence: unknown = null;
   child.once('exit', () => {
     ended = true;
   });
@@ -81,10 +82,15 @@ export const startServer = async (
     performance.now() < deadline;
     await delay(startPollMs)
   ) {
-    const address = await findServer(project);
+    const address = await findServer(project).catch((error: unknown) => {
+      if (!isSilent(error)) throw error;
+      silence = error;
+      return null;
+    });
     if (address !== null) return address;
     if (ended && !(await otherServerStarted(project))) break;
   }
+  if (silence !== null) throw silence;
   throw new CallError(
     'server_not_started',
     `the server did not start: ${lastLines(log, before) || `see ${log}`}`,

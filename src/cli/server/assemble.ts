@@ -1,6 +1,7 @@
 import type { Assistants } from '../../actors/assistants/assistants.ts';
 import type { Inspection } from '../../actors/engine/inspection.ts';
 import { createResults } from '../../actors/files/results.ts';
+import { storeDeadline } from '../../actors/journal/commit-answer.ts';
 import { createSteadyClock } from '../../actors/journal/monotonic-clock.ts';
 import { openLedger } from '../../actors/ledger/ledger.ts';
 import type { Model } from '../../actors/model/port.ts';
@@ -8,6 +9,7 @@ import { endOrphans } from '../../actors/process/orphans.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
 import { openDatabase } from '../../actors/store/database.ts';
 import type { StoreReads } from '../../actors/store/port.ts';
+import type { HeldWait } from '../../actors/store/transactions.ts';
 import { createSystem } from '../../actors/system.ts';
 import type { Workspace } from '../../actors/workspace/port.ts';
 import type { LoadedConfig } from '../config/config.ts';
@@ -56,11 +58,14 @@ const lastMomentOf = (store: StoreReads): number =>
     ? 0
     : (store.read({ after: store.lastSeq() - 1, limit: 1 })[0]?.at ?? 0);
 
+/** The event loop of a server must not stop while another program holds the database. */
+const heldWait: HeldWait = { blockingMs: 50, inPausesMs: storeDeadline.deadlineMs - 500 };
+
 /** The caller starts the system. */
-export const assemble = (parts: Parts) => {
+export const assemble = async (parts: Parts) => {
   const { project, env, current, redact, logger, inspection, sandbox, workspace, environment } =
     parts;
-  const db = openDatabase({ file: taskFiles(project).journal });
+  const db = openDatabase({ file: taskFiles(project).journal, heldWait });
   const { store, ledger, importThrough } = openLedger({
     db,
     projectRoot: project.root,
@@ -69,7 +74,7 @@ export const assemble = (parts: Parts) => {
     log: logger.log,
   });
   // A journal of version 2.1 is counted now, while nobody waits.
-  store.counters();
+  await store.commit({ entries: [] });
   const tracker = trackerFor(current.loaded.config, project.root, env, logger.log, () => ledger);
   const now = createSteadyClock({
     wall: Date.now,
@@ -94,4 +99,4 @@ export const assemble = (parts: Parts) => {
   return { tracker, store, ledger, system };
 };
 
-export type Assembled = ReturnType<typeof assemble>;
+export type Assembled = Awaited<ReturnType<typeof assemble>>;

@@ -80,7 +80,7 @@ export const runServer = async ({
       workspace,
       environment,
     };
-    const running = assemble(parts);
+    const running = await assemble(parts);
     assembled = running;
     const serving = await serve(parts, running, lock);
     return { ...serving, reload: () => reload(parts, running, () => take(load())) };

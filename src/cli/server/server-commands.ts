@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
 import { isAlive } from '../../actors/process/pid.ts';
 import { CallError } from '../client/client.ts';
-import { findServer } from '../client/find-server.ts';
+import { findServer, isSilent } from '../client/find-server.ts';
 import { stateFiles } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { CommandContext } from '../tasks/commands.ts';
@@ -19,11 +19,17 @@ export const startServerCommand = async (context: CommandContext): Promise<numbe
   return statusOfServer(context);
 };
 
+/** A server that does not answer still takes a signal. */
+const isSilentServer = (error: unknown): true => {
+  if (isSilent(error)) return true;
+  throw error;
+};
+
 /** Sends SIGTERM and waits for the end. @throws CallError after the time limit */
 export const stopServerCommand = async ({ project, io, json }: CommandContext): Promise<number> => {
-  const address = await findServer(project);
+  const isRunning = await findServer(project).then((address) => address !== null, isSilentServer);
   const file = readServerFile(stateFiles(project.stateDir).server);
-  if (address === null || file === null) {
+  if (!isRunning || file === null) {
     if (json) io.json({ running: false, stopped: false });
     else io.out(`no server runs for ${project.root}`);
     return exitCodes.done;

@@ -3,7 +3,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { runHostProbes } from '../../actors/sandbox/host-probes.ts';
 import { runSandboxProbes, type SandboxProbe } from '../../actors/sandbox/self-test.ts';
 import { messageOf } from '../../machines/message-of.ts';
-import { findServer } from '../client/find-server.ts';
+import { findServer, isSilent } from '../client/find-server.ts';
 import { hasTasks, openTasks } from '../client/open-tasks.ts';
 import { type LoadedConfig, loadConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
@@ -96,8 +96,12 @@ const checkRemotes = ({ project }: CommandContext): readonly Check[] =>
   }));
 
 const checkServer = async ({ project }: CommandContext): Promise<Check> => {
-  const address = await findServer(project);
+  const address = await findServer(project).catch((error: unknown) => {
+    if (isSilent(error)) return messageOf(error);
+    throw error;
+  });
   if (address === null) return { check: 'server', status: 'ok', detail: 'not running' };
+  if (typeof address === 'string') return { check: 'server', status: 'problem', detail: address };
   const faults = await faultsOf(address);
   const detail = [`running at ${address.url}`, ...faults].join('; ');
   return { check: 'server', status: faults.length === 0 ? 'ok' : 'problem', detail };

@@ -164,7 +164,7 @@ export const prune = async (
     const { removed: ofWork, kept } = await pruneWork(parts, works, dryRun);
     const removed = [...ofWork, ...(await pruneHistories(parts, works, dryRun))];
     const failures = dryRun ? [] : await parts.work.finish();
-    while (!dryRun && parts.histories.shrink());
+    while (!dryRun && (await parts.histories.shrink()));
     const bytes = removed.reduce((sum, each) => sum + each.bytes, 0);
     if (context.json) context.io.json({ dry_run: dryRun, removed, kept, bytes });
     else printText(context, { dryRun, removed, kept });

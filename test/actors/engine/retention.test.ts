@@ -5,6 +5,7 @@ import { openDatabase } from '../../../src/actors/store/database.ts';
 import { createHistories } from '../../../src/actors/store/histories.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import type { TrackedTask } from '../../../src/machines/tracked-task.ts';
+import { atOnce } from '../../simulation/at-once.ts';
 
 const dayMs = 86_400_000;
 const now = 1_000 * dayMs;
@@ -65,15 +66,20 @@ const openWith = (
     { value, pending = false, at = long, agentPending = false, entries = 3, changedAt = at },
   ] of Object.entries(tasks)) {
     const lines = Array.from({ length: entries }, (_, n) => entry(id, at, `${n}`));
-    store.commit(
-      {
-        actor: actor(id, id, pending, changedAt, value, 2),
-        entries: lines,
-        request: { id: `r-${id}`, taskId: id },
-      },
-      { actor: actor(`${id}#1`, id, false, at, 'done', 1), entries: [] },
-      { actor: actor(`${id}#2`, id, agentPending, at, 'done', 2), entries: [] },
-      { step: { taskId: id, attempt: 2, key: 'think:1', intent: '{}', result: null }, entries: [] },
+    atOnce(
+      store.commit(
+        {
+          actor: actor(id, id, pending, changedAt, value, 2),
+          entries: lines,
+          request: { id: `r-${id}`, taskId: id },
+        },
+        { actor: actor(`${id}#1`, id, false, at, 'done', 1), entries: [] },
+        { actor: actor(`${id}#2`, id, agentPending, at, 'done', 2), entries: [] },
+        {
+          step: { taskId: id, attempt: 2, key: 'think:1', intent: '{}', result: null },
+          entries: [],
+        },
+      ),
     );
   }
   const tracked = (id: string): TrackedTask | null => {
@@ -174,16 +180,16 @@ test('a task that the tracker lost loses its history, and a tracker that is away
 test('a removal that was cut off is finished, and the chain of hashes goes on after it', async () => {
   const { db, store, run, left } = openWith({ 'bd-a': { value: 'complete', entries: 250 } });
   const histories = createHistories(db);
-  histories.mark('bd-a', now, { at: now, days: 90 });
-  histories.removeSome('bd-a');
+  await histories.mark('bd-a', now, { at: now, days: 90 });
+  await histories.removeSome('bd-a');
   expect([left(), checkJournal(db).faults]).toEqual([['bd-a'], []]);
 
-  store.commit({ entries: [entry('bd-a', now)] });
+  await store.commit({ entries: [entry('bd-a', now)] });
   await run();
 
   expect(store.read({ after: 0, limit: 10 }).map(({ seq }) => seq)).toEqual([251]);
   expect(checkJournal(db)).toMatchObject({ entries: 1, faults: [] });
-  db.prepare("update journal set data = '{}'").run();
+  await db.write(() => db.prepare("update journal set data = '{}'").run());
   expect(checkJournal(db).faults).toMatchObject([{ taskId: 'bd-a', seq: 251 }]);
 });
 
@@ -199,13 +205,13 @@ test('snapshots can be read while their history goes, and the next one is whole'
       task: { description: 'x'.repeat(5_000), status },
     }),
   });
-  store.commit({ entries: Array.from({ length: 150 }, (_, n) => snapshot(`${n}`)) });
+  await store.commit({ entries: Array.from({ length: 150 }, (_, n) => snapshot(`${n}`)) });
   const histories = createHistories(db);
-  histories.mark('bd-a', now, { at: now, days: 90 });
-  histories.removeSome('bd-a');
+  await histories.mark('bd-a', now, { at: now, days: 90 });
+  await histories.removeSome('bd-a');
 
   expect(store.read({ after: 0, limit: 1_000 }).at(-1)?.data).toBe(snapshot('49').data);
-  store.commit({ entries: [{ ...snapshot('new'), at: now }] });
+  await store.commit({ entries: [{ ...snapshot('new'), at: now }] });
   await run();
 
   expect(store.latest('bd-a', 'snapshot')?.data).toBe(snapshot('new').data);

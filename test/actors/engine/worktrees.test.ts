@@ -215,7 +215,7 @@ test('the folder of an attempt that cannot be restored yet is left as it is', as
   const store = createSqliteStore({ file: join(first.stateDir, 'journal.db') });
   const saved = store.actor(id);
   if (saved === null) throw new Error('nothing was saved');
-  store.commit({ entries: [], actor: { ...saved, version: 99 } });
+  await store.commit({ entries: [], actor: { ...saved, version: 99 } });
   store.close();
 
   let isSwept = false;

@@ -1,7 +1,9 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createJournal } from '../../../src/actors/journal/journal.ts';
 import type { Entry, NewEntry, Store } from '../../../src/actors/store/port.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
+import { atOnce } from '../../simulation/at-once.ts';
 
 const line = (taskId: string, n: number): NewEntry => ({
   taskId,
@@ -156,7 +158,7 @@ const setUpLate = () => {
         size: changes.length,
         answer: () => resolve(near.commit(...changes)),
         fail: (error, written) => {
-          if (written) near.commit(...changes);
+          if (written) atOnce(near.commit(...changes));
           reject(error);
         },
       });
@@ -212,7 +214,7 @@ test('when a gathered state is stale, what its actor committed after it is stale
     guard: { revision, attempt: 0 },
     entries: [],
   });
-  near.commit(guarded(0, '"theirs"'));
+  await near.commit(guarded(0, '"theirs"'));
   const onStale = vi.fn();
   journal.gather(guarded(0, '"ours"'), onStale);
   const other = journal.commit({ entries: [line('bd-b', 1)] });
@@ -226,7 +228,7 @@ test('when a gathered state is stale, what its actor committed after it is stale
 });
 
 test('a commit that is not answered in 4 s has failed, and the next one goes', async () => {
-  vi.useFakeTimers();
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   const { sent, journal } = setUpLate();
   const first = journal.commit({ entries: [line('bd-a', 1)] });
@@ -234,8 +236,9 @@ test('a commit that is not answered in 4 s has failed, and the next one goes', a
   const second = journal.commit({ entries: [line('bd-a', 2)] });
 
   await vi.advanceTimersByTimeAsync(4_000);
+  await refused;
+  await nextTurn();
   sent[1]?.answer();
 
-  await refused;
   expect(await second).toBe('ok');
 });

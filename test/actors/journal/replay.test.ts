@@ -64,7 +64,10 @@ test('a saved state that the journal does not lead to is named', async () => {
   if (saved === null) throw new Error('nothing was saved');
   const snapshot = JSON.parse(saved.snapshot);
   snapshot.context.attempt = 7;
-  running.store.commit({ entries: [], actor: { ...saved, snapshot: JSON.stringify(snapshot) } });
+  await running.store.commit({
+    entries: [],
+    actor: { ...saved, snapshot: JSON.stringify(snapshot) },
+  });
 
   expect(differenceFrom(running.store, id)).toContain(
     'the saved state of the task is not what its journal makes of it',

@@ -176,7 +176,7 @@ test('a line that an editor removes removes the task, unless it changed here or 
     changedAt: 1,
     snapshot: '{}',
   };
-  store.commit({ entries: [], actor });
+  await store.commit({ entries: [], actor });
 
   await amy.tracker.close(changed, 'done');
   const left = amy.lines().filter((line) => line.includes(stays));
@@ -200,7 +200,7 @@ test('a change of the file never takes a task away that an attempt works on', as
   await amy.tracker.claim(atWork);
   await amy.save();
   const store = createSqliteStore({ file: amy.db.file }, amy.db);
-  store.commit({
+  await store.commit({
     entries: [],
     actor: { id: atWork, taskId: atWork, version: 1, pending: true, changedAt: 1, snapshot: '{}' },
   });

@@ -49,7 +49,7 @@ test('a claim is written with its transition, and not before', async () => {
   const changes = await claim();
   const before = await statusOf();
 
-  const { stale } = store.commit(...changes);
+  const { stale } = await store.commit(...changes);
 
   expect(before).toBe('open');
   expect(stale).toEqual([]);
@@ -75,7 +75,7 @@ test.each(Object.entries(meanwhile))(
     const changes = await claim();
     await change(opened);
 
-    const { entries, stale } = store.commit(...changes);
+    const { entries, stale } = await store.commit(...changes);
 
     expect(stale).toEqual(changes);
     expect(entries).toEqual([]);
@@ -90,8 +90,8 @@ test('two claims that were made from the same task: the second is stale', async 
   const [first] = await claim();
   const [second] = await claim();
 
-  expect(store.commit(first).stale).toEqual([]);
-  expect(store.commit(second).stale).toEqual([second]);
+  expect((await store.commit(first)).stale).toEqual([]);
+  expect((await store.commit(second)).stale).toEqual([second]);
 });
 
 test('a server that starts sees the changes since the last look of an earlier one', async () => {

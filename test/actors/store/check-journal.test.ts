@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { checkJournal } from '../../../src/actors/store/check-journal.ts';
 import { openDatabase } from '../../../src/actors/store/database.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
+import { atOnce } from '../../simulation/at-once.ts';
 
 const entry = (taskId: string, text: string) => ({
   taskId,
@@ -17,7 +18,7 @@ const openJournal = () => {
   const db = openDatabase({ file: ':memory:' });
   const store = createSqliteStore({ file: db.file }, db);
   const write = (...taskIds: string[]) =>
-    store.commit({ entries: taskIds.map((id, index) => entry(id, `entry ${index}`)) });
+    atOnce(store.commit({ entries: taskIds.map((id, index) => entry(id, `entry ${index}`)) }));
   write('bd-a', 'bd-b', 'bd-a');
   write('bd-b', 'bd-a');
   return { db, write };
@@ -99,7 +100,7 @@ test.each([
 ])('a changed entry is found: %s', (_, sql, faults) => {
   const { db } = openJournal();
 
-  for (const each of sql.split(';')) db.prepare(each).run();
+  for (const each of sql.split(';')) atOnce(db.write(() => db.prepare(each).run()));
 
   const found = checkJournal(db).faults.map(({ taskId, seq, problem }) => [taskId, seq, problem]);
   expect(found).toEqual(
@@ -109,12 +110,12 @@ test.each([
 
 test('entries of version 2.1 have no hash; what is written after them has one', () => {
   const { db, write } = openJournal();
-  db.prepare('update journal set previous = null, hash = null').run();
-  db.prepare('delete from histories').run();
+  atOnce(db.write(() => db.prepare('update journal set previous = null, hash = null').run()));
+  atOnce(db.write(() => db.prepare('delete from histories').run()));
 
   write('bd-a', 'bd-b');
 
   expect(checkJournal(db)).toEqual({ tasks: 2, entries: 7, withoutHash: 5, faults: [] });
-  db.prepare('delete from journal where seq = 6').run();
+  atOnce(db.write(() => db.prepare('delete from journal where seq = 6').run()));
   expect(checkJournal(db).faults).toMatchObject([{ taskId: 'bd-a', seq: 5 }]);
 });

@@ -7,6 +7,7 @@ import { checkJournal } from '../../../src/actors/store/check-journal.ts';
 import { openDatabase } from '../../../src/actors/store/database.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import { describeStore } from '../../contracts/store.ts';
+import { atOnce } from '../../simulation/at-once.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 describeStore('sqlite', (near) => near);
@@ -20,13 +21,13 @@ const note = (data: string) => ({
   cause: null,
 });
 
-test('secrets are taken out of everything that is written', () => {
+test('secrets are taken out of everything that is written', async () => {
   const redact = (text: string) => text.replaceAll('sk-secret', '[secret]');
   const store = createSqliteStore({ file: ':memory:', redact });
 
   const {
     entries: [entry],
-  } = store.commit({
+  } = await store.commit({
     entries: [{ ...note('{"text":"key sk-secret"}'), cause: '"sk-secret"' }],
     actor: {
       id: 'bd-a',
@@ -54,7 +55,7 @@ test('the journal is readable by its owner only', () => {
 test('a reader beside the writer sees what was committed and cannot write', () => {
   const file = join(temporaryFolder(), 'journal.db');
   const writer = createSqliteStore({ file });
-  writer.commit({ entries: [note('{}')] });
+  atOnce(writer.commit({ entries: [note('{}')] }));
 
   const reader = createSqliteStore({ file, readonly: true });
 
@@ -96,7 +97,7 @@ test('a journal of version 2.1 gets its guards when it is opened, with the live 
     entries: [],
   });
   const [live, over] = [agent('bd-a#2', 'bd-a', 2, 1), agent('bd-b#1', 'bd-b', 1, 0)];
-  expect(store.commit(live, over).stale).toEqual([over]);
+  expect(atOnce(store.commit(live, over)).stale).toEqual([over]);
   store.close();
 });
 
@@ -116,7 +117,7 @@ test('a snapshot takes the bytes of what changed; a new text of the task is kept
     type: 'snapshot',
   });
   for (let turn = 0; turn < 100; turn += 1)
-    store.commit({ entries: [snapshot(turn, turn < 50 ? first : second)] });
+    atOnce(store.commit({ entries: [snapshot(turn, turn < 50 ? first : second)] }));
 
   const sizes = db.prepare('select length(data) as size from journal order by seq').all();
 
@@ -141,9 +142,9 @@ test('a snapshot whose base is gone is refused by name', () => {
     ),
     type: 'snapshot',
   };
-  store.commit({ entries: [snapshot, snapshot] });
+  atOnce(store.commit({ entries: [snapshot, snapshot] }));
 
-  db.prepare('delete from journal where seq = 1').run();
+  atOnce(db.write(() => db.prepare('delete from journal where seq = 1').run()));
 
   expect(() => store.read({ after: 0, limit: 9 })).toThrow(
     'entry 2 of the journal needs entry 1, which is gone',
@@ -163,7 +164,7 @@ test('a journal of version 2.1 goes on with hashes', () => {
 
   const db = openDatabase({ file });
   const store = createSqliteStore({ file }, db);
-  store.commit({ entries: [note('{"text":"new"}')] });
+  atOnce(store.commit({ entries: [note('{"text":"new"}')] }));
 
   expect(store.read({ after: 0, limit: 9 }).map(({ data }) => data)).toEqual([
     '{}',
@@ -180,14 +181,14 @@ test('a journal of version 2.1 is counted once; then nobody reads it to count', 
   const ended = { ...note('{"execution_seconds":2}'), type: 'completed' };
   const began = { ...note('{"machine":"agent","value":"preparing","tags":[]}'), type: 'snapshot' };
   const later = { ...note('{"machine":"agent","value":"thinking","tags":[]}'), type: 'snapshot' };
-  store.commit({ entries: [began, later, ended] });
-  db.prepare('delete from counters').run();
+  atOnce(store.commit({ entries: [began, later, ended] }));
+  atOnce(db.write(() => db.prepare('delete from counters').run()));
 
   const broken = { ...note('{}'), data: null as unknown as string };
   expect(() => store.commit({ entries: [ended, broken] })).toThrow();
-  store.commit({ entries: [ended] });
-  db.prepare('delete from journal').run();
-  store.commit({ entries: [ended] });
+  atOnce(store.commit({ entries: [ended] }));
+  atOnce(db.write(() => db.prepare('delete from journal').run()));
+  atOnce(store.commit({ entries: [ended] }));
 
   expect(store.counters()).toMatchObject({
     spawned: 1,

@@ -5,6 +5,7 @@ import { openDatabase } from '../../../src/actors/store/database.ts';
 import type { Entry, Store } from '../../../src/actors/store/port.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
+import { atOnce } from '../../simulation/at-once.ts';
 import { embeddedAt, ledgerAt } from '../../support/ledger.ts';
 
 /** What was acknowledged before the power failed. */
@@ -61,7 +62,7 @@ const nextCommit = (file: string): readonly string[] => {
   const store = createSqliteStore({ file });
   const {
     entries: [entry],
-  } = store.commit({ entries: [line] });
+  } = atOnce(store.commit({ entries: [line] }));
   store.close();
   const again = createSqliteStore({ file });
   const kept = again.latest('bd-next', 'log')?.seq === entry?.seq;

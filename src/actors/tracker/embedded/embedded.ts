@@ -33,9 +33,9 @@ const addTask = ({ table, actor, clock, random }: Ports, task: NewTask): Tracked
   return created;
 };
 
-const changesSince = ({ table }: Ports, mark: number | null): TrackerChanges => {
+const changesSince = async ({ table }: Ports, mark: number | null): Promise<TrackerChanges> => {
   const looked = table.lookedUpTo();
-  if (mark !== null && mark > looked) table.lookedAt(mark);
+  if (mark !== null && mark > looked) await table.lookedAt(mark);
   const { tasks, revision } = table.changedSince(mark ?? looked, changesAtOnce);
   return { tasks, mark: revision, extent: tasks.length < changesAtOnce ? 'end' : 'more' };
 };

@@ -1,12 +1,12 @@
 import { ServiceError } from '../../../machines/errors.ts';
 import { UnsafeFileError } from '../../files/regular-file.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
-import { StoreError } from '../../store/port.ts';
+import { DatabaseHeldError, StoreError } from '../../store/port.ts';
 import { createWriteBatch } from './write-batch.ts';
 
 /** Each call first imports what others changed in the file. @throws tracker_unavailable */
 export interface LedgerAccess {
-  read<Result>(work: () => Result): Promise<Result>;
+  read<Result>(work: () => Result | Promise<Result>): Promise<Result>;
   /** As `read`; rejects when bd keeps the tasks. */
   readOurs<Result>(work: () => Result): Promise<Result>;
   /** As `readOurs`, in a transaction. */
@@ -18,7 +18,7 @@ const asUnavailable = (error: unknown): never => {
   const isDisk = error instanceof StoreError || (error instanceof Error && 'errno' in error);
   if (!isDisk && !(error instanceof UnsafeFileError)) throw error;
   const [detail, remedy] =
-    error instanceof UnsafeFileError
+    error instanceof UnsafeFileError || error instanceof DatabaseHeldError
       ? [error.problem, error.remedy]
       : [error.message, 'check that the disk is not full and that the state folder can be written'];
   throw new ServiceError('tracker_unavailable', { detail, remedy }, { cause: error });

@@ -16,16 +16,20 @@ export const createWriteBatch = ({
   exchange,
 }: Pick<Ledger, 'db' | 'exchange'>): BatchedWrite => {
   let waiting: WaitingEdit[] = [];
-  const writeAll = (): void => {
+  let isUnderway = false;
+  const writeAll = async (): Promise<void> => {
     const batch = waiting;
     waiting = [];
+    isUnderway = true;
     try {
-      const settles = db.write(() => batch.map(({ apply }) => apply()));
+      const settles = await db.write(() => batch.map(({ apply }) => apply()));
       for (const settle of settles) settle();
       exchange.changed();
     } catch (error) {
       for (const { reject } of batch) reject(error);
     }
+    isUnderway = false;
+    if (waiting.length > 0) void writeAll();
   };
   return (edit) =>
     new Promise((resolve, reject) => {
@@ -39,7 +43,7 @@ export const createWriteBatch = ({
           return () => reject(error);
         }
       };
-      if (waiting.length === 0) queueMicrotask(writeAll);
+      if (waiting.length === 0 && !isUnderway) queueMicrotask(() => void writeAll());
       waiting.push({ apply, reject });
     });
 };
