@@ -20,33 +20,40 @@ const earliest = (deadlines: ReadonlyMap<string, number>): number => {
 export const createTimerWheel = (now: () => number, fire: (key: string) => void): TimerWheel => {
   const deadlines = new Map<string, number>();
   let timer: NodeJS.Timeout | null = null;
-  let armedFor = Number.POSITIVE_INFINITY;
+  let ringsAt = Number.POSITIVE_INFINITY;
 
-  const arm = (): void => {
+  const clear = (): void => {
     if (timer !== null) clearTimeout(timer);
     timer = null;
-    armedFor = earliest(deadlines);
-    if (armedFor === Number.POSITIVE_INFINITY) return;
-    timer = setTimeout(ring, Math.min(Math.max(0, armedFor - now()), lookAgainMs));
-    timer.unref();
+    ringsAt = Number.POSITIVE_INFINITY;
+  };
+  /** Rings also where a deadline was cleared: then for nothing, and goes on to the next one. */
+  const ringBy = (at: number): void => {
+    if (at >= ringsAt) return;
+    clear();
+    const pauseMs = Math.min(Math.max(0, at - now()), lookAgainMs);
+    ringsAt = now() + pauseMs;
+    timer = setTimeout(ring, pauseMs).unref();
   };
   const ring = (): void => {
+    clear();
     const due = [...deadlines].filter(([, at]) => at <= now()).map(([key]) => key);
     for (const key of due) deadlines.delete(key);
     for (const key of due) fire(key);
-    arm();
+    ringBy(earliest(deadlines));
   };
 
   return {
     set: (key, at) => {
-      const earlier = deadlines.get(key);
       if (at === null) deadlines.delete(key);
-      else deadlines.set(key, at);
-      if ((at !== null && at < armedFor) || earlier === armedFor) arm();
+      else {
+        deadlines.set(key, at);
+        ringBy(at);
+      }
     },
     stop: () => {
       deadlines.clear();
-      arm();
+      clear();
     },
   };
 };
