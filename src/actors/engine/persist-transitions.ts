@@ -99,14 +99,17 @@ export const createTransitionRecorder = (ports: RecorderPorts): TransitionRecord
       ...(requestId === null ? {} : { request: { id: requestId, taskId } }),
       ...(toCommit === null ? {} : { tasks: [toCommit.edit] }),
     };
-    task.revision += 1;
     const apply = (): void => {
       show(taskId, task, after);
       setDeadline(taskId, next.hasTag('pending') ? deadlineAt : null);
     };
     // A quiet state has no effects, and no caller gets an answer before it is committed.
-    if (!next.hasTag('quiet')) return onceOk(journal.commit(change), apply);
-    journal.gather(change, () => live.discard(taskId, task, staleCommit()));
+    if (!next.hasTag('quiet')) {
+      task.revision += 1;
+      return onceOk(journal.commit(change), apply);
+    }
+    const gathered = journal.gather(change, () => live.discard(taskId, task, staleCommit()));
+    if (gathered === 'added') task.revision += 1;
     apply();
     return 'ok';
   };

@@ -8,7 +8,7 @@ import type {
   StoreWrites,
 } from '../store/port.ts';
 import { createCommitListeners } from './commit-listeners.ts';
-import { createStoreQueue, type Waiting } from './store-queue.ts';
+import { createStoreQueue, type Gathered, type Waiting } from './store-queue.ts';
 
 /**
  * Commits transitions at once and progress in batches, in the order in which they happened. While
@@ -20,8 +20,9 @@ export interface Journal {
   /**
    * Buffers a change for up to 10 ms and commits it with the next one. For changes without effects.
    * `onStale` is called when the store refuses it.
+   * @returns as `StoreQueue.gather`
    */
-  gather(change: Change, onStale?: () => void): void;
+  gather(change: Change, onStale?: () => void): Gathered;
   /** Makes the states of a failed task, and of its agents, stale that wait to be committed. */
   discard(taskId: string): void;
   append(entry: NewEntry): void;
@@ -111,8 +112,8 @@ export const createJournal = (
     );
   };
   const gather: Journal['gather'] = (change, onStale) => {
-    queue.gather(change, onStale);
     flushLater();
+    return queue.gather(change, onStale);
   };
 
   return {
@@ -125,7 +126,7 @@ export const createJournal = (
       stopped = true;
       return flush();
     },
-    append: (entry) => gather({ entries: [entry] }),
+    append: (entry) => void gather({ entries: [entry] }),
     onCommit: listeners.add,
   };
 };

@@ -17,6 +17,22 @@ export interface Waiting {
   readonly onStale: (() => void) | undefined;
 }
 
+export type Gathered = 'added' | 'joined';
+
+/** Both as one, when `next` is the next state of the same actor and has no condition of its own. */
+const joined = (last: Waiting | undefined, next: Change): Change | null => {
+  const actor = last?.caller === null ? last.change.actor : undefined;
+  if (last === undefined || actor === undefined || actor.id !== next.actor?.id) return null;
+  const { guard, entries } = last.change;
+  if (next.tasks !== undefined || guard === undefined || next.guard === undefined) return null;
+  return {
+    ...last.change,
+    ...next,
+    entries: [...entries, ...next.entries],
+    guard: { ...next.guard, revision: guard.revision },
+  };
+};
+
 /**
  * Changes in the order in which they happened. One transaction at a time is underway; what comes
  * meanwhile is the next one. So the order is kept, and many callers share a transaction, also when
@@ -26,7 +42,11 @@ export interface Waiting {
 export interface StoreQueue {
   /** With all that waits before it, in one transaction. */
   commit(change: Change): CommitAnswer | Promise<CommitAnswer>;
-  gather(change: Change, onStale?: () => void): void;
+  /**
+   * Also `joined`: the state of an actor takes the place of its last one, which waits right before
+   * it, so only one revision is saved of both.
+   */
+  gather(change: Change, onStale?: () => void): Gathered;
   /** Makes the states of a task and of its agents stale that wait. */
   discard(taskId: string): void;
   hasGathered(): boolean;
@@ -171,7 +191,12 @@ export const createStoreQueue = (
       if (!turn.isCrowded() && !isUnderway) send();
       return caller.read();
     },
-    gather: (change, onStale) => void waiting.push({ change, caller: null, onStale }),
+    gather: (change, onStale) => {
+      const both = joined(waiting.at(-1), change);
+      if (both !== null) waiting.pop();
+      waiting.push({ change: both ?? change, caller: null, onStale });
+      return both === null ? 'added' : 'joined';
+    },
     discard: (taskId) => {
       const isOf = ({ change: { actor } }: Waiting): boolean => actor?.taskId === taskId;
       const discarded = waiting.filter(isOf);

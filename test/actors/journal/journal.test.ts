@@ -97,6 +97,43 @@ test('a gathered change is committed with the next one, or by itself after a mom
   expect(store.lastSeq()).toBe(2 + 1 + 15);
 });
 
+test('gathered states of an actor that follow each other are saved as one, with the entries of all', () => {
+  const { store, journal } = setUp();
+  const state = (revision: number, id = 'bd-a') => ({
+    actor: {
+      id,
+      taskId: id,
+      version: 1,
+      pending: true,
+      changedAt: 1,
+      snapshot: `"of revision ${revision}"`,
+    },
+    guard: { revision, attempt: 0 },
+    entries: [line(id, revision)],
+  });
+  const request = { id: 'r1', taskId: 'bd-a' };
+  expect(journal.gather({ ...state(0), request })).toBe('added');
+  expect(journal.gather(state(1))).toBe('joined');
+  // What happened between two states of an actor stays between them.
+  expect(journal.gather(state(0, 'bd-b'))).toBe('added');
+  expect(journal.gather(state(1))).toBe('added');
+  // A change with a condition of its own may be refused alone.
+  expect(journal.gather({ ...state(2), tasks: [] })).toBe('added');
+
+  expect(journal.flush()).toBe('ok');
+
+  expect(store.actor('bd-a')).toMatchObject({ revision: 3, snapshot: '"of revision 2"' });
+  expect(store.request('r1')).toMatchObject({ taskId: 'bd-a' });
+  const entries = store.read({ after: 0, limit: 9 });
+  expect(entries.map(({ taskId, data }) => `${taskId} ${data}`)).toEqual([
+    'bd-a 0',
+    'bd-a 1',
+    'bd-b 0',
+    'bd-a 1',
+    'bd-a 2',
+  ]);
+});
+
 test('the gathered states of a failed actor are dropped, its progress is kept', () => {
   const { store, journal } = setUp();
   const actor = {
