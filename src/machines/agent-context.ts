@@ -4,6 +4,8 @@ export interface AgentLimits {
   readonly maxTurns: number;
   readonly maxTokensTotal: number | null;
   readonly maxCostUsd: number | null;
+  /** The limit that `deadlineAt` comes from (ms); absent in attempts of version 2.1. */
+  readonly wallMs?: number;
   /** Wall-clock limit of the attempt (epoch ms); waits for a person do not count. */
   readonly deadlineAt: number;
   /** Limit of a wait for an answer (ms); 0: none. */
@@ -180,6 +182,8 @@ export interface AgentContext extends AgentInput {
   /** For the next turn, or for the tool calls that waited for it. */
   readonly answer: TurnAnswer | null;
   readonly modelTries: number;
+  /** Why the last model call failed; absent after one that succeeded. */
+  readonly modelFault?: string | undefined;
   /** The deadline of the attempt during a pause; else null. */
   readonly limitAt: number | null;
   /** How often a failed check returned the work. */

@@ -25,9 +25,27 @@ export const costLimitReached = ({ limits, usage }: AgentContext): Failure =>
     { limit: 'max_cost_usd', max_cost_usd: limits.maxCostUsd, cost_usd: usage.cost_usd ?? null },
   );
 
-export const timeLimitReached = failureOf('timed_out', 'the attempt took longer than its limit', {
-  limit: 'timeout_seconds',
-});
+const timedOut = ({ limits: { wallMs } }: AgentContext, during: string, facts = {}): Failure =>
+  failureOf(
+    'timed_out',
+    `${wallMs === undefined ? 'the limit' : `the ${seconds(wallMs)} s limit`} was reached${during}`,
+    { limit: 'timeout_seconds', ...facts },
+  );
+
+export const timeLimitReached = (context: AgentContext): Failure => {
+  const { modelTries, modelFault } = context;
+  if (modelFault === undefined) return timedOut(context, '');
+  const times = modelTries === 1 ? 'once' : `${modelTries} times`;
+  return timedOut(context, ` while retrying the provider: ${modelFault}, ${times}`, {
+    model_failures: modelTries,
+    cause: modelFault,
+  });
+};
+
+export const timeLimitInTools = (context: AgentContext): Failure => {
+  const tools = [...new Set(context.calls.map(({ tool }) => tool))];
+  return timedOut(context, ` while ${tools.join(' and ')} was running`, { tools });
+};
 
 export const unansweredQuestion = ({ limits, question }: AgentContext): Failure =>
   failureOf('timed_out', `nobody answered within ${seconds(limits.answerMs)} s`, {

@@ -150,6 +150,7 @@ export const agentMachine = agentSetup.createMachine({
         input: ({ context }) => ({
           ...attemptInput({ context }),
           turn: context.usage.turns + 1,
+          maxTurns: context.limits.maxTurns,
           nudge: nudge({ context }),
           answer: context.answer,
         }),
@@ -264,6 +265,7 @@ export const agentMachine = agentSetup.createMachine({
         ],
         onError: { target: 'failed', actions: { type: 'recordFailure', params: toolsFailure } },
       },
+      on: { DEADLINE: { guard: 'outOfTime', target: 'failed', actions: 'blameTools' } },
     },
     delegating,
     awaitingInput,

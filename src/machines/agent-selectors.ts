@@ -18,6 +18,7 @@ export type Nudge = 'silent' | 'cut' | null;
 /** `answer`: new since the last turn. */
 export type ThinkInput = AttemptInput & {
   readonly turn: number;
+  readonly maxTurns: number;
   readonly nudge: Nudge;
   readonly answer: TurnAnswer | null;
 };

@@ -145,6 +145,8 @@ export const agentSetup = setup({
         thought.kind === 'failed' ? context.answer : null,
       modelTries: ({ context }, { thought }: Thinking) =>
         thought.kind === 'failed' ? context.modelTries : 0,
+      modelFault: ({ context }, { thought }: Thinking) =>
+        thought.kind === 'failed' ? context.modelFault : undefined,
       conversationTokens: ({ context }, { thought }: Thinking) =>
         thought.kind === 'failed' ? context.conversationTokens : thought.inputTokens,
     }),
@@ -158,9 +160,11 @@ export const agentSetup = setup({
       conversationTokens: 0,
       overflowed: false,
       modelTries: 0,
+      modelFault: undefined,
     }),
     setPause: assign(({ context, event }, { failure }: Failing) => ({
       modelTries: context.modelTries + 1,
+      modelFault: failure?.message,
       limitAt: context.deadlineAt,
       deadlineAt: Math.min(
         context.deadlineAt ?? Number.POSITIVE_INFINITY,
@@ -277,7 +281,8 @@ export const agentSetup = setup({
     blameTurns: assign({ failure: ({ context }) => failures.turnLimitReached(context) }),
     blameTokens: assign({ failure: ({ context }) => failures.tokenLimitReached(context) }),
     blameMoney: assign({ failure: ({ context }) => failures.costLimitReached(context) }),
-    blameTime: assign({ failure: failures.timeLimitReached }),
+    blameTime: assign({ failure: ({ context }) => failures.timeLimitReached(context) }),
+    blameTools: assign({ failure: ({ context }) => failures.timeLimitInTools(context) }),
     blameNobody: assign({ failure: ({ context }) => failures.unansweredQuestion(context) }),
     blameQueue: assign({ failure: failures.noSlotAfterAnswer }),
     blameLoop: assign({ failure: ({ context }) => failures.repeatedCalls(context) }),

@@ -11,8 +11,8 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const settled = (text: string): readonly string[] =>
   text
     .replace(/\bbd-[0-9a-z]{4}\b/g, 'bd-0000')
-    .replace(/ in \d+\.\d s$/gm, ' in 0.9 s')
-    .replace(/(bash did not succeed: ).*/g, '$1…')
+    .replace(/ in \d+\.\d s; .*$/gm, ' in 0.9 s; …')
+    .replace(/(bash did not succeed:\n)(?: {4}.*\n)+/g, '$1    …\n')
     .split('\n');
 
 /** A shown line that ends in `…` stands for a longer one. */

@@ -25,6 +25,8 @@ export interface ModelCallPorts {
 
 export interface CallRequest {
   readonly turn: number;
+  /** Absent when the call is not a turn. */
+  readonly maxTurns?: number;
   /** The step, such as `think:3`: part of the idempotency key. */
   readonly step: string;
   readonly messages: readonly Message[];
@@ -77,12 +79,13 @@ export const createModelCall = (ports: ModelCallPorts) => {
     call: CallRequest,
     signal: AbortSignal,
   ): Promise<CallOutcome> => {
-    const { turn, step, messages, purpose } = call;
+    const { turn, maxTurns, step, messages, purpose } = call;
     const { model, name } = ports.chooseModel(attempt);
     const startedAt = ports.now();
     const key = attemptKey(attempt.taskId, attempt.attempt);
     const about = { turn, model: name, ...(purpose === undefined ? {} : { purpose }) };
-    ports.emit(attempt, 'api_call_start', about);
+    const of = maxTurns === undefined ? {} : { max_turns: maxTurns };
+    ports.emit(attempt, 'api_call_start', { ...about, ...of });
     const request: ModelRequest = {
       model: name,
       asker: {

@@ -46,12 +46,12 @@ export const createThink = (
     said: readonly string[],
     signal: AbortSignal,
   ): Promise<CallOutcome> => {
-    const { turn } = input;
+    const { turn, maxTurns } = input;
     const { steps, conversation } = session;
     await steps.think(turn, said);
     // A compacted conversation is another request: the provider must not answer it as the first.
     const step = `think:${turn}${steps.compaction(turn) === null ? '' : ':compacted'}`;
-    const request = { turn, step, messages: conversation.messages };
+    const request = { turn, maxTurns, step, messages: conversation.messages };
     const outcome = await callModel(session, input, request, signal);
     if (outcome.type === 'answered') await steps.thinkEnded(turn, said, outcome);
     return outcome;

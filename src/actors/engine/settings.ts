@@ -108,6 +108,7 @@ export const limitsFor = (
     maxTurns: run.maxTurns ?? own.maxTurns ?? settings.maxTurns,
     maxTokensTotal: run.maxTokensTotal ?? own.maxTokensTotal ?? settings.maxTokensTotal,
     maxCostUsd: run.maxCostUsd ?? own.maxCostUsd ?? settings.maxCostUsd,
+    wallMs: wallLimitMs(settings, run, role),
     deadlineAt: now + wallLimitMs(settings, run, role),
     answerMs: settings.answerMs,
     defaultAnswer: settings.defaultAnswer,

@@ -1,3 +1,4 @@
+import { lastLines } from '../../machines/last-lines.ts';
 import type { AttemptInput, Failure } from '../../machines/task.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { Sandbox } from '../sandbox/port.ts';
@@ -47,19 +48,27 @@ export const createVerify =
         headBytes: shownOutput,
         tailBytes: shownOutput,
       };
+      const log = (message: string, facts: object = {}): void =>
+        ports.emit(attempt, 'log', { level: 'info', message, command, ...facts });
+      log(`verify: ${command}`);
+      const startedAt = performance.now();
       const run = () => runSandboxed(ports.sandboxOf(attempt), confined);
       const result = await ports.workspace.alone(run, { signal });
       if ('refusal' in result) return { failure: refused(command, result.refusal) };
       const { exitCode, output, timedOut } = result;
-      ports.emit(attempt, 'log', {
-        level: 'info',
-        message: `verify: ${command}`,
-        exit_code: exitCode,
-      });
-      if (exitCode === 0) continue;
+      const facts = { exit_code: exitCode, duration_ms: Math.round(performance.now() - startedAt) };
+      if (exitCode === 0) {
+        log(`verify passed: ${command}`, facts);
+        continue;
+      }
       const why = timedOut
         ? `did not end within ${timeoutMs / 1_000} s`
         : `ended with exit code ${exitCode}`;
+      log(`verify failed: ${command} ${why}`, {
+        ...facts,
+        level: 'warn',
+        output: lastLines(output),
+      });
       return {
         failure: {
           code: 'verify_failed',

@@ -2,6 +2,7 @@ import { link, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { StartConflict } from '../../machines/agent-context.ts';
+import { lastLines } from '../../machines/last-lines.ts';
 import { plural } from '../../machines/plural.ts';
 import type { AttemptOutcome, Failure, Role, TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
@@ -127,6 +128,16 @@ const conflictList = (conflicts: readonly StartConflict[]): string => {
   return `## Conflicts\n\nThe attempt began without work that it builds on, since it conflicts with the project's branch.\n\n${lines.join('')}`;
 };
 
+/** The end of the output of the command that failed, as a block that no line of it can close. */
+const outputOf = (end: AttemptEnd): string => {
+  const output = end.status === 'failed' ? end.failure.facts['output'] : null;
+  if (typeof output !== 'string' || output === '') return '';
+  const fence = '`'.repeat(
+    Math.max(3, ...(output.match(/`+/g) ?? []).map((run) => run.length + 1)),
+  );
+  return `\n\nIts output ends with:\n\n${fence}text\n${lastLines(output)}\n${fence}`;
+};
+
 const logsTitle = '## Logs\n\nThe whole output of commands that printed much.\n';
 const logList = (logs: readonly string[]): string =>
   `${logsTitle}\n${logs.map((name) => `- logs/${name}`).join('\n')}\n`;
@@ -139,7 +150,9 @@ const resultsText = (report: AttemptReport, logs: readonly string[]): string => 
   const { task, attempt, role, model, disclaimer, endedAt, outcome, end, work, conflicts } = report;
   const done = outcome?.status === 'done' ? outcome : null;
   const body =
-    end.status === 'complete' ? (done?.summary ?? '') : `The attempt ${describeEnd(end)}`;
+    end.status === 'complete'
+      ? (done?.summary ?? '')
+      : `The attempt ${describeEnd(end)}${outputOf(end)}`;
   const artifacts =
     done === null || done.artifacts.length === 0
       ? ''

@@ -10,6 +10,7 @@ import {
   type PreviousView,
   questionEntries,
   requestEntries,
+  retryEntries,
   transitionEntries,
 } from './transition-frames.ts';
 
@@ -52,7 +53,11 @@ export const taskChange = (
   const changed = changeOf('task', next.context.taskId, next.hasTag('pending'), transition);
   const change = {
     ...changed,
-    entries: [...changed.entries, ...requestEntries(after, transition.cause, at)],
+    entries: [
+      ...changed.entries,
+      ...requestEntries(after, transition.cause, at),
+      ...retryEntries(next, after, transition.before, at),
+    ],
   };
   if (!settledNow) return change;
   const { taskId, attempt } = next.context;

@@ -144,6 +144,23 @@ export const requestEntries = (
   return [entry(task_id, attempt, 'log', at, { level: 'info', message })];
 };
 
+/** A log entry when a failed attempt is followed by another one. */
+export const retryEntries = (
+  { context }: TaskState,
+  { task_id, attempt, phase }: TaskView,
+  before: PreviousView | null,
+  at: number,
+): NewEntry[] => {
+  const { failure, deadlineAt, retriesLeft } = context;
+  if (phase !== 'backing_off' || before?.phase === phase || failure === null) return [];
+  const pause =
+    deadlineAt === null ? '' : ` in ${Math.max(0, Math.round((deadlineAt - at) / 1000))} s`;
+  // The retry that follows is spent already.
+  const attempts = attempt + retriesLeft + 1;
+  const message = `attempt ${attempt} of ${attempts} failed: ${failure.code}: ${failure.message}; the next one begins${pause}`;
+  return [entry(task_id, attempt, 'log', at, { level: 'warn', message, attempts })];
+};
+
 const endingFrame = (task: TaskState, view: TaskView) => {
   const { startedAt, completedAt, outcome, reason } = task.context;
   // A task that was closed by hand has no time of work.

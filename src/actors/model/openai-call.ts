@@ -200,7 +200,8 @@ export const createOpenAiCall = <Chunk>(
         const stream = await protocol.open(clientFor(call.fetch), request, call.signal);
         yield* textsOf(stream, assembly, call);
       } catch (error) {
-        failure = callFailure(error, { now: now(), secret: apiKey, sent: call.sent() });
+        const { origin } = new URL(baseURL);
+        failure = callFailure(error, { now: now(), secret: apiKey, sent: call.sent(), origin });
       } finally {
         call.close();
       }

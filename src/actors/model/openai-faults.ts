@@ -152,9 +152,32 @@ interface CallFacts {
   /** Some providers repeat the key in their errors. */
   readonly secret: string;
   readonly sent: boolean;
+  /** Without user and password: `http://127.0.0.1:11434`. */
+  readonly origin: string;
 }
 
-const classifyError = (error: unknown, { now, sent }: CallFacts): Failure => {
+const networkFaults: Readonly<Record<string, (origin: string) => string>> = {
+  ECONNREFUSED: (origin) =>
+    `the connection to the provider at ${origin} was refused: nothing listens there`,
+  ENOTFOUND: (origin) => `the provider cannot be reached: there is no host of ${origin}`,
+  EAI_AGAIN: (origin) => `the provider cannot be reached: the name of ${origin} has no answer now`,
+  ECONNRESET: (origin) => `the provider at ${origin} cut the connection before it answered`,
+  EPIPE: (origin) => `the provider at ${origin} cut the connection before it answered`,
+  UND_ERR_SOCKET: (origin) => `the provider at ${origin} cut the connection before it answered`,
+};
+
+const unreachable = (error: unknown, origin: string): Failure => {
+  const code = causes(error)
+    .map((each) => ('code' in each ? String(each.code) : ''))
+    .find((each) => each in networkFaults);
+  const says = networkFaults[code ?? '']?.(origin);
+  return modelFailure('network', says ?? `the provider at ${origin} cannot be reached`, true, {
+    address: origin,
+    ...(code === undefined ? {} : { network_code: code }),
+  });
+};
+
+const classifyError = (error: unknown, { now, sent, origin }: CallFacts): Failure => {
   const wire = wireErrorIn(error);
   if (wire !== undefined)
     return modelFailure(wire.kind, wire.message, wire.kind === 'content_type');
@@ -166,8 +189,7 @@ const classifyError = (error: unknown, { now, sent }: CallFacts): Failure => {
     );
   const certificate = certificateCodeIn(error);
   if (certificate !== undefined) return refusedCertificate(certificate);
-  if (error instanceof APIConnectionError)
-    return modelFailure('network', 'the provider cannot be reached', true);
+  if (error instanceof APIConnectionError) return unreachable(error, origin);
   if (error instanceof APIError) return providerFailure(error, now);
   if (error instanceof SyntaxError)
     return modelFailure('malformed', 'a part of the answer was not JSON', true);

@@ -2,7 +2,8 @@ import type { TaskView } from '../../actors/journal/task-view.ts';
 import { ageText } from './durations.ts';
 import { costText } from './money.ts';
 import { oneLine } from './safe-text.ts';
-import type { Style, Text } from './styled.ts';
+import { statusStyle } from './status-style.ts';
+import type { Text } from './styled.ts';
 import { type Cell, renderTable } from './table.ts';
 
 /** The list has room for one short word beside the status; `show` has the whole phase. */
@@ -15,12 +16,6 @@ const shortPhases: Readonly<Record<string, string>> = {
   awaiting_input: 'asks you',
   awaiting_approval: 'asks you',
 };
-const styles: Readonly<Record<string, Style>> = {
-  started: 'cyan',
-  complete: 'green',
-  failed: 'red',
-  cancelled: 'yellow',
-};
 const longestTitle = 200;
 
 const statusText = ({ status, phase, ready }: TaskView): string => {
@@ -30,7 +25,7 @@ const statusText = ({ status, phase, ready }: TaskView): string => {
 
 const statusCell = (task: TaskView): Cell => {
   const text = statusText(task);
-  const style = task.awaiting === undefined ? styles[task.status] : 'yellow';
+  const style = statusStyle(task);
   return style === undefined ? { text } : { text, style };
 };
 

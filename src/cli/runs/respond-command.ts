@@ -2,7 +2,7 @@ import { requireId } from '../../actors/engine/task-id.ts';
 import { CallError } from '../client/client.ts';
 import { callForTask, readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { renderTask } from '../output/render.ts';
+import { renderTask } from '../output/render-task.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 
 export interface RespondArgs {

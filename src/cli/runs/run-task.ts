@@ -3,10 +3,13 @@ import type { TaskView } from '../../actors/journal/task-view.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { CallError, type Client, type Frame } from '../client/client.ts';
 import { readTask } from '../client/task-answers.ts';
+import { durationText } from '../output/durations.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
-import { renderFrame } from '../output/render.ts';
-import { stripControls } from '../output/safe-text.ts';
+import { renderFrame } from '../output/render-frame.ts';
+import { joined, styled, type Text } from '../output/styled.ts';
+import { nextSteps, usedText } from '../output/task-text.ts';
+import { createProgressLine } from './progress-line.ts';
 
 const executionAnswerSchema = z.looseObject({
   task_id: z.string(),
@@ -50,20 +53,18 @@ const showFrame = (frame: Frame, json: boolean, io: Io): void => {
   }
   const line = frame.type === 'completed' ? null : renderFrame(frame);
   if (line !== null) io.out(line);
-  const phase = frame.type === 'status_update' ? frame.data['phase'] : undefined;
-  if (typeof phase === 'string') io.live(`${frame.task_id} ${phase.replaceAll('_', ' ')} …`);
 };
 
-const summary = (task: TaskView): string => {
-  const from = task.started_at === undefined ? 0 : Date.parse(task.started_at);
-  const took =
-    task.completed_at === undefined || from === 0
-      ? ''
-      : ` in ${((Date.parse(task.completed_at) - from) / 1000).toFixed(1)} s`;
-  const lines = [`${task.task_id} ${task.status}${took}`];
-  if (task.result !== undefined) lines.push(stripControls(task.result));
+const summary = (task: TaskView, totalMs: number): Text => {
+  const { task_id, status, started_at: from, completed_at: to, usage } = task;
+  const ownMs = from === undefined || to === undefined ? null : Date.parse(to) - Date.parse(from);
+  const took = ownMs === null ? '' : ` in ${durationText(ownMs)}`;
+  const all = task.attempt > 1 ? ` (${durationText(totalMs)} with every attempt)` : '';
+  const style = status === 'complete' ? 'green' : 'red';
+  const lines: Text[] = [[`${task_id} `, styled(style, status), `${took}${all}${usedText(usage)}`]];
+  if (task.result !== undefined) lines.push(task.result);
   if (task.results_path !== undefined) lines.push(`results: ${task.results_path}`);
-  return lines.join('\n');
+  return joined([...lines, ...nextSteps(task)], '\n');
 };
 
 /** @throws CallError */
@@ -81,12 +82,15 @@ export const followRun = async (client: Client, request: RunRequest, io: Io): Pr
   await frames.next();
   const cancel = () => client.call('cancel', { task_id, reason: 'interrupted by the user' });
   const interrupt = onInterrupt(cancel, io);
+  const beganAt = performance.now();
+  const progress = request.json ? null : createProgressLine(io, task_id);
   let code: number | null = null;
   try {
     const { attempt } = await submit(client, request);
     for (let next = await frames.next(); next.done !== true; next = await frames.next()) {
       const frame = next.value;
       showFrame(frame, request.json, io);
+      progress?.see(frame);
       if (frame.attempt >= attempt || frame.type === 'cancelled')
         code = settled[frame.type] ?? code;
       if (isLateRefusal(frame)) break;
@@ -94,10 +98,10 @@ export const followRun = async (client: Client, request: RunRequest, io: Io): Pr
   } finally {
     interrupt.stop();
     abort.abort();
-    io.live('');
+    progress?.stop();
   }
   const task = await readTask(client, task_id);
-  if (!request.json) io.out(summary(task));
+  if (!request.json) io.out(summary(task, performance.now() - beganAt));
   if (interrupt.interrupted()) return exitCodes.interrupted;
   if (code !== null) return code;
   if (task.error !== undefined)

@@ -10,7 +10,7 @@ import { stateFiles, stateFolders } from '../config/project.ts';
 import { parseAgentUrl } from '../handler/agent-url.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
-import { renderTask } from '../output/render.ts';
+import { renderTask } from '../output/render-task.ts';
 import { readServerFile } from '../server/server-file.ts';
 
 interface KnownTask {

@@ -81,7 +81,9 @@ export const serverChangeCommand = (
       commands.changeOnServer(context, method, task_id, reason),
   });
 
-export const logsCommand = defineCommand<OnTask & { readonly follow: boolean }>({
+type LogsArgs = OnTask & { readonly follow: boolean; readonly full: boolean };
+
+export const logsCommand = defineCommand<LogsArgs>({
   command: 'logs <task_id>',
   describe: 'Show the history of a task',
   builder: (parser) =>
@@ -92,8 +94,15 @@ export const logsCommand = defineCommand<OnTask & { readonly follow: boolean }>(
         default: false,
         describe: 'Keep printing until the task ends',
       })
+      .option('full', {
+        type: 'boolean',
+        default: false,
+        describe: 'With the output of every call, and whole texts',
+      })
+      .example('agent logs --full bd-a1b2', 'what every command printed')
       .example('agent logs -f bd-a1b2', 'watch a running task'),
-  run: (context, { task_id, follow }) => commands.showLogs(context, task_id, follow),
+  run: (context, { task_id, follow, full }) =>
+    commands.showLogs(context, task_id, { follow, full }),
 });
 
 type Dependency = OnTask & {

@@ -8,7 +8,9 @@ import { callForTask } from '../client/task-answers.ts';
 import type { Project } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
-import { removedText, renderFrame, renderTask } from '../output/render.ts';
+import { renderFrame } from '../output/render-frame.ts';
+import { removedText, renderTask } from '../output/render-task.ts';
+import { joined } from '../output/styled.ts';
 import { followRun, type RunRequest, submit } from '../runs/run-task.ts';
 
 export interface CommandContext {
@@ -185,7 +187,7 @@ export async function* history(
 export const showLogs = async (
   { connection, io, json }: CommandContext,
   id: string,
-  follow: boolean,
+  { follow, full }: { readonly follow: boolean; readonly full: boolean },
 ): Promise<number> => {
   const taskId = requireId(id);
   const abort = new AbortController();
@@ -195,9 +197,9 @@ export const showLogs = async (
         io.err(`note: the history of ${taskId} was ${why}`),
       );
   for await (const frame of frames) {
-    const line = renderFrame(frame);
+    const line = renderFrame(frame, full);
     if (json) io.json(frame);
-    else if (line !== null) io.out(`${frame.timestamp} ${line}`);
+    else if (line !== null) io.out(joined([`${frame.timestamp} `, line], ''));
   }
   return exitCodes.done;
 };

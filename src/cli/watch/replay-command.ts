@@ -3,7 +3,7 @@ import { requireId } from '../../actors/engine/task-id.ts';
 import { taskViewSchema } from '../../actors/journal/task-view.ts';
 import { UsageError } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { removedText } from '../output/render.ts';
+import { removedText } from '../output/render-task.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 
 const replayedSchema = z.looseObject({

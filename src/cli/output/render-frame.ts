@@ -1,0 +1,168 @@
+import { lastLines } from '../../machines/last-lines.ts';
+import type { Frame } from '../client/client.ts';
+import { isJson } from '../client/json.ts';
+import { durationText } from './durations.ts';
+import { oneLine, stripControls } from './safe-text.ts';
+import { joined, type Styled, styled, type Text } from './styled.ts';
+
+type Data = Frame['data'];
+
+const textOrEmpty = (value: unknown): string => (typeof value === 'string' ? value : '');
+const withSpaces = (text: string): string => text.replaceAll('_', ' ');
+
+const target = (data: Data, width: number): string => {
+  try {
+    const args: unknown = JSON.parse(textOrEmpty(data['arguments']));
+    if (!isJson(args)) return '';
+    const { path, command, pattern, summary } = args;
+    return oneLine(textOrEmpty(command ?? path ?? pattern ?? summary), width);
+  } catch {
+    return '';
+  }
+};
+
+/** What a tool call does, in a few words: `bash npm test`. */
+export const callText = ({ data }: Frame): string =>
+  `${textOrEmpty(data['tool'])} ${target(data, 80)}`.trimEnd();
+
+const failureText = (data: Data): string => {
+  const { error } = data;
+  return isJson(error)
+    ? `failed: ${error['code']}: ${stripControls(textOrEmpty(error['message']))}`
+    : 'failed';
+};
+
+const callsText = (data: Data): string => {
+  const calls: readonly unknown[] = Array.isArray(data['calls']) ? data['calls'] : [];
+  return calls
+    .filter(isJson)
+    .map((call) => oneLine(`${call['tool']} ${call['arguments']}`, 200))
+    .join(', ');
+};
+
+const indent = '    ';
+const diffStyles = { '+': 'green', '-': 'red', '@': 'cyan' } as const;
+const isDiffMark = (mark: string): mark is keyof typeof diffStyles => mark in diffStyles;
+
+const diffLine = (line: string): string | Styled => {
+  const mark = line[0] ?? '';
+  return isDiffMark(mark) ? styled(diffStyles[mark], `${indent}${line}`) : `${indent}${line}`;
+};
+
+const plainLine = (line: string): Styled => styled('dim', `${indent}${line}`);
+
+/** Output in lines of their own; of a tool that edits, in the colours of a diff. */
+const outputLines = (output: string, isDiff: boolean): Text =>
+  joined(
+    stripControls(output)
+      .trimEnd()
+      .split('\n')
+      .map((line) => [isDiff ? diffLine(line) : plainLine(line)]),
+    '\n',
+  );
+
+const cutOutput = (output: string, count: number, isFull: boolean): string => {
+  if (isFull) return output;
+  const shown = lastLines(output, count)
+    .split('\n')
+    .map((line) => oneLine(line.replaceAll('\t', '  '), 200));
+  return shown.join('\n');
+};
+
+const editing: ReadonlySet<string> = new Set(['edit', 'write']);
+const failedLines = 6;
+const diffLinesAtMost = 30;
+
+const toolEnd = ({ data }: Frame, isFull: boolean): Text | null => {
+  const tool = textOrEmpty(data['tool']);
+  const output = textOrEmpty(data['output']);
+  if (data['ok'] !== true)
+    return joined(
+      [
+        [styled('red', `  ${tool} did not succeed:`)],
+        outputLines(cutOutput(output, failedLines, isFull), false),
+      ],
+      '\n',
+    );
+  if (editing.has(tool) && output.includes('\n@@')) {
+    const lines = stripControls(output).split('\n');
+    const diff = lines.slice(lines.findIndex((line) => line.startsWith('@@')));
+    const shown = isFull ? diff : diff.slice(0, diffLinesAtMost);
+    return outputLines(shown.join('\n'), true);
+  }
+  return isFull && output !== '' ? outputLines(output, false) : null;
+};
+
+/** These alternate with every turn, or last a moment; the calls show more. */
+const shownLiveOnly: ReadonlySet<string> = new Set(['thinking', 'acting', 'closing', 'verifying']);
+/** The final frames show more than the status. */
+const finalStatuses: ReadonlySet<string> = new Set(['complete', 'failed', 'cancelled']);
+
+const statusUpdate = ({ data }: Frame): string | null => {
+  const [status, phase] = [textOrEmpty(data['status']), textOrEmpty(data['phase'])];
+  if (shownLiveOnly.has(phase) || finalStatuses.has(status)) return null;
+  if (status === 'queued' && phase === 'preparing') return null;
+  return status === phase ? status : `${status} (${withSpaces(phase)})`;
+};
+
+/** `turn 3/50` */
+export const turnText = ({ data }: Frame): string | null =>
+  typeof data['turn'] === 'number' && typeof data['max_turns'] === 'number'
+    ? `turn ${data['turn']}/${data['max_turns']}`
+    : null;
+
+const logLine = ({ data }: Frame, isFull: boolean): Text => {
+  const message = `  ${oneLine(textOrEmpty(data['message']), isFull ? 2_000 : 400)}`;
+  const took =
+    typeof data['duration_ms'] === 'number' ? `, ${durationText(data['duration_ms'])}` : '';
+  const line =
+    data['level'] === 'warn' ? styled('yellow', `${message}${took}`) : `${message}${took}`;
+  const output = textOrEmpty(data['output']);
+  return output === '' ? [line] : joined([[line], outputLines(output, false)], '\n');
+};
+
+const shownText = 160;
+
+const renderers: Readonly<Record<string, (frame: Frame, isFull: boolean) => Text | null>> = {
+  status_update: statusUpdate,
+  api_call_start: (frame) => {
+    const turn = turnText(frame);
+    return turn === null ? null : [styled('dim', turn)];
+  },
+  tool_start: (frame, isFull) =>
+    `  ${textOrEmpty(frame.data['tool'])} ${target(frame.data, isFull ? 4_000 : 80)}`.trimEnd(),
+  tool_end: toolEnd,
+  text_delta: ({ data }, isFull) => {
+    const text = textOrEmpty(data['text']);
+    return `  ${isFull ? stripControls(text).trim().replaceAll('\n', '\n  ') : oneLine(text, shownText)}`;
+  },
+  api_call_complete: ({ data }) =>
+    data['ok'] === false ? [styled('yellow', `  model call ${failureText(data)}`)] : null,
+  log: logLine,
+  input_required: ({ task_id, data }) => [
+    styled('yellow', `asks: ${oneLine(textOrEmpty(data['question']), 400)}`),
+    `; answer with: agent respond ${task_id} "<answer>"`,
+  ],
+  approval_required: ({ task_id, data }) => [
+    styled('yellow', `wants to call ${callsText(data)}`),
+    `; answer with: agent respond ${task_id} --allow (or --deny)`,
+  ],
+  completed: () => [styled('green', 'complete')],
+  failed: ({ data }) => [styled('red', failureText(data))],
+  cancelled: ({ data }) => {
+    const reason = stripControls(textOrEmpty(data['reason']));
+    return [styled('yellow', `cancelled${reason === '' ? '' : `: ${reason}`}`)];
+  },
+};
+
+const isBlank = (text: Text): boolean => typeof text === 'string' && text.trim() === '';
+
+/** Null for a frame that tells people nothing new. `isFull`: with all output and text. */
+export const renderFrame = (frame: Frame, isFull = false): Text | null => {
+  const text = renderers[frame.type]?.(frame, isFull) ?? null;
+  if (text === null || isBlank(text)) return null;
+  // The output of a call that succeeded follows the line of the call.
+  return frame.type === 'tool_end' && frame.data['ok'] === true
+    ? text
+    : joined([`${frame.task_id} `, text], '');
+};

@@ -1,0 +1,95 @@
+import type { TaskView } from '../../actors/journal/task-view.ts';
+import { lastLines } from '../../machines/last-lines.ts';
+import { plural } from '../../machines/plural.ts';
+import { durationText } from './durations.ts';
+import { costText } from './money.ts';
+import { oneLine, stripControls } from './safe-text.ts';
+import { statusStyle } from './status-style.ts';
+import { joined, styled, type Text } from './styled.ts';
+import { nextSteps, tokensText } from './task-text.ts';
+
+const withSpaces = (text: string): string => text.replaceAll('_', ' ');
+
+const stateText = ({ status, phase, ready }: TaskView): string => {
+  if (status === 'queued' && ready && phase === 'waiting_for_run') return 'queued (ready)';
+  const shown = oneLine(status);
+  return phase === status ? shown : `${shown} (${withSpaces(oneLine(phase))})`;
+};
+
+const tookText = (from: string | undefined, to: string | undefined): string =>
+  from === undefined || to === undefined
+    ? ''
+    : ` in ${durationText(Date.parse(to) - Date.parse(from))}`;
+
+const questionText = ({ question: text, calls }: NonNullable<TaskView['awaiting']>): string =>
+  [text, ...calls.map((call) => `${call.tool} ${call.arguments}`)].join(' ');
+
+const deadlineText = ({
+  deadline,
+  default_answer: answer,
+}: NonNullable<TaskView['awaiting']>): string => {
+  if (deadline === undefined) return 'you answer';
+  return answer === undefined
+    ? `${deadline}, then it fails`
+    : `${deadline}, then it counts as: ${oneLine(answer, 200)}`;
+};
+
+const indented = (value: string): string =>
+  stripControls(value).replaceAll('\n', `\n${' '.repeat(13)}`);
+
+export const removedText = ({ at, after_days }: NonNullable<TaskView['history_removed']>): string =>
+  `removed on ${at.slice(0, 10)}, ${plural(after_days, 'day')} after its end (store.retention_days)`;
+
+const errorText = ({ error }: TaskView): string | undefined => {
+  if (error === undefined) return undefined;
+  const { output } = error.facts;
+  const end = typeof output === 'string' && output !== '' ? `\n${lastLines(output)}` : '';
+  return `${error.code}: ${error.message}${end}`;
+};
+
+const roleText = ({ role, attempt }: TaskView): string | undefined =>
+  role === undefined ? undefined : `${role}${attempt > 0 ? `, attempt ${attempt}` : ''}`;
+
+const workText = ({ usage }: TaskView): string | undefined =>
+  usage.turns === 0
+    ? undefined
+    : `${plural(usage.turns, 'turn')}, ${plural(usage.tool_calls, 'tool call')}`;
+
+const rowsOf = (task: TaskView): readonly (readonly [string, string | undefined])[] => [
+  ['role', roleText(task)],
+  ['priority', `P${task.priority}`],
+  ['depends on', task.dependencies.join(', ') || undefined],
+  ['waits for', task.unmet_dependencies.join(', ') || undefined],
+  ['labels', task.labels.join(', ') || undefined],
+  ['created', task.created_at],
+  ['started', task.started_at],
+  [
+    task.status === 'complete' ? 'completed' : 'ended',
+    task.completed_at && `${task.completed_at}${tookText(task.started_at, task.completed_at)}`,
+  ],
+  ['work', workText(task)],
+  ['tokens', tokensText(task.usage)],
+  ['cost', costText(task.usage.cost_usd)],
+  ['asks', task.awaiting && questionText(task.awaiting)],
+  ['until', task.awaiting && deadlineText(task.awaiting)],
+  ['reason', task.request_reason],
+  ['error', errorText(task)],
+  ['results', task.results_path],
+  ['history', task.history_removed && removedText(task.history_removed)],
+];
+
+export const renderTask = (task: TaskView): Text => {
+  const row = (name: string, value: string): string => `  ${name.padEnd(10)} ${indented(value)}`;
+  const style = statusStyle(task);
+  const status = stateText(task);
+  const lines: Text[] = [
+    [styled('bold', task.task_id), `  ${oneLine(task.title, 200)}`],
+    [row('status', ''), style === undefined ? status : styled(style, status)],
+    ...rowsOf(task).flatMap(([name, value]) => (value === undefined ? [] : [row(name, value)])),
+  ];
+  const body = task.description === task.title ? [] : ['', task.description];
+  const result = task.result === undefined ? [] : ['', task.result];
+  const steps = nextSteps(task);
+  const next = steps.length === 0 ? [] : ['', ...steps];
+  return joined([...lines, ...body, ...result, ...next], '\n');
+};

@@ -1,0 +1,42 @@
+import type { TaskView } from '../../actors/journal/task-view.ts';
+import { costText } from './money.ts';
+
+const tokens = (count: number): string =>
+  count < 10_000 ? String(count) : `${(count / 1_000).toFixed(count < 100_000 ? 1 : 0)}k`;
+
+/** `12.3k tokens in (4000 cached), 321 out`; undefined where none were counted. */
+export const tokensText = (usage: TaskView['usage']): string | undefined => {
+  const { input_tokens, output_tokens, cached_tokens } = usage;
+  if (input_tokens + output_tokens === 0) return undefined;
+  const cached = cached_tokens === 0 ? '' : ` (${tokens(cached_tokens)} cached)`;
+  return `${tokens(input_tokens)} tokens in${cached}, ${tokens(output_tokens)} out`;
+};
+
+/** What a run used, as the end of a sentence: `; 12.3k tokens in, 321 out, $0.42`. */
+export const usedText = (usage: TaskView['usage']): string => {
+  const used = [tokensText(usage), costText(usage.cost_usd)].filter((text) => text !== undefined);
+  return used.length === 0 ? '' : `; ${used.join(', ')}`;
+};
+
+/** Commands with which a person goes on from here, and what each does. */
+export const nextSteps = ({
+  task_id: id,
+  status,
+  attempt,
+  awaiting,
+  role,
+  ready,
+}: TaskView): readonly string[] => {
+  const step = (command: string, does: string): string => `  agent ${command.padEnd(18)}  ${does}`;
+  if (awaiting !== undefined) return [step(`respond ${id}`, 'answer')];
+  if (status === 'started') return [step(`logs -f ${id}`, 'watch')];
+  if (status === 'queued' && ready) return [step(`${role ?? 'engineer'} ${id}`, 'run')];
+  if (status === 'queued') return [step(`explain ${id}`, 'why it waits')];
+  if (attempt === 0) return [];
+  const again = step(`retry ${id}`, 'try again');
+  const look = step(`diff ${id}`, 'see the changes');
+  if (status === 'complete') return [look, step(`merge ${id}`, 'take them')];
+  return status === 'failed' || status === 'cancelled'
+    ? [step(`logs ${id}`, 'what happened'), look, again]
+    : [];
+};

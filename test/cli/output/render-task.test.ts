@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { renderTask } from '../../../src/cli/output/render-task.ts';
+import { terminalText } from '../../../src/cli/output/styled.ts';
+import { aTask } from './a-task.ts';
+
+const shown = (over: Parameters<typeof aTask>[0]): string =>
+  terminalText(renderTask(aTask(over)), false);
+
+test('a failed task shows why, the end of the output, what it used and how to go on', () => {
+  const output = Array.from({ length: 40 }, (_, n) => `line ${n}`).join('\n');
+
+  const text = shown({
+    status: 'failed',
+    phase: 'failed',
+    ready: false,
+    role: 'engineer',
+    attempt: 2,
+    started_at: '2026-11-22T11:57:00.000Z',
+    completed_at: '2026-11-22T11:59:05.000Z',
+    error: { code: 'verify_failed', message: 'npm test failed', facts: { output } },
+    usage: {
+      input_tokens: 12_345,
+      output_tokens: 678,
+      cached_tokens: 4_000,
+      model_calls: 3,
+      tool_calls: 2,
+      turns: 3,
+      cost_usd: 0.0421,
+    },
+  });
+
+  expect(text).toContain('in 2 min 5 s');
+  expect(text).toContain('12.3k tokens in (4000 cached), 678 out');
+  expect(text).toContain('$0.0421');
+  expect(text).toContain('verify_failed: npm test failed\n             line 20\n');
+  expect(text).toContain('line 39');
+  expect(text).not.toContain('line 19');
+  expect(text).toMatch(/agent retry bd-a1b2 +try again$/);
+});
+
+test.each([
+  [{}, 'agent engineer bd-a1b2'],
+  [{ role: 'tester' as const }, 'agent tester bd-a1b2'],
+  [{ ready: false, phase: 'waiting_for_dependencies' }, 'agent explain bd-a1b2'],
+  [{ status: 'started', phase: 'thinking', attempt: 1 }, 'agent logs -f bd-a1b2'],
+  [{ status: 'complete', phase: 'complete', attempt: 1 }, 'agent merge bd-a1b2'],
+  [{ status: 'cancelled', phase: 'cancelled', attempt: 1 }, 'agent retry bd-a1b2'],
+])('%j names the next command', (over, command) => {
+  expect(shown(over)).toContain(command);
+});
