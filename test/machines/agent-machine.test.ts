@@ -980,3 +980,28 @@ test('a denial reaches the calls that needed approval, once', () => {
     step(agentMachine, 'acting', acting.context, done('act', acted(null))).context.answer,
   ).toBeNull();
 });
+
+test.each([
+  ['thinking', {}, 'the 12 s limit was reached'],
+  [
+    'thinking',
+    { modelTries: 4, modelFault: '500 boom' },
+    'the 12 s limit was reached while retrying the provider: 500 boom, 4 times',
+  ],
+  [
+    'pausing',
+    { modelTries: 1, modelFault: '500 boom' },
+    'the 12 s limit was reached while retrying the provider: 500 boom, once',
+  ],
+  [
+    'acting',
+    { calls: callsOf('bash', 'bash') },
+    'the 12 s limit was reached while bash was running',
+  ],
+])('an attempt out of time in %s says what it did: %j', (state, over, message) => {
+  const context = { ...fresh, limits: { ...limits, wallMs: 12_000 }, ...over };
+
+  const next = step(agentMachine, state, { ...context, deadlineAt: at }, late);
+
+  expect(next.context.failure).toMatchObject({ code: 'timed_out', message });
+});

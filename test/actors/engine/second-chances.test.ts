@@ -162,6 +162,17 @@ test('what the agent hears names the command, its exit code and its output', asy
     facts: { command: 'echo red; exit 3', exit_code: 3 },
   });
   expect(requests).toHaveLength(3);
+  const [began, ended] = typesOf(running, id).filter(({ command }) => command !== undefined);
+  expect(began).toMatchObject({ type: 'log', message: 'verify: echo red; exit 3' });
+  expect(ended).toMatchObject({
+    type: 'log',
+    level: 'warn',
+    message: 'verify failed: echo red; exit 3 ended with exit code 3',
+    exit_code: 3,
+    output: expect.stringMatching(/^red/),
+  });
+  const results = readFileSync(join(running.root, view.results_path ?? ''), 'utf8');
+  expect(results).toMatch(/Its output ends with:\n\n```text\nred\n/);
   expect(requests[1]?.messages.at(-1)).toMatchObject({
     role: 'user',
     text: expect.stringMatching(
