@@ -11,7 +11,8 @@ export interface ErrorFacts {
   queue_full: { limit: number; retry_after_seconds: number };
   /** `problem`: why the requested assistant cannot be used. */
   credential_missing: { variable: string; problem?: string };
-  tracker_unavailable: { detail: string; remedy: string };
+  /** `because`: the tracker works, but the task's earlier work still uses it. */
+  tracker_unavailable: { detail: string; remedy: string; because?: 'earlier_work' };
   tracker_conflict: { task_id: TaskId; holder: string };
   stale_attempt: { task_id: TaskId; attempt: number; live_attempt: number };
   invalid_params: { fields: readonly { path: string; problem: string }[] };
@@ -34,8 +35,10 @@ const messages: { readonly [Code in ErrorCode]: (facts: ErrorFacts[Code]) => str
     `the queue is full (${limit} tasks); try again when some have finished`,
   credential_missing: ({ variable, problem }) =>
     `${variable} is not set${problem === undefined ? '' : ` and ${problem}`}: set it to your provider's key, log in to a coding assistant ('codex login' or 'claude auth login'), or choose the built-in fake model 'scripted'`,
-  tracker_unavailable: ({ detail, remedy }) =>
-    `the task tracker cannot be used: ${detail}; ${remedy}`,
+  tracker_unavailable: ({ detail, remedy, because }) =>
+    because === undefined
+      ? `the task tracker cannot be used: ${detail}; ${remedy}`
+      : `${detail}; ${remedy}`,
   tracker_conflict: ({ task_id, holder }) =>
     `task ${task_id} is held by ${holder} in the tracker; release it there first`,
   stale_attempt: ({ task_id, attempt, live_attempt }) =>
@@ -54,7 +57,7 @@ export type Refusal = {
 export const refusal = <Code extends ErrorCode>(code: Code, facts: ErrorFacts[Code]): Refusal =>
   ({ code, facts }) as Refusal;
 
-/** One sentence: what is wrong and what to do. */
+/** One sentence that says what is wrong. The command line adds the commands that help. */
 export const describeRefusal = (given: Refusal): string =>
   (messages[given.code] as (facts: unknown) => string)(given.facts);
 

@@ -1,14 +1,13 @@
 import { fromPromise, type PromiseActorLogic } from 'xstate';
 import { ServiceError } from '../../machines/errors.ts';
-import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { withTimeout } from '../process/with-timeout.ts';
 
 type InvokedWork<Output, Input> = (input: Input, signal: AbortSignal) => Promise<Output>;
 
 /**
- * Runs all work that the task chart invokes. New work of a task waits until the work of left states
- * has ended, so nothing of an earlier state or attempt runs beside it.
+ * Runs all work that the task chart invokes. New work of a task waits until the work of states that
+ * the task has left has ended, so nothing of an earlier state or attempt runs beside it.
  */
 export interface InvokedActors {
   actor<Output, Input extends { readonly taskId: TaskId }>(
@@ -28,9 +27,10 @@ interface RunningWork {
 const endWorkMs = 20_000;
 
 /** The chart handles it like an outage of the tracker: it tries again later. */
-const asTrackerOutage = (cause: unknown): never => {
-  const detail = messageOf(cause);
-  throw new ServiceError('tracker_unavailable', { detail, remedy: 'it is tried again' }, { cause });
+const tryAgainLater = (taskId: TaskId, cause: unknown): never => {
+  const detail = `earlier work of ${taskId} has not ended after ${endWorkMs / 1_000} s`;
+  const facts = { detail, remedy: 'the server tries again', because: 'earlier_work' } as const;
+  throw new ServiceError('tracker_unavailable', facts, { cause });
 };
 
 export const createInvokedActors = (): InvokedActors => {
@@ -38,7 +38,7 @@ export const createInvokedActors = (): InvokedActors => {
 
   const waitFor = async (taskId: TaskId, works: readonly RunningWork[]): Promise<void> => {
     const all = Promise.allSettled(works.map(({ work }) => work));
-    if (works.length > 0) await withTimeout(all, endWorkMs, `what ${taskId} did before`);
+    if (works.length > 0) await withTimeout(all, endWorkMs, `the earlier work of ${taskId}`);
   };
   const stoppedWork = (taskId: TaskId): readonly RunningWork[] =>
     [...(running.get(taskId) ?? [])].filter(({ signal }) => signal.aborted);
@@ -59,7 +59,8 @@ export const createInvokedActors = (): InvokedActors => {
     signal: AbortSignal,
   ): Promise<Output> => {
     const earlier = stoppedWork(input.taskId);
-    if (earlier.length > 0) await waitFor(input.taskId, earlier).catch(asTrackerOutage);
+    if (earlier.length > 0)
+      await waitFor(input.taskId, earlier).catch((error) => tryAgainLater(input.taskId, error));
     signal.throwIfAborted();
     return work(input, signal);
   };

@@ -14,15 +14,15 @@ const savedSchema = z.looseObject({
 
 type Feedback = { readonly round: number; readonly text: string };
 
-/** @throws for a state that the machine of this server does not have */
+/** @throws for a state that the machine of this server lacks, or that no agent leaves */
 const resumeState = (value: string, context: AgentContext, id: string): Resume['at'] => {
   const row = Object.entries(agentRestart).find(([state]) => state === value)?.[1];
-  if (row === undefined || row === 'over')
-    throw new Error(`the state ${value} of ${id} is not known to this server`);
+  if (row === undefined) throw new Error(`this server does not know the state ${value} of ${id}`);
+  if (row === 'over') throw new Error(`the agent ${id} had ended in the state ${value}`);
   return typeof row === 'function' ? row(context) : row;
 };
 
-/** A pause for the model does not end the attempt. */
+/** While `pausing`, `deadlineAt` ends the pause; the attempt's own deadline is `limitAt`. */
 const deadlineOf = (value: string, { deadlineAt, limitAt }: AgentContext): number | null =>
   value === 'pausing' ? (limitAt ?? deadlineAt) : deadlineAt;
 

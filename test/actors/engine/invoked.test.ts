@@ -6,8 +6,8 @@ import type { TaskId } from '../../../src/machines/task.ts';
 const input = { taskId: 'bd-a1' as TaskId };
 const other = { taskId: 'bd-b2' as TaskId };
 
-/** Work that ends when the test says so, whatever its signal says. */
-const deaf = () => {
+/** Work that ignores its signal; it ends when the test says so. */
+const stubborn = () => {
   const heard: { signal: AbortSignal | null; end: () => void } = { signal: null, end: () => {} };
   const work = (_: typeof input, signal: AbortSignal) =>
     new Promise<void>((resolve) => Object.assign(heard, { signal, end: resolve }));
@@ -16,7 +16,7 @@ const deaf = () => {
 
 test('the next work of a task begins only when what was left is silent; other tasks do not wait', async () => {
   const invoked = createInvokedActors();
-  const { heard, work } = deaf();
+  const { heard, work } = stubborn();
   const begun: string[] = [];
   const next = invoked.actor(async ({ taskId }: typeof input) => void begun.push(taskId));
   const first = createActor(invoked.actor(work), { input }).start();
@@ -35,7 +35,7 @@ test('the next work of a task begins only when what was left is silent; other ta
 
 test('work that was left while it waited is never begun', async () => {
   const invoked = createInvokedActors();
-  const { heard, work } = deaf();
+  const { heard, work } = stubborn();
   const begun = vi.fn(async () => {});
   createActor(invoked.actor(work), { input }).start().stop();
   createActor(invoked.actor<void, typeof input>(begun), { input }).start().stop();
@@ -46,10 +46,10 @@ test('work that was left while it waited is never begun', async () => {
   expect(begun).not.toHaveBeenCalled();
 });
 
-test('what does not end is reported as something that may pass', async () => {
+test('work that does not end delays the next work, which is told so and tried again', async () => {
   vi.useFakeTimers();
   const invoked = createInvokedActors();
-  createActor(invoked.actor(deaf().work), { input }).start().stop();
+  createActor(invoked.actor(stubborn().work), { input }).start().stop();
   const next = createActor(
     invoked.actor<void, typeof input>(async () => {}),
     { input },
@@ -59,7 +59,7 @@ test('what does not end is reported as something that may pass', async () => {
 
   const said = expect(failed).rejects.toMatchObject({
     code: 'tracker_unavailable',
-    facts: { detail: 'what bd-a1 did before did not end within 20 s' },
+    message: 'earlier work of bd-a1 has not ended after 20 s; the server tries again',
   });
   await vi.advanceTimersByTimeAsync(20_000);
   vi.useRealTimers();

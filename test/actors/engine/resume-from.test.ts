@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { resumeFrom } from '../../../src/actors/engine/resume.ts';
+import { machineVersion } from '../../../src/actors/journal/snapshots.ts';
+
+const savedIn = (value: string) => ({
+  id: 'bd-a1#1',
+  taskId: 'bd-a1',
+  version: machineVersion,
+  pending: true,
+  changedAt: 0,
+  attempt: 1,
+  revision: 1,
+  snapshot: JSON.stringify({ status: 'active', value, context: { deadlineAt: 1, limitAt: 2 } }),
+});
+
+test.each([
+  ['flying', 'this server does not know the state flying of bd-a1#1'],
+  ['failed', 'the agent bd-a1#1 had ended in the state failed'],
+])('an agent that was saved as %s is not resumed, and the error says why', (value, message) => {
+  expect(() => resumeFrom(savedIn(value), null)).toThrow(message);
+});
+
+test('a pause of the model goes on with the deadline of the attempt', () => {
+  expect(resumeFrom(savedIn('acting'), null)).toMatchObject({
+    resume: { at: 'acting', context: { deadlineAt: 1, limitAt: null } },
+  });
+});
