@@ -50,7 +50,7 @@ const failures = {
 };
 
 const requests = {
-  invalid_request: 'the request is no HTTP, or a part of it cannot be read',
+  invalid_request: 'the request is not HTTP, or a part of it cannot be read',
   unauthorized: 'the token is missing or wrong',
   forbidden: 'Host, Origin or another header shows that the request comes from somewhere else',
   not_found: 'there is no such path',
@@ -64,8 +64,8 @@ const requests = {
 };
 
 const envelopes = {
-  parse_error: 'the body is no JSON',
-  invalid_request: 'the body is no JSON-RPC 2.0 request',
+  parse_error: 'the body is not JSON',
+  invalid_request: 'the body is not a JSON-RPC 2.0 request',
   method_not_found: 'there is no such method',
 };
 
@@ -86,7 +86,7 @@ export const errorsPage = () =>
     [
       `\`\`\`console
 $ agent show bd-nowhere
-agent: task bd-nowhere does not exist
+agent: task bd-nowhere does not exist; 'agent list --all' shows the tasks
 $ echo $?
 3
 \`\`\``,

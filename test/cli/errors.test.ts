@@ -11,6 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import type { ErrorCode } from '../../src/machines/errors.ts';
 import { openProject } from '../support/cli.ts';
 import { startModelServer } from '../support/model-server.ts';
 import { type AtEnd, endOfFile, temporaryFolder } from '../support/temporary.ts';
@@ -77,8 +78,11 @@ interface Provoked {
   readonly words: readonly string[];
 }
 
+/** `internal` is what the code cannot foresee; the full disk below provokes it. */
+type ForeseenError = Exclude<ErrorCode, 'internal'>;
+
 const provoked: Readonly<
-  Record<string, readonly [rpc: number, exit: number, provoke: () => Promise<Provoked>]>
+  Record<ForeseenError, readonly [rpc: number, exit: number, provoke: () => Promise<Provoked>]>
 > = {
   task_not_found: [
     -32001,

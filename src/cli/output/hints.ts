@@ -3,8 +3,11 @@ import type { ErrorCode, ErrorFacts } from '../../machines/errors.ts';
 type Hints = { readonly [Code in ErrorCode]?: (facts: ErrorFacts[Code]) => string };
 
 const hints: Hints = {
+  task_not_found: () => "'agent list --all' shows the tasks",
   already_running: ({ task_id }) =>
     `watch it with 'agent logs -f ${task_id}' or stop it with 'agent cancel ${task_id}'`,
+  stale_attempt: ({ task_id, live_attempt }) =>
+    `'agent show ${task_id}' shows what attempt ${live_attempt} asks`,
   credential_missing: () => "the flag for the fake model is '--model scripted'",
 };
 const hintsByCode = new Map<string, (facts: never) => string>(Object.entries(hints));
