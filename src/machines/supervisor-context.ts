@@ -117,7 +117,7 @@ export const mayWait = (
 ): boolean =>
   admitted || waiting.length < queueLimit || waiting.some((request) => request.taskId === taskId);
 
-/** Tasks with a slot that is not lent; never more than the cap. */
+/** Tasks with a slot that is not lent: more than the cap only after it was lowered, or a restart. */
 export const atWork = ({ holding }: Pick<SupervisorContext, 'holding'>): readonly SlotHolder[] =>
   holding.filter(({ lent }) => !lent);
 

@@ -73,7 +73,8 @@ const dependencyText = ({
 };
 
 /**
- * The first message of an attempt: the task, then what its dependencies left, each cut to 8 KiB.
+ * The first message of an attempt: the task, then for each dependency its results (at most 8 KiB)
+ * and its changes (at most 12 KiB).
  */
 export const taskPrompt = ({ id, title, description, notes, dependencies }: TaskBrief): string => {
   const folderNotes = notes.length === 0 ? '' : `\n${notes.join('\n')}\n`;

@@ -25,10 +25,11 @@ export interface WatchPorts {
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
-/** Pause between two looks; three times as long as a look takes. */
+/** A look that takes longer than `shortLookMs` lengthens the pause by three times the excess. */
 const pauseMs = 1_500;
+const shortLookMs = 200;
+const pausePerExcess = 3;
 const pauseAtMostMs = 30_000;
-const share = 3;
 /** Pause after a failed look, times the number of failures. */
 const failedPauseMs = 5_000;
 
@@ -163,10 +164,8 @@ export const createTrackerWatch = (ports: WatchPorts): TrackerWatch => {
       await takeChanges();
       if (failures > 0) log('the tracker can be used again', { after_failures: failures });
       failures = 0;
-      return Math.min(
-        pauseMs + share * Math.max(0, performance.now() - startedAt - 200),
-        pauseAtMostMs,
-      );
+      const excessMs = Math.max(0, performance.now() - startedAt - shortLookMs);
+      return Math.min(pauseMs + pausePerExcess * excessMs, pauseAtMostMs);
     } catch (error) {
       if (stopped) return pauseMs;
       failures += 1;

@@ -32,7 +32,7 @@ const answer = async ({ service }: Running, id: string) => {
   return service.respond(id, attempt, response);
 };
 
-test('while a person is waited for, the slot is another’s; who was answered comes before who has not begun', async () => {
+test('while a task waits for a person, other tasks use its slot', async () => {
   const running = await startSystem(one);
   const [first, second, third] = [
     await create(running),
@@ -47,6 +47,34 @@ test('while a person is waited for, the slot is another’s; who was answered co
 
   await Promise.all([first, second, third].map((id) => answer(running, id)));
   await Promise.all([first, second, third].map((id) => untilStatus(running, id, 'complete')));
+});
+
+test('a task that was answered gets the slot before a task that has not begun', async () => {
+  const hold: Turn = { calls: [{ tool: 'bash', arguments: { command: 'sleep 600' } }] };
+  const running = await startSystem({ ...one, turns: [ask, hold] });
+  const [answered, busy, queued] = [
+    await create(running),
+    await create(running),
+    await create(running),
+  ];
+  for (const id of [answered, busy]) {
+    await run(running, id);
+    await untilPhase(running, id, 'awaiting_input');
+  }
+  await answer(running, busy);
+  await untilPhase(running, busy, 'acting');
+  await run(running, queued);
+  await untilPhase(running, queued, 'waiting_for_slot');
+  await answer(running, answered);
+
+  await running.service.cancel(busy, null);
+  await untilPhase(running, answered, 'acting');
+
+  expect(await running.service.status(queued)).toMatchObject({
+    status: 'queued',
+    phase: 'waiting_for_slot',
+  });
+  for (const id of [answered, queued]) await running.service.cancel(id, null);
 });
 
 test('with the cap at work an answer waits for a slot, and the clock of the attempt stands still', async () => {
